@@ -1,0 +1,60 @@
+import js from '@eslint/js';
+import tseslint from 'typescript-eslint';
+
+const SERVICES = ['gateway', 'dispatcher', 'retry'];
+
+/** A service may use the libraries, never another service: each must stay deployable alone. */
+function serviceBoundary(service) {
+  const others = SERVICES.filter((name) => name !== service).join('|');
+  return boundary(
+    [`services/${service}/**/*.ts`],
+    `^@posthorn/(${others})(/|$)|/services/|(^|/)\\.\\./\\.\\./(\\.\\./)*(${others})/`,
+    'Services never import each other; move what both need into libs/platform or libs/domain.',
+  );
+}
+
+function boundary(files, regex, message) {
+  return {
+    files,
+    rules: { 'no-restricted-imports': ['error', { patterns: [{ regex, message }] }] },
+  };
+}
+
+export default tseslint.config(
+  { ignores: ['**/node_modules', '.local', 'bench/results', 'coverage'] },
+  js.configs.recommended,
+  {
+    files: ['**/*.ts'],
+    extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
+    languageOptions: { parserOptions: { projectService: true } },
+    rules: {
+      '@typescript-eslint/switch-exhaustiveness-check': 'error',
+      '@typescript-eslint/consistent-type-definitions': ['error', 'interface'],
+      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
+      '@typescript-eslint/consistent-type-imports': 'error',
+      'max-lines': ['error', { max: 200 }],
+      'max-lines-per-function': ['error', { max: 40, skipBlankLines: true, skipComments: true }],
+      'no-console': 'error',
+    },
+  },
+  {
+    files: ['**/*.test.ts', 'test/**/*.ts'],
+    rules: { 'max-lines-per-function': 'off' },
+  },
+  {
+    files: ['deploy/**/*', 'bench/**/*.ts', '**/*.mjs', '*.config.js'],
+    languageOptions: { globals: { process: 'readonly', console: 'readonly' } },
+    rules: { 'no-console': 'off' },
+  },
+  boundary(
+    ['libs/domain/src/**/*.ts'],
+    '^(?!zod$|node:crypto$|\\./|\\.\\./|fast-check$|@jest/globals$|standardwebhooks$)',
+    'The domain is pure: nothing but zod, node:crypto and its own files (tests: jest, fast-check).',
+  ),
+  boundary(
+    ['libs/platform/**/*.ts'],
+    '^@posthorn/(gateway|dispatcher|retry)(/|$)|/services/',
+    'The platform knows no service: services → platform → domain.',
+  ),
+  ...SERVICES.map(serviceBoundary),
+);
