@@ -1,0 +1,50 @@
+/**
+ * Which offset of one partition may be committed while its records finish in any order.
+ * Offsets arrive in growing order, possibly with gaps (compaction, transaction markers).
+ */
+export interface ContiguousOffsets {
+  /** Takes an offset under work; false when it is already held or done (a refetch after a rebalance). */
+  begin: (offset: number) => boolean;
+  finish: (offset: number) => void;
+  /** The next offset to read after everything before it is done; null when nothing has finished yet. */
+  committable: () => number | null;
+  /** Records begun and not yet finished. */
+  inFlight: () => number;
+  /** Records held back from a commit: in flight, or done behind one that is. */
+  held: () => number;
+}
+
+export function createContiguousOffsets(): ContiguousOffsets {
+  // A Map keeps insertion order, which is offset order: the head is the oldest unfinished record.
+  const done = new Map<number, boolean>();
+  let highest = -1;
+  let next: number | null = null;
+  let inFlight = 0;
+
+  function advance(): void {
+    for (const [offset, isDone] of done) {
+      if (!isDone) return;
+      done.delete(offset);
+      next = offset + 1;
+    }
+  }
+
+  return {
+    begin(offset) {
+      if (offset <= highest) return false;
+      highest = offset;
+      inFlight += 1;
+      done.set(offset, false);
+      return true;
+    },
+    finish(offset) {
+      if (done.get(offset) !== false) return;
+      done.set(offset, true);
+      inFlight -= 1;
+      advance();
+    },
+    committable: () => next,
+    inFlight: () => inFlight,
+    held: () => done.size,
+  };
+}

@@ -1,0 +1,78 @@
+import { cidrs, contains, parseIp, type Cidr, type IpAddress } from './ip-address.ts';
+
+/** Where deliveries may go. Everything that is not public is refused unless opened here. */
+export interface EgressPolicy {
+  allowLoopback: boolean;
+  /** Plain http; off in production, where only https is allowed. */
+  allowHttp: boolean;
+  /** Private ranges a self-hoster opens; link-local and metadata stay refused. */
+  allowCidrs: readonly Cidr[];
+}
+
+/** Why a destination is refused; the label set of `posthorn_egress_blocked_total`. */
+export type EgressRefusal = 'scheme' | 'host' | 'port' | 'address';
+
+const LOOPBACK = cidrs('127.0.0.0/8', '::1/128');
+
+/** Never opened, whatever EGRESS_ALLOW_CIDRS says: link-local and the metadata services of clouds. */
+const NEVER = cidrs('169.254.0.0/16', '168.63.129.16/32', 'fe80::/10', 'fd00:ec2::/32');
+
+/** IANA special-purpose registries (RFC 6890 and its updates). */
+const REFUSED_V4 = cidrs(
+  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16'],
+  ...['172.16.0.0/12', '192.0.0.0/24', '192.0.2.0/24', '192.31.196.0/24', '192.52.193.0/24'],
+  ...['192.88.99.0/24', '192.168.0.0/16', '192.175.48.0/24', '198.18.0.0/15'],
+  ...['198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4', '168.63.129.16/32'],
+);
+
+/** Only global unicast is public, and not all of it. */
+const PUBLIC_V6 = cidrs('2000::/3');
+const REFUSED_V6 = cidrs(
+  ...['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20', '2620:4f:8000::/48'],
+);
+const NAT64 = cidrs('64:ff9b::/96');
+
+const REFUSED_SUFFIX = /(^|\.)(local|internal|localhost|svc|cluster\.local|home\.arpa|onion)$/;
+
+/** Ports of infrastructure that answers to anything that looks like HTTP, and port 0. */
+const REFUSED_PORTS = new Set([
+  ...[0, 22, 23, 25, 53, 110, 111, 135, 139, 143, 389, 445, 465, 514, 587, 636, 2049, 2181, 2375],
+  ...[2376, 2379, 2380, 3306, 4001, 5432, 5672, 6379, 6443, 9092, 9200, 9300, 10250, 10255],
+  ...[11211, 27017, 27018],
+]);
+
+/** Judges a parsed URL before any look-up; an IP literal is judged as an address. */
+export function refusalOfUrl(url: URL, policy: EgressPolicy): EgressRefusal | null {
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && policy.allowHttp)) return 'scheme';
+  if (url.port !== '' && REFUSED_PORTS.has(Number(url.port))) return 'port';
+  return refusalOfHost(url.hostname, policy);
+}
+
+/** Judges a host as `new URL` spells it: lower case, IPv6 in brackets. */
+export function refusalOfHost(hostname: string, policy: EgressPolicy): EgressRefusal | null {
+  const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+  if (parseIp(host)) return refusalOfAddress(host, policy);
+  if (policy.allowLoopback && host === 'localhost') return null;
+  return !host.includes('.') || REFUSED_SUFFIX.test(host) ? 'host' : null;
+}
+
+/** Judges one address: a literal, a DNS answer, or the far end of an open socket. */
+export function refusalOfAddress(text: string, policy: EgressPolicy): EgressRefusal | null {
+  const address = parseIp(text);
+  return address && isAllowed(address, policy) ? null : 'address';
+}
+
+function isAllowed(address: IpAddress, policy: EgressPolicy): boolean {
+  if (within(NEVER, address)) return false;
+  if (within(LOOPBACK, address)) return policy.allowLoopback;
+  if (within(policy.allowCidrs, address)) return true;
+  if (address.bits === 32) return !within(REFUSED_V4, address);
+  if (within(NAT64, address)) {
+    return isAllowed({ bits: 32, value: address.value & 0xffffffffn }, policy);
+  }
+  return within(PUBLIC_V6, address) && !within(REFUSED_V6, address);
+}
+
+function within(ranges: readonly Cidr[], address: IpAddress): boolean {
+  return ranges.some((range) => contains(range, address));
+}

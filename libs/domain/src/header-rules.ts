@@ -1,0 +1,30 @@
+/** RFC 9110, 5.6.2: the characters of a header name. */
+const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
+/** Printable Latin-1 and tab-free: CR, LF and NUL can never reach the wire. */
+const VALUE = /^[\x20-\x7e\xa0-\xff]{0,4096}$/;
+
+const REFUSED_NAMES = new Set([
+  // Connection, framing and routing of the request belong to the sender.
+  ...['connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'host'],
+  ...['cookie', 'expect', 'via', 'x-real-ip', 'forwarded', 'http2-settings'],
+  // Headers that unlock the metadata services of clouds.
+  ...['metadata', 'metadata-flavor'],
+  // Ours, also when written by hand.
+  ...['user-agent', 'traceparent', 'tracestate'],
+]);
+const REFUSED_PREFIXES = [
+  ...['proxy-', 'x-forwarded-', 'content-', 'webhook-', 'x-aws-ec2-metadata-token'],
+];
+
+/** Why a header may not be sent with deliveries; null when it may. */
+export function refusalOfHeaderName(name: string): string | null {
+  if (!TOKEN.test(name)) return 'must be an HTTP header name of at most 128 characters';
+  const lower = name.toLowerCase();
+  const isReserved =
+    REFUSED_NAMES.has(lower) || REFUSED_PREFIXES.some((prefix) => lower.startsWith(prefix));
+  return isReserved ? 'is a header that the service or the connection sets' : null;
+}
+
+export function isHeaderValue(value: string): boolean {
+  return VALUE.test(value);
+}

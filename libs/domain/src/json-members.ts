@@ -1,0 +1,112 @@
+/** A problem of a JSON text, with the place where it was found. */
+export class JsonTextError extends Error {}
+
+export interface JsonObjectText {
+  /** The parsed object; precise enough for every field but the payload. */
+  value: Record<string, unknown>;
+  /** The text of a top-level member's value exactly as it was written; undefined when absent. */
+  textOf: (name: string) => string | undefined;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const COLON = 0x3a;
+const COMMA = 0x2c;
+
+/**
+ * Reads a JSON object and keeps where each top-level value stands, so that a payload can travel as
+ * it was written: `JSON.stringify(JSON.parse(text))` would change 12345678901234567890 and 1e400.
+ *
+ * `maxDepth` is the number of nested objects and arrays allowed inside a top-level member.
+ * Throws JsonTextError for text that is not one JSON object, is nested deeper, or repeats a top-level key.
+ */
+export function readJsonObject(text: string, maxDepth: number): JsonObjectText {
+  assertDepth(text, maxDepth + 1);
+  const value = parseObject(text);
+  const spans = topLevelSpans(text);
+  return {
+    value,
+    textOf(name) {
+      const span = spans.get(name);
+      return span && text.slice(span.start, span.end).trim();
+    },
+  };
+}
+
+/** Checked before parsing, so that hostile nesting costs one pass and no memory. */
+function assertDepth(text: string, maxDepth: number): void {
+  let depth = 0;
+  for (let i = 0; i < text.length; i += 1) {
+    const code = text.charCodeAt(i);
+    if (code === QUOTE) i = endOfString(text, i);
+    else if (code === OPEN_BRACE || code === OPEN_BRACKET) depth += 1;
+    else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) depth -= 1;
+    if (depth > maxDepth) throw new JsonTextError(`nested deeper than ${maxDepth - 1} levels`);
+  }
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new JsonTextError('not valid JSON');
+  }
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+    throw new JsonTextError('must be a JSON object');
+  }
+  return value as Record<string, unknown>;
+}
+
+interface Span {
+  start: number;
+  end: number;
+}
+
+/** Rests on `text` being a valid JSON object: only strings and brackets need to be understood. */
+function topLevelSpans(text: string): Map<string, Span> {
+  const spans = new Map<string, Span>();
+  let depth = 0;
+  let key: string | null = null;
+  let lastString = '';
+  let start = 0;
+
+  function close(end: number): void {
+    if (key === null) return;
+    if (spans.has(key)) throw new JsonTextError(`key ${JSON.stringify(key)} is given twice`);
+    spans.set(key, { start, end });
+    key = null;
+  }
+
+  for (let i = 0; i < text.length; i += 1) {
+    const code = text.charCodeAt(i);
+    if (code === QUOTE) {
+      const end = endOfString(text, i);
+      if (depth === 1 && key === null) lastString = text.slice(i, end + 1);
+      i = end;
+    } else if (code === OPEN_BRACE || code === OPEN_BRACKET) depth += 1;
+    else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
+      depth -= 1;
+      if (depth === 0) close(i);
+    } else if (depth === 1 && code === COMMA) close(i);
+    else if (depth === 1 && code === COLON && key === null) {
+      key = JSON.parse(lastString) as string;
+      start = i + 1;
+    }
+  }
+  return spans;
+}
+
+/** Index of the closing quote of the string that opens at `open`; the text's end when it never closes. */
+function endOfString(text: string, open: number): number {
+  for (let i = open + 1; i < text.length; i += 1) {
+    const code = text.charCodeAt(i);
+    if (code === BACKSLASH) i += 1;
+    else if (code === QUOTE) return i;
+  }
+  return text.length;
+}

@@ -1,0 +1,49 @@
+/** How one attempt ended; the closed label set of the metrics. */
+export type Outcome =
+  | 'success'
+  | 'http_3xx'
+  | 'http_4xx'
+  | 'http_429'
+  | 'http_5xx'
+  | 'timeout'
+  | 'dns_error'
+  | 'connect_error'
+  | 'tls_error'
+  | 'egress_blocked'
+  | 'response_too_large'
+  | 'aborted';
+
+/** Only a status from 200 to 299 is a successful delivery (spec, Events, rule 3). */
+export function outcomeOfStatus(statusCode: number): Outcome {
+  if (statusCode >= 200 && statusCode <= 299) return 'success';
+  if (statusCode === 429) return 'http_429';
+  if (statusCode >= 500) return 'http_5xx';
+  if (statusCode >= 400) return 'http_4xx';
+  return 'http_3xx';
+}
+
+const BY_CODE: Readonly<Record<string, Outcome>> = {
+  EGRESS_BLOCKED: 'egress_blocked',
+  ATTEMPT_TIMEOUT: 'timeout',
+  ETIMEDOUT: 'timeout',
+  UND_ERR_CONNECT_TIMEOUT: 'timeout',
+  UND_ERR_HEADERS_TIMEOUT: 'timeout',
+  UND_ERR_BODY_TIMEOUT: 'timeout',
+  UND_ERR_HEADERS_OVERFLOW: 'response_too_large',
+  HPE_HEADER_OVERFLOW: 'response_too_large',
+  ENOTFOUND: 'dns_error',
+  EAI_AGAIN: 'dns_error',
+  EAI_FAIL: 'dns_error',
+  ENODATA: 'dns_error',
+  EPROTO: 'tls_error',
+};
+
+/** Classes a failure without a status by the `code` of its error (Node, OpenSSL, undici, our own). */
+export function outcomeOfErrorCode(code: string): Outcome {
+  const known = BY_CODE[code];
+  if (known) return known;
+  return TLS_CODE.test(code) ? 'tls_error' : 'connect_error';
+}
+
+const TLS_CODE =
+  /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/;

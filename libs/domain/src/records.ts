@@ -1,0 +1,107 @@
+import { z } from 'zod';
+import type { Trigger } from './delivery.ts';
+
+/** The largest payload, in bytes, that travels inside its message-created record. */
+export const INLINE_PAYLOAD_MAX_BYTES = 16_384;
+
+const VERSION = 1;
+const NEWLINE = 0x0a;
+
+/** Identity of one delivery, carried by every record about it. */
+const deliveryRef = {
+  version: z.literal(VERSION),
+  messageId: z.string().startsWith('msg_').max(64),
+  webhookId: z.string().startsWith('wh_').max(64),
+  companyId: z.string().startsWith('comp_').max(64),
+  appId: z.string().startsWith('app_').max(64).nullable(),
+  createdAtMs: z.number().int(),
+};
+
+const messageCreatedSchema = z.object(deliveryRef);
+
+const retryDueSchema = z.object({
+  ...deliveryRef,
+  attemptNumber: z.number().int().min(1),
+  dueAtMs: z.number().int(),
+});
+
+const deliveryFailedSchema = z.object({
+  ...deliveryRef,
+  attemptNumber: z.number().int().min(1),
+  endedAtMs: z.number().int(),
+  outcome: z.string().max(32),
+  statusCode: z.number().int().nullable(),
+});
+
+export type DeliveryRef = Omit<z.infer<typeof messageCreatedSchema>, 'version'>;
+/** An attempt that failed; published to `delivery-failed`. */
+export type DeliveryFailed = Omit<z.infer<typeof deliveryFailedSchema>, 'version'>;
+/** A retry, parked until `dueAtMs` and then published to `retry-due` unchanged. */
+export type RetryDue = Omit<z.infer<typeof retryDueSchema>, 'version'>;
+
+/** One attempt that is to be made now, from either topic. */
+export interface DueAttempt extends DeliveryRef {
+  attemptNumber: number;
+  trigger: Trigger;
+  dueAtMs: number;
+  /** Null when the record does not carry the payload. */
+  payload: Buffer | null;
+}
+
+/** A record that no version of this code can read; it goes to the dead letters. */
+export class UnreadableRecordError extends Error {}
+
+/** Value of a message-created record: one JSON line, a newline, then the payload's bytes or nothing. */
+export function encodeMessageCreated(ref: DeliveryRef, payload: Buffer | null): Buffer {
+  const line = Buffer.from(`${encode(ref)}\n`);
+  return payload ? Buffer.concat([line, payload]) : line;
+}
+
+export function decodeMessageCreated(value: Buffer): DueAttempt {
+  const end = value.indexOf(NEWLINE);
+  if (end < 0) throw new UnreadableRecordError('no newline after the first line');
+  const ref = decode(messageCreatedSchema, value.toString('utf8', 0, end));
+  const payload = end + 1 < value.length ? value.subarray(end + 1) : null;
+  return { ...ref, attemptNumber: 1, trigger: 'first', dueAtMs: ref.createdAtMs, payload };
+}
+
+export function encodeRetryDue(retry: RetryDue): Buffer {
+  return Buffer.from(encode(retry));
+}
+
+export function decodeRetryDue(value: Buffer): DueAttempt {
+  return { ...decode(retryDueSchema, value.toString()), trigger: 'retry', payload: null };
+}
+
+export function encodeDeliveryFailed(failed: DeliveryFailed): Buffer {
+  return Buffer.from(encode(failed));
+}
+
+export function decodeDeliveryFailed(value: Buffer): DeliveryFailed {
+  return decode(deliveryFailedSchema, value.toString());
+}
+
+/** The fields every record shares, without those of the richer record they are taken from. */
+export function refOf(source: DeliveryRef): DeliveryRef {
+  const { messageId, webhookId, companyId, appId, createdAtMs } = source;
+  return { messageId, webhookId, companyId, appId, createdAtMs };
+}
+
+function encode(fields: object): string {
+  return JSON.stringify({ version: VERSION, ...fields });
+}
+
+function decode<T>(schema: z.ZodType<T>, text: string): T {
+  const result = schema.safeParse(parseJson(text));
+  if (result.success) return result.data;
+  const where = result.error.issues.map((issue) => issue.path.join('.') || 'record');
+  throw new UnreadableRecordError(`not a version ${VERSION} record: ${where.join(', ')}`);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new UnreadableRecordError('not JSON');
+  }
+}

@@ -1,0 +1,48 @@
+import { z } from 'zod';
+
+/** Delays between attempts, in milliseconds: entry 0 follows attempt 1. Spec, Events, rule 4. */
+export type RetrySchedule = readonly number[];
+
+export const DEFAULT_RETRY_DELAYS = '5s,5m,30m,2h,5h,10h';
+
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const;
+const MIN_DELAY_MS = 10;
+const MAX_DELAY_MS = 7 * 24 * UNIT_MS.h;
+const MAX_STEPS = 20;
+
+/** Text such as `5s,5m,30m` to a schedule in milliseconds; for configuration. */
+export const retryScheduleSchema = z.string().transform((text, context): RetrySchedule => {
+  const parts = text.split(',').map((part) => part.trim());
+  const delaysMs = parts.map(parseDelay);
+  if (parts.length > MAX_STEPS || delaysMs.some((delayMs) => delayMs === null)) {
+    context.addIssue({
+      code: 'custom',
+      message: `must be 1 to ${MAX_STEPS} delays from 10ms to 168h, each a number with ms, s, m or h, separated by commas, such as ${DEFAULT_RETRY_DELAYS}`,
+    });
+    return z.NEVER;
+  }
+  return delaysMs.filter((delayMs) => delayMs !== null);
+});
+
+/**
+ * The wait after attempt `attemptNumber` (from 1) has failed, in milliseconds, counted from the end
+ * of that attempt; null when it was the last one.
+ */
+export function delayAfterAttempt(schedule: RetrySchedule, attemptNumber: number): number | null {
+  return schedule[attemptNumber - 1] ?? null;
+}
+
+/** Shortest exact spelling, used in topic names and metrics: 300000 is `5m`. */
+export function formatDelay(delayMs: number): string {
+  if (delayMs % UNIT_MS.h === 0) return `${delayMs / UNIT_MS.h}h`;
+  if (delayMs % UNIT_MS.m === 0) return `${delayMs / UNIT_MS.m}m`;
+  if (delayMs % UNIT_MS.s === 0) return `${delayMs / UNIT_MS.s}s`;
+  return `${delayMs}ms`;
+}
+
+function parseDelay(text: string): number | null {
+  const match = /^(\d{1,9})(ms|s|m|h)$/.exec(text);
+  if (!match) return null;
+  const delayMs = Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS];
+  return delayMs >= MIN_DELAY_MS && delayMs <= MAX_DELAY_MS ? delayMs : null;
+}

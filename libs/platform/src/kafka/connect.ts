@@ -1,0 +1,91 @@
+import { Kafka, logLevel, type logCreator } from 'kafkajs';
+import type { TopicNames } from '@posthorn/domain/topics.ts';
+import { messageOf, StartupError } from '../errors.ts';
+import type { Logger } from '../logger.ts';
+
+const START_TIMEOUT_MS = 10_000;
+const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 };
+
+/** Makes the client; connects nowhere. `retry` is explicit because kafkajs changes it in tests. */
+export function createKafkaClient(clientId: string, brokers: string[], logger: Logger): Kafka {
+  silenceTimerWarning();
+  return new Kafka({
+    clientId,
+    brokers,
+    connectionTimeout: 3_000,
+    requestTimeout: 10_000,
+    retry: RETRY,
+    logLevel: logLevel.WARN,
+    logCreator: toPino(logger.child({ part: 'kafka' })),
+  });
+}
+
+/**
+ * Asks a broker for the cluster once. Throws StartupError within about 10 seconds when none
+ * answers: a wrong address is far more likely at a start than an outage, and a supervisor starts again.
+ */
+export async function assertKafkaReachable(kafka: Kafka, brokers: string[]): Promise<void> {
+  const admin = kafka.admin({ retry: { ...RETRY, retries: 3 } });
+  let timer: NodeJS.Timeout | undefined;
+  const deadline = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      reject(new Error('no answer'));
+    }, START_TIMEOUT_MS);
+  });
+  try {
+    await Promise.race([admin.connect().then(() => admin.describeCluster()), deadline]);
+  } catch {
+    throw new StartupError(
+      `Kafka does not answer at ${brokers.join(', ')}. Start it, or correct KAFKA_BROKERS.`,
+    );
+  } finally {
+    clearTimeout(timer);
+    await admin.disconnect().catch(() => undefined);
+  }
+}
+
+/** Throws StartupError when a topic is missing: they are made by an explicit command, never by use. */
+export async function assertTopicsExist(kafka: Kafka, names: TopicNames): Promise<void> {
+  const { parkedByDelayMs, ...single } = names;
+  const admin = kafka.admin();
+  await admin.connect();
+  const existing = new Set(await admin.listTopics());
+  await admin.disconnect();
+  const missing = [...Object.values(single), ...parkedByDelayMs.values()].filter(
+    (name: string) => !existing.has(name),
+  );
+  if (missing.length === 0) return;
+  throw new StartupError(
+    `Kafka has no topic ${missing.join(', ')}. Run deploy/setup/create-topics.ts with the same TOPIC_PREFIX and RETRY_DELAYS.`,
+  );
+}
+
+/** kafkajs reports what it retries as ERROR; here a person need not act, so it is a warning. */
+function toPino(logger: Logger): logCreator {
+  return () => (entry) => {
+    const { message, groupId, error, retryCount } = entry.log as Record<string, unknown>;
+    const level = entry.level === logLevel.ERROR ? 'warn' : 'info';
+    logger[level](
+      { namespace: entry.namespace, groupId, retryCount, error: textOf(error) },
+      message as string,
+    );
+  };
+}
+
+function textOf(error: unknown): string | undefined {
+  return error === undefined ? undefined : messageOf(error);
+}
+
+let isSilenced = false;
+
+/** kafkajs 2.2.4 sets a negative timer once at start on Node 24 (tulios/kafkajs#1751); harmless. */
+function silenceTimerWarning(): void {
+  if (isSilenced) return;
+  isSilenced = true;
+  const listeners = process.listeners('warning');
+  process.removeAllListeners('warning');
+  process.on('warning', (warning) => {
+    if (warning.name === 'TimeoutNegativeWarning') return;
+    for (const listener of listeners) listener(warning);
+  });
+}

@@ -1,0 +1,168 @@
+import type { Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Logger } from '../logger.ts';
+import { coPartitionAssigner } from './co-partition-assigner.ts';
+import type { KafkaMetrics } from './kafka-metrics.ts';
+import { createPartitionWindow, type PartitionWindow } from './partition-window.ts';
+import { createPauses, type Pauses } from './pauses.ts';
+import type { ConsumeOptions, Consumption, LogRecord } from './record-log.ts';
+
+export interface ConsumeDeps {
+  kafka: Kafka;
+  logger: Logger;
+  metrics: KafkaMetrics;
+  /** Called when the consumer has stopped for good and only a restart of the process helps. */
+  onFatal: (reason: string) => void;
+}
+
+const COMMIT_EVERY_MS = 250;
+const DRAIN_CHECK_MS = 20;
+
+interface Intake extends ConsumeOptions {
+  consumer: Consumer;
+  offsets: PartitionWindow;
+  pauses: Pauses;
+  logger: Logger;
+  metrics: KafkaMetrics;
+  state: { isRunning: boolean; isDraining: boolean; memberId: string };
+}
+
+/** Reads the topics as one group member until stopped. The fetch loop only hands records over. */
+export async function consume(deps: ConsumeDeps, options: ConsumeOptions): Promise<Consumption> {
+  const consumer = createConsumer(deps.kafka, options.groupId);
+  const intake: Intake = {
+    ...options,
+    consumer,
+    offsets: createPartitionWindow(),
+    pauses: createPauses(consumer),
+    logger: deps.logger.child({ groupId: options.groupId }),
+    metrics: deps.metrics,
+    state: { isRunning: false, isDraining: false, memberId: '' },
+  };
+  followMembership(intake, deps.onFatal);
+  await consumer.connect();
+  await consumer.subscribe({ topics: [...options.topics], fromBeginning: true });
+  await consumer.run({
+    autoCommit: false,
+    // Offsets are resolved one by one, so that a postponed record is fetched again.
+    eachBatchAutoResolve: false,
+    eachBatch: (payload) => {
+      takeBatch(intake, payload);
+      return Promise.resolve();
+    },
+  });
+  const commits = setInterval(() => void commit(intake), COMMIT_EVERY_MS);
+  return {
+    isRunning: () => intake.state.isRunning,
+    stop: async (drainMs) => {
+      await drain(intake, drainMs);
+      clearInterval(commits);
+      await commit(intake);
+      intake.pauses.close();
+      await consumer.disconnect();
+    },
+  };
+}
+
+function createConsumer(kafka: Kafka, groupId: string): Consumer {
+  return kafka.consumer({
+    groupId,
+    partitionAssigners: [coPartitionAssigner],
+    sessionTimeout: 20_000,
+    heartbeatInterval: 2_000,
+    rebalanceTimeout: 20_000,
+    maxBytesPerPartition: 262_144,
+    minBytes: 1,
+    // Bounds how long a resumed partition waits for its first fetch; 5,000 is the default.
+    maxWaitTimeInMs: 100,
+    // The counter of the fetch loop never resets, so a small number would end a healthy consumer.
+    retry: { initialRetryTime: 100, maxRetryTime: 1_000, retries: 1_000_000 },
+  });
+}
+
+function followMembership(intake: Intake, onFatal: (reason: string) => void): void {
+  const { consumer, offsets, pauses, state, metrics } = intake;
+  consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
+    metrics.rebalances.inc();
+    // Another member id means we were out of the group and others may have committed since.
+    if (payload.memberId !== state.memberId) offsets.forgetAll();
+    offsets.keepOnly(payload.memberAssignment);
+    pauses.forgetAll();
+    state.memberId = payload.memberId;
+    state.isRunning = true;
+  });
+  consumer.on(consumer.events.CRASH, ({ payload }) => {
+    state.isRunning = false;
+    if (payload.restart) metrics.restarts.inc();
+    else onFatal(`the consumer of ${intake.groupId} stopped: ${payload.error.message}`);
+  });
+}
+
+/** Never throws: a TypeError here would end the consumer while the process lives on. */
+function takeBatch(intake: Intake, payload: EachBatchPayload): void {
+  const { topic, partition, messages, highWatermark } = payload.batch;
+  const offsets = intake.offsets.of(topic, partition);
+  for (const message of messages) {
+    if (intake.state.isDraining || payload.isStale()) return;
+    const record = toRecord(topic, partition, message);
+    const postponeMs = intake.postponeMs?.(record) ?? 0;
+    if (postponeMs > 0) {
+      intake.pauses.pauseFor(topic, partition, postponeMs);
+      return;
+    }
+    if (offsets.begin(record.offset)) void work(intake, record);
+    payload.resolveOffset(message.offset);
+  }
+  intake.metrics.consumed.inc({ topic }, messages.length);
+  const done = offsets.committable() ?? Number(payload.batch.firstOffset() ?? highWatermark);
+  intake.metrics.setLag(topic, partition, Number(highWatermark) - done);
+  if (intake.offsets.inFlight() >= intake.window.high) intake.pauses.holdBack(topic, partition);
+}
+
+async function work(intake: Intake, record: LogRecord): Promise<void> {
+  const { offsets, pauses, window, logger } = intake;
+  const ofPartition = offsets.of(record.topic, record.partition);
+  try {
+    await intake.handle(record);
+    ofPartition.finish(record.offset);
+  } catch (error) {
+    const { topic, partition, offset } = record;
+    const level = intake.state.isDraining ? 'debug' : 'error';
+    logger[level]({ err: error, topic, partition, offset }, 'record left for the next start');
+  }
+  if (offsets.inFlight() <= window.low) pauses.letGo();
+}
+
+async function commit(intake: Intake): Promise<void> {
+  const commits = intake.offsets.uncommitted();
+  if (commits.length === 0 || !intake.state.isRunning) return;
+  try {
+    await intake.consumer.commitOffsets(
+      commits.map(({ topic, partition, offset }) => ({ topic, partition, offset: String(offset) })),
+    );
+    intake.offsets.markCommitted(commits);
+  } catch (error) {
+    intake.metrics.commitFailures.inc();
+    intake.logger.warn({ err: error }, 'commit failed, the next one covers it');
+  }
+}
+
+async function drain(intake: Intake, drainMs: number): Promise<void> {
+  intake.state.isDraining = true;
+  intake.pauses.pauseAll(intake.topics);
+  const deadlineMs = Date.now() + drainMs;
+  while (intake.offsets.inFlight() > 0 && Date.now() < deadlineMs) await wait(DRAIN_CHECK_MS);
+}
+
+function toRecord(topic: string, partition: number, message: KafkaMessage): LogRecord {
+  return {
+    topic,
+    partition,
+    offset: Number(message.offset),
+    key: message.key?.toString() ?? '',
+    value: message.value ?? Buffer.alloc(0),
+    headers: Object.fromEntries(
+      Object.entries(message.headers ?? {}).map(([name, value]) => [name, String(value)]),
+    ),
+  };
+}

@@ -1,0 +1,87 @@
+import type { Consumer } from 'kafkajs';
+
+/** Why a partition is not read just now: the window is full, or its head is not due yet. */
+export interface Pauses {
+  /** Holds the partition back until `letGo`. */
+  holdBack: (topic: string, partition: number) => void;
+  letGo: () => void;
+  /** Holds the partition back for a time; long waits are cut at a minute, and the head is asked again. */
+  pauseFor: (topic: string, partition: number, waitMs: number) => void;
+  pauseAll: (topics: readonly string[]) => void;
+  /** After a rebalance: whatever was paused is read again and judged anew. */
+  forgetAll: () => void;
+  close: () => void;
+}
+
+/** A clock that was set forward must not leave a partition asleep for hours. */
+const MAX_WAIT_MS = 60_000;
+
+interface Place {
+  topic: string;
+  partition: number;
+}
+
+interface State {
+  consumer: Consumer;
+  heldBack: Map<string, Place>;
+  timers: Map<string, NodeJS.Timeout>;
+}
+
+export function createPauses(consumer: Consumer): Pauses {
+  const state: State = { consumer, heldBack: new Map(), timers: new Map() };
+  return {
+    holdBack(topic, partition) {
+      state.heldBack.set(keyOf({ topic, partition }), { topic, partition });
+      consumer.pause([{ topic, partitions: [partition] }]);
+    },
+    letGo() {
+      const held = [...state.heldBack.values()];
+      state.heldBack.clear();
+      for (const place of held) resumeIfFree(state, place);
+    },
+    pauseFor(topic, partition, waitMs) {
+      pauseFor(state, { topic, partition }, waitMs);
+    },
+    pauseAll(topics) {
+      clearTimers(state);
+      consumer.pause(topics.map((topic) => ({ topic })));
+    },
+    forgetAll() {
+      clearTimers(state);
+      state.heldBack.clear();
+      const paused = consumer.paused();
+      if (paused.length > 0) consumer.resume(paused);
+    },
+    close: () => {
+      clearTimers(state);
+    },
+  };
+}
+
+function pauseFor(state: State, place: Place, waitMs: number): void {
+  const key = keyOf(place);
+  const { topic, partition } = place;
+  clearTimeout(state.timers.get(key));
+  state.consumer.pause([{ topic, partitions: [partition] }]);
+  const wake = (): void => {
+    state.timers.delete(key);
+    resumeIfFree(state, place);
+  };
+  state.timers.set(key, setTimeout(wake, Math.min(waitMs, MAX_WAIT_MS)));
+}
+
+/** A partition may be held back and postponed at once; the later of both lets it go. */
+function resumeIfFree({ consumer, heldBack, timers }: State, place: Place): void {
+  const key = keyOf(place);
+  if (heldBack.has(key) || timers.has(key)) return;
+  consumer.resume([{ topic: place.topic, partitions: [place.partition] }]);
+}
+
+function clearTimers({ timers }: State): void {
+  for (const timer of timers.values()) clearTimeout(timer);
+  timers.clear();
+}
+
+function keyOf({ topic, partition }: Place): string {
+  return `${topic}/${partition}`;
+}

@@ -1,0 +1,51 @@
+/** A record as it was read. */
+export interface LogRecord {
+  topic: string;
+  partition: number;
+  offset: number;
+  key: string;
+  value: Buffer;
+  headers: Readonly<Record<string, string>>;
+}
+
+export interface OutgoingRecord {
+  topic: string;
+  /** Records of one key share a partition. */
+  key: string;
+  value: Buffer;
+  headers?: Readonly<Record<string, string>>;
+}
+
+export interface ConsumeOptions {
+  groupId: string;
+  topics: readonly string[];
+  /**
+   * Works on one record; it counts as done, and its offset may be committed, when the promise
+   * resolves. A rejection leaves it uncommitted: it is read again after the next start.
+   * Records run side by side and may finish in any order.
+   */
+  handle: (record: LogRecord) => Promise<void>;
+  /**
+   * How long, in milliseconds, the record and everything behind it in its partition must wait
+   * before `handle` gets it; 0 or less for now. It is asked again after the wait.
+   */
+  postponeMs?: (record: LogRecord) => number;
+  /** Reading pauses at `high` records under work and goes on at `low`. */
+  window: { high: number; low: number };
+}
+
+export interface Consumption {
+  /** Takes no further records, waits up to `drainMs` for those under work, commits, leaves the group. */
+  stop: (drainMs: number) => Promise<void>;
+  /** True while the consumer is a member of its group. */
+  isRunning: () => boolean;
+}
+
+/** The log as the services use it. The one adapter is Kafka; its contract suite runs on the real broker. */
+export interface RecordLog {
+  /** Resolves when every in-sync replica has all records; on a rejection some may be stored. */
+  publish: (records: readonly OutgoingRecord[]) => Promise<void>;
+  consume: (options: ConsumeOptions) => Promise<Consumption>;
+  close: () => Promise<void>;
+  isConnected: () => boolean;
+}

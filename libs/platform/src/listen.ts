@@ -1,0 +1,20 @@
+import type { Server } from 'node:http';
+import { StartupError } from './errors.ts';
+
+/** Listens, or throws a StartupError that names the port and the setting that changes it. */
+export function listen(
+  server: Server,
+  { host, port, setting }: { host: string; port: number; setting: string },
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      reject(new StartupError(describe(error, host, port, setting)));
+    });
+    server.listen(port, host, resolve);
+  });
+}
+
+function describe(error: NodeJS.ErrnoException, host: string, port: number, setting: string) {
+  const why = error.code === 'EADDRINUSE' ? 'is taken by another process' : `failed: ${error.code}`;
+  return `Port ${port} on ${host} ${why}. Free it, or set ${setting} to another port.`;
+}

@@ -1,0 +1,24 @@
+import type { mongo } from 'mongoose';
+import type * as Documents from './documents.ts';
+
+interface DocumentOf {
+  companies: Documents.CompanyDocument;
+  apiKeys: Documents.ApiKeyDocument;
+  projects: Documents.ProjectDocument;
+  apps: Documents.AppDocument;
+  webhooks: Documents.WebhookDocument;
+  messages: Documents.MessageDocument;
+  deliveries: Documents.DeliveryDocument;
+  publishers: Documents.PublisherDocument;
+  leases: Documents.LeaseDocument;
+}
+
+export type CollectionName = keyof DocumentOf;
+
+/** The typed collection; its name in the database is its name here. */
+export function collection<Name extends CollectionName>(
+  db: mongo.Db,
+  name: Name,
+): mongo.Collection<DocumentOf[Name]> {
+  return db.collection<DocumentOf[Name]>(name);
+}

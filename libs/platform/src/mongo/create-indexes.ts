@@ -1,0 +1,56 @@
+import type { mongo } from 'mongoose';
+import type { CollectionName } from './collections.ts';
+
+interface IndexSpec {
+  collection: CollectionName;
+  key: Record<string, 1 | -1>;
+  options?: mongo.CreateIndexesOptions;
+}
+
+const DAY_SECONDS = 86_400;
+
+/** Every index, each with the query that needs it. `_id` indexes exist by themselves. */
+function indexSpecs(retentionDays: number): IndexSpec[] {
+  const ttl = { expireAfterSeconds: Math.round(retentionDays * DAY_SECONDS) };
+  return [
+    // Every request finds its API key by hash.
+    { collection: 'apiKeys', key: { hash: 1 }, options: { unique: true } },
+    { collection: 'projects', key: { companyId: 1, _id: 1 } },
+    { collection: 'apps', key: { projectId: 1, _id: 1 } },
+    // A message to an app goes to the app's webhooks, oldest first.
+    { collection: 'webhooks', key: { appId: 1, _id: 1 } },
+    { collection: 'messages', key: { createdAt: 1 }, options: ttl },
+    { collection: 'deliveries', key: { createdAt: 1 }, options: ttl },
+  ];
+}
+
+const COLLECTIONS: readonly CollectionName[] = [
+  ...(['companies', 'apiKeys', 'projects', 'apps', 'webhooks'] as const),
+  ...(['messages', 'deliveries', 'publishers', 'leases'] as const),
+];
+
+/**
+ * Makes collections and indexes that are missing and brings the retention up to date.
+ * One after the other and before any service starts: see connectMongo.
+ */
+export async function createIndexes(db: mongo.Db, retentionDays: number): Promise<void> {
+  const existing = await db.listCollections({}, { nameOnly: true }).toArray();
+  const names = new Set(existing.map(({ name }) => name));
+  for (const name of COLLECTIONS) if (!names.has(name)) await db.createCollection(name);
+  for (const spec of indexSpecs(retentionDays)) await ensureIndex(db, spec);
+}
+
+async function ensureIndex(db: mongo.Db, { collection, key, options }: IndexSpec): Promise<void> {
+  try {
+    await db.collection(collection).createIndex(key, options ?? {}, {});
+  } catch (error) {
+    if (!isOptionsConflict(error)) throw error;
+    const index = { keyPattern: key, expireAfterSeconds: options?.expireAfterSeconds };
+    await db.command({ collMod: collection, index });
+  }
+}
+
+/** The index exists with another retention. */
+function isOptionsConflict(error: unknown): boolean {
+  return error instanceof Error && 'codeName' in error && error.codeName === 'IndexOptionsConflict';
+}

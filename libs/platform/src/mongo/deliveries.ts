@@ -1,0 +1,166 @@
+import type { Attempt, CancelReason, Delivery } from '@posthorn/domain/delivery.ts';
+import mongoose, { type mongo } from 'mongoose';
+import { collection } from './collections.ts';
+import type { AttemptDocument, DeliveryDocument } from './documents.ts';
+
+/** What a step needs to know of a delivery before it acts. */
+export type DeliveryState = Pick<DeliveryDocument, 'status' | 'attemptCount'>;
+
+/** A delivery with the one attempt just made, or with none when it is cancelled before its first. */
+export type SettledDelivery = Omit<Delivery, 'attempts'> & {
+  attempt: Attempt | null;
+};
+
+export interface Cancellation {
+  id: string;
+  reason: CancelReason;
+  atMs: number;
+}
+
+export interface DeliveryStore {
+  /** Inserts what is not there yet; answers the ids that were. */
+  insertAll: (deliveries: readonly SettledDelivery[]) => Promise<Set<string>>;
+  /** Appends each attempt to a pending delivery that has fewer attempts; touches nothing else. */
+  appendAttempts: (deliveries: readonly SettledDelivery[]) => Promise<{ appended: number }>;
+  /** A success made twice at once counts: it replaces the failure recorded under the same number. */
+  replaceFailures: (deliveries: readonly SettledDelivery[]) => Promise<void>;
+  cancelPending: (cancellations: readonly Cancellation[]) => Promise<void>;
+  /** Ends a pending delivery whose last attempt was `attemptCount`; true when it is exhausted now. */
+  exhaust: (id: string, attemptCount: number, atMs: number) => Promise<boolean>;
+  statesOf: (ids: readonly string[]) => Promise<Map<string, DeliveryState>>;
+  findMany: (companyId: string, ids: readonly string[]) => Promise<Delivery[]>;
+}
+
+export function createDeliveryStore(db: mongo.Db): DeliveryStore {
+  const deliveries = collection(db, 'deliveries');
+  const write = (operations: mongo.AnyBulkWriteOperation<DeliveryDocument>[]) =>
+    deliveries.bulkWrite(operations, { ordered: false });
+
+  return {
+    async insertAll(batch) {
+      try {
+        await deliveries.insertMany(batch.map(toDocument), { ordered: false });
+        return new Set();
+      } catch (error) {
+        return duplicateIds(error, batch);
+      }
+    },
+    async appendAttempts(batch) {
+      const { matchedCount } = await write(batch.map(appendOf));
+      return { appended: matchedCount };
+    },
+    async replaceFailures(batch) {
+      await write(batch.map(replacementOf));
+    },
+    async cancelPending(batch) {
+      await write(batch.map(cancellationOf));
+    },
+    async exhaust(_id, attemptCount, atMs) {
+      const { matchedCount } = await deliveries.updateOne(
+        { _id, status: 'pending', attemptCount },
+        { $set: { status: 'exhausted', nextAttemptAt: null, updatedAt: new Date(atMs) } },
+      );
+      return matchedCount === 1;
+    },
+    statesOf: (ids) => readStates(deliveries, ids),
+    async findMany(companyId, ids) {
+      const found = deliveries.find({ _id: { $in: [...ids] }, companyId });
+      return (await found.toArray()).map(toDelivery);
+    },
+  };
+}
+
+async function readStates(
+  deliveries: mongo.Collection<DeliveryDocument>,
+  ids: readonly string[],
+): Promise<Map<string, DeliveryState>> {
+  const found = await deliveries
+    .find({ _id: { $in: [...ids] } })
+    .project<DeliveryState & { _id: string }>({ status: 1, attemptCount: 1 })
+    .toArray();
+  return new Map(found.map(({ _id, ...state }) => [_id, state]));
+}
+
+function cancellationOf({
+  id: _id,
+  reason,
+  atMs,
+}: Cancellation): mongo.AnyBulkWriteOperation<DeliveryDocument> {
+  const updatedAt = new Date(atMs);
+  return {
+    updateOne: {
+      filter: { _id, status: 'pending' },
+      update: { $set: { status: 'cancelled', reason, nextAttemptAt: null, updatedAt } },
+    },
+  };
+}
+
+function appendOf(settled: SettledDelivery): mongo.AnyBulkWriteOperation<DeliveryDocument> {
+  const { _id, status, attemptCount, attempts, nextAttemptAt, updatedAt } = toDocument(settled);
+  return {
+    updateOne: {
+      filter: { _id, status: 'pending', attemptCount: { $lt: attemptCount } },
+      update: {
+        $push: { attempts: { $each: attempts } },
+        $set: { status, attemptCount, nextAttemptAt, updatedAt },
+      },
+    },
+  };
+}
+
+function replacementOf(settled: SettledDelivery): mongo.AnyBulkWriteOperation<DeliveryDocument> {
+  const { _id, status, attemptCount, attempts, nextAttemptAt, updatedAt } = toDocument(settled);
+  return {
+    updateOne: {
+      filter: { _id, status: 'pending', attemptCount },
+      update: {
+        $set: { status, nextAttemptAt, updatedAt, 'attempts.$[same]': attempts[0] },
+      },
+      arrayFilters: [{ 'same.number': attemptCount }],
+    },
+  };
+}
+
+/** Throws unless every refusal is a duplicate `_id`: a redelivered record, not a fault. */
+function duplicateIds(error: unknown, batch: readonly SettledDelivery[]): Set<string> {
+  if (!(error instanceof mongoose.mongo.MongoBulkWriteError)) throw error;
+  const { writeErrors, result } = error;
+  const list = [writeErrors].flat();
+  if (result.getWriteConcernError() || list.some(({ code }) => code !== DUPLICATE_KEY)) throw error;
+  return new Set(list.map(({ index }) => batch[index]?.id ?? ''));
+}
+
+const DUPLICATE_KEY = 11_000;
+
+function toDocument(settled: SettledDelivery): DeliveryDocument {
+  const { id, attempt, createdAtMs, updatedAtMs, nextAttemptAtMs, ...rest } = settled;
+  return {
+    _id: id,
+    ...rest,
+    attemptCount: attempt?.number ?? 0,
+    attempts: attempt ? [toAttemptDocument(attempt)] : [],
+    nextAttemptAt: nextAttemptAtMs === null ? null : new Date(nextAttemptAtMs),
+    createdAt: new Date(createdAtMs),
+    updatedAt: new Date(updatedAtMs),
+  };
+}
+
+function toAttemptDocument({ startedAtMs, ...rest }: Attempt): AttemptDocument {
+  return { ...rest, startedAt: new Date(startedAtMs) };
+}
+
+function toDelivery(document: DeliveryDocument): Delivery {
+  const { _id, attempts, nextAttemptAt, createdAt, updatedAt } = document;
+  const { messageId, webhookId, companyId, appId, status, reason } = document;
+  return {
+    id: _id,
+    ...{ messageId, webhookId, companyId, appId, status, reason },
+    attempts: attempts.map(({ startedAt, ...attempt }) => ({
+      ...attempt,
+      startedAtMs: startedAt.getTime(),
+    })),
+    nextAttemptAtMs: nextAttemptAt?.getTime() ?? null,
+    createdAtMs: createdAt.getTime(),
+    updatedAtMs: updatedAt.getTime(),
+  };
+}

@@ -1,0 +1,109 @@
+import type { Attempt, CancelReason, DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import type { AuthMethod, Header } from '@posthorn/domain/webhook.ts';
+
+/** The shapes in the database. `_id` is the id that the API shows, prefix included. */
+
+export interface CompanyDocument {
+  _id: string;
+  name: string;
+  createdAt: Date;
+}
+
+export interface ApiKeyDocument {
+  _id: string;
+  companyId: string;
+  name: string;
+  /** The key's first characters, so that a person can tell keys apart. */
+  prefix: string;
+  /** SHA-256 of the key, hex. The key itself is kept nowhere. */
+  hash: string;
+  createdAt: Date;
+}
+
+export type Environment = 'development' | 'production';
+
+export interface ProjectDocument {
+  _id: string;
+  companyId: string;
+  name: string;
+  description: string | null;
+  environment: Environment;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+export interface AppDocument {
+  _id: string;
+  companyId: string;
+  projectId: string;
+  name: string;
+  description: string;
+  environment: Environment;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+export interface WebhookDocument {
+  _id: string;
+  companyId: string;
+  projectId: string;
+  /** Null for a global webhook, which has an environment id instead. */
+  appId: string | null;
+  environmentId: string | null;
+  name: string;
+  url: string;
+  secret: string;
+  customHeaders: Header[];
+  authMethod: AuthMethod;
+  disabled: boolean;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+export interface MessageDocument {
+  _id: string;
+  companyId: string;
+  appId: string | null;
+  payload: string;
+  targets: string[];
+  publisherId: string;
+  requestId: string;
+  createdAt: Date;
+}
+
+export type AttemptDocument = Omit<Attempt, 'startedAtMs'> & { startedAt: Date };
+
+/** Inserted when its first attempt is settled; until then a delivery is only a target of its message. */
+export interface DeliveryDocument {
+  _id: string;
+  messageId: string;
+  webhookId: string;
+  companyId: string;
+  appId: string | null;
+  status: DeliveryStatus;
+  reason: CancelReason | null;
+  /** Number of the last attempt recorded; guards every update. */
+  attemptCount: number;
+  attempts: AttemptDocument[];
+  nextAttemptAt: Date | null;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+/** What one gateway process has published of what it stored. */
+export interface PublisherDocument {
+  _id: string;
+  heartbeatAt: Date;
+  /** Every message of this publisher up to this id was acknowledged by Kafka; '' for none yet. */
+  watermark: string;
+  /** Since when the oldest unpublished message waits; null when there is none. */
+  behindSince: Date | null;
+  /** How far the sweeper got on behalf of a publisher that is alive and behind. */
+  sweptTo?: string;
+}
+
+export interface LeaseDocument {
+  _id: string;
+  holder: string;
+  expiresAt: Date;
+}

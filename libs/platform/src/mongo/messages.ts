@@ -1,0 +1,93 @@
+import type { Message } from '@posthorn/domain/message.ts';
+import mongoose, { type mongo } from 'mongoose';
+import { collection } from './collections.ts';
+import { asStoreError } from './connect.ts';
+import type { MessageDocument } from './documents.ts';
+
+/** How each message of a batch fared; `doubtful` may be stored, nobody answered. */
+export type InsertOutcome = 'stored' | 'refused' | 'doubtful';
+
+export interface Page {
+  publisherId: string;
+  /** Exclusive; '' for the beginning. */
+  afterId: string;
+  limit: number;
+}
+
+export interface MessageStore {
+  /** One majority write for all; one refused document fails only itself. */
+  insertAll: (messages: readonly Message[]) => Promise<InsertOutcome[]>;
+  payloadsOf: (messageIds: readonly string[]) => Promise<Map<string, string>>;
+  /** Messages of one publisher in the order in which it stored them. */
+  pageOf: (page: Page) => Promise<Message[]>;
+  /** Those of the ids that are stored for good. */
+  findDecided: (messageIds: readonly string[]) => Promise<Message[]>;
+  findOne: (companyId: string, messageId: string) => Promise<Message | null>;
+  /** Messages of the company whose id starts with this text; ids of one millisecond share 14 characters. */
+  findByIdPrefix: (companyId: string, idPrefix: string) => Promise<Message[]>;
+}
+
+export function createMessageStore(db: mongo.Db): MessageStore {
+  const messages = collection(db, 'messages');
+  // A decision rests on these reads: a message that a rollback could take back must not be published.
+  const decided = { readConcern: { level: 'majority' } } as const;
+
+  return {
+    async insertAll(batch) {
+      try {
+        await messages.insertMany(batch.map(toDocument), { ordered: false });
+        return batch.map(() => 'stored');
+      } catch (error) {
+        return outcomesOf(error, batch.length);
+      }
+    },
+    async payloadsOf(ids) {
+      const found = messages.find({ _id: { $in: [...ids] } }, { projection: { payload: 1 } });
+      return new Map((await found.toArray()).map(({ _id, payload }) => [_id, payload]));
+    },
+    async pageOf({ publisherId, afterId, limit }) {
+      const found = messages.find({ _id: { $gt: afterId }, publisherId }, decided);
+      return (await found.sort({ _id: 1 }).limit(limit).toArray()).map(toMessage);
+    },
+    async findDecided(ids) {
+      return (await messages.find({ _id: { $in: [...ids] } }, decided).toArray()).map(toMessage);
+    },
+    async findOne(companyId, _id) {
+      const found = await messages.findOne({ _id, companyId });
+      return found && toMessage(found);
+    },
+    async findByIdPrefix(companyId, idPrefix) {
+      const range = { $gte: idPrefix, $lt: `${idPrefix}~` };
+      return (await messages.find({ _id: range, companyId }).toArray()).map(toMessage);
+    },
+  };
+}
+
+/** Write errors name the refused documents by index; anything else leaves the whole batch in doubt. */
+function outcomesOf(error: unknown, size: number): InsertOutcome[] {
+  const writeErrors = writeErrorsOf(error);
+  if (!writeErrors) {
+    if (asStoreError(error) === error) throw error;
+    return Array<InsertOutcome>(size).fill('doubtful');
+  }
+  const refused = new Set(writeErrors.map(({ index }) => index));
+  return Array.from({ length: size }, (_, index) => (refused.has(index) ? 'refused' : 'stored'));
+}
+
+/** Null unless the server answered, for every document, whether it was written. */
+function writeErrorsOf(error: unknown): { index: number }[] | null {
+  if (!(error instanceof mongoose.mongo.MongoBulkWriteError)) return null;
+  const { writeErrors, result } = error;
+  if (result.getWriteConcernError()) return null;
+  const list = [writeErrors].flat();
+  return list.length > 0 ? list.map(({ index }) => ({ index })) : null;
+}
+
+function toDocument(message: Message): MessageDocument {
+  const { id, createdAtMs, ...rest } = message;
+  return { _id: id, ...rest, createdAt: new Date(createdAtMs) };
+}
+
+function toMessage({ _id, createdAt, ...rest }: MessageDocument): Message {
+  return { id: _id, ...rest, createdAtMs: createdAt.getTime() };
+}
