@@ -1,0 +1,124 @@
+import {
+  endedAtMs,
+  settle as settlementOf,
+  type Attempt,
+  type CancelReason,
+} from '@posthorn/domain/delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { encodeDeliveryFailed, refOf, type DueAttempt } from '@posthorn/domain/records.ts';
+import type { RetrySchedule } from '@posthorn/domain/retry-schedule.ts';
+import { createBatcher } from '@posthorn/platform/batcher.ts';
+import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { keepTrying } from '@posthorn/platform/keep-trying.ts';
+import type { Logger } from '@posthorn/platform/logger.ts';
+import type { SettledDelivery } from '@posthorn/platform/mongo/deliveries.ts';
+import type { DispatcherMetrics } from './dispatcher-metrics.ts';
+import type { RecordAttempts } from './record-attempts.ts';
+
+/** What came of a due attempt: it was made, or it was not to be made any more. */
+export type Settled =
+  | { due: DueAttempt; attempt: Attempt; requestId: string | null }
+  | { due: DueAttempt; reason: CancelReason };
+
+/** Resolves when the outcome is recorded and its consequence acknowledged by Kafka. */
+export type Settle = (settled: Settled) => Promise<void>;
+
+export interface SettleDeps {
+  recordAttempts: RecordAttempts;
+  log: RecordLog;
+  failedTopic: string;
+  schedule: RetrySchedule;
+  metrics: DispatcherMetrics;
+  logger: Logger;
+  nowMs: () => number;
+}
+
+/** Nobody waits for a settlement, so it may linger: 20 ms save a third of the dispatcher at 650/s. */
+const BATCH = { maxItems: 200, lingerMs: 20, maxInFlight: 2 };
+
+/**
+ * Step 3, settle: record first, then publish the consequence; only then is the record done. A crash
+ * in between repeats the step, and ids make the repeat harmless.
+ */
+export function createSettle(deps: SettleDeps): Settle {
+  const batcher = createBatcher<Settled, undefined>({
+    ...BATCH,
+    run: async (batch) => {
+      await settleBatch(deps, batch);
+      return batch.map(() => undefined);
+    },
+  });
+  return (settled) => batcher.add(settled);
+}
+
+async function settleBatch(deps: SettleDeps, batch: Settled[]): Promise<void> {
+  const deliveries = batch.map((settled) => toDelivery(deps, settled));
+  const unfinished = await keepTrying(() => deps.recordAttempts(deliveries), {
+    onFailure: (error) => {
+      deps.logger.warn({ err: error, size: batch.length }, 'outcomes wait to be recorded');
+    },
+  });
+  const failures = batch.flatMap((settled, index) =>
+    unfinished.has(deliveries[index]?.id ?? '') ? failureRecord(deps, settled) : [],
+  );
+  await keepTrying(() => deps.log.publish(failures), {
+    onFailure: (error) => {
+      deps.logger.warn({ err: error, size: failures.length }, 'failures wait to be published');
+    },
+  });
+  for (const settled of batch) report(deps, settled);
+}
+
+function toDelivery({ schedule, nowMs }: SettleDeps, settled: Settled): SettledDelivery {
+  const { due } = settled;
+  const { messageId, webhookId, companyId, appId, createdAtMs } = due;
+  const id = deliveryIdOf(messageId, webhookId);
+  const common = { id, messageId, webhookId, companyId, appId, createdAtMs };
+  if ('reason' in settled) {
+    const { reason } = settled;
+    const updatedAtMs = nowMs();
+    return {
+      ...common,
+      status: 'cancelled',
+      reason,
+      attempt: null,
+      nextAttemptAtMs: null,
+      updatedAtMs,
+    };
+  }
+  const { attempt } = settled;
+  const settlement = settlementOf(attempt, schedule);
+  return { ...common, ...settlement, reason: null, attempt, updatedAtMs: endedAtMs(attempt) };
+}
+
+function failureRecord({ failedTopic }: SettleDeps, settled: Settled): OutgoingRecord[] {
+  if (!('attempt' in settled)) return [];
+  const { due, attempt, requestId } = settled;
+  const value = encodeDeliveryFailed({
+    ...refOf(due),
+    attemptNumber: attempt.number,
+    endedAtMs: endedAtMs(attempt),
+    outcome: attempt.outcome,
+    statusCode: attempt.statusCode,
+  });
+  const headers = requestId === null ? {} : { requestId };
+  return [{ topic: failedTopic, key: due.webhookId, value, headers }];
+}
+
+function report({ metrics, logger }: SettleDeps, settled: Settled): void {
+  const { due } = settled;
+  const { messageId, webhookId } = due;
+  const deliveryId = deliveryIdOf(messageId, webhookId);
+  if ('reason' in settled) {
+    metrics.finished.inc({ result: 'cancelled' });
+    logger.info({ messageId, deliveryId, reason: settled.reason }, 'delivery cancelled');
+    return;
+  }
+  const { attempt, requestId } = settled;
+  const { number, outcome, statusCode, durationMs } = attempt;
+  metrics.observe(due, attempt);
+  logger.info(
+    { requestId, messageId, deliveryId, attempt: number, outcome, statusCode, durationMs },
+    'attempt made',
+  );
+}

@@ -1,0 +1,126 @@
+import { createDeadLetters } from '@posthorn/platform/dead-letters.ts';
+import { egressPolicyOf } from '@posthorn/platform/egress-policy.ts';
+import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
+import { VERSION, watchDependencies } from '@posthorn/platform/metrics.ts';
+import { openMongo } from '@posthorn/platform/mongo/connect.ts';
+import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
+import { createMessageStore } from '@posthorn/platform/mongo/messages.ts';
+import { createWebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
+import { openOpsServer } from '@posthorn/platform/ops-server.ts';
+import { connectRedis } from '@posthorn/platform/redis/connect.ts';
+import { listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
+import type { ServiceContext } from '@posthorn/platform/service.ts';
+import { systemClockMs } from '@posthorn/platform/system.ts';
+import type { mongo } from 'mongoose';
+import { Agent } from 'undici';
+import { createAttemptDelivery } from './attempt-delivery.ts';
+import type { DispatcherConfig } from './config.ts';
+import { createDeadlineSweep } from './deadline-sweep.ts';
+import { createDispatcherMetrics } from './dispatcher-metrics.ts';
+import { createGuardedConnect } from './guarded-connect.ts';
+import { createLoadPayload } from './load-payload.ts';
+import { createWebhookLoader, type WebhookLoader } from './load-webhook.ts';
+import { createRecordAttempts } from './record-attempts.ts';
+import { createSendWebhook, type SendWebhook } from './send-webhook.ts';
+import { createSettle } from './settle-delivery.ts';
+
+type Context = ServiceContext<DispatcherConfig>;
+
+/** Wires the dispatcher, from the stores to the consumer; what starts last stops first. */
+export async function startDispatcher(context: Context): Promise<void> {
+  const { config, logger, lifecycle, registry } = context;
+  const db = await openMongo('posthorn-dispatcher', context);
+  const { log, topics } = await openRecordLog('posthorn-dispatcher', context);
+  const webhooks = openWebhookLoader(context, db.db);
+  const settle = createSettle({
+    recordAttempts: createRecordAttempts(createDeliveryStore(db.db)),
+    log,
+    failedTopic: topics.deliveryFailed,
+    schedule: config.RETRY_DELAYS,
+    metrics: createDispatcherMetrics(registry),
+    logger,
+    nowMs: systemClockMs,
+  });
+  const handle = createAttemptDelivery({
+    topics,
+    loadWebhook: webhooks.load,
+    loadPayload: createLoadPayload(createMessageStore(db.db)),
+    send: openSender(context),
+    settle,
+    deadLetters: createDeadLetters(topics.deadLetters, { log, logger, registry }),
+  });
+  const consumption = await consumeDue(context, log, topics, handle);
+  watchDependencies(registry, { mongodb: db.isConnected, kafka: log.isConnected });
+  await openOpsServer(
+    context,
+    () => lifecycle.isReady() && db.isConnected() && consumption.isRunning(),
+  );
+}
+
+/** One group for fresh messages and retries: partition p of both belongs to one dispatcher. */
+async function consumeDue(
+  { config, lifecycle }: Context,
+  log: RecordLog,
+  topics: { messageCreated: string; retryDue: string },
+  handle: ReturnType<typeof createAttemptDelivery>,
+) {
+  const high = config.MAX_IN_FLIGHT;
+  const consumption = await log.consume({
+    groupId: `${config.TOPIC_PREFIX}dispatcher`,
+    topics: [topics.messageCreated, topics.retryDue],
+    handle,
+    window: { high, low: Math.floor(high * 0.75) },
+  });
+  lifecycle.onStop('consumer', () => consumption.stop(config.DRAIN_TIMEOUT_MS));
+  return consumption;
+}
+
+function openWebhookLoader({ config, logger, lifecycle }: Context, db: mongo.Db): WebhookLoader {
+  const loader = createWebhookLoader(createWebhookStore(db));
+  const subscriber = connectRedis(config.REDIS_URL, logger);
+  lifecycle.onStop('redis', () => {
+    subscriber.disconnect();
+  });
+  listenForInvalidations(subscriber, config.REDIS_PREFIX, {
+    onChange: ({ id }) => {
+      loader.forget(id);
+    },
+    onMissed: loader.forgetAll,
+  });
+  return loader;
+}
+
+const CONNECTIONS_PER_ORIGIN = 128;
+const KEEP_ALIVE_MS = 30_000;
+/** undici's own time-outs stand behind the deadline sweep, for sockets that nobody reads any more. */
+const BACKSTOP_MS = 5_000;
+
+function openSender({ config, lifecycle }: Context): SendWebhook {
+  const timeoutMs = config.DELIVERY_TIMEOUT_MS;
+  const agent = new Agent({
+    connect: createGuardedConnect({
+      policy: egressPolicyOf(config),
+      connectTimeoutMs: timeoutMs,
+    }),
+    connections: CONNECTIONS_PER_ORIGIN,
+    pipelining: 1,
+    allowH2: false,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    headersTimeout: timeoutMs + BACKSTOP_MS,
+    bodyTimeout: timeoutMs + BACKSTOP_MS,
+  });
+  const deadlines = createDeadlineSweep(() => performance.now());
+  lifecycle.onStop('sender', async () => {
+    deadlines.stop();
+    await agent.destroy();
+  });
+  return createSendWebhook({
+    agent,
+    deadlines,
+    timeoutMs,
+    userAgent: `Posthorn/${VERSION}`,
+    wallClockMs: systemClockMs,
+    monotonicMs: () => performance.now(),
+  });
+}

@@ -1,0 +1,48 @@
+/** One thing that is wrong with a request; `path` is '' for the request as a whole. */
+export interface Problem {
+  path: string;
+  message: string;
+}
+
+/** A failure that the client is told about, with its fixed code (docs/decisions/0004-api-errors.md). */
+export class ApiError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly problems: readonly Problem[];
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    status: number,
+    code: string,
+    message: string,
+    {
+      problems = [],
+      headers = {},
+    }: { problems?: Problem[]; headers?: Record<string, string> } = {},
+  ) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.problems = problems;
+    this.headers = headers;
+  }
+}
+
+export const invalidRequest = (problems: Problem[]): ApiError =>
+  new ApiError(400, 'invalid_request', describe(problems), { problems });
+
+export const notFound = (what: string): ApiError =>
+  new ApiError(404, 'not_found', `There is no such ${what}.`);
+
+export const unavailable = (): ApiError =>
+  new ApiError(503, 'unavailable', 'The request cannot be stored at the moment; send it again.', {
+    headers: { 'Retry-After': '2' },
+  });
+
+function describe(problems: Problem[]): string {
+  const first = problems[0];
+  if (!first) return 'The request is invalid.';
+  const where = first.path ? `${first.path}: ` : '';
+  const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : '';
+  return `${where}${first.message}${more}`;
+}

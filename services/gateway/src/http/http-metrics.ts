@@ -1,0 +1,43 @@
+import type { RequestHandler } from 'express';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+
+export interface HttpMetrics {
+  observe: RequestHandler;
+}
+
+/** Rate, errors and duration by route pattern; an unknown address counts as `unknown`. */
+export function createHttpMetrics(registry: Registry): HttpMetrics {
+  const registers = [registry];
+  const total = new Counter({
+    name: 'posthorn_http_requests_total',
+    help: 'Requests answered.',
+    labelNames: ['method', 'route', 'code'],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: 'posthorn_http_request_duration_seconds',
+    help: 'Time from the request to the end of its answer.',
+    labelNames: ['method', 'route'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers,
+  });
+  const inFlight = new Gauge({
+    name: 'posthorn_http_requests_in_flight',
+    help: 'Requests being worked on.',
+    registers,
+  });
+  return {
+    observe: (request, response, next) => {
+      const startedMs = performance.now();
+      inFlight.inc();
+      response.once('close', () => {
+        const { method } = request;
+        const route = (request.route as { path?: string } | undefined)?.path ?? 'unknown';
+        inFlight.dec();
+        total.inc({ method, route, code: response.statusCode });
+        seconds.observe({ method, route }, (performance.now() - startedMs) / 1_000);
+      });
+      next();
+    },
+  };
+}

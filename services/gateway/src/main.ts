@@ -1,0 +1,5 @@
+import { runService } from '@posthorn/platform/service.ts';
+import { gatewayConfig } from './config.ts';
+import { startGateway } from './start-gateway.ts';
+
+await runService('gateway', gatewayConfig, startGateway);

@@ -1,0 +1,47 @@
+import { createWebhookStore, type WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
+import { connectRedis } from '@posthorn/platform/redis/connect.ts';
+import {
+  announce,
+  listenForInvalidations,
+  type Invalidation,
+} from '@posthorn/platform/redis/invalidations.ts';
+import type { ServiceContext } from '@posthorn/platform/service.ts';
+import type { mongo } from 'mongoose';
+import type { GatewayConfig } from './config.ts';
+import { createTargetResolver, type TargetResolver } from './resolve-targets.ts';
+
+export interface Caches {
+  webhooks: WebhookStore;
+  targets: TargetResolver;
+  /** Forgets here at once, and elsewhere through Redis. */
+  invalidate: (invalidation: Invalidation) => Promise<void>;
+  isRedisUp: () => boolean;
+}
+
+/** What the gateway remembers of webhooks, and the channel that makes it forget. */
+export function openCaches(
+  { config, logger, lifecycle }: ServiceContext<GatewayConfig>,
+  db: mongo.Db,
+): Caches {
+  const webhooks = createWebhookStore(db);
+  const targets = createTargetResolver(db, webhooks);
+  const redis = connectRedis(config.REDIS_URL, logger);
+  const subscriber = connectRedis(config.REDIS_URL, logger);
+  lifecycle.onStop('redis', () => {
+    redis.disconnect();
+    subscriber.disconnect();
+  });
+  listenForInvalidations(subscriber, config.REDIS_PREFIX, {
+    onChange: targets.forget,
+    onMissed: targets.forgetAll,
+  });
+  return {
+    webhooks,
+    targets,
+    invalidate: async (invalidation) => {
+      targets.forget(invalidation);
+      await announce(redis, config.REDIS_PREFIX, invalidation);
+    },
+    isRedisUp: () => redis.status === 'ready',
+  };
+}

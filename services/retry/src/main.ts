@@ -1,0 +1,5 @@
+import { runService } from '@posthorn/platform/service.ts';
+import { retryConfig } from './config.ts';
+import { startRetry } from './start-retry.ts';
+
+await runService('retry', retryConfig, startRetry);

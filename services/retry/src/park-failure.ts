@@ -1,0 +1,102 @@
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import {
+  decodeDeliveryFailed,
+  encodeRetryDue,
+  refOf,
+  UnreadableRecordError,
+  type DeliveryFailed,
+} from '@posthorn/domain/records.ts';
+import {
+  delayAfterAttempt,
+  formatDelay,
+  type RetrySchedule,
+} from '@posthorn/domain/retry-schedule.ts';
+import { createBatcher } from '@posthorn/platform/batcher.ts';
+import type { DeadLetters } from '@posthorn/platform/dead-letters.ts';
+import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { keepTrying } from '@posthorn/platform/keep-trying.ts';
+import type { Logger } from '@posthorn/platform/logger.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
+import { DUE_AT_HEADER } from './hold-until-due.ts';
+import type { RetryMetrics } from './retry-metrics.ts';
+
+export interface ParkDeps {
+  schedule: RetrySchedule;
+  parkedByDelayMs: ReadonlyMap<number, string>;
+  log: RecordLog;
+  deliveries: Pick<DeliveryStore, 'exhaust'>;
+  deadLetters: DeadLetters;
+  metrics: RetryMetrics;
+  logger: Logger;
+  nowMs: () => number;
+}
+
+const BATCH = { maxItems: 500, lingerMs: 5, maxInFlight: 2 };
+
+/**
+ * Step 4, park: a failed attempt goes to the delay topic of its step, or ends the schedule.
+ * Resolves when Kafka has the parked record, or when the end is stored and the dead letter written.
+ */
+export function createParkFailure(deps: ParkDeps): (record: LogRecord) => Promise<void> {
+  const publish = createBatcher<OutgoingRecord, undefined>({
+    ...BATCH,
+    run: async (records) => {
+      await keepTrying(() => deps.log.publish(records));
+      return records.map(() => undefined);
+    },
+  });
+  return async (record) => {
+    const failed = read(record);
+    if (failed instanceof UnreadableRecordError) {
+      await keepTrying(() => deps.deadLetters.put(record, 'unreadable_record', failed.message));
+      return;
+    }
+    const delayMs = delayAfterAttempt(deps.schedule, failed.attemptNumber);
+    if (delayMs === null) await exhaust(deps, record, failed);
+    else await publish.add(parkedRecord(deps, record, failed, delayMs));
+  };
+}
+
+function read({ value }: LogRecord): DeliveryFailed | UnreadableRecordError {
+  try {
+    return decodeDeliveryFailed(value);
+  } catch (error) {
+    return error instanceof UnreadableRecordError
+      ? error
+      : new UnreadableRecordError(String(error));
+  }
+}
+
+/** The delay counts from the end of the failed attempt (spec, Events, rule 4). */
+function parkedRecord(
+  { parkedByDelayMs, metrics }: ParkDeps,
+  { headers, key }: LogRecord,
+  failed: DeliveryFailed,
+  delayMs: number,
+): OutgoingRecord {
+  const dueAtMs = failed.endedAtMs + delayMs;
+  const attemptNumber = failed.attemptNumber + 1;
+  metrics.parked.inc({ delay: formatDelay(delayMs) });
+  return {
+    // The map holds every delay of the schedule that the delay was just taken from.
+    topic: parkedByDelayMs.get(delayMs) ?? '',
+    key,
+    value: encodeRetryDue({ ...refOf(failed), attemptNumber, dueAtMs }),
+    headers: { ...headers, [DUE_AT_HEADER]: String(dueAtMs) },
+  };
+}
+
+async function exhaust(deps: ParkDeps, record: LogRecord, failed: DeliveryFailed): Promise<void> {
+  const { messageId, webhookId, attemptNumber, outcome, statusCode } = failed;
+  const deliveryId = deliveryIdOf(messageId, webhookId);
+  const isNew = await keepTrying(() =>
+    deps.deliveries.exhaust(deliveryId, attemptNumber, deps.nowMs()),
+  );
+  const detail = `attempt ${attemptNumber} ended ${outcome} with status ${statusCode ?? 'none'}`;
+  await keepTrying(() => deps.deadLetters.put(record, 'schedule_exhausted', detail));
+  if (isNew) deps.metrics.exhausted.inc();
+  deps.logger.info(
+    { messageId, deliveryId, attempts: attemptNumber, outcome },
+    'delivery exhausted',
+  );
+}

@@ -1,0 +1,119 @@
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { Message } from '@posthorn/domain/message.ts';
+import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { Logger } from '@posthorn/platform/logger.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
+import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import type { MessageStore } from '@posthorn/platform/mongo/messages.ts';
+import type { PublisherStore, SweepCandidate } from '@posthorn/platform/mongo/publishers.ts';
+import {
+  createdRecords,
+  ONE_SEND,
+  takeForOneSend,
+} from '@posthorn/platform/outbox/created-records.ts';
+import type { RetryMetrics } from './retry-metrics.ts';
+
+export interface SweepDeps {
+  /** Names this process as the holder of the lease. */
+  holder: string;
+  createdTopic: string;
+  leases: LeaseStore;
+  publishers: PublisherStore;
+  messages: MessageStore;
+  deliveries: Pick<DeliveryStore, 'statesOf'>;
+  log: RecordLog;
+  metrics: RetryMetrics;
+  logger: Logger;
+}
+
+export interface Sweeper {
+  start: () => void;
+  /** One round over all publishers that need it; nothing when another process holds the lease. */
+  tick: () => Promise<void>;
+  stop: () => Promise<void>;
+}
+
+const LEASE = 'sweeper';
+const LEASE_MS = 15_000;
+const EVERY_MS = 2_000;
+/** A gateway beats once a second; its driver may still deliver a last insert for some seconds. */
+const STALE_MS = 10_000;
+/** A living gateway gets this long to publish by itself. */
+const BEHIND_MS = 60_000;
+const FORGET_AFTER_MS = 60_000;
+const PAGE = 200;
+
+/**
+ * Publishes what a gateway stored and did not publish: everything after its watermark that has no
+ * delivery yet. Publish first, note the progress after: a crash repeats, and never skips.
+ */
+export function createSweeper(deps: SweepDeps): Sweeper {
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> | null = null;
+
+  function tick(): Promise<void> {
+    running ??= round(deps).finally(() => {
+      running = null;
+    });
+    return running;
+  }
+
+  return {
+    start() {
+      timer = setInterval(() => void tick(), EVERY_MS);
+    },
+    tick,
+    async stop() {
+      clearInterval(timer);
+      await running;
+      await deps.leases.release(LEASE, deps.holder).catch(() => undefined);
+    },
+  };
+}
+
+async function round(deps: SweepDeps): Promise<void> {
+  const { leases, publishers, holder, logger } = deps;
+  try {
+    if (!(await leases.hold(LEASE, holder, LEASE_MS))) return;
+    const limits = { staleMs: STALE_MS, behindMs: BEHIND_MS };
+    for (const publisher of await publishers.findToSweep(limits)) await sweep(deps, publisher);
+  } catch (error) {
+    logger.warn({ err: error }, 'sweep failed, the next one follows');
+  }
+}
+
+async function sweep(deps: SweepDeps, publisher: SweepCandidate): Promise<void> {
+  const { _id: publisherId, watermark, sweptTo = '' } = publisher;
+  let afterId = sweptTo > watermark ? sweptTo : watermark;
+  for (;;) {
+    if (!(await deps.leases.hold(LEASE, deps.holder, LEASE_MS))) return;
+    const page = await deps.messages.pageOf({ publisherId, afterId, limit: PAGE });
+    const last = page.at(-1);
+    if (!last) break;
+    await publishMissing(deps, publisherId, page);
+    afterId = last.id;
+    await deps.publishers.markSwept(publisherId, afterId);
+  }
+  await deps.publishers.forget(publisherId, FORGET_AFTER_MS);
+}
+
+async function publishMissing(
+  { deliveries, createdTopic, log, metrics, logger }: SweepDeps,
+  publisherId: string,
+  page: readonly Message[],
+): Promise<void> {
+  const ids = page.flatMap(({ id, targets }) => targets.map((target) => deliveryIdOf(id, target)));
+  const known = await deliveries.statesOf(ids);
+  let rest = page.map((message) => ({
+    ...message,
+    targets: message.targets.filter((target) => !known.has(deliveryIdOf(message.id, target))),
+  }));
+  while (rest.length > 0) {
+    const batch = takeForOneSend(rest, ONE_SEND);
+    const records = batch.flatMap((message) => createdRecords(createdTopic, message));
+    await log.publish(records);
+    metrics.swept.inc(records.length);
+    if (records.length > 0) logger.info({ publisherId, records: records.length }, 'swept');
+    rest = rest.slice(batch.length);
+  }
+}
