@@ -1,0 +1,18 @@
+import { topicNames, topicSpecs } from '@posthorn/domain/topics.ts';
+import { assertKafkaReachable, createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { createTopics } from '@posthorn/platform/kafka/create-topics.ts';
+import { settings } from '@posthorn/platform/settings.ts';
+import { z } from 'zod';
+import { runSetup } from './run-setup.ts';
+
+const config = z.object({ ...settings.kafka, ...settings.topics });
+
+await runSetup('create-topics', config, async (values, logger) => {
+  const { KAFKA_BROKERS: brokers, TOPIC_PREFIX, RETRY_DELAYS } = values;
+  const kafka = createKafkaClient('posthorn-setup', brokers, logger);
+  await assertKafkaReachable(kafka, brokers);
+  const specs = topicSpecs(topicNames(TOPIC_PREFIX, RETRY_DELAYS));
+  const layout = { partitions: values.TOPIC_PARTITIONS, replication: values.TOPIC_REPLICATION };
+  const made = await createTopics(kafka, specs, layout);
+  return `${specs.length} topics, ${made.length} of them new`;
+});

@@ -1,0 +1,19 @@
+import { parseConfig } from '@posthorn/platform/config.ts';
+import { messageOf } from '@posthorn/platform/errors.ts';
+import { createLogger, type Logger } from '@posthorn/platform/logger.ts';
+import type { z } from 'zod';
+
+/** Runs one setup step to its exit code: its result on standard output, one message when it fails. */
+export async function runSetup<Schema extends z.ZodObject>(
+  name: string,
+  schema: Schema,
+  step: (config: z.infer<Schema>, logger: Logger) => Promise<string>,
+): Promise<void> {
+  try {
+    const config = parseConfig(name, schema, process.env);
+    console.log(`${name}: ${await step(config, createLogger(name, 'silent'))}`);
+  } catch (error) {
+    process.stderr.write(`${messageOf(error)}\n`);
+    process.exitCode = 1;
+  }
+}
