@@ -13,7 +13,7 @@ export function parseConfig<Schema extends z.ZodObject>(
   env: NodeJS.ProcessEnv,
 ): z.infer<Schema> {
   const names = Object.keys(schema.shape);
-  const values = Object.fromEntries(
+  const values: Record<string, unknown> = Object.fromEntries(
     names.map((name) => [name, readSetting(name, env)]).filter(([, value]) => value !== undefined),
   );
   const result = schema.safeParse(values) as z.ZodSafeParseResult<z.infer<Schema>>;

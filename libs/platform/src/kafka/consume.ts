@@ -68,9 +68,11 @@ function createConsumer(kafka: Kafka, groupId: string): Consumer {
   return kafka.consumer({
     groupId,
     partitionAssigners: [coPartitionAssigner],
-    sessionTimeout: 20_000,
-    heartbeatInterval: 2_000,
-    rebalanceTimeout: 20_000,
+    // How long the partitions of a member that died stay idle. Heartbeats come from the fetch loop,
+    // which only hands records over, so ten seconds are ample for a live one.
+    sessionTimeout: 10_000,
+    heartbeatInterval: 1_500,
+    rebalanceTimeout: 10_000,
     maxBytesPerPartition: 262_144,
     minBytes: 1,
     // Bounds how long a resumed partition waits for its first fetch; 5,000 is the default.

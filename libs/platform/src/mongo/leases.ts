@@ -13,18 +13,26 @@ export function createLeaseStore(db: mongo.Db): LeaseStore {
   const leases = collection(db, 'leases');
   return {
     async hold(name, holder, ttlMs) {
-      const isFree = {
-        $or: [{ $eq: ['$holder', holder] }, { $lt: ['$expiresAt', '$$NOW'] }],
-      };
+      // In one pipeline, because an upsert may not filter by the database's clock. A lease that does
+      // not exist yet counts as expired: a missing field sorts before every date.
+      const isFree = { $or: [{ $eq: ['$holder', holder] }, { $lt: ['$expiresAt', '$$NOW'] }] };
+      const expiresAt = { $add: ['$$NOW', ttlMs] };
       try {
-        await leases.updateOne(
-          { _id: name, $expr: isFree },
-          [{ $set: { holder, expiresAt: { $add: ['$$NOW', ttlMs] } } }],
-          { upsert: true },
+        const lease = await leases.findOneAndUpdate(
+          { _id: name },
+          [
+            {
+              $set: {
+                holder: { $cond: [isFree, holder, '$holder'] },
+                expiresAt: { $cond: [isFree, expiresAt, '$expiresAt'] },
+              },
+            },
+          ],
+          { upsert: true, returnDocument: 'after' },
         );
-        return true;
+        return lease?.holder === holder;
       } catch (error) {
-        // The upsert of a lease that somebody holds collides with its document.
+        // Two first holders at once: the other one was faster.
         if (error instanceof Error && 'code' in error && error.code === DUPLICATE_KEY) return false;
         throw error;
       }

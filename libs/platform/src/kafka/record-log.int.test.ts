@@ -1,0 +1,197 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { Registry } from 'prom-client';
+import { eventually } from '../../../../test/support/eventually.ts';
+import { createNamespace } from '../../../../test/support/namespace.ts';
+import { createLogger } from '../logger.ts';
+import { createKafkaClient } from './connect.ts';
+import { createTopics } from './create-topics.ts';
+import { createKafkaMetrics } from './kafka-metrics.ts';
+import { createKafkaRecordLog } from './kafka-record-log.ts';
+import type { ConsumeOptions, LogRecord, RecordLog } from './record-log.ts';
+
+const PARTITIONS = 3;
+const WINDOW = { high: 1_000, low: 500 };
+
+/** What every record log must do; Kafka is the one there is. */
+describe('the record log', () => {
+  const env = createNamespace();
+  const logger = createLogger('test', 'silent');
+  const kafka = createKafkaClient('posthorn-test', [env.KAFKA_BROKERS], logger);
+  let log: RecordLog;
+  let topic: string;
+  let counter = 0;
+
+  beforeAll(async () => {
+    log = await createKafkaRecordLog({
+      kafka,
+      logger,
+      metrics: createKafkaMetrics(new Registry()),
+      onFatal: (reason) => {
+        throw new Error(reason);
+      },
+    });
+  });
+
+  afterAll(() => log.close());
+
+  beforeEach(async () => {
+    counter += 1;
+    topic = `${env.TOPIC_PREFIX}log-${counter}`;
+    const spec = { name: topic, retentionMs: 3_600_000 };
+    await createTopics(kafka, [spec], { partitions: PARTITIONS, replication: 1 });
+  });
+
+  function consume(handle: ConsumeOptions['handle'], more: Partial<ConsumeOptions> = {}) {
+    return log.consume({
+      groupId: `${topic}-group`,
+      topics: [topic],
+      handle,
+      window: WINDOW,
+      ...more,
+    });
+  }
+
+  function publish(keys: readonly string[]): Promise<void> {
+    return log.publish(keys.map((key, n) => ({ topic, key, value: Buffer.from(`v${n}`) })));
+  }
+
+  const keysOf = (records: readonly LogRecord[]): string[] => records.map(({ key }) => key).sort();
+
+  it('hands over what was published, bytes and headers as they were', async () => {
+    const value = Buffer.from([0, 10, 255, 13]);
+    await log.publish([{ topic, key: 'k', value, headers: { requestId: 'request-1' } }]);
+    const got: LogRecord[] = [];
+    const consumption = await consume((record) => Promise.resolve(void got.push(record)));
+    await eventually('the record', () => got.length === 1);
+    expect(got[0]).toMatchObject({ topic, key: 'k', value, headers: { requestId: 'request-1' } });
+    await consumption.stop(1_000);
+  });
+
+  it('works on the records of one partition side by side and lets them finish in any order', async () => {
+    await publish(Array<string>(20).fill('same'));
+    let running = 0;
+    let most = 0;
+    const open: (() => void)[] = [];
+    const consumption = await consume(async () => {
+      running += 1;
+      most = Math.max(most, running);
+      await new Promise<void>((resolve) => open.push(resolve));
+      running -= 1;
+    });
+    await eventually('all under work at once', () => most === 20);
+    for (const finish of open.reverse()) finish();
+    await consumption.stop(5_000);
+  });
+
+  it('gives a record again after a restart when its work had not finished, and no other', async () => {
+    await publish(['a', 'b', 'c', 'd']);
+    const done: string[] = [];
+    const first = await consume(async ({ key }) => {
+      if (key === 'c') await new Promise(() => undefined);
+      done.push(key);
+    });
+    await eventually('the others', () => done.length === 3);
+    await first.stop(0);
+
+    const again: LogRecord[] = [];
+    const second = await consume((record) => Promise.resolve(void again.push(record)));
+    await eventually('the unfinished one', () => again.some(({ key }) => key === 'c'));
+    await second.stop(1_000);
+    // Only what lies behind it in its own partition may come twice.
+    const partition = again.find(({ key }) => key === 'c')?.partition;
+    expect(again.every((record) => record.partition === partition)).toBe(true);
+  });
+
+  it('gives a record again when its work failed, but goes on with the rest', async () => {
+    await publish(['a', 'bad', 'z']);
+    const done: string[] = [];
+    const first = await consume(({ key }) => {
+      if (key === 'bad') return Promise.reject(new Error('not now'));
+      done.push(key);
+      return Promise.resolve();
+    });
+    await eventually('the others', () => done.length === 2);
+    await first.stop(0);
+    const again: LogRecord[] = [];
+    const second = await consume((record) => Promise.resolve(void again.push(record)));
+    await eventually('the failed one', () => keysOf(again).includes('bad'));
+    await second.stop(1_000);
+  });
+
+  it('finishes what is under work before a stop, and commits it', async () => {
+    await publish(['slow']);
+    let finish = (): void => undefined;
+    let isBegun = false;
+    const first = await consume(async () => {
+      isBegun = true;
+      await new Promise<void>((resolve) => (finish = resolve));
+    });
+    await eventually('the work begins', () => isBegun);
+    const stopped = first.stop(10_000);
+    finish();
+    await stopped;
+    await publish(['later']);
+    const rest: LogRecord[] = [];
+    const second = await consume((record) => Promise.resolve(void rest.push(record)));
+    await eventually('the later one', () => rest.length > 0);
+    expect(keysOf(rest)).toEqual(['later']);
+    await second.stop(1_000);
+  });
+
+  it('holds a partition back until its head is due, and others meanwhile not', async () => {
+    const dueAtMs = Date.now() + 3_000;
+    await log.publish([
+      { topic, key: 'late', value: Buffer.from(String(dueAtMs)) },
+      { topic, key: 'now-1', value: Buffer.from('0') },
+      { topic, key: 'now-2', value: Buffer.from('0') },
+      { topic, key: 'now-3', value: Buffer.from('0') },
+    ]);
+    const at = new Map<string, number>();
+    const consumption = await consume(({ key }) => Promise.resolve(void at.set(key, Date.now())), {
+      postponeMs: ({ value }) => Number(value.toString()) - Date.now(),
+    });
+    await eventually('the late one', () => at.has('late'));
+    expect(at.get('late')).toBeGreaterThanOrEqual(dueAtMs);
+    expect([...at.values()].some((ms) => ms < dueAtMs)).toBe(true);
+    await consumption.stop(1_000);
+  });
+
+  it('never has more than a window and one fetch under work, and still reads everything', async () => {
+    const keys = Array.from({ length: 300 }, (_, n) => `k${n}`);
+    const seen = new Set<string>();
+    const consumption = await consume(
+      async ({ key }) => {
+        await new Promise((resolve) => setImmediate(resolve));
+        seen.add(key);
+      },
+      { window: { high: 10, low: 5 } },
+    );
+    for (let n = 0; n < keys.length; n += 30) await publish(keys.slice(n, n + 30));
+    await eventually('all of them', () => seen.size === keys.length);
+    await consumption.stop(1_000);
+  });
+
+  it('gives one key always to one partition, and partition p of two topics to one member', async () => {
+    const other = `${topic}-twin`;
+    const layout = { partitions: PARTITIONS, replication: 1 };
+    await createTopics(kafka, [{ name: other, retentionMs: 3_600_000 }], layout);
+    const keys = Array.from({ length: 60 }, (_, n) => `k${n}`);
+    const owners = new Map<string, Set<string>>();
+    const member = (name: string) =>
+      consume(
+        ({ key }) =>
+          Promise.resolve(void owners.set(key, (owners.get(key) ?? new Set()).add(name))),
+        { topics: [topic, other] },
+      );
+    const members = [await member('one'), await member('two')];
+    await eventually('both are members', () => members.every((each) => each.isRunning()));
+    await log.publish(
+      keys.flatMap((key) =>
+        [topic, other].map((to) => ({ topic: to, key, value: Buffer.from('') })),
+      ),
+    );
+    await eventually('every key', () => owners.size === keys.length);
+    await Promise.all(members.map((each) => each.stop(2_000)));
+    expect([...owners.values()].every((names) => names.size === 1)).toBe(true);
+  });
+});
