@@ -1,0 +1,40 @@
+import { existsSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { cacheDir, cachedFolder } from './cache.ts';
+
+describe('a folder of the cache', () => {
+  beforeEach(() => {
+    process.env.POSTHORN_CACHE_DIR = mkdtempSync(join(tmpdir(), 'posthorn-cache-'));
+  });
+
+  test('is filled once', async () => {
+    let fills = 0;
+    const fill = (folder: string) => {
+      fills += 1;
+      writeFileSync(join(folder, 'jar'), '');
+      return Promise.resolve();
+    };
+    const folder = await cachedFolder('kafka', fill);
+    await cachedFolder('kafka', fill);
+    expect(fills).toBe(1);
+    expect(existsSync(join(folder, 'jar'))).toBe(true);
+  });
+
+  test('is not there after a download that failed', async () => {
+    const failing = cachedFolder('kafka', () => Promise.reject(new Error('no network')));
+    await expect(failing).rejects.toThrow('no network');
+    expect(readdirSync(cacheDir())).toEqual([]);
+  });
+
+  test('has one winner when two downloads run at once', async () => {
+    const fill = (folder: string) => {
+      writeFileSync(join(folder, 'jar'), '');
+      return Promise.resolve();
+    };
+    const [a, b] = await Promise.all([cachedFolder('kafka', fill), cachedFolder('kafka', fill)]);
+    expect(a).toBe(b);
+    expect(readdirSync(cacheDir())).toEqual(['kafka']);
+  });
+});

@@ -1,0 +1,69 @@
+import { existsSync, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { createChildren } from './children.ts';
+import { isSameProcess } from './identity.ts';
+import { readRecord, recordPath } from './record.ts';
+
+const newFolder = () => mkdtempSync(join(tmpdir(), 'posthorn-children-'));
+
+function program(folder: string, script: string) {
+  return {
+    name: 'program',
+    command: process.execPath,
+    args: ['-e', script],
+    port: 0,
+    logPath: join(folder, 'program.log'),
+    stopTimeoutMs: 300,
+  };
+}
+
+describe('the children of a stack', () => {
+  test('are written down while they run, and gone after the stop', async () => {
+    const folder = newFolder();
+    const children = createChildren(folder);
+    const { pid } = children.start(program(folder, 'setInterval(() => {}, 1000)'));
+    const [recorded] = readRecord(folder);
+    expect(recorded).toMatchObject({ name: 'program', pid });
+    await children.stopAll();
+    expect(isSameProcess(pid, recorded?.identity ?? '')).toBe(false);
+    expect(existsSync(recordPath(folder))).toBe(false);
+  });
+
+  test('are killed when they ignore the request to stop', async () => {
+    const folder = newFolder();
+    const children = createChildren(folder);
+    const script =
+      "process.on('SIGTERM', () => {}); console.log('deaf'); setInterval(() => {}, 1000)";
+    const child = children.start(program(folder, script));
+    await child.stop();
+    expect(await child.exited).toMatch(/^signal SIG(KILL|TERM)$/);
+  });
+
+  test('report an end that nobody asked for, and no other', async () => {
+    const folder = newFolder();
+    const children = createChildren(folder);
+    const ends: string[] = [];
+    children.onUnexpectedExit((child, exit) => ends.push(`${child.name}: ${exit}`));
+    const died = children.start(program(folder, 'process.exitCode = 3'));
+    await died.exited;
+    const asked = children.start(program(folder, 'setInterval(() => {}, 1000)'));
+    await asked.stop();
+    expect(ends).toEqual(['program: exit code 3']);
+  });
+
+  test('fail with what a one-shot program wrote to standard error', async () => {
+    const children = createChildren(newFolder());
+    const script = "console.error('no such topic'); process.exitCode = 1";
+    const run = children.run({ name: 'Set-up', command: process.execPath, args: ['-e', script] });
+    await expect(run).rejects.toThrow('Set-up failed (exit code 1):\n  no such topic');
+  });
+
+  test('start no more once the stop has begun', async () => {
+    const folder = newFolder();
+    const children = createChildren(folder);
+    await children.stopAll();
+    expect(() => children.start(program(folder, ''))).toThrow('the stack is stopping');
+  });
+});
