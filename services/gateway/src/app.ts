@@ -48,8 +48,10 @@ function stepsOf(route: Route, authenticate: Authenticate): RequestHandler[] {
 
 const readBytes = express.raw({ type: () => true, limit: MAX_BODY_BYTES, inflate: false });
 
+const JSON_TYPE = /^application\/([\w.+-]+\+)?json\s*(;|$)/i;
+
 const requireJson: RequestHandler = (request, _response, next) => {
-  if (!request.is('json')) {
+  if (!JSON_TYPE.test(request.get('content-type') ?? '')) {
     throw new ApiError(415, 'unsupported_media_type', 'Send Content-Type: application/json.');
   }
   next();

@@ -1,0 +1,63 @@
+import { hash } from 'node:crypto';
+import { mkdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePorts, startBackingServices } from '../deploy/local/backing-services.ts';
+import { takeLock } from '../deploy/local/processes/lock.ts';
+import { endOrphans } from '../deploy/local/processes/recover.ts';
+import { createTally } from './support/tally.ts';
+
+/** Everything that `npm test` promises: lint, types, unit, integration, end to end, on real parts. */
+async function runAll(): Promise<number> {
+  const tally = createTally();
+  await tally.check('lint', ['node_modules/eslint/bin/eslint.js', '.']);
+  await tally.check('format', ['node_modules/prettier/bin/prettier.cjs', '--check', '.']);
+  await tally.check('types', ['node_modules/typescript/bin/tsc', '--noEmit']);
+  await tally.jest('unit', {});
+  await withStack(async (addresses) => {
+    await tally.jest('integration', addresses);
+    await tally.jest('e2e', addresses);
+  });
+  return tally.report();
+}
+
+/**
+ * A stack of its own in a scratch folder on free ports: nothing of a running one is touched. The
+ * folder belongs to this checkout, so that what a killed run left behind is found and ended.
+ */
+async function withStack(work: (addresses: Record<string, string>) => Promise<void>) {
+  const stackDir = join(tmpdir(), `posthorn-test-${hash('sha1', import.meta.dirname)}`);
+  mkdirSync(stackDir, { recursive: true });
+  const lock = takeLock(stackDir, 'npm test');
+  await endOrphans(stackDir, say);
+  const [kafka = 0, kafkaController = 0, mongodb = 0, redis = 0] = await freePorts(4);
+  const ports = { kafka, kafkaController, mongodb, redis };
+  const stack = await startBackingServices({ stackDir, ports, log: say });
+  const stop = async (): Promise<void> => {
+    await stack.stop();
+    lock.release();
+    rmSync(stackDir, { recursive: true, force: true });
+  };
+  const end = (): void => void stop().then(() => process.exit(130));
+  process.once('SIGINT', end).once('SIGTERM', end);
+  try {
+    await work({
+      KAFKA_BROKERS: stack.kafkaBrokers,
+      MONGODB_URL: stack.mongodbUrl,
+      REDIS_URL: stack.redisUrl,
+    });
+  } finally {
+    await stop();
+  }
+}
+
+function say(line: string): void {
+  console.log(line);
+}
+
+try {
+  process.exitCode = await runAll();
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}

@@ -1,0 +1,80 @@
+/** The envelope of every answer (spec, Resources). */
+export interface Envelope {
+  success: boolean;
+  message: string;
+  code?: string;
+  requestId?: string;
+  errors?: { path: string; message: string }[];
+  // The shape of each resource is what the tests are there to check.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  data?: any;
+}
+
+export interface ApiAnswer {
+  status: number;
+  headers: Headers;
+  body: Envelope;
+}
+
+export interface ApiClient {
+  request: (
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ) => Promise<ApiAnswer>;
+  post: (path: string, body: unknown, headers?: Record<string, string>) => Promise<ApiAnswer>;
+  get: (path: string) => Promise<ApiAnswer>;
+  /** A project with an app and one webhook that points to `url`. */
+  createTarget: (url: string, webhook?: object) => Promise<{ appId: string; webhookId: string }>;
+  /** Accepts a message and answers its id and the id of its first delivery. */
+  send: (target: object, payload: unknown) => Promise<{ messageId: string; deliveryId: string }>;
+}
+
+function bodyText(body: unknown): string | null {
+  if (body === undefined) return null;
+  return typeof body === 'string' ? body : JSON.stringify(body);
+}
+
+/** Talks to the gateway as a user does; a string body is sent as it is. */
+export function createApiClient(baseUrl: string, apiKey: string): ApiClient {
+  async function request(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Record<string, string>,
+  ): Promise<ApiAnswer> {
+    const response = await fetch(baseUrl + path, {
+      method,
+      headers: { 'x-api-key': apiKey, 'content-type': 'application/json', ...headers },
+      body: bodyText(body),
+    });
+    const { status } = response;
+    return { status, headers: response.headers, body: (await response.json()) as Envelope };
+  }
+  const post: ApiClient['post'] = (path, body, headers) => request('POST', path, body, headers);
+
+  async function created(path: string, body: object): Promise<{ id: string }> {
+    const answer = await post(path, body);
+    if (answer.status !== 201) throw new Error(`POST ${path}: ${JSON.stringify(answer.body)}`);
+    return answer.body.data as { id: string };
+  }
+
+  return {
+    request,
+    post,
+    get: (path) => request('GET', path),
+    async createTarget(url, webhook = {}) {
+      const { id: projectId } = await created('/projects', { name: 'Project' });
+      const { id: appId } = await created('/apps', { name: 'App', projectId });
+      const { id: webhookId } = await created('/webhooks', { url, appId, ...webhook });
+      return { appId, webhookId };
+    },
+    async send(target, payload) {
+      const { status, body } = await post('/webhook-messages', { ...target, payload });
+      if (status !== 202) throw new Error(`message refused: ${JSON.stringify(body)}`);
+      const data = body.data as { id: string; deliveries: { id: string }[] };
+      return { messageId: data.id, deliveryId: data.deliveries[0]?.id ?? '' };
+    },
+  };
+}

@@ -1,0 +1,88 @@
+import { freePorts } from '../../deploy/local/machine/ports.ts';
+import { createApiClient, type ApiClient } from './api-client.ts';
+import { createNamespace, type Namespace } from './namespace.ts';
+import {
+  runProgram,
+  startProgram,
+  untilReady,
+  type Ended,
+  type ServiceProcess,
+} from './service-process.ts';
+
+export type ServiceName = 'gateway' | 'dispatcher' | 'retry';
+
+export interface RunningService extends ServiceProcess {
+  name: ServiceName;
+  opsUrl: string;
+}
+
+/** The three services on the stack, in a namespace of their own. */
+export interface Posthorn {
+  api: ApiClient;
+  baseUrl: string;
+  apiKey: string;
+  companyId: string;
+  env: Namespace & Record<string, string>;
+  gateway: RunningService;
+  dispatcher: RunningService;
+  retry: RunningService;
+  /** Starts one more process of a service; the gateway on the same port as the first. */
+  start: (name: ServiceName) => Promise<RunningService>;
+  stop: () => Promise<void>;
+}
+
+const LOCAL = {
+  EGRESS_ALLOW_LOOPBACK: 'true',
+  EGRESS_ALLOW_HTTP: 'true',
+  TOPIC_PARTITIONS: '4',
+  TOPIC_REPLICATION: '1',
+};
+
+/** Makes topics, indexes and a company, then starts what a platform would run. */
+export async function startPosthorn(settings: Record<string, string> = {}): Promise<Posthorn> {
+  const [port = 0] = await freePorts(1);
+  const env = { ...createNamespace(), ...LOCAL, PORT: String(port), ...settings };
+  await Promise.all([
+    runProgram('deploy/setup/create-topics.ts', [], env),
+    runProgram('deploy/setup/create-indexes.ts', [], env),
+  ]);
+  const company = await runProgram(ADMIN, ['company', 'create', 'Test', '--json'], env);
+  const { companyId, apiKey } = JSON.parse(company) as { companyId: string; apiKey: string };
+
+  const running: RunningService[] = [];
+  const start = async (name: ServiceName): Promise<RunningService> => {
+    const service = await startService(name, env);
+    running.push(service);
+    return service;
+  };
+  const [gateway, dispatcher, retry] = await Promise.all([
+    start('gateway'),
+    start('dispatcher'),
+    start('retry'),
+  ]);
+  const baseUrl = `http://127.0.0.1:${port}`;
+  const api = createApiClient(baseUrl, apiKey);
+  const stop = async (): Promise<void> => {
+    await Promise.all(running.filter((each) => each.isRunning()).map((each) => each.stop()));
+  };
+  return { api, baseUrl, apiKey, companyId, env, gateway, dispatcher, retry, start, stop };
+}
+
+const ADMIN = 'services/gateway/src/admin.ts';
+
+async function startService(
+  name: ServiceName,
+  env: Record<string, string>,
+): Promise<RunningService> {
+  const [opsPort = 0] = await freePorts(1);
+  const main = `services/${name}/src/main.ts`;
+  const service = startProgram(main, [], { ...env, OPS_PORT: String(opsPort) });
+  await untilReady(service, opsPort);
+  return { ...service, name, opsUrl: `http://127.0.0.1:${opsPort}` };
+}
+
+/** As a crash or the kernel would: no handler runs. */
+export async function killHard(service: ServiceProcess): Promise<Ended> {
+  service.signal('SIGKILL');
+  return service.ended;
+}

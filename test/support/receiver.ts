@@ -1,0 +1,65 @@
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** One request as the endpoint got it. */
+export interface Received {
+  path: string;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+  atMs: number;
+}
+
+/** Answers one request; `nth` counts the requests of this message from 1. */
+export type Answer = (response: ServerResponse, received: Received, nth: number) => void;
+
+export interface Receiver {
+  url: string;
+  received: Received[];
+  /** The requests of one message, oldest first. */
+  of: (messageId: string) => Received[];
+  answerWith: (answer: Answer) => void;
+  close: () => Promise<void>;
+}
+
+/** An endpoint on loopback that records what it gets and answers as told; 200 until then. */
+export async function startReceiver(): Promise<Receiver> {
+  const received: Received[] = [];
+  let answer: Answer = (response) => response.writeHead(200).end('ok');
+  const of = (messageId: string): Received[] =>
+    received.filter(({ headers }) => headers['webhook-id'] === messageId);
+
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const { url: path = '', headers } = request;
+      const got = { path, headers, body: Buffer.concat(chunks), atMs: Date.now() };
+      received.push(got);
+      answer(response, got, of(String(headers['webhook-id'])).length);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/hook`,
+    received,
+    of,
+    answerWith: (next) => {
+      answer = next;
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => {
+          resolve();
+        });
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** Fails with this status the first `times` times, then answers 200. */
+export function failing(times: number, status = 500): Answer {
+  return (response, _received, nth) => {
+    response.writeHead(nth <= times ? status : 200).end(nth <= times ? 'not now' : 'ok');
+  };
+}
