@@ -12,10 +12,8 @@ export function parseConfig<Schema extends z.ZodObject>(
   schema: Schema,
   env: NodeJS.ProcessEnv,
 ): z.infer<Schema> {
-  const names = Object.keys(schema.shape);
-  const values: Record<string, unknown> = Object.fromEntries(
-    names.map((name) => [name, readSetting(name, env)]).filter(([, value]) => value !== undefined),
-  );
+  const values: Record<string, string | undefined> = {};
+  for (const name of Object.keys(schema.shape)) values[name] = readSetting(name, env);
   const result = schema.safeParse(values) as z.ZodSafeParseResult<z.infer<Schema>>;
   if (result.success) return result.data;
   const lines = result.error.issues.map(

@@ -1,3 +1,4 @@
+import type { ContiguousOffsets } from '@posthorn/domain/contiguous-offsets.ts';
 import type { Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from '../logger.ts';
@@ -17,6 +18,8 @@ export interface ConsumeDeps {
 
 const COMMIT_EVERY_MS = 250;
 const DRAIN_CHECK_MS = 20;
+/** One stuck record holds the commit of its partition back; this bounds what a crash would repeat. */
+const MAX_HELD = 5_000;
 
 interface Intake extends ConsumeOptions {
   consumer: Consumer;
@@ -87,7 +90,7 @@ function followMembership(intake: Intake, onFatal: (reason: string) => void): vo
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
     metrics.rebalances.inc();
     // Another member id means we were out of the group and others may have committed since.
-    if (payload.memberId !== state.memberId) offsets.forgetAll();
+    if (payload.memberId !== state.memberId) offsets.doubtAll();
     offsets.keepOnly(payload.memberAssignment);
     pauses.forgetAll();
     state.memberId = payload.memberId;
@@ -103,7 +106,9 @@ function followMembership(intake: Intake, onFatal: (reason: string) => void): vo
 /** Never throws: a TypeError here would end the consumer while the process lives on. */
 function takeBatch(intake: Intake, payload: EachBatchPayload): void {
   const { topic, partition, messages, highWatermark } = payload.batch;
-  const offsets = intake.offsets.of(topic, partition);
+  const first = messages[0];
+  if (!first) return;
+  const offsets = intake.offsets.arrive(topic, partition, Number(first.offset));
   for (const message of messages) {
     if (intake.state.isDraining || payload.isStale()) return;
     const record = toRecord(topic, partition, message);
@@ -112,27 +117,35 @@ function takeBatch(intake: Intake, payload: EachBatchPayload): void {
       intake.pauses.pauseFor(topic, partition, postponeMs);
       return;
     }
-    if (offsets.begin(record.offset)) void work(intake, record);
+    if (offsets.begin(record.offset)) void work(intake, record, offsets);
     payload.resolveOffset(message.offset);
   }
   intake.metrics.consumed.inc({ topic }, messages.length);
-  const done = offsets.committable() ?? Number(payload.batch.firstOffset() ?? highWatermark);
+  const done = offsets.committable() ?? Number(first.offset);
   intake.metrics.setLag(topic, partition, Number(highWatermark) - done);
-  if (intake.offsets.inFlight() >= intake.window.high) intake.pauses.holdBack(topic, partition);
+  const isFull = intake.offsets.inFlight() >= intake.window.high;
+  if (isFull || offsets.held() >= MAX_HELD) intake.pauses.holdBack(topic, partition);
 }
 
-async function work(intake: Intake, record: LogRecord): Promise<void> {
-  const { offsets, pauses, window, logger } = intake;
-  const ofPartition = offsets.of(record.topic, record.partition);
+async function work(intake: Intake, record: LogRecord, offsets: ContiguousOffsets): Promise<void> {
   try {
     await intake.handle(record);
-    ofPartition.finish(record.offset);
+    offsets.finish(record.offset);
   } catch (error) {
     const { topic, partition, offset } = record;
     const level = intake.state.isDraining ? 'debug' : 'error';
-    logger[level]({ err: error, topic, partition, offset }, 'record left for the next start');
+    intake.logger[level](
+      { err: error, topic, partition, offset },
+      'record left for the next start',
+    );
   }
-  if (offsets.inFlight() <= window.low) pauses.letGo();
+  goOn(intake);
+}
+
+/** Reads on where the window has room again. */
+function goOn({ offsets, pauses, window }: Intake): void {
+  if (offsets.inFlight() > window.low) return;
+  pauses.letGo(({ topic, partition }) => offsets.heldIn(topic, partition) < MAX_HELD / 2);
 }
 
 async function commit(intake: Intake): Promise<void> {

@@ -2,9 +2,9 @@ import type { Consumer } from 'kafkajs';
 
 /** Why a partition is not read just now: the window is full, or its head is not due yet. */
 export interface Pauses {
-  /** Holds the partition back until `letGo`. */
+  /** Holds the partition back until `letGo` finds it free. */
   holdBack: (topic: string, partition: number) => void;
-  letGo: () => void;
+  letGo: (isFree: (place: Place) => boolean) => void;
   /** Holds the partition back for a time; long waits are cut at a minute, and the head is asked again. */
   pauseFor: (topic: string, partition: number, waitMs: number) => void;
   pauseAll: (topics: readonly string[]) => void;
@@ -16,7 +16,7 @@ export interface Pauses {
 /** A clock that was set forward must not leave a partition asleep for hours. */
 const MAX_WAIT_MS = 60_000;
 
-interface Place {
+export interface Place {
   topic: string;
   partition: number;
 }
@@ -34,10 +34,12 @@ export function createPauses(consumer: Consumer): Pauses {
       state.heldBack.set(keyOf({ topic, partition }), { topic, partition });
       consumer.pause([{ topic, partitions: [partition] }]);
     },
-    letGo() {
-      const held = [...state.heldBack.values()];
-      state.heldBack.clear();
-      for (const place of held) resumeIfFree(state, place);
+    letGo(isFree) {
+      for (const [key, place] of state.heldBack) {
+        if (!isFree(place)) continue;
+        state.heldBack.delete(key);
+        resumeIfFree(state, place);
+      }
     },
     pauseFor(topic, partition, waitMs) {
       pauseFor(state, { topic, partition }, waitMs);
