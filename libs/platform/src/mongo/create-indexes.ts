@@ -36,21 +36,30 @@ const COLLECTIONS: readonly CollectionName[] = [
 export async function createIndexes(db: mongo.Db, retentionDays: number): Promise<void> {
   const existing = await db.listCollections({}, { nameOnly: true }).toArray();
   const names = new Set(existing.map(({ name }) => name));
-  for (const name of COLLECTIONS) if (!names.has(name)) await db.createCollection(name);
+  for (const name of COLLECTIONS) if (!names.has(name)) await createOne(db, name);
   for (const spec of indexSpecs(retentionDays)) await ensureIndex(db, spec);
+}
+
+/** A service that was started too early may have made it meanwhile by its first write. */
+async function createOne(db: mongo.Db, name: CollectionName): Promise<void> {
+  try {
+    await db.createCollection(name);
+  } catch (error) {
+    if (!hasCodeName(error, 'NamespaceExists')) throw error;
+  }
 }
 
 async function ensureIndex(db: mongo.Db, { collection, key, options }: IndexSpec): Promise<void> {
   try {
     await db.collection(collection).createIndex(key, options ?? {}, {});
   } catch (error) {
-    if (!isOptionsConflict(error)) throw error;
+    // The index exists with another retention.
+    if (!hasCodeName(error, 'IndexOptionsConflict')) throw error;
     const index = { keyPattern: key, expireAfterSeconds: options?.expireAfterSeconds };
     await db.command({ collMod: collection, index });
   }
 }
 
-/** The index exists with another retention. */
-function isOptionsConflict(error: unknown): boolean {
-  return error instanceof Error && 'codeName' in error && error.codeName === 'IndexOptionsConflict';
+function hasCodeName(error: unknown, codeName: string): boolean {
+  return error instanceof Error && 'codeName' in error && error.codeName === codeName;
 }

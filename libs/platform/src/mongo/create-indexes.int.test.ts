@@ -1,0 +1,32 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import {
+  openScratchDatabase,
+  type ScratchDatabase,
+} from '../../../../test/support/scratch-database.ts';
+import { collection } from './collections.ts';
+import { createIndexes } from './create-indexes.ts';
+
+describe('the setup of the database', () => {
+  let database: ScratchDatabase;
+
+  beforeAll(async () => {
+    database = await openScratchDatabase();
+  });
+
+  afterAll(() => database.drop());
+
+  async function retentionSeconds(): Promise<unknown> {
+    const indexes = await collection(database.db, 'messages').indexes();
+    return indexes.find(({ key }) => key['createdAt'] === 1)?.['expireAfterSeconds'];
+  }
+
+  it('changes nothing when it is repeated', async () => {
+    await createIndexes(database.db, 30);
+    expect(await retentionSeconds()).toBe(30 * 86_400);
+  });
+
+  it('brings the retention of what is stored up to date', async () => {
+    await createIndexes(database.db, 7);
+    expect(await retentionSeconds()).toBe(7 * 86_400);
+  });
+});

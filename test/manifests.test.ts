@@ -1,0 +1,199 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { parseConfig } from '@posthorn/platform/config.ts';
+import { settings } from '@posthorn/platform/settings.ts';
+import { z } from 'zod';
+import {
+  type Container,
+  containerOf,
+  find,
+  type Manifest,
+  namesOf,
+  readBase,
+  renderBase,
+  workloads,
+} from '../k8s/read-manifests.ts';
+import { dispatcherConfig } from '../services/dispatcher/src/config.ts';
+import { gatewayConfig } from '../services/gateway/src/config.ts';
+import { retryConfig } from '../services/retry/src/config.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const SERVICES = { gateway: gatewayConfig, dispatcher: dispatcherConfig, retry: retryConfig };
+const SETUP = {
+  'create-topics': z.object({ ...settings.kafka, ...settings.topics }),
+  'create-indexes': z.object({ ...settings.mongodb, ...settings.retention }),
+};
+/** What the Secret `posthorn` holds. */
+const SECRET: Record<string, string> = {
+  MONGODB_URL: 'mongodb://mongodb/posthorn',
+  REDIS_URL: 'redis://redis',
+};
+/** A service may close this long after its drain: CLOSING_MS in libs/platform/src/service.ts. */
+const CLOSING_MS = 10_000;
+
+const dockerfile = readFileSync(join(ROOT, 'deploy/Dockerfile'), 'utf8');
+const rendered = renderBase();
+
+describe('k8s/base, its files', () => {
+  holdTheRules(readBase());
+});
+
+if (rendered) {
+  describe('k8s/base, rendered by kubectl', () => {
+    holdTheRules(rendered);
+
+    it('names the image of this version', () => {
+      const { version } = z
+        .object({ version: z.string() })
+        .parse(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')));
+      const images = workloads(rendered).map((manifest) => containerOf(manifest).image);
+      expect(new Set(images)).toEqual(new Set([`posthorn:${version}`]));
+    });
+  });
+} else {
+  it.skip('k8s/base, rendered by kubectl: NOT CHECKED, kubectl is not on the PATH', () =>
+    undefined);
+}
+
+function holdTheRules(manifests: Manifest[]): void {
+  it('has three Deployments and two Jobs', () => {
+    expect(namesOf(manifests, 'Deployment')).toEqual(Object.keys(SERVICES).sort());
+    expect(namesOf(manifests, 'Job')).toEqual(Object.keys(SETUP).sort());
+  });
+
+  describe.each(Object.keys({ ...SERVICES, ...SETUP }))('pods of %s', (name) => {
+    const workload = find(manifests, name);
+
+    it('get through the restricted pod security standard, with a read-only root and no token', () => {
+      expect(workload.spec.template.spec).toMatchObject({
+        automountServiceAccountToken: false,
+        enableServiceLinks: false,
+        securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+      });
+      expect(containerOf(workload)).toMatchObject({
+        securityContext: {
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        },
+        resources: { requests: { cpu: anyText, memory: anyText }, limits: { memory: anyText } },
+      });
+    });
+
+    it('run a file that exists and is in the image', () => {
+      const { command, image } = containerOf(workload);
+      const file = command[1] ?? '';
+      expect(command[0]).toBe('node');
+      expect(existsSync(join(ROOT, file))).toBe(true);
+      expect(copiedFolders().some((folder) => file.startsWith(`${folder}/`))).toBe(true);
+      expect(image).toMatch(/^posthorn(:|$)/);
+    });
+
+    it('have labels that tell them from the others', () => {
+      const labels = { 'app.kubernetes.io/name': 'posthorn', 'app.kubernetes.io/component': name };
+      expect(workload.metadata.labels).toMatchObject(labels);
+      expect(workload.spec.template.metadata.labels).toMatchObject(labels);
+    });
+  });
+
+  describe.each(Object.entries(SERVICES))('%s', (name, schema) => {
+    const workload = find(manifests, name);
+    const container = containerOf(workload);
+    const env = envOf(manifests, container);
+    const config = parseConfig(name, schema, env);
+
+    it('gets settings that it knows and takes', () => {
+      expect(Object.keys(env).filter((setting) => !(setting in schema.shape))).toEqual([]);
+    });
+
+    it('is probed on its management port', () => {
+      const { startupProbe, readinessProbe, livenessProbe, ports } = container;
+      expect(ports).toContainEqual({ name: 'ops', containerPort: config.OPS_PORT });
+      expect(startupProbe.httpGet).toEqual({ path: '/livez', port: 'ops' });
+      expect(readinessProbe.httpGet).toEqual({ path: '/readyz', port: 'ops' });
+      expect(livenessProbe.httpGet).toEqual({ path: '/livez', port: 'ops' });
+      // Longer than a start takes to give up by itself.
+      expect(startupProbe.periodSeconds * startupProbe.failureThreshold).toBeGreaterThan(30);
+      expect(workload.spec.template.metadata.annotations).toMatchObject({
+        'prometheus.io/port': String(config.OPS_PORT),
+      });
+    });
+
+    it('has time to end what it began', () => {
+      const graceMs = workload.spec.template.spec.terminationGracePeriodSeconds * 1_000;
+      const preStopMs = container.lifecycle.preStop.sleep.seconds * 1_000;
+      expect(graceMs).toBeGreaterThan(preStopMs + config.DRAIN_TIMEOUT_MS + CLOSING_MS);
+      if ('DELIVERY_TIMEOUT_MS' in config) {
+        expect(graceMs).toBeGreaterThanOrEqual(config.DELIVERY_TIMEOUT_MS + 15_000);
+      }
+    });
+
+    it('is replaced and drained pod by pod, and spread', () => {
+      const { matchLabels } = workload.spec.selector;
+      expect(matchLabels).toEqual({
+        'app.kubernetes.io/name': 'posthorn',
+        'app.kubernetes.io/component': name,
+      });
+      expect(workload.spec).toMatchObject({
+        strategy: { rollingUpdate: { maxUnavailable: 0 } },
+        template: {
+          spec: {
+            topologySpreadConstraints: [1, 2].map(() => ({ labelSelector: { matchLabels } })),
+          },
+        },
+      });
+      expect(find(manifests, name, 'PodDisruptionBudget').spec).toMatchObject({
+        maxUnavailable: 1,
+        selector: { matchLabels },
+      });
+    });
+  });
+
+  it.each(Object.entries(SETUP))(
+    'the Job %s gets settings that it knows and takes',
+    (name, schema) => {
+      const env = envOf(manifests, containerOf(find(manifests, name)));
+      expect(Object.keys(env).filter((setting) => !(setting in schema.shape))).toEqual([]);
+      expect(() => parseConfig(name, schema, env)).not.toThrow();
+    },
+  );
+}
+
+describe('deploy/Dockerfile', () => {
+  it('installs the packages of every workspace', () => {
+    const workspaces = globSync('{libs,services}/*/package.json', { cwd: ROOT });
+    expect(workspaces.length).toBeGreaterThan(0);
+    expect(workspaces.filter((file) => !dockerfile.includes(`COPY ${file} `))).toEqual([]);
+  });
+
+  it('lets the services be reached from outside the container, and runs them without root', () => {
+    expect(dockerfile).toMatch(/^ENV(.*\\\n)* +HOST=0\.0\.0\.0/m);
+    expect(dockerfile).toMatch(/^ENV(.*\\\n)* +OPS_HOST=0\.0\.0\.0/m);
+    expect(dockerfile).toMatch(/^USER 65532:65532$/m);
+  });
+});
+
+const anyText: unknown = expect.any(String);
+
+/** The environment of a container, with sample values for the Secret. */
+function envOf(manifests: Manifest[], { env = [], envFrom }: Container): Record<string, string> {
+  const fromMaps = envFrom.map(
+    ({ configMapRef }) =>
+      manifests.find(
+        ({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === configMapRef.name,
+      )?.data,
+  );
+  expect(fromMaps).not.toContain(undefined);
+  const secrets = env.map(({ name, valueFrom: { secretKeyRef } }) => {
+    expect(secretKeyRef.name).toBe('posthorn');
+    return [name, SECRET[secretKeyRef.key] ?? ''];
+  });
+  return Object.assign({}, ...fromMaps, Object.fromEntries(secrets)) as Record<string, string>;
+}
+
+/** The folders that the Dockerfile takes whole. */
+function copiedFolders(): string[] {
+  const copies = dockerfile.matchAll(/^COPY ([\w/]+) \1$/gm);
+  return [...copies].map(([, folder = '']) => folder);
+}
