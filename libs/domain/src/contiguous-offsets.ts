@@ -6,6 +6,8 @@ export interface ContiguousOffsets {
   /** Takes an offset under work; false when it is already held or done (a refetch after a rebalance). */
   begin: (offset: number) => boolean;
   finish: (offset: number) => void;
+  /** Ends the work without a result: no longer in flight, and never committed past. */
+  abandon: (offset: number) => void;
   /** The next offset to read after everything before it is done; null when nothing has finished yet. */
   committable: () => number | null;
   /** Records begun and not yet finished. */
@@ -17,9 +19,9 @@ export interface ContiguousOffsets {
 export function createContiguousOffsets(): ContiguousOffsets {
   // A Map keeps insertion order, which is offset order: the head is the oldest unfinished record.
   const done = new Map<number, boolean>();
+  const running = new Set<number>();
   let highest = -1;
   let next: number | null = null;
-  let inFlight = 0;
 
   function advance(): void {
     for (const [offset, isDone] of done) {
@@ -33,18 +35,20 @@ export function createContiguousOffsets(): ContiguousOffsets {
     begin(offset) {
       if (offset <= highest) return false;
       highest = offset;
-      inFlight += 1;
+      running.add(offset);
       done.set(offset, false);
       return true;
     },
     finish(offset) {
-      if (done.get(offset) !== false) return;
+      if (!running.delete(offset)) return;
       done.set(offset, true);
-      inFlight -= 1;
       advance();
     },
+    abandon: (offset) => {
+      running.delete(offset);
+    },
     committable: () => next,
-    inFlight: () => inFlight,
+    inFlight: () => running.size,
     held: () => done.size,
   };
 }

@@ -14,8 +14,20 @@ export type EgressRefusal = 'scheme' | 'host' | 'port' | 'address';
 
 const LOOPBACK = cidrs('127.0.0.0/8', '::1/128');
 
-/** Never opened, whatever EGRESS_ALLOW_CIDRS says: link-local and the metadata services of clouds. */
-const NEVER = cidrs('169.254.0.0/16', '168.63.129.16/32', 'fe80::/10', 'fd00:ec2::/32');
+/**
+ * Never opened, whatever EGRESS_ALLOW_CIDRS says: link-local, the metadata services of clouds, and
+ * IPv4 addresses in the clothes of IPv6, to which a socket connects as to the bare ones.
+ */
+const NEVER = cidrs(
+  ...[
+    '169.254.0.0/16',
+    '168.63.129.16/32',
+    'fe80::/10',
+    'fd00:ec2::/32',
+    'fd20:ce::/32',
+    '::ffff:0:0/96',
+  ],
+);
 
 /** IANA special-purpose registries (RFC 6890 and its updates). */
 const REFUSED_V4 = cidrs(
@@ -50,7 +62,7 @@ export function refusalOfUrl(url: URL, policy: EgressPolicy): EgressRefusal | nu
 
 /** Judges a host as `new URL` spells it: lower case, IPv6 in brackets. */
 export function refusalOfHost(hostname: string, policy: EgressPolicy): EgressRefusal | null {
-  const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+  const host = hostname.replace(/^\[|\]$/g, '').replace(/\.+$/, '');
   if (parseIp(host)) return refusalOfAddress(host, policy);
   if (policy.allowLoopback && host === 'localhost') return null;
   return !host.includes('.') || REFUSED_SUFFIX.test(host) ? 'host' : null;
@@ -65,11 +77,12 @@ export function refusalOfAddress(text: string, policy: EgressPolicy): EgressRefu
 function isAllowed(address: IpAddress, policy: EgressPolicy): boolean {
   if (within(NEVER, address)) return false;
   if (within(LOOPBACK, address)) return policy.allowLoopback;
-  if (within(policy.allowCidrs, address)) return true;
-  if (address.bits === 32) return !within(REFUSED_V4, address);
+  // Before the opened ranges: `::/0` must not open the metadata service behind a translator.
   if (within(NAT64, address)) {
     return isAllowed({ bits: 32, value: address.value & 0xffffffffn }, policy);
   }
+  if (within(policy.allowCidrs, address)) return true;
+  if (address.bits === 32) return !within(REFUSED_V4, address);
   return within(PUBLIC_V6, address) && !within(REFUSED_V6, address);
 }
 

@@ -81,6 +81,20 @@ export function decodeDeliveryFailed(value: Buffer): DeliveryFailed {
   return decode(deliveryFailedSchema, value.toString());
 }
 
+/**
+ * Runs a decoder over a record from outside. Whatever a foreign record makes of it comes back as a
+ * value, because a handler that throws would hold its partition.
+ */
+export function readRecord<T>(decodeValue: () => T): T | UnreadableRecordError {
+  try {
+    return decodeValue();
+  } catch (error) {
+    return error instanceof UnreadableRecordError
+      ? error
+      : new UnreadableRecordError(String(error));
+  }
+}
+
 /** The fields every record shares, without those of the richer record they are taken from. */
 export function refOf(source: DeliveryRef): DeliveryRef {
   const { messageId, webhookId, companyId, appId, createdAtMs } = source;

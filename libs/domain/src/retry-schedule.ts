@@ -40,7 +40,8 @@ export function formatDelay(delayMs: number): string {
   return `${delayMs}ms`;
 }
 
-function parseDelay(text: string): number | null {
+/** `5m` to 300000; null for anything that is not a delay from 10 ms to seven days. */
+export function parseDelay(text: string): number | null {
   const match = /^(\d{1,9})(ms|s|m|h)$/.exec(text);
   if (!match) return null;
   const delayMs = Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS];

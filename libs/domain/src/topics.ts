@@ -1,4 +1,4 @@
-import { formatDelay, type RetrySchedule } from './retry-schedule.ts';
+import { formatDelay, parseDelay, type RetrySchedule } from './retry-schedule.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -30,6 +30,23 @@ export function topicNames(prefix: string, schedule: RetrySchedule): TopicNames 
       schedule.map((delayMs) => [delayMs, `${prefix}retry.${formatDelay(delayMs)}`]),
     ),
   };
+}
+
+/**
+ * Every delay topic there is, by its delay in milliseconds: also those of an earlier schedule, where
+ * failures may still be parked.
+ */
+export function delayTopicsAmong(
+  prefix: string,
+  existing: Iterable<string>,
+): ReadonlyMap<number, string> {
+  const found = new Map<number, string>();
+  for (const name of existing) {
+    if (!name.startsWith(`${prefix}retry.`)) continue;
+    const delayMs = parseDelay(name.slice(`${prefix}retry.`.length));
+    if (delayMs !== null) found.set(delayMs, name);
+  }
+  return found;
 }
 
 /** How long each topic keeps its records. Payloads lie only in `message-created`: three days. */
