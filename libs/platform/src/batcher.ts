@@ -11,6 +11,8 @@ export interface Batcher<Item, Result> {
   add: (item: Item) => Promise<Result>;
   /** Items that wait or run. */
   size: () => number;
+  /** Resolves when nothing waits or runs. */
+  idle: () => Promise<void>;
 }
 
 interface Waiting<Item, Result> {
@@ -29,13 +31,13 @@ export function createBatcher<Item, Result>(
   options: BatcherOptions<Item, Result>,
 ): Batcher<Item, Result> {
   const { maxItems, lingerMs, maxInFlight, run } = options;
+  const runs = new Set<Promise<void>>();
   let waiting: Waiting<Item, Result>[] = [];
-  let inFlight = 0;
   let running = 0;
   let timer: NodeJS.Timeout | undefined;
 
   function pump(): void {
-    if (inFlight >= maxInFlight || waiting.length === 0) return;
+    if (runs.size >= maxInFlight || waiting.length === 0) return;
     if (waiting.length >= maxItems || lingerMs === 0) start();
     else timer ??= setTimeout(start, lingerMs);
   }
@@ -43,20 +45,17 @@ export function createBatcher<Item, Result>(
   function start(): void {
     clearTimeout(timer);
     timer = undefined;
-    if (inFlight >= maxInFlight || waiting.length === 0) return;
+    if (runs.size >= maxInFlight || waiting.length === 0) return;
     const batch = waiting.slice(0, maxItems);
     waiting = waiting.slice(maxItems);
-    void runNext(batch);
-    pump();
-  }
-
-  async function runNext(batch: Waiting<Item, Result>[]): Promise<void> {
-    inFlight += 1;
     running += batch.length;
-    await settleAll(batch, run);
-    inFlight -= 1;
-    running -= batch.length;
-    start();
+    const done = settleAll(batch, run).then(() => {
+      running -= batch.length;
+      runs.delete(done);
+      start();
+    });
+    runs.add(done);
+    pump();
   }
 
   return {
@@ -66,7 +65,15 @@ export function createBatcher<Item, Result>(
         pump();
       }),
     size: () => waiting.length + running,
+    async idle() {
+      while (waiting.length + running > 0) await (runs.size > 0 ? Promise.race(runs) : tick());
+    },
   };
+}
+
+/** One turn of the event loop: a linger that has not ended yet. */
+function tick(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 async function settleAll<Item, Result>(

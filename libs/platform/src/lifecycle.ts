@@ -6,8 +6,6 @@ export interface Lifecycle {
   /** True from the end of the start until a stop begins. */
   isReady: () => boolean;
   markReady: () => void;
-  /** Aborted when a stop begins: waits end, work under way is finished. */
-  stopping: AbortSignal;
   /** Ends the process after everything was stopped; the first call decides the exit code. */
   shutDown: (reason: string, exitCode: number) => Promise<void>;
 }
@@ -23,13 +21,13 @@ export function createLifecycle(
   { stopTimeoutMs, exit }: { stopTimeoutMs: number; exit: (code: number) => void },
 ): Lifecycle {
   const stops: Stop[] = [];
-  const abort = new AbortController();
+  let isStopping = false;
   let isReady = false;
   let ending: Promise<void> | null = null;
 
   async function stopAll(reason: string, exitCode: number): Promise<void> {
     isReady = false;
-    abort.abort();
+    isStopping = true;
     logger.info({ reason }, 'stopping');
     const forced = setTimeout(() => {
       logger.error({ stopTimeoutMs }, 'the stop took too long, ending now');
@@ -45,9 +43,8 @@ export function createLifecycle(
     onStop: (name, stop) => stops.push({ name, stop }),
     isReady: () => isReady,
     markReady: () => {
-      isReady = !abort.signal.aborted;
+      isReady = !isStopping;
     },
-    stopping: abort.signal,
     shutDown: (reason, exitCode) => (ending ??= stopAll(reason, exitCode)),
   };
 }

@@ -9,6 +9,7 @@ export function createLogger(service: string, level: string): Logger {
     base: { service },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
+    serializers: { err: shownError },
     redact: {
       paths: SECRET_NAMES.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),
       censor: '[redacted]',
@@ -17,3 +18,10 @@ export function createLogger(service: string, level: string): Logger {
 }
 
 const SECRET_NAMES = ['authorization', 'secret', 'hmacSecret', 'apiKey', 'password', 'payload'];
+
+/** Only what is known to be harmless: a driver's error carries whole documents in further fields. */
+function shownError(error: unknown): object {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const code = 'code' in error ? String(error.code) : undefined;
+  return { type: error.name, message: error.message, code, stack: error.stack };
+}

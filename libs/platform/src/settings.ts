@@ -94,7 +94,10 @@ export const settings = {
     OPS_HOST: z.string().default('127.0.0.1').describe('Address of the management port'),
     OPS_PORT: port.default(defaultOpsPort).describe('Management port: metrics, livez, readyz'),
     LOG_LEVEL: z
-      .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+      .enum(
+        ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+        'must be fatal, error, warn, info, debug, trace or silent',
+      )
       .default('info')
       .describe('Least important level that is logged'),
     DRAIN_TIMEOUT_MS: z.coerce

@@ -2,6 +2,7 @@ import type { CancelReason } from '@posthorn/domain/delivery.ts';
 import {
   decodeMessageCreated,
   decodeRetryDue,
+  readRecord,
   UnreadableRecordError,
   type DueAttempt,
 } from '@posthorn/domain/records.ts';
@@ -9,6 +10,7 @@ import type { DeadLetters } from '@posthorn/platform/dead-letters.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { LoadedWebhook, LoadWebhook } from './load-webhook.ts';
 import type { LoadPayload } from './load-payload.ts';
+import type { OriginSlots } from './origin-slots.ts';
 import type { SendWebhook } from './send-webhook.ts';
 import type { Settle } from './settle-delivery.ts';
 
@@ -17,6 +19,7 @@ export interface AttemptDeps {
   loadWebhook: LoadWebhook;
   loadPayload: LoadPayload;
   send: SendWebhook;
+  slots: OriginSlots;
   settle: Settle;
   deadLetters: DeadLetters;
 }
@@ -27,7 +30,7 @@ export interface AttemptDeps {
  */
 export function createAttemptDelivery(deps: AttemptDeps) {
   return async (record: LogRecord): Promise<void> => {
-    const due = read(deps, record);
+    const due = readRecord(() => decode(deps, record));
     if (due instanceof UnreadableRecordError) {
       await deps.deadLetters.put(record, 'unreadable_record', due.message);
       return;
@@ -39,15 +42,8 @@ export function createAttemptDelivery(deps: AttemptDeps) {
   };
 }
 
-function read({ topics }: AttemptDeps, { topic, value }: LogRecord) {
-  try {
-    return topic === topics.messageCreated ? decodeMessageCreated(value) : decodeRetryDue(value);
-  } catch (error) {
-    // Whatever a foreign record makes of the decoder, the partition goes on.
-    return error instanceof UnreadableRecordError
-      ? error
-      : new UnreadableRecordError(String(error));
-  }
+function decode({ topics }: AttemptDeps, { topic, value }: LogRecord): DueAttempt {
+  return topic === topics.messageCreated ? decodeMessageCreated(value) : decodeRetryDue(value);
 }
 
 function cancelReason(webhook: LoadedWebhook | null): CancelReason | null {
@@ -66,7 +62,7 @@ async function attempt(
     await deps.deadLetters.put(record, 'message_missing', 'the message is not stored any more');
     return;
   }
-  const made = await deps.send(due, payload, webhook);
+  const made = await deps.slots.within(webhook.origin, () => deps.send(due, payload, webhook));
   const requestId = record.headers.requestId ?? null;
   await deps.settle({ due, attempt: made, requestId });
 }

@@ -1,7 +1,7 @@
 import { lookup as systemLookup } from 'node:dns/promises';
 import type { LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
-import { refusalOfAddress, refusalOfHost, type EgressPolicy } from '@posthorn/domain/egress.ts';
+import { refusalOfAddress, refusalOfUrl, type EgressPolicy } from '@posthorn/domain/egress.ts';
 import { buildConnector } from 'undici';
 
 /** Every address of a host name. */
@@ -24,8 +24,8 @@ export interface GuardOptions {
 const resolveBySystem: Resolve = (hostname) => systemLookup(hostname, { all: true });
 
 /**
- * Connects only to public addresses. Three checks, because each is passed by on some way: the host
- * as written (`lookup` is not called for literals), every answer of the look-up (one refused answer
+ * Connects only to public addresses. Three checks, because each is passed by on some way: the
+ * address as written, scheme and port included (`lookup` is not called for literals), every answer of the look-up (one refused answer
  * refuses the name), and the far end of the open socket.
  */
 export function createGuardedConnect({
@@ -40,7 +40,8 @@ export function createGuardedConnect({
   });
 
   return (options, callback) => {
-    if (refusalOfHost(options.hostname, policy)) {
+    const url = URL.parse(`${options.protocol}//${options.host ?? options.hostname}`);
+    if (!url || refusalOfUrl(url, policy)) {
       callback(new EgressBlockedError(), null);
       return;
     }

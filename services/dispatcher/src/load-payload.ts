@@ -1,7 +1,7 @@
 import { createBatcher } from '@posthorn/platform/batcher.ts';
+import { createCoalescingCache } from '@posthorn/platform/coalescing-cache.ts';
 import { keepTrying } from '@posthorn/platform/keep-trying.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages.ts';
-import { LRUCache } from 'lru-cache';
 
 /** The bytes of a message's payload; null when the message is not stored any more. */
 export type LoadPayload = (messageId: string) => Promise<Buffer | null>;
@@ -19,13 +19,13 @@ export function createLoadPayload(messages: Pick<MessageStore, 'payloadsOf'>): L
       return ids.map((id) => found.get(id));
     },
   });
-  const cache = new LRUCache<string, Buffer>({
+  const cache = createCoalescingCache<Buffer>({
     maxSize: MAX_REMEMBERED_BYTES,
-    sizeCalculation: (payload) => payload.length + 1,
-    fetchMethod: async (id) => {
-      const payload = await batch.add(id);
-      return payload === undefined ? undefined : Buffer.from(payload);
-    },
+    sizeOf: (payload) => payload.length + 1,
   });
-  return async (id) => (await cache.fetch(id)) ?? null;
+  return (id) =>
+    cache.get(id, async () => {
+      const payload = await batch.add(id);
+      return payload === undefined ? null : Buffer.from(payload);
+    });
 }

@@ -1,9 +1,9 @@
 import { signerOf, type Signer } from '@posthorn/domain/delivery-headers.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { createBatcher } from '@posthorn/platform/batcher.ts';
+import { createCoalescingCache } from '@posthorn/platform/coalescing-cache.ts';
 import { keepTrying } from '@posthorn/platform/keep-trying.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
-import { LRUCache } from 'lru-cache';
 
 /** A webhook with what every delivery to it needs and that is made only once. */
 export interface LoadedWebhook {
@@ -38,22 +38,19 @@ export function createWebhookLoader(webhooks: Pick<WebhookStore, 'findMany'>): W
       return ids.map((id) => byId.get(id));
     },
   });
-  const cache = new LRUCache<string, LoadedWebhook>({
-    max: MAX_REMEMBERED,
-    ttl: REMEMBER_MS,
-    // A webhook forgotten while it is being read still answers those who asked before.
-    ignoreFetchAbort: true,
-    fetchMethod: async (id) => {
-      const webhook = await batch.add(id);
-      return webhook && prepare(webhook);
-    },
+  const cache = createCoalescingCache<LoadedWebhook>({
+    maxSize: MAX_REMEMBERED,
+    sizeOf: () => 1,
+    ttlMs: REMEMBER_MS,
   });
+  const load = async (id: string): Promise<LoadedWebhook | null> => {
+    const webhook = await batch.add(id);
+    return webhook ? prepare(webhook) : null;
+  };
   return {
-    load: async (id) => cache.get(id) ?? (await cache.fetch(id)) ?? null,
-    forget: (id) => cache.delete(id),
-    forgetAll: () => {
-      cache.clear();
-    },
+    load: (id) => cache.get(id, () => load(id)),
+    forget: cache.forget,
+    forgetAll: cache.forgetAll,
   };
 }
 

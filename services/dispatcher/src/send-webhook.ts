@@ -125,7 +125,7 @@ function handlerOf(running: Running): Dispatcher.DispatchHandler {
       if (running.isOver) controller.abort(TOO_LATE);
     },
     onResponseStart(_controller, code, headers) {
-      // Informational answers (100, 103) are not the answer.
+      // An informational answer (103) is not the answer.
       if (code >= 200) running.status = { code, headers: safeHeaders(headers) };
     },
     onResponseData(controller, chunk) {

@@ -1,6 +1,6 @@
 import { createDeadLetters } from '@posthorn/platform/dead-letters.ts';
 import { egressPolicyOf } from '@posthorn/platform/egress-policy.ts';
-import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { Consumption, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import { VERSION, watchDependencies } from '@posthorn/platform/metrics.ts';
 import { openMongo } from '@posthorn/platform/mongo/connect.ts';
@@ -21,6 +21,7 @@ import { createDispatcherMetrics } from './dispatcher-metrics.ts';
 import { createGuardedConnect } from './guarded-connect.ts';
 import { createLoadPayload } from './load-payload.ts';
 import { createWebhookLoader, type WebhookLoader } from './load-webhook.ts';
+import { createOriginSlots } from './origin-slots.ts';
 import { createRecordAttempts } from './record-attempts.ts';
 import { createSendWebhook, type SendWebhook } from './send-webhook.ts';
 import { createSettle } from './settle-delivery.ts';
@@ -31,6 +32,11 @@ type Context = ServiceContext<DispatcherConfig>;
 export async function startDispatcher(context: Context): Promise<void> {
   const { config, logger, lifecycle, registry } = context;
   const db = await openMongo('posthorn-dispatcher', context);
+  const consumptions: Consumption[] = [];
+  await openOpsServer(
+    context,
+    () => lifecycle.isReady() && db.isConnected() && consumptions.every((each) => each.isRunning()),
+  );
   const { log, topics } = await openRecordLog('posthorn-dispatcher', context);
   const webhooks = openWebhookLoader(context, db.db);
   const settle = createSettle({
@@ -47,15 +53,12 @@ export async function startDispatcher(context: Context): Promise<void> {
     loadWebhook: webhooks.load,
     loadPayload: createLoadPayload(createMessageStore(db.db)),
     send: openSender(context),
+    slots: createOriginSlots(CONNECTIONS_PER_ORIGIN),
     settle,
     deadLetters: createDeadLetters(topics.deadLetters, { log, logger, registry }),
   });
-  const consumption = await consumeDue(context, log, topics, handle);
+  consumptions.push(await consumeDue(context, log, topics, handle));
   watchDependencies(registry, { mongodb: db.isConnected, kafka: log.isConnected });
-  await openOpsServer(
-    context,
-    () => lifecycle.isReady() && db.isConnected() && consumption.isRunning(),
-  );
 }
 
 /** One group for fresh messages and retries: partition p of both belongs to one dispatcher. */
@@ -64,7 +67,7 @@ async function consumeDue(
   log: RecordLog,
   topics: { messageCreated: string; retryDue: string },
   handle: ReturnType<typeof createAttemptDelivery>,
-) {
+): Promise<Consumption> {
   const high = config.MAX_IN_FLIGHT;
   const consumption = await log.consume({
     groupId: `${config.TOPIC_PREFIX}dispatcher`,

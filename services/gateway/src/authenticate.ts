@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
+import { createCoalescingCache } from '@posthorn/platform/coalescing-cache.ts';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
-import { LRUCache } from 'lru-cache';
 import type { mongo } from 'mongoose';
 import { ApiError } from './http/api-error.ts';
 import type { Caller } from './http/route.ts';
@@ -19,18 +19,20 @@ const MAX_REMEMBERED = 10_000;
 
 export function createAuthenticate(db: mongo.Db): Authenticate {
   const apiKeys = collection(db, 'apiKeys');
-  const callers = new LRUCache<string, Caller>({
-    max: MAX_REMEMBERED,
-    ttl: REMEMBER_MS,
-    fetchMethod: async (keyHash) => {
-      const found = await apiKeys.findOne({ hash: keyHash }, { projection: { companyId: 1 } });
-      return found ? { companyId: found.companyId } : undefined;
-    },
+  const callers = createCoalescingCache<Caller>({
+    maxSize: MAX_REMEMBERED,
+    sizeOf: () => 1,
+    ttlMs: REMEMBER_MS,
   });
+  const load = async (keyHash: string): Promise<Caller | null> => {
+    const found = await apiKeys.findOne({ hash: keyHash }, { projection: { companyId: 1 } });
+    return found && { companyId: found.companyId };
+  };
 
   return async ({ apiKey, companyId }) => {
     if (!apiKey) throw unauthorized('Send your API key in the header x-api-key.');
-    const caller = await callers.fetch(hashOfKey(apiKey));
+    const keyHash = hashOfKey(apiKey);
+    const caller = await callers.get(keyHash, () => load(keyHash));
     if (!caller) throw unauthorized('The API key is not valid.');
     if (companyId !== undefined && companyId !== caller.companyId) {
       throw new ApiError(403, 'company_mismatch', 'companyid is not the company of the API key.');

@@ -34,7 +34,7 @@ export async function openOutbox(
   const publication = createPublication({ topic, publisherId, log, messages, logger, nowMs });
   const publishLate = (late: Parameters<Publication['add']>[0]) =>
     log.publish(late.flatMap((message) => createdRecords(topic, message)));
-  const doubts = createDoubts({ messages, publishLate, nowMs });
+  const doubts = createDoubts({ messages, publishLate, nowMs: () => performance.now() });
   const publishers = createPublisherStore(db);
   const heartbeat = createHeartbeat({ publisherId, publishers, publication, doubts, logger });
   await heartbeat.start();

@@ -1,8 +1,8 @@
+import { createCoalescingCache } from '@posthorn/platform/coalescing-cache.ts';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
 import type { WebhookDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
-import { LRUCache } from 'lru-cache';
 import type { mongo } from 'mongoose';
 
 /** Whom a message is addressed to: every webhook of an app, or one webhook. */
@@ -17,7 +17,8 @@ export interface TargetResolver {
 
 /** Upper bound of a stale answer when an invalidation is lost (docs/decisions/0003-caches.md). */
 const REMEMBER_MS = 2_000;
-const MAX_REMEMBERED = 20_000;
+/** Webhooks, over all apps. */
+const MAX_REMEMBERED = 50_000;
 
 export function createTargetResolver(db: mongo.Db, webhooks: WebhookStore): TargetResolver {
   const apps = collection(db, 'apps');
@@ -33,26 +34,19 @@ export function createTargetResolver(db: mongo.Db, webhooks: WebhookStore): Targ
     return app && [];
   }
 
-  const cache = new LRUCache<string, WebhookDocument[], { companyId: string; address: Address }>({
-    max: MAX_REMEMBERED,
-    ttl: REMEMBER_MS,
-    // Concurrent requests for one address share one look-up; a forgotten one still answers them.
-    ignoreFetchAbort: true,
-    fetchMethod: async (_key, _stale, { context }) =>
-      (await load(context.companyId, context.address)) ?? undefined,
+  const cache = createCoalescingCache<WebhookDocument[]>({
+    maxSize: MAX_REMEMBERED,
+    sizeOf: (found) => found.length + 1,
+    ttlMs: REMEMBER_MS,
   });
 
   return {
-    async resolve(companyId, address) {
-      const key = `${companyId}/${idOf(address)}`;
-      return (await cache.fetch(key, { context: { companyId, address } })) ?? null;
-    },
+    resolve: (companyId, address) =>
+      cache.get(`${companyId}/${idOf(address)}`, () => load(companyId, address)),
     forget({ companyId, id }) {
-      cache.delete(`${companyId}/${id}`);
+      cache.forget(`${companyId}/${id}`);
     },
-    forgetAll: () => {
-      cache.clear();
-    },
+    forgetAll: cache.forgetAll,
   };
 }
 

@@ -5,6 +5,7 @@ export interface DoubtsDeps {
   messages: MessageStore;
   /** Publishes messages outside the order of the watermark; rejects when Kafka did not take them. */
   publishLate: (messages: readonly Message[]) => Promise<void>;
+  /** Monotonic: a clock that is set must not end a doubt early. */
   nowMs: () => number;
 }
 

@@ -39,7 +39,8 @@ export async function startGateway(context: Context): Promise<void> {
 
   const shared = { db: mongo.db, newId: systemIds, nowMs: systemClockMs };
   const stores = { messages, deliveries: createDeliveryStore(mongo.db), ...caches };
-  const accept = createAcceptMessage({ ...shared, ...outbox, ...stores });
+  const { accept, idle } = createAcceptMessage({ ...shared, ...outbox, ...stores, logger });
+  lifecycle.onStop('accept', idle);
   const app = createApp({
     authenticate: createAuthenticate(mongo.db),
     metrics: createHttpMetrics(registry),
@@ -52,10 +53,9 @@ export async function startGateway(context: Context): Promise<void> {
       ...deliveryRoutes(stores),
     ],
   });
-  const { isConnected: kafkaIsUp } = kafka.log;
   watchDependencies(registry, {
     mongodb: mongo.isConnected,
-    kafka: kafkaIsUp,
+    kafka: kafka.log.isConnected,
     redis: caches.isRedisUp,
   });
   await openPort(context, app);

@@ -2,6 +2,7 @@ import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import {
   decodeDeliveryFailed,
   encodeRetryDue,
+  readRecord,
   refOf,
   UnreadableRecordError,
   type DeliveryFailed,
@@ -24,7 +25,7 @@ export interface ParkDeps {
   schedule: RetrySchedule;
   parkedByDelayMs: ReadonlyMap<number, string>;
   log: RecordLog;
-  deliveries: Pick<DeliveryStore, 'exhaust'>;
+  deliveries: Pick<DeliveryStore, 'exhaust' | 'statesOf'>;
   deadLetters: DeadLetters;
   metrics: RetryMetrics;
   logger: Logger;
@@ -46,7 +47,7 @@ export function createParkFailure(deps: ParkDeps): (record: LogRecord) => Promis
     },
   });
   return async (record) => {
-    const failed = read(record);
+    const failed = readRecord(() => decodeDeliveryFailed(record.value));
     if (failed instanceof UnreadableRecordError) {
       await keepTrying(() => deps.deadLetters.put(record, 'unreadable_record', failed.message));
       return;
@@ -55,16 +56,6 @@ export function createParkFailure(deps: ParkDeps): (record: LogRecord) => Promis
     if (delayMs === null) await exhaust(deps, record, failed);
     else await publish.add(parkedRecord(deps, record, failed, delayMs));
   };
-}
-
-function read({ value }: LogRecord): DeliveryFailed | UnreadableRecordError {
-  try {
-    return decodeDeliveryFailed(value);
-  } catch (error) {
-    return error instanceof UnreadableRecordError
-      ? error
-      : new UnreadableRecordError(String(error));
-  }
 }
 
 /** The delay counts from the end of the failed attempt (spec, Events, rule 4). */
@@ -92,6 +83,7 @@ async function exhaust(deps: ParkDeps, record: LogRecord, failed: DeliveryFailed
   const isNew = await keepTrying(() =>
     deps.deliveries.exhaust(deliveryId, attemptNumber, deps.nowMs()),
   );
+  if (!isNew && !(await isExhausted(deps, deliveryId))) return;
   const detail = `attempt ${attemptNumber} ended ${outcome} with status ${statusCode ?? 'none'}`;
   await keepTrying(() => deps.deadLetters.put(record, 'schedule_exhausted', detail));
   if (isNew) deps.metrics.exhausted.inc();
@@ -99,4 +91,10 @@ async function exhaust(deps: ParkDeps, record: LogRecord, failed: DeliveryFailed
     { messageId, deliveryId, attempts: attemptNumber, outcome },
     'delivery exhausted',
   );
+}
+
+/** Ended before, but perhaps without its dead letter: a crash may lie in between. */
+async function isExhausted({ deliveries }: ParkDeps, deliveryId: string): Promise<boolean> {
+  const states = await keepTrying(() => deliveries.statesOf([deliveryId]));
+  return states.get(deliveryId)?.status === 'exhausted';
 }

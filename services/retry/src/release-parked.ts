@@ -2,6 +2,7 @@ import { awaitsAttempt } from '@posthorn/domain/delivery.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import {
   decodeRetryDue,
+  readRecord,
   UnreadableRecordError,
   type DueAttempt,
 } from '@posthorn/domain/records.ts';
@@ -10,7 +11,7 @@ import type { DeadLetters } from '@posthorn/platform/dead-letters.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { keepTrying } from '@posthorn/platform/keep-trying.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
-import { dueAtOf, holdUntilDue } from './hold-until-due.ts';
+import { dueAtOf, holdUntilDue, isPlausible } from './hold-until-due.ts';
 import type { RetryMetrics } from './retry-metrics.ts';
 
 export interface ReleaseDeps {
@@ -20,8 +21,6 @@ export interface ReleaseDeps {
   deadLetters: DeadLetters;
   metrics: RetryMetrics;
   nowMs: () => number;
-  /** Aborted at a stop: what is held stays uncommitted and is held again after the next start. */
-  stopping: AbortSignal;
 }
 
 interface Parked {
@@ -44,26 +43,23 @@ export function createReleaseParked(deps: ReleaseDeps): (record: LogRecord) => P
     },
   });
   return async (record) => {
-    const due = read(record);
+    const due = readRecord(() => read(record, deps.nowMs()));
     if (due instanceof UnreadableRecordError) {
       await keepTrying(() => deps.deadLetters.put(record, 'unreadable_record', due.message));
       return;
     }
-    await holdUntilDue(due.dueAtMs, deps.nowMs, deps.stopping);
+    await holdUntilDue(due.dueAtMs, deps.nowMs);
     await release.add({ record, due });
   };
 }
 
-function read(record: LogRecord): DueAttempt | UnreadableRecordError {
-  try {
-    const due = decodeRetryDue(record.value);
-    if (dueAtOf(record) === due.dueAtMs) return due;
-    return new UnreadableRecordError('header due-at and dueAtMs differ');
-  } catch (error) {
-    return error instanceof UnreadableRecordError
-      ? error
-      : new UnreadableRecordError(String(error));
+function read(record: LogRecord, nowMs: number): DueAttempt {
+  const due = decodeRetryDue(record.value);
+  if (dueAtOf(record) !== due.dueAtMs) {
+    throw new UnreadableRecordError('header due-at and dueAtMs differ');
   }
+  if (!isPlausible(due.dueAtMs, nowMs)) throw new UnreadableRecordError('due too far ahead');
+  return due;
 }
 
 async function releaseBatch(deps: ReleaseDeps, batch: readonly Parked[]): Promise<void> {

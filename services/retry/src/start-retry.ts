@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { TopicNames } from '@posthorn/domain/topics.ts';
 import { createDeadLetters } from '@posthorn/platform/dead-letters.ts';
 import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
@@ -10,60 +11,61 @@ import { createMessageStore } from '@posthorn/platform/mongo/messages.ts';
 import { createPublisherStore } from '@posthorn/platform/mongo/publishers.ts';
 import { openOpsServer } from '@posthorn/platform/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service.ts';
-import { systemClockMs, systemIds } from '@posthorn/platform/system.ts';
+import { systemClockMs } from '@posthorn/platform/system.ts';
+import type { mongo } from 'mongoose';
 import type { RetryConfig } from './config.ts';
 import { postponementMs } from './hold-until-due.ts';
 import { createParkFailure } from './park-failure.ts';
 import { createReleaseParked } from './release-parked.ts';
 import { createRetryMetrics } from './retry-metrics.ts';
-import { createSweeper, type Sweeper } from './sweep-unpublished.ts';
+import { createSweeper, type SweepDeps } from './sweep-unpublished.ts';
 
 type Context = ServiceContext<RetryConfig>;
 
 interface Wires {
   log: RecordLog;
   topics: TopicNames;
+  delayTopics: ReadonlyMap<number, string>;
   nowMs: () => number;
 }
 
 /** Wires the retry service, from the stores to the consumers; what starts last stops first. */
 export async function startRetry(context: Context): Promise<void> {
   const { config, logger, lifecycle, registry } = context;
-  const mongo = await openMongo('posthorn-retry', context);
-  const { log, topics } = await openRecordLog('posthorn-retry', context);
-  const deliveries = createDeliveryStore(mongo.db);
+  const store = await openMongo('posthorn-retry', context);
+  const consumptions: Consumption[] = [];
+  await openOpsServer(
+    context,
+    () =>
+      lifecycle.isReady() && store.isConnected() && consumptions.every((each) => each.isRunning()),
+  );
+  const { log, topics, delayTopics } = await openRecordLog('posthorn-retry', context);
+  const deliveries = createDeliveryStore(store.db);
   const metrics = createRetryMetrics(registry);
   const deadLetters = createDeadLetters(topics.deadLetters, { log, logger, registry });
-  const wires = { log, topics, deliveries, metrics, deadLetters, logger, nowMs: systemClockMs };
+  const wires = {
+    log,
+    topics,
+    delayTopics,
+    deliveries,
+    metrics,
+    deadLetters,
+    logger,
+    nowMs: systemClockMs,
+  };
 
   const { parkedByDelayMs, retryDue: retryDueTopic } = topics;
   const park = createParkFailure({ ...wires, parkedByDelayMs, schedule: config.RETRY_DELAYS });
   const release = createReleaseParked({
     ...wires,
     retryDueTopic,
-    stopping: lifecycle.stopping,
   });
-  const consumptions = [
+  consumptions.push(
     await consumeFailures(context, wires, park),
     ...(await consumeParked(context, wires, release)),
-  ];
-  startSweeper(
-    context,
-    createSweeper({
-      ...wires,
-      holder: systemIds('gw'),
-      createdTopic: topics.messageCreated,
-      leases: createLeaseStore(mongo.db),
-      publishers: createPublisherStore(mongo.db),
-      messages: createMessageStore(mongo.db),
-    }),
   );
-  watchDependencies(registry, { mongodb: mongo.isConnected, kafka: log.isConnected });
-  await openOpsServer(
-    context,
-    () =>
-      lifecycle.isReady() && mongo.isConnected() && consumptions.every((each) => each.isRunning()),
-  );
+  startSweeper(context, wires, store.db);
+  watchDependencies(registry, { mongodb: store.isConnected, kafka: log.isConnected });
 }
 
 async function consumeFailures(
@@ -84,12 +86,13 @@ async function consumeFailures(
 /** Tiers up to this delay are read apart, so that a burst there never waits behind the long ones. */
 const SHORT_TIER_MAX_MS = 60_000;
 
+/** Reads the topics of earlier schedules too, so that a changed RETRY_DELAYS strands nothing. */
 async function consumeParked(
   { config, lifecycle }: Context,
-  { log, topics, nowMs }: Wires,
+  { log, delayTopics, nowMs }: Wires,
   handle: (record: LogRecord) => Promise<void>,
 ): Promise<Consumption[]> {
-  const tiers = [...topics.parkedByDelayMs];
+  const tiers = [...delayTopics];
   const short = tiers.filter(([delayMs]) => delayMs <= SHORT_TIER_MAX_MS);
   const long = tiers.filter(([delayMs]) => delayMs > SHORT_TIER_MAX_MS);
   const consumptions: Consumption[] = [];
@@ -108,7 +111,20 @@ async function consumeParked(
   return consumptions;
 }
 
-function startSweeper({ lifecycle }: Context, sweeper: Sweeper): void {
+function startSweeper(
+  { lifecycle, logger }: Context,
+  wires: Wires & Pick<SweepDeps, 'deliveries' | 'metrics'>,
+  db: mongo.Db,
+): void {
+  const sweeper = createSweeper({
+    ...wires,
+    logger,
+    holder: randomUUID(),
+    createdTopic: wires.topics.messageCreated,
+    leases: createLeaseStore(db),
+    publishers: createPublisherStore(db),
+    messages: createMessageStore(db),
+  });
   sweeper.start();
   lifecycle.onStop('sweeper', sweeper.stop);
 }

@@ -76,10 +76,19 @@ async function round(deps: SweepDeps): Promise<void> {
   try {
     if (!(await leases.hold(LEASE, holder, LEASE_MS))) return;
     const limits = { staleMs: STALE_MS, behindMs: BEHIND_MS };
-    for (const publisher of await publishers.findToSweep(limits)) await sweep(deps, publisher);
+    for (const publisher of await publishers.findToSweep(limits)) {
+      // One publisher that cannot be swept must not keep the others waiting.
+      await sweep(deps, publisher).catch(reportTo(logger, publisher._id));
+    }
   } catch (error) {
-    logger.warn({ err: error }, 'sweep failed, the next one follows');
+    reportTo(logger)(error);
   }
+}
+
+function reportTo(logger: Logger, publisherId?: string): (error: unknown) => void {
+  return (error) => {
+    logger.warn({ err: error, publisherId }, 'sweep failed, the next one follows');
+  };
 }
 
 async function sweep(deps: SweepDeps, publisher: SweepCandidate): Promise<void> {
@@ -98,22 +107,27 @@ async function sweep(deps: SweepDeps, publisher: SweepCandidate): Promise<void> 
 }
 
 async function publishMissing(
-  { deliveries, createdTopic, log, metrics, logger }: SweepDeps,
+  deps: SweepDeps,
   publisherId: string,
   page: readonly Message[],
 ): Promise<void> {
-  const ids = page.flatMap(({ id, targets }) => targets.map((target) => deliveryIdOf(id, target)));
-  const known = await deliveries.statesOf(ids);
-  let rest = page.map((message) => ({
-    ...message,
-    targets: message.targets.filter((target) => !known.has(deliveryIdOf(message.id, target))),
-  }));
+  let rest = page;
   while (rest.length > 0) {
     const batch = takeForOneSend(rest, ONE_SEND);
-    const records = batch.flatMap((message) => createdRecords(createdTopic, message));
-    await log.publish(records);
-    metrics.swept.inc(records.length);
-    if (records.length > 0) logger.info({ publisherId, records: records.length }, 'swept');
+    const records = await missingRecords(deps, batch);
+    await deps.log.publish(records);
+    deps.metrics.swept.inc(records.length);
+    if (records.length > 0) deps.logger.info({ publisherId, records: records.length }, 'swept');
     rest = rest.slice(batch.length);
   }
+}
+
+/** Records for the targets that have no delivery yet: the others were published. */
+async function missingRecords({ deliveries, createdTopic }: SweepDeps, batch: readonly Message[]) {
+  const ids = batch.flatMap(({ id, targets }) => targets.map((target) => deliveryIdOf(id, target)));
+  const known = await deliveries.statesOf(ids);
+  return batch.flatMap((message) => {
+    const targets = message.targets.filter((to) => !known.has(deliveryIdOf(message.id, to)));
+    return createdRecords(createdTopic, { ...message, targets });
+  });
 }

@@ -44,13 +44,19 @@ export async function assertKafkaReachable(kafka: Kafka, brokers: string[]): Pro
   }
 }
 
-/** Throws StartupError when a topic is missing: they are made by an explicit command, never by use. */
-export async function assertTopicsExist(kafka: Kafka, names: TopicNames): Promise<void> {
-  const { parkedByDelayMs, ...single } = names;
+export async function listTopics(kafka: Kafka): Promise<Set<string>> {
   const admin = kafka.admin();
   await admin.connect();
-  const existing = new Set(await admin.listTopics());
-  await admin.disconnect();
+  try {
+    return new Set(await admin.listTopics());
+  } finally {
+    await admin.disconnect();
+  }
+}
+
+/** Throws StartupError when a topic is missing: they are made by an explicit command, never by use. */
+export function assertTopicsExist(names: TopicNames, existing: ReadonlySet<string>): void {
+  const { parkedByDelayMs, ...single } = names;
   const missing = [...Object.values(single), ...parkedByDelayMs.values()].filter(
     (name: string) => !existing.has(name),
   );

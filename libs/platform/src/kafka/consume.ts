@@ -1,7 +1,10 @@
 import type { ContiguousOffsets } from '@posthorn/domain/contiguous-offsets.ts';
 import type { Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
+import { setMaxListeners } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
+import { keepTrying } from '../keep-trying.ts';
 import type { Logger } from '../logger.ts';
+import { startCommits } from './commit-offsets.ts';
 import { coPartitionAssigner } from './co-partition-assigner.ts';
 import type { KafkaMetrics } from './kafka-metrics.ts';
 import { createPartitionWindow, type PartitionWindow } from './partition-window.ts';
@@ -16,7 +19,6 @@ export interface ConsumeDeps {
   onFatal: (reason: string) => void;
 }
 
-const COMMIT_EVERY_MS = 250;
 const DRAIN_CHECK_MS = 20;
 /** One stuck record holds the commit of its partition back; this bounds what a crash would repeat. */
 const MAX_HELD = 5_000;
@@ -27,7 +29,11 @@ interface Intake extends ConsumeOptions {
   pauses: Pauses;
   logger: Logger;
   metrics: KafkaMetrics;
-  state: { isRunning: boolean; isDraining: boolean; memberId: string };
+  state: {
+    isRunning: boolean;
+    draining: AbortController;
+    memberId: string;
+  };
 }
 
 /** Reads the topics as one group member until stopped. The fetch loop only hands records over. */
@@ -40,8 +46,10 @@ export async function consume(deps: ConsumeDeps, options: ConsumeOptions): Promi
     pauses: createPauses(consumer),
     logger: deps.logger.child({ groupId: options.groupId }),
     metrics: deps.metrics,
-    state: { isRunning: false, isDraining: false, memberId: '' },
+    state: { isRunning: false, draining: new AbortController(), memberId: '' },
   };
+  // Every record that is being tried again listens to it.
+  setMaxListeners(0, intake.state.draining.signal);
   followMembership(intake, deps.onFatal);
   await consumer.connect();
   await consumer.subscribe({ topics: [...options.topics], fromBeginning: true });
@@ -54,13 +62,12 @@ export async function consume(deps: ConsumeDeps, options: ConsumeOptions): Promi
       return Promise.resolve();
     },
   });
-  const commits = setInterval(() => void commit(intake), COMMIT_EVERY_MS);
+  const commits = startCommits(intake);
   return {
     isRunning: () => intake.state.isRunning,
     stop: async (drainMs) => {
       await drain(intake, drainMs);
-      clearInterval(commits);
-      await commit(intake);
+      await commits.stop();
       intake.pauses.close();
       await consumer.disconnect();
     },
@@ -110,7 +117,11 @@ function takeBatch(intake: Intake, payload: EachBatchPayload): void {
   if (!first) return;
   const offsets = intake.offsets.arrive(topic, partition, Number(first.offset));
   for (const message of messages) {
-    if (intake.state.isDraining || payload.isStale()) return;
+    if (intake.state.draining.signal.aborted || payload.isStale()) return;
+    if (isFull(intake, offsets)) {
+      intake.pauses.holdBack(topic, partition);
+      break;
+    }
     const record = toRecord(topic, partition, message);
     const postponeMs = intake.postponeMs?.(record) ?? 0;
     if (postponeMs > 0) {
@@ -123,21 +134,27 @@ function takeBatch(intake: Intake, payload: EachBatchPayload): void {
   intake.metrics.consumed.inc({ topic }, messages.length);
   const done = offsets.committable() ?? Number(first.offset);
   intake.metrics.setLag(topic, partition, Number(highWatermark) - done);
-  const isFull = intake.offsets.inFlight() >= intake.window.high;
-  if (isFull || offsets.held() >= MAX_HELD) intake.pauses.holdBack(topic, partition);
 }
 
+function isFull({ offsets, window }: Intake, ofPartition: ContiguousOffsets): boolean {
+  return offsets.inFlight() >= window.high || ofPartition.held() >= MAX_HELD;
+}
+
+/**
+ * What rejects is a fault of ours, so it is tried again until it succeeds; a record is given up only
+ * at a stop, uncommitted, and read again after the next start.
+ */
 async function work(intake: Intake, record: LogRecord, offsets: ContiguousOffsets): Promise<void> {
+  const { topic, partition, offset } = record;
+  const { signal } = intake.state.draining;
+  const onFailure = (error: unknown): void => {
+    intake.logger.error({ err: error, topic, partition, offset }, 'record failed, trying again');
+  };
   try {
-    await intake.handle(record);
-    offsets.finish(record.offset);
-  } catch (error) {
-    const { topic, partition, offset } = record;
-    const level = intake.state.isDraining ? 'debug' : 'error';
-    intake.logger[level](
-      { err: error, topic, partition, offset },
-      'record left for the next start',
-    );
+    await keepTrying(() => intake.handle(record), { signal, onFailure });
+    offsets.finish(offset);
+  } catch {
+    offsets.abandon(offset);
   }
   goOn(intake);
 }
@@ -148,22 +165,8 @@ function goOn({ offsets, pauses, window }: Intake): void {
   pauses.letGo(({ topic, partition }) => offsets.heldIn(topic, partition) < MAX_HELD / 2);
 }
 
-async function commit(intake: Intake): Promise<void> {
-  const commits = intake.offsets.uncommitted();
-  if (commits.length === 0 || !intake.state.isRunning) return;
-  try {
-    await intake.consumer.commitOffsets(
-      commits.map(({ topic, partition, offset }) => ({ topic, partition, offset: String(offset) })),
-    );
-    intake.offsets.markCommitted(commits);
-  } catch (error) {
-    intake.metrics.commitFailures.inc();
-    intake.logger.warn({ err: error }, 'commit failed, the next one covers it');
-  }
-}
-
 async function drain(intake: Intake, drainMs: number): Promise<void> {
-  intake.state.isDraining = true;
+  intake.state.draining.abort();
   intake.pauses.pauseAll(intake.topics);
   const deadlineMs = Date.now() + drainMs;
   while (intake.offsets.inFlight() > 0 && Date.now() < deadlineMs) await wait(DRAIN_CHECK_MS);

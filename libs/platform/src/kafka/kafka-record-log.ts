@@ -11,20 +11,41 @@ export async function createKafkaRecordLog(deps: ConsumeDeps): Promise<RecordLog
   await producer.connect();
   return {
     async publish(records) {
-      if (records.length === 0) return;
-      await producer
-        .sendBatch({ acks: -1, topicMessages: byTopic(records) })
-        .catch((error: unknown) => {
-          isConnected = false;
-          throw error;
-        });
-      isConnected = true;
-      for (const { topic } of records) deps.metrics.produced.inc({ topic });
+      for (const part of inSends(records)) {
+        await producer
+          .sendBatch({ acks: -1, topicMessages: byTopic(part) })
+          .catch((error: unknown) => {
+            isConnected = false;
+            throw error;
+          });
+        isConnected = true;
+        for (const { topic } of part) deps.metrics.produced.inc({ topic });
+      }
     },
     consume: (options) => consume(deps, options),
     close: () => producer.disconnect(),
     isConnected: () => isConnected,
   };
+}
+
+/** Brokers refuse record batches over 1 MiB, and kafkajs makes one batch per partition and request. */
+const MAX_SEND_BYTES = 524_288;
+/** Room for what surrounds a record: lengths, timestamps, headers. */
+const OVERHEAD_BYTES = 512;
+
+/** Cuts what is to be sent into requests that a broker takes, in order; a record is never cut. */
+export function inSends(records: readonly OutgoingRecord[]): OutgoingRecord[][] {
+  const sends: OutgoingRecord[][] = [];
+  let bytes = Infinity;
+  for (const record of records) {
+    bytes += record.value.length + record.key.length + OVERHEAD_BYTES;
+    if (bytes > MAX_SEND_BYTES) {
+      sends.push([]);
+      bytes = record.value.length + record.key.length + OVERHEAD_BYTES;
+    }
+    sends.at(-1)?.push(record);
+  }
+  return sends;
 }
 
 /** Three tries inside kafkajs; the callers' own loops go on from there and see each failure. */

@@ -1,7 +1,12 @@
-import { topicNames, type TopicNames } from '@posthorn/domain/topics.ts';
+import { delayTopicsAmong, topicNames, type TopicNames } from '@posthorn/domain/topics.ts';
 import type { RetrySchedule } from '@posthorn/domain/retry-schedule.ts';
 import type { ServiceContext } from '../service.ts';
-import { assertKafkaReachable, assertTopicsExist, createKafkaClient } from './connect.ts';
+import {
+  assertKafkaReachable,
+  assertTopicsExist,
+  createKafkaClient,
+  listTopics,
+} from './connect.ts';
 import { createKafkaMetrics } from './kafka-metrics.ts';
 import { createKafkaRecordLog } from './kafka-record-log.ts';
 import type { RecordLog } from './record-log.ts';
@@ -12,15 +17,23 @@ interface KafkaConfig {
   RETRY_DELAYS: RetrySchedule;
 }
 
+export interface OpenRecordLog {
+  log: RecordLog;
+  topics: TopicNames;
+  /** Every delay topic that exists, those of an earlier schedule included. */
+  delayTopics: ReadonlyMap<number, string>;
+}
+
 /** Opens the record log of a service and closes it at the stop. Throws StartupError, see connect.ts. */
 export async function openRecordLog(
   clientId: string,
   { config, logger, lifecycle, registry }: ServiceContext<KafkaConfig>,
-): Promise<{ log: RecordLog; topics: TopicNames }> {
+): Promise<OpenRecordLog> {
   const topics = topicNames(config.TOPIC_PREFIX, config.RETRY_DELAYS);
   const kafka = createKafkaClient(clientId, config.KAFKA_BROKERS, logger);
   await assertKafkaReachable(kafka, config.KAFKA_BROKERS);
-  await assertTopicsExist(kafka, topics);
+  const existing = await listTopics(kafka);
+  assertTopicsExist(topics, existing);
   const log = await createKafkaRecordLog({
     kafka,
     logger,
@@ -28,5 +41,5 @@ export async function openRecordLog(
     onFatal: (reason) => void lifecycle.shutDown(reason, 1),
   });
   lifecycle.onStop('kafka', log.close);
-  return { log, topics };
+  return { log, topics, delayTopics: delayTopicsAmong(config.TOPIC_PREFIX, existing) };
 }

@@ -1,4 +1,4 @@
-import type { Consumer } from 'kafkajs';
+import { KafkaJSNonRetriableError, type Consumer } from 'kafkajs';
 
 /** Why a partition is not read just now: the window is full, or its head is not due yet. */
 export interface Pauses {
@@ -32,7 +32,7 @@ export function createPauses(consumer: Consumer): Pauses {
   return {
     holdBack(topic, partition) {
       state.heldBack.set(keyOf({ topic, partition }), { topic, partition });
-      consumer.pause([{ topic, partitions: [partition] }]);
+      pause(consumer, [{ topic, partitions: [partition] }]);
     },
     letGo(isFree) {
       for (const [key, place] of state.heldBack) {
@@ -46,13 +46,15 @@ export function createPauses(consumer: Consumer): Pauses {
     },
     pauseAll(topics) {
       clearTimers(state);
-      consumer.pause(topics.map((topic) => ({ topic })));
+      pause(
+        consumer,
+        topics.map((topic) => ({ topic })),
+      );
     },
     forgetAll() {
       clearTimers(state);
       state.heldBack.clear();
-      const paused = consumer.paused();
-      if (paused.length > 0) consumer.resume(paused);
+      resume(consumer, consumer.paused());
     },
     close: () => {
       clearTimers(state);
@@ -64,7 +66,7 @@ function pauseFor(state: State, place: Place, waitMs: number): void {
   const key = keyOf(place);
   const { topic, partition } = place;
   clearTimeout(state.timers.get(key));
-  state.consumer.pause([{ topic, partitions: [partition] }]);
+  pause(state.consumer, [{ topic, partitions: [partition] }]);
   const wake = (): void => {
     state.timers.delete(key);
     resumeIfFree(state, place);
@@ -76,7 +78,30 @@ function pauseFor(state: State, place: Place, waitMs: number): void {
 function resumeIfFree({ consumer, heldBack, timers }: State, place: Place): void {
   const key = keyOf(place);
   if (heldBack.has(key) || timers.has(key)) return;
-  consumer.resume([{ topic: place.topic, partitions: [place.partition] }]);
+  resume(consumer, [{ topic: place.topic, partitions: [place.partition] }]);
+}
+
+type Selection = Parameters<Consumer['pause']>[0];
+
+function pause(consumer: Consumer, selection: Selection): void {
+  unlessBetweenLives(() => {
+    consumer.pause(selection);
+  });
+}
+
+function resume(consumer: Consumer, selection: Selection): void {
+  unlessBetweenLives(() => {
+    if (selection.length > 0) consumer.resume(selection);
+  });
+}
+
+/** kafkajs throws while it restarts a consumer; its next GROUP_JOIN judges every partition anew. */
+function unlessBetweenLives(act: () => void): void {
+  try {
+    act();
+  } catch (error) {
+    if (!(error instanceof KafkaJSNonRetriableError)) throw error;
+  }
 }
 
 function clearTimers({ timers }: State): void {

@@ -21,7 +21,8 @@ export interface ConsumeOptions {
   topics: readonly string[];
   /**
    * Works on one record; it counts as done, and its offset may be committed, when the promise
-   * resolves. A rejection leaves it uncommitted: it is read again after the next start.
+   * resolves. After a rejection it is tried again; at a stop it is left uncommitted and read again
+   * after the next start.
    * Records run side by side and may finish in any order.
    */
   handle: (record: LogRecord) => Promise<void>;

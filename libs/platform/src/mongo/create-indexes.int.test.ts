@@ -17,7 +17,7 @@ describe('the setup of the database', () => {
 
   async function retentionSeconds(): Promise<unknown> {
     const indexes = await collection(database.db, 'messages').indexes();
-    return indexes.find(({ key }) => key['createdAt'] === 1)?.['expireAfterSeconds'];
+    return indexes.find(({ key }) => key.createdAt === 1)?.expireAfterSeconds;
   }
 
   it('changes nothing when it is repeated', async () => {

@@ -126,7 +126,9 @@ function duplicateIds(error: unknown, batch: readonly SettledDelivery[]): Set<st
   if (!(error instanceof mongoose.mongo.MongoBulkWriteError)) throw error;
   const { writeErrors, result } = error;
   const list = [writeErrors].flat();
-  if (result.getWriteConcernError() || list.some(({ code }) => code !== DUPLICATE_KEY)) throw error;
+  // The driver wraps "nobody answered" in the same error, with an empty list: nothing is known then.
+  const isAnswered = list.length > 0 && !result.getWriteConcernError();
+  if (!isAnswered || list.some(({ code }) => code !== DUPLICATE_KEY)) throw error;
   return new Set(list.map(({ index }) => batch[index]?.id ?? ''));
 }
 

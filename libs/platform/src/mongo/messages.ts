@@ -63,24 +63,20 @@ export function createMessageStore(db: mongo.Db): MessageStore {
   };
 }
 
-/** Write errors name the refused documents by index; anything else leaves the whole batch in doubt. */
+/**
+ * Write errors name the refused documents by index. Unless the server has answered for every other
+ * one as well, those are in doubt: the driver wraps a lost connection in the same error.
+ */
 function outcomesOf(error: unknown, size: number): InsertOutcome[] {
-  const writeErrors = writeErrorsOf(error);
-  if (!writeErrors) {
+  if (!(error instanceof mongoose.mongo.MongoBulkWriteError)) {
     if (asStoreError(error) === error) throw error;
     return Array<InsertOutcome>(size).fill('doubtful');
   }
-  const refused = new Set(writeErrors.map(({ index }) => index));
-  return Array.from({ length: size }, (_, index) => (refused.has(index) ? 'refused' : 'stored'));
-}
-
-/** Null unless the server answered, for every document, whether it was written. */
-function writeErrorsOf(error: unknown): { index: number }[] | null {
-  if (!(error instanceof mongoose.mongo.MongoBulkWriteError)) return null;
-  const { writeErrors, result } = error;
-  if (result.getWriteConcernError()) return null;
-  const list = [writeErrors].flat();
-  return list.length > 0 ? list.map(({ index }) => ({ index })) : null;
+  const refused = new Set([error.writeErrors].flat().map(({ index }) => index));
+  const isAnswered =
+    !error.result.getWriteConcernError() && error.insertedCount + refused.size === size;
+  const others = isAnswered && refused.size > 0 ? 'stored' : 'doubtful';
+  return Array.from({ length: size }, (_, index) => (refused.has(index) ? 'refused' : others));
 }
 
 function toDocument(message: Message): MessageDocument {

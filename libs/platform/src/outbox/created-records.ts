@@ -22,20 +22,21 @@ export function createdRecords(topic: string, message: Message): OutgoingRecord[
   }));
 }
 
-/** As many messages from the front as one produce request should carry; always at least one. */
+/** As many messages from the front as should be in memory as records at once; always at least one. */
 export function takeForOneSend(
   messages: readonly Message[],
-  { maxMessages, maxBytes }: { maxMessages: number; maxBytes: number },
+  { maxMessages, maxChars }: { maxMessages: number; maxChars: number },
 ): Message[] {
-  let bytes = 0;
+  let chars = 0;
   let count = 0;
   for (const { payload, targets } of messages) {
-    bytes += payload.length + targets.length * 300;
-    if (count > 0 && (count >= maxMessages || bytes > maxBytes)) break;
+    const copies = targets.length <= INLINE_MAX_TARGETS ? targets.length : 0;
+    chars += payload.length * copies + targets.length * 300;
+    if (count > 0 && (count >= maxMessages || chars > maxChars)) break;
     count += 1;
   }
   return messages.slice(0, count);
 }
 
-/** kafkajs makes one record batch per partition, and brokers refuse batches over 1 MiB. */
-export const ONE_SEND = { maxMessages: 500, maxBytes: 524_288 };
+/** Bounds memory only; the record log cuts into requests that a broker takes. */
+export const ONE_SEND = { maxMessages: 500, maxChars: 2_097_152 };

@@ -2,7 +2,7 @@ import { StoreUnavailableError } from '@posthorn/platform/errors.ts';
 import type { Logger } from '@posthorn/platform/logger.ts';
 import { asStoreError } from '@posthorn/platform/mongo/connect.ts';
 import type { ErrorRequestHandler } from 'express';
-import { ApiError, notFound, unavailable } from './api-error.ts';
+import { ApiError, unavailable } from './api-error.ts';
 
 /** Turns whatever a handler threw into the error envelope. No stack or driver text ever leaves. */
 export function answerError(logger: Logger): ErrorRequestHandler {
@@ -32,7 +32,9 @@ export function answerError(logger: Logger): ErrorRequestHandler {
 function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (asStoreError(error) instanceof StoreUnavailableError) return unavailable();
-  if (error instanceof URIError) return notFound('address: it is not valid percent-encoding');
+  if (error instanceof URIError) {
+    return new ApiError(404, 'route_not_found', 'The address is not valid percent-encoding.');
+  }
   return fromBodyReader(error) ?? new ApiError(500, 'internal_error', 'Something went wrong here.');
 }
 

@@ -68,7 +68,10 @@ function inCamelCase(
     const name = known.has(key) ? key : camelCase(key);
     const field = known.has(name) ? name : key;
     if (field in fields && JSON.stringify(fields[field]) !== JSON.stringify(member)) {
-      problems.push({ path: field, message: `is given as ${key} too, with another value` });
+      problems.push({
+        path: field,
+        message: `is given as ${writtenAs.get(field) ?? field} and as ${key}, with different values`,
+      });
     }
     fields[field] = member;
     writtenAs.set(field, key);

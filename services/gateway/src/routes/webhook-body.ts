@@ -61,13 +61,23 @@ export function webhookBody(policy: EgressPolicy) {
       hmacHeader: headerName.optional(),
       hmacSecret: credential.optional(),
     })
+    .superRefine(
+      (body, context) => {
+        checkOwner(body, reportTo(context));
+        checkAuthFields(body, reportTo(context));
+      },
+      // Also when a field is wrong by itself: all problems are told at once.
+      { when: () => true },
+    )
     .superRefine((body, context) => {
-      const issue = (path: string, message: string): void => {
-        context.addIssue({ code: 'custom', path: [path], message });
-      };
-      checkOwner(body, issue);
-      checkAuth(body, issue);
+      checkHeaderNames(body, reportTo(context));
     });
+}
+
+function reportTo(context: z.core.$RefinementCtx): Report {
+  return (path, message) => {
+    context.addIssue({ code: 'custom', path: [path], message });
+  };
 }
 
 export type WebhookBody = z.infer<ReturnType<typeof webhookBody>>;
@@ -92,7 +102,8 @@ function checkOwner(
   }
 }
 
-function checkAuth(body: WebhookBody, issue: Report): void {
+/** Sees values of any type; only asks which fields are there. */
+function checkAuthFields(body: WebhookBody, issue: Report): void {
   for (const [method, fields] of Object.entries(AUTH_FIELDS)) {
     for (const field of fields) {
       const isGiven = body[field] !== undefined;
@@ -101,6 +112,9 @@ function checkAuth(body: WebhookBody, issue: Report): void {
       if (!isGiven && isChosen && method !== 'hmac') issue(field, `is required for ${method}`);
     }
   }
+}
+
+function checkHeaderNames(body: WebhookBody, issue: Report): void {
   const own = ownHeader(body)?.toLowerCase();
   body.customHeaders.forEach(({ key }, index) => {
     if (key.toLowerCase() !== own) return;

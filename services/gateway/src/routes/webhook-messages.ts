@@ -3,7 +3,7 @@ import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Logger } from '@posthorn/platform/logger.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 import { z } from 'zod';
-import type { createAcceptMessage } from '../accept-message.ts';
+import type { AcceptMessage } from '../accept-message.ts';
 import { describeAccepted, describeMessage } from '../describe-message.ts';
 import { notFound } from '../http/api-error.ts';
 import { bodyRoute, type Route } from '../http/route.ts';
@@ -16,14 +16,18 @@ const createBody = z
     webhookId: idText.optional(),
     payload: z.record(z.string(), z.unknown(), 'must be a JSON object'),
   })
-  .superRefine(({ appId, webhookId }, context) => {
-    if ((appId === undefined) !== (webhookId === undefined)) return;
-    const message = appId === undefined ? 'is required, or webhookId' : 'excludes webhookId';
-    context.addIssue({ code: 'custom', path: ['appId'], message });
-  });
+  .superRefine(
+    ({ appId, webhookId }, context) => {
+      if ((appId === undefined) !== (webhookId === undefined)) return;
+      const message = appId === undefined ? 'is required, or webhookId' : 'excludes webhookId';
+      context.addIssue({ code: 'custom', path: ['appId'], message });
+    },
+    // Also when the payload is wrong: all problems are told at once.
+    { when: () => true },
+  );
 
 export interface MessageRouteDeps extends ReadDeps {
-  accept: ReturnType<typeof createAcceptMessage>;
+  accept: AcceptMessage['accept'];
   webhooks: WebhookStore;
   logger: Logger;
 }

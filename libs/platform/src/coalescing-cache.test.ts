@@ -1,0 +1,71 @@
+import { describe, expect, it } from '@jest/globals';
+import { createCoalescingCache } from './coalescing-cache.ts';
+
+interface Found {
+  name: string;
+}
+
+function create(maxSize = 10) {
+  return createCoalescingCache<Found>({ maxSize, sizeOf: () => 1, ttlMs: 60_000 });
+}
+
+/** A load that ends when it is told to. */
+function openLoad() {
+  let end: (found: Found | null) => void = () => undefined;
+  let loads = 0;
+  return {
+    loads: () => loads,
+    end: (found: Found | null) => {
+      end(found);
+    },
+    load: () => {
+      loads += 1;
+      return new Promise<Found | null>((resolve) => (end = resolve));
+    },
+  };
+}
+
+describe('a cache that shares look-ups', () => {
+  it('loads once for all who ask at the same time, and remembers what was found', async () => {
+    const cache = create();
+    const { load, loads, end } = openLoad();
+    const asked = [cache.get('a', load), cache.get('a', load)];
+    end({ name: 'x' });
+    expect(await Promise.all(asked)).toEqual([{ name: 'x' }, { name: 'x' }]);
+    expect(await cache.get('a', load)).toEqual({ name: 'x' });
+    expect(loads()).toBe(1);
+  });
+
+  it('does not remember that nothing was found', async () => {
+    const cache = create();
+    expect(await cache.get('a', () => Promise.resolve(null))).toBeNull();
+    expect(await cache.get('a', () => Promise.resolve({ name: 'new' }))).toEqual({ name: 'new' });
+  });
+
+  it('does not remember a failure, and tells everybody who asked', async () => {
+    const cache = create();
+    const fail = () => Promise.reject(new Error('away'));
+    await expect(cache.get('a', fail)).rejects.toThrow('away');
+    expect(await cache.get('a', () => Promise.resolve({ name: 'x' }))).toEqual({ name: 'x' });
+  });
+
+  it.each([{ name: 'old' }, null])(
+    'answers who asked before a change with %j, and asks anew for who comes after it',
+    async (before) => {
+      const cache = create();
+      const { load, end } = openLoad();
+      const asked = cache.get('a', load);
+      cache.forget('a');
+      end(before);
+      expect(await asked).toEqual(before);
+      expect(await cache.get('a', () => Promise.resolve({ name: 'new' }))).toEqual({ name: 'new' });
+    },
+  );
+
+  it('answers every look-up, also when there are more under way than it can keep', async () => {
+    const cache = create(2);
+    const names = Array.from({ length: 50 }, (_, n) => `k${n}`);
+    const found = names.map((name) => cache.get(name, () => Promise.resolve({ name })));
+    expect((await Promise.all(found)).map((each) => each?.name)).toEqual(names);
+  });
+});

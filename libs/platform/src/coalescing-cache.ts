@@ -1,0 +1,60 @@
+import { LRUCache } from 'lru-cache';
+
+/** Remembers what was found, for a time; lets concurrent look-ups of one key share one load. */
+export interface CoalescingCache<Value extends object> {
+  /** Null when `load` finds nothing; that is not remembered. A rejection of `load` is passed on. */
+  get: (key: string, load: () => Promise<Value | null>) => Promise<Value | null>;
+  /** A load under way still answers those who asked before, and is not remembered. */
+  forget: (key: string) => void;
+  forgetAll: () => void;
+}
+
+export interface CacheBounds<Value> {
+  /** The sum of sizes that is kept; the least recently used go first. */
+  maxSize: number;
+  sizeOf: (value: Value) => number;
+  /** Undefined: for ever. */
+  ttlMs?: number;
+}
+
+/**
+ * Loads under way are kept beside the LRU cache, not in it: lru-cache evicts its own fetches first
+ * when values grow large, and rejects them (seen with 500 payloads of 250 kB waiting at once).
+ */
+export function createCoalescingCache<Value extends object>({
+  maxSize,
+  sizeOf,
+  ttlMs = 0,
+}: CacheBounds<Value>): CoalescingCache<Value> {
+  const kept = new LRUCache<string, Value>({ maxSize, sizeCalculation: sizeOf, ttl: ttlMs });
+  const loading = new Map<string, Promise<Value | null>>();
+
+  function start(key: string, load: () => Promise<Value | null>): Promise<Value | null> {
+    const isCurrent = (): boolean => loading.get(key) === found;
+    const found: Promise<Value | null> = load()
+      .then((value) => {
+        if (value && isCurrent()) kept.set(key, value);
+        return value;
+      })
+      .finally(() => {
+        if (isCurrent()) loading.delete(key);
+      });
+    loading.set(key, found);
+    return found;
+  }
+
+  return {
+    get(key, load) {
+      const value = kept.get(key);
+      return value ? Promise.resolve(value) : (loading.get(key) ?? start(key, load));
+    },
+    forget(key) {
+      kept.delete(key);
+      loading.delete(key);
+    },
+    forgetAll() {
+      kept.clear();
+      loading.clear();
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Message } from '@posthorn/domain/message.ts';
+import { decodeMessageCreated } from '@posthorn/domain/records.ts';
+import fc from 'fast-check';
+import { createdRecords, ONE_SEND, takeForOneSend } from './created-records.ts';
+
+const targets = (count: number) => Array.from({ length: count }, (_, index) => `wh_${index}`);
+
+function message(payload: string, targetCount = 1): Message {
+  return {
+    ...{ id: 'msg_1', companyId: 'comp_1', appId: 'app_1', payload, targets: targets(targetCount) },
+    ...{ publisherId: 'gw_1', requestId: 'request-1', createdAtMs: 5 },
+  };
+}
+
+const payloadsOf = (one: Message) =>
+  createdRecords('created', one).map(({ value }) =>
+    decodeMessageCreated(value).payload?.toString(),
+  );
+
+describe('the records of a created message', () => {
+  test('are one for each webhook, keyed by it, with the request id', () => {
+    const records = createdRecords('created', message('{}', 2));
+    expect(records.map(({ topic, key, headers }) => ({ topic, key, headers }))).toEqual(
+      ['wh_0', 'wh_1'].map((key) => ({
+        topic: 'created',
+        key,
+        headers: { requestId: 'request-1' },
+      })),
+    );
+    const [first] = records.map(({ value }) => decodeMessageCreated(value));
+    expect(first).toMatchObject({
+      messageId: 'msg_1',
+      webhookId: 'wh_0',
+      appId: 'app_1',
+      dueAtMs: 5,
+    });
+  });
+
+  test('carry a payload of up to 16 KiB, counted in bytes', () => {
+    const largest = 'x'.repeat(16_384);
+    expect(payloadsOf(message(largest))).toEqual([largest]);
+    expect(payloadsOf(message(`${largest}x`))).toEqual([undefined]);
+    expect(payloadsOf(message('é'.repeat(8_193)))).toEqual([undefined]);
+  });
+
+  test('carry it to up to 32 webhooks', () => {
+    expect(payloadsOf(message('{}', 32))).toEqual(Array<string>(32).fill('{}'));
+    expect(payloadsOf(message('{}', 33))).toEqual(Array<undefined>(33).fill(undefined));
+  });
+
+  test('are none when no webhook gets it', () => {
+    expect(createdRecords('created', message('{}', 0))).toEqual([]);
+  });
+});
+
+describe('what one send takes', () => {
+  const limits = fc.record({ maxMessages: fc.nat(10), maxChars: fc.nat(5_000) });
+  const messages = fc.array(
+    fc.tuple(fc.nat(3_000), fc.nat(5)).map(([size, count]) => message('x'.repeat(size), count)),
+    { minLength: 1, maxLength: 20 },
+  );
+
+  test('is at least one message, always from the front, and within the limits otherwise', () => {
+    fc.assert(
+      fc.property(messages, limits, (all, { maxMessages, maxChars }) => {
+        const taken = takeForOneSend(all, { maxMessages, maxChars });
+        expect(taken.length).toBeGreaterThanOrEqual(1);
+        expect(taken).toEqual(all.slice(0, taken.length));
+        if (taken.length === 1) return;
+        expect(taken.length).toBeLessThanOrEqual(maxMessages);
+        const chars = taken.reduce(
+          (sum, { payload, targets }) => sum + payload.length * targets.length,
+          0,
+        );
+        expect(chars).toBeLessThanOrEqual(maxChars);
+      }),
+    );
+  });
+
+  test('fills up to the limits', () => {
+    const small = Array.from({ length: 600 }, () => message('{}'));
+    expect(takeForOneSend(small, ONE_SEND)).toHaveLength(500);
+    const large = Array.from({ length: 9 }, () => message('x'.repeat(200_000), 2));
+    expect(takeForOneSend(large, ONE_SEND)).toHaveLength(5);
+  });
+
+  test('is nothing of nothing', () => {
+    expect(takeForOneSend([], ONE_SEND)).toEqual([]);
+  });
+});

@@ -1,0 +1,70 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { Redis } from 'ioredis';
+import { EventEmitter } from 'node:events';
+import { announce, listenForInvalidations, type Invalidation } from './invalidations.ts';
+
+/** As much of Redis as publishes and subscribes. */
+class FakeRedis extends EventEmitter {
+  readonly channels: string[] = [];
+  isUp = true;
+  heard: [string, string][] = [];
+  publish(channel: string, text: string): Promise<number> {
+    if (!this.isUp) return Promise.reject(new Error('Redis is away'));
+    this.heard.push([channel, text]);
+    return Promise.resolve(1);
+  }
+  subscribe(channel: string): Promise<number> {
+    if (!this.isUp) return Promise.reject(new Error('Redis is away'));
+    this.channels.push(channel);
+    return Promise.resolve(1);
+  }
+}
+
+let redis: FakeRedis;
+let changes: Invalidation[] = [];
+let missed = 0;
+const client = () => redis as unknown as Redis;
+
+beforeEach(() => {
+  [redis, changes, missed] = [new FakeRedis(), [], 0];
+  listenForInvalidations(client(), 'posthorn:', {
+    onChange: (change) => changes.push(change),
+    onMissed: () => (missed += 1),
+  });
+});
+
+describe('an invalidation', () => {
+  test('arrives as it was announced', async () => {
+    await announce(client(), 'posthorn:', { companyId: 'comp_1', id: 'wh_1' });
+    for (const [channel, text] of redis.heard) redis.emit('message', channel, text);
+    expect(changes).toEqual([{ companyId: 'comp_1', id: 'wh_1' }]);
+    expect(redis.heard[0]?.[0]).toBe('posthorn:invalidations');
+  });
+
+  test.each(['', '/', 'comp_1', 'comp_1/', '/wh_1'])('that reads %j is none', (text) => {
+    redis.emit('message', 'posthorn:invalidations', text);
+    expect(changes).toEqual([]);
+  });
+
+  test('is lost without an error while Redis is away', async () => {
+    redis.isUp = false;
+    await expect(announce(client(), 'p:', { companyId: 'c', id: 'w' })).resolves.toBeUndefined();
+  });
+});
+
+describe('a listener', () => {
+  test('subscribes anew and forgets everything after each connection', async () => {
+    redis.emit('ready');
+    redis.emit('ready');
+    await new Promise(setImmediate);
+    expect(redis.channels).toEqual(['posthorn:invalidations', 'posthorn:invalidations']);
+    expect(missed).toBe(2);
+  });
+
+  test('forgets nothing while it could not subscribe', async () => {
+    redis.isUp = false;
+    redis.emit('ready');
+    await new Promise(setImmediate);
+    expect(missed).toBe(0);
+  });
+});

@@ -1,0 +1,126 @@
+import { describe, expect, test } from '@jest/globals';
+import { z } from 'zod';
+import { ApiError } from './api-error.ts';
+import { readBody } from './read-body.ts';
+
+const schema = z.object({
+  name: z.string('must be text').max(5, 'is too long').optional(),
+  projectId: z.string('must be text'),
+  customHeaders: z.array(z.strictObject({ key: z.string(), value: z.string() })).optional(),
+  payload: z.record(z.string(), z.unknown()).optional(),
+});
+
+const read = (text: string) => readBody(Buffer.from(text), schema);
+
+function refusalOf(bytes: Buffer | string): ApiError {
+  try {
+    readBody(Buffer.from(bytes), schema);
+  } catch (error) {
+    if (error instanceof ApiError) return error;
+    throw error;
+  }
+  throw new Error('the body was taken');
+}
+
+describe('the keys of a body', () => {
+  test('are read in camelCase and in snake_case', () => {
+    const fields = { projectId: 'proj_1', customHeaders: [{ key: 'a', value: 'b' }] };
+    const { projectId, customHeaders } = fields;
+    expect(read(JSON.stringify(fields)).value).toEqual(fields);
+    const snake = { project_id: projectId, custom_headers: customHeaders };
+    expect(read(JSON.stringify(snake)).value).toEqual(fields);
+  });
+
+  test('may be given in both spellings with one value, and not with two', () => {
+    expect(read('{"projectId":"a","project_id":"a"}').value).toEqual({ projectId: 'a' });
+    const refusal = refusalOf('{"projectId":"a","project_id":"b"}');
+    expect(refusal.problems).toEqual([
+      {
+        path: 'projectId',
+        message: 'is given as projectId and as project_id, with different values',
+      },
+    ]);
+  });
+
+  test('that are unknown are named, as they were written, at every level', () => {
+    const refusal = refusalOf(
+      '{"projectId":"a","auth_metod":1,"customHeaders":[{"key":"a","value":"b","x":1}]}',
+    );
+    expect(refusal.problems.map(({ path }) => path).sort()).toEqual([
+      'auth_metod',
+      'customHeaders.0.x',
+    ]);
+    expect(refusal.problems[0]?.message).toBe('is not a field of this request');
+  });
+
+  test('inside the payload are nobody else’s business', () => {
+    const { value, textOf } = read(
+      '{"projectId":"a","payload":{"some_key":1,"some_key":2,"nameX":3}}',
+    );
+    expect(value.payload).toEqual({ some_key: 2, nameX: 3 });
+    expect(textOf('payload')).toBe('{"some_key":1,"some_key":2,"nameX":3}');
+  });
+
+  test('are refused when given twice', () => {
+    const refusal = refusalOf('{"projectId":"a","projectId":"a"}');
+    expect([refusal.status, refusal.code]).toEqual([400, 'invalid_json']);
+    expect(refusal.message).toContain('"projectId" is given twice');
+  });
+
+  test.each(['__proto__', 'constructor', 'toString', 'has_own_property'])(
+    'such as %s are unknown ones like any other',
+    (key) => {
+      const refusal = refusalOf(`{"projectId":"a","${key}":{"polluted":true}}`);
+      expect(refusal.problems).toEqual([{ path: key, message: 'is not a field of this request' }]);
+      expect('polluted' in {}).toBe(false);
+    },
+  );
+});
+
+describe('the problems of a body', () => {
+  test('are told all at once', () => {
+    const refusal = refusalOf('{"name":"too long a name","other":1}');
+    expect([refusal.status, refusal.code]).toEqual([400, 'invalid_request']);
+    expect(refusal.problems).toEqual(
+      expect.arrayContaining([
+        { path: 'name', message: 'is too long' },
+        { path: 'projectId', message: 'is required' },
+        { path: 'other', message: 'is not a field of this request' },
+      ]),
+    );
+    expect(refusal.problems).toHaveLength(3);
+  });
+
+  test('include two spellings of one key beside the others', () => {
+    const refusal = refusalOf('{"projectId":"a","project_id":"b","other":1}');
+    expect(refusal.problems.map(({ path }) => path).sort()).toEqual(['other', 'projectId']);
+  });
+
+  test('tell a wrong type from a missing field', () => {
+    expect(refusalOf('{"projectId":null}').problems).toEqual([
+      { path: 'projectId', message: 'must be text' },
+    ]);
+  });
+});
+
+describe('the bytes of a body', () => {
+  test.each([
+    ['a byte-order mark', Buffer.from('\ufeff{"projectId":"a"}')],
+    ['invalid UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
+    ['an encoded surrogate', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
+    ['nothing', Buffer.alloc(0)],
+    ['no JSON', Buffer.from('{')],
+    ['a list', Buffer.from('[]')],
+    ['65 levels', Buffer.from(`{"payload":${'['.repeat(65)}${']'.repeat(65)}}`)],
+  ])('with %s are refused', (_what, bytes) => {
+    const refusal = refusalOf(bytes);
+    expect([refusal.status, refusal.code]).toEqual([400, 'invalid_json']);
+  });
+
+  test('are kept for a member as they were written, also under its other spelling', () => {
+    const { textOf } = read('{"project_id" : "\\u0061" , "payload":\n{"n":12345678901234567890} }');
+    expect(textOf('payload')).toBe('{"n":12345678901234567890}');
+    expect(textOf('projectId')).toBe('"\\u0061"');
+    expect(textOf('name')).toBeUndefined();
+  });
+});

@@ -1,0 +1,163 @@
+import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  decodeRetryDue,
+  encodeDeliveryFailed,
+  type DeliveryFailed,
+} from '@posthorn/domain/records.ts';
+import { DEFAULT_RETRY_DELAYS, retryScheduleSchema } from '@posthorn/domain/retry-schedule.ts';
+import { topicNames } from '@posthorn/domain/topics.ts';
+import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
+import { createLogger } from '@posthorn/platform/logger.ts';
+import { Registry } from 'prom-client';
+import { createParkFailure } from './park-failure.ts';
+import { createRetryMetrics, type RetryMetrics } from './retry-metrics.ts';
+
+const ENDED_MS = 1_700_000_000_000;
+const DEFAULT = retryScheduleSchema.parse(DEFAULT_RETRY_DELAYS);
+
+let published: OutgoingRecord[] = [];
+let deadLetters: [LogRecord, string, string][] = [];
+let exhaustions: [string, number, number][] = [];
+let isStillPending = true;
+let status: DeliveryStatus = 'exhausted';
+let onPublish: () => Promise<void>;
+let metrics: RetryMetrics;
+
+beforeEach(() => {
+  [published, deadLetters, exhaustions] = [[], [], []];
+  isStillPending = true;
+  status = 'exhausted';
+  onPublish = () => Promise.resolve();
+  metrics = createRetryMetrics(new Registry());
+});
+
+function parkWith(schedule: readonly number[] = DEFAULT) {
+  const unused = () => Promise.reject(new Error('not used here'));
+  return createParkFailure({
+    ...{ schedule, parkedByDelayMs: topicNames('p.', schedule).parkedByDelayMs, metrics },
+    log: {
+      publish: (records) => {
+        published.push(...records);
+        return onPublish();
+      },
+      ...{ consume: unused, close: unused, isConnected: () => true },
+    },
+    deliveries: {
+      exhaust: (...call) => {
+        exhaustions.push(call);
+        return Promise.resolve(isStillPending);
+      },
+      statesOf: ([id = '']) => Promise.resolve(new Map([[id, { status, attemptCount: 7 }]])),
+    },
+    deadLetters: {
+      put: (...letter) => {
+        deadLetters.push(letter);
+        return Promise.resolve();
+      },
+    },
+    ...{ logger: createLogger('test', 'silent'), nowMs: () => 77 },
+  });
+}
+
+function failure(attemptNumber: number, changes: Partial<DeliveryFailed> = {}): LogRecord {
+  const value = encodeDeliveryFailed({
+    ...{ messageId: 'msg_1', webhookId: 'wh_1', companyId: 'comp_1', appId: 'app_1' },
+    ...{ createdAtMs: 1, attemptNumber, endedAtMs: ENDED_MS, outcome: 'http_5xx', statusCode: 503 },
+    ...changes,
+  });
+  return recordOf(value);
+}
+
+function recordOf(value: Buffer): LogRecord {
+  const headers = { requestId: 'request-1' };
+  return { topic: 'failed', partition: 3, offset: 9, key: 'wh_1', value, headers };
+}
+
+describe('parking a failure', () => {
+  test.each([
+    [1, 'p.retry.5s', 5_000],
+    [2, 'p.retry.5m', 300_000],
+    [3, 'p.retry.30m', 1_800_000],
+    [4, 'p.retry.2h', 7_200_000],
+    [5, 'p.retry.5h', 18_000_000],
+    [6, 'p.retry.10h', 36_000_000],
+  ])(
+    'of attempt %d puts the next one on %s, due %d ms after its end',
+    async (number, topic, delayMs) => {
+      await parkWith()(failure(number));
+      const [record] = published;
+      expect(record).toMatchObject({ topic, key: 'wh_1' });
+      expect(record?.headers).toEqual({
+        requestId: 'request-1',
+        'due-at': String(ENDED_MS + delayMs),
+      });
+      expect(decodeRetryDue(record?.value ?? Buffer.alloc(0))).toMatchObject({
+        ...{ messageId: 'msg_1', webhookId: 'wh_1', companyId: 'comp_1', appId: 'app_1' },
+        ...{ attemptNumber: number + 1, dueAtMs: ENDED_MS + delayMs },
+      });
+      expect([deadLetters, exhaustions]).toEqual([[], []]);
+    },
+  );
+
+  test('puts steps of equal delay on one topic', async () => {
+    const park = parkWith([1_000, 60_000, 1_000]);
+    await Promise.all([park(failure(1)), park(failure(3))]);
+    expect(published.map(({ topic }) => topic)).toEqual(['p.retry.1s', 'p.retry.1s']);
+  });
+
+  test('is done only when Kafka has the record', async () => {
+    let acknowledge: () => void = () => undefined;
+    const parked = new Promise<void>((asked) => {
+      onPublish = () => {
+        asked();
+        return new Promise((resolve) => (acknowledge = resolve));
+      };
+    });
+    let isDone = false;
+    const parking = parkWith()(failure(1)).then(() => (isDone = true));
+    await parked;
+    await new Promise(setImmediate);
+    expect(isDone).toBe(false);
+    acknowledge();
+    expect(await parking).toBe(true);
+  });
+});
+
+describe('the failure of the last attempt', () => {
+  test('exhausts the delivery, and a dead letter tells why', async () => {
+    const record = failure(7);
+    await parkWith()(record);
+    expect(exhaustions).toEqual([[expect.stringMatching(/^dlv_/), 7, 77]]);
+    expect(deadLetters).toEqual([
+      [record, 'schedule_exhausted', 'attempt 7 ended http_5xx with status 503'],
+    ]);
+    expect(published).toEqual([]);
+    expect((await metrics.exhausted.get()).values[0]?.value).toBe(1);
+  });
+
+  test('that is read twice is counted once', async () => {
+    const park = parkWith();
+    await park(failure(7, { outcome: 'timeout', statusCode: null }));
+    isStillPending = false;
+    await park(failure(7, { outcome: 'timeout', statusCode: null }));
+    expect((await metrics.exhausted.get()).values[0]?.value).toBe(1);
+    expect(deadLetters[0]?.[2]).toBe('attempt 7 ended timeout with status none');
+  });
+});
+
+test('a failure of a delivery that was delivered after all leaves no dead letter', async () => {
+  isStillPending = false;
+  status = 'delivered';
+  await parkWith()(failure(7));
+  expect(deadLetters).toEqual([]);
+});
+
+describe('a record that cannot be read', () => {
+  test.each(['', 'null', '{"version":2}'])('such as %j goes to the dead letters', async (text) => {
+    const record = recordOf(Buffer.from(text));
+    await parkWith()(record);
+    expect(deadLetters).toEqual([[record, 'unreadable_record', expect.any(String)]]);
+    expect([published, exhaustions]).toEqual([[], []]);
+  });
+});

@@ -1,0 +1,118 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { encodeRetryDue } from '@posthorn/domain/records.ts';
+import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
+import { Registry } from 'prom-client';
+import { createReleaseParked } from './release-parked.ts';
+import { createRetryMetrics } from './retry-metrics.ts';
+
+const DUE_MS = 1_700_000_000_000;
+
+let published: OutgoingRecord[][] = [];
+let deadLetters: [LogRecord, string][] = [];
+const states = new Map<string, { status: DeliveryStatus; attemptCount: number }>();
+let nowMs: () => number;
+
+beforeEach(() => {
+  [published, deadLetters] = [[], []];
+  states.clear();
+  nowMs = () => DUE_MS;
+});
+
+function createRelease() {
+  const unused = () => Promise.reject(new Error('not used here'));
+  return createReleaseParked({
+    ...{ retryDueTopic: 'retry-due', metrics: createRetryMetrics(new Registry()) },
+    log: {
+      publish: (records) => {
+        published.push([...records]);
+        return Promise.resolve();
+      },
+      ...{ consume: unused, close: unused, isConnected: () => true },
+    },
+    deliveries: { statesOf: () => Promise.resolve(states) },
+    deadLetters: {
+      put: (record, reason) => {
+        deadLetters.push([record, reason]);
+        return Promise.resolve();
+      },
+    },
+    ...{ nowMs: () => nowMs() },
+  });
+}
+
+function parked(messageId: string, attemptNumber: number, offset = 0, dueAtMs = DUE_MS): LogRecord {
+  const value = encodeRetryDue({
+    ...{ messageId, webhookId: 'wh_1', companyId: 'comp_1', appId: null, createdAtMs: 1 },
+    ...{ attemptNumber, dueAtMs },
+  });
+  const headers = { requestId: 'request-1', 'due-at': String(dueAtMs) };
+  return { topic: 'retry.5s', partition: 0, offset, key: 'wh_1', value, headers };
+}
+
+const stateOf = (messageId: string, status: DeliveryStatus, attemptCount: number) =>
+  states.set(deliveryIdOf(messageId, 'wh_1'), { status, attemptCount });
+
+describe('releasing a parked record', () => {
+  test('publishes it to retry-due as it is', async () => {
+    stateOf('msg_1', 'pending', 1);
+    const record = parked('msg_1', 2);
+    await createRelease()(record);
+    const { key, value, headers } = record;
+    expect(published).toEqual([[{ topic: 'retry-due', key, value, headers }]]);
+  });
+
+  test('publishes it also when its delivery has no document', async () => {
+    await createRelease()(parked('msg_1', 2));
+    expect(published.flat()).toHaveLength(1);
+  });
+
+  test('publishes a failure that was parked twice once', async () => {
+    stateOf('msg_1', 'pending', 1);
+    const release = createRelease();
+    const records = [parked('msg_1', 2, 0), parked('msg_1', 2, 1), parked('msg_2', 2, 2)];
+    await Promise.all(records.map(release));
+    const [batch = []] = published;
+    expect([published.length, batch.map(({ value }) => value)]).toEqual([
+      1,
+      [records[0]?.value, records[2]?.value],
+    ]);
+  });
+
+  test('drops it when its delivery has moved on, and counts it as done', async () => {
+    stateOf('msg_1', 'pending', 2);
+    stateOf('msg_2', 'delivered', 1);
+    stateOf('msg_3', 'cancelled', 1);
+    stateOf('msg_4', 'exhausted', 7);
+    const release = createRelease();
+    await Promise.all(['msg_1', 'msg_2', 'msg_3', 'msg_4'].map((id) => release(parked(id, 2))));
+    expect([published.flat(), deadLetters]).toEqual([[], []]);
+  });
+
+  test('waits until it is due', async () => {
+    const times = [DUE_MS - 1, DUE_MS - 1, DUE_MS];
+    const left: number[] = [];
+    nowMs = () => {
+      if (published.length === 0) left.push(times.length);
+      return times.shift() ?? DUE_MS;
+    };
+    await createRelease()(parked('msg_1', 2));
+    expect([left, published.flat().length]).toEqual([[3, 2, 1], 1]);
+  });
+});
+
+describe('a parked record that cannot be used', () => {
+  const good = parked('msg_1', 2);
+  const tooFar = parked('msg_1', 2, 0, DUE_MS + 8 * 86_400_000);
+  test.each([
+    ['no JSON', { ...good, value: Buffer.from('{') }],
+    ['no due-at header', { ...good, headers: {} }],
+    ['a header that contradicts it', { ...good, headers: { 'due-at': String(DUE_MS + 1) } }],
+    ['a time that no schedule reaches', tooFar],
+  ])('because of %s goes to the dead letters', async (_what, record) => {
+    await createRelease()(record);
+    expect(deadLetters).toEqual([[record, 'unreadable_record']]);
+    expect(published).toEqual([]);
+  });
+});
