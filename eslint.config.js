@@ -42,7 +42,14 @@ export default tseslint.config(
     rules: { 'max-lines-per-function': 'off' },
   },
   {
-    files: ['deploy/**/*', 'bench/**/*.ts', '**/*.mjs', '*.config.js'],
+    files: [
+      'deploy/**/*',
+      'bench/**/*.ts',
+      'docs/**/*.ts',
+      'test/**/*.ts',
+      '**/*.mjs',
+      '*.config.js',
+    ],
     languageOptions: { globals: { process: 'readonly', console: 'readonly' } },
     rules: { 'no-console': 'off' },
   },

@@ -3,13 +3,16 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePorts, startBackingServices } from '../deploy/local/backing-services.ts';
+import { createChildren } from '../deploy/local/processes/children.ts';
 import { takeLock } from '../deploy/local/processes/lock.ts';
 import { endOrphans } from '../deploy/local/processes/recover.ts';
-import { createTally } from './support/tally.ts';
+import { readSettings } from '../deploy/local/settings.ts';
+import { createTally, type Tally } from './support/tally.ts';
 
 /** Everything that `npm test` promises: lint, types, unit, integration, end to end, on real parts. */
-async function runAll(): Promise<number> {
-  const tally = createTally();
+async function runAll(tally: Tally): Promise<void> {
+  // What is wrong with the settings is said at once, not after the parts that need no stack.
+  readSettings(process.env);
   await tally.check('lint', ['node_modules/eslint/bin/eslint.js', '.']);
   await tally.check('format', ['node_modules/prettier/bin/prettier.cjs', '--check', '.']);
   await tally.check('types', ['node_modules/typescript/bin/tsc', '--noEmit']);
@@ -18,7 +21,6 @@ async function runAll(): Promise<number> {
     await tally.jest('integration', addresses);
     await tally.jest('e2e', addresses);
   });
-  return tally.report();
 }
 
 /**
@@ -32,14 +34,16 @@ async function withStack(work: (addresses: Record<string, string>) => Promise<vo
   await endOrphans(stackDir, say);
   const [kafka = 0, kafkaController = 0, mongodb = 0, redis = 0] = await freePorts(4);
   const ports = { kafka, kafkaController, mongodb, redis };
-  const stack = await startBackingServices({ stackDir, ports, log: say });
+  const children = createChildren(stackDir);
   const stop = async (): Promise<void> => {
-    await stack.stop();
+    await children.stopAll();
     lock.release();
     rmSync(stackDir, { recursive: true, force: true });
   };
+  // Before anything starts, so that a Ctrl-C during the start leaves nothing behind.
   const end = (): void => void stop().then(() => process.exit(130));
   process.once('SIGINT', end).once('SIGTERM', end);
+  const stack = await startBackingServices({ stackDir, ports, log: say, children });
   try {
     await work({
       KAFKA_BROKERS: stack.kafkaBrokers,
@@ -47,6 +51,7 @@ async function withStack(work: (addresses: Record<string, string>) => Promise<vo
       REDIS_URL: stack.redisUrl,
     });
   } finally {
+    await stack.stop();
     await stop();
   }
 }
@@ -55,9 +60,11 @@ function say(line: string): void {
   console.log(line);
 }
 
+const tally = createTally();
 try {
-  process.exitCode = await runAll();
+  await runAll(tally);
 } catch (error) {
-  console.error(error instanceof Error ? error.message : error);
-  process.exitCode = 1;
+  tally.fail(error instanceof Error ? error.message : String(error));
+} finally {
+  process.exitCode = tally.report();
 }

@@ -1,7 +1,7 @@
 // Runs on Node 20 without any package: makes sure of the packages and of Node 24, then hands over to TypeScript.
 // Standard output belongs to the command (`npm run admin -- … --json` is parsed), so this file prints to standard error.
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setInterval } from 'node:timers';
@@ -83,18 +83,10 @@ function forwardSignals(child) {
     process.on(signal, () => child.kill(signal));
   }
   if (process.env.npm_lifecycle_event === undefined) return;
-  // npm killed with SIGKILL forwards nothing; without it nobody could stop what it started.
-  const atStart = ancestors();
-  setInterval(() => ancestors() === atStart || child.kill('SIGTERM'), 1_000).unref();
-}
-
-/** The parent, often a shell that outlives npm, and the parent's parent where the system tells it (Linux). */
-function ancestors() {
-  const status = `/proc/${process.ppid}/status`;
-  const grandparent = existsSync(status)
-    ? /^PPid:\s*(\d+)/m.exec(readFileSync(status, 'utf8'))
-    : null;
-  return `${process.ppid} ${grandparent?.[1] ?? ''}`;
+  // npm killed with SIGKILL forwards nothing; without it nobody could stop what it started. The scripts
+  // begin with exec, so npm itself is the parent; what had started npm may end, as with nohup.
+  const npm = process.ppid;
+  setInterval(() => process.ppid === npm || child.kill('SIGTERM'), 1_000).unref();
 }
 
 function fail(message) {

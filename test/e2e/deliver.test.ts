@@ -109,7 +109,8 @@ describe('a message on its way to its endpoint', () => {
     letGo();
     const after = await eventually('delivered', async () => {
       const { body } = await posthorn.api.get(`/api/v1/deliveries/${deliveryId}`);
-      return (body.data as { status: string }).status === 'delivered' && body.data;
+      const shown = body.data as { status: string };
+      return shown.status === 'delivered' && shown;
     });
     expect(after).toMatchObject({
       messageId,
@@ -128,7 +129,8 @@ describe('a message on its way to its endpoint', () => {
     expect(deleted.body).toEqual({ success: true, message: 'Webhook deleted' });
     const delivery = await eventually('cancelled', async () => {
       const { body } = await posthorn.api.get(`/api/v1/deliveries/${deliveryId}`);
-      return (body.data as { status: string }).status === 'cancelled' && body.data;
+      const shown = body.data as { status: string };
+      return shown.status === 'cancelled' && shown;
     });
     expect(delivery).toMatchObject({ reason: 'webhook_deleted', attemptCount: 1 });
     expect(receiver.of(messageId)).toHaveLength(1);

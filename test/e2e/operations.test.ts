@@ -104,14 +104,22 @@ describe('what an operator sees', () => {
       LOG_LEVEL: 'silent',
     });
     expect((await second.ended).code).toBe(1);
-    const port = posthorn.env['PORT'] ?? '';
+    const port = posthorn.env.PORT ?? '';
     expect(second.output().trim()).toBe(
       `Port ${port} on 127.0.0.1 is taken by another process. Free it, or set PORT to another port.`,
     );
   });
 
-  it('sees each service end with 0 after SIGTERM', async () => {
+  it('sees each service end with 0 after SIGTERM, also while a retry is held', async () => {
+    receiver.answerWith((response) => response.writeHead(500).end());
+    const { webhookId } = await posthorn.api.createTarget(receiver.url);
+    const { deliveryId } = await posthorn.api.send({ webhookId }, {});
+    await eventually('the failure', async () => {
+      const { body } = await posthorn.api.get(`/api/v1/deliveries/${deliveryId}`);
+      return (body.data as { attemptCount: number }).attemptCount === 1;
+    });
     const ends = await Promise.all(SERVICES.map((name) => posthorn[name].stop()));
     expect(ends.map(({ code }) => code)).toEqual([0, 0, 0]);
+    expect(posthorn.retry.output()).not.toContain('"level":"error"');
   });
 });

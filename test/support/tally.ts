@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
+const PART_TIMEOUT_MS = 900_000;
 const ROOT = join(import.meta.dirname, '../..');
 /** Native ESM in jest is experimental; kafkajs sets a negative timer once (tulios/kafkajs#1751). */
 const QUIET = ['--disable-warning=ExperimentalWarning', '--disable-warning=TimeoutNegativeWarning'];
@@ -14,6 +15,8 @@ export interface Tally {
   check: (name: string, command: string[]) => Promise<void>;
   /** One jest project; counts its tests, and a suite that could not run as one that failed. */
   jest: (project: string, env: Record<string, string>) => Promise<void>;
+  /** Something outside the tests that went wrong; counts as one. */
+  fail: (message: string) => void;
   /** Prints the closing line and answers the exit code. */
   report: () => number;
 }
@@ -44,6 +47,10 @@ export function createTally(): Tally {
       failed += report.numFailedTests + report.numRuntimeErrorTestSuites;
       // Named in the output by the test itself; a part that the machine lacks is not a failure.
       skipped += report.numPendingTests;
+    },
+    fail(message) {
+      console.error(message);
+      failed += 1;
     },
     report() {
       const left = skipped > 0 ? `, ${skipped} skipped` : '';
@@ -87,6 +94,9 @@ async function runNode(command: string[], env: Record<string, string>): Promise<
     cwd: ROOT,
     env: { ...process.env, ...env },
     stdio: ['ignore', isJest ? 'ignore' : 'inherit', 'inherit'],
+    // A test that never lets go of the process must end as a failure, not as a run without end.
+    timeout: PART_TIMEOUT_MS,
+    killSignal: 'SIGKILL',
   });
   const [code] = (await once(child, 'exit')) as [number | null];
   return code ?? 1;
