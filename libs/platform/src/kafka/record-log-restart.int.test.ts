@@ -1,43 +1,26 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Registry } from 'prom-client';
 import { eventually } from '../../../../test/support/eventually.ts';
-import { createNamespace } from '../../../../test/support/namespace.ts';
-import { createLogger } from '../logger.ts';
-import { createKafkaClient } from './connect.ts';
-import { createTopics } from './create-topics.ts';
-import { createKafkaMetrics } from './kafka-metrics.ts';
-import { createKafkaRecordLog } from './kafka-record-log.ts';
+import { openScratchLog, type ScratchLog } from '../../../../test/support/scratch-log.ts';
 import type { ConsumeOptions, LogRecord, RecordLog } from './record-log.ts';
 
-const PARTITIONS = 3;
 const WINDOW = { high: 1_000, low: 500 };
 
 describe('the record log over a stop and a start', () => {
-  const env = createNamespace();
-  const logger = createLogger('test', 'silent');
-  const kafka = createKafkaClient('posthorn-test', [env.KAFKA_BROKERS], logger);
+  let scratch: ScratchLog;
   let log: RecordLog;
   let topic: string;
   let counter = 0;
 
   beforeAll(async () => {
-    log = await createKafkaRecordLog({
-      kafka,
-      logger,
-      metrics: createKafkaMetrics(new Registry()),
-      onFatal: (reason) => {
-        throw new Error(reason);
-      },
-    });
+    scratch = await openScratchLog();
+    log = scratch.log;
   });
 
   afterAll(() => log.close());
 
   beforeEach(async () => {
     counter += 1;
-    topic = `${env.TOPIC_PREFIX}log-${counter}`;
-    const spec = { name: topic, retentionMs: 3_600_000 };
-    await createTopics(kafka, [spec], { partitions: PARTITIONS, replication: 1 });
+    topic = await scratch.newTopic(`log-${counter}`);
   });
 
   function consume(handle: ConsumeOptions['handle'], more: Partial<ConsumeOptions> = {}) {

@@ -1,44 +1,27 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Registry } from 'prom-client';
 import { eventually } from '../../../../test/support/eventually.ts';
-import { createNamespace } from '../../../../test/support/namespace.ts';
-import { createLogger } from '../logger.ts';
-import { createKafkaClient } from './connect.ts';
-import { createTopics } from './create-topics.ts';
-import { createKafkaMetrics } from './kafka-metrics.ts';
-import { createKafkaRecordLog } from './kafka-record-log.ts';
+import { openScratchLog, type ScratchLog } from '../../../../test/support/scratch-log.ts';
 import type { ConsumeOptions, LogRecord, RecordLog } from './record-log.ts';
 
-const PARTITIONS = 3;
 const WINDOW = { high: 1_000, low: 500 };
 
 /** What every record log must do; Kafka is the one there is. */
 describe('the record log', () => {
-  const env = createNamespace();
-  const logger = createLogger('test', 'silent');
-  const kafka = createKafkaClient('posthorn-test', [env.KAFKA_BROKERS], logger);
+  let scratch: ScratchLog;
   let log: RecordLog;
   let topic: string;
   let counter = 0;
 
   beforeAll(async () => {
-    log = await createKafkaRecordLog({
-      kafka,
-      logger,
-      metrics: createKafkaMetrics(new Registry()),
-      onFatal: (reason) => {
-        throw new Error(reason);
-      },
-    });
+    scratch = await openScratchLog();
+    log = scratch.log;
   });
 
   afterAll(() => log.close());
 
   beforeEach(async () => {
     counter += 1;
-    topic = `${env.TOPIC_PREFIX}log-${counter}`;
-    const spec = { name: topic, retentionMs: 3_600_000 };
-    await createTopics(kafka, [spec], { partitions: PARTITIONS, replication: 1 });
+    topic = await scratch.newTopic(`log-${counter}`);
   });
 
   function consume(handle: ConsumeOptions['handle'], more: Partial<ConsumeOptions> = {}) {
@@ -144,9 +127,7 @@ describe('the record log', () => {
   });
 
   it('gives one key always to one partition, and partition p of two topics to one member', async () => {
-    const other = `${topic}-twin`;
-    const layout = { partitions: PARTITIONS, replication: 1 };
-    await createTopics(kafka, [{ name: other, retentionMs: 3_600_000 }], layout);
+    const other = await scratch.newTopic(`log-${counter}-twin`);
     const keys = Array.from({ length: 60 }, (_, n) => `k${n}`);
     const owners = new Map<string, Set<string>>();
     const member = (name: string) =>
