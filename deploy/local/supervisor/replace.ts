@@ -12,17 +12,21 @@ export function replaceBy(
   defaults: Record<string, string>,
 ): void {
   try {
-    const given = Object.entries(programEnv(findAddresses(process.env)));
-    const env = Object.fromEntries(
-      given.filter(([, value]) => value !== undefined && value !== ''),
-    );
-    process.execve?.(process.execPath, [process.execPath, ...NODE_FLAGS, entry, ...args], {
-      ...defaults,
-      ...env,
-    });
-    throw new Error('Windows cannot run this; use WSL.');
+    become(entry, args, { ...defaults, ...withoutEmpty(programEnv(findAddresses(process.env))) });
   } catch (error) {
     console.error(messageOf(error));
     process.exitCode = 1;
   }
+}
+
+/** Becomes the program with exactly this environment. Throws where the system cannot do that. */
+export function become(entry: string, args: readonly string[], env: NodeJS.ProcessEnv): void {
+  process.execve?.(process.execPath, [process.execPath, ...NODE_FLAGS, entry, ...args], env);
+  throw new Error('Windows cannot run this; use WSL.');
+}
+
+function withoutEmpty(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(
+    Object.entries(env).filter(([, value]) => value !== undefined && value !== ''),
+  );
 }
