@@ -28,6 +28,7 @@ const SETUP = {
 const SECRET: Record<string, string> = {
   MONGODB_URL: 'mongodb://mongodb/posthorn',
   REDIS_URL: 'redis://redis',
+  ENCRYPTION_KEYS: `k1:${'A'.repeat(43)}=`,
 };
 /** A service may close this long after its drain: CLOSING_MS in libs/platform/src/service.ts. */
 const CLOSING_MS = 10_000;

@@ -3,6 +3,7 @@ import { type Child, orItsDeath } from '../processes/child.ts';
 import type { Children } from '../processes/children.ts';
 import type { Addresses, Settings } from '../settings.ts';
 import { until } from '../waiting.ts';
+import { encryptionEnv } from './encryption.ts';
 
 export const SERVICES = ['gateway', 'dispatcher', 'retry'] as const;
 export type ServiceName = (typeof SERVICES)[number];
@@ -37,6 +38,7 @@ export function programEnv(addresses: Addresses): NodeJS.ProcessEnv {
   return {
     ...defaults,
     ...process.env,
+    ...encryptionEnv(process.env),
     KAFKA_BROKERS: kafkaBrokers,
     MONGODB_URL: mongodbUrl,
     REDIS_URL: redisUrl,

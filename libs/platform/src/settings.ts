@@ -1,6 +1,7 @@
 import { parseCidr } from '@posthorn/domain/ip-address.ts';
 import { DEFAULT_RETRY_DELAYS, retryScheduleSchema } from '@posthorn/domain/retry-schedule.ts';
 import { z } from 'zod';
+import { keyRingSchema } from './vault-keys.ts';
 
 const port = z.coerce
   .number('must be a port from 0 to 65535')
@@ -82,6 +83,11 @@ export const settings = {
       .regex(/^[A-Za-z0-9:._-]{0,60}$/, 'must be at most 60 letters, digits, : . _ or -')
       .default('posthorn:')
       .describe('Put before every Redis channel and key'),
+  },
+  encryption: {
+    ENCRYPTION_KEYS: keyRingSchema.describe(
+      'Keys of stored webhook secrets, keyId:base64 of 32 bytes, by commas; the first one seals',
+    ),
   },
   egress: {
     EGRESS_ALLOW_LOOPBACK: flag.prefault('false').describe('Deliveries may go to this machine'),

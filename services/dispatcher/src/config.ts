@@ -18,6 +18,7 @@ export const dispatcherConfig = z.object({
     .describe('Deliveries under work at once in one dispatcher'),
   ...settings.kafka,
   ...settings.mongodb,
+  ...settings.encryption,
   ...settings.redis,
   ...settings.egress,
   ...settings.process(9102),

@@ -3,7 +3,8 @@ import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { createBatcher } from '@posthorn/platform/batcher.ts';
 import { createCoalescingCache } from '@posthorn/platform/coalescing-cache.ts';
 import { keepTrying } from '@posthorn/platform/keep-trying.ts';
-import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
+import type { Logger } from '@posthorn/platform/logger.ts';
+import type { UnopenedWebhook, WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 
 /** A webhook with what every delivery to it needs and that is made only once. */
 export interface LoadedWebhook {
@@ -14,8 +15,8 @@ export interface LoadedWebhook {
   path: string;
 }
 
-/** Null when the webhook was deleted. */
-export type LoadWebhook = (webhookId: string) => Promise<LoadedWebhook | null>;
+/** What was found, whether or not something can be sent to it; null when the webhook was deleted. */
+export type LoadWebhook = (webhookId: string) => Promise<LoadedWebhook | UnopenedWebhook | null>;
 
 export interface WebhookLoader {
   load: LoadWebhook;
@@ -27,8 +28,11 @@ export interface WebhookLoader {
 const REMEMBER_MS = 2_000;
 const MAX_REMEMBERED = 50_000;
 
-export function createWebhookLoader(webhooks: Pick<WebhookStore, 'findMany'>): WebhookLoader {
-  const batch = createBatcher<string, Webhook | undefined>({
+export function createWebhookLoader(
+  webhooks: Pick<WebhookStore, 'findMany'>,
+  logger: Logger,
+): WebhookLoader {
+  const batch = createBatcher<string, Webhook | UnopenedWebhook | undefined>({
     maxItems: 500,
     lingerMs: 1,
     maxInFlight: 2,
@@ -38,14 +42,18 @@ export function createWebhookLoader(webhooks: Pick<WebhookStore, 'findMany'>): W
       return ids.map((id) => byId.get(id));
     },
   });
-  const cache = createCoalescingCache<LoadedWebhook>({
+  const cache = createCoalescingCache<LoadedWebhook | UnopenedWebhook>({
     maxSize: MAX_REMEMBERED,
     sizeOf: () => 1,
     ttlMs: REMEMBER_MS,
   });
-  const load = async (id: string): Promise<LoadedWebhook | null> => {
+  const load: LoadWebhook = async (id) => {
     const webhook = await batch.add(id);
-    return webhook ? prepare(webhook) : null;
+    if (!webhook) return null;
+    if (!('problem' in webhook)) return prepare(webhook);
+    const { keyId, message } = webhook.problem;
+    logger.error({ webhookId: id, keyId, reason: message }, 'webhook cannot be opened');
+    return webhook;
   };
   return {
     load: (id) => cache.get(id, () => load(id)),

@@ -1,0 +1,141 @@
+import { createSecretKey, randomBytes } from 'node:crypto';
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import type { EncryptionKey } from './vault-keys.ts';
+import { createVault, SealedValueError, type Binding } from './vault.ts';
+
+const newKey = (id: string): EncryptionKey => ({ id, key: createSecretKey(randomBytes(32)) });
+
+const OLD = newKey('old');
+const NEW = newKey('new');
+const vault = createVault([NEW, OLD]);
+const BINDING: Binding = { companyId: 'comp_1', ownerId: 'wh_1', field: 'secret' };
+
+function refusalOf(open: () => unknown): SealedValueError {
+  try {
+    open();
+  } catch (error) {
+    if (error instanceof SealedValueError) return error;
+    throw error;
+  }
+  throw new Error('the value was opened');
+}
+
+describe('a sealed value', () => {
+  it('opens to what was sealed, whatever the text and wherever it belongs', () => {
+    const anyText = fc.string({ unit: 'grapheme', maxLength: 5_000 });
+    fc.assert(
+      fc.property(anyText, anyText, anyText, anyText, (plain, companyId, ownerId, field) => {
+        const binding = { companyId, ownerId, field };
+        expect(vault.open(vault.seal(plain, binding), binding)).toBe(plain);
+      }),
+    );
+  });
+
+  it('has the documented form and shows nothing of what is in it', () => {
+    const sealed = vault.seal('hush hush', BINDING);
+    expect(sealed).toMatch(/^v1\.new\.[\w-]{16}\.[\w-]{12}\.[\w-]{22}$/);
+    expect(Buffer.from(sealed).includes('hush')).toBe(false);
+  });
+
+  it('is another one each time', () => {
+    const sealed = Array.from({ length: 100 }, () => vault.seal('same', BINDING));
+    expect(new Set(sealed.map((text) => text.split('.')[2])).size).toBe(100);
+    expect(new Set(sealed.map((text) => text.split('.')[3])).size).toBe(100);
+  });
+
+  it('does not open when any character of it is another one', () => {
+    const sealed = vault.seal('hush hush', BINDING);
+    const character = fc.constantFrom(
+      'a',
+      'b',
+      'X',
+      'Y',
+      '0',
+      '1',
+      '-',
+      '_',
+      '.',
+      '=',
+      '+',
+      '/',
+      ' ',
+      '\n',
+    );
+    fc.assert(
+      fc.property(fc.nat(sealed.length - 1), character, (at, other) => {
+        fc.pre(sealed[at] !== other);
+        const changed = sealed.slice(0, at) + other + sealed.slice(at + 1);
+        expect(refusalOf(() => vault.open(changed, BINDING)).message).not.toContain('hush');
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('does not open when it is cut anywhere, or longer than it was', () => {
+    const sealed = vault.seal('hush hush', BINDING);
+    for (let length = 0; length < sealed.length; length += 1) {
+      refusalOf(() => vault.open(sealed.slice(0, length), BINDING));
+    }
+    for (const more of ['A', '=', '.', '\n', sealed]) {
+      refusalOf(() => vault.open(sealed + more, BINDING));
+    }
+  });
+
+  it.each([0, 1, 2, 3, 4])('does not open with part %i of another value', (part) => {
+    const other = createVault([OLD]).seal('another', BINDING).split('.');
+    const parts = vault.seal('hush hush', BINDING).split('.');
+    parts[part] = part === 0 ? 'v2' : (other[part] ?? '');
+    refusalOf(() => vault.open(parts.join('.'), BINDING));
+  });
+
+  it.each([{ companyId: 'comp_2' }, { ownerId: 'wh_2' }, { field: 'previousSecret' }])(
+    'does not open where it does not belong: %j',
+    (elsewhere) => {
+      const sealed = vault.seal('hush', BINDING);
+      const refusal = refusalOf(() => vault.open(sealed, { ...BINDING, ...elsewhere }));
+      expect(refusal.message).toMatch(/is sealed with key new, and was changed or moved$/);
+      expect(refusal.keyId).toBe('new');
+    },
+  );
+
+  it('does not open at a place whose names only join to the same text', () => {
+    const sealed = vault.seal('hush', { companyId: 'a","b', ownerId: 'c', field: 'd' });
+    refusalOf(() => vault.open(sealed, { companyId: 'a', ownerId: 'b","c', field: 'd' }));
+  });
+
+  it('is none when it was never sealed', () => {
+    for (const text of ['', 'whsec_hush', 'v1.new.hush', 'v1.new...']) {
+      const refusal = refusalOf(() => vault.open(text, BINDING));
+      expect(refusal).toMatchObject({
+        message: 'secret of wh_1 is not a sealed value',
+        keyId: null,
+      });
+      expect(refusalOf(() => vault.keyIdOf(text)).message).toBe('not a sealed value');
+    }
+  });
+});
+
+describe('a ring of keys', () => {
+  it('seals with its first key and opens with all of them', () => {
+    const before = createVault([OLD]).seal('hush', BINDING);
+    expect(vault.open(before, BINDING)).toBe('hush');
+    expect(vault.keyIdOf(before)).toBe('old');
+    expect(vault.keyIdOf(vault.seal('hush', BINDING))).toBe(vault.currentKeyId);
+    expect(vault.currentKeyId).toBe('new');
+  });
+
+  it('names the key that it lacks', () => {
+    const sealed = createVault([OLD]).seal('hush', BINDING);
+    const refusal = refusalOf(() => createVault([NEW]).open(sealed, BINDING));
+    expect(refusal.message).toBe(
+      'secret of wh_1 is sealed with key old, which is not in ENCRYPTION_KEYS',
+    );
+    expect(refusal.keyId).toBe('old');
+  });
+
+  it('does not open what another key of the same id has sealed', () => {
+    const sealed = createVault([newKey('new')]).seal('hush', BINDING);
+    expect(refusalOf(() => vault.open(sealed, BINDING)).message).toContain('changed or moved');
+  });
+});
