@@ -1,39 +1,64 @@
 import { hash } from 'node:crypto';
 import { createCoalescingCache } from '@posthorn/platform/coalescing-cache.ts';
-import { collection } from '@posthorn/platform/mongo/collections.ts';
-import type { mongo } from 'mongoose';
 import { ApiError } from './http/api-error.ts';
 import type { Caller } from './http/route.ts';
 
 export interface Credentials {
   apiKey: string | undefined;
   companyId: string | undefined;
+  /** Where the request comes from; wrong keys are counted by it. */
+  address: string | undefined;
 }
 
-/** Tells who calls. Throws ApiError 401 without a valid key, 403 when `companyid` is another company's. */
+/**
+ * Tells who calls. Throws ApiError 401 without a valid key, 429 after too many wrong ones from one
+ * address, 403 when `companyid` is another company's.
+ */
 export type Authenticate = (credentials: Credentials) => Promise<Caller>;
 
-/** A key that was made a moment ago is never refused: only keys that were found are remembered. */
-const REMEMBER_MS = 2_000;
+export interface WrongKeys {
+  /** Throws ApiError 429 when the address has sent too many. */
+  count: (address: string | undefined) => void;
+}
+
+export interface AuthenticateDeps {
+  /** Null when no key has this hash. */
+  companyOfKey: (keyHash: string) => Promise<string | null>;
+  wrongKeys: WrongKeys;
+  nowMs: () => number;
+}
+
+/** A new key is good at once everywhere, unless it was tried before it was made: then after a second. */
+const REMEMBER_FOUND_MS = 2_000;
+const REMEMBER_WRONG_MS = 1_000;
 const MAX_REMEMBERED = 10_000;
 
-export function createAuthenticate(db: mongo.Db): Authenticate {
-  const apiKeys = collection(db, 'apiKeys');
+/**
+ * A missing key is looked up like a wrong one: the answer and the time it takes are the same for a
+ * key that is missing, malformed, revoked or unknown.
+ */
+export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
+  const { companyOfKey, wrongKeys, nowMs } = deps;
   const callers = createCoalescingCache<Caller>({
     maxSize: MAX_REMEMBERED,
     sizeOf: () => 1,
-    ttlMs: REMEMBER_MS,
+    ttlMs: REMEMBER_FOUND_MS,
   });
+  const wrong = createWrongHashes(nowMs);
   const load = async (keyHash: string): Promise<Caller | null> => {
-    const found = await apiKeys.findOne({ hash: keyHash }, { projection: { companyId: 1 } });
-    return found && { companyId: found.companyId };
+    const companyId = await companyOfKey(keyHash);
+    if (companyId !== null) return { companyId };
+    wrong.add(keyHash);
+    return null;
   };
 
-  return async ({ apiKey, companyId }) => {
-    if (!apiKey) throw unauthorized('Send your API key in the header x-api-key.');
+  return async ({ apiKey = '', companyId, address }) => {
     const keyHash = hashOfKey(apiKey);
-    const caller = await callers.get(keyHash, () => load(keyHash));
-    if (!caller) throw unauthorized('The API key is not valid.');
+    const caller = wrong.has(keyHash) ? null : await callers.get(keyHash, () => load(keyHash));
+    if (!caller) {
+      wrongKeys.count(address);
+      throw new ApiError(401, 'unauthorized', 'Send a valid API key in the header x-api-key.');
+    }
     if (companyId !== undefined && companyId !== caller.companyId) {
       throw new ApiError(403, 'company_mismatch', 'companyid is not the company of the API key.');
     }
@@ -41,11 +66,30 @@ export function createAuthenticate(db: mongo.Db): Authenticate {
   };
 }
 
+interface WrongHashes {
+  add: (keyHash: string) => void;
+  has: (keyHash: string) => boolean;
+}
+
+/** Spares the store a flood of one wrong key. The oldest stand first, as all are kept equally long. */
+function createWrongHashes(nowMs: () => number): WrongHashes {
+  const addedAtMs = new Map<string, number>();
+  return {
+    add(keyHash) {
+      addedAtMs.delete(keyHash);
+      addedAtMs.set(keyHash, nowMs());
+      const [oldest] = addedAtMs.keys();
+      if (addedAtMs.size > MAX_REMEMBERED && oldest !== undefined) addedAtMs.delete(oldest);
+    },
+    has(keyHash) {
+      const ageMs = nowMs() - (addedAtMs.get(keyHash) ?? -Infinity);
+      // A clock that was set back must not keep a key out either.
+      return ageMs >= 0 && ageMs < REMEMBER_WRONG_MS;
+    },
+  };
+}
+
 /** Keys are found by their hash, so nothing that is compared depends on the secret's own bytes. */
 export function hashOfKey(apiKey: string): string {
   return hash('sha256', apiKey, 'hex');
-}
-
-function unauthorized(message: string): ApiError {
-  return new ApiError(401, 'unauthorized', message);
 }

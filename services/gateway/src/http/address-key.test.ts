@@ -1,0 +1,19 @@
+import { describe, expect, test } from '@jest/globals';
+import { addressKey } from './address-key.ts';
+
+describe('who is limited as one', () => {
+  test.each([
+    ['192.0.2.7', '192.0.2.7'],
+    ['::ffff:192.0.2.7', '192.0.2.7'],
+    ['2001:db8:1:2::1', '20010db800010002/64'],
+    ['2001:db8:1:2:ffff:ffff:ffff:ffff', '20010db800010002/64'],
+    ['fe80::1%eth0', 'fe80000000000000/64'],
+    ['::1', '0/64'],
+    [undefined, 'unknown'],
+    ['not:an:address', 'not:an:address'],
+    ['x'.repeat(10_000), 'x'.repeat(45)],
+    [':'.repeat(10_000), ':'.repeat(45)],
+  ])('%s counts as %s', (ip, key) => {
+    expect(addressKey(ip)).toBe(key);
+  });
+});

@@ -1,0 +1,53 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+
+/** A connection for what no HTTP client would send. */
+export interface RawConnection {
+  socket: Socket;
+  /** Everything that was answered, once `pattern` is in it; throws when it is closed before. */
+  until: (pattern: RegExp) => Promise<string>;
+  /** Resolves when the other side has closed it, with or without a reset. */
+  closed: Promise<void>;
+}
+
+/** The end of an answer whose body is an envelope. */
+export const ENVELOPE = /\r\n\r\n\{.*\}$/s;
+
+/** Connects to this machine and sends `text` as it is. */
+export function openConnection(port: number, text: string): RawConnection {
+  const socket = connect({ port, host: '127.0.0.1' });
+  const closed = new Promise<void>((resolve) => {
+    socket.once('close', () => {
+      resolve();
+    });
+  });
+  let received = '';
+  socket.on('data', (chunk: Buffer) => (received += chunk.toString()));
+  socket.on('error', () => undefined);
+  socket.write(text);
+  return {
+    socket,
+    closed,
+    async until(pattern) {
+      while (!pattern.test(received)) {
+        if (socket.closed) throw new Error(`closed after: ${received}`);
+        await Promise.race([once(socket, 'data').catch(() => undefined), closed]);
+      }
+      return received;
+    },
+  };
+}
+
+export interface RawAnswer {
+  status: number;
+  head: string;
+  body: { success: boolean; code: string; requestId: string; message: string };
+}
+
+/** The last answer of what a connection received. */
+export function parseAnswer(received: string): RawAnswer {
+  const [head = '', body = ''] = received
+    .slice(received.lastIndexOf('HTTP/1.1 '))
+    .split('\r\n\r\n');
+  return { status: Number(head.slice(9, 12)), head, body: JSON.parse(body) as RawAnswer['body'] };
+}
