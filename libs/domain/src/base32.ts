@@ -11,3 +11,10 @@ export function toBase32(value: number, length: number): string {
   }
   return text;
 }
+
+/** The integer that a text of this alphabet spells; at most 2^53 - 1. */
+export function fromBase32(text: string): number {
+  let value = 0;
+  for (const char of text) value = value * 32 + ALPHABET.indexOf(char);
+  return value;
+}

@@ -14,8 +14,10 @@ function webhookWith(
   customHeaders: Webhook['customHeaders'] = [],
 ): Webhook {
   return {
-    ...{ id: 'wh_1', companyId: 'comp_1', appId: null, url: 'https://example.com/', secret },
-    ...{ customHeaders, authMethod, disabled: false },
+    ...{ id: 'wh_1', companyId: 'comp_1', projectId: 'proj_1', appId: null, environmentId: 'live' },
+    ...{ name: 'hook', url: 'https://example.com/', secret, previousSecret: null },
+    ...{ customHeaders, authMethod, eventTypes: [], disabled: false, rateLimitPerSecond: null },
+    ...{ createdAtMs: 1, updatedAtMs: 1 },
   };
 }
 
@@ -83,5 +85,57 @@ describe('the headers of a delivery', () => {
       ...['Content-Type', 'User-Agent', 'X-Tenant', 'X-Region', 'X-Service-Signature'],
       ...['webhook-id', 'webhook-timestamp', 'webhook-signature'],
     ]);
+  });
+});
+
+describe('the signature after a rotation', () => {
+  const old = secretFromBytes(Buffer.alloc(32, 8));
+  const GRACE_ENDS_MS = 1_700_000_000_000;
+
+  function signaturesAt(ms: number, authMethod: AuthMethod = hmac): string[] {
+    const webhook = {
+      ...webhookWith(authMethod),
+      previousSecret: { secret: old, expiresAtMs: GRACE_ENDS_MS },
+    };
+    const parts = { messageId: 'msg_1', timestampSeconds: Math.floor(ms / 1_000), payload };
+    const flat = deliveryHeaders(webhook, signerOf(webhook), parts, 'Posthorn/1');
+    return flat[flat.indexOf('webhook-signature') + 1]?.split(' ') ?? [];
+  }
+
+  test('is made with both secrets during the grace, the new one first', () => {
+    const timestampSeconds = GRACE_ENDS_MS / 1_000 - 1;
+    const sign = (key: string) =>
+      createHmac('sha256', Buffer.from(key.slice('whsec_'.length), 'base64'))
+        .update(`msg_1.${timestampSeconds}.`)
+        .update(payload)
+        .digest('base64');
+    expect(signaturesAt(GRACE_ENDS_MS - 1)).toEqual([`v1,${sign(secret)}`, `v1,${sign(old)}`]);
+  });
+
+  test('is made with the new secret alone from the end of the grace on', () => {
+    expect(signaturesAt(GRACE_ENDS_MS)).toHaveLength(1);
+    expect(signaturesAt(GRACE_ENDS_MS)[0]).not.toBe(signaturesAt(GRACE_ENDS_MS - 1)[1]);
+  });
+
+  test('is accepted by who knows either secret, through the Standard Webhooks library', () => {
+    const expiresAtMs = Date.now() + 60_000;
+    const headers = headersOf({
+      ...webhookWith(hmac),
+      previousSecret: { secret: old, expiresAtMs },
+    });
+    for (const known of [secret, old]) {
+      expect(new Verifier(known).verify(payload, headers)).toEqual(JSON.parse(payload.toString()));
+    }
+    const stranger = new Verifier(secretFromBytes(Buffer.alloc(32, 9)));
+    expect(() => stranger.verify(payload, headers)).toThrow(WebhookVerificationError);
+  });
+
+  test("leaves the document's HMAC to the new secret", () => {
+    const headers = headersOf({
+      ...webhookWith(hmac),
+      previousSecret: { secret: old, expiresAtMs: Date.now() + 60_000 },
+    });
+    const expected = createHmac('sha256', secret).update(payload).digest('hex');
+    expect(headers['X-Service-Signature']).toBe(expected);
   });
 });

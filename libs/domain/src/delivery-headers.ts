@@ -5,14 +5,22 @@ import { type AuthMethod, type Header, type Webhook } from './webhook.ts';
 /** Keys are made once per webhook: `createSecretKey` for each delivery would double the signing time. */
 export interface Signer {
   standard: KeyObject;
+  /** Signs beside the new one until the grace of a rotation ends; null without a rotation. */
+  previous: { key: KeyObject; expiresAtMs: number } | null;
   /** Null for webhooks that authenticate otherwise. */
   hmac: KeyObject | null;
 }
 
-export function signerOf(webhook: Pick<Webhook, 'secret' | 'authMethod'>): Signer {
-  const { authMethod } = webhook;
+export function signerOf(
+  webhook: Pick<Webhook, 'secret' | 'previousSecret' | 'authMethod'>,
+): Signer {
+  const { authMethod, previousSecret } = webhook;
   return {
     standard: standardKey(webhook.secret),
+    previous: previousSecret && {
+      key: standardKey(previousSecret.secret),
+      expiresAtMs: previousSecret.expiresAtMs,
+    },
     hmac: authMethod.method === 'hmac' ? hmacKey(authMethod.hmacSecret) : null,
   };
 }
@@ -22,6 +30,8 @@ export interface SignedParts {
   /** Seconds since 1970, of this attempt. */
   timestampSeconds: number;
   payload: Buffer;
+  /** Of the request that brought the message; passed on as it came. */
+  traceparent?: string | undefined;
 }
 
 /** Default headers, as the API shows them on a webhook. */
@@ -43,8 +53,16 @@ export function deliveryHeaders(
     ...authHeader(webhook.authMethod, signer, parts.payload),
     ...['webhook-id', parts.messageId],
     ...['webhook-timestamp', String(parts.timestampSeconds)],
-    ...['webhook-signature', standardSignature(signer.standard, parts)],
+    ...['webhook-signature', standardSignatures(signer, parts)],
+    ...(parts.traceparent === undefined ? [] : ['traceparent', parts.traceparent]),
   ];
+}
+
+/** Standard Webhooks 1.0: several signatures are separated by spaces, and one that fits is enough. */
+function standardSignatures({ standard, previous }: Signer, parts: SignedParts): string {
+  const newest = standardSignature(standard, parts);
+  if (!previous || parts.timestampSeconds * 1_000 >= previous.expiresAtMs) return newest;
+  return `${newest} ${standardSignature(previous.key, parts)}`;
 }
 
 function authHeader(auth: AuthMethod, signer: Signer, payload: Buffer): [string, string] {

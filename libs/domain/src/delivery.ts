@@ -5,10 +5,14 @@ import type { Header } from './webhook.ts';
 export type DeliveryStatus = 'pending' | 'delivered' | 'exhausted' | 'cancelled';
 
 /** Why an attempt was made. */
-export type Trigger = 'first' | 'retry' | 'resend' | 'test';
+export const TRIGGERS = ['first', 'retry', 'resend', 'test'] as const;
 
-/** Why a delivery was cancelled. */
-export type CancelReason = 'webhook_deleted' | 'webhook_disabled';
+export type Trigger = (typeof TRIGGERS)[number];
+
+/** Why a delivery was cancelled; the last one when its message is not stored any more. */
+export const CANCEL_REASONS = ['webhook_deleted', 'webhook_disabled', 'message_missing'] as const;
+
+export type CancelReason = (typeof CANCEL_REASONS)[number];
 
 export interface Attempt {
   id: string;

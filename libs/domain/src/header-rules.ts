@@ -3,7 +3,8 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 /** Printable Latin-1 and tab-free: CR, LF and NUL can never reach the wire. */
 const VALUE = /^[\x20-\x7e\xa0-\xff]{0,4096}$/;
 
-const REFUSED_NAMES = new Set([
+/** Lower case; refused in any case. */
+export const REFUSED_NAMES: ReadonlySet<string> = new Set([
   // Connection, framing and routing of the request belong to the sender.
   ...['connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'host'],
   ...['cookie', 'expect', 'via', 'x-real-ip', 'forwarded', 'http2-settings'],
@@ -12,7 +13,8 @@ const REFUSED_NAMES = new Set([
   // Ours, also when written by hand.
   ...['user-agent', 'traceparent', 'tracestate'],
 ]);
-const REFUSED_PREFIXES = [
+/** Beginnings of names, likewise. */
+export const REFUSED_PREFIXES: readonly string[] = [
   ...['proxy-', 'x-forwarded-', 'content-', 'webhook-', 'x-aws-ec2-metadata-token'],
 ];
 

@@ -1,6 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { randomBytes } from 'node:crypto';
-import { attemptIdOf, createIdFactory, deliveryIdOf, isId, timePartOf } from './ids.ts';
+import {
+  attemptIdOf,
+  createIdFactory,
+  deliveryIdOf,
+  firstIdAt,
+  isId,
+  timeMsOf,
+  timePartOf,
+} from './ids.ts';
 
 const MANY = 10_000;
 
@@ -89,5 +98,32 @@ describe('ids', () => {
     ['', false],
   ])('isId of %j as a message is %s', (text, expected) => {
     expect(isId('msg', text)).toBe(expected);
+  });
+});
+
+describe('the time in an id', () => {
+  const times = fc.integer({ min: 0, max: 2 ** 48 - 1 });
+  const idAt = (ms: number, random: Uint8Array): string =>
+    createIdFactory({ nowMs: () => ms, randomBytes: () => Buffer.from(random) })('msg');
+  const randoms = fc.uint8Array({ minLength: 10, maxLength: 10 });
+
+  test('is the millisecond in which it was made, also of what is derived from it', () => {
+    fc.assert(
+      fc.property(times, randoms, (ms, random) => {
+        const id = idAt(ms, random);
+        expect(timeMsOf(id)).toBe(ms);
+        expect(timeMsOf(deliveryIdOf(id, 'wh_a'))).toBe(ms);
+      }),
+    );
+  });
+
+  test('splits all ids: the bound lies behind every earlier one and before every other one', () => {
+    const near = fc.integer({ min: -2, max: 2 });
+    fc.assert(
+      fc.property(times, fc.oneof(near, times), randoms, (boundMs, distanceMs, random) => {
+        const ms = Math.max(0, Math.min(2 ** 48 - 1, boundMs + distanceMs));
+        expect(firstIdAt('msg', boundMs) <= idAt(ms, random)).toBe(ms >= boundMs);
+      }),
+    );
   });
 });

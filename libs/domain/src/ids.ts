@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto';
-import { toBase32 } from './base32.ts';
+import { fromBase32, toBase32 } from './base32.ts';
 
 /** Prefix of every kind of id; the rest is a lower-case ULID of 26 characters. */
-export type IdPrefix = 'comp' | 'proj' | 'app' | 'wh' | 'msg' | 'dlv' | 'att' | 'key' | 'gw';
+export type IdPrefix =
+  'comp' | 'proj' | 'app' | 'wh' | 'msg' | 'dlv' | 'att' | 'key' | 'rsnd' | 'rmv' | 'gw';
 
 const TIME_CHARS = 10;
 const HALF_BITS = 2 ** 40;
@@ -79,4 +80,17 @@ function derivedId(prefix: IdPrefix, parentId: string, identity: string): string
 export function timePartOf(id: string): string {
   const start = id.indexOf('_') + 1;
   return id.slice(start, start + TIME_CHARS);
+}
+
+/** The millisecond, since 1970, that an id spells. */
+export function timeMsOf(id: string): number {
+  return fromBase32(timePartOf(id));
+}
+
+/**
+ * Sorts before every id of this kind that was made at or after `ms`, and after all earlier ones.
+ * Nothing was made before 1970.
+ */
+export function firstIdAt(prefix: IdPrefix, ms: number): string {
+  return `${prefix}_${toBase32(Math.max(0, ms), TIME_CHARS)}`;
 }

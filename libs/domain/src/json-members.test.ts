@@ -99,10 +99,6 @@ describe('reading the members of a JSON object', () => {
     },
   );
 
-  test('allows a repeated key inside a member', () => {
-    expect(read('{"payload":{"a":1,"a":2}}').textOf('payload')).toBe('{"a":1,"a":2}');
-  });
-
   test('allows 64 levels inside a member and refuses 65', () => {
     expect(read(`{"payload":${nested(64)}}`).textOf('payload')).toBe(nested(64));
     expect(() => read(`{"payload":${nested(65)}}`)).toThrow('nested deeper than 64 levels');
@@ -137,4 +133,23 @@ describe('reading the members of a JSON object', () => {
       expect(() => read(text)).toThrow('must be a JSON object');
     },
   );
+});
+
+describe('a key that is given twice', () => {
+  test.each([
+    '{"a":{"k":1,"k":2}}',
+    '{"a":[{"k":1},{"x":{"k":1,"\\u006b":2}}]}',
+    '{"payload":{},"a":[[{"k":[1],"k":"}"}]]}',
+  ])('is found in an object of any depth: %s', (text) => {
+    expect(() => readJsonObject(text, DEPTH, 'payload')).toThrow('key "k" is given twice in a');
+  });
+
+  test.each([
+    '{"payload":{"k":1,"k":2}}',
+    '{"payload":[{"k":{"k":1,"k":1}}]}',
+    '{"a":[{"k":1},{"k":1}],"b":{"k":{"k":"k"}}}',
+    '{"a":"{\\"k\\":1,\\"k\\":2}"}',
+  ])('is no matter inside the untouched member, nor in different objects: %s', (text) => {
+    expect(() => readJsonObject(text, DEPTH, 'payload')).not.toThrow();
+  });
 });

@@ -22,12 +22,16 @@ const COMMA = 0x2c;
  * it was written: `JSON.stringify(JSON.parse(text))` would change 12345678901234567890 and 1e400.
  *
  * `maxDepth` is the number of nested objects and arrays allowed inside a top-level member.
- * Throws JsonTextError for text that is not one JSON object, is nested deeper, or repeats a top-level key.
+ * Throws JsonTextError for text that is not one JSON object, is nested deeper, or repeats a key of
+ * one object anywhere but inside the member `untouched`.
  */
-export function readJsonObject(text: string, maxDepth: number): JsonObjectText {
+export function readJsonObject(text: string, maxDepth: number, untouched = ''): JsonObjectText {
   assertDepth(text, maxDepth + 1);
   const value = parseObject(text);
   const spans = topLevelSpans(text);
+  for (const [name, { start, end }] of spans) {
+    if (name !== untouched) assertUniqueKeys(text.slice(start, end), name);
+  }
   return {
     value,
     textOf(name) {
@@ -99,6 +103,30 @@ function topLevelSpans(text: string): Map<string, Span> {
     }
   }
   return spans;
+}
+
+/** Looks into the objects of a valid JSON value; keys are compared as they read, not as they are escaped. */
+function assertUniqueKeys(text: string, name: string): void {
+  const open: (Set<string> | null)[] = [];
+  let lastString = '';
+  for (let i = 0; i < text.length; i += 1) {
+    const code = text.charCodeAt(i);
+    if (code === QUOTE) {
+      const end = endOfString(text, i);
+      lastString = text.slice(i, end + 1);
+      i = end;
+    } else if (code === OPEN_BRACE) open.push(new Set());
+    else if (code === OPEN_BRACKET) open.push(null);
+    else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) open.pop();
+    else if (code === COLON) {
+      const key = JSON.parse(lastString) as string;
+      const keys = open.at(-1);
+      if (keys?.has(key)) {
+        throw new JsonTextError(`key ${JSON.stringify(key)} is given twice in ${name}`);
+      }
+      keys?.add(key);
+    }
+  }
 }
 
 /** Index of the closing quote of the string that opens at `open`; the text's end when it never closes. */

@@ -1,17 +1,20 @@
 /** How one attempt ended; the closed label set of the metrics. */
-export type Outcome =
-  | 'success'
-  | 'http_3xx'
-  | 'http_4xx'
-  | 'http_429'
-  | 'http_5xx'
-  | 'timeout'
-  | 'dns_error'
-  | 'connect_error'
-  | 'tls_error'
-  | 'egress_blocked'
-  | 'response_too_large'
-  | 'aborted';
+export const OUTCOMES = [
+  'success',
+  'http_3xx',
+  'http_4xx',
+  'http_429',
+  'http_5xx',
+  'timeout',
+  'dns_error',
+  'connect_error',
+  'tls_error',
+  'egress_blocked',
+  'response_too_large',
+  'aborted',
+] as const;
+
+export type Outcome = (typeof OUTCOMES)[number];
 
 /** Only a status from 200 to 299 is a successful delivery (spec, Events, rule 3). */
 export function outcomeOfStatus(statusCode: number): Outcome {

@@ -1,5 +1,8 @@
 import { z } from 'zod';
-import type { Trigger } from './delivery.ts';
+import { TRIGGERS, type Trigger } from './delivery.ts';
+
+/** Header of a parked record: when it is due, in milliseconds since 1970. */
+export const DUE_AT_HEADER = 'due-at';
 
 /** The largest payload, in bytes, that travels inside its message-created record. */
 export const INLINE_PAYLOAD_MAX_BYTES = 16_384;
@@ -17,12 +20,16 @@ const deliveryRef = {
   createdAtMs: z.number().int(),
 };
 
-const messageCreatedSchema = z.object(deliveryRef);
+const messageCreatedSchema = z.object({
+  ...deliveryRef,
+  trigger: z.enum(['first', 'test']).default('first'),
+});
 
 const retryDueSchema = z.object({
   ...deliveryRef,
   attemptNumber: z.number().int().min(1),
   dueAtMs: z.number().int(),
+  trigger: z.enum(TRIGGERS).default('retry'),
 });
 
 const deliveryFailedSchema = z.object({
@@ -33,11 +40,13 @@ const deliveryFailedSchema = z.object({
   statusCode: z.number().int().nullable(),
 });
 
-export type DeliveryRef = Omit<z.infer<typeof messageCreatedSchema>, 'version'>;
+export type DeliveryRef = Omit<z.infer<typeof messageCreatedSchema>, 'version' | 'trigger'>;
+/** The first attempt of a delivery. */
+export type MessageCreated = Omit<z.input<typeof messageCreatedSchema>, 'version'>;
 /** An attempt that failed; published to `delivery-failed`. */
 export type DeliveryFailed = Omit<z.infer<typeof deliveryFailedSchema>, 'version'>;
-/** A retry, parked until `dueAtMs` and then published to `retry-due` unchanged. */
-export type RetryDue = Omit<z.infer<typeof retryDueSchema>, 'version'>;
+/** A retry, parked until `dueAtMs` and then published to `retry-due` unchanged; or a resend, due at once. */
+export type RetryDue = Omit<z.input<typeof retryDueSchema>, 'version'>;
 
 /** One attempt that is to be made now, from either topic. */
 export interface DueAttempt extends DeliveryRef {
@@ -52,8 +61,8 @@ export interface DueAttempt extends DeliveryRef {
 export class UnreadableRecordError extends Error {}
 
 /** Value of a message-created record: one JSON line, a newline, then the payload's bytes or nothing. */
-export function encodeMessageCreated(ref: DeliveryRef, payload: Buffer | null): Buffer {
-  const line = Buffer.from(`${encode(ref)}\n`);
+export function encodeMessageCreated(created: MessageCreated, payload: Buffer | null): Buffer {
+  const line = Buffer.from(`${encode(created)}\n`);
   return payload ? Buffer.concat([line, payload]) : line;
 }
 
@@ -62,7 +71,7 @@ export function decodeMessageCreated(value: Buffer): DueAttempt {
   if (end < 0) throw new UnreadableRecordError('no newline after the first line');
   const ref = decode(messageCreatedSchema, value.toString('utf8', 0, end));
   const payload = end + 1 < value.length ? value.subarray(end + 1) : null;
-  return { ...ref, attemptNumber: 1, trigger: 'first', dueAtMs: ref.createdAtMs, payload };
+  return { ...ref, attemptNumber: 1, dueAtMs: ref.createdAtMs, payload };
 }
 
 export function encodeRetryDue(retry: RetryDue): Buffer {
@@ -70,7 +79,7 @@ export function encodeRetryDue(retry: RetryDue): Buffer {
 }
 
 export function decodeRetryDue(value: Buffer): DueAttempt {
-  return { ...decode(retryDueSchema, value.toString()), trigger: 'retry', payload: null };
+  return { ...decode(retryDueSchema, value.toString()), payload: null };
 }
 
 export function encodeDeliveryFailed(failed: DeliveryFailed): Buffer {
@@ -105,7 +114,7 @@ function encode(fields: object): string {
   return JSON.stringify({ version: VERSION, ...fields });
 }
 
-function decode<T>(schema: z.ZodType<T>, text: string): T {
+function decode<Schema extends z.ZodType>(schema: Schema, text: string): z.output<Schema> {
   const result = schema.safeParse(parseJson(text));
   if (result.success) return result.data;
   const where = result.error.issues.map((issue) => issue.path.join('.') || 'record');

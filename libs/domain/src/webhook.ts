@@ -12,16 +12,44 @@ export type AuthMethod =
 
 export const DEFAULT_HMAC_HEADER = 'X-Service-Signature';
 
-/** A destination as the dispatcher needs it. */
+/** A secret that was rotated and signs beside the new one until its grace ends. */
+export interface RetiringSecret {
+  secret: string;
+  expiresAtMs: number;
+}
+
+/** A destination, with everything that deliveries to it need. */
 export interface Webhook {
   id: string;
   companyId: string;
-  /** Null for a global webhook. */
+  projectId: string;
+  /** Null for a global webhook, which has an environment id instead. */
   appId: string | null;
+  environmentId: string | null;
+  name: string;
   url: string;
   /** `whsec_` and base64 of 32 bytes; signs the Standard Webhooks header. */
   secret: string;
+  previousSecret: RetiringSecret | null;
   customHeaders: Header[];
   authMethod: AuthMethod;
+  /** The event types it wants; empty for all. */
+  eventTypes: string[];
   disabled: boolean;
+  /** Null for no limit of its own. */
+  rateLimitPerSecond: number | null;
+  createdAtMs: number;
+  updatedAtMs: number;
+}
+
+/**
+ * Whether a message to the webhook's app is for it. One without an event type goes only to webhooks
+ * that want all. (A message addressed to the webhook itself is always sent.)
+ */
+export function wantsEvent(
+  { eventTypes }: Pick<Webhook, 'eventTypes'>,
+  eventType: string | null,
+): boolean {
+  if (eventTypes.length === 0) return true;
+  return eventType !== null && eventTypes.includes(eventType);
 }

@@ -1,4 +1,5 @@
 import type { CancelReason } from '@posthorn/domain/delivery.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import {
   decodeMessageCreated,
   decodeRetryDue,
@@ -8,9 +9,11 @@ import {
 } from '@posthorn/domain/records.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
+import type { UnopenedWebhook } from '@posthorn/platform/mongo/webhooks.ts';
 import type { LoadedWebhook, LoadWebhook } from './load-webhook.ts';
 import type { LoadPayload } from './load-payload.ts';
 import type { OriginSlots } from './origin-slots.ts';
+import type { Pace } from './pace-webhook.ts';
 import type { SendWebhook } from './send-webhook.ts';
 import type { Settle } from './settle-delivery.ts';
 
@@ -21,6 +24,10 @@ export interface AttemptDeps {
   send: SendWebhook;
   slots: OriginSlots;
   settle: Settle;
+  pace: Pace;
+  /** False when this resend was made already or is not asked for any more. */
+  isResendWanted: (due: DueAttempt) => Promise<boolean>;
+  nowMs: () => number;
   deadLetters: DeadLetters;
 }
 
@@ -35,9 +42,11 @@ export function createAttemptDelivery(deps: AttemptDeps) {
       await deps.deadLetters.put(record, 'unreadable_record', due.message);
       return;
     }
+    if (due.trigger === 'resend' && !(await deps.isResendWanted(due))) return;
     const webhook = await deps.loadWebhook(due.webhookId);
     const reason = cancelReason(webhook);
     if (!webhook || reason) await deps.settle({ due, reason: reason ?? 'webhook_deleted' });
+    else if ('problem' in webhook) await abort(deps, record, due);
     else await attempt(deps, record, due, webhook);
   };
 }
@@ -46,9 +55,10 @@ function decode({ topics }: AttemptDeps, { topic, value }: LogRecord): DueAttemp
   return topic === topics.messageCreated ? decodeMessageCreated(value) : decodeRetryDue(value);
 }
 
-function cancelReason(webhook: LoadedWebhook | null): CancelReason | null {
-  if (!webhook) return 'webhook_deleted';
-  return webhook.webhook.disabled ? 'webhook_disabled' : null;
+function cancelReason(found: LoadedWebhook | UnopenedWebhook | null): CancelReason | null {
+  if (!found) return 'webhook_deleted';
+  const { disabled } = 'problem' in found ? found : found.webhook;
+  return disabled ? 'webhook_disabled' : null;
 }
 
 async function attempt(
@@ -57,12 +67,26 @@ async function attempt(
   due: DueAttempt,
   webhook: LoadedWebhook,
 ): Promise<void> {
+  if (!(await deps.pace(record, due, webhook.webhook))) return;
   const payload = due.payload ?? (await deps.loadPayload(due.messageId));
   if (!payload) {
     await deps.deadLetters.put(record, 'message_missing', 'the message is not stored any more');
+    await deps.settle({ due, reason: 'message_missing' });
     return;
   }
-  const made = await deps.slots.within(webhook.origin, () => deps.send(due, payload, webhook));
-  const requestId = record.headers.requestId ?? null;
-  await deps.settle({ due, attempt: made, requestId });
+  const { headers } = record;
+  const made = await deps.slots.within(webhook.origin, () =>
+    deps.send(due, payload, webhook, headers.traceparent),
+  );
+  await deps.settle({ due, attempt: made, headers });
+}
+
+/** Nothing is sent that could not be signed as agreed; the schedule leaves time to mend it. */
+async function abort(deps: AttemptDeps, record: LogRecord, due: DueAttempt): Promise<void> {
+  const { messageId, webhookId, attemptNumber: number, trigger } = due;
+  const id = attemptIdOf(deliveryIdOf(messageId, webhookId), number);
+  const nothing = { statusCode: null, response: null, responseHeaders: [] };
+  const made = { id, number, trigger, startedAtMs: deps.nowMs(), durationMs: 0, ...nothing };
+  const { headers } = record;
+  await deps.settle({ due, attempt: { ...made, outcome: 'aborted' }, headers });
 }

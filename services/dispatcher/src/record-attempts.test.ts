@@ -38,6 +38,7 @@ function createStore(documents: Map<string, Stored>): DeliveryStore {
       }
       return Promise.resolve({ appended });
     },
+    appendToCancelled: () => Promise.resolve(),
     replaceFailures(batch) {
       for (const { id, status, attempt } of batch) {
         const stored = open(id, ({ attemptCount }) => attemptCount === attempt?.number);
@@ -54,7 +55,6 @@ function createStore(documents: Map<string, Stored>): DeliveryStore {
     },
     statesOf: (ids) => Promise.resolve(new Map([...documents].filter(([id]) => ids.includes(id)))),
     exhaust: unused,
-    findMany: unused,
   };
 }
 

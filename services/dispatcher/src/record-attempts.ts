@@ -57,6 +57,8 @@ async function reconcile(
   const states = await store.statesOf(attempted.map(({ id }) => id));
   const gone = attempted.filter(({ id }) => !states.has(id));
   if (gone.length > 0) await store.insertAll(gone);
+  const late = attempted.filter(({ id }) => states.get(id)?.status === 'cancelled');
+  if (late.length > 0) await store.appendToCancelled(late);
   const repeatedSuccess = attempted.filter((settled) => {
     const state = states.get(settled.id);
     return isFinal(settled.status) && state !== undefined && isSameAttempt(settled, state);

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { signerOf } from '@posthorn/domain/delivery-headers.ts';
 import type { DueAttempt } from '@posthorn/domain/records.ts';
 import { secretFromBytes } from '@posthorn/domain/signature.ts';
-import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { Agent, type Dispatcher } from 'undici';
+import { sampleWebhook } from '../../../test/support/sample-webhook.ts';
 import { createDeadlineSweep, type DeadlineSweep } from './deadline-sweep.ts';
 import { createGuardedConnect, type Resolve } from './guarded-connect.ts';
 import { createSendWebhook } from './send-webhook.ts';
@@ -72,11 +72,10 @@ const watched: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options,
 
 function sendTo(talk: (socket: Socket) => void, to = origin) {
   onRequest = talk;
-  const webhook: Webhook = {
-    ...{ id: 'wh_1', companyId: 'comp_1', appId: null, url: to, customHeaders: [] },
-    ...{ secret: secretFromBytes(Buffer.alloc(32, 7)), disabled: false },
+  const webhook = sampleWebhook(1, {
+    ...{ url: to, secret: secretFromBytes(Buffer.alloc(32, 7)) },
     authMethod: { method: 'basic', username: 'u', password: 'p' },
-  };
+  });
   const post = createSendWebhook({
     ...{ agent: agent.compose(watched), deadlines, timeoutMs: TIMEOUT_MS, userAgent: 'Posthorn/1' },
     ...{ wallClockMs: () => 0, monotonicMs: () => nowMs },

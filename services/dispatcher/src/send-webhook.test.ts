@@ -7,6 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { Webhook as Verifier } from 'standardwebhooks';
 import { Agent } from 'undici';
+import { sampleWebhook } from '../../../test/support/sample-webhook.ts';
 import { createDeadlineSweep, type DeadlineSweep } from './deadline-sweep.ts';
 import { createGuardedConnect } from './guarded-connect.ts';
 import { createSendWebhook } from './send-webhook.ts';
@@ -52,11 +53,10 @@ afterEach(async () => {
 });
 
 function send(customHeaders: Webhook['customHeaders'] = []) {
-  const webhook: Webhook = {
-    ...{ id: 'wh_1', companyId: 'comp_1', appId: null, url: `${origin}/hook?a=1` },
-    ...{ secret: secretFromBytes(Buffer.alloc(32, 7)), customHeaders, disabled: false },
+  const webhook = sampleWebhook(1, {
+    ...{ url: `${origin}/hook?a=1`, secret: secretFromBytes(Buffer.alloc(32, 7)), customHeaders },
     authMethod: { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Key' },
-  };
+  });
   const post = createSendWebhook({
     ...{ agent, deadlines, timeoutMs: 15_000, userAgent: 'Posthorn/1' },
     ...{ wallClockMs: () => WALL_MS, monotonicMs: () => nowMs },

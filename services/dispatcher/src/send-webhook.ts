@@ -14,6 +14,7 @@ export type SendWebhook = (
   due: DueAttempt,
   payload: Buffer,
   webhook: LoadedWebhook,
+  traceparent?: string,
 ) => Promise<Attempt>;
 
 export interface SendDeps {
@@ -36,11 +37,11 @@ interface Exchange {
 
 export function createSendWebhook(deps: SendDeps): SendWebhook {
   const { wallClockMs, monotonicMs, userAgent } = deps;
-  return async (due, payload, { webhook, signer, origin, path }) => {
+  return async (due, payload, { webhook, signer, origin, path }, traceparent) => {
     const startedAtMs = wallClockMs();
     const startedMs = monotonicMs();
     const timestampSeconds = Math.floor(startedAtMs / 1_000);
-    const parts = { messageId: due.messageId, timestampSeconds, payload };
+    const parts = { messageId: due.messageId, timestampSeconds, payload, traceparent };
     const headers = deliveryHeaders(webhook, signer, parts, userAgent);
     const exchange = await post(deps, { origin, path, headers, body: payload });
     const id = attemptIdOf(deliveryIdOf(due.messageId, due.webhookId), due.attemptNumber);

@@ -8,7 +8,7 @@ import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { encodeDeliveryFailed, refOf, type DueAttempt } from '@posthorn/domain/records.ts';
 import type { RetrySchedule } from '@posthorn/domain/retry-schedule.ts';
 import { createBatcher } from '@posthorn/platform/batcher.ts';
-import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { keepTrying } from '@posthorn/platform/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/logger.ts';
 import type { SettledDelivery } from '@posthorn/platform/mongo/deliveries.ts';
@@ -17,7 +17,7 @@ import type { RecordAttempts } from './record-attempts.ts';
 
 /** What came of a due attempt: it was made, or it was not to be made any more. */
 export type Settled =
-  | { due: DueAttempt; attempt: Attempt; requestId: string | null }
+  | { due: DueAttempt; attempt: Attempt; headers: LogRecord['headers'] }
   | { due: DueAttempt; reason: CancelReason };
 
 /** Resolves when the outcome is recorded and its consequence acknowledged by Kafka. */
@@ -93,7 +93,7 @@ function toDelivery({ schedule, nowMs }: SettleDeps, settled: Settled): SettledD
 
 function failureRecord({ failedTopic }: SettleDeps, settled: Settled): OutgoingRecord[] {
   if (!('attempt' in settled)) return [];
-  const { due, attempt, requestId } = settled;
+  const { due, attempt, headers } = settled;
   const value = encodeDeliveryFailed({
     ...refOf(due),
     attemptNumber: attempt.number,
@@ -101,24 +101,40 @@ function failureRecord({ failedTopic }: SettleDeps, settled: Settled): OutgoingR
     outcome: attempt.outcome,
     statusCode: attempt.statusCode,
   });
-  const headers = requestId === null ? {} : { requestId };
   return [{ topic: failedTopic, key: due.webhookId, value, headers }];
 }
 
-function report({ metrics, logger }: SettleDeps, settled: Settled): void {
-  const { due } = settled;
-  const { messageId, webhookId } = due;
-  const deliveryId = deliveryIdOf(messageId, webhookId);
-  if ('reason' in settled) {
-    metrics.finished.inc({ result: 'cancelled' });
-    logger.info({ messageId, deliveryId, reason: settled.reason }, 'delivery cancelled');
+function report(deps: SettleDeps, settled: Settled): void {
+  if ('attempt' in settled) {
+    reportAttempt(deps, settled);
     return;
   }
-  const { attempt, requestId } = settled;
+  const { due, reason } = settled;
+  const { messageId, webhookId } = due;
+  const deliveryId = deliveryIdOf(messageId, webhookId);
+  deps.metrics.finished.inc({ result: 'cancelled' });
+  deps.logger.info({ messageId, deliveryId, reason }, 'delivery cancelled');
+}
+
+/** Counts an attempt and writes its log line. */
+export function reportAttempt(
+  { metrics, logger }: Pick<SettleDeps, 'metrics' | 'logger'>,
+  { due, attempt, headers }: Extract<Settled, { attempt: Attempt }>,
+): void {
+  const { messageId, webhookId } = due;
+  const deliveryId = deliveryIdOf(messageId, webhookId);
   const { number, outcome, statusCode, durationMs } = attempt;
   metrics.observe(due, attempt);
   logger.info(
-    { requestId, messageId, deliveryId, attempt: number, outcome, statusCode, durationMs },
+    {
+      requestId: headers.requestId,
+      messageId,
+      deliveryId,
+      attempt: number,
+      outcome,
+      statusCode,
+      durationMs,
+    },
     'attempt made',
   );
 }

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import { createDeadLetters } from '@posthorn/platform/dead-letters.ts';
 import { egressPolicyOf } from '@posthorn/platform/egress-policy.ts';
 import type { Consumption, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
@@ -6,12 +7,14 @@ import { VERSION, watchDependencies } from '@posthorn/platform/metrics.ts';
 import { openMongo } from '@posthorn/platform/mongo/connect.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages.ts';
+import { createResendMarks } from '@posthorn/platform/mongo/resend-marks.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 import { openOpsServer } from '@posthorn/platform/ops-server.ts';
 import { connectRedis } from '@posthorn/platform/redis/connect.ts';
 import { listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
 import type { ServiceContext } from '@posthorn/platform/service.ts';
 import { systemClockMs } from '@posthorn/platform/system.ts';
+import { createVault } from '@posthorn/platform/vault.ts';
 import type { mongo } from 'mongoose';
 import { Agent } from 'undici';
 import { createAttemptDelivery } from './attempt-delivery.ts';
@@ -22,9 +25,11 @@ import { createGuardedConnect } from './guarded-connect.ts';
 import { createLoadPayload } from './load-payload.ts';
 import { createWebhookLoader, type WebhookLoader } from './load-webhook.ts';
 import { createOriginSlots } from './origin-slots.ts';
+import { createPace } from './pace-webhook.ts';
 import { createRecordAttempts } from './record-attempts.ts';
 import { createSendWebhook, type SendWebhook } from './send-webhook.ts';
 import { createSettle } from './settle-delivery.ts';
+import { createResends } from './settle-resend.ts';
 
 type Context = ServiceContext<DispatcherConfig>;
 
@@ -39,14 +44,14 @@ export async function startDispatcher(context: Context): Promise<void> {
   );
   const { log, topics } = await openRecordLog('posthorn-dispatcher', context);
   const webhooks = openWebhookLoader(context, db.db);
-  const settle = createSettle({
+  const shared = { metrics: createDispatcherMetrics(registry), logger, nowMs: systemClockMs };
+  const resends = createResends({ ...shared, marks: createResendMarks(db.db) });
+  const settleDelivery = createSettle({
+    ...shared,
     recordAttempts: createRecordAttempts(createDeliveryStore(db.db)),
     log,
     failedTopic: topics.deliveryFailed,
     schedule: config.RETRY_DELAYS,
-    metrics: createDispatcherMetrics(registry),
-    logger,
-    nowMs: systemClockMs,
   });
   const handle = createAttemptDelivery({
     topics,
@@ -54,7 +59,15 @@ export async function startDispatcher(context: Context): Promise<void> {
     loadPayload: createLoadPayload(createMessageStore(db.db)),
     send: openSender(context),
     slots: createOriginSlots(CONNECTIONS_PER_ORIGIN),
-    settle,
+    settle: (settled) =>
+      settled.due.trigger === 'resend' ? resends.settle(settled) : settleDelivery(settled),
+    pace: createPace({
+      ...{ log, nowMs: systemClockMs, wait, deferrals: shared.metrics.deferrals },
+      parkedByDelayMs: topics.parkedByDelayMs,
+      monotonicMs: () => performance.now(),
+    }),
+    isResendWanted: resends.isWanted,
+    nowMs: systemClockMs,
     deadLetters: createDeadLetters(topics.deadLetters, { log, logger, registry }),
   });
   consumptions.push(await consumeDue(context, log, topics, handle));
@@ -80,7 +93,8 @@ async function consumeDue(
 }
 
 function openWebhookLoader({ config, logger, lifecycle }: Context, db: mongo.Db): WebhookLoader {
-  const loader = createWebhookLoader(createWebhookStore(db));
+  const webhooks = createWebhookStore(db, createVault(config.ENCRYPTION_KEYS));
+  const loader = createWebhookLoader(webhooks, logger);
   const subscriber = connectRedis(config.REDIS_URL, logger);
   lifecycle.onStop('redis', () => {
     subscriber.disconnect();

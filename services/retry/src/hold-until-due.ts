@@ -1,8 +1,6 @@
+import { DUE_AT_HEADER } from '@posthorn/domain/records.ts';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
-
-/** Header of a parked record: when it is due, in milliseconds since 1970. */
-export const DUE_AT_HEADER = 'due-at';
 
 /**
  * What is due within this time is held in memory; a partition whose head is due later is paused.

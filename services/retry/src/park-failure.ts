@@ -1,6 +1,7 @@
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import {
   decodeDeliveryFailed,
+  DUE_AT_HEADER,
   encodeRetryDue,
   readRecord,
   refOf,
@@ -18,7 +19,6 @@ import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/ka
 import { keepTrying } from '@posthorn/platform/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/logger.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
-import { DUE_AT_HEADER } from './hold-until-due.ts';
 import type { RetryMetrics } from './retry-metrics.ts';
 
 export interface ParkDeps {

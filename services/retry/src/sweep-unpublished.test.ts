@@ -57,8 +57,6 @@ const createTestSweeper = () =>
         const rest = stored.filter((one) => one.publisherId === publisherId && one.id > afterId);
         return Promise.resolve(rest.slice(0, limit));
       },
-      ...{ insertAll: unused, payloadsOf: unused, findDecided: unused },
-      ...{ findOne: unused, findByIdPrefix: unused },
     },
     deliveries: { statesOf: () => Promise.resolve(known) },
     log: {
@@ -72,6 +70,7 @@ const createTestSweeper = () =>
 
 const message = (id: string, targets = ['wh_1'], publisherId = 'gw_1'): Message => ({
   ...{ id, targets, publisherId, companyId: 'comp_1', appId: null, payload: '{}' },
+  ...{ eventType: null, disabledTargets: [], idempotency: null },
   ...{ requestId: 'request-1', createdAtMs: 1 },
 });
 

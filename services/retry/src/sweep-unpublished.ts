@@ -19,7 +19,7 @@ export interface SweepDeps {
   createdTopic: string;
   leases: LeaseStore;
   publishers: PublisherStore;
-  messages: MessageStore;
+  messages: Pick<MessageStore, 'pageOf'>;
   deliveries: Pick<DeliveryStore, 'statesOf'>;
   log: RecordLog;
   metrics: RetryMetrics;

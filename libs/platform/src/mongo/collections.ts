@@ -1,7 +1,7 @@
 import type { mongo } from 'mongoose';
 import type * as Documents from './documents.ts';
 
-interface DocumentOf {
+export interface DocumentOf {
   companies: Documents.CompanyDocument;
   apiKeys: Documents.ApiKeyDocument;
   projects: Documents.ProjectDocument;
@@ -11,6 +11,8 @@ interface DocumentOf {
   deliveries: Documents.DeliveryDocument;
   publishers: Documents.PublisherDocument;
   leases: Documents.LeaseDocument;
+  resends: Documents.ResendDocument;
+  removals: Documents.RemovalDocument;
 }
 
 export type CollectionName = keyof DocumentOf;

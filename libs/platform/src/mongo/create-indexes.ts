@@ -8,25 +8,72 @@ interface IndexSpec {
 }
 
 const DAY_SECONDS = 86_400;
+const UNHAPPY = { status: { $in: ['pending', 'exhausted', 'cancelled'] } };
 
 /** Every index, each with the query that needs it. `_id` indexes exist by themselves. */
 function indexSpecs(retentionDays: number): IndexSpec[] {
   const ttl = { expireAfterSeconds: Math.round(retentionDays * DAY_SECONDS) };
   return [
-    // Every request finds its API key by hash.
-    { collection: 'apiKeys', key: { hash: 1 }, options: { unique: true } },
-    { collection: 'projects', key: { companyId: 1, _id: 1 } },
-    { collection: 'apps', key: { projectId: 1, _id: 1 } },
-    // A message to an app goes to the app's webhooks, oldest first.
-    { collection: 'webhooks', key: { appId: 1, _id: 1 } },
-    { collection: 'messages', key: { createdAt: 1 }, options: ttl },
-    { collection: 'deliveries', key: { createdAt: 1 }, options: ttl },
+    ...RESOURCE_INDEXES,
+    ...HISTORY_INDEXES,
+    ...(['messages', 'deliveries', 'resends'] as const).map((collection) => ({
+      collection,
+      key: { createdAt: 1 as const },
+      options: ttl,
+    })),
   ];
 }
+
+const RESOURCE_INDEXES: readonly IndexSpec[] = [
+  // Every request finds its API key by hash.
+  { collection: 'apiKeys', key: { hash: 1 }, options: { unique: true } },
+  { collection: 'apiKeys', key: { companyId: 1, _id: 1 } },
+  { collection: 'projects', key: { companyId: 1, _id: 1 } },
+  { collection: 'apps', key: { projectId: 1, _id: 1 } },
+  { collection: 'webhooks', key: { companyId: 1, _id: 1 } },
+  // A message to an app goes to the app's webhooks, oldest first.
+  { collection: 'webhooks', key: { appId: 1, _id: 1 } },
+  // A project is deleted with every webhook under it.
+  { collection: 'webhooks', key: { projectId: 1 } },
+];
+
+const HISTORY_INDEXES: readonly IndexSpec[] = [
+  // Lists, newest first: all of a company, of an app, of a webhook.
+  { collection: 'messages', key: { companyId: 1, _id: 1 } },
+  { collection: 'messages', key: { appId: 1, _id: 1 } },
+  { collection: 'messages', key: { targets: 1, _id: 1 } },
+  // One message for each idempotency key; messages without one are not in here.
+  {
+    collection: 'messages',
+    key: { companyId: 1, 'idempotency.key': 1 },
+    options: {
+      unique: true,
+      partialFilterExpression: { 'idempotency.key': { $exists: true } },
+    },
+  },
+  // What failed or waits, by webhook: resends, cancelling, health. Deliveries that went well, nearly all, are not in here.
+  {
+    collection: 'deliveries',
+    key: { companyId: 1, webhookId: 1, status: 1, _id: 1 },
+    options: { partialFilterExpression: UNHAPPY },
+  },
+  // The same by message: the list of messages that failed.
+  {
+    collection: 'deliveries',
+    key: { companyId: 1, status: 1, messageId: 1 },
+    options: { partialFilterExpression: UNHAPPY },
+  },
+  {
+    collection: 'resends',
+    key: { status: 1, _id: 1 },
+    options: { partialFilterExpression: { status: 'running' } },
+  },
+];
 
 const COLLECTIONS: readonly CollectionName[] = [
   ...(['companies', 'apiKeys', 'projects', 'apps', 'webhooks'] as const),
   ...(['messages', 'deliveries', 'publishers', 'leases'] as const),
+  ...(['resends', 'removals'] as const),
 ];
 
 /**

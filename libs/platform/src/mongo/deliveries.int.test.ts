@@ -5,6 +5,7 @@ import {
   type ScratchDatabase,
 } from '../../../../test/support/scratch-database.ts';
 import { createDeliveryStore, type DeliveryStore, type SettledDelivery } from './deliveries.ts';
+import { createDeliveryQueries, type DeliveryQueries } from './delivery-queries.ts';
 
 const COMPANY = 'comp_a';
 let counter = 0;
@@ -52,10 +53,12 @@ function next(
 describe('deliveries in the store', () => {
   let database: ScratchDatabase;
   let store: DeliveryStore;
+  let queries: DeliveryQueries;
 
   beforeAll(async () => {
     database = await openScratchDatabase();
     store = createDeliveryStore(database.db);
+    queries = createDeliveryQueries(database.db);
   });
 
   afterAll(() => database.drop());
@@ -67,7 +70,7 @@ describe('deliveries in the store', () => {
   it('come back as they were settled', async () => {
     const delivery = settled();
     await store.insertAll([delivery]);
-    const [found] = await store.findMany(COMPANY, [delivery.id]);
+    const [found] = await queries.findMany(COMPANY, [delivery.id]);
     const { attempt, ...rest } = delivery;
     expect(found).toEqual({ ...rest, attempts: [attempt] });
   });
@@ -75,7 +78,7 @@ describe('deliveries in the store', () => {
   it('are never shown to another company', async () => {
     const delivery = settled();
     await store.insertAll([delivery]);
-    expect(await store.findMany('comp_b', [delivery.id])).toEqual([]);
+    expect(await queries.findMany('comp_b', [delivery.id])).toEqual([]);
   });
 
   it('report which ids were there already and insert the rest of the batch', async () => {
@@ -91,7 +94,7 @@ describe('deliveries in the store', () => {
     await store.insertAll([first]);
     expect(await store.appendAttempts([second])).toEqual({ appended: 1 });
     expect(await store.appendAttempts([second])).toEqual({ appended: 0 });
-    const [found] = await store.findMany(COMPANY, [first.id]);
+    const [found] = await queries.findMany(COMPANY, [first.id]);
     expect(found?.attempts.map(({ number }) => number)).toEqual([1, 2]);
   });
 
@@ -115,7 +118,7 @@ describe('deliveries in the store', () => {
     await store.replaceFailures([
       { ...first, status: 'delivered', nextAttemptAtMs: null, attempt },
     ]);
-    const [found] = await store.findMany(COMPANY, [first.id]);
+    const [found] = await queries.findMany(COMPANY, [first.id]);
     expect(found).toMatchObject({ status: 'delivered', attempts: [{ outcome: 'success' }] });
     expect(found?.attempts).toHaveLength(1);
   });

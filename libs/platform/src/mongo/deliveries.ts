@@ -22,13 +22,17 @@ export interface DeliveryStore {
   insertAll: (deliveries: readonly SettledDelivery[]) => Promise<Set<string>>;
   /** Appends each attempt to a pending delivery that has fewer attempts; touches nothing else. */
   appendAttempts: (deliveries: readonly SettledDelivery[]) => Promise<{ appended: number }>;
+  /**
+   * Appends attempts that were under way when their delivery was cancelled: what was sent stays
+   * readable, and a success still counts.
+   */
+  appendToCancelled: (deliveries: readonly SettledDelivery[]) => Promise<void>;
   /** A success made twice at once counts: it replaces the failure recorded under the same number. */
   replaceFailures: (deliveries: readonly SettledDelivery[]) => Promise<void>;
   cancelPending: (cancellations: readonly Cancellation[]) => Promise<void>;
   /** Ends a pending delivery whose last attempt was `attemptCount`; true when it is exhausted now. */
   exhaust: (id: string, attemptCount: number, atMs: number) => Promise<boolean>;
   statesOf: (ids: readonly string[]) => Promise<Map<string, DeliveryState>>;
-  findMany: (companyId: string, ids: readonly string[]) => Promise<Delivery[]>;
 }
 
 export function createDeliveryStore(db: mongo.Db): DeliveryStore {
@@ -49,6 +53,9 @@ export function createDeliveryStore(db: mongo.Db): DeliveryStore {
       const { matchedCount } = await write(batch.map(appendOf));
       return { appended: matchedCount };
     },
+    async appendToCancelled(batch) {
+      await write(batch.map(lateAppendOf));
+    },
     async replaceFailures(batch) {
       await write(batch.map(replacementOf));
     },
@@ -63,10 +70,6 @@ export function createDeliveryStore(db: mongo.Db): DeliveryStore {
       return matchedCount === 1;
     },
     statesOf: (ids) => readStates(deliveries, ids),
-    async findMany(companyId, ids) {
-      const found = deliveries.find({ _id: { $in: [...ids] }, companyId });
-      return (await found.toArray()).map(toDelivery);
-    },
   };
 }
 
@@ -103,6 +106,19 @@ function appendOf(settled: SettledDelivery): mongo.AnyBulkWriteOperation<Deliver
       update: {
         $push: { attempts: { $each: attempts } },
         $set: { status, attemptCount, nextAttemptAt, updatedAt },
+      },
+    },
+  };
+}
+
+function lateAppendOf(settled: SettledDelivery): mongo.AnyBulkWriteOperation<DeliveryDocument> {
+  const { _id, status, attemptCount, attempts, updatedAt } = toDocument(settled);
+  return {
+    updateOne: {
+      filter: { _id, status: 'cancelled', attemptCount: { $lt: attemptCount } },
+      update: {
+        $push: { attempts: { $each: attempts } },
+        $set: { attemptCount, updatedAt, ...(status === 'delivered' && { status, reason: null }) },
       },
     },
   };
@@ -147,11 +163,11 @@ function toDocument(settled: SettledDelivery): DeliveryDocument {
   };
 }
 
-function toAttemptDocument({ startedAtMs, ...rest }: Attempt): AttemptDocument {
+export function toAttemptDocument({ startedAtMs, ...rest }: Attempt): AttemptDocument {
   return { ...rest, startedAt: new Date(startedAtMs) };
 }
 
-function toDelivery(document: DeliveryDocument): Delivery {
+export function toDelivery(document: DeliveryDocument): Delivery {
   const { _id, attempts, nextAttemptAt, createdAt, updatedAt } = document;
   const { messageId, webhookId, companyId, appId, status, reason } = document;
   return {

@@ -1,5 +1,6 @@
+import type { Idempotency } from '@posthorn/domain/message.ts';
 import type { Attempt, CancelReason, DeliveryStatus } from '@posthorn/domain/delivery.ts';
-import type { AuthMethod, Header } from '@posthorn/domain/webhook.ts';
+import type { SealedFields } from './webhooks-sealed.ts';
 
 /** The shapes in the database. `_id` is the id that the API shows, prefix included. */
 
@@ -52,10 +53,12 @@ export interface WebhookDocument {
   environmentId: string | null;
   name: string;
   url: string;
-  secret: string;
-  customHeaders: Header[];
-  authMethod: AuthMethod;
+  sealed: SealedFields;
+  /** The key that sealed all of them, for the rotation. */
+  keyId: string;
+  eventTypes: string[];
   disabled: boolean;
+  rateLimitPerSecond: number | null;
   createdAt: Date;
   updatedAt: Date;
 }
@@ -69,6 +72,12 @@ export interface MessageDocument {
   publisherId: string;
   requestId: string;
   createdAt: Date;
+  /** The rest is there only when it says something: most messages have none of it. */
+  eventType?: string;
+  disabledTargets?: string[];
+  idempotency?: Idempotency;
+  isTest?: true;
+  traceparent?: string;
 }
 
 export type AttemptDocument = Omit<Attempt, 'startedAtMs'> & { startedAt: Date };
@@ -88,6 +97,15 @@ export interface DeliveryDocument {
   nextAttemptAt: Date | null;
   createdAt: Date;
   updatedAt: Date;
+  /** The newest resend; absent when there was none. */
+  resend?: ResendMark;
+}
+
+export interface ResendMark {
+  resendId: string;
+  /** Number of the one attempt that it asks for. */
+  attemptNumber: number;
+  state: 'asked' | 'succeeded' | 'failed';
 }
 
 /** What one gateway process has published of what it stored. */
@@ -106,4 +124,30 @@ export interface LeaseDocument {
   _id: string;
   holder: string;
   expiresAt: Date;
+}
+
+/** Deliveries that are sent again: one, or all failed ones of a webhook in a span of time. */
+export interface ResendDocument {
+  _id: string;
+  companyId: string;
+  webhookId: string;
+  /** Bounds of the deliveries' ids: `afterId` is excluded and moves on, `beforeId` is excluded. */
+  afterId: string;
+  beforeId: string;
+  /** Deliveries under way, counted when all of them are settled; at most one page. */
+  page: string[];
+  status: 'running' | 'done';
+  total: number;
+  succeeded: number;
+  failed: number;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+/** A deletion under way: its root is gone already, what lies under it follows. */
+export interface RemovalDocument {
+  _id: string;
+  companyId: string;
+  kind: 'project' | 'app' | 'webhook';
+  rootId: string;
 }

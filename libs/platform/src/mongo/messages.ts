@@ -4,8 +4,11 @@ import { collection } from './collections.ts';
 import { asStoreError } from './connect.ts';
 import type { MessageDocument } from './documents.ts';
 
-/** How each message of a batch fared; `doubtful` may be stored, nobody answered. */
-export type InsertOutcome = 'stored' | 'refused' | 'doubtful';
+/**
+ * How each message of a batch fared: `repeated` has the idempotency key of another one, `doubtful`
+ * may be stored, nobody answered.
+ */
+export type InsertOutcome = 'stored' | 'repeated' | 'refused' | 'doubtful';
 
 export interface Page {
   publisherId: string;
@@ -22,9 +25,6 @@ export interface MessageStore {
   pageOf: (page: Page) => Promise<Message[]>;
   /** Those of the ids that are stored for good. */
   findDecided: (messageIds: readonly string[]) => Promise<Message[]>;
-  findOne: (companyId: string, messageId: string) => Promise<Message | null>;
-  /** Messages of the company whose id starts with this text; ids of one millisecond share 14 characters. */
-  findByIdPrefix: (companyId: string, idPrefix: string) => Promise<Message[]>;
 }
 
 export function createMessageStore(db: mongo.Db): MessageStore {
@@ -52,14 +52,6 @@ export function createMessageStore(db: mongo.Db): MessageStore {
     async findDecided(ids) {
       return (await messages.find({ _id: { $in: [...ids] } }, decided).toArray()).map(toMessage);
     },
-    async findOne(companyId, _id) {
-      const found = await messages.findOne({ _id, companyId });
-      return found && toMessage(found);
-    },
-    async findByIdPrefix(companyId, idPrefix) {
-      const range = { $gte: idPrefix, $lt: `${idPrefix}~` };
-      return (await messages.find({ _id: range, companyId }).toArray()).map(toMessage);
-    },
   };
 }
 
@@ -72,18 +64,40 @@ function outcomesOf(error: unknown, size: number): InsertOutcome[] {
     if (asStoreError(error) === error) throw error;
     return Array<InsertOutcome>(size).fill('doubtful');
   }
-  const refused = new Set([error.writeErrors].flat().map(({ index }) => index));
+  const refused = new Map([error.writeErrors].flat().map((each) => [each.index, refusalOf(each)]));
   const isAnswered =
     !error.result.getWriteConcernError() && error.insertedCount + refused.size === size;
   const others = isAnswered && refused.size > 0 ? 'stored' : 'doubtful';
-  return Array.from({ length: size }, (_, index) => (refused.has(index) ? 'refused' : others));
+  return Array.from({ length: size }, (_, index) => refused.get(index) ?? others);
+}
+
+const DUPLICATE_KEY = 11_000;
+
+function refusalOf({ code, errmsg }: mongo.WriteError): 'repeated' | 'refused' {
+  const isRepeated = code === DUPLICATE_KEY && errmsg?.includes('idempotency.key');
+  return isRepeated ? 'repeated' : 'refused';
 }
 
 function toDocument(message: Message): MessageDocument {
-  const { id, createdAtMs, ...rest } = message;
-  return { _id: id, ...rest, createdAt: new Date(createdAtMs) };
+  const { id, createdAtMs, eventType, disabledTargets, idempotency, ...rest } = message;
+  return {
+    _id: id,
+    ...rest,
+    createdAt: new Date(createdAtMs),
+    ...(eventType !== null && { eventType }),
+    ...(disabledTargets.length > 0 && { disabledTargets }),
+    ...(idempotency && { idempotency }),
+  };
 }
 
-function toMessage({ _id, createdAt, ...rest }: MessageDocument): Message {
-  return { id: _id, ...rest, createdAtMs: createdAt.getTime() };
+export function toMessage(document: MessageDocument): Message {
+  const { _id, createdAt, eventType, disabledTargets, idempotency, ...rest } = document;
+  return {
+    id: _id,
+    ...rest,
+    createdAtMs: createdAt.getTime(),
+    eventType: eventType ?? null,
+    disabledTargets: disabledTargets ?? [],
+    idempotency: idempotency ?? null,
+  };
 }

@@ -47,6 +47,7 @@ const MESSAGE = {
   payload: '{}',
   targets: [],
   publisherId: 'gw_1',
+  ...{ eventType: null, disabledTargets: [], idempotency: null },
   requestId: 'request-1',
   createdAtMs: 0,
 };

@@ -10,6 +10,7 @@ function message(payload: string, targetCount = 1): Message {
   return {
     ...{ id: 'msg_1', companyId: 'comp_1', appId: 'app_1', payload, targets: targets(targetCount) },
     ...{ publisherId: 'gw_1', requestId: 'request-1', createdAtMs: 5 },
+    ...{ eventType: null, disabledTargets: [], idempotency: null },
   };
 }
 

@@ -7,7 +7,7 @@ const INLINE_MAX_TARGETS = 32;
 
 /** One message-created record per target webhook, keyed by it. */
 export function createdRecords(topic: string, message: Message): OutgoingRecord[] {
-  const { id, companyId, appId, createdAtMs, requestId } = message;
+  const { id, companyId, appId, createdAtMs, requestId, traceparent, isTest } = message;
   const bytes = Buffer.from(message.payload);
   const isInline =
     bytes.length <= INLINE_PAYLOAD_MAX_BYTES && message.targets.length <= INLINE_MAX_TARGETS;
@@ -15,10 +15,17 @@ export function createdRecords(topic: string, message: Message): OutgoingRecord[
     topic,
     key: webhookId,
     value: encodeMessageCreated(
-      { messageId: id, webhookId, companyId, appId, createdAtMs },
+      {
+        messageId: id,
+        webhookId,
+        companyId,
+        appId,
+        createdAtMs,
+        ...(isTest && { trigger: 'test' }),
+      },
       isInline ? bytes : null,
     ),
-    headers: { requestId },
+    headers: { requestId, ...(traceparent && { traceparent }) },
   }));
 }
 

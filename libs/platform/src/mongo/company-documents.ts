@@ -1,0 +1,66 @@
+import type { mongo } from 'mongoose';
+import { collection, type CollectionName, type DocumentOf } from './collections.ts';
+
+/** Collections whose documents belong to a company. */
+export type OwnedName = {
+  [Name in CollectionName]: DocumentOf[Name] extends { companyId: string } ? Name : never;
+}[CollectionName];
+
+type Owned<Name extends OwnedName> = DocumentOf[Name];
+type Own<Name extends OwnedName> = Omit<DocumentOf[Name], 'companyId'>;
+
+/**
+ * The documents of one company in one collection. Nothing here can be asked, changed or removed
+ * without the company in the filter: that is what keeps tenants apart.
+ */
+export interface CompanyDocuments<Name extends OwnedName> {
+  find: (
+    filter: mongo.Filter<Own<Name>>,
+    options?: mongo.FindOptions,
+  ) => mongo.FindCursor<mongo.WithId<Owned<Name>>>;
+  findOne: (filter: mongo.Filter<Own<Name>>) => Promise<mongo.WithId<Owned<Name>> | null>;
+  insert: (document: Own<Name>) => Promise<void>;
+  /** Answers the changed document; null when the filter finds none. */
+  updateOne: (
+    filter: mongo.Filter<Own<Name>>,
+    update: mongo.UpdateFilter<Own<Name>>,
+  ) => Promise<mongo.WithId<Owned<Name>> | null>;
+  /** Answers how many were changed. */
+  updateMany: (
+    filter: mongo.Filter<Own<Name>>,
+    update: mongo.UpdateFilter<Own<Name>>,
+  ) => Promise<number>;
+  /** Answers how many were removed. */
+  deleteMany: (filter: mongo.Filter<Own<Name>>) => Promise<number>;
+  count: (
+    filter: mongo.Filter<Own<Name>>,
+    options?: mongo.CountDocumentsOptions,
+  ) => Promise<number>;
+}
+
+export function documentsOf<Name extends OwnedName>(
+  db: mongo.Db,
+  name: Name,
+  companyId: string,
+): CompanyDocuments<Name> {
+  const documents = collection(db, name) as unknown as mongo.Collection<Owned<Name>>;
+  // Last in the object, so that no filter can name another company.
+  const within = (filter: object): mongo.Filter<Owned<Name>> =>
+    ({ ...filter, companyId }) as mongo.Filter<Owned<Name>>;
+  const change = (update: object): mongo.UpdateFilter<Owned<Name>> => update;
+
+  return {
+    find: (filter, options) => documents.find(within(filter), options),
+    findOne: (filter) => documents.findOne(within(filter)),
+    async insert(document) {
+      const owned = { ...document, companyId } as mongo.OptionalUnlessRequiredId<Owned<Name>>;
+      await documents.insertOne(owned);
+    },
+    updateOne: (filter, update) =>
+      documents.findOneAndUpdate(within(filter), change(update), { returnDocument: 'after' }),
+    updateMany: async (filter, update) =>
+      (await documents.updateMany(within(filter), change(update))).modifiedCount,
+    deleteMany: async (filter) => (await documents.deleteMany(within(filter))).deletedCount,
+    count: (filter, options) => documents.countDocuments(within(filter), options),
+  };
+}
