@@ -20,6 +20,38 @@ function boundary(files, regex, message) {
   };
 }
 
+/**
+ * The gateway reaches documents only through stores that take the company, so that no query can
+ * forget whose data it reads. Comes after the boundary of the services, whose pattern it repeats.
+ */
+const tenantBoundary = {
+  files: ['services/gateway/src/**/*.ts'],
+  ignores: ['**/*.test.ts'],
+  rules: {
+    'no-restricted-imports': [
+      'error',
+      {
+        patterns: [
+          serviceBoundary('gateway').rules['no-restricted-imports'][1].patterns[0],
+          {
+            regex: '^@posthorn/platform/mongo/collections',
+            message:
+              'Use documentsOf(db, name, companyId), or a store whose functions take the company.',
+          },
+        ],
+      },
+    ],
+    'no-restricted-syntax': [
+      'error',
+      {
+        selector: "CallExpression[callee.property.name='collection']",
+        message:
+          'Use documentsOf(db, name, companyId), or a store whose functions take the company.',
+      },
+    ],
+  },
+};
+
 export default tseslint.config(
   { ignores: ['**/node_modules', '.local', 'bench/results', 'coverage'] },
   js.configs.recommended,
@@ -64,4 +96,5 @@ export default tseslint.config(
     'The platform knows no service: services → platform → domain.',
   ),
   ...SERVICES.map(serviceBoundary),
+  tenantBoundary,
 );

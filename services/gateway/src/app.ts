@@ -1,29 +1,39 @@
-import { MAX_BODY_BYTES } from '@posthorn/domain/message.ts';
 import type { Logger } from '@posthorn/platform/logger.ts';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { Authenticate } from './authenticate.ts';
 import { answerError } from './http/answer-error.ts';
 import { ApiError } from './http/api-error.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
-import { readBody } from './http/read-body.ts';
+import { readBody, type Body } from './http/read-body.ts';
+import { checkHead } from './http/read-head.ts';
+import { receiveBody } from './http/receive-body.ts';
 import { giveRequestId } from './http/request-id.ts';
-import { pathsOf, type ApiAnswer, type Route } from './http/route.ts';
+import { createDocument } from './openapi/document.ts';
+import { docsPage } from './openapi/docs-page.ts';
+import type { RateLimits } from './rate-limits.ts';
+import { NO_FIELDS, pathsOf, type ApiAnswer, type Caller, type Route } from './http/route.ts';
 
 export interface AppDeps {
   routes: readonly Route[];
   authenticate: Authenticate;
+  limits: Pick<RateLimits, 'limitAddress' | 'limitCompany'>;
+  /** How many proxies in front are believed about the client's address. */
+  trustedProxies: number;
   metrics: HttpMetrics;
   logger: Logger;
 }
 
 /** Builds the API; listens nowhere. */
-export function createApp({ routes, authenticate, metrics, logger }: AppDeps): Express {
+export function createApp(deps: AppDeps): Express {
+  const { routes, limits, trustedProxies, metrics, logger } = deps;
   const app = express();
-  app.disable('x-powered-by').disable('etag').set('query parser', 'simple');
-  app.use(giveRequestId, metrics.observe);
+  app.disable('x-powered-by').disable('etag').set('query parser', false);
+  app.set('trust proxy', trustedProxies);
+  app.use(giveRequestId, metrics.observe, limits.limitAddress);
   for (const route of routes) {
-    for (const path of pathsOf(route)) app[route.method](path, ...stepsOf(route, authenticate));
+    for (const path of pathsOf(route)) app[route.method](path, ...stepsOf(route, deps));
   }
+  app.use(docsPage(createDocument(routes)));
   app.use((request) => {
     throw new ApiError(404, 'route_not_found', `There is no ${request.method} ${request.path}.`);
   });
@@ -32,54 +42,77 @@ export function createApp({ routes, authenticate, metrics, logger }: AppDeps): E
 }
 
 /** The key is checked before a byte of the body is read. */
-function stepsOf(route: Route, authenticate: Authenticate): RequestHandler[] {
+function stepsOf(route: Route, { authenticate, limits }: AppDeps): RequestHandler[] {
   const identify: RequestHandler = async (request, response, next) => {
     response.locals.caller = await authenticate({
       apiKey: request.get('x-api-key'),
       companyId: request.get('companyid'),
+      address: request.ip,
     });
     next();
   };
-  const answer: RequestHandler = async (request, response) => {
-    sendAnswer(response, await callRoute(route, request, response));
+  const requireBody: RequestHandler = (request, _response, next) => {
+    if (!route.isBodyOptional || hasBody(request)) assertJson(request);
+    next();
   };
-  return 'body' in route ? [identify, requireJson, readBytes, answer] : [identify, answer];
+  const answer: RequestHandler = async (request, response) => {
+    sendAnswer(response, route, await callRoute(route, request, response));
+  };
+  const known = [identify, limits.limitCompany];
+  return route.body ? [...known, requireBody, receiveBody, answer] : [...known, answer];
 }
-
-const readBytes = express.raw({ type: () => true, limit: MAX_BODY_BYTES, inflate: false });
 
 const JSON_TYPE = /^application\/([\w.+-]+\+)?json\s*(;|$)/i;
 
-const requireJson: RequestHandler = (request, _response, next) => {
+function assertJson(request: Request): void {
   if (!JSON_TYPE.test(request.get('content-type') ?? '')) {
     throw new ApiError(415, 'unsupported_media_type', 'Send Content-Type: application/json.');
   }
-  next();
-};
+}
+
+/** RFC 9112, 6: a request has a body when one of the two says so. */
+function hasBody(request: Request): boolean {
+  const length = request.get('content-length');
+  return request.get('transfer-encoding') !== undefined || (length ?? '0') !== '0';
+}
 
 function callRoute(route: Route, request: Request, response: Response): Promise<ApiAnswer> {
-  refuseQuery(request);
-  const common = {
-    caller: response.locals.caller as { companyId: string },
+  const header = (name: string): string | undefined => request.get(name);
+  const head = checkHead({ queryText: queryOf(request.url), header }, route);
+  const body = readBody(bytesOf(route, request), route.body ?? NO_FIELDS, head.problems);
+  return route.handle({
+    caller: response.locals.caller as Caller,
     requestId: String(response.locals.requestId),
     params: request.params as Record<string, string>,
-  };
-  if (!('body' in route)) return route.handle(common);
-  const bytes = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
-  return route.handle({ ...common, body: readBody(bytes, route.body) as never });
+    query: head.query as never,
+    body: body as Body<never>,
+    header,
+  });
 }
 
-/** No route has query parameters yet; a typo must not pass for a filter. */
-function refuseQuery(request: Request): void {
-  const problems = Object.keys(request.query).map((name) => ({
-    path: name,
-    message: 'is not a query parameter of this address',
-  }));
-  if (problems.length > 0) {
-    throw new ApiError(400, 'invalid_request', 'Unknown query parameters.', { problems });
-  }
+/** Up to the end: a second question mark belongs to a value. */
+function queryOf(url: string): string {
+  const mark = url.indexOf('?');
+  return mark === -1 ? '' : url.slice(mark + 1);
 }
 
-function sendAnswer(response: Response, { status, message, data }: ApiAnswer): void {
-  response.status(status).json({ success: true, message, ...(data !== undefined && { data }) });
+const EMPTY_OBJECT = Buffer.from('{}');
+
+function bytesOf(route: Route, request: Request): Buffer {
+  if (!route.body || (route.isBodyOptional && !hasBody(request))) return EMPTY_OBJECT;
+  return Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+}
+
+function sendAnswer(response: Response, { answer }: Route, sent: ApiAnswer): void {
+  const { status, message } = answer;
+  const { data, nextCursor, headers = {} } = sent;
+  response
+    .status(status)
+    .set(headers)
+    .json({
+      success: true,
+      message,
+      ...(data !== undefined && { data }),
+      ...(nextCursor !== undefined && { nextCursor }),
+    });
 }

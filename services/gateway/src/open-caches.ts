@@ -6,15 +6,20 @@ import {
   type Invalidation,
 } from '@posthorn/platform/redis/invalidations.ts';
 import type { ServiceContext } from '@posthorn/platform/service.ts';
+import { createVault } from '@posthorn/platform/vault.ts';
+import type { Redis } from 'ioredis';
 import type { mongo } from 'mongoose';
 import type { GatewayConfig } from './config.ts';
+import { createKeptAnswers, type KeptAnswers } from './keep-answer.ts';
 import { createTargetResolver, type TargetResolver } from './resolve-targets.ts';
 
 export interface Caches {
   webhooks: WebhookStore;
   targets: TargetResolver;
+  answers: KeptAnswers;
   /** Forgets here at once, and elsewhere through Redis. */
   invalidate: (invalidation: Invalidation) => Promise<void>;
+  redis: Redis;
   isRedisUp: () => boolean;
 }
 
@@ -23,7 +28,8 @@ export function openCaches(
   { config, logger, lifecycle }: ServiceContext<GatewayConfig>,
   db: mongo.Db,
 ): Caches {
-  const webhooks = createWebhookStore(db);
+  const vault = createVault(config.ENCRYPTION_KEYS);
+  const webhooks = createWebhookStore(db, vault);
   const targets = createTargetResolver(db, webhooks);
   const redis = connectRedis(config.REDIS_URL, logger);
   const subscriber = connectRedis(config.REDIS_URL, logger);
@@ -38,10 +44,12 @@ export function openCaches(
   return {
     webhooks,
     targets,
+    answers: createKeptAnswers(vault),
     invalidate: async (invalidation) => {
       targets.forget(invalidation);
       await announce(redis, config.REDIS_PREFIX, invalidation);
     },
+    redis,
     isRedisUp: () => redis.status === 'ready',
   };
 }

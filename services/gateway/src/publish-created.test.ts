@@ -31,8 +31,6 @@ beforeEach(() => {
         const rest = stored.filter((one) => one.publisherId === publisherId && one.id > afterId);
         return Promise.resolve(rest.slice(0, limit));
       },
-      ...{ insertAll: unused, payloadsOf: unused, findDecided: unused },
-      ...{ findOne: unused, findByIdPrefix: unused },
     },
   });
 });
@@ -57,6 +55,7 @@ function accept(numbers: number[], changes: Partial<Message> = {}): void {
   const batch = numbers.map((number) => ({
     ...{ id: `msg_${String(number).padStart(6, '0')}`, companyId: 'comp_1', appId: null },
     ...{ payload: '{}', targets: ['wh_1'], publisherId: 'gw_1', requestId: 'request-1' },
+    ...{ eventType: null, disabledTargets: [], idempotency: null },
     ...{ createdAtMs: number, ...changes },
   }));
   stored.push(...batch);

@@ -13,7 +13,7 @@ export interface PublicationDeps {
   topic: string;
   publisherId: string;
   log: RecordLog;
-  messages: MessageStore;
+  messages: Pick<MessageStore, 'pageOf'>;
   logger: Logger;
   nowMs: () => number;
 }

@@ -1,16 +1,17 @@
+import { wantsEvent, type Webhook } from '@posthorn/domain/webhook.ts';
 import { createCoalescingCache } from '@posthorn/platform/coalescing-cache.ts';
-import { collection } from '@posthorn/platform/mongo/collections.ts';
-import type { WebhookDocument } from '@posthorn/platform/mongo/documents.ts';
+import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 
-/** Whom a message is addressed to: every webhook of an app, or one webhook. */
-export type Address = { kind: 'app'; appId: string } | { kind: 'webhook'; webhookId: string };
+/** Whom a message is addressed to: every webhook of an app that wants it, or one webhook. */
+export type Address =
+  { kind: 'app'; appId: string; eventType: string | null } | { kind: 'webhook'; webhookId: string };
 
 export interface TargetResolver {
   /** The webhooks, oldest first; null when the app or webhook is not there or not this company's. */
-  resolve: (companyId: string, address: Address) => Promise<WebhookDocument[] | null>;
+  resolve: (companyId: string, address: Address) => Promise<Webhook[] | null>;
   forget: (invalidation: Invalidation) => void;
   forgetAll: () => void;
 }
@@ -20,29 +21,37 @@ const REMEMBER_MS = 2_000;
 /** Webhooks, over all apps. */
 const MAX_REMEMBERED = 50_000;
 
-export function createTargetResolver(db: mongo.Db, webhooks: WebhookStore): TargetResolver {
-  const apps = collection(db, 'apps');
-
-  async function load(companyId: string, address: Address): Promise<WebhookDocument[] | null> {
+export function createTargetResolver(
+  db: mongo.Db,
+  webhooks: Pick<WebhookStore, 'findOne' | 'findByApp'>,
+): TargetResolver {
+  async function load(companyId: string, address: Address): Promise<Webhook[] | null> {
     if (address.kind === 'webhook') {
       const webhook = await webhooks.findOne(companyId, address.webhookId);
       return webhook && [webhook];
     }
-    const found = await webhooks.findByApp(companyId, address.appId);
-    if (found.length > 0) return found;
-    const app = await apps.findOne({ _id: address.appId, companyId }, { projection: { _id: 1 } });
-    return app && [];
+    const { appId: _id } = address;
+    // The app itself is asked for: the webhooks of a deleted one are removed behind the answer.
+    const [app, found] = await Promise.all([
+      documentsOf(db, 'apps', companyId).findOne({ _id }),
+      webhooks.findByApp(companyId, _id),
+    ]);
+    return app && found;
   }
 
-  const cache = createCoalescingCache<WebhookDocument[]>({
+  const cache = createCoalescingCache<Webhook[]>({
     maxSize: MAX_REMEMBERED,
     sizeOf: (found) => found.length + 1,
     ttlMs: REMEMBER_MS,
   });
 
   return {
-    resolve: (companyId, address) =>
-      cache.get(`${companyId}/${idOf(address)}`, () => load(companyId, address)),
+    async resolve(companyId, address) {
+      const key = `${companyId}/${idOf(address)}`;
+      const found = await cache.get(key, () => load(companyId, address));
+      if (!found || address.kind === 'webhook') return found;
+      return found.filter((webhook) => wantsEvent(webhook, address.eventType));
+    },
     forget({ companyId, id }) {
       cache.forget(`${companyId}/${id}`);
     },

@@ -14,19 +14,17 @@ let doubts: Doubts;
 const message = (id: string): Message => ({
   ...{ id, companyId: 'comp_1', appId: null, payload: '{}', targets: ['wh_1'] },
   ...{ publisherId: 'gw_1', requestId: 'request-1', createdAtMs: 1 },
+  ...{ eventType: null, disabledTargets: [], idempotency: null },
 });
 
 beforeEach(() => {
   [stored, asked, published, isKafkaUp, nowMs] = [[], [], [], true, 0];
-  const unused = () => Promise.reject(new Error('not used here'));
   doubts = createDoubts({
     messages: {
       findDecided: (ids) => {
         asked.push(ids);
         return Promise.resolve(stored.filter(({ id }) => ids.includes(id)));
       },
-      ...{ insertAll: unused, payloadsOf: unused, pageOf: unused },
-      ...{ findOne: unused, findByIdPrefix: unused },
     },
     publishLate: (late) => {
       published.push(late.map(({ id }) => id));

@@ -2,7 +2,7 @@ import type { Message } from '@posthorn/domain/message.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages.ts';
 
 export interface DoubtsDeps {
-  messages: MessageStore;
+  messages: Pick<MessageStore, 'findDecided'>;
   /** Publishes messages outside the order of the watermark; rejects when Kafka did not take them. */
   publishLate: (messages: readonly Message[]) => Promise<void>;
   /** Monotonic: a clock that is set must not end a doubt early. */

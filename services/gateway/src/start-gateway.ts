@@ -1,30 +1,37 @@
-import { createServer } from 'node:http';
 import { closeServer } from '@posthorn/platform/close-server.ts';
 import { egressPolicyOf } from '@posthorn/platform/egress-policy.ts';
 import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import { listen } from '@posthorn/platform/listen.ts';
 import { watchDependencies } from '@posthorn/platform/metrics.ts';
+import { createAccountStore } from '@posthorn/platform/mongo/accounts.ts';
 import { openMongo } from '@posthorn/platform/mongo/connect.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
+import { createDeliveryQueries } from '@posthorn/platform/mongo/delivery-queries.ts';
+import { createMessageQueries } from '@posthorn/platform/mongo/message-queries.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages.ts';
 import { openOpsServer } from '@posthorn/platform/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/system.ts';
 import type { Express } from 'express';
+import type { mongo } from 'mongoose';
 import { createAcceptMessage } from './accept-message.ts';
+import { createAcceptOnce } from './accept-once.ts';
 import { createApp } from './app.ts';
 import { createAuthenticate } from './authenticate.ts';
 import type { GatewayConfig } from './config.ts';
+import { createHardenedServer } from './http/harden-server.ts';
 import { createHttpMetrics } from './http/http-metrics.ts';
-import { openCaches } from './open-caches.ts';
+import type { Route } from './http/route.ts';
+import { openBackground } from './open-background.ts';
+import { openCaches, type Caches } from './open-caches.ts';
 import { openOutbox } from './open-outbox.ts';
-import { appRoutes } from './routes/apps.ts';
-import { deliveryRoutes } from './routes/deliveries.ts';
-import { projectRoutes } from './routes/projects.ts';
-import { messageRoutes } from './routes/webhook-messages.ts';
-import { webhookRoutes } from './routes/webhooks.ts';
+import { openRateLimits } from './open-rate-limits.ts';
+import { createReadHealth } from './read-health.ts';
+import { apiRoutes } from './routes/api-routes.ts';
+import { createStartResend } from './start-resend.ts';
 
 type Context = ServiceContext<GatewayConfig>;
+type Kafka = Awaited<ReturnType<typeof openRecordLog>>;
 
 /** Wires the gateway, from the stores to the open port; what starts last stops first. */
 export async function startGateway(context: Context): Promise<void> {
@@ -33,25 +40,16 @@ export async function startGateway(context: Context): Promise<void> {
   await openOpsServer(context, () => lifecycle.isReady() && mongo.isConnected());
   const kafka = await openRecordLog('posthorn-gateway', context);
   const caches = openCaches(context, mongo.db);
-  const messages = createMessageStore(mongo.db);
-  const topic = kafka.topics.messageCreated;
-  const outbox = await openOutbox(context, { db: mongo.db, log: kafka.log, messages, topic });
-
-  const shared = { db: mongo.db, newId: systemIds, nowMs: systemClockMs };
-  const stores = { messages, deliveries: createDeliveryStore(mongo.db), ...caches };
-  const { accept, idle } = createAcceptMessage({ ...shared, ...outbox, ...stores, logger });
-  lifecycle.onStop('accept', idle);
+  const limits = openRateLimits(context, caches.redis);
+  const { wrongKeys } = limits;
+  const { companyOfKey } = createAccountStore(mongo.db);
   const app = createApp({
-    authenticate: createAuthenticate(mongo.db),
+    authenticate: createAuthenticate({ companyOfKey, wrongKeys, nowMs: systemClockMs }),
+    limits,
+    trustedProxies: config.TRUSTED_PROXIES,
     metrics: createHttpMetrics(registry),
     logger,
-    routes: [
-      ...projectRoutes(shared),
-      ...appRoutes(shared),
-      ...webhookRoutes({ ...shared, ...stores, policy: egressPolicyOf(config) }),
-      ...messageRoutes({ ...stores, accept, logger }),
-      ...deliveryRoutes(stores),
-    ],
+    routes: await openRoutes(context, mongo.db, kafka, caches),
   });
   watchDependencies(registry, {
     mongodb: mongo.isConnected,
@@ -61,9 +59,44 @@ export async function startGateway(context: Context): Promise<void> {
   await openPort(context, app);
 }
 
+async function openRoutes(
+  context: Context,
+  db: mongo.Db,
+  { log, topics }: Kafka,
+  caches: Caches,
+): Promise<Route[]> {
+  const { config, logger, lifecycle, registry } = context;
+  const { invalidate, webhooks } = caches;
+  const messages = createMessageStore(db);
+  const topic = topics.messageCreated;
+  const outbox = await openOutbox(context, { db, log, messages, topic });
+  const background = openBackground(context, {
+    ...{ db, log, invalidate, webhooks },
+    retryDueTopic: topics.retryDue,
+  });
+
+  const shared = { db, newId: systemIds, nowMs: systemClockMs, logger };
+  const { accept, idle } = createAcceptMessage({
+    ...{ ...shared, ...outbox, ...caches, messages },
+    deliveries: createDeliveryStore(db),
+  });
+  lifecycle.onStop('accept', idle);
+  const queries = { messages: createMessageQueries(db), deliveries: createDeliveryQueries(db) };
+  const stores = { ...queries, ...caches, ...background };
+  return apiRoutes({
+    ...shared,
+    ...stores,
+    policy: egressPolicyOf(config),
+    accept,
+    acceptOnce: createAcceptOnce({ ...shared, ...stores, accept, registry }),
+    startResend: createStartResend({ ...shared, ...stores }),
+    readHealth: createReadHealth(stores),
+  });
+}
+
 async function openPort({ config, logger, lifecycle }: Context, app: Express): Promise<void> {
   const { HOST: host, PORT: port, DRAIN_TIMEOUT_MS: drainMs } = config;
-  const server = createServer({ requestTimeout: 30_000, keepAliveTimeout: 65_000 }, app);
+  const server = createHardenedServer(app);
   await listen(server, { host, port, setting: 'PORT' });
   lifecycle.onStop('http', () => closeServer(server, drainMs));
   logger.info({ host, port }, 'listening');

@@ -16,6 +16,7 @@ export function answerError(logger: Logger): ErrorRequestHandler {
     if (apiError.status >= 500) {
       logger.error({ err: error, requestId, method: request.method }, 'request failed');
     }
+    response.locals.errorCode = apiError.code;
     response
       .status(apiError.status)
       .set(apiError.headers)
@@ -35,21 +36,5 @@ function toApiError(error: unknown): ApiError {
   if (error instanceof URIError) {
     return new ApiError(404, 'route_not_found', 'The address is not valid percent-encoding.');
   }
-  return fromBodyReader(error) ?? new ApiError(500, 'internal_error', 'Something went wrong here.');
-}
-
-/** Errors of the body reader carry a `type`; its limits and encodings are the client's to mend. */
-function fromBodyReader(error: unknown): ApiError | null {
-  if (!(error instanceof Error) || !('type' in error)) return null;
-  switch (error.type) {
-    case 'entity.too.large':
-      return new ApiError(413, 'body_too_large', 'The body is larger than 262144 bytes.');
-    case 'encoding.unsupported':
-      return new ApiError(415, 'unsupported_media_type', 'Send the body without compression.');
-    case 'request.aborted':
-    case 'request.size.invalid':
-      return new ApiError(400, 'incomplete_body', 'The body ended before its announced length.');
-    default:
-      return null;
-  }
+  return new ApiError(500, 'internal_error', 'Something went wrong here.');
 }

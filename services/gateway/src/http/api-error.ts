@@ -28,8 +28,13 @@ export class ApiError extends Error {
   }
 }
 
+/** More help nobody; 28,000 unknown keys, as many as fit into a body, would make an answer of 2 MB. */
+const MAX_TOLD = 100;
+
 export const invalidRequest = (problems: Problem[]): ApiError =>
-  new ApiError(400, 'invalid_request', describe(problems), { problems });
+  new ApiError(400, 'invalid_request', describe(problems), {
+    problems: problems.slice(0, MAX_TOLD),
+  });
 
 export const notFound = (what: string): ApiError =>
   new ApiError(404, 'not_found', `There is no such ${what}.`);

@@ -1,4 +1,4 @@
-import type { RequestHandler } from 'express';
+import type { RequestHandler, Response } from 'express';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 export interface HttpMetrics {
@@ -26,6 +26,7 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
     help: 'Requests being worked on.',
     registers,
   });
+  const countMessage = createMessageCount(registers);
   return {
     observe: (request, response, next) => {
       const startedMs = performance.now();
@@ -36,8 +37,29 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
         inFlight.dec();
         total.inc({ method, route, code: response.statusCode });
         seconds.observe({ method, route }, (performance.now() - startedMs) / 1_000);
+        if (method === 'POST' && route.endsWith('/webhook-messages')) countMessage(response);
       });
       next();
     },
+  };
+}
+
+/** Messages accepted and refused; the reason is the code that the client was told. */
+function createMessageCount(registers: Registry[]): (response: Response) => void {
+  const accepted = new Counter({
+    name: 'posthorn_messages_accepted_total',
+    help: 'Messages stored; repeats of a request are not counted again.',
+    registers,
+  });
+  const rejected = new Counter({
+    name: 'posthorn_messages_rejected_total',
+    help: 'Messages refused.',
+    labelNames: ['reason'],
+    registers,
+  });
+  return (response) => {
+    const reason = response.locals.errorCode as string | undefined;
+    if (reason !== undefined) rejected.inc({ reason });
+    else if (response.statusCode === 202 && !response.get('Idempotency-Replayed')) accepted.inc();
   };
 }

@@ -124,3 +124,45 @@ describe('the bytes of a body', () => {
     expect(textOf('name')).toBeUndefined();
   });
 });
+
+describe('hostile text', () => {
+  const HOSTILE = ['$where', '$gt', 'a.b', '__proto__', 'constructor.prototype', '\u0000'];
+
+  test.each(HOSTILE)('%j as a key is named as unknown', (key) => {
+    const refusal = refusalOf(`{"projectId":"a",${JSON.stringify(key)}:{"polluted":1}}`);
+    expect(refusal.problems).toEqual([{ path: key, message: 'is not a field of this request' }]);
+    expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+  });
+
+  test.each(HOSTILE)('%j as a value is text', (text) => {
+    expect(read(JSON.stringify({ projectId: text })).value).toEqual({ projectId: text });
+  });
+
+  test.each(['{"$gt":""}', '{"$ne":null}', '["a"]', '{"__proto__":{"polluted":1}}', 'true', '1'])(
+    '%s is no text',
+    (json) => {
+      const { problems } = refusalOf(`{"projectId":${json}}`);
+      expect(problems).toEqual([{ path: 'projectId', message: 'must be text' }]);
+      expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+    },
+  );
+
+  test('inside the payload travels as it is and touches no prototype', () => {
+    const payload = '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}';
+    const { value, textOf } = read(`{"projectId":"a","payload":${payload}}`);
+    expect(textOf('payload')).toBe(payload);
+    expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
+    expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+  });
+});
+
+describe('half of a surrogate pair', () => {
+  test('is refused in a field and travels on in a payload', () => {
+    expect(refusalOf(String.raw`{"projectId":"\ud800"}`).problems).toEqual([
+      { path: 'projectId', message: 'holds half of a surrogate pair' },
+    ]);
+    const body = read(String.raw`{"projectId":"\ud83d\ude00","payload":{"a":"\ud800"}}`);
+    expect(body.value.projectId).toBe('😀');
+    expect(body.textOf('payload')).toBe(String.raw`{"a":"\ud800"}`);
+  });
+});

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Body } from './read-body.ts';
 
 /** Who asks: the owner of the API key. Every query carries this company. */
@@ -6,48 +6,94 @@ export interface Caller {
   companyId: string;
 }
 
-export interface ApiRequest<T> {
+export interface ApiRequest<Fields, Query> {
   caller: Caller;
   requestId: string;
   params: Readonly<Record<string, string>>;
-  body: Body<T>;
+  query: Query;
+  body: Body<Fields>;
+  header: (name: string) => string | undefined;
 }
 
+/** What the handler adds to the answer that its route declares. */
 export interface ApiAnswer {
-  status: 200 | 201 | 202;
-  message: string;
-  /** Left out of the envelope when absent, as the contract says for deletes. */
   data?: unknown;
+  /** Where the next page starts, null at the end; only for lists with cursors. */
+  nextCursor?: string | null;
+  headers?: Record<string, string>;
 }
+
+/** The success answer of a route: what is sent, and what the API document says of it. */
+export interface AnswerSpec {
+  status: 200 | 201 | 202;
+  /** The envelope's human-readable text. */
+  message: string;
+  /** Left out for deletes, as the contract says. */
+  data?: z.ZodType;
+  hasCursor?: boolean;
+}
+
+/** Failures that only some routes have, by their code (docs/decisions/0004-api-errors.md). */
+export type SpecificError =
+  | 'not_found'
+  | 'delivery_pending'
+  | 'resend_running'
+  | 'webhook_deleted'
+  | 'webhook_disabled'
+  | 'idempotency_key_running'
+  | 'idempotency_key_reused';
+
+/** An optional header that the handler reads. */
+export interface RouteHeader {
+  name: string;
+  description: string;
+  schema: z.ZodType;
+}
+
+type Method = 'get' | 'post' | 'put' | 'delete';
 
 interface Endpoint {
+  method: Method;
   /** Path without a version prefix; it answers with and without `/api/v1` unless `versionedOnly`. */
   path: string;
   versionedOnly?: boolean;
+  /** The contract's own address has the prefix (spec, Versioning). */
+  isVersionedInContract?: boolean;
+  tag: string;
+  summary: string;
+  description?: string;
+  /** The contract requires the `companyid` header here (spec, Calling the API). */
+  needsCompanyId?: boolean;
+  headers?: readonly RouteHeader[];
+  /** A request without any body counts as `{}`. */
+  isBodyOptional?: boolean;
+  answer: AnswerSpec;
+  errors?: readonly SpecificError[];
 }
 
-export interface BodylessRoute extends Endpoint {
-  method: 'get' | 'delete';
-  handle: (request: Omit<ApiRequest<never>, 'body'>) => Promise<ApiAnswer>;
+export interface Route extends Endpoint {
+  query: z.ZodObject;
+  body: z.ZodObject | null;
+  handle: (request: ApiRequest<never, never>) => Promise<ApiAnswer>;
 }
 
-export interface BodyRoute extends Endpoint {
-  method: 'post' | 'put';
-  body: z.ZodObject;
-  handle: (request: ApiRequest<never>) => Promise<ApiAnswer>;
-}
+/** For requests without query parameters, or whose body has no fields. */
+export const NO_FIELDS = z.object({});
 
-export type Route = BodylessRoute | BodyRoute;
+type Infer<Schema> = Schema extends z.ZodType ? z.infer<Schema> : Record<string, never>;
 
-/** Ties the type of the handler's body to the schema that checks it. */
-export function bodyRoute<Schema extends z.ZodObject>(
-  route: Endpoint & {
-    method: 'post' | 'put';
-    body: Schema;
-    handle: (request: ApiRequest<z.infer<Schema>>) => Promise<ApiAnswer>;
+/** Ties the types of the handler's body and query to the schemas that check them. */
+export function route<
+  Fields extends z.ZodObject | undefined = undefined,
+  Query extends z.ZodObject | undefined = undefined,
+>(
+  spec: Endpoint & {
+    query?: Query;
+    body?: Fields;
+    handle: (request: ApiRequest<Infer<Fields>, Infer<Query>>) => Promise<ApiAnswer>;
   },
-): BodyRoute {
-  return route;
+): Route {
+  return { ...spec, query: spec.query ?? NO_FIELDS, body: spec.body ?? null };
 }
 
 export function pathsOf({ path, versionedOnly }: Endpoint): string[] {

@@ -1,12 +1,30 @@
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { z } from 'zod';
+import { exampleId } from '../answers/fields.ts';
 
-/** Fields that several resources share (docs: api-decisions, Fields). */
-export const name = z
-  .string('must be text')
-  .min(1, 'must have 1 to 100 characters')
-  .max(100, 'must have 1 to 100 characters');
+/**
+ * Text of a bounded length in characters. JSON Schema counts code points; zod by itself counts UTF-16
+ * units, to which one emoji is two.
+ */
+export function text(minChars: number, maxChars: number) {
+  const problem =
+    minChars === 0
+      ? `must have at most ${maxChars} characters`
+      : `must have ${minChars} to ${maxChars} characters`;
+  const fits = (given: string): boolean => {
+    const chars = given.length > 2 * maxChars ? given.length : Array.from(given).length;
+    return chars >= minChars && chars <= maxChars;
+  };
+  return z
+    .string('must be text')
+    .refine(fits, problem)
+    .meta({ ...(minChars > 0 && { minLength: minChars }), maxLength: maxChars });
+}
 
-export const description = z.string('must be text').max(1_000, 'must have at most 1000 characters');
+/** Fields that several requests share, in bodies and in queries. */
+export const name = text(1, 100).meta({ example: 'Orders' });
+
+export const description = text(0, 1_000);
 
 export const environment = z.enum(
   ['development', 'production'],
@@ -14,4 +32,32 @@ export const environment = z.enum(
 );
 
 /** An id as text; whether it exists is another question, answered with 404. */
-export const idText = z.string('must be text').min(1, 'must not be empty').max(128, 'is too long');
+export const idText = (prefix: IdPrefix) => text(1, 128).meta({ example: exampleId(prefix) });
+
+/** A whole number in a query, where everything is text. */
+function wholeNumber(min: number, max: number) {
+  const problem = `must be a whole number from ${min} to ${max}`;
+  return z
+    .string()
+    .regex(/^\d{1,9}$/, problem)
+    .transform(Number)
+    .pipe(z.int().min(min, problem).max(max, problem));
+}
+
+export const limit = (max: number, usual: number) =>
+  wholeNumber(1, max).prefault(String(usual)).meta({ description: 'Most entries in the answer' });
+
+export const skip = wholeNumber(0, 999_999_999)
+  .prefault('0')
+  .meta({ description: 'Entries to leave out before the first one' });
+
+/** A time in milliseconds since 1970, from ISO 8601 with a zone. */
+export const timeText = z.iso
+  .datetime({ offset: true, error: 'must be a time such as 2026-01-31T09:30:00.000Z' })
+  .meta({ example: '2026-01-31T09:30:00.000Z' });
+
+export const cursor = (prefix: IdPrefix) =>
+  z
+    .string()
+    .regex(new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`), 'is not a cursor of this list')
+    .meta({ description: '`nextCursor` of the page before', example: exampleId(prefix) });

@@ -1,13 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
-import { authMethodOf, webhookBody } from './webhook-body.ts';
+import { sampleWebhook } from '../../../../test/support/sample-webhook.ts';
+import { authMethodOf, changesOf, createWebhookBody, updateWebhookBody } from './webhook-body.ts';
 
 const strict = { allowLoopback: false, allowHttp: false, allowCidrs: [] };
-const schema = webhookBody(strict);
+const schema = createWebhookBody(strict);
 const base = { url: 'https://example.com/hook', appId: 'app_1' };
 
 /** Paths of what is wrong, in order. */
 function problemsOf(fields: object, policy = strict): string[] {
-  const { error } = webhookBody(policy).safeParse(fields);
+  const { error } = createWebhookBody(policy).safeParse(fields);
   return (error?.issues ?? []).map(({ path }) => path.join('.')).sort();
 }
 
@@ -64,7 +65,7 @@ describe('the authentication of a webhook', () => {
 
   test('is stored with its own fields only', () => {
     const stored = (fields: object) =>
-      authMethodOf(schema.parse({ ...base, ...fields }), 'whsec_x');
+      authMethodOf(schema.parse({ ...base, ...fields }), undefined, 'whsec_x');
     expect(stored({})).toEqual({
       ...{ method: 'hmac', hmacHeader: 'X-Service-Signature', hmacSecret: 'whsec_x' },
     });
@@ -148,4 +149,51 @@ test('all problems of a body are told at once', () => {
   expect(problemsOf({ url: base.url, name: 7, authMethod: 'basic' })).toEqual([
     ...['appId', 'basicAuthPassword', 'basicAuthUsername', 'name'],
   ]);
+});
+
+describe('an update', () => {
+  const update = updateWebhookBody(strict);
+  const seen = sampleWebhook(1, {
+    secret: 'whsec_x',
+    authMethod: { method: 'basic', username: 'u', password: 'p' },
+    customHeaders: [{ key: 'X-Mine', value: '1' }],
+  });
+  const changed = (fields: object, webhook = seen) => changesOf(webhook, update.parse(fields));
+
+  test('without fields changes nothing', () => {
+    expect(changed({})).toBeNull();
+  });
+
+  test('never gives a webhook another owner', () => {
+    const { error } = update.strict().safeParse({ appId: 'app_2', projectId: 'proj_2' });
+    expect(error?.issues).toMatchObject([{ keys: ['appId', 'projectId'] }]);
+  });
+
+  test('keeps what it leaves out of the method that stays', () => {
+    const authMethod = { method: 'basic', username: 'u', password: 'new' };
+    expect(changed({ basicAuthPassword: 'new' })).toEqual({ authMethod });
+    expect(changed({ disabled: true })).toMatchObject({
+      disabled: true,
+      authMethod: seen.authMethod,
+    });
+  });
+
+  test('to another method needs all of its fields, and takes none of the old ones', () => {
+    expect(changed({ authMethod: 'hmac' })).toEqual({
+      authMethod: { method: 'hmac', hmacHeader: 'X-Service-Signature', hmacSecret: 'whsec_x' },
+    });
+    expect(() => changed({ authMethod: 'apiKey', apiKey: 'k' })).toThrow(
+      'apiKeyHeader: is required for apiKey',
+    );
+    expect(() => changed({ authMethod: 'hmac', basicAuthPassword: 'p' })).toThrow(
+      'basicAuthPassword: belongs to authMethod basic',
+    );
+  });
+
+  test('is refused when it makes a method and a custom header meet in one name', () => {
+    expect(() => changed({ authMethod: 'hmac', hmacHeader: 'x-mine' })).toThrow('customHeaders: ');
+    expect(() => changed({ customHeaders: [{ key: 'authorization', value: '1' }] })).toThrow(
+      'customHeaders.0.key: is the header of the authentication method',
+    );
+  });
 });

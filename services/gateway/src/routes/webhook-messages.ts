@@ -1,20 +1,19 @@
-import type { Message } from '@posthorn/domain/message.ts';
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Logger } from '@posthorn/platform/logger.ts';
-import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 import { z } from 'zod';
-import type { AcceptMessage } from '../accept-message.ts';
-import { describeAccepted, describeMessage } from '../describe-message.ts';
-import { notFound } from '../http/api-error.ts';
-import { bodyRoute, type Route } from '../http/route.ts';
-import type { ReadDeps } from '../read-delivery.ts';
+import type { AcceptOnce } from '../accept-once.ts';
+import { createdMessage } from '../answers/message.ts';
+import { route, type ApiRequest, type Route } from '../http/route.ts';
 import { idText } from './fields.ts';
+import { eventType } from './webhook-fields.ts';
 
 const createBody = z
   .object({
-    appId: idText.optional(),
-    webhookId: idText.optional(),
-    payload: z.record(z.string(), z.unknown(), 'must be a JSON object'),
+    appId: idText('app').optional(),
+    webhookId: idText('wh').optional(),
+    payload: z
+      .record(z.string(), z.unknown(), 'must be a JSON object')
+      .meta({ description: 'Travels byte for byte', example: { order: 17, total: '12.50' } }),
+    eventType: eventType.optional(),
   })
   .superRefine(
     ({ appId, webhookId }, context) => {
@@ -24,55 +23,75 @@ const createBody = z
     },
     // Also when the payload is wrong: all problems are told at once.
     { when: () => true },
-  );
+  )
+  .meta({
+    id: 'CreateMessage',
+    oneOf: [{ required: ['appId'] }, { required: ['webhookId'] }],
+  });
 
-export interface MessageRouteDeps extends ReadDeps {
-  accept: AcceptMessage['accept'];
-  webhooks: WebhookStore;
+const idempotencyKey = z
+  .string()
+  .regex(/^[\x20-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters')
+  .meta({ example: 'order-17-paid' });
+
+export interface CreateMessageDeps {
+  acceptOnce: AcceptOnce;
   logger: Logger;
 }
 
-export function messageRoutes(deps: MessageRouteDeps): Route[] {
-  return [
-    bodyRoute({
-      method: 'post',
-      path: '/webhook-messages',
-      body: createBody,
-      async handle({ caller: { companyId }, requestId, body: { value, textOf } }) {
-        const { appId, webhookId = '' } = value;
-        const { message, webhooks } = await deps.accept({
-          companyId,
-          address: appId === undefined ? { kind: 'webhook', webhookId } : { kind: 'app', appId },
-          payload: textOf('payload') ?? '',
-          requestId,
-        });
-        const { id: messageId } = message;
-        deps.logger.info({ requestId, messageId, deliveries: webhooks.length }, 'message accepted');
-        return {
-          status: 202,
-          message: 'Message accepted',
-          data: describeAccepted(message, webhooks),
-        };
+export function createMessageRoute({ acceptOnce, logger }: CreateMessageDeps): Route {
+  return route({
+    method: 'post',
+    path: '/webhook-messages',
+    tag: 'Webhook messages',
+    summary: 'Send a message',
+    description:
+      'To every webhook of an app that wants its event type, or to one webhook. The answer comes when the message is stored for good; deliveries follow.',
+    headers: [
+      {
+        name: 'Idempotency-Key',
+        description:
+          'Makes repeats safe for 24 hours: the same body gets the first answer again, with `Idempotency-Replayed: true`.',
+        schema: idempotencyKey,
       },
-    }),
-    {
-      method: 'get',
-      path: '/webhook-messages/:messageId',
-      versionedOnly: true,
-      async handle({ caller: { companyId }, params: { messageId = '' } }) {
-        const message = await deps.messages.findOne(companyId, messageId);
-        if (!message) throw notFound('message');
-        return { status: 200, message: 'Message found', data: await describe(deps, message) };
-      },
+    ],
+    body: createBody,
+    answer: { status: 202, message: 'Message accepted', data: createdMessage },
+    errors: ['not_found', 'idempotency_key_running', 'idempotency_key_reused'],
+    async handle(request) {
+      const { requestId } = request;
+      const { data, isReplayed } = await acceptOnce(keyedRequest(request));
+      if (isReplayed) return { data, headers: { 'Idempotency-Replayed': 'true' } };
+      const { id: messageId, deliveries } = data;
+      logger.info({ requestId, messageId, deliveries: deliveries.length }, 'message accepted');
+      return { data };
     },
-  ];
+  });
 }
 
-async function describe({ deliveries, webhooks }: MessageRouteDeps, message: Message) {
-  const ids = message.targets.map((webhookId) => deliveryIdOf(message.id, webhookId));
-  const [found, oldest] = await Promise.all([
-    deliveries.findMany(message.companyId, ids),
-    webhooks.findOne(message.companyId, message.targets[0] ?? ''),
-  ]);
-  return describeMessage(message, found, oldest);
+type CreateRequest = ApiRequest<z.infer<typeof createBody>, Record<string, never>>;
+
+function keyedRequest({ caller: { companyId }, requestId, body, header }: CreateRequest) {
+  const { appId, webhookId = '', eventType: type = null } = body.value;
+  return {
+    key: header('idempotency-key'),
+    bytes: body.bytes,
+    message: {
+      companyId,
+      address:
+        appId === undefined
+          ? { kind: 'webhook' as const, webhookId }
+          : { kind: 'app' as const, appId, eventType: type },
+      eventType: type,
+      payload: body.textOf('payload') ?? '',
+      requestId,
+      traceparent: traceparentOf(header('traceparent')),
+    },
+  };
+}
+
+/** W3C Trace Context, 3.2: what is not well formed is ignored. */
+function traceparentOf(text: string | undefined): string | undefined {
+  const isWellFormed = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
+  return text !== undefined && isWellFormed.test(text) ? text : undefined;
 }

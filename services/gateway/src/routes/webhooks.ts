@@ -1,16 +1,31 @@
 import { randomBytes } from 'node:crypto';
-import { DEFAULT_HEADERS } from '@posthorn/domain/delivery-headers.ts';
 import type { EgressPolicy } from '@posthorn/domain/egress.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { secretFromBytes } from '@posthorn/domain/signature.ts';
-import { collection } from '@posthorn/platform/mongo/collections.ts';
-import type { WebhookDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
+import { z } from 'zod';
+import {
+  describeWebhook,
+  describeWebhookWithAuth,
+  webhook as webhookAnswer,
+  webhookWithAuth,
+} from '../answers/webhook.ts';
 import { notFound } from '../http/api-error.ts';
-import { bodyRoute, type Route } from '../http/route.ts';
-import { authMethodOf, webhookBody, type WebhookBody } from './webhook-body.ts';
+import { changeWebhook } from '../change-webhook.ts';
+import { route, type Route } from '../http/route.ts';
+import type { RemoveTree } from '../remove-tree.ts';
+import { idText, limit, skip } from './fields.ts';
+import {
+  authMethodOf,
+  changesOf,
+  createWebhookBody,
+  updateWebhookBody,
+  type CreateWebhookBody,
+} from './webhook-body.ts';
 
 export interface WebhookRouteDeps {
   db: mongo.Db;
@@ -20,49 +35,58 @@ export interface WebhookRouteDeps {
   nowMs: () => number;
   /** Tells every process, this one first, to forget what it remembers of a webhook or app. */
   invalidate: (invalidation: Invalidation) => Promise<void>;
+  remove: RemoveTree;
 }
 
+const tag = 'Webhooks';
+const path = '/webhooks/:webhookId';
 const SECRET_BYTES = 32;
 
+const listQuery = z.object({
+  appId: idText('app').optional().meta({ description: 'Only the webhooks of this app' }),
+  limit: limit(1_000, 1_000),
+  skip,
+});
+
 export function webhookRoutes(deps: WebhookRouteDeps): Route[] {
-  const { webhooks, policy, invalidate } = deps;
-  return [
-    bodyRoute({
-      method: 'post',
-      path: '/webhooks',
-      body: webhookBody(policy),
-      async handle({ caller: { companyId }, body: { value } }) {
-        const projectId = await projectOf(deps.db, companyId, value);
-        const webhook = newWebhook(deps, companyId, projectId, value);
-        await webhooks.insert(webhook);
-        await invalidate({ companyId, id: webhook.appId ?? webhook._id });
-        return { status: 201, message: 'Webhook created', data: describe(webhook) };
-      },
-    }),
-    {
-      method: 'delete',
-      path: '/webhooks/:webhookId',
-      async handle({ caller: { companyId }, params: { webhookId = '' } }) {
-        const webhook = await webhooks.findOne(companyId, webhookId);
-        if (!webhook || !(await webhooks.deleteOne(companyId, webhookId)))
-          throw notFound('webhook');
-        await invalidate({ companyId, id: webhookId });
-        if (webhook.appId) await invalidate({ companyId, id: webhook.appId });
-        return { status: 200, message: 'Webhook deleted' };
-      },
+  return [createWebhook(deps), listWebhooks(deps), ...oneWebhook(deps)];
+}
+
+function createWebhook(deps: WebhookRouteDeps): Route {
+  return route({
+    ...{ method: 'post', path: '/webhooks', tag, summary: 'Create a webhook' },
+    description:
+      'Of an app (`appId`), or a global one (`projectId` with `environmentId`). `authMethod` decides which of the credential fields are needed.',
+    body: createWebhookBody(deps.policy),
+    answer: { status: 201, message: 'Webhook created', data: webhookWithAuth },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, body: { value } }) {
+      const projectId = await projectOf(deps.db, companyId, value);
+      const made = newWebhook(deps, companyId, projectId, value);
+      await deps.webhooks.insert(made);
+      await projectOf(deps.db, companyId, value).catch(async (error: unknown) => {
+        // App or project was deleted meanwhile: no webhook may outlive its owner.
+        await deps.webhooks.deleteOne(companyId, made.id);
+        throw error;
+      });
+      await deps.invalidate({ companyId, id: made.appId ?? made.id });
+      return { data: describeWebhookWithAuth(made) };
     },
-  ];
+  });
 }
 
 /** The project that the webhook falls under. Throws ApiError 404 when app or project is not the company's. */
-async function projectOf(db: mongo.Db, companyId: string, body: WebhookBody): Promise<string> {
-  if (body.appId !== undefined) {
-    const app = await collection(db, 'apps').findOne({ _id: body.appId, companyId });
+async function projectOf(
+  db: mongo.Db,
+  companyId: string,
+  { appId, projectId = '' }: Pick<CreateWebhookBody, 'appId' | 'projectId'>,
+): Promise<string> {
+  if (appId !== undefined) {
+    const app = await documentsOf(db, 'apps', companyId).findOne({ _id: appId });
     if (!app) throw notFound('app');
     return app.projectId;
   }
-  const _id = body.projectId ?? '';
-  const project = await collection(db, 'projects').findOne({ _id, companyId });
+  const project = await documentsOf(db, 'projects', companyId).findOne({ _id: projectId });
   if (!project) throw notFound('project');
   return project._id;
 }
@@ -71,29 +95,75 @@ function newWebhook(
   { newId, nowMs }: WebhookRouteDeps,
   companyId: string,
   projectId: string,
-  body: WebhookBody,
-): WebhookDocument {
+  body: CreateWebhookBody,
+): Webhook {
   const secret = secretFromBytes(randomBytes(SECRET_BYTES));
-  const now = new Date(nowMs());
+  const createdAtMs = nowMs();
   return {
-    _id: newId('wh'),
-    companyId,
-    projectId,
-    appId: body.appId ?? null,
-    environmentId: body.environmentId ?? null,
+    ...{ id: newId('wh'), companyId, projectId },
+    ...{ appId: body.appId ?? null, environmentId: body.environmentId ?? null },
     name: body.name ?? new URL(body.url).host.slice(0, 100),
-    url: body.url,
-    secret,
-    customHeaders: body.customHeaders,
-    authMethod: authMethodOf(body, secret),
-    disabled: false,
-    createdAt: now,
-    updatedAt: now,
+    ...{ url: body.url, secret, previousSecret: null },
+    customHeaders: body.customHeaders ?? [],
+    authMethod: authMethodOf(body, undefined, secret),
+    eventTypes: body.eventTypes ?? [],
+    disabled: body.disabled ?? false,
+    rateLimitPerSecond: body.rateLimitPerSecond ?? null,
+    ...{ createdAtMs, updatedAtMs: createdAtMs },
   };
 }
 
-function describe(webhook: WebhookDocument): object {
-  const { _id, name, url, secret, customHeaders, authMethod, createdAt, updatedAt } = webhook;
-  const headers = DEFAULT_HEADERS;
-  return { id: _id, name, url, secret, customHeaders, headers, authMethod, createdAt, updatedAt };
+function listWebhooks({ db, webhooks }: WebhookRouteDeps): Route {
+  return route({
+    ...{ method: 'get', path: '/webhooks', tag, summary: 'List the webhooks, oldest first' },
+    query: listQuery,
+    answer: { status: 200, message: 'Webhooks found', data: z.array(webhookAnswer) },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, query }) {
+      if (query.appId !== undefined) await projectOf(db, companyId, query);
+      const page = await webhooks.list(companyId, query);
+      return { data: page.map(describeWebhook) };
+    },
+  });
+}
+
+function oneWebhook(deps: WebhookRouteDeps): Route[] {
+  return [
+    route({
+      ...{ method: 'get', path, tag, summary: 'Get a webhook' },
+      answer: { status: 200, message: 'Webhook found', data: webhookWithAuth },
+      errors: ['not_found'],
+      async handle({ caller: { companyId }, params: { webhookId = '' } }) {
+        const found = await deps.webhooks.findOne(companyId, webhookId);
+        if (!found) throw notFound('webhook');
+        return { data: describeWebhookWithAuth(found) };
+      },
+    }),
+    route({
+      ...{ method: 'put', path, tag, summary: 'Change a webhook' },
+      description:
+        'Fields that are left out stay as they are. Credentials must be those of the method that the webhook has or is given; a new method needs all of its own.',
+      body: updateWebhookBody(deps.policy),
+      answer: { status: 200, message: 'Webhook updated', data: webhookAnswer },
+      errors: ['not_found'],
+      async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
+        const decide = (seen: Webhook) => changesOf(seen, value);
+        const changed = await changeWebhook(deps, { companyId, webhookId }, decide);
+        return { data: describeWebhook(changed) };
+      },
+    }),
+    route({
+      ...{ method: 'delete', path, tag, summary: 'Delete a webhook' },
+      description: 'Cancels its pending deliveries. What was sent stays readable.',
+      answer: { status: 200, message: 'Webhook deleted' },
+      errors: ['not_found'],
+      async handle({ caller: { companyId }, params: { webhookId: id = '' } }) {
+        const found = await documentsOf(deps.db, 'webhooks', companyId).findOne({ _id: id });
+        if (!(await deps.remove({ companyId, kind: 'webhook', id }))) throw notFound('webhook');
+        // The next message to its app goes to the others only.
+        if (found?.appId) await deps.invalidate({ companyId, id: found.appId });
+        return {};
+      },
+    }),
+  ];
 }

@@ -3,10 +3,10 @@ import type { Delivery, DeliveryStatus } from '@posthorn/domain/delivery.ts';
 import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import { secretFromBytes } from '@posthorn/domain/signature.ts';
-import type { AuthMethod } from '@posthorn/domain/webhook.ts';
-import type { WebhookDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { AuthMethod, Header, Webhook } from '@posthorn/domain/webhook.ts';
 import { createHmac } from 'node:crypto';
-import { describeAccepted, describeMessage } from './describe-message.ts';
+import { sampleWebhook } from '../../../../test/support/sample-webhook.ts';
+import { describeAccepted, describeMessage } from './message.ts';
 
 const CREATED_MS = Date.UTC(2024, 0, 2, 3, 4, 5, 678);
 const CREATED = '2024-01-02T03:04:05.678Z';
@@ -15,20 +15,13 @@ const secret = secretFromBytes(Buffer.alloc(32, 7));
 const message: Message = {
   ...{ id: 'msg_01hf2m6q7xabcdefghjkmnpqrs', companyId: 'comp_1', appId: 'app_1' },
   ...{ payload: '{"n": 1e400}', targets: ['wh_1', 'wh_2'], publisherId: 'gw_1' },
+  ...{ eventType: null, disabledTargets: [], idempotency: null },
   ...{ requestId: 'request-1', createdAtMs: CREATED_MS },
 };
 const hmac: AuthMethod = { method: 'hmac', hmacHeader: 'X-Sig', hmacSecret: 'own' };
 
-function webhook(
-  _id: string,
-  authMethod = hmac,
-  customHeaders: WebhookDocument['customHeaders'] = [],
-) {
-  return {
-    ...{ _id, companyId: 'comp_1', projectId: 'proj_1', appId: 'app_1', environmentId: null },
-    ...{ name: 'hook', url: 'https://example.com/', secret, customHeaders, authMethod },
-    ...{ disabled: false, createdAt: new Date(0), updatedAt: new Date(0) },
-  };
+function webhook(id: string, authMethod = hmac, customHeaders: Header[] = []): Webhook {
+  return sampleWebhook(1, { id, secret, authMethod, customHeaders });
 }
 
 function delivery(webhookId: string, status: DeliveryStatus, statusCodes: number[]): Delivery {

@@ -1,0 +1,129 @@
+import type { Delivery } from '@posthorn/domain/delivery.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { messageStatus, statusBeforeAttempts, type Message } from '@posthorn/domain/message.ts';
+import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
+import type { DeliveryOutline } from '@posthorn/platform/mongo/delivery-queries.ts';
+import { z } from 'zod';
+import { attempt, deliveryStatus, describeAttempt } from './delivery.ts';
+import { headerFields, idField, isoTime, timeField } from './fields.ts';
+import { shownHeaders, signatureOf } from './shown-headers.ts';
+
+const deliverySummary = z.object({
+  id: idField('dlv'),
+  webhookId: idField('wh'),
+  status: deliveryStatus,
+  attemptCount: z.int(),
+});
+
+/** As the creation answers it (spec, Webhook message). */
+export const createdMessage = z
+  .object({
+    id: idField('msg'),
+    delivered: z.boolean().meta({ description: 'True once every delivery is delivered' }),
+    payload: z.string().meta({ description: 'The text of the payload exactly as it was sent' }),
+    signature: z
+      .string()
+      .nullable()
+      .meta({ description: 'HMAC SHA-256 of the payload, hex; of the oldest webhook' }),
+    headers: headerFields,
+    createdAt: timeField,
+    updatedAt: timeField,
+    deliveryAttempt: attempt.nullable().meta({ description: 'Of the oldest webhook' }),
+    deliveries: z.array(deliverySummary).meta({ description: 'Oldest webhook first' }),
+  })
+  .meta({ id: 'CreatedMessage' });
+
+const addressing = {
+  appId: idField('app').nullable().meta({ description: 'Null when addressed to one webhook' }),
+  eventType: z.string().nullable(),
+  status: deliveryStatus,
+};
+
+export const message = z.object({ ...createdMessage.shape, ...addressing }).meta({ id: 'Message' });
+
+/** As lists answer it: without what belongs to one webhook only. */
+export const listedMessage = z
+  .object({ ...createdMessage.shape, ...addressing })
+  .omit({ signature: true, headers: true, deliveryAttempt: true })
+  .meta({ id: 'ListedMessage' });
+
+export type CreatedMessage = z.infer<typeof createdMessage>;
+
+/** `data` of an accepted message: nothing has been attempted yet. */
+export function describeAccepted(source: Message, webhooks: readonly Webhook[]): CreatedMessage {
+  const { id, delivered, payload, createdAt, updatedAt, deliveries } = describeListed(source, []);
+  const [oldest] = webhooks;
+  const headers = oldest ? shownHeaders(source, oldest) : [];
+  return {
+    ...{ id, delivered, payload },
+    signature: oldest ? signatureOf(source, oldest) : null,
+    ...{ headers, createdAt, updatedAt },
+    deliveryAttempt: oldest ? plannedAttempt(source, oldest, headers) : null,
+    deliveries,
+  };
+}
+
+/** `data` of a message as it stands now; `known` are the deliveries that have a document. */
+export function describeMessage(
+  source: Message,
+  known: readonly Delivery[],
+  oldest: Webhook | null,
+): z.infer<typeof message> {
+  const headers = oldest ? shownHeaders(source, oldest) : [];
+  const lastAttempt = known
+    .find(({ webhookId }) => webhookId === source.targets[0])
+    ?.attempts.at(-1);
+  const planned = oldest && plannedAttempt(source, oldest, headers);
+  return {
+    ...describeListed(source, known.map(outlineOf)),
+    signature: oldest ? signatureOf(source, oldest) : null,
+    headers,
+    deliveryAttempt: lastAttempt ? describeAttempt(lastAttempt, headers) : planned,
+  };
+}
+
+function outlineOf({ id, webhookId, status, attempts, updatedAtMs }: Delivery): DeliveryOutline {
+  return { id, webhookId, status, attemptCount: attempts.length, updatedAtMs };
+}
+
+export function describeListed(
+  source: Message,
+  known: readonly Omit<DeliveryOutline, 'id'>[],
+): z.infer<typeof listedMessage> {
+  const { id, appId, eventType, payload, createdAtMs } = source;
+  const byWebhook = new Map(known.map((each) => [each.webhookId, each]));
+  const deliveries = source.targets.map((webhookId) => ({
+    id: deliveryIdOf(id, webhookId),
+    webhookId,
+    status: byWebhook.get(webhookId)?.status ?? statusBeforeAttempts(source, webhookId),
+    attemptCount: byWebhook.get(webhookId)?.attemptCount ?? 0,
+  }));
+  const status = messageStatus(deliveries.map((each) => each.status));
+  const updatedAtMs = known.reduce(
+    (latest, each) => Math.max(latest, each.updatedAtMs),
+    createdAtMs,
+  );
+  return {
+    ...{ id, appId, eventType, status },
+    delivered: deliveries.length > 0 && status === 'delivered',
+    payload,
+    createdAt: isoTime(createdAtMs),
+    updatedAt: isoTime(updatedAtMs),
+    deliveries,
+  };
+}
+
+/** The first attempt before it is made; its id is known because ids of attempts are derived. */
+function plannedAttempt(
+  source: Message,
+  webhook: Webhook,
+  headers: Header[],
+): z.infer<typeof attempt> {
+  const createdAt = isoTime(source.createdAtMs);
+  return {
+    id: attemptIdOf(deliveryIdOf(source.id, webhook.id), 1),
+    ...{ processed: false, resend: false, statusCode: null, response: null, headers },
+    createdAt,
+    updatedAt: createdAt,
+  };
+}

@@ -1,0 +1,38 @@
+import type { ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
+import { z } from 'zod';
+import { idField, isoTime, timeField } from './fields.ts';
+
+/** The contract leaves company and environment out of the create response. */
+export const createdProject = z
+  .object({
+    id: idField('proj'),
+    name: z.string(),
+    description: z.string().optional().meta({ description: 'Absent when none was given' }),
+    createdAt: timeField,
+    updatedAt: timeField,
+  })
+  .meta({ id: 'CreatedProject' });
+
+export const project = z
+  .object({
+    ...createdProject.shape,
+    company: idField('comp'),
+    environment: z.enum(['development', 'production']),
+  })
+  .meta({ id: 'Project' });
+
+export function describeCreatedProject(document: ProjectDocument): z.infer<typeof createdProject> {
+  const { _id, name, description, createdAt, updatedAt } = document;
+  return {
+    id: _id,
+    name,
+    ...(description !== null && { description }),
+    createdAt: isoTime(createdAt),
+    updatedAt: isoTime(updatedAt),
+  };
+}
+
+export function describeProject(document: ProjectDocument): z.infer<typeof project> {
+  const { companyId: company, environment } = document;
+  return { ...describeCreatedProject(document), company, environment };
+}

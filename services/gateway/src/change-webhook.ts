@@ -1,0 +1,38 @@
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { WebhookChanges, WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
+import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import { notFound, unavailable } from './http/api-error.ts';
+
+export interface ChangeDeps {
+  webhooks: Pick<WebhookStore, 'findOne' | 'update'>;
+  nowMs: () => number;
+  /** Tells every process, this one first, to forget what it remembers of a webhook or app. */
+  invalidate: (invalidation: Invalidation) => Promise<void>;
+}
+
+const MAX_TRIES = 10;
+
+/**
+ * Reads, decides and writes, again when somebody else was faster. `decide` answers null when
+ * nothing is to change. Throws ApiError 404 for an unknown webhook, 503 when others keep changing it.
+ */
+export async function changeWebhook(
+  { webhooks, nowMs, invalidate }: ChangeDeps,
+  { companyId, webhookId }: { companyId: string; webhookId: string },
+  decide: (seen: Webhook) => WebhookChanges | null,
+): Promise<Webhook> {
+  for (let tryNumber = 1; tryNumber <= MAX_TRIES; tryNumber += 1) {
+    const seen = await webhooks.findOne(companyId, webhookId);
+    if (!seen) throw notFound('webhook');
+    const changes = decide(seen);
+    if (!changes) return seen;
+    // Always later than before, also within one millisecond: the store tells versions apart by it.
+    const updatedAtMs = Math.max(nowMs(), seen.updatedAtMs + 1);
+    const changed = await webhooks.update(seen, { ...changes, updatedAtMs });
+    if (!changed) continue;
+    await invalidate({ companyId, id: webhookId });
+    if (changed.appId) await invalidate({ companyId, id: changed.appId });
+    return changed;
+  }
+  throw unavailable();
+}

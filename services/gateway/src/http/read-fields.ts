@@ -1,0 +1,72 @@
+import type { z } from 'zod';
+import type { Problem } from './api-error.ts';
+
+export interface CheckedFields<T> {
+  /** Null when there are problems. */
+  value: T | null;
+  problems: Problem[];
+  /** Field name → the key that the client used. */
+  writtenAs: ReadonlyMap<string, string>;
+}
+
+/** Far beyond any request; 28,000 would keep the process busy for 60 ms. */
+const MAX_MEMBERS = 100;
+
+/**
+ * Checks the members of a body or query against a schema. Keys may be written in camelCase or
+ * snake_case; unknown keys and two spellings of one key with different values are problems. Every
+ * problem is told, not only the first.
+ */
+export function checkFields<Schema extends z.ZodObject>(
+  members: Record<string, unknown>,
+  schema: Schema,
+  describeUnknown: string,
+): CheckedFields<z.infer<Schema>> {
+  if (Object.keys(members).length > MAX_MEMBERS) {
+    const problems = [{ path: '', message: `must have at most ${MAX_MEMBERS} fields` }];
+    return { value: null, problems, writtenAs: new Map() };
+  }
+  const problems: Problem[] = [];
+  const { fields, writtenAs } = inCamelCase(members, new Set(Object.keys(schema.shape)), problems);
+  const result = schema.strict().safeParse(fields, { reportInput: true });
+  if (!result.success) {
+    problems.push(...result.error.issues.flatMap((issue) => problemsOf(issue, describeUnknown)));
+  }
+  const isGood = result.success && problems.length === 0;
+  return { value: isGood ? (result.data as z.infer<Schema>) : null, problems, writtenAs };
+}
+
+function inCamelCase(
+  members: Record<string, unknown>,
+  known: ReadonlySet<string>,
+  problems: Problem[],
+): { fields: Record<string, unknown>; writtenAs: Map<string, string> } {
+  const fields = Object.create(null) as Record<string, unknown>;
+  const writtenAs = new Map<string, string>();
+  for (const [key, member] of Object.entries(members)) {
+    const name = known.has(key) ? key : camelCase(key);
+    const field = known.has(name) ? name : key;
+    if (field in fields && JSON.stringify(fields[field]) !== JSON.stringify(member)) {
+      problems.push({
+        path: field,
+        message: `is given as ${writtenAs.get(field) ?? field} and as ${key}, with different values`,
+      });
+    }
+    fields[field] = member;
+    writtenAs.set(field, key);
+  }
+  return { fields, writtenAs };
+}
+
+function camelCase(key: string): string {
+  return key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function problemsOf(issue: z.core.$ZodIssue, describeUnknown: string): Problem[] {
+  const at = issue.path.map(String);
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({ path: [...at, key].join('.'), message: describeUnknown }));
+  }
+  const isMissing = issue.code === 'invalid_type' && issue.input === undefined;
+  return [{ path: at.join('.'), message: isMissing ? 'is required' : issue.message }];
+}

@@ -1,0 +1,53 @@
+import type { z } from 'zod';
+import type { Problem } from './api-error.ts';
+import { checkFields } from './read-fields.ts';
+import type { Route } from './route.ts';
+
+/** What a request says besides its body. */
+export interface RequestHead {
+  /** The query string as it came, without the question mark. */
+  queryText: string;
+  header: (name: string) => string | undefined;
+}
+
+export interface CheckedHead {
+  query: Record<string, unknown>;
+  problems: Problem[];
+}
+
+/**
+ * Checks query parameters and headers, and that `companyid` is there where the contract requires
+ * it. A typo must not pass for a filter that matches everything.
+ */
+export function checkHead(head: RequestHead, route: Route): CheckedHead {
+  const { query, problems } = checkQuery(head.queryText, route.query);
+  const required = route.needsCompanyId && !head.header('companyid');
+  return {
+    query,
+    problems: [
+      ...problems,
+      ...(required ? [{ path: 'companyid', message: 'is required, as a header' }] : []),
+      ...headerProblems(head, route),
+    ],
+  };
+}
+
+function checkQuery(queryText: string, schema: z.ZodObject): CheckedHead {
+  const members = Object.create(null) as Record<string, unknown>;
+  const repeated: Problem[] = [];
+  for (const [name, value] of new URLSearchParams(queryText)) {
+    if (name in members) repeated.push({ path: name, message: 'is given more than once' });
+    members[name] = value;
+  }
+  const checked = checkFields(members, schema, 'is not a query parameter of this address');
+  return { query: checked.value ?? {}, problems: [...repeated, ...checked.problems] };
+}
+
+function headerProblems({ header }: RequestHead, { headers = [] }: Route): Problem[] {
+  return headers.flatMap(({ name, schema }) => {
+    const value = header(name);
+    const { error } = schema.safeParse(value);
+    if (value === undefined || !error) return [];
+    return error.issues.map(({ message }) => ({ path: name, message }));
+  });
+}

@@ -1,0 +1,30 @@
+import { randomBytes } from 'node:crypto';
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
+import { hashOfKey } from './authenticate.ts';
+
+const KEY_BYTES = 32;
+const SHOWN_CHARS = 12;
+
+export interface MakeKeyDeps {
+  newId: (prefix: IdPrefix) => string;
+  nowMs: () => number;
+}
+
+/** A new key, and what is stored of it: never the key itself. */
+export function makeApiKey(
+  { newId, nowMs }: MakeKeyDeps,
+  companyId: string,
+  name: string,
+): { key: string; document: ApiKeyDocument } {
+  const key = `phk_${randomBytes(KEY_BYTES).toString('base64url')}`;
+  const document = {
+    _id: newId('key'),
+    companyId,
+    name,
+    prefix: key.slice(0, SHOWN_CHARS),
+    hash: hashOfKey(key),
+    createdAt: new Date(nowMs()),
+  };
+  return { key, document };
+}

@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto';
+import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import { createRemovalStore } from '@posthorn/platform/mongo/removals.ts';
+import { createResendMarks, type ResendMarks } from '@posthorn/platform/mongo/resend-marks.ts';
+import { createResendStore, type ResendStore } from '@posthorn/platform/mongo/resends.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
+import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import type { ServiceContext } from '@posthorn/platform/service.ts';
+import { systemClockMs, systemIds } from '@posthorn/platform/system.ts';
+import type { mongo } from 'mongoose';
+import type { GatewayConfig } from './config.ts';
+import { createRemovals, type RemoveTree } from './remove-tree.ts';
+import { createResendRunner, type ResendRunner } from './run-resends.ts';
+
+export interface Background {
+  remove: RemoveTree;
+  resends: ResendStore;
+  marks: ResendMarks;
+  wake: ResendRunner['wake'];
+}
+
+interface BackgroundDeps {
+  db: mongo.Db;
+  log: RecordLog;
+  retryDueTopic: string;
+  invalidate: (invalidation: Invalidation) => Promise<void>;
+  webhooks: Pick<WebhookStore, 'rateLimitOf'>;
+}
+
+/** Work that goes on behind the answers: removals and resends, taken up by any gateway. */
+export function openBackground(
+  { logger, lifecycle }: ServiceContext<GatewayConfig>,
+  { db, log, retryDueTopic, invalidate, webhooks }: BackgroundDeps,
+): Background {
+  const shared = {
+    holder: randomUUID(),
+    leases: createLeaseStore(db),
+    logger,
+    newId: systemIds,
+    nowMs: systemClockMs,
+  };
+  const removals = createRemovals({ ...shared, removals: createRemovalStore(db), invalidate });
+  const stores = { resends: createResendStore(db), marks: createResendMarks(db) };
+  const { rateLimitOf } = webhooks;
+  const runner = createResendRunner({ ...shared, ...stores, log, retryDueTopic, rateLimitOf });
+  for (const [name, work] of Object.entries({ removals, resends: runner })) {
+    work.start();
+    lifecycle.onStop(name, work.stop);
+  }
+  return { remove: removals.remove, ...stores, wake: runner.wake };
+}

@@ -1,0 +1,97 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Attempt, Delivery } from '@posthorn/domain/delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { Outcome } from '@posthorn/domain/outcome.ts';
+import fc from 'fast-check';
+import { countingIds, sampleMessage } from '../../../test/support/sample-message.ts';
+import { createReadHealth } from './read-health.ts';
+
+type Made = [Outcome, durationMs: number];
+
+/** One message for each entry; null for one whose delivery has no document yet. */
+async function healthOf(deliveries: readonly (readonly Made[] | null)[], waiting = 0) {
+  const newId = countingIds();
+  const messages = deliveries.map(() => sampleMessage(newId('msg')));
+  const known = deliveries.flatMap((made, n) => (made ? [delivery(messages[n]?.id, made)] : []));
+  const read = createReadHealth({
+    webhooks: { has: (_company, id) => Promise.resolve(id === 'wh_1') },
+    messages: {
+      listOutlines: (_company, _filter, limit) => Promise.resolve(messages.slice(0, limit)),
+    },
+    deliveries: {
+      findMany: (_company, ids) => Promise.resolve(known.filter(({ id }) => ids.includes(id))),
+      countPending: (_company, _webhook, limit) => Promise.resolve(Math.min(waiting, limit)),
+    },
+  });
+  return { known: await read('comp_a', 'wh_1'), unknown: await read('comp_a', 'wh_2') };
+}
+
+function delivery(messageId = '', made: readonly Made[]): Delivery {
+  const attempts = made.map<Attempt>(([outcome, durationMs], index) => ({
+    ...{ id: `att_${index}`, number: index + 1, trigger: 'first', outcome, durationMs },
+    ...{ statusCode: null, response: null, responseHeaders: [], startedAtMs: 1 },
+  }));
+  return {
+    ...{ id: deliveryIdOf(messageId, 'wh_1'), messageId, webhookId: 'wh_1', companyId: 'comp_a' },
+    ...{ appId: null, status: 'pending', reason: null, attempts, nextAttemptAtMs: null },
+    ...{ createdAtMs: 1, updatedAtMs: 1 },
+  };
+}
+
+describe('the health of a webhook', () => {
+  test('that got nothing yet has no rate and no latencies', async () => {
+    expect((await healthOf([])).known).toEqual({
+      ...{ circuit: 'closed', successRate: null, latencyMs: { p50: null, p95: null }, backlog: 0 },
+    });
+  });
+
+  test('is none for a webhook that is not there', async () => {
+    expect((await healthOf([])).unknown).toBeNull();
+  });
+
+  test('counts attempts, not deliveries', async () => {
+    const { known } = await healthOf([
+      [
+        ['timeout', 15_000],
+        ['http_5xx', 30],
+        ['success', 20],
+      ],
+      [['success', 10]],
+    ]);
+    expect(known).toMatchObject({ successRate: 0.5, latencyMs: { p50: 20, p95: 15_000 } });
+  });
+
+  test('has percentiles by nearest rank: that share of the attempts took no longer', async () => {
+    const durations = fc.array(fc.nat(20_000), { minLength: 1, maxLength: 50 });
+    const holds = fc.asyncProperty(durations, async (all) => {
+      const { known } = await healthOf(all.map((durationMs) => [['success', durationMs]]));
+      for (const [share, found] of [
+        [0.5, known?.latencyMs.p50],
+        [0.95, known?.latencyMs.p95],
+      ] as const) {
+        const noLonger = (ms: number): number => all.filter((each) => each <= ms).length;
+        expect(all).toContain(found);
+        expect(noLonger(found ?? -1)).toBeGreaterThanOrEqual(share * all.length);
+        const shorter = all.filter((each) => each < (found ?? 0)).length;
+        expect(shorter).toBeLessThan(share * all.length);
+      }
+    });
+    await fc.assert(holds);
+  });
+
+  test('counts what waits for a retry and what was not attempted yet', async () => {
+    const { known } = await healthOf([null, [['timeout', 1]], null], 1);
+    expect(known?.backlog).toBe(3);
+  });
+
+  test('counts a backlog no further than 10,000', async () => {
+    expect((await healthOf([null, null], 20_000)).known?.backlog).toBe(10_000);
+  });
+
+  test('looks at the newest 200 messages', async () => {
+    const made = Array.from({ length: 250 }, (_, n): Made[] => [
+      [n < 200 ? 'success' : 'timeout', 1],
+    ]);
+    expect((await healthOf(made)).known?.successRate).toBe(1);
+  });
+});

@@ -1,0 +1,53 @@
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { Attempt } from '@posthorn/domain/delivery.ts';
+import type { DeliveryQueries } from '@posthorn/platform/mongo/delivery-queries.ts';
+import type { MessageQueries } from '@posthorn/platform/mongo/message-queries.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
+import type { Health } from './answers/health.ts';
+
+export interface HealthDeps {
+  webhooks: Pick<WebhookStore, 'has'>;
+  messages: Pick<MessageQueries, 'listOutlines'>;
+  deliveries: Pick<DeliveryQueries, 'findMany' | 'countPending'>;
+}
+
+/** Null when there is no such webhook of the company. */
+export type ReadHealth = (companyId: string, webhookId: string) => Promise<Health | null>;
+
+const NEWEST = 200;
+const MAX_BACKLOG = 10_000;
+
+/** How deliveries to one webhook fare, from its newest messages; nothing is kept for it on the hot path. */
+export function createReadHealth(deps: HealthDeps): ReadHealth {
+  const { webhooks, messages, deliveries } = deps;
+  return async (companyId, webhookId) => {
+    if (!(await webhooks.has(companyId, webhookId))) return null;
+    const newest = await messages.listOutlines(companyId, { webhookId }, NEWEST);
+    const [known, waiting] = await Promise.all([
+      deliveries.findMany(
+        companyId,
+        newest.map(({ id }) => deliveryIdOf(id, webhookId)),
+      ),
+      deliveries.countPending(companyId, webhookId, MAX_BACKLOG),
+    ]);
+    const untouched = newest.length - known.length;
+    const attempts = known.flatMap((delivery) => delivery.attempts);
+    const backlog = Math.min(waiting + untouched, MAX_BACKLOG);
+    // Dispatchers make every attempt that is due: there is no breaker yet that could be open.
+    return { circuit: 'closed', ...figuresOf(attempts), backlog };
+  };
+}
+
+function figuresOf(attempts: readonly Attempt[]): Pick<Health, 'successRate' | 'latencyMs'> {
+  const durations = attempts.map(({ durationMs }) => durationMs).sort((a, b) => a - b);
+  const succeeded = attempts.filter(({ outcome }) => outcome === 'success').length;
+  return {
+    successRate: attempts.length === 0 ? null : succeeded / attempts.length,
+    latencyMs: { p50: percentile(durations, 0.5), p95: percentile(durations, 0.95) },
+  };
+}
+
+/** Nearest rank; null of nothing. */
+function percentile(ascending: readonly number[], share: number): number | null {
+  return ascending[Math.ceil(ascending.length * share) - 1] ?? null;
+}

@@ -1,0 +1,113 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { mongo } from 'mongoose';
+import { sampleWebhook } from '../../../test/support/sample-webhook.ts';
+import { createTargetResolver, type TargetResolver } from './resolve-targets.ts';
+
+let webhooks: Webhook[];
+/** `company/app` of every app there is. */
+let apps: Set<string>;
+let reads: number;
+let targets: TargetResolver;
+
+const counted = <T>(answer: T): Promise<T> => {
+  reads += 1;
+  return Promise.resolve(answer);
+};
+
+beforeEach(() => {
+  reads = 0;
+  apps = new Set(['comp_a/app_1', 'comp_a/app_empty']);
+  webhooks = [
+    sampleWebhook(1, { eventTypes: [] }),
+    sampleWebhook(2, { eventTypes: ['order.paid'] }),
+    sampleWebhook(3, { eventTypes: ['order.paid', 'order.sent'] }),
+  ];
+  const findOne = ({ companyId, _id }: { companyId: string; _id: string }) =>
+    Promise.resolve(apps.has(`${companyId}/${_id}`) ? { _id } : null);
+  const db = { collection: () => ({ findOne }) } as unknown as mongo.Db;
+  targets = createTargetResolver(db, {
+    findOne: (companyId, id) =>
+      counted(webhooks.find((each) => each.companyId === companyId && each.id === id) ?? null),
+    findByApp: (companyId, appId) =>
+      counted(webhooks.filter((each) => each.companyId === companyId && each.appId === appId)),
+  });
+});
+
+const toApp = (appId: string, eventType: string | null = null, companyId = 'comp_a') =>
+  targets.resolve(companyId, { kind: 'app', appId, eventType });
+const toWebhook = (webhookId: string, companyId = 'comp_a') =>
+  targets.resolve(companyId, { kind: 'webhook', webhookId });
+const numbers = (found: Webhook[] | null) => found?.map(({ id }) => Number(id.slice(3)));
+
+describe('the webhooks of an address', () => {
+  test('are those of the app that want the event', async () => {
+    expect(numbers(await toApp('app_1'))).toEqual([1]);
+    expect(numbers(await toApp('app_1', 'order.paid'))).toEqual([1, 2, 3]);
+    expect(numbers(await toApp('app_1', 'order.sent'))).toEqual([1, 3]);
+    expect(numbers(await toApp('app_1', 'order.lost'))).toEqual([1]);
+  });
+
+  test('are the same in any order of asking, because one look-up serves every event type', async () => {
+    const types = ['order.sent', null, 'order.paid', 'order.sent', null];
+    const found = await Promise.all(types.map((type) => toApp('app_1', type)));
+    expect(found.map(numbers)).toEqual([[1, 3], [1], [1, 2, 3], [1, 3], [1]]);
+    expect(numbers(await toApp('app_1', 'order.paid'))).toEqual([1, 2, 3]);
+    expect(reads).toBe(1);
+  });
+
+  test('are the one webhook that was named, whatever events it wants', async () => {
+    expect(numbers(await toWebhook(sampleWebhook(2).id))).toEqual([2]);
+  });
+
+  test('include disabled ones, whose deliveries are cancelled', async () => {
+    webhooks = [sampleWebhook(1, { eventTypes: [], disabled: true })];
+    expect(numbers(await toApp('app_1'))).toEqual([1]);
+  });
+
+  test('are none for an app without webhooks, and null for one that is not there', async () => {
+    expect(await toApp('app_empty')).toEqual([]);
+    expect(await toApp('app_gone')).toBeNull();
+    expect(await toWebhook('wh_gone')).toBeNull();
+  });
+
+  test('are null from the moment an app is deleted, though its webhooks are still being removed', async () => {
+    apps.clear();
+    expect(await toApp('app_1')).toBeNull();
+  });
+
+  test('of one company are never those of another, whoever asks first', async () => {
+    const { id } = sampleWebhook(1);
+    expect(await toApp('app_1', null, 'comp_b')).toBeNull();
+    expect(await toWebhook(id, 'comp_b')).toBeNull();
+    expect(numbers(await toApp('app_1'))).toEqual([1]);
+    expect(numbers(await toWebhook(id))).toEqual([1]);
+    expect(await toApp('app_1', null, 'comp_b')).toBeNull();
+    expect(await toWebhook(id, 'comp_b')).toBeNull();
+  });
+});
+
+describe('what is remembered of an address', () => {
+  test('ends with an announced change of it, and of nothing else', async () => {
+    await toApp('app_1');
+    webhooks = [];
+    targets.forget({ companyId: 'comp_b', id: 'app_1' });
+    targets.forget({ companyId: 'comp_a', id: 'app_2' });
+    expect(numbers(await toApp('app_1'))).toEqual([1]);
+    targets.forget({ companyId: 'comp_a', id: 'app_1' });
+    expect(await toApp('app_1')).toEqual([]);
+  });
+
+  test('ends when an announcement may have been missed', async () => {
+    await toWebhook(sampleWebhook(1).id);
+    webhooks = [];
+    targets.forgetAll();
+    expect(await toWebhook(sampleWebhook(1).id)).toBeNull();
+  });
+
+  test('is not that something is missing: what is made now is found now', async () => {
+    expect(await toApp('app_new')).toBeNull();
+    apps.add('comp_a/app_new');
+    expect(await toApp('app_new')).toEqual([]);
+  });
+});

@@ -1,0 +1,144 @@
+import { randomBytes } from 'node:crypto';
+import { secretFromBytes } from '@posthorn/domain/signature.ts';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks.ts';
+import { z } from 'zod';
+import type { AcceptMessage } from '../accept-message.ts';
+import { delivery, describeDelivery } from '../answers/delivery.ts';
+import { health } from '../answers/health.ts';
+import { resend, describeResend } from '../answers/resend.ts';
+import { describeWebhook, webhook } from '../answers/webhook.ts';
+import { changeWebhook, type ChangeDeps } from '../change-webhook.ts';
+import { invalidRequest, notFound } from '../http/api-error.ts';
+import { NO_FIELDS, route, type Route } from '../http/route.ts';
+import { readDelivery, type ReadDeps } from '../read-delivery.ts';
+import type { ReadHealth } from '../read-health.ts';
+import type { StartResend } from '../start-resend.ts';
+import { timeText } from './fields.ts';
+
+export interface WebhookActionDeps extends ChangeDeps, ReadDeps {
+  webhooks: ChangeDeps['webhooks'] & ReadDeps['webhooks'];
+  accept: AcceptMessage['accept'];
+  startResend: StartResend;
+  readHealth: ReadHealth;
+}
+
+const tag = 'Webhooks';
+const versionedOnly = true;
+const SECRET_BYTES = 32;
+const WEEK_SECONDS = 604_800;
+
+export function webhookActionRoutes(deps: WebhookActionDeps): Route[] {
+  return [rotateSecret(deps), testWebhook(deps), resendFailed(deps), webhookHealth(deps)];
+}
+
+const rotateBody = z
+  .object({
+    graceSeconds: z
+      .int(`must be a whole number from 0 to ${WEEK_SECONDS}`)
+      .min(0, `must be a whole number from 0 to ${WEEK_SECONDS}`)
+      .max(WEEK_SECONDS, `must be a whole number from 0 to ${WEEK_SECONDS}`)
+      .default(86_400)
+      .meta({ description: 'How long the old secret signs beside the new one' }),
+  })
+  .meta({ id: 'RotateSecret' });
+
+function rotateSecret(deps: WebhookActionDeps): Route {
+  return route({
+    ...{ method: 'post', path: '/webhooks/:webhookId/rotate-secret', versionedOnly, tag },
+    summary: 'Give a webhook a new secret',
+    description:
+      'During the grace both secrets sign `webhook-signature`; the HMAC of the document uses the new one at once, unless the webhook has an `hmacSecret` of its own.',
+    body: rotateBody,
+    isBodyOptional: true,
+    answer: { status: 200, message: 'Secret rotated', data: webhook },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
+      const expiresAtMs = deps.nowMs() + value.graceSeconds * 1_000;
+      const secret = secretFromBytes(randomBytes(SECRET_BYTES));
+      const changed = await changeWebhook(deps, { companyId, webhookId }, (seen) =>
+        rotated(seen, secret, value.graceSeconds > 0 ? expiresAtMs : null),
+      );
+      return { data: describeWebhook(changed) };
+    },
+  });
+}
+
+function rotated(seen: Webhook, secret: string, expiresAtMs: number | null): WebhookChanges {
+  const { authMethod, secret: old } = seen;
+  const followsSecret = authMethod.method === 'hmac' && authMethod.hmacSecret === old;
+  return {
+    secret,
+    previousSecret: expiresAtMs === null ? null : { secret: old, expiresAtMs },
+    ...(followsSecret && { authMethod: { ...authMethod, hmacSecret: secret } }),
+  };
+}
+
+function testWebhook(deps: WebhookActionDeps): Route {
+  return route({
+    ...{ method: 'post', path: '/webhooks/:webhookId/test', versionedOnly, tag },
+    summary: 'Send a small test message to a webhook',
+    description: 'Answers its delivery; what became of it is at `GET /api/v1/deliveries/{id}`.',
+    body: NO_FIELDS,
+    isBodyOptional: true,
+    answer: { status: 202, message: 'Test message accepted', data: delivery },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { webhookId = '' }, requestId }) {
+      const sentAt = new Date(deps.nowMs()).toISOString();
+      const accepted = await deps.accept({
+        companyId,
+        address: { kind: 'webhook', webhookId },
+        ...{ eventType: null, requestId, idempotency: null, isTest: true },
+        payload: JSON.stringify({ type: 'webhook.test', webhookId, sentAt }),
+      });
+      const deliveryId = accepted?.deliveries[0]?.id ?? '';
+      const found = await readDelivery(deps, companyId, deliveryId);
+      if (!found) throw notFound('webhook');
+      return { data: describeDelivery(found.source, found.headers) };
+    },
+  });
+}
+
+const resendBody = z
+  .object({
+    since: timeText,
+    until: timeText.optional().meta({ description: 'Not before `since`; now, when left out' }),
+  })
+  .meta({ id: 'ResendFailed' });
+
+function resendFailed({ startResend }: WebhookActionDeps): Route {
+  return route({
+    ...{ method: 'post', path: '/webhooks/:webhookId/resend-failed', versionedOnly, tag },
+    summary: 'Send all failed deliveries of a webhook again',
+    description:
+      'Each exhausted or cancelled delivery created from `since` to `until` gets one attempt, in the background, oldest first. Progress is at `GET /api/v1/resends/{id}`.',
+    body: resendBody,
+    answer: { status: 202, message: 'Resend started', data: resend },
+    errors: ['not_found', 'webhook_disabled'],
+    async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
+      const sinceMs = Date.parse(value.since);
+      const untilMs = value.until === undefined ? null : Date.parse(value.until);
+      if (untilMs !== null && untilMs < sinceMs) {
+        throw invalidRequest([{ path: 'until', message: 'must not be before since' }]);
+      }
+      return {
+        data: describeResend(await startResend.failed({ companyId, webhookId, sinceMs, untilMs })),
+      };
+    },
+  });
+}
+
+function webhookHealth({ readHealth }: WebhookActionDeps): Route {
+  return route({
+    ...{ method: 'get', path: '/webhooks/:webhookId/health', versionedOnly, tag },
+    summary: 'See how deliveries to a webhook fare',
+    description: 'Looks at the attempts of its newest 200 messages.',
+    answer: { status: 200, message: 'Health found', data: health },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { webhookId = '' } }) {
+      const found = await readHealth(companyId, webhookId);
+      if (!found) throw notFound('webhook');
+      return { data: found };
+    },
+  });
+}

@@ -1,0 +1,92 @@
+import { isFinal, type Delivery } from '@posthorn/domain/delivery.ts';
+import { firstIdAt, type IdPrefix } from '@posthorn/domain/ids.ts';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { ResendMarks } from '@posthorn/platform/mongo/resend-marks.ts';
+import type { Resend, ResendStore } from '@posthorn/platform/mongo/resends.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
+import { ApiError, notFound } from './http/api-error.ts';
+
+export interface StartResendDeps {
+  webhooks: Pick<WebhookStore, 'findOne'>;
+  resends: Pick<ResendStore, 'insert' | 'remove' | 'count'>;
+  marks: Pick<ResendMarks, 'ask' | 'read'>;
+  /** Lets the work begin now instead of at the next round. */
+  wake: (resend: Resend) => void;
+  newId: (prefix: IdPrefix) => string;
+  nowMs: () => number;
+}
+
+export interface FailedSpan {
+  companyId: string;
+  webhookId: string;
+  sinceMs: number;
+  /** Null: up to now. */
+  untilMs: number | null;
+}
+
+export interface StartResend {
+  /** Throws ApiError 409 while the delivery is pending or being resent, or when it has nowhere to go. */
+  one: (delivery: Delivery) => Promise<void>;
+  /** Throws ApiError 404 without such a webhook, 409 when it is disabled. */
+  failed: (span: FailedSpan) => Promise<Resend>;
+}
+
+/** Step 5, resend: what is asked for is stored before anything is sent; run-resends does the rest. */
+export function createStartResend(deps: StartResendDeps): StartResend {
+  const { webhooks, resends, marks, wake, nowMs } = deps;
+  return {
+    async one({ id, companyId, webhookId, status }) {
+      if (!isFinal(status)) throw stillPending();
+      const webhook = await webhooks.findOne(companyId, webhookId);
+      if (!webhook) throw conflict('webhook_deleted', 'The webhook of this delivery was deleted.');
+      assertEnabled(webhook);
+      const span = { companyId, webhookId, afterId: id, beforeId: id };
+      const resend = { ...newResend(deps, span), page: [id], total: 1 };
+      await resends.insert(resend);
+      await marks.ask(resend);
+      const [marked] = await marks.read(companyId, [id]);
+      if (marked?.mark?.resendId !== resend._id) {
+        await resends.remove(resend);
+        throw marked
+          ? conflict('resend_running', 'It is being sent again already.')
+          : stillPending();
+      }
+      wake(resend);
+    },
+    async failed({ companyId, webhookId, sinceMs, untilMs }) {
+      const webhook = await webhooks.findOne(companyId, webhookId);
+      if (!webhook) throw notFound('webhook');
+      assertEnabled(webhook);
+      const afterId = firstIdAt('dlv', sinceMs);
+      const beforeId = firstIdAt('dlv', (untilMs ?? nowMs()) + 1);
+      const resend = newResend(deps, { companyId, webhookId, afterId, beforeId });
+      resend.total = await resends.count(resend);
+      await resends.insert(resend);
+      wake(resend);
+      return resend;
+    },
+  };
+}
+
+function newResend(
+  { newId, nowMs }: StartResendDeps,
+  span: Pick<Resend, 'companyId' | 'webhookId' | 'afterId' | 'beforeId'>,
+): Resend {
+  const now = new Date(nowMs());
+  const counts = { total: 0, succeeded: 0, failed: 0 };
+  return {
+    _id: newId('rsnd'),
+    ...span,
+    ...{ page: [], status: 'running', ...counts, createdAt: now, updatedAt: now },
+  };
+}
+
+function assertEnabled({ disabled }: Webhook): void {
+  if (disabled) throw conflict('webhook_disabled', 'The webhook is disabled; enable it first.');
+}
+
+const conflict = (code: string, message: string): ApiError => new ApiError(409, code, message);
+
+function stillPending(): ApiError {
+  return conflict('delivery_pending', 'The delivery is pending; it is sent again by itself.');
+}
