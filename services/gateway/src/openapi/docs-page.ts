@@ -1,0 +1,65 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { Router, type RequestHandler } from 'express';
+import type { JsonSchema } from './json-schemas.ts';
+
+const require = createRequire(import.meta.url);
+const PACKAGE = require.resolve('swagger-ui-dist/package.json');
+const { version } = require(PACKAGE) as { version: string };
+
+const ASSETS = {
+  'swagger-ui.css': 'text/css; charset=utf-8',
+  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+  'favicon-32x32.png': 'image/png',
+};
+const AGAIN = 'no-cache';
+/** For addresses that hold the version: what a browser has kept of them is never wrong. */
+const A_YEAR = 'public, max-age=31536000, immutable';
+
+/** Scripts, styles and calls only from and to this gateway; Swagger UI's icons are `data:` images. */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** `GET /openapi.json`, and at `/docs` a page to read it and try it out. No key is needed to see them. */
+export function docsPage(document: JsonSchema): Router {
+  const router = Router();
+  const add = (path: string, contentType: string, bytes: Buffer, cacheControl = AGAIN): void => {
+    router.get(path, send(contentType, bytes, cacheControl));
+  };
+  add('/openapi.json', 'application/json', Buffer.from(JSON.stringify(document)));
+  add('/docs', 'text/html; charset=utf-8', Buffer.from(pageText()));
+  add('/docs/start.js', 'text/javascript; charset=utf-8', readFileSync(join(PAGE, 'start.js')));
+  for (const [name, contentType] of Object.entries(ASSETS)) {
+    const bytes = readFileSync(join(dirname(PACKAGE), name));
+    add(`/docs/${version}/${name}`, contentType, bytes, A_YEAR);
+  }
+  return router;
+}
+
+const PAGE = join(import.meta.dirname, 'page');
+
+function pageText(): string {
+  return readFileSync(join(PAGE, 'index.html'), 'utf8').replaceAll('{{version}}', version);
+}
+
+function send(contentType: string, bytes: Buffer, cacheControl: string): RequestHandler {
+  const headers = {
+    'Content-Type': contentType,
+    'Cache-Control': cacheControl,
+    'Content-Security-Policy': CONTENT_SECURITY_POLICY,
+    'X-Content-Type-Options': 'nosniff',
+    'Referrer-Policy': 'no-referrer',
+  };
+  return (_request, response) => {
+    response.set(headers).send(bytes);
+  };
+}

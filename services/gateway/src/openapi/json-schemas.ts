@@ -1,0 +1,88 @@
+import { z } from 'zod';
+
+/** A JSON Schema of draft 2020-12, the dialect of OpenAPI 3.1. */
+export type JsonSchema = Record<string, unknown>;
+
+/** Turns zod schemas into JSON Schemas, and collects those that have a name (`.meta({ id })`). */
+export interface SchemaBook {
+  /** What a client may send; a body has no other fields than these. */
+  ofInput: (schema: z.ZodType) => JsonSchema;
+  /** What comes out of the check: answers, and query parameters, which are text before it. */
+  ofOutput: (schema: z.ZodType) => JsonSchema;
+  /** For `components.schemas`, by name. */
+  named: Record<string, JsonSchema>;
+}
+
+type Side = 'input' | 'output';
+
+const NAMED_AT = '#/components/schemas/';
+
+export function createSchemaBook(): SchemaBook {
+  const named: Record<string, JsonSchema> = {};
+
+  function convert(schema: z.ZodType, side: Side): JsonSchema {
+    const converted = z.toJSONSchema(schema, {
+      io: side,
+      override: ({ zodSchema, jsonSchema }) => {
+        refine(jsonSchema, side === 'input' && zodSchema instanceof z.ZodObject);
+      },
+    });
+    const { $defs = {}, ...root } = withRefs(converted) as JsonSchema;
+    delete root.$schema;
+    for (const [name, found] of Object.entries($defs as Record<string, JsonSchema>)) {
+      addOnce(named, name, found);
+    }
+    return root;
+  }
+
+  return {
+    named,
+    ofInput: (schema) => convert(schema, 'input'),
+    ofOutput: (schema) => convert(schema, 'output'),
+  };
+}
+
+function refine(schema: JsonSchema, isClosed: boolean): void {
+  if (isClosed) schema.additionalProperties = false;
+  if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
+  if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum;
+  if ('example' in schema) {
+    // The keyword of JSON Schema itself; OpenAPI 3.1 has deprecated the other.
+    schema.examples = [schema.example];
+    delete schema.example;
+  }
+}
+
+function withRefs(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withRefs);
+  if (value === null || typeof value !== 'object') return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) =>
+      key === '$ref' && typeof member === 'string'
+        ? [key, member.replace('#/$defs/', NAMED_AT)]
+        : [key, withRefs(member)],
+    ),
+  );
+}
+
+/** Throws when one name stands for two schemas: the document could only show one of them. */
+function addOnce(named: Record<string, JsonSchema>, name: string, schema: JsonSchema): void {
+  const before = named[name];
+  if (before && JSON.stringify(before) !== JSON.stringify(schema)) {
+    throw new Error(`two different schemas have the id ${name}`);
+  }
+  named[name] = schema;
+}
+
+export interface Resolved {
+  schema: JsonSchema;
+  /** Null for a schema without a name. */
+  name: string | null;
+}
+
+/** Follows a `$ref` to a named schema. */
+export function resolve(schema: JsonSchema, named: Record<string, JsonSchema>): Resolved {
+  if (typeof schema.$ref !== 'string') return { schema, name: null };
+  const name = schema.$ref.slice(NAMED_AT.length);
+  return { schema: named[name] ?? {}, name };
+}

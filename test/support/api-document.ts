@@ -1,0 +1,132 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+
+export type JsonSchema = Record<string, unknown>;
+
+interface Media {
+  schema: JsonSchema;
+  example?: unknown;
+  examples?: Record<string, { value: unknown }>;
+}
+
+interface Answer {
+  description: string;
+  headers?: Record<string, JsonSchema>;
+  content?: Record<string, Media>;
+}
+
+export interface Parameter {
+  in: 'path' | 'query' | 'header';
+  name: string;
+  required?: boolean;
+  schema: JsonSchema;
+}
+
+interface OperationObject {
+  operationId: string;
+  parameters?: (Parameter | JsonSchema)[];
+  requestBody?: { required: boolean; content: Record<string, Media> };
+  responses: Record<string, Answer | JsonSchema>;
+}
+
+/** An OpenAPI 3.1 document, as far as the tests read it. */
+export interface ApiDocument {
+  openapi: string;
+  info: { title: string; version: string; description: string };
+  tags: { name: string }[];
+  paths: Record<string, Record<string, OperationObject & { tags: string[] }>>;
+  webhooks: Record<string, Record<string, OperationObject>>;
+  components: Record<string, Record<string, JsonSchema>> & { schemas: Record<string, JsonSchema> };
+}
+
+/** One operation with everything that it refers to. */
+export interface Operation {
+  id: string;
+  /** Upper case, as in a request. */
+  method: string;
+  /** With the parameters in braces. */
+  path: string;
+  parameters: Parameter[];
+  body: { isRequired: boolean; schema: JsonSchema; examples: unknown[] } | null;
+  answers: ReadonlyMap<number, DocumentedAnswer>;
+}
+
+export interface DocumentedAnswer {
+  schema: JsonSchema;
+  examples: unknown[];
+  headers: string[];
+}
+
+export function operationsOf(document: ApiDocument): Operation[] {
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      ...{ id: operation.operationId, method: method.toUpperCase(), path },
+      parameters: (operation.parameters ?? []).map((each) => resolved<Parameter>(document, each)),
+      body: bodyOf(operation),
+      answers: answersOf(document, operation),
+    })),
+  );
+}
+
+function bodyOf({ requestBody }: OperationObject): Operation['body'] {
+  const media = requestBody?.content['application/json'];
+  if (!media) return null;
+  return {
+    isRequired: requestBody.required,
+    schema: media.schema,
+    examples: examplesOf(media),
+  };
+}
+
+function answersOf(
+  document: ApiDocument,
+  { responses }: OperationObject,
+): Map<number, DocumentedAnswer> {
+  return new Map(
+    Object.entries(responses).map(([status, each]) => {
+      const { headers = {}, content = {} } = resolved<Answer>(document, each);
+      const media = content['application/json'] ?? { schema: {} };
+      const { schema } = media;
+      return [
+        Number(status),
+        { schema, examples: examplesOf(media), headers: Object.keys(headers) },
+      ];
+    }),
+  );
+}
+
+function examplesOf({ example, examples = {} }: Media): unknown[] {
+  const values = Object.values(examples).map(({ value }) => value);
+  return example === undefined ? values : [example, ...values];
+}
+
+// The caller knows what stands at the place in the document.
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters
+export function resolved<Found>(document: ApiDocument, value: object): Found {
+  if (!('$ref' in value)) return value as Found;
+  const [, ...steps] = String(value.$ref).split('/');
+  let found: unknown = document;
+  for (const step of steps) found = (found as Record<string, unknown> | undefined)?.[step];
+  if (found === undefined) throw new Error(`nothing at ${String(value.$ref)}`);
+  return found as Found;
+}
+
+/** Unknown keywords and formats are errors; rules between fields stand beside the fields they name. */
+const STRICT = { strict: true, strictTypes: false, strictRequired: false };
+
+export type CompileSchema = (schema: JsonSchema) => ValidateFunction;
+
+/** Compiles schemas that may refer to the document's. Throws for one that is not draft 2020-12. */
+export function createCompiler({ components: { schemas } }: ApiDocument): CompileSchema {
+  const ajv = new Ajv2020({ ...STRICT, allErrors: true });
+  addFormats.default(ajv);
+  ajv.addSchema({ $id: NAMED_ID, $defs: withNamedId(schemas) });
+  return (schema) => ajv.compile(withNamedId(schema) as JsonSchema);
+}
+
+const NAMED_ID = 'https://posthorn.test/schemas';
+
+function withNamedId(schema: object): object {
+  const text = JSON.stringify(schema);
+  return JSON.parse(text.replaceAll('"#/components/schemas/', `"${NAMED_ID}#/$defs/`)) as object;
+}

@@ -1,0 +1,118 @@
+import fc from 'fast-check';
+
+export const text = (min: number, max: number) =>
+  fc.oneof(
+    fc.constantFrom('x'.repeat(min), 'x'.repeat(max), 'x'.repeat(max + 1), '', '😀'.repeat(max)),
+    fc.string({ unit: 'grapheme', maxLength: 20 }),
+    ...(min > 0 ? [fc.constant('é'.repeat(min - 1))] : []),
+  );
+const wrong = fc.constantFrom<unknown>(null, 7, true, [], {}, { $gt: '' });
+export const maybeWrong = (arbitrary: fc.Arbitrary<unknown>) =>
+  fc.oneof({ arbitrary, weight: 12 }, { arbitrary: wrong, weight: 1 });
+
+export const id = maybeWrong(fc.oneof(fc.constant('app_1'), text(1, 128)));
+const headerName = maybeWrong(
+  fc.oneof(
+    fc.constantFrom('X-Tenant', 'HOST', 'Content-Typo', 'metadata', 'metadatas', 'webhook-x', 'te'),
+    fc.constantFrom(
+      'Authorization',
+      'x y',
+      'é',
+      'x'.repeat(128),
+      'x'.repeat(129),
+      "!#$%&'*+.^_`|~0",
+    ),
+    fc.constantFrom('X-Forwarded-For', 'x-aws-ec2-metadata-token-ttl', 'Via', 'Viaduct', ''),
+  ),
+);
+const headerValue = maybeWrong(
+  fc.constantFrom('v', '', 'a\nb', '\0', 'ÿ', 'Ā', '\x7f', 'v'.repeat(4_096), 'v'.repeat(4_097)),
+);
+const url = maybeWrong(
+  fc.constantFrom(
+    ...['https://example.com', 'HTTPS://Exämple.com/a b?c=ö', 'https://example.com/@me?u=a@b'],
+    ...['http://example.com/', 'https:example.com', ' https://example.com', 'https:/example.com'],
+    ...['https://u@example.com/', 'https://@example.com/', 'https://example.com/#', 'ftp://a.b/'],
+    ...['https://example.com\\a', 'https:\\\\example.com', '/hook', '', 'https://', 'https://?a'],
+    `https://example.com/${'x'.repeat(2_028)}`,
+    `https://example.com/${'x'.repeat(2_029)}`,
+  ),
+);
+const credential = maybeWrong(
+  fc.oneof(fc.constantFrom('k', 'a:b', 'é', 'Ā', 'a\r'), text(1, 1_024)),
+);
+const authMethod = maybeWrong(fc.constantFrom('hmac', 'basic', 'apiKey', 'api_key'));
+const customHeaders = maybeWrong(
+  fc.oneof(
+    // One at a time: JSON Schema cannot compare two names without regard to case.
+    fc.array(fc.record({ key: headerName, value: headerValue }), { maxLength: 1 }),
+    fc.constantFrom([{ key: 'X-Service-Signature', value: 'v' }], [{ key: 'X-A' }]),
+    fc.constantFrom([{ key: 'AUTHORIZATION', value: 'v' }], [{ key: 'X-A', value: 'v', note: 1 }]),
+    fc
+      .constantFrom(20, 21)
+      .map((n) => Array.from({ length: n }, (_, i) => ({ key: `X-${i}`, value: '' }))),
+  ),
+);
+
+/** None that a custom header has here: JSON Schema cannot compare two fields. */
+const ownHeader = maybeWrong(fc.constantFrom('X-Own', 'Host', 'x y'));
+
+export const changes = {
+  url,
+  name: maybeWrong(text(2, 100)),
+  customHeaders,
+  eventTypes: maybeWrong(fc.array(maybeWrong(fc.constantFrom('a.b', 'a b', '', 'x'.repeat(129))))),
+  disabled: maybeWrong(fc.boolean()),
+  rateLimitPerSecond: maybeWrong(fc.constantFrom(null, 0, 1, 10_000, 10_001, 1.5)),
+  authMethod,
+  basicAuthUsername: credential,
+  basicAuthPassword: credential,
+  apiKey: credential,
+  apiKeyHeader: ownHeader,
+  hmacHeader: fc.oneof(ownHeader, fc.constantFrom('authorization', 'X-Authorization')),
+  hmacSecret: credential,
+};
+
+export const webhookFields = {
+  ...changes,
+  appId: id,
+  projectId: id,
+  environmentId: maybeWrong(fc.constantFrom('live', 'a b', '', 'x'.repeat(64), 'x'.repeat(65))),
+};
+
+export const name = maybeWrong(text(1, 100));
+export const description = maybeWrong(text(0, 1_000));
+export const environment = maybeWrong(fc.constantFrom('development', 'production', 'live'));
+export const time = maybeWrong(
+  fc.constantFrom(
+    ...['2026-01-31T09:30:00.000Z', '2026-01-31T09:30:00Z', '2026-02-30T09:30:00Z', '2026-01-31'],
+    ...[
+      '2026-01-31T09:30:00+02:00',
+      '2026-01-31T09:30:00',
+      '2026-01-31T09:30Z',
+      '20260131T093000Z',
+    ],
+    ...[
+      '2026-01-31T24:00:00Z',
+      '2026-01-31T23:59:60Z',
+      '2026-01-31t09:30:00z',
+      '0000-01-01T00:00:00Z',
+    ],
+  ),
+);
+export const payload = maybeWrong(fc.constantFrom({}, { a: { b: [1, 'x', null] } }, 'text', [1]));
+export const graceSeconds = maybeWrong(fc.constantFrom(0, 604_800, 604_801, -1, 1.5, 1e300));
+
+/** Any of the fields, beside some that make a good body. */
+export function bodiesOf(
+  fields: Record<string, fc.Arbitrary<unknown>>,
+  good: object[],
+): fc.Arbitrary<object> {
+  const some = fc
+    .subarray(Object.keys(fields), { maxLength: Math.min(4, Object.keys(fields).length) })
+    .chain((keys) => fc.record(Object.fromEntries(keys.map((key) => [key, fields[key] ?? wrong]))));
+  const unknown = fc.constantFrom({}, {}, {}, {}, {}, { surprise: 1 });
+  return fc
+    .tuple(fc.constantFrom({}, ...good, ...good), some, unknown)
+    .map(([base, given, more]) => ({ ...base, ...given, ...more }));
+}

@@ -1,0 +1,113 @@
+import fc from 'fast-check';
+import type { JsonSchema, Operation } from '../api-document.ts';
+import { createShapes } from './body-shapes.ts';
+import type { Broken } from './broken-requests.ts';
+import { resolve } from './schema-values.ts';
+import { violationsOf } from './schema-violations.ts';
+import type { Draft, RequestDeps } from './valid-requests.ts';
+import { snakeCase, write } from './written-request.ts';
+
+type Body = Record<string, unknown>;
+
+const UNKNOWN_FIELDS = [
+  ...['surprise', 'Name', '$gt', '$where', 'constructor', 'prototype', 'toString', 'a.b', 'id', ''],
+  ...['company', 'companyId', '_id', 'auth_methods', '__proto__'],
+];
+
+/** JSON bodies that the document forbids. */
+export function brokenBodies(
+  deps: RequestDeps,
+  { body }: Operation,
+  drafts: fc.Arbitrary<Draft>,
+): Broken[] {
+  const schema = resolve(body?.schema ?? {}, deps.named);
+  const properties = (schema.properties ?? {}) as Record<string, JsonSchema>;
+  const check = deps.compile(schema);
+  const withBody = (what: string, change: fc.Arbitrary<(body: Body) => Body>): Broken =>
+    fc
+      .tuple(drafts, change)
+      .map(([draft, apply]) => ({ draft, body: apply(draft.body ?? {}) }))
+      .filter(({ body: changed }) => !check(changed))
+      .map(({ draft, body: changed }) => write({ ...withJson(draft), body: changed }, what));
+
+  const wrong = Object.entries(properties).map(([field, each]) =>
+    violationsOf(each, deps.named, deps.compile).map((value) => (given: Body): Body => ({
+      ...given,
+      [field]: value,
+    })),
+  );
+  const unknown = fc
+    .tuple(fc.constantFrom(...UNKNOWN_FIELDS), fc.constantFrom<unknown>(1, null, { $gt: '' }, 'x'))
+    .map(
+      ([field, value]) =>
+        (given: Body) =>
+          withOwn(given, field, value),
+    );
+  return [
+    withBody('unknown field', unknown),
+    ...(wrong.length > 0 ? [withBody('wrong value', fc.oneof(...wrong))] : []),
+    ...missing(schema).map((change) => withBody('missing field', fc.constant(change))),
+    ...forbiddenCombination(deps, schema).map((change) =>
+      withBody('forbidden combination', change),
+    ),
+    ...twoSpellings(properties, drafts),
+  ];
+}
+
+/** An optional body that was left out comes with its content type once there is one. */
+export function withJson(draft: Draft): Draft {
+  return { ...draft, headers: { ...draft.headers, 'content-type': 'application/json' } };
+}
+
+/** As an own member, also `__proto__`, which an assignment would take for the prototype. */
+function withOwn(body: Body, field: string, value: unknown): Body {
+  const changed = { ...body };
+  Object.defineProperty(changed, field, { value, enumerable: true, configurable: true });
+  return changed;
+}
+
+function missing(schema: JsonSchema): ((body: Body) => Body)[] {
+  const required = (schema.required ?? []) as string[];
+  return required.map((field) => (body) => {
+    const rest = Object.entries(body).filter(([name]) => name !== field);
+    return Object.fromEntries(rest);
+  });
+}
+
+function forbiddenCombination(
+  { compile }: RequestDeps,
+  schema: JsonSchema,
+): fc.Arbitrary<(body: Body) => Body>[] {
+  const shapesOf = createShapes({ compile, example: firstExample });
+  const { ruled, forbidden } = shapesOf(schema);
+  if (forbidden.length === 0) return [];
+  const properties = schema.properties as Record<string, JsonSchema>;
+  return [
+    fc.constantFrom(...forbidden).map(({ fields, fixed }) => (body: Body) => {
+      const rest = Object.entries(body).filter(([field]) => !ruled.includes(field));
+      const given = fields.map((field) => [field, firstExample(properties[field] ?? {})]);
+      return { ...Object.fromEntries(rest), ...Object.fromEntries(given), ...fixed } as Body;
+    }),
+  ];
+}
+
+/** Names of headers and credentials alike may be this; ids are only looked at for being there. */
+function firstExample({ examples }: JsonSchema): unknown {
+  const [example] = (examples ?? []) as unknown[];
+  return example ?? 'X-Example';
+}
+
+/** One key in both spellings, with different values. */
+function twoSpellings(
+  properties: Record<string, JsonSchema>,
+  drafts: fc.Arbitrary<Draft>,
+): Broken[] {
+  const names = Object.keys(properties).filter((name) => snakeCase(name) !== name);
+  if (names.length === 0) return [];
+  return [
+    fc.tuple(drafts, fc.constantFrom(...names)).map(([draft, name]) => {
+      const body = { ...draft.body, [name]: 'one', [snakeCase(name)]: 'two' };
+      return write({ ...withJson(draft), body }, 'two spellings');
+    }),
+  ];
+}

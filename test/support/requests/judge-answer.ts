@@ -1,0 +1,75 @@
+import type { ValidateFunction } from 'ajv/dist/2020.js';
+import type { CompileSchema, Operation } from '../api-document.ts';
+import type { WrittenRequest } from './written-request.ts';
+
+export interface ReceivedAnswer {
+  status: number;
+  headers: Record<string, string | string[] | undefined>;
+  text: string;
+}
+
+/** What an answer does against the document, in words; empty when nothing. */
+export type Judge = (request: WrittenRequest, answer: ReceivedAnswer) => string[];
+
+const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;
+
+/** Refusals that an allowed request can meet: somebody else's id, an earlier request, a webhook's state. */
+const MAY_BE_REFUSED = new Set([404, 409, 422]);
+
+export function createJudge(compile: CompileSchema): Judge {
+  const checks = new Map<string, ValidateFunction>();
+
+  function checkOf({ id, answers }: Operation, status: number): ValidateFunction | null {
+    const documented = answers.get(status);
+    if (!documented) return null;
+    const key = `${id} ${status}`;
+    const check = checks.get(key) ?? compile(documented.schema);
+    checks.set(key, check);
+    return check;
+  }
+
+  return (request, { status, headers, text }) => {
+    const check = checkOf(request.operation, status);
+    const body = parsed(text);
+    return [
+      ...(status >= 500 ? ['a fault of the server'] : []),
+      ...(check ? [] : [`status ${status} is not documented`]),
+      ...(check && !check(body) ? [`not by the schema: ${JSON.stringify(check.errors)}`] : []),
+      ...headerProblems(request, headers, body),
+      ...verdictProblems(request, status),
+    ];
+  };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function headerProblems(
+  request: WrittenRequest,
+  headers: ReceivedAnswer['headers'],
+  body: unknown,
+): string[] {
+  const sent = request.headers['X-Request-Id'] ?? '';
+  const got = String(headers['x-request-id']);
+  const { requestId = got } = (body ?? {}) as { requestId?: string };
+  return [
+    ...(/^application\/json\b/.test(String(headers['content-type'])) ? [] : ['content type']),
+    ...(REQUEST_ID.test(got) && requestId === got ? [] : ['X-Request-Id']),
+    ...(REQUEST_ID.test(sent) && sent !== got ? ['X-Request-Id is not the one sent'] : []),
+  ];
+}
+
+function verdictProblems({ what, isAtHome, operation }: WrittenRequest, status: number): string[] {
+  if (what !== 'valid') return status < 400 ? ['accepted, though the document forbids it'] : [];
+  if (status < 400) return [];
+  // What a change may hold depends on the webhook as it is; the document can only say so in words.
+  if (operation.id.startsWith('webhookUpdate') && status === 400) return [];
+  if (!MAY_BE_REFUSED.has(status)) return ['refused, though the document allows it'];
+  const isGone = status === 404 && isAtHome && operation.method !== 'DELETE';
+  return isGone ? ['not found, though it is there'] : [];
+}

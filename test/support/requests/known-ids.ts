@@ -1,0 +1,46 @@
+import fc from 'fast-check';
+
+/** Names of parameters and fields that hold an id, with the prefix of those ids. */
+export const ID_FIELDS = {
+  projectId: 'proj',
+  appId: 'app',
+  webhookId: 'wh',
+  messageId: 'msg',
+  deliveryId: 'dlv',
+  resendId: 'rsnd',
+  keyId: 'key',
+} as const;
+
+export type IdField = keyof typeof ID_FIELDS;
+
+export type Ids = Record<IdField, string[]>;
+
+export interface KnownIds {
+  /** The caller's, and there until the end. */
+  own: Ids;
+  /** The caller's, for deletes. */
+  throwAway: Ids;
+  /** Of another company. */
+  foreign: Ids;
+}
+
+export function isIdField(name: string): name is IdField {
+  return Object.hasOwn(ID_FIELDS, name);
+}
+
+/** Well-formed, and nobody's. */
+export const unknownId = (field: IdField): fc.Arbitrary<string> =>
+  fc
+    .string({
+      unit: fc.constantFrom('0', '1', 'a', 'k', 'm', 'z'),
+      minLength: 25,
+      maxLength: 25,
+    })
+    .map((random) => `${ID_FIELDS[field]}_0${random}`);
+
+/** Text that stands where an id should, and means something to careless code. */
+export const ODD_IDS = [
+  ...['__proto__', 'constructor', 'toString', '$where', '{"$gt":""}', '[object Object]', 'null'],
+  ...['0', '-1', '*', '.*', '../projects', 'a/b', '%', '\0', '\u202e', '😀', "' OR 1=1 --", ' '],
+  ...['${7*7}', 'proj_', 'é'.repeat(100), 'x'.repeat(128)],
+];

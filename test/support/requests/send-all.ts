@@ -1,0 +1,30 @@
+import { Pool } from 'undici';
+import type { ReceivedAnswer } from './judge-answer.ts';
+import type { WrittenRequest } from './written-request.ts';
+
+/** Sends everything over `connections` kept-alive connections, one request at a time on each. */
+export async function sendAll(
+  baseUrl: string,
+  requests: readonly WrittenRequest[],
+  connections: number,
+  onAnswer: (request: WrittenRequest, answer: ReceivedAnswer) => void,
+): Promise<void> {
+  const pool = new Pool(baseUrl, { connections, pipelining: 1, headersTimeout: 20_000 });
+  const rest = requests.values();
+  const work = async (): Promise<void> => {
+    for (const each of rest) onAnswer(each, await send(pool, each));
+  };
+  await Promise.all(Array.from({ length: connections }, work));
+  await pool.close();
+}
+
+async function send(pool: Pool, request: WrittenRequest): Promise<ReceivedAnswer> {
+  const { method, path, headers, body } = request;
+  const answer = await pool.request({
+    method,
+    path,
+    headers,
+    body,
+  });
+  return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
+}

@@ -1,0 +1,146 @@
+import fc from 'fast-check';
+import type { CompileSchema, JsonSchema, Operation, Parameter } from '../api-document.ts';
+import { isIdField, ODD_IDS, unknownId, type KnownIds } from './known-ids.ts';
+import { createValues, type ValueOf } from './schema-values.ts';
+
+/** A request before it is written down. */
+export interface Draft {
+  operation: Operation;
+  pathIds: Record<string, string>;
+  query: [string, string][];
+  headers: Record<string, string>;
+  /** Null for none. */
+  body: Record<string, unknown> | null;
+  /** Whether every id in it is the caller's. */
+  isAtHome: boolean;
+}
+
+export interface RequestDeps {
+  named: Record<string, JsonSchema>;
+  compile: CompileSchema;
+  ids: KnownIds;
+  apiKey: string;
+  companyId: string;
+  /** Deliveries of generated webhooks may go to addresses that begin so. */
+  receiverUrl: string;
+}
+
+export type DraftOf = (operation: Operation) => fc.Arbitrary<Draft>;
+
+/** Requests that the document allows, for resources that exist and ones that do not. */
+export function createDrafts(deps: RequestDeps): DraftOf {
+  const { apiKey, companyId } = deps;
+  return (operation) => {
+    const { parameters, body } = operation;
+    const valueOf = valuesFor(deps, operation);
+    const of = (place: Parameter['in']): Parameter[] =>
+      parameters.filter((each) => each.in === place);
+    return fc
+      .record({
+        pathIds: fc.record(
+          Object.fromEntries(of('path').map(({ name }) => [name, idOf(deps, operation, name)])),
+        ),
+        query: someOf(of('query'), valueOf),
+        headers: someOf(
+          of('header').filter(({ name }) => name !== 'companyid'),
+          valueOf,
+        ),
+        company: isRequired(operation, 'companyid') ? fc.constant(true) : fc.boolean(),
+        body: bodyOf(operation, valueOf),
+      })
+      .map(({ pathIds, query, headers, company, body: fields }) => ({
+        ...{ operation, pathIds, body: fields },
+        query: Object.entries(query).map(([name, value]): [string, string] => [
+          name,
+          String(value),
+        ]),
+        headers: {
+          ...sendable(headers),
+          'x-api-key': apiKey,
+          ...(company && { companyid: companyId }),
+          ...(body && fields && { 'content-type': 'application/json' }),
+        },
+        isAtHome: isAtHome(deps.ids, { ...pathIds, ...query, ...fields }),
+      }));
+  };
+}
+
+export function isRequired({ parameters }: Operation, name: string): boolean {
+  return parameters.find((each) => each.name === name)?.required ?? false;
+}
+
+function someOf(
+  parameters: readonly Parameter[],
+  valueOf: ValueOf,
+): fc.Arbitrary<Record<string, unknown>> {
+  const model = parameters.map(({ name, schema }) => [name, valueOf(schema, name)] as const);
+  const requiredKeys = parameters.filter(({ required }) => required).map(({ name }) => name);
+  return fc.record(Object.fromEntries(model), { requiredKeys });
+}
+
+/** Deletes get ids that no other request needs. */
+function idOf({ ids }: RequestDeps, { method }: Operation, name: string): fc.Arbitrary<string> {
+  if (!isIdField(name)) return fc.constant('x');
+  const own = method === 'DELETE' ? ids.throwAway[name] : ids.own[name];
+  return fc.oneof(
+    { arbitrary: fc.constantFrom(...own), weight: 8 },
+    { arbitrary: unknownId(name), weight: 1 },
+    { arbitrary: fc.constantFrom(...ids.foreign[name], ...ODD_IDS), weight: 1 },
+  );
+}
+
+function valuesFor(deps: RequestDeps, operation: Operation): ValueOf {
+  const { named, compile, receiverUrl } = deps;
+  return createValues({
+    ...{ named, compile },
+    fieldValues(field) {
+      if (isIdField(field)) return idOf(deps, { ...operation, method: 'GET' }, field);
+      if (field === 'url') {
+        return fc.webPath({ size: 'small' }).map((path) => receiverUrl + encodeURI(path));
+      }
+      if (field === 'X-Request-Id')
+        return fc.stringMatching(/^[A-Za-z0-9._-]{8,128}$|^[ -~]{1,40}$/);
+      return null;
+    },
+  });
+}
+
+function bodyOf(
+  { body }: Operation,
+  valueOf: ValueOf,
+): fc.Arbitrary<Record<string, unknown> | null> {
+  if (!body) return fc.constant(null);
+  const fields = (valueOf(body.schema) as fc.Arbitrary<Record<string, unknown>>).map(withoutUnsaid);
+  return body.isRequired ? fields : fc.option(fields, { freq: 3 });
+}
+
+/** What the gateway asks for and JSON Schema cannot say (docs/decisions/0011-openapi-from-zod.md). */
+function withoutUnsaid(body: Record<string, unknown>): Record<string, unknown> {
+  const { customHeaders, since, until, hmacHeader, apiKeyHeader } = body;
+  const taken = new Set([hmacHeader, apiKeyHeader, 'X-Service-Signature'].map(lower));
+  const distinct = (customHeaders as { key: string }[] | undefined)?.filter(({ key }) => {
+    const isNew = !taken.has(lower(key));
+    taken.add(lower(key));
+    return isNew;
+  });
+  const span = [since, until].sort((a, b) => Date.parse(String(a)) - Date.parse(String(b)));
+  return {
+    ...body,
+    ...(distinct && { customHeaders: distinct }),
+    ...(until !== undefined && { since: span[0], until: span[1] }),
+  };
+}
+
+const lower = (text: unknown): string => String(text).toLowerCase();
+
+/** HTTP takes the spaces around a header's value away, and what remains may be another value. */
+function sendable(headers: Record<string, unknown>): Record<string, string> {
+  const trimmed = Object.entries(headers).map(([name, value]) => [name, String(value).trim()]);
+  return Object.fromEntries(trimmed.filter(([, value]) => value !== '')) as Record<string, string>;
+}
+
+function isAtHome(ids: KnownIds, fields: Record<string, unknown>): boolean {
+  return Object.entries(fields).every(
+    ([name, value]) => !isIdField(name) || ids.own[name].includes(String(value)),
+  );
+}
