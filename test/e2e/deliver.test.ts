@@ -42,6 +42,24 @@ describe('a message on its way to its endpoint', () => {
     expect(headers['user-agent']).toMatch(/^Posthorn\/\d/);
   });
 
+  it('carries the trace of the request that brought it, when that is well formed', async () => {
+    const { id: webhookId } = await newWebhook();
+    const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+    for (const [given, expected] of [
+      [traceparent, traceparent],
+      ['00-nonsense', undefined],
+    ]) {
+      const headers = { traceparent: given ?? '' };
+      const { body } = await posthorn.api.post(
+        '/webhook-messages',
+        { webhookId, payload: {} },
+        headers,
+      );
+      const request = await firstRequest((body.data as { id: string }).id);
+      expect(request.headers.traceparent).toBe(expected);
+    }
+  });
+
   it("carries the contract's own signature: hex HMAC of the raw payload with the secret", async () => {
     const webhook = await newWebhook();
     const { messageId } = await posthorn.api.send({ webhookId: webhook.id }, { order: 18 });

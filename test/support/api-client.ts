@@ -8,6 +8,7 @@ export interface Envelope {
   // The shape of each resource is what the tests are there to check.
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   data?: any;
+  nextCursor?: string | null;
 }
 
 export interface ApiAnswer {
@@ -24,9 +25,14 @@ export interface ApiClient {
     headers?: Record<string, string>,
   ) => Promise<ApiAnswer>;
   post: (path: string, body: unknown, headers?: Record<string, string>) => Promise<ApiAnswer>;
-  get: (path: string) => Promise<ApiAnswer>;
+  put: (path: string, body: unknown, headers?: Record<string, string>) => Promise<ApiAnswer>;
+  get: (path: string, headers?: Record<string, string>) => Promise<ApiAnswer>;
+  delete: (path: string, headers?: Record<string, string>) => Promise<ApiAnswer>;
   /** A project with an app and one webhook that points to `url`. */
-  createTarget: (url: string, webhook?: object) => Promise<{ appId: string; webhookId: string }>;
+  createTarget: (
+    url: string,
+    webhook?: object,
+  ) => Promise<{ projectId: string; appId: string; webhookId: string }>;
   /** Accepts a message and answers its id and the id of its first delivery. */
   send: (target: object, payload: unknown) => Promise<{ messageId: string; deliveryId: string }>;
 }
@@ -36,8 +42,12 @@ function bodyText(body: unknown): string | null {
   return typeof body === 'string' ? body : JSON.stringify(body);
 }
 
-/** Talks to the gateway as a user does; a string body is sent as it is. */
-export function createApiClient(baseUrl: string, apiKey: string): ApiClient {
+/** Talks to the gateway as a user does; a string body is sent as it is, `always` with each request. */
+export function createApiClient(
+  baseUrl: string,
+  apiKey: string,
+  always: Record<string, string> = {},
+): ApiClient {
   async function request(
     method: string,
     path: string,
@@ -46,7 +56,7 @@ export function createApiClient(baseUrl: string, apiKey: string): ApiClient {
   ): Promise<ApiAnswer> {
     const response = await fetch(baseUrl + path, {
       method,
-      headers: { 'x-api-key': apiKey, 'content-type': 'application/json', ...headers },
+      headers: { 'x-api-key': apiKey, 'content-type': 'application/json', ...always, ...headers },
       body: bodyText(body),
     });
     const { status } = response;
@@ -63,12 +73,14 @@ export function createApiClient(baseUrl: string, apiKey: string): ApiClient {
   return {
     request,
     post,
-    get: (path) => request('GET', path),
+    put: (path, body, headers) => request('PUT', path, body, headers),
+    get: (path, headers) => request('GET', path, undefined, headers),
+    delete: (path, headers) => request('DELETE', path, undefined, headers),
     async createTarget(url, webhook = {}) {
       const { id: projectId } = await created('/projects', { name: 'Project' });
       const { id: appId } = await created('/apps', { name: 'App', projectId });
       const { id: webhookId } = await created('/webhooks', { url, appId, ...webhook });
-      return { appId, webhookId };
+      return { projectId, appId, webhookId };
     },
     async send(target, payload) {
       const { status, body } = await post('/webhook-messages', { ...target, payload });

@@ -1,4 +1,5 @@
 import { freePorts } from '../../deploy/local/machine/ports.ts';
+import { newEncryptionKey } from '../../deploy/setup/create-encryption-keys.ts';
 import { createApiClient, type ApiClient } from './api-client.ts';
 import { createNamespace, type Namespace } from './namespace.ts';
 import {
@@ -27,7 +28,7 @@ export interface Posthorn {
   dispatcher: RunningService;
   retry: RunningService;
   /** Starts one more process of a service; the gateway on the same port as the first. */
-  start: (name: ServiceName) => Promise<RunningService>;
+  start: (name: ServiceName, settings?: Record<string, string>) => Promise<RunningService>;
   stop: () => Promise<void>;
 }
 
@@ -41,7 +42,8 @@ const LOCAL = {
 /** Makes topics, indexes and a company, then starts what a platform would run. */
 export async function startPosthorn(settings: Record<string, string> = {}): Promise<Posthorn> {
   const [port = 0] = await freePorts(1);
-  const env = { ...createNamespace(), ...LOCAL, PORT: String(port), ...settings };
+  const own = { PORT: String(port), ENCRYPTION_KEYS: newEncryptionKey() };
+  const env = { ...createNamespace(), ...LOCAL, ...own, ...settings };
   await Promise.all([
     runProgram('deploy/setup/create-topics.ts', [], env),
     runProgram('deploy/setup/create-indexes.ts', [], env),
@@ -50,8 +52,8 @@ export async function startPosthorn(settings: Record<string, string> = {}): Prom
   const { companyId, apiKey } = JSON.parse(company) as { companyId: string; apiKey: string };
 
   const running: RunningService[] = [];
-  const start = async (name: ServiceName): Promise<RunningService> => {
-    const service = await startService(name, env);
+  const start: Posthorn['start'] = async (name, changed = {}) => {
+    const service = await startService(name, { ...env, ...changed });
     running.push(service);
     return service;
   };
@@ -68,7 +70,7 @@ export async function startPosthorn(settings: Record<string, string> = {}): Prom
   return { api, baseUrl, apiKey, companyId, env, gateway, dispatcher, retry, start, stop };
 }
 
-const ADMIN = 'services/gateway/src/admin.ts';
+export const ADMIN = 'services/gateway/src/admin.ts';
 
 async function startService(
   name: ServiceName,

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 
 /** One request as the endpoint got it. */
 export interface Received {
+  method: string;
   path: string;
   headers: IncomingHttpHeaders;
   body: Buffer;
@@ -32,8 +33,8 @@ export async function startReceiver(): Promise<Receiver> {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
-      const { url: path = '', headers } = request;
-      const got = { path, headers, body: Buffer.concat(chunks), atMs: Date.now() };
+      const { method = '', url: path = '', headers } = request;
+      const got = { method, path, headers, body: Buffer.concat(chunks), atMs: Date.now() };
       received.push(got);
       answer(response, got, of(String(headers['webhook-id'])).length);
     });

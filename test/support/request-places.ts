@@ -1,0 +1,62 @@
+import { operationsOf, type ApiDocument, type Operation } from './api-document.ts';
+
+/** A place of a request where the client writes a value. */
+export interface Place {
+  operation: Operation;
+  where: 'path' | 'query' | 'body';
+  name: string;
+  /** The body that the other members come from; null when the operation has none. */
+  body: Record<string, unknown> | null;
+}
+
+/** The operations of a running gateway, as its own document tells them. */
+export async function readOperations(baseUrl: string): Promise<Operation[]> {
+  const response = await fetch(`${baseUrl}/openapi.json`);
+  return operationsOf((await response.json()) as ApiDocument);
+}
+
+/** Every place of every operation, so that a new one cannot be forgotten; of a body its members. */
+export function placesOf(operations: readonly Operation[]): Place[] {
+  return operations.flatMap((operation) => {
+    const [first = null, ...others] = bodiesOf(operation);
+    const ofHead = operation.parameters.flatMap(({ in: where, name }) =>
+      where === 'header' ? [] : [{ operation, where, name, body: first }],
+    );
+    const ofBodies = [first, ...others].flatMap((body) =>
+      Object.keys(body ?? {}).map((name) => ({ operation, where: 'body' as const, name, body })),
+    );
+    return [...ofHead, ...ofBodies];
+  });
+}
+
+export function bodiesOf({ body }: Operation): Record<string, unknown>[] {
+  return (body?.examples ?? []) as Record<string, unknown>[];
+}
+
+export interface PlacedRequest {
+  method: string;
+  path: string;
+  body: object | undefined;
+}
+
+/** The request with `value` in this place, and `known` values wherever they are named. */
+export function requestWith(
+  { operation, where, name, body }: Place,
+  value: unknown,
+  known: Readonly<Record<string, unknown>>,
+): PlacedRequest {
+  const at = (place: Place['where'], other: string, usual: unknown): unknown =>
+    where === place && name === other ? value : (known[other] ?? usual);
+  const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, param: string) =>
+    encodeURIComponent(String(at('path', param, '')).toWellFormed()),
+  );
+  const query = new URLSearchParams(where === 'query' ? { [name]: String(value) } : {});
+  const members = Object.entries(body ?? {});
+  return {
+    method: operation.method,
+    path: query.size > 0 ? `${path}?${query.toString()}` : path,
+    body: body
+      ? Object.fromEntries(members.map(([key, usual]) => [key, at('body', key, usual)]))
+      : undefined,
+  };
+}

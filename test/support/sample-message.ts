@@ -1,0 +1,17 @@
+import { createIdFactory, timeMsOf, type IdPrefix } from '@posthorn/domain/ids.ts';
+import type { Message } from '@posthorn/domain/message.ts';
+
+/** Ids that grow from a fixed time on, one millisecond each, so that tests can name them. */
+export function countingIds(firstMs = 1_700_000_000_000): (prefix: IdPrefix) => string {
+  let ms = firstMs - 1;
+  return createIdFactory({ nowMs: () => (ms += 1), randomBytes: (size) => Buffer.alloc(size) });
+}
+
+export function sampleMessage(id: string, overrides: Partial<Message> = {}): Message {
+  return {
+    ...{ id, companyId: 'comp_a', appId: null, payload: '{"n":1}', targets: ['wh_1'] },
+    ...{ publisherId: 'gw_1', requestId: 'request-1', createdAtMs: timeMsOf(id) },
+    ...{ eventType: null, disabledTargets: [], idempotency: null },
+    ...overrides,
+  };
+}

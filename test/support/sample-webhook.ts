@@ -1,0 +1,30 @@
+import { createSecretKey, randomBytes } from 'node:crypto';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { EncryptionKey } from '@posthorn/platform/vault-keys.ts';
+
+/** A webhook of its own id for each `n`. Whatever in it is secret contains `hush`. */
+export function sampleWebhook(n: number, overrides: Partial<Webhook> = {}): Webhook {
+  return {
+    id: `wh_${String(n).padStart(26, '0')}`,
+    companyId: 'comp_a',
+    projectId: 'proj_1',
+    appId: 'app_1',
+    environmentId: null,
+    name: `Webhook ${n}`,
+    url: 'https://example.com/hook',
+    secret: `whsec_hush-${n}`,
+    previousSecret: { secret: 'whsec_hush-before', expiresAtMs: 9_000 },
+    customHeaders: [{ key: 'X-Tenant', value: 'hush-tenant' }],
+    authMethod: { method: 'hmac', hmacHeader: 'X-Signature', hmacSecret: 'hush-hmac' },
+    eventTypes: ['order.paid'],
+    disabled: false,
+    rateLimitPerSecond: 5,
+    createdAtMs: 1_000,
+    updatedAtMs: 2_000,
+    ...overrides,
+  };
+}
+
+export function randomKey(id: string): EncryptionKey {
+  return { id, key: createSecretKey(randomBytes(32)) };
+}
