@@ -15,7 +15,7 @@ const READERS: Readonly<Record<string, Readonly<Record<string, Field>>>> = {
   retry: retryConfig.shape,
   'create-topics': { ...settings.kafka, ...settings.topics },
   'create-indexes': { ...settings.mongodb, ...settings.retention },
-  admin: settings.mongodb,
+  admin: { ...settings.mongodb, ...settings.encryption },
 };
 
 /** What `npm start` and its relatives read besides. By hand: these are no zod schemas. */
@@ -25,6 +25,12 @@ const LOCAL_STACK = [
   ['KAFKA_BROKERS', 'own Kafka', 'Addresses of a Kafka to use instead of starting one'],
   ['MONGODB_URL', 'own MongoDB', 'Replica set and database to use instead of starting one'],
   ['REDIS_URL', 'own Redis', 'A Redis to use instead of starting one'],
+  ['ENCRYPTION_KEYS', 'own key', 'Keys to use instead of the one below'],
+  [
+    'ENCRYPTION_KEYS_FILE',
+    '`encryption-keys`',
+    'File with the keys; the default lies in `STACK_DIR` and gets a random key at the first start',
+  ],
   ['KAFKA_PORT', '`19092`', 'Port of the started Kafka'],
   ['KAFKA_CONTROLLER_PORT', '`19093`', 'Port on which the started Kafka talks to itself'],
   ['MONGODB_PORT', '`27117`', 'Port of the started MongoDB'],
