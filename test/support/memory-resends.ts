@@ -14,7 +14,7 @@ export interface MemoryDelivery extends MarkedDelivery {
 /** What the stores of resends promise, in memory. */
 export interface MemoryResends {
   resends: ResendStore;
-  marks: Pick<ResendMarks, 'ask' | 'read'>;
+  marks: Pick<ResendMarks, 'ask' | 'read' | 'free'>;
   running: Map<string, Resend>;
   deliveries: Map<string, MemoryDelivery>;
   add: (id: string, status: DeliveryStatus, attemptCount?: number) => MemoryDelivery;
@@ -67,8 +67,10 @@ function resendsIn(
   return {
     insert: (resend) => settled(() => running.set(resend._id, resend)),
     remove: ({ _id }) => settled(() => running.delete(_id)),
-    listRunning: (limit) =>
-      Promise.resolve([...running.values()].filter(isRunning).slice(0, limit)),
+    listRunning: (afterId, limit) => {
+      const behind = [...running.values()].filter((each) => isRunning(each) && each._id > afterId);
+      return Promise.resolve(behind.slice(0, limit));
+    },
     findOne: (_companyId, id) => Promise.resolve(running.get(id) ?? null),
     count: (resend) => Promise.resolve(ahead(resend).length),
     nextPage: (resend, limit) => Promise.resolve(ahead(resend).slice(0, limit)),
@@ -94,6 +96,13 @@ function marksIn(deliveries: ReadonlyMap<string, MemoryDelivery>): MemoryResends
         const isWanted = isOfOne(resend) ? found.status !== 'pending' : isFailure(found.status);
         const attemptNumber = found.attemptCount + 1;
         if (isWanted) found.mark = { resendId: resend._id, attemptNumber, state: 'asked' };
+      }
+      return Promise.resolve();
+    },
+    free(_companyId, resendId, ids) {
+      for (const id of ids) {
+        const mark = deliveries.get(id)?.mark;
+        if (mark?.resendId === resendId && mark.state === 'asked') mark.state = 'failed';
       }
       return Promise.resolve();
     },

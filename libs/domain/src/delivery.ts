@@ -38,6 +38,8 @@ export interface Delivery {
   appId: string | null;
   status: DeliveryStatus;
   reason: CancelReason | null;
+  /** Number of the last attempt. */
+  attemptCount: number;
   attempts: Attempt[];
   nextAttemptAtMs: number | null;
   createdAtMs: number;

@@ -64,10 +64,13 @@ export function attemptIdOf(deliveryId: string, attemptNumber: number): string {
 
 /** Any id of the given kind, as a client may write it. */
 export function isId(prefix: IdPrefix, text: string): boolean {
-  return text.startsWith(`${prefix}_`) && ULID.test(text.slice(prefix.length + 1));
+  return idPattern(prefix).test(text);
 }
 
-const ULID = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
+/** Matches every id of the given kind, and nothing else (ULID specification, in lower case). */
+export function idPattern(prefix: IdPrefix): RegExp {
+  return new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`);
+}
 
 function derivedId(prefix: IdPrefix, parentId: string, identity: string): string {
   const digest = hash('sha256', identity, 'buffer');

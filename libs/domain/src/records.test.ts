@@ -34,7 +34,8 @@ describe('a message-created record', () => {
     expect(decodeMessageCreated(encodeMessageCreated(ref, null))).toEqual({
       version: 1,
       ...ref,
-      ...{ attemptNumber: 1, trigger: 'first', dueAtMs: ref.createdAtMs, payload: null },
+      ...{ attemptNumber: 1, trigger: 'first', dueAtMs: ref.createdAtMs },
+      ...{ isCancelled: false, payload: null },
     });
   });
 
@@ -50,7 +51,7 @@ describe('a retry-due record', () => {
     expect(decodeRetryDue(encodeRetryDue(retry))).toEqual({
       version: 1,
       ...retry,
-      ...{ trigger: 'retry', payload: null },
+      ...{ trigger: 'retry', isCancelled: false, payload: null },
     });
   });
 });

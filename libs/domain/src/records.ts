@@ -23,6 +23,8 @@ const deliveryRef = {
 const messageCreatedSchema = z.object({
   ...deliveryRef,
   trigger: z.enum(['first', 'test']).default('first'),
+  /** The webhook was disabled when the message was accepted. */
+  isCancelled: z.boolean().default(false),
 });
 
 const retryDueSchema = z.object({
@@ -40,7 +42,10 @@ const deliveryFailedSchema = z.object({
   statusCode: z.number().int().nullable(),
 });
 
-export type DeliveryRef = Omit<z.infer<typeof messageCreatedSchema>, 'version' | 'trigger'>;
+export type DeliveryRef = Omit<
+  z.infer<typeof messageCreatedSchema>,
+  'version' | 'trigger' | 'isCancelled'
+>;
 /** The first attempt of a delivery. */
 export type MessageCreated = Omit<z.input<typeof messageCreatedSchema>, 'version'>;
 /** An attempt that failed; published to `delivery-failed`. */
@@ -53,6 +58,8 @@ export interface DueAttempt extends DeliveryRef {
   attemptNumber: number;
   trigger: Trigger;
   dueAtMs: number;
+  /** It is only to be recorded as cancelled. */
+  isCancelled: boolean;
   /** Null when the record does not carry the payload. */
   payload: Buffer | null;
 }
@@ -79,7 +86,7 @@ export function encodeRetryDue(retry: RetryDue): Buffer {
 }
 
 export function decodeRetryDue(value: Buffer): DueAttempt {
-  return { ...decode(retryDueSchema, value.toString()), payload: null };
+  return { ...decode(retryDueSchema, value.toString()), isCancelled: false, payload: null };
 }
 
 export function encodeDeliveryFailed(failed: DeliveryFailed): Buffer {

@@ -45,7 +45,7 @@ function attemptWith(found: Awaited<ReturnType<LoadWebhook>>) {
     },
     deadLetters: { put: () => Promise.reject(new Error('not used here')) },
     pace: () => Promise.resolve(true),
-    isResendWanted: () => Promise.resolve(true),
+    resendOnce: (_due, work) => work(),
     nowMs: () => NOW_MS,
   });
 }
@@ -71,7 +71,7 @@ describe('a due attempt', () => {
   });
 
   it('fails without a request when the webhook does not open, and its schedule goes on', async () => {
-    await attemptWith({ id: 'wh_1', disabled: false, problem })(retry);
+    await attemptWith({ id: 'wh_1', disabled: false, eventTypes: [], problem })(retry);
     expect(sent).toBe(0);
     const id = attemptIdOf(deliveryIdOf(REF.messageId, REF.webhookId), 3);
     expect(settled).toMatchObject([
@@ -87,7 +87,7 @@ describe('a due attempt', () => {
 
   it.each([
     ['webhook_deleted', null],
-    ['webhook_disabled', { id: 'wh_1', disabled: true, problem }],
+    ['webhook_disabled', { id: 'wh_1', disabled: true, eventTypes: [], problem }],
   ])('is cancelled without a request: %s', async (reason, found) => {
     await attemptWith(found)(created);
     expect(sent).toBe(0);

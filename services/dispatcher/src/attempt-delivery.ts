@@ -25,8 +25,8 @@ export interface AttemptDeps {
   slots: OriginSlots;
   settle: Settle;
   pace: Pace;
-  /** False when this resend was made already or is not asked for any more. */
-  isResendWanted: (due: DueAttempt) => Promise<boolean>;
+  /** Does the work unless this resend was made already or is not asked for any more. */
+  resendOnce: (due: DueAttempt, work: () => Promise<void>) => Promise<void>;
   nowMs: () => number;
   deadLetters: DeadLetters;
 }
@@ -42,13 +42,19 @@ export function createAttemptDelivery(deps: AttemptDeps) {
       await deps.deadLetters.put(record, 'unreadable_record', due.message);
       return;
     }
-    if (due.trigger === 'resend' && !(await deps.isResendWanted(due))) return;
-    const webhook = await deps.loadWebhook(due.webhookId);
-    const reason = cancelReason(webhook);
-    if (!webhook || reason) await deps.settle({ due, reason: reason ?? 'webhook_deleted' });
-    else if ('problem' in webhook) await abort(deps, record, due);
-    else await attempt(deps, record, due, webhook);
+    const work = (): Promise<void> => deliver(deps, record, due);
+    await (due.trigger === 'resend' ? deps.resendOnce(due, work) : work());
   };
+}
+
+async function deliver(deps: AttemptDeps, record: LogRecord, due: DueAttempt): Promise<void> {
+  // Cancelled when it was accepted: final, also when the webhook was enabled meanwhile.
+  if (due.isCancelled) return deps.settle({ due, reason: 'webhook_disabled' });
+  const webhook = await deps.loadWebhook(due.webhookId);
+  const reason = cancelReason(webhook);
+  if (!webhook || reason) await deps.settle({ due, reason: reason ?? 'webhook_deleted' });
+  else if ('problem' in webhook) await abort(deps, record, due);
+  else await attempt(deps, record, due, webhook);
 }
 
 function decode({ topics }: AttemptDeps, { topic, value }: LogRecord): DueAttempt {
@@ -78,7 +84,10 @@ async function attempt(
   const made = await deps.slots.within(webhook.origin, () =>
     deps.send(due, payload, webhook, headers.traceparent),
   );
-  await deps.settle({ due, attempt: made, headers });
+  // Looked up again: what was deleted during the attempt must not wait for its retry to end.
+  const reason =
+    made.outcome === 'success' ? null : cancelReason(await deps.loadWebhook(due.webhookId));
+  await deps.settle({ due, attempt: made, headers, reason });
 }
 
 /** Nothing is sent that could not be signed as agreed; the schedule leaves time to mend it. */

@@ -50,9 +50,9 @@ const attempt = createAttemptDelivery({
     return Promise.resolve();
   },
   pace: () => Promise.resolve(true),
-  isResendWanted: () => {
+  resendOnce: (_due, work) => {
     questions += 1;
-    return Promise.resolve(isWanted);
+    return isWanted ? work() : Promise.resolve();
   },
   nowMs: () => 1,
   deadLetters: { put: () => Promise.reject(new Error('not used here')) },
@@ -88,6 +88,12 @@ describe('a resend that is due', () => {
     expect(sent).toEqual([]);
     expect(settled).toMatchObject([{ due: { trigger: 'resend', attemptNumber: 8 }, reason }]);
   });
+});
+
+test('what was cancelled when it was accepted is never sent, also when the webhook is enabled by now', async () => {
+  await record('created', encodeMessageCreated({ ...REF, isCancelled: true }, Buffer.from('{}')));
+  expect([loads, sent]).toEqual([0, []]);
+  expect(settled).toMatchObject([{ reason: 'webhook_disabled' }]);
 });
 
 test('nobody is asked about a first attempt or a retry', async () => {

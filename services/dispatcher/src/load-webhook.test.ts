@@ -8,7 +8,7 @@ import { createWebhookLoader } from './load-webhook.ts';
 
 const good = sampleWebhook(1);
 const problem = new SealedValueError('secret of wh_2 was changed or moved', 'k1');
-const bad: UnopenedWebhook = { id: 'wh_2', disabled: false, problem };
+const bad: UnopenedWebhook = { id: 'wh_2', disabled: false, eventTypes: [], problem };
 
 let asked: string[][] = [];
 let logged: unknown[][] = [];

@@ -64,4 +64,14 @@ describe('an attempt that was under way when its delivery was cancelled', () => 
     expect(found).toMatchObject({ status: 'delivered', reason: null });
     expect(found?.attempts.map(({ number }) => number)).toEqual([1, 2]);
   });
+
+  it('ends it when the webhook was gone by then, with its attempt and nothing to publish', async () => {
+    const ended = { status: 'cancelled', reason: 'webhook_deleted' } as const;
+    expect(await record([{ ...settled('dlv_3', 1, 'timeout'), ...ended }])).toEqual(new Set());
+    await record([settled('dlv_4', 1, 'http_5xx')]);
+    expect(await record([{ ...settled('dlv_4', 2, 'timeout'), ...ended }])).toEqual(new Set());
+    expect(await read('dlv_3')).toMatchObject({ ...ended, attempts: [{ outcome: 'timeout' }] });
+    const attempts = [{ outcome: 'http_5xx' }, { outcome: 'timeout' }];
+    expect(await read('dlv_4')).toMatchObject({ ...ended, attempts });
+  });
 });

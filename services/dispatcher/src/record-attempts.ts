@@ -39,8 +39,8 @@ async function updateRest(
   store: DeliveryStore,
   rest: readonly SettledDelivery[],
 ): Promise<SettledDelivery[]> {
-  const cancelled = rest.flatMap(({ id, reason, updatedAtMs: atMs }) =>
-    reason ? [{ id, reason, atMs }] : [],
+  const cancelled = rest.flatMap(({ id, reason, attempt, updatedAtMs: atMs }) =>
+    reason && attempt === null ? [{ id, reason, atMs }] : [],
   );
   if (cancelled.length > 0) await store.cancelPending(cancelled);
   const attempted = rest.filter(({ attempt }) => attempt !== null);
@@ -61,7 +61,8 @@ async function reconcile(
   if (late.length > 0) await store.appendToCancelled(late);
   const repeatedSuccess = attempted.filter((settled) => {
     const state = states.get(settled.id);
-    return isFinal(settled.status) && state !== undefined && isSameAttempt(settled, state);
+    const isSuccess = settled.status === 'delivered';
+    return isSuccess && state !== undefined && isSameAttempt(settled, state);
   });
   if (repeatedSuccess.length > 0) await store.replaceFailures(repeatedSuccess);
   return attempted.filter((settled) => {

@@ -12,6 +12,7 @@ import { createSendWebhook } from './send-webhook.ts';
 const TIMEOUT_MS = 200;
 const policy = { allowLoopback: true, allowHttp: true, allowCidrs: [] };
 const due: DueAttempt = {
+  isCancelled: false,
   ...{ messageId: 'msg_01hf2m6q7xabcdefghjkmnpqrs', webhookId: 'wh_1', companyId: 'comp_1' },
   ...{ appId: null, createdAtMs: 1, attemptNumber: 1, trigger: 'first', dueAtMs: 1, payload: null },
 };

@@ -16,6 +16,7 @@ const WALL_MS = 1_700_000_000_999;
 const policy = { allowLoopback: true, allowHttp: true, allowCidrs: [] };
 const payload = Buffer.from('{"n":12345678901234567890, "é":1e400}');
 const due: DueAttempt = {
+  isCancelled: false,
   ...{ messageId: 'msg_01hf2m6q7xabcdefghjkmnpqrs', webhookId: 'wh_1', companyId: 'comp_1' },
   ...{ appId: null, createdAtMs: 1, attemptNumber: 3, trigger: 'retry', dueAtMs: 1, payload: null },
 };

@@ -17,7 +17,13 @@ import type { RecordAttempts } from './record-attempts.ts';
 
 /** What came of a due attempt: it was made, or it was not to be made any more. */
 export type Settled =
-  | { due: DueAttempt; attempt: Attempt; headers: LogRecord['headers'] }
+  | {
+      due: DueAttempt;
+      attempt: Attempt;
+      headers: LogRecord['headers'];
+      /** The webhook was deleted or disabled meanwhile: a failure is the last attempt. */
+      reason?: CancelReason | null;
+    }
   | { due: DueAttempt; reason: CancelReason };
 
 /** Resolves when the outcome is recorded and its consequence acknowledged by Kafka. */
@@ -74,7 +80,7 @@ function toDelivery({ schedule, nowMs }: SettleDeps, settled: Settled): SettledD
   const { messageId, webhookId, companyId, appId, createdAtMs } = due;
   const id = deliveryIdOf(messageId, webhookId);
   const common = { id, messageId, webhookId, companyId, appId, createdAtMs };
-  if ('reason' in settled) {
+  if (!('attempt' in settled)) {
     const { reason } = settled;
     const updatedAtMs = nowMs();
     return {
@@ -86,9 +92,12 @@ function toDelivery({ schedule, nowMs }: SettleDeps, settled: Settled): SettledD
       updatedAtMs,
     };
   }
-  const { attempt } = settled;
-  const settlement = settlementOf(attempt, schedule);
-  return { ...common, ...settlement, reason: null, attempt, updatedAtMs: endedAtMs(attempt) };
+  const { attempt, reason } = settled;
+  const made = { ...common, attempt, updatedAtMs: endedAtMs(attempt) };
+  if (reason && attempt.outcome !== 'success') {
+    return { ...made, status: 'cancelled', reason, nextAttemptAtMs: null };
+  }
+  return { ...made, ...settlementOf(attempt, schedule), reason: null };
 }
 
 function failureRecord({ failedTopic }: SettleDeps, settled: Settled): OutgoingRecord[] {
@@ -107,7 +116,7 @@ function failureRecord({ failedTopic }: SettleDeps, settled: Settled): OutgoingR
 function report(deps: SettleDeps, settled: Settled): void {
   if ('attempt' in settled) {
     reportAttempt(deps, settled);
-    return;
+    if (!settled.reason || settled.attempt.outcome === 'success') return;
   }
   const { due, reason } = settled;
   const { messageId, webhookId } = due;

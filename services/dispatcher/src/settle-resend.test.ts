@@ -47,7 +47,7 @@ function due(n: number, attemptNumber = 8): DueAttempt {
   const messageId = `msg_${String(n).padStart(26, '0')}`;
   return {
     ...{ messageId, webhookId: 'wh_1', companyId: 'comp_a', appId: null, createdAtMs: 1 },
-    ...{ attemptNumber, trigger: 'resend', dueAtMs: 1, payload: null },
+    ...{ attemptNumber, trigger: 'resend', dueAtMs: 1, isCancelled: false, payload: null },
   };
 }
 
@@ -69,16 +69,43 @@ describe('the record of a resend', () => {
   test('is wanted when exactly its attempt is asked for', async () => {
     asked.set(idOf(due(1)), 8).set(idOf(due(2)), 9);
     const given = [due(1), due(2), due(3), due(1, 7)];
-    const answers = await Promise.all(given.map(resends.isWanted));
-    expect(answers).toEqual([true, false, false, false]);
+    const done: number[] = [];
+    const works = given.map((each, n) =>
+      resends.once(each, () => {
+        done.push(n);
+        return Promise.resolve();
+      }),
+    );
+    await Promise.all(works);
+    expect(done).toEqual([0]);
     expect(looks).toEqual([given.map(idOf)]);
   });
 
   test('waits while the store is away', async () => {
     asked.set(idOf(due(1)), 8);
     failures = 1;
-    expect(await resends.isWanted(due(1))).toBe(true);
-    expect(looks).toHaveLength(2);
+    let works = 0;
+    await resends.once(due(1), () => Promise.resolve(void (works += 1)));
+    expect([works, looks.length]).toEqual([1, 2]);
+  });
+
+  test('and its copies make one request, however many are read at once', async () => {
+    asked.set(idOf(due(1)), 8);
+    let requests = 0;
+    const work = async (): Promise<void> => {
+      requests += 1;
+      await new Promise((resolve) => setImmediate(resolve));
+    };
+    await Promise.all(Array.from({ length: 30 }, () => resends.once(due(1), work)));
+    expect(requests).toBe(1);
+  });
+
+  test('is taken up again when the work on its twin has failed', async () => {
+    asked.set(idOf(due(1)), 8);
+    await expect(resends.once(due(1), () => Promise.reject(new Error('x')))).rejects.toThrow('x');
+    let requests = 0;
+    await resends.once(due(1), () => Promise.resolve(void (requests += 1)));
+    expect(requests).toBe(1);
   });
 });
 

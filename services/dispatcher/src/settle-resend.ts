@@ -15,7 +15,11 @@ export interface SettleResendDeps {
 }
 
 export interface Resends {
-  isWanted: (due: DueAttempt) => Promise<boolean>;
+  /**
+   * Does the work when the attempt is still asked for. Copies of its record share a partition, so a
+   * twin under way here is the only one there can be.
+   */
+  once: (due: DueAttempt, work: () => Promise<void>) => Promise<void>;
   /** Records the one attempt of a resend. Nothing follows from a failure: a resend is not retried. */
   settle: Settle;
 }
@@ -31,15 +35,33 @@ export function createResends(deps: SettleResendDeps): Resends {
       return batch.map((due) => numbers.get(idOf(due)) === due.attemptNumber);
     },
   });
+  const underWay = new Set<string>();
+
+  async function once(due: DueAttempt, work: () => Promise<void>): Promise<void> {
+    const identity = `${idOf(due)}/${due.attemptNumber}`;
+    if (underWay.has(identity)) return;
+    underWay.add(identity);
+    try {
+      if (await asked.add(due)) await work();
+    } finally {
+      underWay.delete(identity);
+    }
+  }
+
   const settlements = createBatcher<Settled, undefined>({
     ...SETTLEMENTS,
     run: async (batch) => {
-      await keepTrying(() => deps.marks.finish(batch.map((each) => finishedOf(deps, each))));
+      const finished = batch.map((each) => finishedOf(deps, each));
+      await keepTrying(() => deps.marks.finish(finished), {
+        onFailure: (error) => {
+          deps.logger.warn({ err: error, size: batch.length }, 'resends wait to be recorded');
+        },
+      });
       for (const settled of batch) report(deps, settled);
       return batch.map(() => undefined);
     },
   });
-  return { isWanted: asked.add, settle: settlements.add };
+  return { once, settle: settlements.add };
 }
 
 function idOf({ messageId, webhookId }: DueAttempt): string {

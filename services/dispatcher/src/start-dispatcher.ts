@@ -11,7 +11,7 @@ import { createResendMarks } from '@posthorn/platform/mongo/resend-marks.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 import { openOpsServer } from '@posthorn/platform/ops-server.ts';
 import { connectRedis } from '@posthorn/platform/redis/connect.ts';
-import { listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
+import { EVERYTHING, listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
 import type { ServiceContext } from '@posthorn/platform/service.ts';
 import { systemClockMs } from '@posthorn/platform/system.ts';
 import { createVault } from '@posthorn/platform/vault.ts';
@@ -66,7 +66,7 @@ export async function startDispatcher(context: Context): Promise<void> {
       parkedByDelayMs: topics.parkedByDelayMs,
       monotonicMs: () => performance.now(),
     }),
-    isResendWanted: resends.isWanted,
+    resendOnce: resends.once,
     nowMs: systemClockMs,
     deadLetters: createDeadLetters(topics.deadLetters, { log, logger, registry }),
   });
@@ -101,7 +101,8 @@ function openWebhookLoader({ config, logger, lifecycle }: Context, db: mongo.Db)
   });
   listenForInvalidations(subscriber, config.REDIS_PREFIX, {
     onChange: ({ id }) => {
-      loader.forget(id);
+      if (id === EVERYTHING) loader.forgetAll();
+      else loader.forget(id);
     },
     onMissed: loader.forgetAll,
   });

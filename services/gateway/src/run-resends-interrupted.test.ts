@@ -42,6 +42,12 @@ const log = {
   },
 };
 
+/** One round, and everything that it begins. */
+async function work({ tick, idle }: ResendRunner): Promise<void> {
+  await tick();
+  await idle();
+}
+
 function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): ResendRunner {
   return createResendRunner({
     ...{ holder, resends: world.resends, marks: world.marks, leases, log, retryDueTopic: 'due' },
@@ -66,25 +72,25 @@ describe('a resend whose process stops in the middle of a page', () => {
   test('goes on at once elsewhere, with those that are still on their way', async () => {
     isMade = (id) => id < 'dlv_3';
     const first = runner('a');
-    const work = first.tick();
+    const round = work(first);
     await eventually('the page is sent', () => sends.length > 0);
     await first.stop();
-    await work;
+    await round;
     expect(leases.holders.size).toBe(0);
     isMade = () => true;
-    await runner('b').tick();
+    await work(runner('b'));
     expect(sends).toEqual([IDS, ['dlv_3', 'dlv_4', 'dlv_5']]);
     expectAllDone();
   });
 
   test('waits for the lease of a process that has died', async () => {
     const hangs = new Promise<never>(() => undefined);
-    void runner('a', { log: { publish: () => hangs } }).tick();
+    void work(runner('a', { log: { publish: () => hangs } }));
     await eventually('the page is noted', () => world.running.get('rsnd_1')?.page.length === 5);
-    await runner('b').tick();
+    await work(runner('b'));
     expect(sends).toEqual([]);
     leases.holders.delete(LEASE);
-    await runner('b').tick();
+    await work(runner('b'));
     expect(sends).toEqual([IDS]);
     expectAllDone();
   });
@@ -97,9 +103,9 @@ describe('a resend whose process stops in the middle of a page', () => {
         const { wrap, wasReached } = interruptAt(nth, moment);
         const { resends, marks } = world;
         const parts = { resends: wrap(resends), marks: wrap(marks), log: wrap(log) };
-        await runner('a', { ...parts, leases: wrap(leases) }).tick();
+        await work(runner('a', { ...parts, leases: wrap(leases) }));
         leases.holders.clear();
-        await runner('b').tick();
+        await work(runner('b'));
         expectAllDone();
         if (!wasReached()) break;
         expect(nth).toBeLessThan(50);
@@ -111,13 +117,13 @@ describe('a resend whose process stops in the middle of a page', () => {
 describe('a resend whose lease is lost', () => {
   test('is left to the new holder, and counted once', async () => {
     isMade = () => false;
-    const work = runner('a').tick();
+    const round = work(runner('a'));
     await eventually('the page is sent', () => sends.length > 0);
     leases.holders.set(LEASE, 'b');
-    await work;
+    await round;
     expect(leases.holders.get(LEASE)).toBe('b');
     isMade = () => true;
-    await runner('b').tick();
+    await work(runner('b'));
     expect(sends).toEqual([IDS, IDS]);
     expectAllDone();
   });
@@ -126,14 +132,14 @@ describe('a resend whose lease is lost', () => {
     let wake: () => void = () => undefined;
     const hung = new Promise<void>((resolve) => (wake = resolve));
     const late = { ...world.resends, endPage: afterwards(hung, world.resends.endPage) };
-    const work = runner('a', { resends: late }).tick();
+    const round = work(runner('a', { resends: late }));
     await eventually('the page is settled', () =>
       [...world.deliveries.values()].every(({ status }) => status === 'delivered'),
     );
     leases.holders.delete(LEASE);
-    await runner('b').tick();
+    await work(runner('b'));
     wake();
-    await work;
+    await round;
     expectAllDone();
   });
 });
@@ -156,7 +162,7 @@ describe('a record that was lost', () => {
       reads += 1;
       return world.marks.read(...args);
     };
-    const work = runner('a', { marks: { ...world.marks, read } }).tick();
+    const round = work(runner('a', { marks: { ...world.marks, read } }));
     await eventually('the page is sent', () => sends.length > 0);
     nowMs = 120_000;
     const readBefore = reads;
@@ -164,7 +170,7 @@ describe('a record that was lost', () => {
     expect(sends).toEqual([IDS]);
     isMade = () => true;
     nowMs = 120_001;
-    await work;
+    await round;
     expect(sends).toEqual([IDS, ['dlv_2']]);
     expectAllDone();
   });
@@ -172,9 +178,9 @@ describe('a record that was lost', () => {
 
 test('a round that cannot ask the store is followed by one that can', async () => {
   const away = () => Promise.reject(new Error('MongoDB is away'));
-  const { tick } = runner('a', { resends: { ...world.resends, listRunning: away } });
-  await tick();
+  const all = runner('a', { resends: { ...world.resends, listRunning: away } });
+  await work(all);
   expect(sends).toEqual([]);
-  await runner('a').tick();
+  await work(runner('a'));
   expectAllDone();
 });

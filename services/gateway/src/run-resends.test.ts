@@ -44,6 +44,12 @@ function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): Resend
   });
 }
 
+/** One round, and everything that it begins. */
+async function work({ tick, idle }: ResendRunner): Promise<void> {
+  await tick();
+  await idle();
+}
+
 function publish(records: readonly OutgoingRecord[]): Promise<void> {
   const ids = records.map(({ value }) => decodeRetryDue(value).messageId.slice('msg_'.length));
   if (ids.length > 0) sends.push(ids);
@@ -71,7 +77,7 @@ describe('a resend of many', () => {
       world.settle(id, !id.endsWith('7'));
     };
     await begin();
-    await runner('a').tick();
+    await work(runner('a'));
     expect(sends.map((page) => page.length)).toEqual([500, 500, 200]);
     expect(sends.flat()).toEqual(ids);
     expect(stateOf()).toMatchObject(done(1_080, 120));
@@ -89,7 +95,7 @@ describe('a resend of many', () => {
         return publish(given);
       },
     };
-    await runner('a', { log }).tick();
+    await work(runner('a', { log }));
     expect(records).toMatchObject([{ topic: 'due', key: 'wh_1' }]);
     expect(records.map(({ value }) => decodeRetryDue(value))).toMatchObject([
       { trigger: 'resend', attemptNumber: 4, dueAtMs: 77, companyId: 'comp_a' },
@@ -100,21 +106,21 @@ describe('a resend of many', () => {
     fail(5);
     perSecond = 1;
     await begin();
-    await runner('a').tick();
+    await work(runner('a'));
     expect(sends.map((page) => page.length)).toEqual([2, 2, 1]);
   });
 
   test('of nothing is done at once', async () => {
     world.add('dlv_1', 'delivered');
     await begin();
-    await runner('a').tick();
+    await work(runner('a'));
     expect([sends, stateOf()]).toMatchObject([[], done(0)]);
   });
 
   test('counts a delivery that is not stored any more as failed', async () => {
     const [kept = ''] = fail(1);
     await begin('rsnd_1', ['dlv_gone', kept]);
-    await runner('a').tick();
+    await work(runner('a'));
     expect([sends, stateOf()]).toMatchObject([[[kept]], done(1, 1)]);
   });
 
@@ -127,11 +133,12 @@ describe('a resend of many', () => {
       beginnings += 1;
       return world.resends.findOne(...args);
     };
-    const { tick, wake } = runner('a', { resends: { ...world.resends, findOne } });
-    const round = tick();
+    const all = runner('a', { resends: { ...world.resends, findOne } });
+    const { wake } = all;
+    const round = work(all);
     await eventually('the round has begun', () => sends.length > 0);
     wake(sampleResend('rsnd_1'));
-    const next = tick();
+    const next = work(all);
     for (const id of ids) world.settle(id, true);
     await Promise.all([round, next]);
     expect([beginnings, sends, stateOf()]).toMatchObject([1, [ids], done(3)]);
@@ -148,7 +155,7 @@ describe('a delivery that another resend is sending', () => {
       if ((reads += 1) === 2) world.settle(id, true);
       return world.marks.read(...args);
     };
-    await runner('a', { marks: { ...world.marks, read } }).tick();
+    await work(runner('a', { marks: { ...world.marks, read } }));
     expect([sends, stateOf()]).toMatchObject([[], done(1)]);
     expect(world.deliveries.get(id)?.attemptCount).toBe(8);
   });
@@ -162,7 +169,7 @@ describe('a delivery that another resend is sending', () => {
       if ((reads += 1) === 2) world.settle(id, false);
       return world.marks.read(...args);
     };
-    await runner('a', { marks: { ...world.marks, read } }).tick();
+    await work(runner('a', { marks: { ...world.marks, read } }));
     expect([sends, stateOf()]).toMatchObject([[[id]], done(1)]);
     expect(world.deliveries.get(id)?.attemptCount).toBe(9);
   });
@@ -170,7 +177,7 @@ describe('a delivery that another resend is sending', () => {
   test('is sent once when two resends of the same span run at the same time', async () => {
     const ids = fail(40);
     await Promise.all([begin('rsnd_1'), begin('rsnd_2')]);
-    await Promise.all([runner('a').tick(), runner('b').tick()]);
+    await Promise.all([work(runner('a')), work(runner('b'))]);
     expect(sends.flat().sort()).toEqual(ids);
     expect([stateOf('rsnd_1'), stateOf('rsnd_2')]).toMatchObject([done(40), done(40)]);
   });
@@ -179,7 +186,7 @@ describe('a delivery that another resend is sending', () => {
     const [id = ''] = fail(1);
     await world.marks.ask(sampleResend('rsnd_0', { page: [id] }));
     await world.resends.insert(sampleResend('rsnd_1', { afterId: id, beforeId: id, page: [id] }));
-    await runner('a').tick();
+    await work(runner('a'));
     expect([sends, stateOf()]).toMatchObject([[], done(0, 1)]);
   });
 });

@@ -35,7 +35,14 @@ function delivery(
   if (storedAs) world.add(id, storedAs);
   return {
     ...{ id, messageId: `msg_${id}`, webhookId: 'wh_1', companyId: 'comp_a', appId: null, status },
-    ...{ reason: null, attempts: [], nextAttemptAtMs: null, createdAtMs: 1, updatedAtMs: 1 },
+    ...{
+      reason: null,
+      attemptCount: 0,
+      attempts: [],
+      nextAttemptAtMs: null,
+      createdAtMs: 1,
+      updatedAtMs: 1,
+    },
   };
 }
 

@@ -1,15 +1,16 @@
 import { isFinal, type Delivery } from '@posthorn/domain/delivery.ts';
 import { firstIdAt, type IdPrefix } from '@posthorn/domain/ids.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
-import type { ResendMarks } from '@posthorn/platform/mongo/resend-marks.ts';
+import type { MarkedDelivery, ResendMarks } from '@posthorn/platform/mongo/resend-marks.ts';
 import type { Resend, ResendStore } from '@posthorn/platform/mongo/resends.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
+import { freeOrphans } from './free-orphans.ts';
 import { ApiError, notFound } from './http/api-error.ts';
 
 export interface StartResendDeps {
   webhooks: Pick<WebhookStore, 'findOne'>;
-  resends: Pick<ResendStore, 'insert' | 'remove' | 'count'>;
-  marks: Pick<ResendMarks, 'ask' | 'read'>;
+  resends: Pick<ResendStore, 'insert' | 'remove' | 'count' | 'findOne'>;
+  marks: Pick<ResendMarks, 'ask' | 'read' | 'free'>;
   /** Lets the work begin now instead of at the next round. */
   wake: (resend: Resend) => void;
   newId: (prefix: IdPrefix) => string;
@@ -43,13 +44,12 @@ export function createStartResend(deps: StartResendDeps): StartResend {
       const span = { companyId, webhookId, afterId: id, beforeId: id };
       const resend = { ...newResend(deps, span), page: [id], total: 1 };
       await resends.insert(resend);
-      await marks.ask(resend);
-      const [marked] = await marks.read(companyId, [id]);
+      const marked = await mark(deps, resend);
       if (marked?.mark?.resendId !== resend._id) {
         await resends.remove(resend);
-        throw marked
-          ? conflict('resend_running', 'It is being sent again already.')
-          : stillPending();
+        // Another process may have found the resend and marked the delivery for it meanwhile.
+        await marks.free(companyId, resend._id, [id]);
+        throw marked ? conflict('resend_running', RUNNING) : stillPending();
       }
       wake(resend);
     },
@@ -66,6 +66,19 @@ export function createStartResend(deps: StartResendDeps): StartResend {
       return resend;
     },
   };
+}
+
+const RUNNING = 'It is being sent again already.';
+
+async function mark(deps: StartResendDeps, resend: Resend): Promise<MarkedDelivery | undefined> {
+  const { marks } = deps;
+  const read = async () => (await marks.read(resend.companyId, resend.page))[0];
+  await marks.ask(resend);
+  const marked = await read();
+  if (!marked || marked.mark?.resendId === resend._id) return marked;
+  if (!(await freeOrphans(deps, [marked]))) return marked;
+  await marks.ask(resend);
+  return read();
 }
 
 function newResend(

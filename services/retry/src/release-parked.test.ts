@@ -90,6 +90,16 @@ describe('releasing a parked record', () => {
     expect([published.flat(), deadLetters]).toEqual([[], []]);
   });
 
+  test('publishes a resend that was put off whatever its delivery has become', async () => {
+    stateOf('msg_1', 'exhausted', 7);
+    const retry = parked('msg_1', 8);
+    const value = Buffer.from(
+      JSON.stringify({ ...JSON.parse(retry.value.toString()), trigger: 'resend' }),
+    );
+    await createRelease()({ ...retry, value });
+    expect(published.flat()).toHaveLength(1);
+  });
+
   test('waits until it is due', async () => {
     const times = [DUE_MS - 1, DUE_MS - 1, DUE_MS];
     const left: number[] = [];

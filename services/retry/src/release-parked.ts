@@ -10,7 +10,7 @@ import { createBatcher } from '@posthorn/platform/batcher.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { keepTrying } from '@posthorn/platform/keep-trying.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
+import type { DeliveryState, DeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
 import { dueAtOf, holdUntilDue, isPlausible } from './hold-until-due.ts';
 import type { RetryMetrics } from './retry-metrics.ts';
 
@@ -70,11 +70,16 @@ async function releaseBatch(deps: ReleaseDeps, batch: readonly Parked[]): Promis
     const id = ids[index] ?? '';
     const identity = `${id}/${due.attemptNumber}`;
     // A crash may have parked one failure twice.
-    if (taken.has(identity) || !awaitsAttempt(states.get(id), due.attemptNumber)) return false;
+    if (taken.has(identity) || !isWanted(due, states.get(id))) return false;
     return taken.add(identity);
   });
   await keepTrying(() => deps.log.publish(released.map((parked) => toRetryDue(deps, parked))));
   for (const { due } of released) deps.metrics.observeLateness(deps.nowMs() - due.dueAtMs);
+}
+
+/** Whether a resend is still asked for is decided by its mark, when it is made. */
+function isWanted(due: DueAttempt, state: DeliveryState | undefined): boolean {
+  return due.trigger === 'resend' || awaitsAttempt(state, due.attemptNumber);
 }
 
 function toRetryDue({ retryDueTopic }: ReleaseDeps, { record }: Parked): OutgoingRecord {

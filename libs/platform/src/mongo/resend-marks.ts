@@ -30,14 +30,16 @@ export interface ResendMarks {
    */
   ask: (resend: Resend) => Promise<void>;
   read: (companyId: string, deliveryIds: readonly string[]) => Promise<MarkedDelivery[]>;
+  /** Gives up the marks of a resend that is over, so that another one may have the deliveries. */
+  free: (companyId: string, resendId: string, deliveryIds: readonly string[]) => Promise<void>;
   /** For the dispatcher: which attempt of which delivery is asked for. */
   askedNumbers: (deliveryIds: readonly string[]) => Promise<Map<string, number>>;
   /** Records the attempt and settles the mark; a repeat changes nothing. */
   finish: (batch: readonly FinishedResend[]) => Promise<void>;
 }
 
-/** Older ones are dropped, because a document ends at 16 MiB and each may hold 4 KiB of an answer. */
-const MAX_KEPT_ATTEMPTS = 1_000;
+/** Older ones are dropped: an attempt may take 17 KiB with its answer and headers, and a document ends at 16 MiB. */
+const MAX_KEPT_ATTEMPTS = 200;
 
 export function createResendMarks(db: mongo.Db): ResendMarks {
   const deliveries = collection(db, 'deliveries');
@@ -59,6 +61,12 @@ export function createResendMarks(db: mongo.Db): ResendMarks {
     async read(companyId, ids) {
       const found = documentsOf(db, 'deliveries', companyId).find({ _id: { $in: [...ids] } });
       return (await found.project<DeliveryDocument>({ attempts: 0 }).toArray()).map(toMarked);
+    },
+    async free(companyId, resendId, ids) {
+      await documentsOf(db, 'deliveries', companyId).updateMany(
+        { _id: { $in: [...ids] }, 'resend.resendId': resendId, 'resend.state': 'asked' },
+        { $set: { 'resend.state': 'failed' } },
+      );
     },
     async askedNumbers(ids) {
       const found = await deliveries

@@ -114,10 +114,11 @@ describe('a resend in the store', () => {
     await resends.insert(sampleResend('rsnd_2', { companyId: 'comp_b' }));
     await resends.insert(sampleResend('rsnd_1'));
     await resends.insert(sampleResend('rsnd_0', { status: 'done' }));
-    const running = async (limit: number) =>
-      (await resends.listRunning(limit)).map(({ _id }) => _id);
-    expect(await running(9)).toEqual(['rsnd_1', 'rsnd_2']);
-    expect(await running(1)).toEqual(['rsnd_1']);
+    const running = async (afterId: string, limit: number) =>
+      (await resends.listRunning(afterId, limit)).map(({ _id }) => _id);
+    expect(await running('', 9)).toEqual(['rsnd_1', 'rsnd_2']);
+    expect(await running('', 1)).toEqual(['rsnd_1']);
+    expect(await running('rsnd_1', 9)).toEqual(['rsnd_2']);
     expect(await resends.findOne('comp_a', 'rsnd_2')).toBeNull();
     expect(await resends.findOne('comp_b', 'rsnd_2')).toMatchObject({ _id: 'rsnd_2' });
   });

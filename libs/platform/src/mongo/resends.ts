@@ -19,8 +19,8 @@ export interface PageResult {
 export interface ResendStore {
   insert: (resend: Resend) => Promise<void>;
   remove: (resend: Resend) => Promise<void>;
-  /** Not finished yet, of every company; oldest first. */
-  listRunning: (limit: number) => Promise<Resend[]>;
+  /** Not finished yet, of every company, with ids behind `afterId`; oldest first. */
+  listRunning: (afterId: string, limit: number) => Promise<Resend[]>;
   findOne: (companyId: string, resendId: string) => Promise<Resend | null>;
   /** Failed deliveries between the bounds that are still ahead. */
   count: (resend: Resend) => Promise<number>;
@@ -44,8 +44,12 @@ export function createResendStore(db: mongo.Db): ResendStore {
     async remove({ _id }) {
       await resends.deleteOne({ _id });
     },
-    listRunning: (limit) =>
-      resends.find({ status: 'running' }).sort({ _id: 1 }).limit(limit).toArray(),
+    listRunning: (afterId, limit) =>
+      resends
+        .find({ status: 'running', _id: { $gt: afterId } })
+        .sort({ _id: 1 })
+        .limit(limit)
+        .toArray(),
     findOne: (companyId, _id) => documentsOf(db, 'resends', companyId).findOne({ _id }),
     count: (resend) => countAhead(db, resend),
     nextPage: (resend, limit) => nextPage(db, resend, limit),

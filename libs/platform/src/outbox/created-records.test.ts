@@ -50,6 +50,17 @@ describe('the records of a created message', () => {
     expect(payloadsOf(message('{}', 33))).toEqual(Array<undefined>(33).fill(undefined));
   });
 
+  test('say which deliveries were cancelled at once, and what is only a test', () => {
+    const source = { ...message('{}', 2), disabledTargets: ['wh_1'], isTest: true as const };
+    const records = createdRecords('created', source).map(({ value }) =>
+      decodeMessageCreated(value),
+    );
+    expect(records).toMatchObject([
+      { isCancelled: false, trigger: 'test' },
+      { isCancelled: true, trigger: 'test' },
+    ]);
+  });
+
   test('are none when no webhook gets it', () => {
     expect(createdRecords('created', message('{}', 0))).toEqual([]);
   });

@@ -1,5 +1,9 @@
 import type { Message } from '@posthorn/domain/message.ts';
-import { encodeMessageCreated, INLINE_PAYLOAD_MAX_BYTES } from '@posthorn/domain/records.ts';
+import {
+  encodeMessageCreated,
+  INLINE_PAYLOAD_MAX_BYTES,
+  type MessageCreated,
+} from '@posthorn/domain/records.ts';
 import type { OutgoingRecord } from '../kafka/record-log.ts';
 
 /** Above this many targets the payload would be copied more often than it is worth; it is loaded instead. */
@@ -7,26 +11,26 @@ const INLINE_MAX_TARGETS = 32;
 
 /** One message-created record per target webhook, keyed by it. */
 export function createdRecords(topic: string, message: Message): OutgoingRecord[] {
-  const { id, companyId, appId, createdAtMs, requestId, traceparent, isTest } = message;
+  const { requestId, traceparent, disabledTargets } = message;
   const bytes = Buffer.from(message.payload);
   const isInline =
     bytes.length <= INLINE_PAYLOAD_MAX_BYTES && message.targets.length <= INLINE_MAX_TARGETS;
-  return message.targets.map((webhookId) => ({
-    topic,
-    key: webhookId,
-    value: encodeMessageCreated(
-      {
-        messageId: id,
-        webhookId,
-        companyId,
-        appId,
-        createdAtMs,
-        ...(isTest && { trigger: 'test' }),
-      },
-      isInline ? bytes : null,
-    ),
-    headers: { requestId, ...(traceparent && { traceparent }) },
-  }));
+  return message.targets.map((webhookId) => {
+    const isCancelled = disabledTargets.includes(webhookId);
+    const created = { ...refTo(message, webhookId), ...(isCancelled && { isCancelled }) };
+    return {
+      topic,
+      key: webhookId,
+      value: encodeMessageCreated(created, isInline ? bytes : null),
+      headers: { requestId, ...(traceparent && { traceparent }) },
+    };
+  });
+}
+
+function refTo(message: Message, webhookId: string): MessageCreated {
+  const { id: messageId, companyId, appId, createdAtMs, isTest } = message;
+  const ref = { messageId, webhookId, companyId, appId, createdAtMs };
+  return isTest ? { ...ref, trigger: 'test' } : ref;
 }
 
 /** As many messages from the front as should be in memory as records at once; always at least one. */
