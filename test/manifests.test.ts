@@ -32,8 +32,12 @@ const SECRET: Record<string, string> = {
 };
 /** A service may close this long after its drain: CLOSING_MS in libs/platform/src/service.ts. */
 const CLOSING_MS = 10_000;
+/** What every installation on Kubernetes may leave as it is; the rest stands where an overlay can change it. */
+const LEFT_OUT = /^(OPS_)?(HOST|PORT)$|^REDIS_PREFIX$|^EGRESS_ALLOW_LOOPBACK$/;
 
 const dockerfile = readFileSync(join(ROOT, 'deploy/Dockerfile'), 'utf8');
+/** The folders that it takes whole. */
+const copied = [...dockerfile.matchAll(/^COPY ([\w/]+) \1$/gm)].map(([, folder = '']) => folder);
 const rendered = renderBase();
 
 describe('k8s/base, its files', () => {
@@ -87,7 +91,7 @@ function holdTheRules(manifests: Manifest[]): void {
       const file = command[1] ?? '';
       expect(command[0]).toBe('node');
       expect(existsSync(join(ROOT, file))).toBe(true);
-      expect(copiedFolders().some((folder) => file.startsWith(`${folder}/`))).toBe(true);
+      expect(copied.some((folder) => file.startsWith(`${folder}/`))).toBe(true);
       expect(image).toMatch(/^posthorn(:|$)/);
     });
 
@@ -104,8 +108,10 @@ function holdTheRules(manifests: Manifest[]): void {
     const env = envOf(manifests, container);
     const config = parseConfig(name, schema, env);
 
-    it('gets settings that it knows and takes', () => {
+    it('gets every setting that an installation may change, and none that it does not know', () => {
       expect(Object.keys(env).filter((setting) => !(setting in schema.shape))).toEqual([]);
+      const unset = Object.keys(schema.shape).filter((setting) => !(setting in env));
+      expect(unset.filter((setting) => !LEFT_OUT.test(setting))).toEqual([]);
     });
 
     it('is probed on its management port', () => {
@@ -191,10 +197,4 @@ function envOf(manifests: Manifest[], { env = [], envFrom }: Container): Record<
     return [name, SECRET[secretKeyRef.key] ?? ''];
   });
   return Object.assign({}, ...fromMaps, Object.fromEntries(secrets)) as Record<string, string>;
-}
-
-/** The folders that the Dockerfile takes whole. */
-function copiedFolders(): string[] {
-  const copies = dockerfile.matchAll(/^COPY ([\w/]+) \1$/gm);
-  return [...copies].map(([, folder = '']) => folder);
 }

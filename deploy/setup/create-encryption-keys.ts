@@ -15,17 +15,29 @@ export function newEncryptionKey(): string {
  * Puts one random key into a file that only its owner can read, unless the file is there. Several may do this at once:
  * the link exists only when the file is whole, and the first one wins.
  */
-export function createEncryptionKeys(path: string): void {
+export function createEncryptionKeys(path: string, link = linkSync): void {
   if (existsSync(path)) return;
   mkdirSync(dirname(path), { recursive: true });
-  const unfinished = `${path}.${process.pid}.tmp`;
-  writeFileSync(unfinished, `${newEncryptionKey()}\n`, { mode: 0o600 });
+  const line = `${newEncryptionKey()}\n`;
+  // Not by the process id: in containers that share a volume it is often the same.
+  const unfinished = `${path}.${randomBytes(ID_BYTES).toString('hex')}.tmp`;
+  writeFileSync(unfinished, line, { mode: 0o600 });
   try {
-    linkSync(unfinished, path);
+    link(unfinished, path);
+  } catch {
+    createWithoutLink(path, line);
+  } finally {
+    rmSync(unfinished, { force: true });
+  }
+}
+
+/** Some file systems (FAT, SMB, some volumes of containers) know no hard links; the first one wins here too. */
+function createWithoutLink(path: string, line: string): void {
+  if (existsSync(path)) return;
+  try {
+    writeFileSync(path, line, { mode: 0o600, flag: 'wx' });
   } catch (error) {
     if (!existsSync(path)) throw error;
-  } finally {
-    rmSync(unfinished);
   }
 }
 

@@ -69,7 +69,10 @@ function storeOf(tree: Omit<MemoryRemovals, 'store'>): RemovalStore {
     done(() => ids.map((id) => found.delete(id)));
   return {
     insert: (removal) => done(() => notes.set(removal._id, removal)),
-    list: () => Promise.resolve([...notes.values()]),
+    list(afterId, limit) {
+      const left = [...notes.values()].sort((a, b) => (a._id < b._id ? -1 : 1));
+      return Promise.resolve(left.filter(({ _id }) => _id > afterId).slice(0, limit));
+    },
     finish: ({ _id }) => done(() => notes.delete(_id)),
     hasRoot: ({ kind, rootId }) => Promise.resolve(roots[kind].has(rootId)),
     removeRoot: ({ kind, rootId }) => Promise.resolve(roots[kind].delete(rootId)),

@@ -77,7 +77,9 @@ export const settings = {
     REDIS_URL: z
       .string()
       .regex(/^rediss?:\/\/\S+$/, 'must be a redis:// or rediss:// URL')
-      .describe('Redis, for cache invalidation; deliveries go on without it'),
+      .describe(
+        'Redis, for cache invalidation and shared rate limits; deliveries go on without it',
+      ),
     REDIS_PREFIX: z
       .string()
       .regex(/^[A-Za-z0-9:._-]{0,60}$/, 'must be at most 60 letters, digits, : . _ or -')

@@ -1,10 +1,10 @@
 import { deliveryIdOf, timeMsOf, type IdPrefix } from '@posthorn/domain/ids.ts';
 import type { Idempotency, Message } from '@posthorn/domain/message.ts';
-import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { createBatcher } from '@posthorn/platform/batcher.ts';
 import type { Logger } from '@posthorn/platform/logger.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
 import type { InsertOutcome, MessageStore } from '@posthorn/platform/mongo/messages.ts';
+import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks.ts';
 import { describeAccepted, type CreatedMessage } from './answers/message.ts';
 import { notFound, unavailable } from './http/api-error.ts';
 import type { KeptAnswers } from './keep-answer.ts';
@@ -51,6 +51,8 @@ export interface AcceptMessage {
 const GROUP_COMMIT = { maxItems: 200, lingerMs: 3, maxInFlight: 1 };
 /** Beyond this many waiting requests the store is too slow to hope; clients are told to come back. */
 const MAX_WAITING = 5_000;
+/** A payload may have a quarter of a megabyte, and several copies of it live until the store answers. */
+const MAX_WAITING_CHARS = 67_108_864;
 
 /**
  * Step 1, accept: the majority write of the message is the acceptance. Publication follows behind
@@ -62,15 +64,20 @@ export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
     run: (batch) => storeAndPublish(deps, batch),
   });
 
+  let waitingChars = 0;
+
   const accept = async (request: NewMessage): Promise<Accepted> => {
     const { companyId, address } = request;
     const webhooks = await deps.targets.resolve(companyId, address);
     if (!webhooks) throw notFound(address.kind);
-    if (store.size() >= MAX_WAITING) throw unavailable();
+    if (store.size() >= MAX_WAITING || waitingChars >= MAX_WAITING_CHARS) throw unavailable();
     // Nothing may be awaited between here and `store.add`: ids must grow in the order of the inserts.
     const message = newMessage(deps, request, webhooks);
     const answer = describeAccepted(message, webhooks);
-    const outcome = await store.add(withAnswer(deps, message, answer));
+    waitingChars += message.payload.length;
+    const outcome = await store.add(withAnswer(deps, message, answer)).finally(() => {
+      waitingChars -= message.payload.length;
+    });
     if (outcome === 'repeated') return null;
     if (outcome !== 'stored') throw unavailable();
     await cancelDisabled(deps, message);
@@ -82,7 +89,7 @@ export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
 function newMessage(
   { newId, publisherId }: AcceptDeps,
   { companyId, address, eventType, payload, requestId, ...optional }: NewMessage,
-  webhooks: readonly Webhook[],
+  webhooks: readonly FoundWebhook[],
 ): Message {
   const id = newId('msg');
   return {

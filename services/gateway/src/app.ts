@@ -4,7 +4,7 @@ import type { Authenticate } from './authenticate.ts';
 import { answerError } from './http/answer-error.ts';
 import { ApiError } from './http/api-error.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
-import { readBody, type Body } from './http/read-body.ts';
+import { readBody, readRawFields, type Body } from './http/read-body.ts';
 import { checkHead } from './http/read-head.ts';
 import { receiveBody } from './http/receive-body.ts';
 import { giveRequestId } from './http/request-id.ts';
@@ -29,6 +29,7 @@ export function createApp(deps: AppDeps): Express {
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', false);
   app.set('trust proxy', trustedProxies);
+  app.enable('case sensitive routing').enable('strict routing');
   app.use(giveRequestId, metrics.observe, limits.limitAddress);
   for (const route of routes) {
     for (const path of pathsOf(route)) app[route.method](path, ...stepsOf(route, deps));
@@ -76,17 +77,20 @@ function hasBody(request: Request): boolean {
   return request.get('transfer-encoding') !== undefined || (length ?? '0') !== '0';
 }
 
-function callRoute(route: Route, request: Request, response: Response): Promise<ApiAnswer> {
+async function callRoute(route: Route, request: Request, response: Response): Promise<ApiAnswer> {
   const header = (name: string): string | undefined => request.get(name);
   const head = checkHead({ queryText: queryOf(request.url), header }, route);
-  const body = readBody(bytesOf(route, request), route.body ?? NO_FIELDS, head.problems);
+  const caller = response.locals.caller as Caller;
+  const params = request.params as Record<string, string>;
+  const bytes = bytesOf(route, request);
+  const schema = route.body ?? NO_FIELDS;
+  const stored = route.problemsOf
+    ? await route.problemsOf({ caller, params, fields: readRawFields(bytes, schema) })
+    : [];
+  const body = readBody(bytes, schema, [...head.problems, ...stored]);
   return route.handle({
-    caller: response.locals.caller as Caller,
+    ...{ caller, params, header, query: head.query as never, body: body as Body<never> },
     requestId: String(response.locals.requestId),
-    params: request.params as Record<string, string>,
-    query: head.query as never,
-    body: body as Body<never>,
-    header,
   });
 }
 

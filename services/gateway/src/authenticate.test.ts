@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { createAuthenticate, hashOfKey, type Authenticate } from './authenticate.ts';
+import { createAuthentication, hashOfKey, type Authenticate } from './authenticate.ts';
 import { ApiError } from './http/api-error.ts';
 
 /** Hash → company, as the store has it. */
@@ -9,11 +9,12 @@ let counted: unknown[];
 let nowMs: number;
 let tooMany: ApiError | null;
 let authenticate: Authenticate;
+let forget: (keyHash: string) => void;
 
 beforeEach(() => {
   [lookUps, counted, nowMs, tooMany] = [[], [], 1_000_000, null];
   stored = new Map([[hashOfKey('phk_good'), 'comp_1']]);
-  authenticate = createAuthenticate({
+  ({ authenticate, forget } = createAuthentication({
     companyOfKey(hash) {
       lookUps.push(hash);
       return Promise.resolve(stored.get(hash) ?? null);
@@ -25,7 +26,7 @@ beforeEach(() => {
       },
     },
     nowMs: () => nowMs,
-  });
+  }));
 });
 
 const call = (apiKey: string | undefined, companyId?: string) =>
@@ -115,4 +116,16 @@ describe('a wrong key', () => {
     stored.set(hashOfKey('phk_first'), 'comp_2');
     expect(await call('phk_first')).toEqual({ companyId: 'comp_2' });
   });
+});
+
+test('a key that is forgotten is looked up again, and refused when it was revoked', async () => {
+  await call('phk_good');
+  stored.clear();
+  expect(await call('phk_good')).toEqual({ companyId: 'comp_1' });
+  forget(hashOfKey('phk_good'));
+  await expect(call('phk_good')).rejects.toMatchObject({ status: 401 });
+});
+
+test('an empty companyid is none', async () => {
+  expect(await call('phk_good', '')).toEqual({ companyId: 'comp_1' });
 });

@@ -16,6 +16,12 @@ export interface Credentials {
  */
 export type Authenticate = (credentials: Credentials) => Promise<Caller>;
 
+export interface Authentication {
+  authenticate: Authenticate;
+  /** Takes the key with this hash for unknown until it is looked up again. */
+  forget: (keyHash: string) => void;
+}
+
 export interface WrongKeys {
   /** Throws ApiError 429 when the address has sent too many. */
   count: (address: string | undefined) => void;
@@ -37,7 +43,7 @@ const MAX_REMEMBERED = 10_000;
  * A missing key is looked up like a wrong one: the answer and the time it takes are the same for a
  * key that is missing, malformed, revoked or unknown.
  */
-export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
+export function createAuthentication(deps: AuthenticateDeps): Authentication {
   const { companyOfKey, wrongKeys, nowMs } = deps;
   const callers = createCoalescingCache<Caller>({
     maxSize: MAX_REMEMBERED,
@@ -52,18 +58,19 @@ export function createAuthenticate(deps: AuthenticateDeps): Authenticate {
     return null;
   };
 
-  return async ({ apiKey = '', companyId, address }) => {
+  const authenticate: Authenticate = async ({ apiKey = '', companyId, address }) => {
     const keyHash = hashOfKey(apiKey);
     const caller = wrong.has(keyHash) ? null : await callers.get(keyHash, () => load(keyHash));
     if (!caller) {
       wrongKeys.count(address);
       throw new ApiError(401, 'unauthorized', 'Send a valid API key in the header x-api-key.');
     }
-    if (companyId !== undefined && companyId !== caller.companyId) {
+    if (companyId && companyId !== caller.companyId) {
       throw new ApiError(403, 'company_mismatch', 'companyid is not the company of the API key.');
     }
     return caller;
   };
+  return { authenticate, forget: callers.forget };
 }
 
 interface WrongHashes {

@@ -10,16 +10,36 @@ export interface ChangeDeps {
   invalidate: (invalidation: Invalidation) => Promise<void>;
 }
 
+interface Which {
+  companyId: string;
+  webhookId: string;
+}
+
+type Decide = (seen: Webhook) => WebhookChanges | null;
+
+/** Against other processes; changes in this one stand in line. */
 const MAX_TRIES = 10;
+const underWay = new Map<string, Promise<void>>();
+const doNothing = (): void => undefined;
 
 /**
  * Reads, decides and writes, again when somebody else was faster. `decide` answers null when
  * nothing is to change. Throws ApiError 404 for an unknown webhook, 503 when others keep changing it.
  */
-export async function changeWebhook(
+export function changeWebhook(deps: ChangeDeps, which: Which, decide: Decide): Promise<Webhook> {
+  const before = underWay.get(which.webhookId) ?? Promise.resolve();
+  const change = before.then(() => changeNow(deps, which, decide));
+  const over = change.then(doNothing, doNothing).finally(() => {
+    if (underWay.get(which.webhookId) === over) underWay.delete(which.webhookId);
+  });
+  underWay.set(which.webhookId, over);
+  return change;
+}
+
+async function changeNow(
   { webhooks, nowMs, invalidate }: ChangeDeps,
-  { companyId, webhookId }: { companyId: string; webhookId: string },
-  decide: (seen: Webhook) => WebhookChanges | null,
+  { companyId, webhookId }: Which,
+  decide: Decide,
 ): Promise<Webhook> {
   for (let tryNumber = 1; tryNumber <= MAX_TRIES; tryNumber += 1) {
     const seen = await webhooks.findOne(companyId, webhookId);

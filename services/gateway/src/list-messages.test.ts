@@ -1,85 +1,17 @@
 import { describe, expect, test } from '@jest/globals';
 import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
-import { createIdFactory, deliveryIdOf, timeMsOf } from '@posthorn/domain/ids.ts';
-import { messageStatus, statusBeforeAttempts, type Message } from '@posthorn/domain/message.ts';
-import type { DeliveryOutline } from '@posthorn/platform/mongo/delivery-queries.ts';
+import { timeMsOf } from '@posthorn/domain/ids.ts';
+import { messageStatus, statusBeforeAttempts } from '@posthorn/domain/message.ts';
 import fc from 'fast-check';
-import { sampleMessage } from '../../../test/support/sample-message.ts';
+import {
+  descending,
+  listDepsOf,
+  START_MS,
+  storeMessages,
+  type Shape,
+  type Stored,
+} from '../../../test/support/memory-messages.ts';
 import { listMessages, type ListDeps, type MessageQuery } from './list-messages.ts';
-
-const START_MS = 1_700_000_000_000;
-const STATUSES = ['pending', 'delivered', 'exhausted', 'cancelled'] as const;
-
-/** What is stored of one message: `none` is a delivery without a document. */
-interface Stored {
-  message: Message;
-  known: (DeliveryOutline & { messageId: string; appId: string | null })[];
-}
-
-type Shape = readonly (DeliveryStatus | 'none')[];
-
-/** Some messages share their millisecond. */
-function store(shapes: readonly Shape[]): Stored[] {
-  let made = 0;
-  const nowMs = (): number => START_MS + Math.floor((made += 1) / 2);
-  const newId = createIdFactory({ nowMs, randomBytes: (size) => Buffer.alloc(size) });
-  return shapes.map((shape, n) => {
-    const targets = shape.map((_, index) => `wh_${index}`);
-    const message = sampleMessage(newId('msg'), { targets, appId: n % 3 === 0 ? 'app_1' : null });
-    const known = shape.flatMap((status, index) => {
-      const webhookId = `wh_${index}`;
-      const id = deliveryIdOf(message.id, webhookId);
-      const own = { id, messageId: message.id, appId: message.appId, webhookId };
-      return status === 'none' ? [] : [{ ...own, status, attemptCount: 1, updatedAtMs: 1 }];
-    });
-    return { message, known };
-  });
-}
-
-const descending = (a: string, b: string): number => (a < b ? 1 : -1);
-
-/** The two stores in memory; `reads` counts the entries that were read. */
-function depsOf(stored: readonly Stored[], reads = { count: 0 }): ListDeps {
-  const all = stored.map(({ message }) => message);
-  const known = stored.flatMap((each) => each.known);
-  const within = (id: string, { fromId, beforeId }: { fromId?: string; beforeId?: string }) =>
-    (fromId === undefined || id >= fromId) && (beforeId === undefined || id < beforeId);
-  const read = <T>(found: T[]): Promise<T[]> => {
-    reads.count += found.length;
-    return Promise.resolve(found);
-  };
-  return {
-    messages: {
-      listOutlines: (_company, { appId, webhookId, ...range }, limit) =>
-        read(
-          all
-            .filter(({ id }) => within(id, range as { fromId?: string }))
-            .filter((each) => appId === undefined || each.appId === appId)
-            .filter(({ targets }) => webhookId === undefined || targets.includes(webhookId))
-            .sort((a, b) => descending(a.id, b.id))
-            .slice(0, limit),
-        ),
-      outlinesOf: (_company, ids) => Promise.resolve(all.filter(({ id }) => ids.includes(id))),
-      findMany: (_company, ids) => Promise.resolve(all.filter(({ id }) => ids.includes(id))),
-    },
-    deliveries: {
-      outlinesOf: (_company, ids) => {
-        const wanted = new Set(ids);
-        return Promise.resolve(known.filter(({ id }) => wanted.has(id)));
-      },
-      messagesOfFailed: (_company, { status, appId, ...range }, limit) =>
-        read(
-          known
-            .filter((each) => each.status === status)
-            .filter(({ messageId }) => within(messageId, range as { fromId?: string }))
-            .filter((each) => appId === undefined || each.appId === appId)
-            .map(({ messageId }) => messageId)
-            .sort(descending)
-            .slice(0, limit),
-        ),
-    },
-  };
-}
 
 function statusOf({ message, known }: Stored): DeliveryStatus {
   return messageStatus(
@@ -119,6 +51,8 @@ async function pagesOf(deps: ListDeps, filter: Filter, limit: number): Promise<s
   return pages;
 }
 
+const STATUSES = ['pending', 'delivered', 'exhausted', 'cancelled'] as const;
+
 const shape = fc.array(fc.constantFrom(...STATUSES, 'none' as const), { maxLength: 4 });
 const atMs = fc.option(fc.integer({ min: START_MS - 2, max: START_MS + 14 }), { nil: undefined });
 const filters = fc.record({
@@ -134,8 +68,8 @@ describe('the list of messages', () => {
     const shapes = fc.array(shape, { maxLength: 24 });
     const limits = fc.integer({ min: 1, max: 5 });
     const holds = fc.asyncProperty(shapes, filters, limits, async (given, filter, limit) => {
-      const stored = store(given);
-      const pages = await pagesOf(depsOf(stored), filter, limit);
+      const stored = storeMessages(given);
+      const pages = await pagesOf(listDepsOf(stored), filter, limit);
       expect(pages.flat()).toEqual(expectedIds(stored, filter));
       for (const page of pages) expect(page.length).toBeLessThanOrEqual(limit);
     });
@@ -143,49 +77,75 @@ describe('the list of messages', () => {
   });
 
   test('shows with each message those of its deliveries that have a document', async () => {
-    const stored = store([['delivered', 'none', 'pending']]);
-    const { messages } = await listMessages(depsOf(stored), 'comp_a', { limit: 1 });
+    const stored = storeMessages([['delivered', 'none', 'pending']]);
+    const { messages } = await listMessages(listDepsOf(stored), 'comp_a', { limit: 1 });
     expect(messages.map(({ known }) => known.map(({ webhookId }) => webhookId))).toEqual([
       ['wh_0', 'wh_2'],
     ]);
   });
 
   test('has no cursor behind its last page, also when that is full', async () => {
-    const deps = depsOf(store([['delivered'], ['delivered']]));
+    const deps = listDepsOf(storeMessages([['delivered'], ['delivered']]));
     const { nextCursor } = await listMessages(deps, 'comp_a', { limit: 2 });
     expect(nextCursor).toBeNull();
   });
 
   test('includes both bounds', async () => {
-    const stored = store([['delivered'], ['delivered'], ['delivered'], ['delivered']]);
+    const stored = storeMessages([['delivered'], ['delivered'], ['delivered'], ['delivered']]);
     const [, at = ''] = stored.map(({ message }) => message.id);
     const [fromMs, toMs] = [timeMsOf(at), timeMsOf(at)];
-    const [ids] = await pagesOf(depsOf(stored), { fromMs, toMs }, 5);
+    const [ids] = await pagesOf(listDepsOf(stored), { fromMs, toMs }, 5);
     expect(ids).toEqual(expectedIds(stored, { fromMs, toMs }));
     expect(ids).toContain(at);
   });
 });
 
 describe('a page of a rare status', () => {
-  const many = (count: number, rest: Shape): Stored[] => store(Array<Shape>(count).fill(rest));
+  const many = (count: number, rest: Shape): Stored[] =>
+    storeMessages(Array<Shape>(count).fill(rest));
 
   test.each([
-    ['pending', many(10_700, ['delivered'])],
-    ['cancelled', many(10_700, ['exhausted', 'cancelled'])],
-  ] as const)('stops looking after 10,000: %s', async (status, stored) => {
+    ['pending', 10_000, many(10_700, ['delivered'])],
+    ['cancelled', 5_000, many(5_700, ['exhausted', 'cancelled'])],
+  ] as const)('stops looking after 10,000 deliveries: %s', async (status, messages, stored) => {
     const [oldest] = stored;
     Object.assign(oldest?.known[0] ?? {}, { status });
-    const reads = { count: 0 };
-    const deps = depsOf(stored, reads);
+    const reads = { count: 0, deliveries: 0 };
+    const deps = listDepsOf(stored, reads);
     const first = await listMessages(deps, 'comp_a', { status, limit: 5 });
-    expect([first.messages, reads.count]).toEqual([[], 10_000]);
+    expect([first.messages, reads]).toEqual([[], { count: messages, deliveries: 10_000 }]);
     const pages = await pagesOf(deps, { status }, 5);
     expect(pages).toEqual([[], [oldest?.message.id]]);
   });
 
+  test('counts failures of other apps among those 10,000', async () => {
+    const stored = many(10_700, ['exhausted']);
+    const reads = { count: 0, deliveries: 0 };
+    const deps = listDepsOf(stored, reads);
+    const query = { appId: 'app_none', status: 'exhausted', limit: 5 } as const;
+    const { messages, nextCursor } = await listMessages(deps, 'comp_a', query);
+    expect([messages, reads.count, typeof nextCursor]).toEqual([[], 10_000, 'string']);
+    expect((await pagesOf(deps, query, 5)).flat()).toEqual([]);
+  });
+
   test('is not held up by one message that failed at more webhooks than one look takes', async () => {
-    const wide = store([['exhausted'], Array<DeliveryStatus>(1_200).fill('exhausted')]);
-    const pages = await pagesOf(depsOf(wide), { status: 'exhausted' }, 1);
+    const wide = storeMessages([['exhausted'], Array<DeliveryStatus>(1_200).fill('exhausted')]);
+    const pages = await pagesOf(listDepsOf(wide), { status: 'exhausted' }, 1);
     expect(pages.flat()).toEqual(expectedIds(wide, {}));
   });
+});
+
+describe('a page of messages to a thousand webhooks each', () => {
+  const wide = storeMessages(Array<Shape>(25).fill(Array<DeliveryStatus>(1_000).fill('exhausted')));
+
+  test.each([undefined, 'delivered', 'cancelled', 'exhausted'] as const)(
+    'ends after ten of them, and the next one goes on there: %s',
+    async (status) => {
+      const reads = { count: 0, deliveries: 0 };
+      await listMessages(listDepsOf(wide, reads), 'comp_a', { status, limit: 50 });
+      expect(reads.deliveries).toBeLessThanOrEqual(10_000);
+      const pages = await pagesOf(listDepsOf(wide), { status }, 50);
+      expect(pages.flat()).toEqual(expectedIds(wide, { status }));
+    },
+  );
 });

@@ -5,7 +5,11 @@ import type {
   DeliveryOutline,
   DeliveryQueries,
 } from '@posthorn/platform/mongo/delivery-queries.ts';
-import type { MessageOutline, MessageQueries } from '@posthorn/platform/mongo/message-queries.ts';
+import type {
+  MessageOutline,
+  MessageQueries,
+  OutlineBounds,
+} from '@posthorn/platform/mongo/message-queries.ts';
 
 export interface MessageQuery {
   appId?: string | undefined;
@@ -36,7 +40,10 @@ interface Candidate {
 }
 
 const CHUNK = 500;
-/** A page stops looking here and answers what it has: rare states must not cost unbounded work. */
+/**
+ * A page stops looking behind so many deliveries, or messages where those have fewer than one each,
+ * and answers what it has: neither rare states nor wide messages may cost unbounded work.
+ */
 const MAX_SCANNED = 10_000;
 
 /**
@@ -53,13 +60,14 @@ export async function listMessages(
   let beforeId = upperBound(query);
   let scanned = 0;
   for (;;) {
-    const size = status === undefined ? limit + 1 : CHUNK;
-    const candidates = await candidatesBefore(deps, companyId, query, beforeId, size);
+    const messages = status === undefined ? limit + 1 : CHUNK;
+    const bounds = { messages, targets: MAX_SCANNED - scanned };
+    const candidates = await candidatesBefore(deps, companyId, query, beforeId, bounds);
     for (const candidate of candidates.page) {
       if (kept.length === limit) return answer(deps, companyId, kept, kept.at(-1)?.outline.id);
       if (status === undefined || statusOf(candidate) === status) kept.push(candidate);
     }
-    scanned += size;
+    scanned += Math.max(messages, candidates.targets);
     beforeId = candidates.lastId ?? beforeId;
     if (candidates.isEnd) return answer(deps, companyId, kept, undefined);
     if (scanned >= MAX_SCANNED) return answer(deps, companyId, kept, beforeId);
@@ -76,6 +84,8 @@ function upperBound({ toMs, cursor }: MessageQuery): string | undefined {
 interface Candidates {
   page: Candidate[];
   lastId: string | undefined;
+  /** Of all messages that were read for the page. */
+  targets: number;
   isEnd: boolean;
 }
 
@@ -85,43 +95,59 @@ async function candidatesBefore(
   companyId: string,
   query: MessageQuery,
   beforeId: string | undefined,
-  size: number,
+  bounds: OutlineBounds,
 ): Promise<Candidates> {
   const { appId, webhookId, status, fromMs } = query;
   const fromId = fromMs === undefined ? undefined : firstIdAt('msg', fromMs);
-  const filter = { appId, webhookId, fromId, beforeId };
   if (status !== 'exhausted' && status !== 'cancelled') {
-    const outlines = await deps.messages.listOutlines(companyId, filter, size);
-    return withDeliveries(deps, companyId, outlines, outlines.length < size);
+    const filter = { appId, webhookId, fromId, beforeId };
+    const outlines = await deps.messages.listOutlines(companyId, filter, bounds);
+    const isAll = outlines.length < bounds.messages;
+    const page = await withDeliveries(deps, companyId, outlines);
+    return { page, ...endOf(outlines, bounds, outlines.at(-1)?.id, isAll) };
   }
-  // Not by webhook: a message to it may have failed at another one, and that is its status too.
-  const failures = { appId, status, fromId, beforeId };
-  const ids = await deps.deliveries.messagesOfFailed(companyId, failures, size);
-  const distinct = [...new Set(ids)];
-  const found = (await deps.messages.outlinesOf(companyId, distinct)).filter(
-    ({ targets }) => webhookId === undefined || targets.includes(webhookId),
-  );
-  const isEnd = ids.length < size;
-  const newestFirst = found.sort((a, b) => (a.id < b.id ? 1 : -1));
-  const page = await withDeliveries(deps, companyId, newestFirst, isEnd);
-  return { ...page, lastId: distinct.at(-1) };
+  const failures = { status, fromId, beforeId };
+  const ids = await deps.deliveries.messagesOfFailed(companyId, failures, bounds.messages);
+  const outlines = await deps.messages.outlinesOf(companyId, [...new Set(ids)], bounds.targets);
+  const page = await withDeliveries(deps, companyId, outlines.filter(isWanted(query)));
+  return { page, ...endOf(outlines, bounds, ids.at(-1), ids.length < bounds.messages) };
+}
+
+/**
+ * Asked of messages, because the index of failures knows neither. Not of deliveries: a message to
+ * the webhook may have failed at another one, and that is its status too.
+ */
+function isWanted({ appId, webhookId }: MessageQuery): (outline: MessageOutline) => boolean {
+  return (outline) =>
+    (appId === undefined || outline.appId === appId) &&
+    (webhookId === undefined || outline.targets.includes(webhookId));
+}
+
+/** Where the next look begins: what the bound of targets has cut off was not looked at. */
+function endOf(
+  read: readonly MessageOutline[],
+  bounds: OutlineBounds,
+  lastId: string | undefined,
+  isAll: boolean,
+): Omit<Candidates, 'page'> {
+  const targets = read.reduce((sum, outline) => sum + outline.targets.length, 0);
+  if (targets < bounds.targets) return { targets, lastId, isEnd: isAll };
+  return { targets, lastId: read.at(-1)?.id, isEnd: false };
 }
 
 async function withDeliveries(
   { deliveries }: ListDeps,
   companyId: string,
   outlines: readonly MessageOutline[],
-  isEnd: boolean,
-): Promise<Candidates> {
+): Promise<Candidate[]> {
   const ids = outlines.flatMap(({ id, targets }) => targets.map((to) => deliveryIdOf(id, to)));
   const known = new Map(
     (await deliveries.outlinesOf(companyId, ids)).map((each) => [each.id, each]),
   );
-  const page = outlines.map((outline) => ({
+  return outlines.map((outline) => ({
     outline,
     known: outline.targets.flatMap((to) => known.get(deliveryIdOf(outline.id, to)) ?? []),
   }));
-  return { page, lastId: outlines.at(-1)?.id, isEnd };
 }
 
 function statusOf({ outline, known }: Candidate): DeliveryStatus {

@@ -17,6 +17,8 @@ export interface Caches {
   webhooks: WebhookStore;
   targets: TargetResolver;
   answers: KeptAnswers;
+  /** Calls this too when something has changed, here or elsewhere. */
+  alsoForget: (forget: (id: string) => void) => void;
   /** Forgets here at once, and elsewhere through Redis. */
   invalidate: (invalidation: Invalidation) => Promise<void>;
   redis: Redis;
@@ -37,8 +39,13 @@ export function openCaches(
     redis.disconnect();
     subscriber.disconnect();
   });
+  const others: ((id: string) => void)[] = [];
+  const forget = (invalidation: Invalidation): void => {
+    targets.forget(invalidation);
+    for (const each of others) each(invalidation.id);
+  };
   listenForInvalidations(subscriber, config.REDIS_PREFIX, {
-    onChange: targets.forget,
+    onChange: forget,
     onMissed: targets.forgetAll,
   });
   return {
@@ -46,9 +53,10 @@ export function openCaches(
     targets,
     answers: createKeptAnswers(vault),
     invalidate: async (invalidation) => {
-      targets.forget(invalidation);
+      forget(invalidation);
       await announce(redis, config.REDIS_PREFIX, invalidation);
     },
+    alsoForget: (each) => others.push(each),
     redis,
     isRedisUp: () => redis.status === 'ready',
   };

@@ -1,12 +1,12 @@
 import type { Delivery } from '@posthorn/domain/delivery.ts';
 import { deliveryIdOf, isId, timePartOf } from '@posthorn/domain/ids.ts';
 import { statusBeforeAttempts, type Message } from '@posthorn/domain/message.ts';
-import type { Header } from '@posthorn/domain/webhook.ts';
 import type { DeliveryQueries } from '@posthorn/platform/mongo/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/message-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/vault.ts';
-import { shownHeaders } from './answers/shown-headers.ts';
+import type { Sendable } from './answers/delivery.ts';
+import { NOTHING_TO_SHOW, sendableOf } from './answers/shown-headers.ts';
 
 export interface ReadDeps {
   messages: Pick<MessageQueries, 'findOne' | 'findByIdPrefix'>;
@@ -14,10 +14,9 @@ export interface ReadDeps {
   webhooks: Pick<WebhookStore, 'findOne'>;
 }
 
-/** A delivery, and the headers that its attempts have by the webhook as it is now. */
 export interface ReadDelivery {
   source: Delivery;
-  headers: Header[];
+  sendable: Sendable;
 }
 
 /** One delivery of the company, also before its first attempt; null when it is not there. */
@@ -64,11 +63,11 @@ async function withHeaders(
 ): Promise<ReadDelivery> {
   // What happened stays readable, also when the webhook's stored secrets do not open.
   const webhook = await webhooks.findOne(source.companyId, source.webhookId).catch(nullIfSealed);
-  return { source, headers: message && webhook ? shownHeaders(message, webhook) : [] };
+  return { source, sendable: message && webhook ? sendableOf(message, webhook) : NOTHING_TO_SHOW };
 }
 
 /** Passes on every error but the one of a stored secret that does not open. */
-export function nullIfSealed(error: unknown): null {
+function nullIfSealed(error: unknown): null {
   if (error instanceof SealedValueError) return null;
   throw error;
 }
@@ -82,7 +81,7 @@ function deliveryBefore(message: Message, webhookId: string): Delivery {
     messageId: id,
     ...{ webhookId, companyId, appId, status },
     reason: status === 'cancelled' ? 'webhook_disabled' : null,
-    attempts: [],
+    ...{ attemptCount: 0, attempts: [] },
     nextAttemptAtMs: status === 'pending' ? createdAtMs : null,
     createdAtMs,
     updatedAtMs: createdAtMs,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Attempt, Delivery } from '@posthorn/domain/delivery.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Outcome } from '@posthorn/domain/outcome.ts';
+import type { AttemptFigures } from '@posthorn/platform/mongo/delivery-queries.ts';
 import fc from 'fast-check';
 import { countingIds, sampleMessage } from '../../../test/support/sample-message.ts';
 import { createReadHealth } from './read-health.ts';
@@ -12,30 +12,24 @@ type Made = [Outcome, durationMs: number];
 async function healthOf(deliveries: readonly (readonly Made[] | null)[], waiting = 0) {
   const newId = countingIds();
   const messages = deliveries.map(() => sampleMessage(newId('msg')));
-  const known = deliveries.flatMap((made, n) => (made ? [delivery(messages[n]?.id, made)] : []));
+  const known = new Map<string, AttemptFigures[]>();
+  for (const [n, made] of deliveries.entries()) {
+    const figures = made?.map(([outcome, durationMs]) => ({ outcome, durationMs }));
+    if (figures) known.set(deliveryIdOf(messages[n]?.id ?? '', 'wh_1'), figures);
+  }
   const read = createReadHealth({
     webhooks: { has: (_company, id) => Promise.resolve(id === 'wh_1') },
     messages: {
-      listOutlines: (_company, _filter, limit) => Promise.resolve(messages.slice(0, limit)),
+      listOutlines: (_company, _filter, bounds) =>
+        Promise.resolve(messages.slice(0, bounds.messages)),
     },
     deliveries: {
-      findMany: (_company, ids) => Promise.resolve(known.filter(({ id }) => ids.includes(id))),
+      attemptFiguresOf: (_company, ids) =>
+        Promise.resolve(ids.flatMap((id) => (known.has(id) ? [known.get(id) ?? []] : []))),
       countPending: (_company, _webhook, limit) => Promise.resolve(Math.min(waiting, limit)),
     },
   });
   return { known: await read('comp_a', 'wh_1'), unknown: await read('comp_a', 'wh_2') };
-}
-
-function delivery(messageId = '', made: readonly Made[]): Delivery {
-  const attempts = made.map<Attempt>(([outcome, durationMs], index) => ({
-    ...{ id: `att_${index}`, number: index + 1, trigger: 'first', outcome, durationMs },
-    ...{ statusCode: null, response: null, responseHeaders: [], startedAtMs: 1 },
-  }));
-  return {
-    ...{ id: deliveryIdOf(messageId, 'wh_1'), messageId, webhookId: 'wh_1', companyId: 'comp_a' },
-    ...{ appId: null, status: 'pending', reason: null, attempts, nextAttemptAtMs: null },
-    ...{ createdAtMs: 1, updatedAtMs: 1 },
-  };
 }
 
 describe('the health of a webhook', () => {

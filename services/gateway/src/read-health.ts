@@ -1,6 +1,5 @@
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
-import type { Attempt } from '@posthorn/domain/delivery.ts';
-import type { DeliveryQueries } from '@posthorn/platform/mongo/delivery-queries.ts';
+import type { AttemptFigures, DeliveryQueries } from '@posthorn/platform/mongo/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/message-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 import type { Health } from './answers/health.ts';
@@ -8,13 +7,14 @@ import type { Health } from './answers/health.ts';
 export interface HealthDeps {
   webhooks: Pick<WebhookStore, 'has'>;
   messages: Pick<MessageQueries, 'listOutlines'>;
-  deliveries: Pick<DeliveryQueries, 'findMany' | 'countPending'>;
+  deliveries: Pick<DeliveryQueries, 'attemptFiguresOf' | 'countPending'>;
 }
 
 /** Null when there is no such webhook of the company. */
 export type ReadHealth = (companyId: string, webhookId: string) => Promise<Health | null>;
 
-const NEWEST = 200;
+/** The newest 200; fewer where each went to more than 500 webhooks. */
+const BOUNDS = { messages: 200, targets: 100_000 };
 const MAX_BACKLOG = 10_000;
 
 /** How deliveries to one webhook fare, from its newest messages; nothing is kept for it on the hot path. */
@@ -22,23 +22,22 @@ export function createReadHealth(deps: HealthDeps): ReadHealth {
   const { webhooks, messages, deliveries } = deps;
   return async (companyId, webhookId) => {
     if (!(await webhooks.has(companyId, webhookId))) return null;
-    const newest = await messages.listOutlines(companyId, { webhookId }, NEWEST);
+    const newest = await messages.listOutlines(companyId, { webhookId }, BOUNDS);
     const [known, waiting] = await Promise.all([
-      deliveries.findMany(
+      deliveries.attemptFiguresOf(
         companyId,
         newest.map(({ id }) => deliveryIdOf(id, webhookId)),
       ),
       deliveries.countPending(companyId, webhookId, MAX_BACKLOG),
     ]);
     const untouched = newest.length - known.length;
-    const attempts = known.flatMap((delivery) => delivery.attempts);
     const backlog = Math.min(waiting + untouched, MAX_BACKLOG);
     // Dispatchers make every attempt that is due: there is no breaker yet that could be open.
-    return { circuit: 'closed', ...figuresOf(attempts), backlog };
+    return { circuit: 'closed', ...figuresOf(known.flat()), backlog };
   };
 }
 
-function figuresOf(attempts: readonly Attempt[]): Pick<Health, 'successRate' | 'latencyMs'> {
+function figuresOf(attempts: readonly AttemptFigures[]): Pick<Health, 'successRate' | 'latencyMs'> {
   const durations = attempts.map(({ durationMs }) => durationMs).sort((a, b) => a - b);
   const succeeded = attempts.filter(({ outcome }) => outcome === 'success').length;
   return {

@@ -2,7 +2,8 @@ import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import type { Logger } from '@posthorn/platform/logger.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { Removal, RemovalStore } from '@posthorn/platform/mongo/removals.ts';
-import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import { EVERYTHING, type Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import { createTakeOver } from './take-over-removals.ts';
 
 /** What is removed, with everything under it. */
 export interface Root {
@@ -33,12 +34,12 @@ export interface Removals {
   stop: () => Promise<void>;
 }
 
-/** One step of a large tree: 100,000 webhooks are 200 short writes, and the loop breathes in between. */
-const STEP = 500;
+/** One step of a large tree: 100,000 webhooks are 100 short writes, and the loop breathes in between. */
+const STEP = 1_000;
 const LEASE_MS = 15_000;
 const EVERY_MS = 5_000;
 /** Longest wait of the client: what is left then goes on behind the answer. */
-const ANSWER_WITHIN_MS = 10_000;
+const ANSWER_WITHIN_MS = 25_000;
 
 /**
  * Removes in this order: a note of what is to be done, the root, what lies under it. A crash leaves
@@ -51,13 +52,12 @@ export function createRemovals(deps: RemovalDeps): Removals {
   let timer: NodeJS.Timeout | undefined;
 
   function begin(removal: Removal): Promise<void> {
-    const { _id: id } = removal;
     const done = removeAll(deps, removal, closing.signal)
       .catch((error: unknown) => {
-        if (!closing.signal.aborted) report(logger, id, error);
+        if (!closing.signal.aborted) report(logger, removal._id, error);
       })
-      .finally(() => running.delete(id));
-    running.set(id, done);
+      .finally(() => running.delete(removal._id));
+    running.set(removal._id, done);
     return done;
   }
 
@@ -65,14 +65,17 @@ export function createRemovals(deps: RemovalDeps): Removals {
     const removal = { _id: newId('rmv'), companyId, kind, rootId: id };
     if (!(await removals.hasRoot(removal))) return false;
     await removals.insert(removal);
-    const isOurs = await removals.removeRoot(removal);
-    await atMost(ANSWER_WITHIN_MS, begin(removal));
-    return isOurs;
+    await removals.removeRoot(removal);
+    // A round may have found the note and begun already.
+    await atMost(ANSWER_WITHIN_MS, running.get(removal._id) ?? begin(removal));
+    return true;
   }
 
+  const takeOver = createTakeOver(deps, { running, begin, signal: closing.signal });
+
   async function tick(): Promise<void> {
-    const left = await removals.list().catch(() => []);
-    await Promise.all(left.map((each) => running.get(each._id) ?? begin(each)));
+    await takeOver();
+    await Promise.all(running.values());
   }
 
   return {
@@ -131,7 +134,7 @@ async function removeApps(deps: RemovalDeps, removal: Removal, goOn: GoOn): Prom
     const ids = await deps.removals.appsUnder(removal, STEP);
     if (ids.length === 0) return;
     await deps.removals.removeApps(companyId, ids);
-    await Promise.all(ids.map((id) => deps.invalidate({ companyId, id })));
+    await deps.invalidate({ companyId, id: EVERYTHING });
   }
 }
 
@@ -147,7 +150,7 @@ async function removeWebhooks(deps: RemovalDeps, removal: Removal, goOn: GoOn): 
     if (ids.length === 0) return;
     await cancelAll(deps, removal, ids, goOn);
     await deps.removals.removeWebhooks(companyId, ids);
-    await Promise.all(ids.map((id) => deps.invalidate({ companyId, id })));
+    await deps.invalidate({ companyId, id: EVERYTHING });
   }
 }
 

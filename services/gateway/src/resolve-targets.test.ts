@@ -1,10 +1,14 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks.ts';
+import { SealedValueError } from '@posthorn/platform/vault.ts';
 import type { mongo } from 'mongoose';
 import { sampleWebhook } from '../../../test/support/sample-webhook.ts';
 import { createTargetResolver, type TargetResolver } from './resolve-targets.ts';
 
 let webhooks: Webhook[];
+/** Ids of those whose stored secrets do not open. */
+let damaged: Set<string>;
 /** `company/app` of every app there is. */
 let apps: Set<string>;
 let reads: number;
@@ -17,6 +21,7 @@ const counted = <T>(answer: T): Promise<T> => {
 
 beforeEach(() => {
   reads = 0;
+  damaged = new Set();
   apps = new Set(['comp_a/app_1', 'comp_a/app_empty']);
   webhooks = [
     sampleWebhook(1, { eventTypes: [] }),
@@ -27,18 +32,25 @@ beforeEach(() => {
     Promise.resolve(apps.has(`${companyId}/${_id}`) ? { _id } : null);
   const db = { collection: () => ({ findOne }) } as unknown as mongo.Db;
   targets = createTargetResolver(db, {
-    findOne: (companyId, id) =>
-      counted(webhooks.find((each) => each.companyId === companyId && each.id === id) ?? null),
-    findByApp: (companyId, appId) =>
-      counted(webhooks.filter((each) => each.companyId === companyId && each.appId === appId)),
+    findTarget: (companyId, id) => counted(stored(companyId, (each) => each.id === id)[0] ?? null),
+    findByApp: (companyId, appId) => counted(stored(companyId, (each) => each.appId === appId)),
   });
 });
+
+function stored(companyId: string, isMeant: (webhook: Webhook) => boolean): FoundWebhook[] {
+  const found = webhooks.filter((each) => each.companyId === companyId && isMeant(each));
+  return found.map((webhook) => {
+    const { id, disabled, eventTypes } = webhook;
+    const problem = new SealedValueError(`secret of ${id}`, 'k1');
+    return damaged.has(id) ? { id, disabled, eventTypes, problem } : webhook;
+  });
+}
 
 const toApp = (appId: string, eventType: string | null = null, companyId = 'comp_a') =>
   targets.resolve(companyId, { kind: 'app', appId, eventType });
 const toWebhook = (webhookId: string, companyId = 'comp_a') =>
   targets.resolve(companyId, { kind: 'webhook', webhookId });
-const numbers = (found: Webhook[] | null) => found?.map(({ id }) => Number(id.slice(3)));
+const numbers = (found: FoundWebhook[] | null) => found?.map(({ id }) => Number(id.slice(3)));
 
 describe('the webhooks of an address', () => {
   test('are those of the app that want the event', async () => {
@@ -63,6 +75,13 @@ describe('the webhooks of an address', () => {
   test('include disabled ones, whose deliveries are cancelled', async () => {
     webhooks = [sampleWebhook(1, { eventTypes: [], disabled: true })];
     expect(numbers(await toApp('app_1'))).toEqual([1]);
+  });
+
+  test('include those that do not open, which stop no other and want what they always wanted', async () => {
+    damaged = new Set([sampleWebhook(1).id, sampleWebhook(2).id]);
+    expect(numbers(await toApp('app_1', 'order.paid'))).toEqual([1, 2, 3]);
+    expect(numbers(await toApp('app_1', 'order.sent'))).toEqual([1, 3]);
+    expect(numbers(await toWebhook(sampleWebhook(2).id))).toEqual([2]);
   });
 
   test('are none for an app without webhooks, and null for one that is not there', async () => {

@@ -1,8 +1,8 @@
-import { wantsEvent, type Webhook } from '@posthorn/domain/webhook.ts';
+import { wantsEvent } from '@posthorn/domain/webhook.ts';
 import { createCoalescingCache } from '@posthorn/platform/coalescing-cache.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
-import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import type { FoundWebhook, WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
+import { EVERYTHING, type Invalidation } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 
 /** Whom a message is addressed to: every webhook of an app that wants it, or one webhook. */
@@ -10,8 +10,11 @@ export type Address =
   { kind: 'app'; appId: string; eventType: string | null } | { kind: 'webhook'; webhookId: string };
 
 export interface TargetResolver {
-  /** The webhooks, oldest first; null when the app or webhook is not there or not this company's. */
-  resolve: (companyId: string, address: Address) => Promise<Webhook[] | null>;
+  /**
+   * The webhooks, oldest first, also those whose secrets do not open: the dispatcher records why
+   * nothing was sent. Null when the app or webhook is not there or not this company's.
+   */
+  resolve: (companyId: string, address: Address) => Promise<FoundWebhook[] | null>;
   forget: (invalidation: Invalidation) => void;
   forgetAll: () => void;
 }
@@ -23,11 +26,11 @@ const MAX_REMEMBERED = 50_000;
 
 export function createTargetResolver(
   db: mongo.Db,
-  webhooks: Pick<WebhookStore, 'findOne' | 'findByApp'>,
+  webhooks: Pick<WebhookStore, 'findTarget' | 'findByApp'>,
 ): TargetResolver {
-  async function load(companyId: string, address: Address): Promise<Webhook[] | null> {
+  async function load(companyId: string, address: Address): Promise<FoundWebhook[] | null> {
     if (address.kind === 'webhook') {
-      const webhook = await webhooks.findOne(companyId, address.webhookId);
+      const webhook = await webhooks.findTarget(companyId, address.webhookId);
       return webhook && [webhook];
     }
     const { appId: _id } = address;
@@ -39,7 +42,7 @@ export function createTargetResolver(
     return app && found;
   }
 
-  const cache = createCoalescingCache<Webhook[]>({
+  const cache = createCoalescingCache<FoundWebhook[]>({
     maxSize: MAX_REMEMBERED,
     sizeOf: (found) => found.length + 1,
     ttlMs: REMEMBER_MS,
@@ -53,6 +56,7 @@ export function createTargetResolver(
       return found.filter((webhook) => wantsEvent(webhook, address.eventType));
     },
     forget({ companyId, id }) {
+      if (id === EVERYTHING) cache.forgetAll();
       cache.forget(`${companyId}/${id}`);
     },
     forgetAll: cache.forgetAll,

@@ -17,7 +17,7 @@ import type { mongo } from 'mongoose';
 import { createAcceptMessage } from './accept-message.ts';
 import { createAcceptOnce } from './accept-once.ts';
 import { createApp } from './app.ts';
-import { createAuthenticate } from './authenticate.ts';
+import { createAuthentication } from './authenticate.ts';
 import type { GatewayConfig } from './config.ts';
 import { createHardenedServer } from './http/harden-server.ts';
 import { createHttpMetrics } from './http/http-metrics.ts';
@@ -43,8 +43,12 @@ export async function startGateway(context: Context): Promise<void> {
   const limits = openRateLimits(context, caches.redis);
   const { wrongKeys } = limits;
   const { companyOfKey } = createAccountStore(mongo.db);
+  const { authenticate, forget } = createAuthentication({
+    ...{ companyOfKey, wrongKeys, nowMs: systemClockMs },
+  });
+  caches.alsoForget(forget);
   const app = createApp({
-    authenticate: createAuthenticate({ companyOfKey, wrongKeys, nowMs: systemClockMs }),
+    authenticate,
     limits,
     trustedProxies: config.TRUSTED_PROXIES,
     metrics: createHttpMetrics(registry),

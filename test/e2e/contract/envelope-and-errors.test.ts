@@ -69,6 +69,16 @@ describe('Errors · what the body must be', () => {
     expectInvalid(await create(body), 'name', 'description', 'environment', 'colour');
   });
 
+  it('an update that is wrong by itself and for what is stored is told both at once', async () => {
+    const { webhookId } = await posthorn.api.createTarget('http://127.0.0.1:9/hook');
+    const update = {
+      ...{ name: 'a', apiKey: 'k', url: 7 },
+      customHeaders: [{ key: 'X-Service-Signature', value: 'v' }],
+    };
+    const answer = await posthorn.api.put(`/webhooks/${webhookId}?colour=red`, update);
+    expectInvalid(answer, 'name', 'apiKey', 'url', 'customHeaders.0.key', 'colour');
+  });
+
   it.each([
     ['no JSON', '{"name":'],
     ['a list', '[]'],

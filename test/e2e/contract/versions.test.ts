@@ -60,4 +60,11 @@ describe('Versioning', () => {
     expect(answer.body.code).not.toBe('route_not_found');
     expect(answer.status).toBeLessThan(500);
   });
+
+  it.each(['/PROJECTS', '/projects/', '/Api/v1/projects', '/api/v1/projects/'])(
+    '%s is no address: a path is what the document says, to the letter',
+    async (path) => {
+      expectFailure(await api.get(path), 404, 'route_not_found');
+    },
+  );
 });

@@ -25,6 +25,12 @@ describe('the setup of the database', () => {
     expect(await retentionSeconds()).toBe(30 * 86_400);
   });
 
+  it('forgets leases an hour after they have ended', async () => {
+    const indexes = await collection(database.db, 'leases').indexes();
+    const { expireAfterSeconds } = indexes.find(({ key }) => key.expiresAt === 1) ?? {};
+    expect(expireAfterSeconds).toBe(3_600);
+  });
+
   it('brings the retention of what is stored up to date', async () => {
     await createIndexes(database.db, 7);
     expect(await retentionSeconds()).toBe(7 * 86_400);

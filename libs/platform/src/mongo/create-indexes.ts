@@ -7,6 +7,7 @@ interface IndexSpec {
   options?: mongo.CreateIndexesOptions;
 }
 
+const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 86_400;
 const UNHAPPY = { status: { $in: ['pending', 'exhausted', 'cancelled'] } };
 
@@ -63,6 +64,8 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
     key: { companyId: 1, status: 1, messageId: 1 },
     options: { partialFilterExpression: UNHAPPY },
   },
+  // Each resend and removal has a lease of its own name, which a crash leaves behind.
+  { collection: 'leases', key: { expiresAt: 1 }, options: { expireAfterSeconds: HOUR_SECONDS } },
   {
     collection: 'resends',
     key: { status: 1, _id: 1 },

@@ -72,7 +72,7 @@ describe('deliveries in the store', () => {
     await store.insertAll([delivery]);
     const [found] = await queries.findMany(COMPANY, [delivery.id]);
     const { attempt, ...rest } = delivery;
-    expect(found).toEqual({ ...rest, attempts: [attempt] });
+    expect(found).toEqual({ ...rest, attemptCount: 1, attempts: [attempt] });
   });
 
   it('are never shown to another company', async () => {

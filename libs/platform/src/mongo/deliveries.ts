@@ -2,12 +2,13 @@ import type { Attempt, CancelReason, Delivery } from '@posthorn/domain/delivery.
 import mongoose, { type mongo } from 'mongoose';
 import { collection } from './collections.ts';
 import type { AttemptDocument, DeliveryDocument } from './documents.ts';
+import { DUPLICATE_KEY } from './duplicate-key.ts';
 
 /** What a step needs to know of a delivery before it acts. */
 export type DeliveryState = Pick<DeliveryDocument, 'status' | 'attemptCount'>;
 
 /** A delivery with the one attempt just made, or with none when it is cancelled before its first. */
-export type SettledDelivery = Omit<Delivery, 'attempts'> & {
+export type SettledDelivery = Omit<Delivery, 'attempts' | 'attemptCount'> & {
   attempt: Attempt | null;
 };
 
@@ -99,13 +100,14 @@ function cancellationOf({
 }
 
 function appendOf(settled: SettledDelivery): mongo.AnyBulkWriteOperation<DeliveryDocument> {
-  const { _id, status, attemptCount, attempts, nextAttemptAt, updatedAt } = toDocument(settled);
+  const { _id, status, reason, attemptCount, attempts, nextAttemptAt, updatedAt } =
+    toDocument(settled);
   return {
     updateOne: {
       filter: { _id, status: 'pending', attemptCount: { $lt: attemptCount } },
       update: {
         $push: { attempts: { $each: attempts } },
-        $set: { status, attemptCount, nextAttemptAt, updatedAt },
+        $set: { status, reason, attemptCount, nextAttemptAt, updatedAt },
       },
     },
   };
@@ -148,8 +150,6 @@ function duplicateIds(error: unknown, batch: readonly SettledDelivery[]): Set<st
   return new Set(list.map(({ index }) => batch[index]?.id ?? ''));
 }
 
-const DUPLICATE_KEY = 11_000;
-
 function toDocument(settled: SettledDelivery): DeliveryDocument {
   const { id, attempt, createdAtMs, updatedAtMs, nextAttemptAtMs, ...rest } = settled;
   return {
@@ -169,10 +169,10 @@ export function toAttemptDocument({ startedAtMs, ...rest }: Attempt): AttemptDoc
 
 export function toDelivery(document: DeliveryDocument): Delivery {
   const { _id, attempts, nextAttemptAt, createdAt, updatedAt } = document;
-  const { messageId, webhookId, companyId, appId, status, reason } = document;
+  const { messageId, webhookId, companyId, appId, status, reason, attemptCount } = document;
   return {
     id: _id,
-    ...{ messageId, webhookId, companyId, appId, status, reason },
+    ...{ messageId, webhookId, companyId, appId, status, reason, attemptCount },
     attempts: attempts.map(({ startedAt, ...attempt }) => ({
       ...attempt,
       startedAtMs: startedAt.getTime(),

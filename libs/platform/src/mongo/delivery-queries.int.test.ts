@@ -17,7 +17,6 @@ const RANGES = [
   [{ beforeId: 'msg_2' }, ['msg_1', 'msg_1']],
   [{ fromId: 'msg_1', beforeId: 'msg_3' }, ['msg_2', 'msg_1', 'msg_1']],
   [{ fromId: 'msg_4' }, []],
-  [{ appId: 'app_1' }, ['msg_3', 'msg_1']],
 ] as const;
 
 function delivery(
@@ -84,10 +83,30 @@ describe('what the API asks about deliveries', () => {
     expect(await queries.outlinesOf('comp_a', [])).toEqual([]);
   });
 
+  it('shows outcome and duration of attempts, and nothing of what was answered', async () => {
+    const outcome = 'http_5xx' as const;
+    const attempts = [1, 2].map((number) => ({
+      ...{ id: `att_${number}`, number, trigger: 'retry' as const, outcome, statusCode: 500 },
+      ...{ response: 'long', responseHeaders: [], startedAt: new Date(1), durationMs: number },
+    }));
+    const stored = delivery('dlv_figures', 'msg_7', 'delivered', { attempts });
+    await collection(database.db, 'deliveries').insertOne(stored);
+    const found = await queries.attemptFiguresOf('comp_a', ['dlv_figures', 'dlv_none']);
+    expect(found).toEqual([
+      [
+        { outcome, durationMs: 1 },
+        { outcome, durationMs: 2 },
+      ],
+    ]);
+  });
+
   it('answers each company with its own', async () => {
     expect(await failed({}, 9, 'comp_b')).toEqual(['msg_9']);
     expect(await failed({}, 9, 'comp_c')).toEqual([]);
     expect(await queries.countPending('comp_b', 'wh_1', 100)).toBe(1);
-    expect(await queries.findMany('comp_b', ['dlv_1', 'dlv_9'])).toMatchObject([{ id: 'dlv_9' }]);
+    expect(await queries.findMany('comp_b', ['dlv_1', 'dlv_9'])).toMatchObject([
+      { id: 'dlv_9', attemptCount: 2 },
+    ]);
+    expect(await queries.attemptFiguresOf('comp_b', ['dlv_1', 'dlv_9'])).toEqual([[]]);
   });
 });

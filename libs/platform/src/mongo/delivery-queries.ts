@@ -1,4 +1,4 @@
-import type { Delivery, DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import type { Attempt, Delivery, DeliveryStatus } from '@posthorn/domain/delivery.ts';
 import type { mongo } from 'mongoose';
 import { documentsOf } from './company-documents.ts';
 import { toDelivery } from './deliveries.ts';
@@ -15,16 +15,20 @@ export interface DeliveryOutline {
 
 export interface FailureFilter {
   status: 'exhausted' | 'cancelled';
-  appId?: string | undefined;
   /** Bounds of the message's id: `fromId` is included, `beforeId` is not. */
   fromId?: string | undefined;
   beforeId?: string | undefined;
 }
 
+/** Of an attempt what figures are made of, without what was answered. */
+export type AttemptFigures = Pick<Attempt, 'outcome' | 'durationMs'>;
+
 /** What the API asks about the deliveries of one company. Deliveries without a document are not seen here. */
 export interface DeliveryQueries {
   findMany: (companyId: string, ids: readonly string[]) => Promise<Delivery[]>;
   outlinesOf: (companyId: string, ids: readonly string[]) => Promise<DeliveryOutline[]>;
+  /** The attempts of each delivery that has a document. */
+  attemptFiguresOf: (companyId: string, ids: readonly string[]) => Promise<AttemptFigures[][]>;
   /** The messages of failed deliveries, newest first; a message comes once for each of its failures. */
   messagesOfFailed: (companyId: string, filter: FailureFilter, limit: number) => Promise<string[]>;
   /** How many deliveries of the webhook wait for a retry; counts no further than `limit`. */
@@ -37,6 +41,8 @@ type OutlineDocument = Pick<
 >;
 
 const OUTLINE = { webhookId: 1, status: 1, attemptCount: 1, updatedAt: 1 } as const;
+
+const FIGURES = { 'attempts.outcome': 1, 'attempts.durationMs': 1 } as const;
 
 /** 0.4 MB of a query, which may have 16: a page of messages to a thousand webhooks each has 500,000. */
 const MAX_IDS = 10_000;
@@ -57,6 +63,11 @@ export function createDeliveryQueries(db: mongo.Db): DeliveryQueries {
       }
       return found;
     },
+    async attemptFiguresOf(companyId, ids) {
+      const found = own(companyId).find({ _id: { $in: [...ids] } });
+      const page = await found.project<{ attempts: AttemptFigures[] }>(FIGURES).toArray();
+      return page.map(({ attempts }) => attempts);
+    },
     async messagesOfFailed(companyId, filter, limit) {
       const found = own(companyId).find(failedFilter(filter)).sort({ messageId: -1 }).limit(limit);
       const page = await found.project<{ messageId: string }>({ messageId: 1 }).toArray();
@@ -67,13 +78,9 @@ export function createDeliveryQueries(db: mongo.Db): DeliveryQueries {
   };
 }
 
-function failedFilter({ status, appId, fromId, beforeId }: FailureFilter) {
+function failedFilter({ status, fromId, beforeId }: FailureFilter) {
   const range = { ...(fromId && { $gte: fromId }), ...(beforeId && { $lt: beforeId }) };
-  return {
-    status,
-    ...(Object.keys(range).length > 0 && { messageId: range }),
-    ...(appId !== undefined && { appId }),
-  };
+  return { status, ...(Object.keys(range).length > 0 && { messageId: range }) };
 }
 
 function toOutline({ _id, webhookId, status, attemptCount, updatedAt }: OutlineDocument) {

@@ -1,13 +1,12 @@
 import type { mongo } from 'mongoose';
 import { collection } from './collections.ts';
+import { DUPLICATE_KEY } from './duplicate-key.ts';
 
 export interface LeaseStore {
   /** Takes or renews the lease by the database's clock; false while another holder has it. */
   hold: (name: string, holder: string, ttlMs: number) => Promise<boolean>;
   release: (name: string, holder: string) => Promise<void>;
 }
-
-const DUPLICATE_KEY = 11_000;
 
 export function createLeaseStore(db: mongo.Db): LeaseStore {
   const leases = collection(db, 'leases');

@@ -112,16 +112,28 @@ describe('the outlines of messages', () => {
     ['before a time', { beforeId: firstIdAt('msg', START_MS + 3) }, 9, [2, 1]],
     ['an empty span', { fromId: message(3).id, beforeId: message(3).id }, 9, []],
   ])('are listed by %s', async (_what, filter, limit, expected) => {
-    const found = await queries.listOutlines('comp_a', filter, limit);
+    const found = await queries.listOutlines('comp_a', filter, { messages: limit, targets: 9 });
     expect(found.map(({ id }) => id)).toEqual(idsOf(expected));
   });
 
+  it.each([
+    [1, [5]],
+    [2, [5, 3, 2]],
+    [3, [5, 3, 2, 1]],
+  ])('end behind the one that reaches the bound of targets: %i', async (targets, expected) => {
+    const found = await queries.listOutlines('comp_a', {}, { messages: 9, targets });
+    expect(found.map(({ id }) => id)).toEqual(idsOf(expected));
+    const byId = await queries.outlinesOf('comp_a', idsOf([1, 2, 3, 5]), targets);
+    expect(byId).toEqual(found);
+  });
+
   it('hold what lists need and no payload', async () => {
-    const [found] = await queries.listOutlines('comp_a', { webhookId: 'wh_2' }, 1);
+    const bounds = { messages: 1, targets: 9 };
+    const [found] = await queries.listOutlines('comp_a', { webhookId: 'wh_2' }, bounds);
     expect(found).toEqual({
       ...{ id: message(2).id, appId: null, targets: ['wh_2'], disabledTargets: ['wh_2'] },
     });
-    expect(await queries.outlinesOf('comp_a', idsOf([2, 4]))).toEqual([found]);
+    expect(await queries.outlinesOf('comp_a', idsOf([2, 4]), 9)).toEqual([found]);
   });
 
   it('and messages by id are those of the company', async () => {

@@ -15,6 +15,13 @@ export interface MessageFilter {
 /** A message without its payload: a scan must not hold a quarter of a megabyte for each. */
 export type MessageOutline = Pick<Message, 'id' | 'appId' | 'targets' | 'disabledTargets'>;
 
+/** A read ends behind the outline that reaches one of them; a message may have any number of targets. */
+export interface OutlineBounds {
+  messages: number;
+  /** Over all messages that are read. */
+  targets: number;
+}
+
 /** What the API asks about the messages of one company. */
 export interface MessageQueries {
   findOne: (companyId: string, messageId: string) => Promise<Message | null>;
@@ -24,10 +31,15 @@ export interface MessageQueries {
   listOutlines: (
     companyId: string,
     filter: MessageFilter,
-    limit: number,
+    bounds: OutlineBounds,
+  ) => Promise<MessageOutline[]>;
+  /** Newest first. */
+  outlinesOf: (
+    companyId: string,
+    messageIds: readonly string[],
+    maxTargets: number,
   ) => Promise<MessageOutline[]>;
   /** In no particular order. */
-  outlinesOf: (companyId: string, messageIds: readonly string[]) => Promise<MessageOutline[]>;
   findMany: (companyId: string, messageIds: readonly string[]) => Promise<Message[]>;
   /** The message that was stored for good with this idempotency key. */
   findByKey: (companyId: string, idempotencyKey: string) => Promise<Message | null>;
@@ -48,13 +60,13 @@ export function createMessageQueries(db: mongo.Db): MessageQueries {
       const range = { $gte: idPrefix, $lt: `${idPrefix}~` };
       return (await own(companyId).find({ _id: range }).toArray()).map(toMessage);
     },
-    async listOutlines(companyId, filter, limit) {
-      const found = own(companyId).find(filterOf(filter)).project<OutlineDocument>(OUTLINE);
-      return (await found.sort({ _id: -1 }).limit(limit).toArray()).map(toOutline);
+    async listOutlines(companyId, filter, { messages, targets }) {
+      const found = own(companyId).find(filterOf(filter)).sort({ _id: -1 }).limit(messages);
+      return readOutlines(found.project<OutlineDocument>(OUTLINE), targets);
     },
-    async outlinesOf(companyId, ids) {
+    async outlinesOf(companyId, ids, maxTargets) {
       const found = own(companyId).find({ _id: { $in: [...ids] } });
-      return (await found.project<OutlineDocument>(OUTLINE).toArray()).map(toOutline);
+      return readOutlines(found.sort({ _id: -1 }).project<OutlineDocument>(OUTLINE), maxTargets);
     },
     async findMany(companyId, ids) {
       return (
@@ -75,7 +87,25 @@ export function createMessageQueries(db: mongo.Db): MessageQueries {
 
 type OutlineDocument = Pick<MessageDocument, '_id' | 'appId' | 'targets' | 'disabledTargets'>;
 
+/** As many as the server's first batch has by itself: 3 MB of messages to a thousand webhooks each. */
+const BATCH = 101;
+
 const OUTLINE = { appId: 1, targets: 1, disabledTargets: 1 } as const;
+
+/** Batch by batch, so that what lies behind the bound is not even fetched. */
+async function readOutlines(
+  found: mongo.FindCursor<OutlineDocument>,
+  maxTargets: number,
+): Promise<MessageOutline[]> {
+  const read: MessageOutline[] = [];
+  let targets = 0;
+  for await (const document of found.batchSize(BATCH)) {
+    read.push(toOutline(document));
+    targets += document.targets.length;
+    if (targets >= maxTargets) break;
+  }
+  return read;
+}
 
 function toOutline({ _id, appId, targets, disabledTargets }: OutlineDocument): MessageOutline {
   return { id: _id, appId, targets, disabledTargets: disabledTargets ?? [] };

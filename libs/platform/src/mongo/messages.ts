@@ -3,6 +3,7 @@ import mongoose, { type mongo } from 'mongoose';
 import { collection } from './collections.ts';
 import { asStoreError } from './connect.ts';
 import type { MessageDocument } from './documents.ts';
+import { DUPLICATE_KEY } from './duplicate-key.ts';
 
 /**
  * How each message of a batch fared: `repeated` has the idempotency key of another one, `doubtful`
@@ -70,8 +71,6 @@ function outcomesOf(error: unknown, size: number): InsertOutcome[] {
   const others = isAnswered && refused.size > 0 ? 'stored' : 'doubtful';
   return Array.from({ length: size }, (_, index) => refused.get(index) ?? others);
 }
-
-const DUPLICATE_KEY = 11_000;
 
 function refusalOf({ code, errmsg }: mongo.WriteError): 'repeated' | 'refused' {
   const isRepeated = code === DUPLICATE_KEY && errmsg?.includes('idempotency.key');

@@ -62,10 +62,12 @@ describe('a removal in the store', () => {
   it('stays listed from its note to its end', async () => {
     await removals.insert(PROJECT);
     await removals.insert(APP);
-    expect(await removals.list()).toEqual([APP, PROJECT]);
+    expect(await removals.list('', 9)).toEqual([APP, PROJECT]);
+    expect(await removals.list('', 1)).toEqual([APP]);
+    expect(await removals.list(APP._id, 9)).toEqual([PROJECT]);
     await removals.finish(APP);
     await removals.finish(APP);
-    expect(await removals.list()).toEqual([PROJECT]);
+    expect(await removals.list('', 9)).toEqual([PROJECT]);
   });
 
   it.each([PROJECT, APP, WEBHOOK])('removes its root once: %j', async (each) => {

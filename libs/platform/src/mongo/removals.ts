@@ -8,8 +8,8 @@ export type Removal = RemovalDocument;
 /** Deletions under way, and the steps that each of them takes. Every step may be repeated. */
 export interface RemovalStore {
   insert: (removal: Removal) => Promise<void>;
-  /** Deletions that were begun and are not finished, of every company. */
-  list: () => Promise<Removal[]>;
+  /** Deletions that were begun and are not finished, of every company, behind this id; '' for the beginning. */
+  list: (afterId: string, limit: number) => Promise<Removal[]>;
   finish: (removal: Removal) => Promise<void>;
   hasRoot: (removal: Removal) => Promise<boolean>;
   /** True when this call removed the root itself. */
@@ -38,7 +38,10 @@ export function createRemovalStore(db: mongo.Db): RemovalStore {
     async insert(removal) {
       await removals.insertOne(removal);
     },
-    list: () => removals.find({}).sort({ _id: 1 }).limit(100).toArray(),
+    async list(afterId, limit) {
+      const behind = removals.find({ _id: { $gt: afterId } });
+      return behind.sort({ _id: 1 }).limit(limit).toArray();
+    },
     async finish({ _id }) {
       await removals.deleteOne({ _id });
     },

@@ -98,11 +98,14 @@ describe('a sealed value that was tampered with', () => {
 
   async function expectRefusal(reason: RegExp): Promise<void> {
     await expect(store.findOne(COMPANY, mine.id)).rejects.toThrow(SealedValueError);
-    await expect(store.findByApp(COMPANY, 'app_1')).rejects.toThrow(reason);
+    await expect(store.findOne(COMPANY, mine.id)).rejects.toThrow(reason);
+    const { id, disabled, eventTypes } = mine;
     const problem: unknown = expect.any(SealedValueError);
-    const found = await store.findMany([mine.id, other.id]);
-    expect(found).toContainEqual({ id: mine.id, disabled: false, problem });
-    expect(found).toContainEqual(other);
+    const both = [{ id, disabled, eventTypes, problem }, other];
+    expect(await store.findMany([id, other.id])).toEqual(expect.arrayContaining(both));
+    expect(await store.findByApp(COMPANY, 'app_1')).toEqual(both);
+    expect(await store.list(COMPANY, { skip: 0, limit: 9 })).toEqual(both);
+    expect(await store.findTarget(COMPANY, id)).toEqual(both[0]);
   }
 
   const moves = [

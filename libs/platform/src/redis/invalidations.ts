@@ -6,6 +6,9 @@ export interface Invalidation {
   id: string;
 }
 
+/** In place of an id: so much has changed that naming it all would cost more than looking it up again. */
+export const EVERYTHING = '*';
+
 const CHANNEL = 'invalidations';
 
 /** Tells every process that a cached thing has changed. Lost while Redis is away: caches expire by themselves. */

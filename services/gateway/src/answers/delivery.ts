@@ -22,7 +22,8 @@ export const attempt = z
     statusCode: z.int().nullable().meta({ description: 'Null when no status arrived in time' }),
     response: z.string().nullable().meta({ description: 'The first 4 KiB of the answer' }),
     headers: headerFields.meta({
-      description: 'What is sent, by the webhook as it is now; credentials are masked',
+      description:
+        'What is sent, credentials masked; empty when the webhook was changed or deleted since',
     }),
     createdAt: timeField,
     updatedAt: timeField,
@@ -52,8 +53,17 @@ export const delivery = z
   })
   .meta({ id: 'Delivery' });
 
-export function describeAttempt(source: Attempt, headers: Header[]): z.infer<typeof attempt> {
+/** The headers that a webhook's deliveries have, and since when. */
+export interface Sendable {
+  headers: Header[];
+  /** Milliseconds since 1970: before, the webhook was another one. */
+  sinceMs: number;
+}
+
+/** Of an attempt that was made before the webhook was changed no headers are shown rather than wrong ones. */
+export function describeAttempt(source: Attempt, sendable: Sendable): z.infer<typeof attempt> {
   const { id, trigger, statusCode, response } = source;
+  const headers = source.startedAtMs >= sendable.sinceMs ? sendable.headers : [];
   return {
     ...{ id, processed: true, resend: trigger === 'resend', statusCode, response, headers },
     createdAt: isoTime(source.startedAtMs),
@@ -61,16 +71,15 @@ export function describeAttempt(source: Attempt, headers: Header[]): z.infer<typ
   };
 }
 
-/** Every attempt with what became of it; `headers` are those that the webhook's deliveries have. */
-export function describeDelivery(source: Delivery, headers: Header[]): z.infer<typeof delivery> {
-  const { id, messageId, webhookId, status, reason, attempts, nextAttemptAtMs } = source;
+/** Every attempt with what became of it. */
+export function describeDelivery(source: Delivery, sendable: Sendable): z.infer<typeof delivery> {
+  const { id, messageId, webhookId, status, reason, attemptCount, attempts } = source;
   return {
-    ...{ id, messageId, webhookId, status, reason },
-    attemptCount: attempts.length,
-    nextAttemptAt: nextAttemptAtMs === null ? null : isoTime(nextAttemptAtMs),
+    ...{ id, messageId, webhookId, status, reason, attemptCount },
+    nextAttemptAt: source.nextAttemptAtMs === null ? null : isoTime(source.nextAttemptAtMs),
     attempts: attempts.map((each) => {
       const { number, outcome, durationMs, responseHeaders } = each;
-      return { ...describeAttempt(each, headers), number, outcome, durationMs, responseHeaders };
+      return { ...describeAttempt(each, sendable), number, outcome, durationMs, responseHeaders };
     }),
     createdAt: isoTime(source.createdAtMs),
     updatedAt: isoTime(source.updatedAtMs),

@@ -1,4 +1,4 @@
-import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import { idPattern, type IdPrefix } from '@posthorn/domain/ids.ts';
 import { z } from 'zod';
 
 /** ISO 8601 in UTC with milliseconds, as every time in the API. */
@@ -20,7 +20,7 @@ export const exampleId = (prefix: IdPrefix): string => `${prefix}_${EXAMPLE_ULID
 export const idField = (prefix: IdPrefix) =>
   z
     .string()
-    .regex(new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`))
+    .regex(idPattern(prefix))
     .meta({ description: `Id with the prefix \`${prefix}_\``, example: exampleId(prefix) });
 
 export const headerFields = z.array(z.object({ key: z.string(), value: z.string() }));

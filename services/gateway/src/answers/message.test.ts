@@ -4,6 +4,7 @@ import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import { secretFromBytes } from '@posthorn/domain/signature.ts';
 import type { AuthMethod, Header, Webhook } from '@posthorn/domain/webhook.ts';
+import { SealedValueError } from '@posthorn/platform/vault.ts';
 import { createHmac } from 'node:crypto';
 import { sampleWebhook } from '../../../../test/support/sample-webhook.ts';
 import { describeAccepted, describeMessage } from './message.ts';
@@ -29,6 +30,7 @@ function delivery(webhookId: string, status: DeliveryStatus, statusCodes: number
   return {
     ...{ id, messageId: message.id, webhookId, companyId: 'comp_1', appId: 'app_1', status },
     ...{ reason: null, nextAttemptAtMs: null, createdAtMs: CREATED_MS },
+    attemptCount: statusCodes.length,
     updatedAtMs: CREATED_MS + 1_000,
     attempts: statusCodes.map((statusCode, index) => ({
       ...{ id: attemptIdOf(id, index + 1), number: index + 1, trigger: 'retry', statusCode },
@@ -38,6 +40,7 @@ function delivery(webhookId: string, status: DeliveryStatus, statusCodes: number
   };
 }
 
+const NONE = { webhook: null, delivery: undefined };
 const signed = (key: string) => createHmac('sha256', key).update(message.payload).digest('hex');
 const headerOf = (answer: object, name: string) =>
   (answer as { headers: { key: string; value: string }[] }).headers.find(({ key }) => key === name)
@@ -72,6 +75,16 @@ describe('an accepted message', () => {
     });
   });
 
+  test('whose oldest webhook does not open has no signature and headers of it', () => {
+    const problem = new SealedValueError('secret of wh_1', 'k1');
+    const oldest = { id: 'wh_1', disabled: false, eventTypes: [], problem };
+    const deliveryId = deliveryIdOf(message.id, 'wh_1');
+    expect(describeAccepted(message, [oldest, webhook('wh_2')])).toMatchObject({
+      ...{ signature: null, headers: [], deliveries: [{ webhookId: 'wh_1' }, {}] },
+      deliveryAttempt: { id: attemptIdOf(deliveryId, 1), processed: false, headers: [] },
+    });
+  });
+
   test.each<[string, AuthMethod, string, string]>([
     [
       'basic',
@@ -101,11 +114,9 @@ describe('an accepted message', () => {
 
 describe('a message later on', () => {
   test('shows the last attempt of the oldest webhook', () => {
-    const deliveries = [
-      delivery('wh_2', 'delivered', [200]),
-      delivery('wh_1', 'pending', [500, 503]),
-    ];
-    expect(describeMessage(message, deliveries, webhook('wh_1'))).toMatchObject({
+    const oldest = { webhook: webhook('wh_1'), delivery: delivery('wh_1', 'pending', [500, 503]) };
+    const others = [delivery('wh_2', 'delivered', [200])];
+    expect(describeMessage(message, oldest, others)).toMatchObject({
       ...{ appId: 'app_1', status: 'pending', delivered: false, signature: signed('own') },
       ...{ createdAt: CREATED, updatedAt: '2024-01-02T03:04:06.678Z' },
       deliveryAttempt: {
@@ -121,28 +132,26 @@ describe('a message later on', () => {
   });
 
   test('is pending while a target has no delivery yet', () => {
-    const answer = describeMessage(
-      message,
-      [delivery('wh_1', 'delivered', [200])],
-      webhook('wh_1'),
-    );
+    const oldest = { webhook: webhook('wh_1'), delivery: delivery('wh_1', 'delivered', [200]) };
+    const answer = describeMessage(message, oldest, []);
     expect(answer).toMatchObject({ status: 'pending', delivered: false });
   });
 
   test('is delivered once every delivery is', () => {
-    const deliveries = ['wh_1', 'wh_2'].map((id) => delivery(id, 'delivered', [200]));
-    const answer = describeMessage(message, deliveries, webhook('wh_1'));
+    const oldest = { webhook: webhook('wh_1'), delivery: delivery('wh_1', 'delivered', [200]) };
+    const answer = describeMessage(message, oldest, [delivery('wh_2', 'delivered', [200])]);
     expect(answer).toMatchObject({ status: 'delivered', delivered: true });
   });
 
   test('that nobody gets is not delivered', () => {
-    const answer = describeMessage({ ...message, targets: [] }, [], null);
+    const answer = describeMessage({ ...message, targets: [] }, NONE, []);
     expect(answer).toMatchObject({ delivered: false, deliveryAttempt: null, updatedAt: CREATED });
   });
 
   test('stays readable when its webhook was deleted', () => {
-    const deliveries = ['wh_1', 'wh_2'].map((id) => delivery(id, 'cancelled', []));
-    expect(describeMessage(message, deliveries, null)).toMatchObject({
+    const oldest = { webhook: null, delivery: delivery('wh_1', 'cancelled', []) };
+    const others = [delivery('wh_2', 'cancelled', [])];
+    expect(describeMessage(message, oldest, others)).toMatchObject({
       ...{ status: 'cancelled', signature: null, headers: [], deliveryAttempt: null },
     });
   });

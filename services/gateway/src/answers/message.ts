@@ -1,12 +1,13 @@
-import type { Delivery } from '@posthorn/domain/delivery.ts';
+import type { Attempt, Delivery } from '@posthorn/domain/delivery.ts';
 import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { messageStatus, statusBeforeAttempts, type Message } from '@posthorn/domain/message.ts';
-import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
+import type { Header } from '@posthorn/domain/webhook.ts';
 import type { DeliveryOutline } from '@posthorn/platform/mongo/delivery-queries.ts';
+import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks.ts';
 import { z } from 'zod';
 import { attempt, deliveryStatus, describeAttempt } from './delivery.ts';
 import { headerFields, idField, isoTime, timeField } from './fields.ts';
-import { shownHeaders, signatureOf } from './shown-headers.ts';
+import { NOTHING_TO_SHOW, sendableOf, signatureOf } from './shown-headers.ts';
 
 const deliverySummary = z.object({
   id: idField('dlv'),
@@ -50,40 +51,52 @@ export const listedMessage = z
 export type CreatedMessage = z.infer<typeof createdMessage>;
 
 /** `data` of an accepted message: nothing has been attempted yet. */
-export function describeAccepted(source: Message, webhooks: readonly Webhook[]): CreatedMessage {
+export function describeAccepted(
+  source: Message,
+  webhooks: readonly FoundWebhook[],
+): CreatedMessage {
   const { id, delivered, payload, createdAt, updatedAt, deliveries } = describeListed(source, []);
-  const [oldest] = webhooks;
-  const headers = oldest ? shownHeaders(source, oldest) : [];
+  const { signature, headers, deliveryAttempt } = shownOf(source, webhooks[0] ?? null, undefined);
   return {
-    ...{ id, delivered, payload },
-    signature: oldest ? signatureOf(source, oldest) : null,
-    ...{ headers, createdAt, updatedAt },
-    deliveryAttempt: oldest ? plannedAttempt(source, oldest, headers) : null,
+    ...{ id, delivered, payload, signature, headers, createdAt, updatedAt, deliveryAttempt },
     deliveries,
   };
 }
 
-/** `data` of a message as it stands now; `known` are the deliveries that have a document. */
+/** The oldest webhook of a message and its delivery; undefined while that has no document. */
+export interface OldestTarget {
+  webhook: FoundWebhook | null;
+  delivery: Delivery | undefined;
+}
+
+/** `data` of a message as it stands now; `others` are its other deliveries that have a document. */
 export function describeMessage(
   source: Message,
-  known: readonly Delivery[],
-  oldest: Webhook | null,
+  { webhook, delivery }: OldestTarget,
+  others: readonly DeliveryOutline[],
 ): z.infer<typeof message> {
-  const headers = oldest ? shownHeaders(source, oldest) : [];
-  const lastAttempt = known
-    .find(({ webhookId }) => webhookId === source.targets[0])
-    ?.attempts.at(-1);
-  const planned = oldest && plannedAttempt(source, oldest, headers);
+  const known = delivery ? [delivery, ...others] : others;
   return {
-    ...describeListed(source, known.map(outlineOf)),
-    signature: oldest ? signatureOf(source, oldest) : null,
-    headers,
-    deliveryAttempt: lastAttempt ? describeAttempt(lastAttempt, headers) : planned,
+    ...describeListed(source, known),
+    ...shownOf(source, webhook, delivery?.attempts.at(-1)),
   };
 }
 
-function outlineOf({ id, webhookId, status, attempts, updatedAtMs }: Delivery): DeliveryOutline {
-  return { id, webhookId, status, attemptCount: attempts.length, updatedAtMs };
+/** What belongs to the oldest webhook only; one that does not open has no signature and headers. */
+function shownOf(
+  source: Message,
+  webhook: FoundWebhook | null,
+  lastAttempt: Attempt | undefined,
+): Pick<CreatedMessage, 'signature' | 'headers' | 'deliveryAttempt'> {
+  const opened = webhook && 'problem' in webhook ? null : webhook;
+  const sendable = opened ? sendableOf(source, opened) : NOTHING_TO_SHOW;
+  const { headers } = sendable;
+  const planned = webhook && plannedAttempt(source, webhook.id, headers);
+  return {
+    signature: opened && signatureOf(source, opened),
+    headers,
+    deliveryAttempt: lastAttempt ? describeAttempt(lastAttempt, sendable) : planned,
+  };
 }
 
 export function describeListed(
@@ -116,12 +129,12 @@ export function describeListed(
 /** The first attempt before it is made; its id is known because ids of attempts are derived. */
 function plannedAttempt(
   source: Message,
-  webhook: Webhook,
+  webhookId: string,
   headers: Header[],
 ): z.infer<typeof attempt> {
   const createdAt = isoTime(source.createdAtMs);
   return {
-    id: attemptIdOf(deliveryIdOf(source.id, webhook.id), 1),
+    id: attemptIdOf(deliveryIdOf(source.id, webhookId), 1),
     ...{ processed: false, resend: false, statusCode: null, response: null, headers },
     createdAt,
     updatedAt: createdAt,

@@ -3,6 +3,16 @@ import type { Message } from '@posthorn/domain/message.ts';
 import { hmacKey, hmacSignature } from '@posthorn/domain/signature.ts';
 import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
 import { VERSION } from '@posthorn/platform/metrics.ts';
+import type { Sendable } from './delivery.ts';
+
+/** A webhook that was never changed has had its headers from its first delivery on. */
+export function sendableOf(message: Message, webhook: Webhook): Sendable {
+  const isChanged = webhook.updatedAtMs > webhook.createdAtMs;
+  const sinceMs = isChanged ? webhook.updatedAtMs : 0;
+  return { headers: shownHeaders(message, webhook), sinceMs };
+}
+
+export const NOTHING_TO_SHOW: Sendable = { headers: [], sinceMs: 0 };
 
 const MASK = '********';
 const CREDENTIAL_NAME = /auth|token|secret|key|pass|session|credential/i;

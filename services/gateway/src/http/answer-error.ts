@@ -14,7 +14,7 @@ export function answerError(logger: Logger): ErrorRequestHandler {
     const requestId = String(response.locals.requestId);
     const apiError = toApiError(error);
     if (apiError.status >= 500) {
-      logger.error({ err: error, requestId, method: request.method }, 'request failed');
+      report(logger, error, { requestId, method: request.method, code: apiError.code });
     }
     response.locals.errorCode = apiError.code;
     response
@@ -28,6 +28,12 @@ export function answerError(logger: Logger): ErrorRequestHandler {
         ...(apiError.problems.length > 0 && { errors: apiError.problems }),
       });
   };
+}
+
+/** A store that is away is told once per request, without a stack; anything else is a fault of ours. */
+function report(logger: Logger, error: unknown, context: object): void {
+  if (error instanceof ApiError) logger.warn(context, 'request refused');
+  else logger.error({ err: error, ...context }, 'request failed');
 }
 
 function toApiError(error: unknown): ApiError {

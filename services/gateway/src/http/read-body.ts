@@ -2,7 +2,7 @@ import { JsonTextError, readJsonObject } from '@posthorn/domain/json-members.ts'
 import { MAX_PAYLOAD_DEPTH } from '@posthorn/domain/message.ts';
 import type { z } from 'zod';
 import { ApiError, invalidRequest, type Problem } from './api-error.ts';
-import { checkFields } from './read-fields.ts';
+import { checkFields, rawFields } from './read-fields.ts';
 
 export interface Body<T> {
   value: T;
@@ -30,6 +30,11 @@ export function readBody<Schema extends z.ZodObject>(
   const problems = [...earlier, ...checked.problems, ...illFormedTexts(members)];
   if (value === null || problems.length > 0) throw invalidRequest(problems);
   return { value, bytes, textOf: (name) => textOf(writtenAs.get(name) ?? name) };
+}
+
+/** The fields as they came, for checks that need more than the schema. Throws ApiError when it is no JSON. */
+export function readRawFields(bytes: Buffer, schema: z.ZodObject): Record<string, unknown> {
+  return rawFields(readObject(decode(bytes)).value, schema);
 }
 
 /** The payload's text is never touched; in any other field half a character would be stored as another one. */

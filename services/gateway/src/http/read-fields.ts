@@ -36,6 +36,14 @@ export function checkFields<Schema extends z.ZodObject>(
   return { value: isGood ? (result.data as z.infer<Schema>) : null, problems, writtenAs };
 }
 
+/** The members under their camelCase names, unchecked. */
+export function rawFields(
+  members: Record<string, unknown>,
+  schema: z.ZodObject,
+): Record<string, unknown> {
+  return inCamelCase(members, new Set(Object.keys(schema.shape)), []).fields;
+}
+
 function inCamelCase(
   members: Record<string, unknown>,
   known: ReadonlySet<string>,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Problem } from './api-error.ts';
 import type { Body } from './read-body.ts';
 
 /** Who asks: the owner of the API key. Every query carries this company. */
@@ -69,6 +70,15 @@ interface Endpoint {
   isBodyOptional?: boolean;
   answer: AnswerSpec;
   errors?: readonly SpecificError[];
+  /** What is wrong with the fields in the light of what is stored; told together with all the rest. */
+  problemsOf?: (request: RawRequest) => Promise<Problem[]>;
+}
+
+/** A request whose fields have been read, but not checked. */
+export interface RawRequest {
+  caller: Caller;
+  params: Readonly<Record<string, string>>;
+  fields: Readonly<Record<string, unknown>>;
 }
 
 export interface Route extends Endpoint {

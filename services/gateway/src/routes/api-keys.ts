@@ -1,5 +1,6 @@
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
+import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 import { z } from 'zod';
 import { apiKey, createdApiKey, describeApiKey } from '../answers/api-key.ts';
@@ -12,6 +13,8 @@ export interface ApiKeyDeps {
   db: mongo.Db;
   newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
+  /** Tells every process, this one first, that the key with this hash is not valid any more. */
+  invalidate: (invalidation: Invalidation) => Promise<void>;
 }
 
 const tag = 'API keys';
@@ -21,7 +24,7 @@ const versionedOnly = true;
 const createBody = z.object({ name }).meta({ id: 'CreateApiKey' });
 const listQuery = z.object({ limit: limit(1_000, 1_000), skip });
 
-export function apiKeyRoutes({ db, newId, nowMs }: ApiKeyDeps): Route[] {
+export function apiKeyRoutes({ db, newId, nowMs, invalidate }: ApiKeyDeps): Route[] {
   return [
     route({
       ...{ method: 'post', path, versionedOnly, tag, summary: 'Make an API key' },
@@ -47,12 +50,14 @@ export function apiKeyRoutes({ db, newId, nowMs }: ApiKeyDeps): Route[] {
     route({
       ...{ method: 'delete', path: `${path}/:keyId`, versionedOnly, tag },
       summary: 'Revoke an API key',
-      description: 'Takes effect everywhere within two seconds.',
+      description: 'Takes effect at once, at other gateways at the latest after two seconds.',
       answer: { status: 200, message: 'API key revoked' },
       errors: ['not_found'],
       async handle({ caller: { companyId }, params: { keyId: _id = '' } }) {
-        const removed = await documentsOf(db, 'apiKeys', companyId).deleteMany({ _id });
-        if (removed === 0) throw notFound('API key');
+        const keys = documentsOf(db, 'apiKeys', companyId);
+        const key = await keys.findOne({ _id });
+        if (!key || (await keys.deleteMany({ _id })) === 0) throw notFound('API key');
+        await invalidate({ companyId, id: key.hash });
         return {};
       },
     }),

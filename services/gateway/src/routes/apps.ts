@@ -7,7 +7,7 @@ import { app, describeApp } from '../answers/app.ts';
 import { notFound } from '../http/api-error.ts';
 import { route, type Route } from '../http/route.ts';
 import type { RemoveTree } from '../remove-tree.ts';
-import { description, environment, idText, limit, name, skip } from './fields.ts';
+import { description, environment, idText, isEmptyUpdate, limit, name, skip } from './fields.ts';
 
 const createBody = z
   .object({
@@ -108,13 +108,13 @@ function updateApp({ db, nowMs }: AppRouteDeps): Route {
     ...{ method: 'put', path, needsCompanyId, tag, summary: 'Change an app' },
     description: 'Fields that are left out stay as they are.',
     body: updateBody,
+    isBodyOptional: true,
     answer: { status: 200, message: 'App updated', data: app },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { appId: _id = '' }, body: { value } }) {
       const apps = documentsOf(db, 'apps', companyId);
-      const isEmpty = Object.keys(value).length === 0;
       const changes = { ...value, updatedAt: new Date(nowMs()) };
-      const found = isEmpty
+      const found = isEmptyUpdate(value)
         ? await apps.findOne({ _id })
         : await apps.updateOne({ _id }, { $set: changes });
       if (!found) throw notFound('app');

@@ -1,4 +1,4 @@
-import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import { idPattern, type IdPrefix } from '@posthorn/domain/ids.ts';
 import { z } from 'zod';
 import { exampleId } from '../answers/fields.ts';
 
@@ -51,6 +51,11 @@ export const skip = wholeNumber(0, 999_999_999)
   .prefault('0')
   .meta({ description: 'Entries to leave out before the first one' });
 
+/** An update without fields changes nothing, `updatedAt` included. */
+export function isEmptyUpdate(body: object): boolean {
+  return Object.keys(body).length === 0;
+}
+
 /** A time in milliseconds since 1970, from ISO 8601 with a zone. */
 export const timeText = z.iso
   .datetime({ offset: true, error: 'must be a time such as 2026-01-31T09:30:00.000Z' })
@@ -59,5 +64,5 @@ export const timeText = z.iso
 export const cursor = (prefix: IdPrefix) =>
   z
     .string()
-    .regex(new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`), 'is not a cursor of this list')
+    .regex(idPattern(prefix), 'is not a cursor of this list')
     .meta({ description: '`nextCursor` of the page before', example: exampleId(prefix) });

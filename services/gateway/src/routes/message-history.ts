@@ -1,12 +1,13 @@
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 import { z } from 'zod';
 import { delivery, deliveryStatus, describeDelivery } from '../answers/delivery.ts';
 import { describeListed, describeMessage, listedMessage, message } from '../answers/message.ts';
 import { notFound } from '../http/api-error.ts';
 import { route, type Route } from '../http/route.ts';
 import { listMessages, type ListDeps } from '../list-messages.ts';
-import { deliveriesOf, nullIfSealed, readDelivery, type ReadDeps } from '../read-delivery.ts';
+import { deliveriesOf, readDelivery, type ReadDeps } from '../read-delivery.ts';
 import { cursor, idText, limit, timeText } from './fields.ts';
 
 const listQuery = z.object({
@@ -21,7 +22,7 @@ const listQuery = z.object({
 
 const deliveriesQuery = z.object({ limit: limit(100, 50), cursor: cursor('wh').optional() });
 
-export type HistoryDeps = ReadDeps & ListDeps;
+export type HistoryDeps = ReadDeps & ListDeps & { webhooks: Pick<WebhookStore, 'findTarget'> };
 
 const versionedOnly = true;
 const tag = 'Webhook messages';
@@ -36,7 +37,7 @@ function listRoute(deps: HistoryDeps): Route {
     ...{ method: 'get', path: '/webhook-messages', versionedOnly, tag },
     summary: 'List messages, newest first',
     description:
-      'A filter by status looks at a bounded number of messages for each page: a page may hold fewer than `limit`, even none, while `nextCursor` is not null.',
+      'A page looks at a bounded number of messages and deliveries: it may hold fewer than `limit`, with a filter by status even none, while `nextCursor` is not null.',
     query: listQuery,
     answer: {
       ...{ status: 200, message: 'Messages found', hasCursor: true },
@@ -65,12 +66,13 @@ function getRoute(deps: HistoryDeps): Route {
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { messageId = '' } }) {
       const found = await requireMessage(deps, companyId, messageId);
-      const ids = found.targets.map((webhookId) => deliveryIdOf(found.id, webhookId));
-      const [known, oldest] = await Promise.all([
-        deps.deliveries.findMany(companyId, ids),
-        deps.webhooks.findOne(companyId, found.targets[0] ?? '').catch(nullIfSealed),
+      const [oldestId = '', ...ids] = found.targets.map((to) => deliveryIdOf(found.id, to));
+      const [[delivery], others, webhook] = await Promise.all([
+        deps.deliveries.findMany(companyId, [oldestId]),
+        deps.deliveries.outlinesOf(companyId, ids),
+        deps.webhooks.findTarget(companyId, found.targets[0] ?? ''),
       ]);
-      return { data: describeMessage(found, known, oldest) };
+      return { data: describeMessage(found, { webhook, delivery }, others) };
     },
   });
 }
@@ -103,7 +105,7 @@ function deliveriesRoute(deps: HistoryDeps): Route {
       const page = await deliveriesOf(deps, found, rest.slice(0, size));
       const nextCursor = rest.length > size ? (rest[size - 1] ?? null) : null;
       return {
-        data: page.map(({ source, headers }) => describeDelivery(source, headers)),
+        data: page.map(({ source, sendable }) => describeDelivery(source, sendable)),
         nextCursor,
       };
     },
@@ -119,7 +121,7 @@ function deliveryRoute(deps: HistoryDeps): Route {
     async handle({ caller: { companyId }, params: { deliveryId = '' } }) {
       const found = await readDelivery(deps, companyId, deliveryId);
       if (!found) throw notFound('delivery');
-      return { data: describeDelivery(found.source, found.headers) };
+      return { data: describeDelivery(found.source, found.sendable) };
     },
   });
 }

@@ -12,7 +12,7 @@ import {
 import { notFound } from '../http/api-error.ts';
 import { route, type Route } from '../http/route.ts';
 import type { RemoveTree } from '../remove-tree.ts';
-import { description, environment, limit, name, skip } from './fields.ts';
+import { description, environment, isEmptyUpdate, limit, name, skip } from './fields.ts';
 
 const createBody = z
   .object({
@@ -103,12 +103,13 @@ function updateProject({ db, nowMs }: ProjectDeps): Route {
     ...{ method: 'put', path, isVersionedInContract, tag, summary: 'Change a project' },
     description: 'Fields that are left out stay as they are.',
     body: updateBody,
+    isBodyOptional: true,
     answer: { status: 200, message: 'Project updated', data: project },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { projectId: _id = '' }, body: { value } }) {
       const projects = documentsOf(db, 'projects', companyId);
       const changes = { ...value, updatedAt: new Date(nowMs()) };
-      const found = isEmpty(value)
+      const found = isEmptyUpdate(value)
         ? await projects.findOne({ _id })
         : await projects.updateOne({ _id }, { $set: changes });
       if (!found) throw notFound('project');
@@ -129,9 +130,4 @@ function deleteProject({ remove }: ProjectDeps): Route {
       return {};
     },
   });
-}
-
-/** An update without fields changes nothing, `updatedAt` included. */
-function isEmpty(fields: object): boolean {
-  return Object.keys(fields).length === 0;
 }

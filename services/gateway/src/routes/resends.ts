@@ -1,5 +1,4 @@
-import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import type { mongo } from 'mongoose';
+import type { ResendStore } from '@posthorn/platform/mongo/resends.ts';
 import { delivery, describeDelivery } from '../answers/delivery.ts';
 import { describeResend, resend } from '../answers/resend.ts';
 import { notFound } from '../http/api-error.ts';
@@ -8,7 +7,7 @@ import { readDelivery, type ReadDeps } from '../read-delivery.ts';
 import type { StartResend } from '../start-resend.ts';
 
 export interface ResendRouteDeps extends ReadDeps {
-  db: mongo.Db;
+  resends: Pick<ResendStore, 'findOne'>;
   startResend: StartResend;
 }
 
@@ -33,7 +32,7 @@ export function resendRoutes(deps: ResendRouteDeps): Route[] {
         const found = await readDelivery(deps, companyId, deliveryId);
         if (!found) throw notFound('delivery');
         await deps.startResend.one(found.source);
-        return { data: describeDelivery(found.source, found.headers) };
+        return { data: describeDelivery(found.source, found.sendable) };
       },
     }),
     route({
@@ -41,8 +40,8 @@ export function resendRoutes(deps: ResendRouteDeps): Route[] {
       summary: 'See how far a resend has got',
       answer: { status: 200, message: 'Resend found', data: resend },
       errors: ['not_found'],
-      async handle({ caller: { companyId }, params: { resendId: _id = '' } }) {
-        const found = await documentsOf(deps.db, 'resends', companyId).findOne({ _id });
+      async handle({ caller: { companyId }, params: { resendId = '' } }) {
+        const found = await deps.resends.findOne(companyId, resendId);
         if (!found) throw notFound('resend');
         return { data: describeResend(found) };
       },

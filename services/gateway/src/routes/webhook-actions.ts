@@ -1,5 +1,3 @@
-import { randomBytes } from 'node:crypto';
-import { secretFromBytes } from '@posthorn/domain/signature.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks.ts';
 import { z } from 'zod';
@@ -9,8 +7,9 @@ import { health } from '../answers/health.ts';
 import { resend, describeResend } from '../answers/resend.ts';
 import { describeWebhook, webhook } from '../answers/webhook.ts';
 import { changeWebhook, type ChangeDeps } from '../change-webhook.ts';
-import { invalidRequest, notFound } from '../http/api-error.ts';
+import { notFound } from '../http/api-error.ts';
 import { NO_FIELDS, route, type Route } from '../http/route.ts';
+import { newSecret } from '../new-secret.ts';
 import { readDelivery, type ReadDeps } from '../read-delivery.ts';
 import type { ReadHealth } from '../read-health.ts';
 import type { StartResend } from '../start-resend.ts';
@@ -25,7 +24,6 @@ export interface WebhookActionDeps extends ChangeDeps, ReadDeps {
 
 const tag = 'Webhooks';
 const versionedOnly = true;
-const SECRET_BYTES = 32;
 const WEEK_SECONDS = 604_800;
 
 export function webhookActionRoutes(deps: WebhookActionDeps): Route[] {
@@ -48,14 +46,14 @@ function rotateSecret(deps: WebhookActionDeps): Route {
     ...{ method: 'post', path: '/webhooks/:webhookId/rotate-secret', versionedOnly, tag },
     summary: 'Give a webhook a new secret',
     description:
-      'During the grace both secrets sign `webhook-signature`; the HMAC of the document uses the new one at once, unless the webhook has an `hmacSecret` of its own.',
+      'During the grace both secrets sign `webhook-signature`; the HMAC of the document uses the new one at once, unless the webhook has an `hmacSecret` of its own. A further rotation ends the grace of the one before.',
     body: rotateBody,
     isBodyOptional: true,
     answer: { status: 200, message: 'Secret rotated', data: webhook },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
       const expiresAtMs = deps.nowMs() + value.graceSeconds * 1_000;
-      const secret = secretFromBytes(randomBytes(SECRET_BYTES));
+      const secret = newSecret();
       const changed = await changeWebhook(deps, { companyId, webhookId }, (seen) =>
         rotated(seen, secret, value.graceSeconds > 0 ? expiresAtMs : null),
       );
@@ -94,7 +92,7 @@ function testWebhook(deps: WebhookActionDeps): Route {
       const deliveryId = accepted?.deliveries[0]?.id ?? '';
       const found = await readDelivery(deps, companyId, deliveryId);
       if (!found) throw notFound('webhook');
-      return { data: describeDelivery(found.source, found.headers) };
+      return { data: describeDelivery(found.source, found.sendable) };
     },
   });
 }
@@ -104,6 +102,15 @@ const resendBody = z
     since: timeText,
     until: timeText.optional().meta({ description: 'Not before `since`; now, when left out' }),
   })
+  .superRefine(
+    ({ since, until }, context) => {
+      if (typeof until !== 'string' || typeof since !== 'string') return;
+      if (!(Date.parse(until) < Date.parse(since))) return;
+      context.addIssue({ code: 'custom', path: ['until'], message: 'must not be before since' });
+    },
+    // Also when another field is wrong: all problems are told at once.
+    { when: () => true },
+  )
   .meta({ id: 'ResendFailed' });
 
 function resendFailed({ startResend }: WebhookActionDeps): Route {
@@ -118,9 +125,6 @@ function resendFailed({ startResend }: WebhookActionDeps): Route {
     async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
       const sinceMs = Date.parse(value.since);
       const untilMs = value.until === undefined ? null : Date.parse(value.until);
-      if (untilMs !== null && untilMs < sinceMs) {
-        throw invalidRequest([{ path: 'until', message: 'must not be before since' }]);
-      }
       return {
         data: describeResend(await startResend.failed({ companyId, webhookId, sinceMs, untilMs })),
       };
@@ -132,7 +136,7 @@ function webhookHealth({ readHealth }: WebhookActionDeps): Route {
   return route({
     ...{ method: 'get', path: '/webhooks/:webhookId/health', versionedOnly, tag },
     summary: 'See how deliveries to a webhook fare',
-    description: 'Looks at the attempts of its newest 200 messages.',
+    description: 'Looks at the attempts of its newest messages, at most 200.',
     answer: { status: 200, message: 'Health found', data: health },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { webhookId = '' } }) {

@@ -3,6 +3,7 @@ import { DEFAULT_HMAC_HEADER, type AuthMethod, type Webhook } from '@posthorn/do
 import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks.ts';
 import { z } from 'zod';
 import { invalidRequest, type Problem } from '../http/api-error.ts';
+import { isEmptyUpdate } from './fields.ts';
 import { AUTH_FIELDS, CREATE_RULES, UPDATE_RULES, type AuthName } from './webhook-rules.ts';
 import { authFields, ownerFields, webhookFields } from './webhook-fields.ts';
 
@@ -40,14 +41,27 @@ export type CreateWebhookBody = z.infer<ReturnType<typeof createWebhookBody>>;
 export type UpdateWebhookBody = z.infer<ReturnType<typeof updateWebhookBody>>;
 type AuthBody = Pick<UpdateWebhookBody, keyof typeof authFields | 'customHeaders'>;
 
+/** What is wrong with an update in the light of the webhook; fields that are wrong by themselves are left out. */
+export function updateProblems(
+  fields: Readonly<Record<string, unknown>>,
+  seen: Webhook,
+  policy: EgressPolicy,
+): Problem[] {
+  const { shape } = updateWebhookBody(policy);
+  const good = Object.entries(shape).flatMap(([name, schema]) => {
+    const { success, data } = schema.safeParse(fields[name]);
+    return success && data !== undefined ? [[name, data] as const] : [];
+  });
+  const body = Object.fromEntries(good) as UpdateWebhookBody;
+  return [...authProblems(body, seen), ...headerProblems(body, seen)];
+}
+
 /** What an update makes of the webhook as it is; null for an empty one. Throws ApiError 400. */
 export function changesOf(seen: Webhook, body: UpdateWebhookBody): WebhookChanges | null {
   const problems = [...authProblems(body, seen), ...headerProblems(body, seen)];
   if (problems.length > 0) throw invalidRequest(problems);
-  const given = Object.keys(body);
-  if (given.length === 0) return null;
-  const plain = given.filter((key) => !(key in authFields));
-  const changes = Object.fromEntries(Object.entries(body).filter(([key]) => plain.includes(key)));
+  if (isEmptyUpdate(body)) return null;
+  const changes = Object.fromEntries(Object.entries(body).filter(([key]) => !(key in authFields)));
   return { ...changes, authMethod: authMethodOf(body, seen.authMethod, seen.secret) };
 }
 

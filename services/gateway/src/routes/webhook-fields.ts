@@ -109,7 +109,8 @@ export function webhookFields(policy: EgressPolicy) {
 
 function urlField(policy: EgressPolicy) {
   const scheme = policy.allowHttp ? '[Hh][Tt][Tt][Pp][Ss]?' : '[Hh][Tt][Tt][Pp][Ss]';
-  const pattern = `^${scheme}://[^\\s/\\\\?#@]+([/\\\\?][^#]*)?$`;
+  // Without control characters and backslashes: `URL` would drop or turn them, and store another address.
+  const pattern = `^${scheme}://[^\\s/\\\\?#@\\x00-\\x1f\\x7f]+([/?][^#\\\\\\x00-\\x1f\\x7f]*)?$`;
   return text(0, MAX_URL_CHARS)
     .meta({
       pattern,
@@ -133,7 +134,8 @@ function problemOfUrl(url: URL, policy: EgressPolicy): string | null {
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'must be http or https';
   if (url.username !== '' || url.password !== '') return 'must not contain a user or password';
   if (url.href.includes('#')) return 'must not contain a fragment';
-  if (url.href.length > MAX_URL_CHARS) return 'must have at most 2048 characters once encoded';
+  // One more for the path that `URL` adds where there is none.
+  if (url.href.length > MAX_URL_CHARS + 1) return 'must have at most 2048 characters once encoded';
   switch (refusalOfUrl(url, policy)) {
     case 'scheme':
       return 'must be https';

@@ -1,10 +1,9 @@
-import { randomBytes } from 'node:crypto';
 import type { EgressPolicy } from '@posthorn/domain/egress.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
-import { secretFromBytes } from '@posthorn/domain/signature.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
+import type { Logger } from '@posthorn/platform/logger.ts';
+import type { FoundWebhook, WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 import { z } from 'zod';
@@ -17,12 +16,14 @@ import {
 import { notFound } from '../http/api-error.ts';
 import { changeWebhook } from '../change-webhook.ts';
 import { route, type Route } from '../http/route.ts';
+import { newSecret } from '../new-secret.ts';
 import type { RemoveTree } from '../remove-tree.ts';
 import { idText, limit, skip } from './fields.ts';
 import {
   authMethodOf,
   changesOf,
   createWebhookBody,
+  updateProblems,
   updateWebhookBody,
   type CreateWebhookBody,
 } from './webhook-body.ts';
@@ -36,11 +37,11 @@ export interface WebhookRouteDeps {
   /** Tells every process, this one first, to forget what it remembers of a webhook or app. */
   invalidate: (invalidation: Invalidation) => Promise<void>;
   remove: RemoveTree;
+  logger: Logger;
 }
 
 const tag = 'Webhooks';
 const path = '/webhooks/:webhookId';
-const SECRET_BYTES = 32;
 
 const listQuery = z.object({
   appId: idText('app').optional().meta({ description: 'Only the webhooks of this app' }),
@@ -49,7 +50,13 @@ const listQuery = z.object({
 });
 
 export function webhookRoutes(deps: WebhookRouteDeps): Route[] {
-  return [createWebhook(deps), listWebhooks(deps), ...oneWebhook(deps)];
+  return [
+    createWebhook(deps),
+    listWebhooks(deps),
+    getWebhook(deps),
+    updateWebhook(deps),
+    deleteWebhook(deps),
+  ];
 }
 
 function createWebhook(deps: WebhookRouteDeps): Route {
@@ -97,7 +104,7 @@ function newWebhook(
   projectId: string,
   body: CreateWebhookBody,
 ): Webhook {
-  const secret = secretFromBytes(randomBytes(SECRET_BYTES));
+  const secret = newSecret();
   const createdAtMs = nowMs();
   return {
     ...{ id: newId('wh'), companyId, projectId },
@@ -113,57 +120,77 @@ function newWebhook(
   };
 }
 
-function listWebhooks({ db, webhooks }: WebhookRouteDeps): Route {
+function listWebhooks({ db, webhooks, logger }: WebhookRouteDeps): Route {
   return route({
     ...{ method: 'get', path: '/webhooks', tag, summary: 'List the webhooks, oldest first' },
+    description:
+      'One whose stored secrets cannot be read is left out, so a page may hold fewer than `limit`.',
     query: listQuery,
     answer: { status: 200, message: 'Webhooks found', data: z.array(webhookAnswer) },
     errors: ['not_found'],
     async handle({ caller: { companyId }, query }) {
       if (query.appId !== undefined) await projectOf(db, companyId, query);
       const page = await webhooks.list(companyId, query);
-      return { data: page.map(describeWebhook) };
+      const opened = page.filter((found) => isOpened(found, logger));
+      return { data: opened.map(describeWebhook) };
     },
   });
 }
 
-function oneWebhook(deps: WebhookRouteDeps): Route[] {
-  return [
-    route({
-      ...{ method: 'get', path, tag, summary: 'Get a webhook' },
-      answer: { status: 200, message: 'Webhook found', data: webhookWithAuth },
-      errors: ['not_found'],
-      async handle({ caller: { companyId }, params: { webhookId = '' } }) {
-        const found = await deps.webhooks.findOne(companyId, webhookId);
-        if (!found) throw notFound('webhook');
-        return { data: describeWebhookWithAuth(found) };
-      },
-    }),
-    route({
-      ...{ method: 'put', path, tag, summary: 'Change a webhook' },
-      description:
-        'Fields that are left out stay as they are. Credentials must be those of the method that the webhook has or is given; a new method needs all of its own.',
-      body: updateWebhookBody(deps.policy),
-      answer: { status: 200, message: 'Webhook updated', data: webhookAnswer },
-      errors: ['not_found'],
-      async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
-        const decide = (seen: Webhook) => changesOf(seen, value);
-        const changed = await changeWebhook(deps, { companyId, webhookId }, decide);
-        return { data: describeWebhook(changed) };
-      },
-    }),
-    route({
-      ...{ method: 'delete', path, tag, summary: 'Delete a webhook' },
-      description: 'Cancels its pending deliveries. What was sent stays readable.',
-      answer: { status: 200, message: 'Webhook deleted' },
-      errors: ['not_found'],
-      async handle({ caller: { companyId }, params: { webhookId: id = '' } }) {
-        const found = await documentsOf(deps.db, 'webhooks', companyId).findOne({ _id: id });
-        if (!(await deps.remove({ companyId, kind: 'webhook', id }))) throw notFound('webhook');
-        // The next message to its app goes to the others only.
-        if (found?.appId) await deps.invalidate({ companyId, id: found.appId });
-        return {};
-      },
-    }),
-  ];
+/** Logs those that do not open, as the dispatcher does. */
+function isOpened(found: FoundWebhook, logger: Logger): found is Webhook {
+  if (!('problem' in found)) return true;
+  const { keyId, message: reason } = found.problem;
+  logger.error({ webhookId: found.id, keyId, reason }, 'webhook cannot be opened');
+  return false;
+}
+
+function getWebhook(deps: WebhookRouteDeps): Route {
+  return route({
+    ...{ method: 'get', path, tag, summary: 'Get a webhook' },
+    answer: { status: 200, message: 'Webhook found', data: webhookWithAuth },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { webhookId = '' } }) {
+      const found = await deps.webhooks.findOne(companyId, webhookId);
+      if (!found) throw notFound('webhook');
+      return { data: describeWebhookWithAuth(found) };
+    },
+  });
+}
+
+function updateWebhook(deps: WebhookRouteDeps): Route {
+  return route({
+    ...{ method: 'put', path, tag, summary: 'Change a webhook' },
+    description:
+      'Fields that are left out stay as they are. Credentials must be those of the method that the webhook has or is given; a new method needs all of its own.',
+    body: updateWebhookBody(deps.policy),
+    isBodyOptional: true,
+    answer: { status: 200, message: 'Webhook updated', data: webhookAnswer },
+    errors: ['not_found'],
+    async problemsOf({ caller: { companyId }, params: { webhookId = '' }, fields }) {
+      const seen = await deps.webhooks.findOne(companyId, webhookId);
+      return seen ? updateProblems(fields, seen, deps.policy) : [];
+    },
+    async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
+      const decide = (seen: Webhook) => changesOf(seen, value);
+      const changed = await changeWebhook(deps, { companyId, webhookId }, decide);
+      return { data: describeWebhook(changed) };
+    },
+  });
+}
+
+function deleteWebhook(deps: WebhookRouteDeps): Route {
+  return route({
+    ...{ method: 'delete', path, tag, summary: 'Delete a webhook' },
+    description: 'Cancels its pending deliveries. What was sent stays readable.',
+    answer: { status: 200, message: 'Webhook deleted' },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { webhookId: id = '' } }) {
+      const found = await documentsOf(deps.db, 'webhooks', companyId).findOne({ _id: id });
+      if (!(await deps.remove({ companyId, kind: 'webhook', id }))) throw notFound('webhook');
+      // The next message to its app goes to the others only.
+      if (found?.appId) await deps.invalidate({ companyId, id: found.appId });
+      return {};
+    },
+  });
 }

@@ -1,0 +1,65 @@
+import { linkSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { createEncryptionKeys } from './create-encryption-keys.ts';
+
+const KEY = /^k[0-9a-f]{8}:[A-Za-z0-9+/]{43}=\n$/;
+
+let folder: string;
+let file: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'posthorn-keys-'));
+  file = join(folder, 'below', 'encryption-keys');
+});
+
+afterEach(() => {
+  rmSync(folder, { recursive: true });
+});
+
+const written = () => readFileSync(file, 'utf8');
+const files = () => readdirSync(join(folder, 'below'));
+
+/** As a file system answers that knows no hard links. */
+const noLink = () => {
+  throw Object.assign(new Error('EPERM: operation not permitted, link'), { code: 'EPERM' });
+};
+
+describe('the file of encryption keys', () => {
+  it.each([
+    ['with', linkSync],
+    ['without', noLink],
+  ])('is made once, for its owner only, %s hard links', (_what, link) => {
+    createEncryptionKeys(file, link);
+    const first = written();
+    expect(first).toMatch(KEY);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    createEncryptionKeys(file, link);
+    expect([written(), files()]).toEqual([first, ['encryption-keys']]);
+  });
+
+  it.each([
+    ['with', linkSync],
+    ['without', noLink],
+  ])('is that of the first of two processes with the same id, %s hard links', (_what, link) => {
+    let first = '';
+    createEncryptionKeys(file, (from, to) => {
+      createEncryptionKeys(file, link);
+      first = written();
+      link(from, to);
+    });
+    expect(first).toMatch(KEY);
+    expect([written(), files()]).toEqual([first, ['encryption-keys']]);
+  });
+
+  it('is not taken for made when neither way makes it', () => {
+    const lost = () => {
+      rmSync(join(folder, 'below'), { recursive: true });
+      noLink();
+    };
+    expect(() => {
+      createEncryptionKeys(file, lost);
+    }).toThrow('ENOENT');
+  });
+});
