@@ -21,15 +21,17 @@ export interface CheckedHead {
  */
 export function checkHead(head: RequestHead, route: Route): CheckedHead {
   const { query, problems } = checkQuery(head.queryText, route.query);
-  const required = route.needsCompanyId && !head.header('companyid');
   return {
     query,
-    problems: [
-      ...problems,
-      ...(required ? [{ path: 'companyid', message: 'is required, as a header' }] : []),
-      ...headerProblems(head, route),
-    ],
+    problems: [...problems, ...companyProblems(head, route), ...headerProblems(head, route)],
   };
+}
+
+function companyProblems({ header }: RequestHead, { needsCompanyId }: Route): Problem[] {
+  const companyId = header('companyid');
+  if (companyId === '') return [{ path: 'companyid', message: 'must not be empty' }];
+  const isMissing = needsCompanyId && companyId === undefined;
+  return isMissing ? [{ path: 'companyid', message: 'is required, as a header' }] : [];
 }
 
 function checkQuery(queryText: string, schema: z.ZodObject): CheckedHead {
