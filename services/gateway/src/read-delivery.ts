@@ -6,7 +6,7 @@ import type { MessageQueries } from '@posthorn/platform/mongo/message-queries.ts
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/vault.ts';
 import type { Sendable } from './answers/delivery.ts';
-import { NOTHING_TO_SHOW, sendableOf } from './answers/shown-headers.ts';
+import { NOTHING_TO_SHOW, shownOf } from './answers/shown-headers.ts';
 
 export interface ReadDeps {
   messages: Pick<MessageQueries, 'findOne' | 'findByIdPrefix'>;
@@ -63,7 +63,7 @@ async function withHeaders(
 ): Promise<ReadDelivery> {
   // What happened stays readable, also when the webhook's stored secrets do not open.
   const webhook = await webhooks.findOne(source.companyId, source.webhookId).catch(nullIfSealed);
-  return { source, sendable: message && webhook ? sendableOf(message, webhook) : NOTHING_TO_SHOW };
+  return { source, sendable: message && webhook ? shownOf(message, webhook) : NOTHING_TO_SHOW };
 }
 
 /** Passes on every error but the one of a stored secret that does not open. */

@@ -7,7 +7,7 @@ import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks.ts';
 import { z } from 'zod';
 import { attempt, deliveryStatus, describeAttempt } from './delivery.ts';
 import { headerFields, idField, isoTime, timeField } from './fields.ts';
-import { NOTHING_TO_SHOW, sendableOf, signatureOf } from './shown-headers.ts';
+import { NOTHING_TO_SHOW, shownOf } from './shown-headers.ts';
 
 const deliverySummary = z.object({
   id: idField('dlv'),
@@ -56,7 +56,7 @@ export function describeAccepted(
   webhooks: readonly FoundWebhook[],
 ): CreatedMessage {
   const { id, delivered, payload, createdAt, updatedAt, deliveries } = describeListed(source, []);
-  const { signature, headers, deliveryAttempt } = shownOf(source, webhooks[0] ?? null, undefined);
+  const { signature, headers, deliveryAttempt } = ofOldest(source, webhooks[0] ?? null, undefined);
   return {
     ...{ id, delivered, payload, signature, headers, createdAt, updatedAt, deliveryAttempt },
     deliveries,
@@ -78,24 +78,23 @@ export function describeMessage(
   const known = delivery ? [delivery, ...others] : others;
   return {
     ...describeListed(source, known),
-    ...shownOf(source, webhook, delivery?.attempts.at(-1)),
+    ...ofOldest(source, webhook, delivery?.attempts.at(-1)),
   };
 }
 
 /** What belongs to the oldest webhook only; one that does not open has no signature and headers. */
-function shownOf(
+function ofOldest(
   source: Message,
   webhook: FoundWebhook | null,
   lastAttempt: Attempt | undefined,
 ): Pick<CreatedMessage, 'signature' | 'headers' | 'deliveryAttempt'> {
   const opened = webhook && 'problem' in webhook ? null : webhook;
-  const sendable = opened ? sendableOf(source, opened) : NOTHING_TO_SHOW;
-  const { headers } = sendable;
+  const shown = opened ? shownOf(source, opened) : NOTHING_TO_SHOW;
+  const { signature, headers } = shown;
   const planned = webhook && plannedAttempt(source, webhook.id, headers);
   return {
-    signature: opened && signatureOf(source, opened),
-    headers,
-    deliveryAttempt: lastAttempt ? describeAttempt(lastAttempt, sendable) : planned,
+    ...{ signature, headers },
+    deliveryAttempt: lastAttempt ? describeAttempt(lastAttempt, shown) : planned,
   };
 }
 
