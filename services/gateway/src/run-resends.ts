@@ -1,11 +1,11 @@
 import type { Logger } from '@posthorn/platform/logger.ts';
-import { LEASE_MS, sendPage, type SendPageDeps } from './send-resend-page.ts';
 import {
   isOfOne,
   ResendMovedError,
   type Resend,
   type ResendStore,
 } from '@posthorn/platform/mongo/resends.ts';
+import { LEASE_MS, sendPage, type SendPageDeps } from './send-resend-page.ts';
 
 export interface RunResendsDeps extends SendPageDeps {
   resends: Omit<ResendStore, 'insert' | 'remove' | 'count'>;

@@ -32,7 +32,7 @@ export interface StartResend {
   failed: (span: FailedSpan) => Promise<Resend>;
 }
 
-/** Step 5, resend: what is asked for is stored before anything is sent; run-resends does the rest. */
+/** Step 6, resend: what is asked for is stored before anything is sent; run-resends does the rest. */
 export function createStartResend(deps: StartResendDeps): StartResend {
   const { webhooks, resends, marks, wake, nowMs } = deps;
   return {
