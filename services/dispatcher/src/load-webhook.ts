@@ -30,7 +30,7 @@ const MAX_REMEMBERED = 50_000;
 
 export function createWebhookLoader(
   webhooks: Pick<WebhookStore, 'findMany'>,
-  logger: Logger,
+  logger: Pick<Logger, 'error'>,
 ): WebhookLoader {
   const batch = createBatcher<string, Webhook | UnopenedWebhook | undefined>({
     maxItems: 500,

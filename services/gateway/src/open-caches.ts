@@ -1,3 +1,4 @@
+import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import { createWebhookStore, type WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 import { connectRedis } from '@posthorn/platform/redis/connect.ts';
 import {
@@ -32,7 +33,11 @@ export function openCaches(
 ): Caches {
   const vault = createVault(config.ENCRYPTION_KEYS);
   const webhooks = createWebhookStore(db, vault);
-  const targets = createTargetResolver(db, webhooks);
+  const targets = createTargetResolver({
+    webhooks,
+    hasApp: async (companyId, _id) =>
+      (await documentsOf(db, 'apps', companyId).findOne({ _id })) !== null,
+  });
   const redis = connectRedis(config.REDIS_URL, logger);
   const subscriber = connectRedis(config.REDIS_URL, logger);
   lifecycle.onStop('redis', () => {

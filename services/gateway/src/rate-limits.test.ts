@@ -17,6 +17,7 @@ beforeEach(() => {
 function open(limits: Partial<Limits>): RateLimits {
   registry = new Registry();
   return createRateLimits({
+    // A client that is away is asked for its state and for nothing else.
     redis: { status: 'end' } as unknown as Redis,
     prefix: 't:',
     limits: { company: 0, address: 0, wrongKeys: 0, ...limits },
@@ -37,6 +38,7 @@ function send(
   { ip = '192.0.2.1', companyId = 'comp_1' } = {},
 ): Answered {
   const headers: Record<string, unknown> = {};
+  // The few members of request and response that the limits use; express has no smaller type for them.
   const response = {
     locals: { caller: { companyId } },
     setHeader: (name: string, value: unknown) => (headers[name] = value),

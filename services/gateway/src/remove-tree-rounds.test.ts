@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { Logger } from '@posthorn/platform/logger.ts';
 import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
 import { createMemoryLeases, type MemoryLeases } from '../../../test/support/memory-leases.ts';
 import { plantTree, type MemoryRemovals } from '../../../test/support/memory-removals.ts';
@@ -15,11 +14,11 @@ beforeEach(() => {
 });
 
 function removals(overrides: Partial<RemovalDeps> = {}): Removals {
-  const warn = (_fields: object, text: string): unknown => warned.push(text);
+  const warn = (_fields: unknown, text?: string): void => void warned.push(text ?? '');
   return createRemovals({
     ...{ holder: 'b', removals: tree.store, leases, newId: countingIds(), nowMs: () => 1 },
     invalidate: () => Promise.resolve(),
-    logger: { warn } as unknown as Logger,
+    logger: { warn },
     ...overrides,
   });
 }

@@ -23,7 +23,7 @@ export interface RemovalDeps {
   invalidate: (invalidation: Invalidation) => Promise<void>;
   newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
-  logger: Logger;
+  logger: Pick<Logger, 'warn'>;
 }
 
 export interface Removals {
@@ -99,7 +99,7 @@ async function atMost(ms: number, work: Promise<void>): Promise<void> {
   clearTimeout(timer);
 }
 
-function report(logger: Logger, removalId: string, error: unknown): void {
+function report(logger: RemovalDeps['logger'], removalId: string, error: unknown): void {
   if (error instanceof TakenOverError) return;
   logger.warn({ err: error, removalId }, 'removal waits for the next round');
 }
@@ -140,7 +140,7 @@ async function removeApps(deps: RemovalDeps, removal: Removal, goOn: GoOn): Prom
 
 /**
  * Cancels before it removes: after a crash in between the webhooks are still there to be found. An
- * attempt that fails meanwhile is cancelled when its retry finds no webhook.
+ * attempt that fails meanwhile finds no webhook when it is settled, and ends its delivery.
  */
 async function removeWebhooks(deps: RemovalDeps, removal: Removal, goOn: GoOn): Promise<void> {
   const { companyId } = removal;

@@ -2,9 +2,8 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/vault.ts';
-import type { mongo } from 'mongoose';
 import { sampleWebhook } from '../../../test/support/sample-webhook.ts';
-import { createTargetResolver, type TargetResolver } from './resolve-targets.ts';
+import { createTargetResolver, type TargetDeps, type TargetResolver } from './resolve-targets.ts';
 
 let webhooks: Webhook[];
 /** Ids of those whose stored secrets do not open. */
@@ -28,13 +27,13 @@ beforeEach(() => {
     sampleWebhook(2, { eventTypes: ['order.paid'] }),
     sampleWebhook(3, { eventTypes: ['order.paid', 'order.sent'] }),
   ];
-  const findOne = ({ companyId, _id }: { companyId: string; _id: string }) =>
-    Promise.resolve(apps.has(`${companyId}/${_id}`) ? { _id } : null);
-  const db = { collection: () => ({ findOne }) } as unknown as mongo.Db;
-  targets = createTargetResolver(db, {
+  const webhookStore: TargetDeps['webhooks'] = {
     findTarget: (companyId, id) => counted(stored(companyId, (each) => each.id === id)[0] ?? null),
     findByApp: (companyId, appId) => counted(stored(companyId, (each) => each.appId === appId)),
-  });
+  };
+  const hasApp = (companyId: string, appId: string) =>
+    Promise.resolve(apps.has(`${companyId}/${appId}`));
+  targets = createTargetResolver({ webhooks: webhookStore, hasApp });
 });
 
 function stored(companyId: string, isMeant: (webhook: Webhook) => boolean): FoundWebhook[] {

@@ -1,9 +1,7 @@
 import { wantsEvent } from '@posthorn/domain/webhook.ts';
 import { createCoalescingCache } from '@posthorn/platform/coalescing-cache.ts';
-import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { FoundWebhook, WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 import { EVERYTHING, type Invalidation } from '@posthorn/platform/redis/invalidations.ts';
-import type { mongo } from 'mongoose';
 
 /** Whom a message is addressed to: every webhook of an app that wants it, or one webhook. */
 export type Address =
@@ -24,22 +22,24 @@ const REMEMBER_MS = 2_000;
 /** Webhooks, over all apps. */
 const MAX_REMEMBERED = 50_000;
 
-export function createTargetResolver(
-  db: mongo.Db,
-  webhooks: Pick<WebhookStore, 'findTarget' | 'findByApp'>,
-): TargetResolver {
+export interface TargetDeps {
+  webhooks: Pick<WebhookStore, 'findTarget' | 'findByApp'>;
+  hasApp: (companyId: string, appId: string) => Promise<boolean>;
+}
+
+export function createTargetResolver({ webhooks, hasApp }: TargetDeps): TargetResolver {
   async function load(companyId: string, address: Address): Promise<FoundWebhook[] | null> {
     if (address.kind === 'webhook') {
       const webhook = await webhooks.findTarget(companyId, address.webhookId);
       return webhook && [webhook];
     }
-    const { appId: _id } = address;
+    const { appId } = address;
     // The app itself is asked for: the webhooks of a deleted one are removed behind the answer.
-    const [app, found] = await Promise.all([
-      documentsOf(db, 'apps', companyId).findOne({ _id }),
-      webhooks.findByApp(companyId, _id),
+    const [isThere, found] = await Promise.all([
+      hasApp(companyId, appId),
+      webhooks.findByApp(companyId, appId),
     ]);
-    return app && found;
+    return isThere ? found : null;
   }
 
   const cache = createCoalescingCache<FoundWebhook[]>({

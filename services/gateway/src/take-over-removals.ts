@@ -13,7 +13,7 @@ const MAX_RUNNING = 100;
 
 /** Begins what other processes have left, one round at a time: who asks meanwhile waits for that one. */
 export function createTakeOver(
-  { removals, logger }: { removals: Pick<RemovalStore, 'list'>; logger: Logger },
+  { removals, logger }: { removals: Pick<RemovalStore, 'list'>; logger: Pick<Logger, 'warn'> },
   work: Work,
 ): () => Promise<void> {
   let round: Promise<void> | null = null;

@@ -43,6 +43,7 @@ export function documentsOf<Name extends OwnedName>(
   name: Name,
   companyId: string,
 ): CompanyDocuments<Name> {
+  // The compiler does not see that an `OwnedName` picks one of the collections of that union.
   const documents = collection(db, name) as unknown as mongo.Collection<Owned<Name>>;
   // Last in the object, so that no filter can name another company.
   const within = (filter: object): mongo.Filter<Owned<Name>> =>

@@ -27,6 +27,7 @@ function changingBeforeWrites(db: mongo.Db, change: () => Promise<unknown>): mon
     await change();
     return bulkWrite(...args);
   };
+  // A rotation asks the database for this collection and for nothing else.
   return { collection: () => webhooks } as unknown as mongo.Db;
 }
 

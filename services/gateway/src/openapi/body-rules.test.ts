@@ -5,6 +5,7 @@ import {
   operationsOf,
   type ApiDocument,
 } from '../../../../test/support/api-document.ts';
+import { routeTable } from '../../../../test/support/route-table.ts';
 import {
   bodiesOf,
   changes,
@@ -22,13 +23,11 @@ import {
 import { sampleWebhook } from '../../../../test/support/sample-webhook.ts';
 import type { AuthMethod } from '@posthorn/domain/webhook.ts';
 import { NO_FIELDS } from '../http/route.ts';
-import { apiRoutes, type ApiDeps } from '../routes/api-routes.ts';
 import { changesOf, type UpdateWebhookBody } from '../routes/webhook-body.ts';
 import { createDocument } from './document.ts';
 import { operationIdOf } from './operations.ts';
 
-const policy = { allowLoopback: false, allowHttp: false, allowCidrs: [] };
-const routes = apiRoutes({ policy } as unknown as ApiDeps);
+const routes = routeTable();
 const document = JSON.parse(JSON.stringify(createDocument(routes))) as ApiDocument;
 const compile = createCompiler(document);
 

@@ -7,15 +7,13 @@ import {
   type JsonSchema,
   type Parameter,
 } from '../../../../test/support/api-document.ts';
+import { routeTable } from '../../../../test/support/route-table.ts';
 import type { RequestHandler } from 'express';
 import { pino } from 'pino';
 import { createApp } from '../app.ts';
-import { apiRoutes, type ApiDeps } from '../routes/api-routes.ts';
 import { createDocument } from './document.ts';
 
-const policy = { allowLoopback: false, allowHttp: false, allowCidrs: [] };
-/** Nothing of it is called: only the table of routes is looked at. */
-const routes = apiRoutes({ policy } as unknown as ApiDeps);
+const routes = routeTable();
 const document = JSON.parse(JSON.stringify(createDocument(routes))) as ApiDocument;
 const operations = operationsOf(document);
 const compile = createCompiler(document);

@@ -2,14 +2,14 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { operationsOf, type ApiDocument } from '../../../../test/support/api-document.ts';
-import { apiRoutes, type ApiDeps } from '../routes/api-routes.ts';
+import { routeTable } from '../../../../test/support/route-table.ts';
 import { createDocument } from './document.ts';
 import { ERROR_CODES } from './error-codes.ts';
 
 const ROOT = join(import.meta.dirname, '../../../..');
-const policy = { allowLoopback: false, allowHttp: false, allowCidrs: [] };
-const routes = apiRoutes({ policy } as unknown as ApiDeps);
-const operations = operationsOf(createDocument(routes) as unknown as ApiDocument);
+const routes = routeTable();
+const document = JSON.parse(JSON.stringify(createDocument(routes))) as ApiDocument;
+const operations = operationsOf(document);
 
 /** Codes in `new ApiError(400, 'code'`, `conflict('code'`, `code: 'code'` and the table of limits. */
 function codesInSources(): string[] {

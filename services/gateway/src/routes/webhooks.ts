@@ -37,7 +37,7 @@ export interface WebhookRouteDeps {
   /** Tells every process, this one first, to forget what it remembers of a webhook or app. */
   invalidate: (invalidation: Invalidation) => Promise<void>;
   remove: RemoveTree;
-  logger: Logger;
+  logger: Pick<Logger, 'error'>;
 }
 
 const tag = 'Webhooks';
@@ -138,7 +138,7 @@ function listWebhooks({ db, webhooks, logger }: WebhookRouteDeps): Route {
 }
 
 /** Logs those that do not open, as the dispatcher does. */
-function isOpened(found: FoundWebhook, logger: Logger): found is Webhook {
+function isOpened(found: FoundWebhook, logger: WebhookRouteDeps['logger']): found is Webhook {
   if (!('problem' in found)) return true;
   const { keyId, message: reason } = found.problem;
   logger.error({ webhookId: found.id, keyId, reason }, 'webhook cannot be opened');
