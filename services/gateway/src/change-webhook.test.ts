@@ -3,7 +3,7 @@ import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
 import { sampleWebhook } from '../../../test/support/sample-webhook.ts';
-import { changeWebhook } from './change-webhook.ts';
+import { createChangeWebhook } from './change-webhook.ts';
 
 const NOW_MS = 5_000;
 const which = { companyId: 'comp_a', webhookId: sampleWebhook(1).id };
@@ -19,7 +19,11 @@ beforeEach(() => {
   [writes, announced, meanwhile] = [[], [], () => undefined];
 });
 
-function change(decide: (seen: Webhook) => WebhookChanges | null, nowMs = NOW_MS) {
+type Decide = (seen: Webhook) => WebhookChanges | null;
+
+const change = (decide: Decide, nowMs = NOW_MS) => changer(nowMs)(which, decide);
+
+function changer(nowMs = NOW_MS) {
   const webhooks = {
     findOne: () => Promise.resolve(stored),
     update: (seen: Webhook, changes: WebhookChanges) => {
@@ -34,7 +38,7 @@ function change(decide: (seen: Webhook) => WebhookChanges | null, nowMs = NOW_MS
     announced.push(invalidation);
     return Promise.resolve();
   };
-  return changeWebhook({ webhooks, nowMs: () => nowMs, invalidate }, which, decide);
+  return createChangeWebhook({ webhooks, nowMs: () => nowMs, invalidate });
 }
 
 /** Changes the stored webhook as another request would, `times` times. */
@@ -107,5 +111,16 @@ describe('a change of a webhook', () => {
       }),
     ).rejects.toBe(refusal);
     expect(writes).toEqual([]);
+  });
+
+  test('stands in line with others of its process, so that none of them fails', async () => {
+    const changeOne = changer();
+    let decisions = 0;
+    const rename = (n: number) => () => {
+      decisions += 1;
+      return { name: `Name ${n}` };
+    };
+    await Promise.all(Array.from({ length: 30 }, (_, n) => changeOne(which, rename(n))));
+    expect([decisions, writes.length, stored?.name]).toEqual([30, 30, 'Name 29']);
   });
 });

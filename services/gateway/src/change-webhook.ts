@@ -17,23 +17,28 @@ interface Which {
 
 type Decide = (seen: Webhook) => WebhookChanges | null;
 
-/** Against other processes; changes in this one stand in line. */
-const MAX_TRIES = 10;
-const underWay = new Map<string, Promise<void>>();
-const doNothing = (): void => undefined;
-
 /**
  * Reads, decides and writes, again when somebody else was faster. `decide` answers null when
  * nothing is to change. Throws ApiError 404 for an unknown webhook, 503 when others keep changing it.
  */
-export function changeWebhook(deps: ChangeDeps, which: Which, decide: Decide): Promise<Webhook> {
-  const before = underWay.get(which.webhookId) ?? Promise.resolve();
-  const change = before.then(() => changeNow(deps, which, decide));
-  const over = change.then(doNothing, doNothing).finally(() => {
-    if (underWay.get(which.webhookId) === over) underWay.delete(which.webhookId);
-  });
-  underWay.set(which.webhookId, over);
-  return change;
+export type ChangeWebhook = (which: Which, decide: Decide) => Promise<Webhook>;
+
+/** Against other processes; changes in this one stand in line. */
+const MAX_TRIES = 10;
+const doNothing = (): void => undefined;
+
+export function createChangeWebhook(deps: ChangeDeps): ChangeWebhook {
+  const underWay = new Map<string, Promise<void>>();
+  return (which, decide) => {
+    const { webhookId: id } = which;
+    const before = underWay.get(id) ?? Promise.resolve();
+    const change = before.then(() => changeNow(deps, which, decide));
+    const over = change.then(doNothing, doNothing).finally(() => {
+      if (underWay.get(id) === over) underWay.delete(id);
+    });
+    underWay.set(id, over);
+    return change;
+  };
 }
 
 async function changeNow(

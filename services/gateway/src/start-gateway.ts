@@ -18,6 +18,7 @@ import { createAcceptMessage } from './accept-message.ts';
 import { createAcceptOnce } from './accept-once.ts';
 import { createApp } from './app.ts';
 import { createAuthentication } from './authenticate.ts';
+import { createChangeWebhook } from './change-webhook.ts';
 import type { GatewayConfig } from './config.ts';
 import { createHardenedServer } from './http/harden-server.ts';
 import { createHttpMetrics } from './http/http-metrics.ts';
@@ -93,6 +94,7 @@ async function openRoutes(
     policy: egressPolicyOf(config),
     accept,
     acceptOnce: createAcceptOnce({ ...shared, ...stores, accept, registry }),
+    changeWebhook: createChangeWebhook({ ...shared, ...caches }),
     startResend: createStartResend({ ...shared, ...stores }),
     readHealth: createReadHealth(stores),
   });

@@ -6,7 +6,7 @@ import { delivery, describeDelivery } from '../answers/delivery.ts';
 import { health } from '../answers/health.ts';
 import { resend, describeResend } from '../answers/resend.ts';
 import { describeWebhook, webhook } from '../answers/webhook.ts';
-import { changeWebhook, type ChangeDeps } from '../change-webhook.ts';
+import type { ChangeWebhook } from '../change-webhook.ts';
 import { notFound } from '../http/api-error.ts';
 import { NO_FIELDS, route, type Route } from '../http/route.ts';
 import { newSecret } from '../new-secret.ts';
@@ -15,8 +15,9 @@ import type { ReadHealth } from '../read-health.ts';
 import type { StartResend } from '../start-resend.ts';
 import { timeText } from './fields.ts';
 
-export interface WebhookActionDeps extends ChangeDeps, ReadDeps {
-  webhooks: ChangeDeps['webhooks'] & ReadDeps['webhooks'];
+export interface WebhookActionDeps extends ReadDeps {
+  nowMs: () => number;
+  changeWebhook: ChangeWebhook;
   accept: AcceptMessage['accept'];
   startResend: StartResend;
   readHealth: ReadHealth;
@@ -54,7 +55,7 @@ function rotateSecret(deps: WebhookActionDeps): Route {
     async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
       const expiresAtMs = deps.nowMs() + value.graceSeconds * 1_000;
       const secret = newSecret();
-      const changed = await changeWebhook(deps, { companyId, webhookId }, (seen) =>
+      const changed = await deps.changeWebhook({ companyId, webhookId }, (seen) =>
         rotated(seen, secret, value.graceSeconds > 0 ? expiresAtMs : null),
       );
       return { data: describeWebhook(changed) };

@@ -14,7 +14,7 @@ import {
   webhookWithAuth,
 } from '../answers/webhook.ts';
 import { notFound } from '../http/api-error.ts';
-import { changeWebhook } from '../change-webhook.ts';
+import type { ChangeWebhook } from '../change-webhook.ts';
 import { route, type Route } from '../http/route.ts';
 import { newSecret } from '../new-secret.ts';
 import type { RemoveTree } from '../remove-tree.ts';
@@ -37,6 +37,7 @@ export interface WebhookRouteDeps {
   /** Tells every process, this one first, to forget what it remembers of a webhook or app. */
   invalidate: (invalidation: Invalidation) => Promise<void>;
   remove: RemoveTree;
+  changeWebhook: ChangeWebhook;
   logger: Pick<Logger, 'error'>;
 }
 
@@ -173,7 +174,7 @@ function updateWebhook(deps: WebhookRouteDeps): Route {
     },
     async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
       const decide = (seen: Webhook) => changesOf(seen, value);
-      const changed = await changeWebhook(deps, { companyId, webhookId }, decide);
+      const changed = await deps.changeWebhook({ companyId, webhookId }, decide);
       return { data: describeWebhook(changed) };
     },
   });
