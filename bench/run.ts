@@ -1,46 +1,39 @@
-import { parseArgs } from 'node:util';
-import { readTarget } from './target.ts';
-import { closedLoop, openLoop, type Load } from './load.ts';
-import { startReceivers } from './receivers.ts';
-import { printReport } from './report.ts';
+import { messageOf } from '../deploy/local/stack-error.ts';
+import { stopRequest } from '../deploy/local/supervisor/stop-request.ts';
+import { type Command, CommandLineError, helpOf, readCommand } from './command-line.ts';
+import { runScenario } from './run-scenario.ts';
+import { SCENARIOS } from './scenarios.ts';
 
-const HELP = `npm run bench -- [--connections 64 | --rate 650] [--seconds 20] [--warmup 10] [--endpoints 20]
+/** What a shell reports for a program that SIGINT ended: 128 + 2. */
+const INTERRUPTED = 130;
 
-Loads the running Posthorn (npm start) over loopback and prints what it accepted and delivered:
-a closed loop with so many connections, or an open loop with so many messages per second, whose
-latencies count from the intended send time. Stops by itself.`;
-
-const { values } = parseArgs({
-  options: {
-    connections: { type: 'string', default: '64' },
-    rate: { type: 'string' },
-    seconds: { type: 'string', default: '20' },
-    warmup: { type: 'string', default: '10' },
-    endpoints: { type: 'string', default: '20' },
-    help: { type: 'boolean' },
-  },
-});
-
-async function run(): Promise<void> {
-  const target = readTarget();
-  const receivers = await startReceivers(Number(values.endpoints));
+function readArguments(): Command | null {
   try {
-    const webhookIds = await target.createWebhooks(receivers.urls);
-    const load: Load = { target, webhookIds, receivers };
-    const connections = Number(values.connections);
-    console.log(`warming up for ${values.warmup} s`);
-    await closedLoop(load, { connections, seconds: Number(values.warmup) });
-    const seconds = Number(values.seconds);
-    const result =
-      values.rate === undefined
-        ? await closedLoop(load, { connections, seconds })
-        : await openLoop(load, { ratePerSecond: Number(values.rate), seconds });
-    printReport(result, seconds);
-    process.exitCode = result.missing === 0 && result.refused === 0 ? 0 : 1;
-  } finally {
-    receivers.close();
+    return readCommand(process.argv.slice(2), SCENARIOS);
+  } catch (error) {
+    if (!(error instanceof CommandLineError)) throw error;
+    console.error(`${error.message}\n\n${helpOf(SCENARIOS)}`);
+    return process.exit(1);
   }
 }
 
-if (values.help) console.log(HELP);
-else await run();
+async function run(command: Command): Promise<number> {
+  const interruption = new AbortController();
+  void stopRequest().then((reason) => {
+    console.log(`\nStopping (${reason}) …`);
+    interruption.abort();
+  });
+  try {
+    const isWhole = await runScenario(command, interruption.signal);
+    if (interruption.signal.aborted) return INTERRUPTED;
+    return isWhole ? 0 : 1;
+  } catch (error) {
+    if (interruption.signal.aborted) return INTERRUPTED;
+    console.error(messageOf(error));
+    return 1;
+  }
+}
+
+const command = readArguments();
+if (command === null) console.log(helpOf(SCENARIOS));
+else process.exit(await run(command));

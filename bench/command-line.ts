@@ -1,0 +1,77 @@
+import { parseArgs, type ParseArgsOptionsConfig } from 'node:util';
+import type { Scenario } from './scenario.ts';
+
+export interface Command {
+  name: string;
+  scenario: Scenario;
+  values: Record<string, number>;
+  isProfiling: boolean;
+}
+
+/** What cannot be understood: told together with the help. */
+export class CommandLineError extends Error {
+  override readonly name = 'CommandLineError';
+}
+
+/** null when help was asked for. Throws a CommandLineError naming what is wrong. */
+export function readCommand(
+  args: readonly string[],
+  scenarios: Readonly<Record<string, Scenario>>,
+): Command | null {
+  const [name = '', ...rest] = args;
+  if (name === '--help' || name === '-h') return null;
+  const scenario = Object.hasOwn(scenarios, name) ? scenarios[name] : undefined;
+  if (scenario === undefined) throw new CommandLineError(unknownScenario(name));
+  const given = parseRest(rest, scenario);
+  if (given.help === true) return null;
+  const values = Object.entries(scenario.options).map(([option, { default: fallback }]) => [
+    option,
+    numberOf(option, given[option], fallback),
+  ]);
+  const isProfiling = given.profile === true;
+  return { name, scenario, values: Object.fromEntries(values) as Command['values'], isProfiling };
+}
+
+function unknownScenario(name: string): string {
+  return name === '' ? 'Name a scenario.' : `There is no scenario "${name}".`;
+}
+
+function parseRest(rest: string[], scenario: Scenario): Record<string, unknown> {
+  const options: ParseArgsOptionsConfig = {
+    profile: { type: 'boolean' },
+    help: { type: 'boolean', short: 'h' },
+  };
+  for (const option of Object.keys(scenario.options)) options[option] = { type: 'string' };
+  try {
+    return parseArgs({ args: rest, options }).values;
+  } catch (error) {
+    throw new CommandLineError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function numberOf(option: string, given: unknown, fallback: number): number {
+  if (given === undefined) return fallback;
+  const value = Number(given);
+  if (given !== '' && Number.isFinite(value) && value > 0) return value;
+  throw new CommandLineError(`--${option} must be a number above 0.`);
+}
+
+export function helpOf(scenarios: Readonly<Record<string, Scenario>>): string {
+  return `npm run bench -- SCENARIO [--OPTION NUMBER …] [--profile]
+
+Starts Kafka, MongoDB, Redis and the three services for itself in a scratch folder, loads them over loopback, prints what
+was measured beside its targets, and writes bench/results/SCENARIO-TIME.json and .svg. Ends by itself; Ctrl-C ends it
+sooner. Exit code 1 when a message is missing or was refused; a missed target is only told.
+
+--profile  also writes CPU profiles of the services to bench/results/profiles and prints what took the time
+
+${Object.entries(scenarios).map(scenarioHelp).join('\n\n')}`;
+}
+
+function scenarioHelp([name, { summary, options }]: [string, Scenario]): string {
+  const lines = Object.entries(options).map(
+    ([option, { default: fallback, meaning }]) =>
+      `  --${option.padEnd(12)} ${String(fallback).padStart(7)}  ${meaning}`,
+  );
+  return [`${name}: ${summary}`, ...lines].join('\n');
+}

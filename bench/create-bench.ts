@@ -1,0 +1,54 @@
+import { createArrivals } from './load/arrivals.ts';
+import { createGatewayClient } from './load/gateway-client.ts';
+import { startReceivers } from './load/receivers.ts';
+import { createPhases } from './measure/measure-phase.ts';
+import type { Bench, WantedEndpoints } from './scenario.ts';
+import type { BenchStack } from './stack/start-stack.ts';
+import { watchUsage } from './stack/watch-usage.ts';
+
+interface BenchDeps {
+  stack: BenchStack;
+  signal: AbortSignal;
+  log: (line: string) => void;
+}
+
+export interface OpenBench {
+  bench: Bench;
+  close: () => Promise<void>;
+}
+
+export function createBench({ stack, signal, log }: BenchDeps): OpenBench {
+  const { baseUrl, apiKey } = stack.credentials;
+  const client = createGatewayClient(baseUrl, apiKey);
+  const arrivals = createArrivals(() => performance.now());
+  const usage = watchUsage(stack.processes, stack.stackDir);
+  const closers: (() => void)[] = [];
+
+  async function open({ count, ports = count, behaviourOf = () => 'answers' }: WantedEndpoints) {
+    const receivers = await startReceivers({ endpoints: count, ports, behaviourOf, arrivals });
+    closers.push(receivers.close);
+    const appId = await client.createApp();
+    return { appId, webhookIds: await client.createWebhooks(appId, receivers.urls) };
+  }
+
+  const bench: Bench = {
+    stack,
+    client,
+    arrivals,
+    usage,
+    signal,
+    log,
+    measure: createPhases({ arrivals, usage, signal, log }),
+    openEndpoints: async (wanted) => {
+      const { webhookIds } = await open(wanted);
+      return { send: client.sendToWebhook, webhookIds, signal };
+    },
+    openApp: async (wanted) => (await open(wanted)).appId,
+  };
+  const close = async (): Promise<void> => {
+    usage.stop();
+    for (const closeOne of closers) closeOne();
+    await client.close();
+  };
+  return { bench, close };
+}

@@ -1,0 +1,79 @@
+import { Pool } from 'undici';
+
+export type Sending = { id: string } | { refusedWith: string };
+
+/** The Posthorn under load, as an API client sees it. */
+export interface GatewayClient {
+  createApp: () => Promise<string>;
+  /** One webhook for each address, in that order. */
+  createWebhooks: (appId: string, urls: readonly string[]) => Promise<string[]>;
+  sendToWebhook: (webhookId: string) => Promise<Sending>;
+  sendToApp: (appId: string) => Promise<Sending>;
+  close: () => Promise<void>;
+}
+
+/** Size of a payload as JSON. */
+const PAYLOAD_BYTES = 1_024;
+/** More than the closed loop uses: an open loop whose answers stall must not wait in line here. */
+const MAX_CONNECTIONS = 256;
+/** What one client keeps under way while it creates webhooks. */
+const CREATING_AT_ONCE = 64;
+
+export function createGatewayClient(baseUrl: string, apiKey: string): GatewayClient {
+  const pool = new Pool(baseUrl, { connections: MAX_CONNECTIONS });
+  const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' };
+  const payload = JSON.stringify({ text: 'x'.repeat(PAYLOAD_BYTES - '{"text":""}'.length) });
+
+  async function post(path: string, body: string): Promise<{ status: number; text: string }> {
+    const answer = await pool.request({ method: 'POST', path, headers, body });
+    return { status: answer.statusCode, text: await answer.body.text() };
+  }
+
+  async function create(path: string, fields: object): Promise<string> {
+    const { status, text } = await post(path, JSON.stringify(fields));
+    if (status >= 300) throw new Error(`POST ${path} answered ${status}: ${text.slice(0, 200)}`);
+    return (JSON.parse(text) as { data: { id: string } }).data.id;
+  }
+
+  async function send(address: string): Promise<Sending> {
+    try {
+      const { status, text } = await post('/webhook-messages', `{${address},"payload":${payload}}`);
+      const id = idIn(text);
+      return status === 202 && id !== undefined ? { id } : { refusedWith: String(status) };
+    } catch {
+      return { refusedWith: 'no answer' };
+    }
+  }
+
+  return {
+    async createApp() {
+      const projectId = await create('/projects', { name: 'bench' });
+      return create('/apps', { name: 'bench', projectId });
+    },
+    createWebhooks: (appId, urls) =>
+      inTurns(urls, CREATING_AT_ONCE, (url) => create('/webhooks', { url, appId })),
+    sendToWebhook: (webhookId) => send(`"webhookId":"${webhookId}"`),
+    sendToApp: (appId) => send(`"appId":"${appId}"`),
+    close: () => pool.destroy(),
+  };
+}
+
+/** Parsing each whole answer costs the generator CPU time that the services lack; a message begins with its id. */
+function idIn(text: string): string | undefined {
+  return /"data":\{"id":"([^"]+)"/.exec(text)?.[1];
+}
+
+/** Results in the order of the inputs, so many under way at once. */
+async function inTurns<In, Out>(
+  inputs: readonly In[],
+  atOnce: number,
+  work: (input: In) => Promise<Out>,
+): Promise<Out[]> {
+  const results: Out[] = [];
+  const entries = inputs.entries();
+  const worker = async (): Promise<void> => {
+    for (const [index, input] of entries) results[index] = await work(input);
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+  return results;
+}

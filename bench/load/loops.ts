@@ -1,0 +1,104 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Sending } from './gateway-client.ts';
+import { createOpenLoopSchedule } from './open-loop-schedule.ts';
+
+export interface Load {
+  send: (webhookId: string) => Promise<Sending>;
+  /** By the number of their endpoint; each takes its turn. */
+  webhookIds: readonly string[];
+  /** Ends the loops early. */
+  signal: AbortSignal;
+}
+
+/** One accepted message; times by `performance.now`. */
+export interface Sent {
+  id: string;
+  endpoint: number;
+  intendedAtMs: number;
+  /** When the generator really sent it. */
+  sentAtMs: number;
+  acceptedAtMs: number;
+}
+
+export interface LoadRecord {
+  startedAtMs: number;
+  /** When the last answer was there. */
+  endedAtMs: number;
+  sent: Sent[];
+  /** How many were not accepted, by status. */
+  refused: Record<string, number>;
+}
+
+/** The resolution of timers: what is due in one millisecond is sent together. */
+const TICK_MS = 1;
+
+export interface ClosedLoop {
+  connections: number;
+  /** Ends after so many seconds, or after so many messages, whichever comes first. */
+  seconds?: number;
+  messages?: number;
+}
+
+/** So many clients, each sending its next message when the last one was answered. */
+export async function closedLoop(load: Load, loop: ClosedLoop): Promise<LoadRecord> {
+  const record = newRecord();
+  const { connections, seconds = Infinity, messages = Infinity } = loop;
+  const endMs = record.startedAtMs + seconds * 1_000;
+  let next = 0;
+  const client = async (): Promise<void> => {
+    while (next < messages && performance.now() < endMs && !load.signal.aborted) {
+      const n = next++;
+      await sendOne(load, record, n, performance.now());
+    }
+  };
+  await Promise.all(Array.from({ length: connections }, client));
+  return ended(record);
+}
+
+export interface OpenLoop {
+  ratePerSecond: number;
+  seconds: number;
+}
+
+/**
+ * A fixed rate, whatever the answers do. Latencies count from the intended send time, so what a
+ * stall of Posthorn or of the generator delays is counted and not left out (coordinated omission).
+ */
+export async function openLoop(load: Load, loop: OpenLoop): Promise<LoadRecord> {
+  const record = newRecord();
+  const schedule = createOpenLoopSchedule(loop.ratePerSecond, loop.seconds);
+  const sending: Promise<void>[] = [];
+  while (sending.length < schedule.total && !load.signal.aborted) {
+    const due = schedule.dueCount(performance.now() - record.startedAtMs);
+    for (let n = sending.length; n < due; n += 1)
+      sending.push(sendOne(load, record, n, record.startedAtMs + schedule.intendedMs(n)));
+    await wait(TICK_MS);
+  }
+  await Promise.all(sending);
+  return ended(record);
+}
+
+function newRecord(): LoadRecord {
+  return { startedAtMs: performance.now(), endedAtMs: 0, sent: [], refused: {} };
+}
+
+function ended(record: LoadRecord): LoadRecord {
+  return { ...record, endedAtMs: performance.now() };
+}
+
+async function sendOne(
+  { send, webhookIds }: Load,
+  { sent, refused }: LoadRecord,
+  n: number,
+  intendedAtMs: number,
+): Promise<void> {
+  const endpoint = n % webhookIds.length;
+  const sentAtMs = performance.now();
+  const sending = await send(webhookIds[endpoint] ?? '');
+  if ('id' in sending) {
+    const acceptedAtMs = performance.now();
+    sent.push({ id: sending.id, endpoint, intendedAtMs, sentAtMs, acceptedAtMs });
+  } else {
+    refused[sending.refusedWith] = (refused[sending.refusedWith] ?? 0) + 1;
+  }
+}

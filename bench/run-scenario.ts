@@ -1,0 +1,60 @@
+import { once } from 'node:events';
+import type { Command } from './command-line.ts';
+import { createBench } from './create-bench.ts';
+import { judge } from './measure/goals.ts';
+import { PROFILE_FLAGS, printProfiles } from './report/print-profiles.ts';
+import { printReport } from './report/print-report.ts';
+import { isWhole, type Report } from './report/report.ts';
+import { describe, writeReport } from './report/write-report.ts';
+import { describeMachine } from './stack/machine.ts';
+import { type BenchStack, startStack } from './stack/start-stack.ts';
+
+function log(line: string): void {
+  console.log(line);
+}
+
+/** Starts everything, runs, reports, stops everything. False when a message is missing or was refused. */
+export async function runScenario(command: Command, signal: AbortSignal): Promise<boolean> {
+  const serviceFlags = command.isProfiling ? PROFILE_FLAGS : [];
+  const interrupted = once(signal, 'abort');
+  const stack = await startStack({ serviceFlags, log });
+  const working = measured(command, stack.started, signal);
+  try {
+    await Promise.race([working, stack.died, interrupted]);
+  } finally {
+    log('Stopping what was started …');
+    await stack.stop();
+  }
+  if (signal.aborted) return false;
+  // Told after the end of the services: that is when they write their profiles.
+  const { report, processes } = await working;
+  if (command.isProfiling) printProfiles(processes);
+  return report.isWhole;
+}
+
+async function measured(
+  { name, scenario, values }: Command,
+  started: Promise<BenchStack>,
+  signal: AbortSignal,
+) {
+  const stack = await started;
+  const startedAt = new Date().toISOString();
+  const machine = await describeMachine(stack.addresses);
+  log(describe(machine));
+  const { bench, close } = createBench({ stack, signal, log });
+  const {
+    phases,
+    goals,
+    extra = {},
+    columns = [],
+  } = await scenario.run(bench, values).finally(close);
+  const figures = { phases, goals: goals.map(judge), isWhole: isWhole(phases), extra, columns };
+  const report: Report = { scenario: name, startedAt, machine, options: values, ...figures };
+  if (!signal.aborted) tell(report);
+  return { report, processes: stack.processes };
+}
+
+function tell(report: Report): void {
+  printReport(report);
+  log(`Written: bench/results/${writeReport(report)}.json and .svg`);
+}

@@ -1,0 +1,62 @@
+import type { Arrivals } from './load/arrivals.ts';
+import type { GatewayClient } from './load/gateway-client.ts';
+import type { Behaviour } from './load/receivers.ts';
+import type { Load } from './load/loops.ts';
+import type { Goal } from './measure/goals.ts';
+import type { MeasurePhase, Phase } from './measure/measure-phase.ts';
+import type { Column } from './report/chart.ts';
+import type { BenchStack } from './stack/start-stack.ts';
+import type { UsageWatch } from './stack/watch-usage.ts';
+
+/** Name of an option → its default; all are numbers above 0. */
+export type ScenarioOptions = Record<string, { default: number; meaning: string }>;
+export type OptionValues<Options extends ScenarioOptions> = Record<keyof Options, number>;
+
+export interface Bench {
+  stack: BenchStack;
+  client: GatewayClient;
+  arrivals: Arrivals;
+  usage: UsageWatch;
+  /** Aborted by Ctrl-C. */
+  signal: AbortSignal;
+  measure: MeasurePhase;
+  /** Endpoints with one webhook each, closed at the end by themselves. */
+  openEndpoints: (wanted: WantedEndpoints) => Promise<Load>;
+  /** Endpoints of one app; a message to it goes to each. */
+  openApp: (wanted: WantedEndpoints) => Promise<string>;
+  log: (line: string) => void;
+}
+
+export interface WantedEndpoints {
+  count: number;
+  /** As many as endpoints unless given. */
+  ports?: number;
+  behaviourOf?: (endpoint: number) => Behaviour;
+}
+
+export interface Outcome {
+  phases: Phase[];
+  goals: Goal[];
+  /** What only this scenario measures. */
+  extra?: Record<string, unknown>;
+  /** Charts beside those of the phases. */
+  columns?: Column[];
+}
+
+export interface Scenario<Options extends ScenarioOptions = ScenarioOptions> {
+  summary: string;
+  options: Options;
+  run: (bench: Bench, options: OptionValues<Options>) => Promise<Outcome>;
+}
+
+/** Keeps the names of the options, so that a scenario reads what it has declared. */
+export function defineScenario<Options extends ScenarioOptions>(
+  scenario: Scenario<Options>,
+): Scenario {
+  const { summary, options } = scenario;
+  return {
+    summary,
+    options,
+    run: (bench, values) => scenario.run(bench, values as OptionValues<Options>),
+  };
+}

@@ -1,0 +1,14 @@
+import type { Scenario } from './scenario.ts';
+import { accept } from './scenarios/accept.ts';
+import { deliver } from './scenarios/deliver.ts';
+import { fanOut } from './scenarios/fan-out.ts';
+import { isolation } from './scenarios/isolation.ts';
+import { manyEndpoints } from './scenarios/many-endpoints.ts';
+
+export const SCENARIOS: Record<string, Scenario> = {
+  accept,
+  deliver,
+  isolation,
+  'fan-out': fanOut,
+  'many-endpoints': manyEndpoints,
+};

@@ -1,0 +1,126 @@
+import { hash } from 'node:crypto';
+import { mkdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePorts, startBackingServices } from '../../deploy/local/backing-services.ts';
+import { diedMessage, type StackProcess } from '../../deploy/local/processes/child.ts';
+import { type Children, createChildren } from '../../deploy/local/processes/children.ts';
+import { takeLock } from '../../deploy/local/processes/lock.ts';
+import { endOrphans } from '../../deploy/local/processes/recover.ts';
+import {
+  type Addresses,
+  readSettings,
+  readWay,
+  type Settings,
+} from '../../deploy/local/settings.ts';
+import { StackError } from '../../deploy/local/stack-error.ts';
+import { type Credentials, provideCompany } from '../../deploy/local/supervisor/company.ts';
+import { opsPortOf, SERVICES, startServices } from '../../deploy/local/supervisor/services.ts';
+import { setUpStores } from '../../deploy/local/supervisor/set-up.ts';
+import { narrate } from '../../deploy/local/waiting.ts';
+import { freePortRow } from './free-port-row.ts';
+
+export interface BenchStack {
+  stackDir: string;
+  addresses: Addresses;
+  credentials: Credentials;
+  processes: StackProcess[];
+  dispatcherOpsUrl: string;
+}
+
+export interface StartingStack {
+  /** Rejects when a part does not start, and when one ends by itself. */
+  started: Promise<BenchStack>;
+  died: Promise<never>;
+  /** Ends every part and deletes their data. */
+  stop: () => Promise<void>;
+}
+
+export interface StackOptions {
+  /** Flags of Node for the three services. */
+  serviceFlags: readonly string[];
+  log: (line: string) => void;
+}
+
+/**
+ * Stores and services of its own, in a scratch folder on free ports: no stack that runs is touched. The folder belongs
+ * to this checkout, so that what a killed run left behind is found and ended.
+ */
+export async function startStack({ serviceFlags, log }: StackOptions): Promise<StartingStack> {
+  const stackDir = join(tmpdir(), `posthorn-bench-${hash('sha1', import.meta.dirname)}`);
+  mkdirSync(stackDir, { recursive: true });
+  const lock = takeLock(stackDir, 'npm run bench');
+  await endOrphans(stackDir, log);
+  const children = createChildren(stackDir);
+  const stops: (() => Promise<void>)[] = [];
+  const stop = async (): Promise<void> => {
+    await children.stopAll();
+    for (const stopOne of stops) await stopOne();
+    rmSync(stackDir, { recursive: true, force: true });
+    lock.release();
+  };
+  const onStop = (stopOne: () => Promise<void>) => void stops.push(stopOne);
+  const started = bringUp({ children, stackDir, onStop }, { serviceFlags, log });
+  return { started, died: deathOf(children), stop };
+}
+
+function deathOf(children: Children): Promise<never> {
+  return new Promise((_, reject) => {
+    children.onUnexpectedExit((child, exit) => {
+      reject(new StackError(diedMessage(child, exit)));
+    });
+  });
+}
+
+interface Place {
+  children: Children;
+  stackDir: string;
+  /** For what is no child process. */
+  onStop: (stop: () => Promise<void>) => void;
+}
+
+async function bringUp(
+  { children, stackDir, onStop }: Place,
+  { serviceFlags, log }: StackOptions,
+): Promise<BenchStack> {
+  takeOverEnvironment(stackDir);
+  const settings = await settingsOnFreePorts();
+  const { backingPorts: ports, opsPort } = settings;
+  const starting = startBackingServices({ stackDir, ports, log, children });
+  const backing = await narrate(log, 'Starting Kafka, MongoDB and Redis …', starting);
+  onStop(() => backing.stop());
+  const { kafkaBrokers, mongodbUrl, redisUrl } = backing;
+  const addresses = { kafkaBrokers, mongodbUrl, redisUrl };
+  await setUpStores(addresses, children);
+  const place = { stackDir, baseUrl: `http://127.0.0.1:${settings.gatewayPort}` };
+  const credentials = await provideCompany(place, addresses, children);
+  await startServices(settings, addresses, withServiceFlags(children, serviceFlags));
+  const dispatcherOpsUrl = `http://127.0.0.1:${opsPortOf('dispatcher', opsPort)}`;
+  return { stackDir, addresses, credentials, processes: children.list(), dispatcherOpsUrl };
+}
+
+/** The code of the local stack reads these; stores that the user has given would get the load otherwise. */
+function takeOverEnvironment(stackDir: string): void {
+  Object.assign(process.env, {
+    STACK_DIR: stackDir,
+    // CPU time and memory can be read of processes, not of containers.
+    STACK: readWay(process.env) ?? 'native',
+    KAFKA_BROKERS: '',
+    MONGODB_URL: '',
+    REDIS_URL: '',
+  });
+}
+
+async function settingsOnFreePorts(): Promise<Settings> {
+  const [kafka = 0, kafkaController = 0, mongodb = 0, redis = 0, gatewayPort = 0] =
+    await freePorts(5);
+  const opsPort = await freePortRow(SERVICES.length);
+  const backingPorts = { kafka, kafkaController, mongodb, redis };
+  return { ...readSettings(process.env), host: '127.0.0.1', backingPorts, gatewayPort, opsPort };
+}
+
+function withServiceFlags(children: Children, flags: readonly string[]): Children {
+  const start: Children['start'] = (spec) =>
+    children.start({ ...spec, args: [...flags, ...spec.args] });
+  return { ...children, start };
+}
