@@ -76,4 +76,35 @@ describe('partition assignment', () => {
     const assignment = assignTogether(members, (topic) => upTo(topic === 'short' ? 1 : 3));
     expect(assignment).toEqual({ a: { short: [0], long: [0, 2] }, b: { long: [1] } });
   });
+
+  test('gives a partition to the same process in every group, whatever Kafka calls its members', () => {
+    const processes = fc.uniqueArray(fc.uuid(), { minLength: 1, maxLength: 8 });
+    const twoGroups = processes.chain((ids) => {
+      const names = fc.uniqueArray(fc.string(), { minLength: ids.length, maxLength: ids.length });
+      return fc.tuple(fc.constant(ids), names, names);
+    });
+    fc.assert(
+      fc.property(twoGroups, ([ids, ...groupNames]) => {
+        const [first, second] = groupNames.map((names) => {
+          const members = ids.map((instanceId, n) => ({
+            ...{ memberId: names[n] ?? '', instanceId, topics: ['t'] },
+          }));
+          const assignment = assignTogether(members, () => upTo(12));
+          return members.map(({ memberId }) => assignment[memberId]?.t);
+        });
+        expect(second).toEqual(first);
+      }),
+    );
+  });
+
+  test('places a member that names no process by what Kafka calls it', () => {
+    const members = [
+      { memberId: 'm-1', instanceId: 'z', topics: ['t'] },
+      { memberId: 'm-2', topics: ['t'] },
+      { memberId: 'm-3', instanceId: 'a', topics: ['t'] },
+    ];
+    expect(assignTogether(members, () => upTo(3))).toEqual({
+      ...{ 'm-3': { t: [0] }, 'm-2': { t: [1] }, 'm-1': { t: [2] } },
+    });
+  });
 });

@@ -11,6 +11,7 @@ const record: LogRecord = {
     offset: 42,
     key: 'wh_1',
     value: Buffer.from([0xff, 0x0a]),
+    isInherited: false,
   },
   headers: { requestId: 'request-1', 'due-at': '5' },
 };

@@ -19,13 +19,17 @@ interface OpsConfig {
   OPS_PORT: number;
 }
 
-/** Opens the management port of a service; it stays open while the rest drains. */
+/**
+ * Opens the management port of a service; it stays open while the rest drains. `isAlive` is for
+ * services that consume, see Consumption.
+ */
 export async function openOpsServer(
   { config, lifecycle, registry }: ServiceContext<OpsConfig>,
   isReady: () => boolean,
+  isAlive: () => boolean = () => true,
 ): Promise<void> {
   const { OPS_HOST: host, OPS_PORT: port } = config;
-  const server = await startOpsServer({ host, port, registry, isReady, isAlive: () => true });
+  const server = await startOpsServer({ host, port, registry, isReady, isAlive });
   lifecycle.onStop('ops', () => closeServer(server, 1_000));
 }
 

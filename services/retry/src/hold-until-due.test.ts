@@ -6,7 +6,8 @@ const DUE_MS = 1_700_000_000_000;
 
 function parked(dueAt?: string): LogRecord {
   const headers = dueAt === undefined ? {} : { 'due-at': dueAt };
-  return { topic: 't', partition: 0, offset: 0, key: 'wh_1', value: Buffer.alloc(0), headers };
+  const place = { topic: 't', partition: 0, offset: 0, isInherited: false };
+  return { ...place, key: 'wh_1', value: Buffer.alloc(0), headers };
 }
 
 /** A clock that says these times in turn, and the last one ever after. */

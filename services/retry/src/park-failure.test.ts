@@ -71,7 +71,8 @@ function failure(attemptNumber: number, changes: Partial<DeliveryFailed> = {}): 
 
 function recordOf(value: Buffer): LogRecord {
   const headers = { requestId: 'request-1' };
-  return { topic: 'failed', partition: 3, offset: 9, key: 'wh_1', value, headers };
+  const place = { topic: 'failed', partition: 3, offset: 9, isInherited: false };
+  return { ...place, key: 'wh_1', value, headers };
 }
 
 describe('parking a failure', () => {

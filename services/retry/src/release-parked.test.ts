@@ -48,7 +48,8 @@ function parked(messageId: string, attemptNumber: number, offset = 0, dueAtMs = 
     ...{ attemptNumber, dueAtMs },
   });
   const headers = { requestId: 'request-1', 'due-at': String(dueAtMs) };
-  return { topic: 'retry.5s', partition: 0, offset, key: 'wh_1', value, headers };
+  const place = { topic: 'retry.5s', partition: 0, offset, isInherited: false };
+  return { ...place, key: 'wh_1', value, headers };
 }
 
 const stateOf = (messageId: string, status: DeliveryStatus, attemptCount: number) =>

@@ -27,6 +27,8 @@ interface Wires {
   topics: TopicNames;
   delayTopics: ReadonlyMap<number, string>;
   nowMs: () => number;
+  /** Nothing is recorded or released while the store is away. */
+  isJudgeable: () => boolean;
 }
 
 /** Wires the retry service, from the stores to the consumers; what starts last stops first. */
@@ -38,6 +40,7 @@ export async function startRetry(context: Context): Promise<void> {
     context,
     () =>
       lifecycle.isReady() && store.isConnected() && consumptions.every((each) => each.isRunning()),
+    () => consumptions.every((each) => each.isAlive()),
   );
   const { log, topics, delayTopics } = await openRecordLog('posthorn-retry', context);
   const deliveries = createDeliveryStore(store.db);
@@ -52,6 +55,7 @@ export async function startRetry(context: Context): Promise<void> {
     deadLetters,
     logger,
     nowMs: systemClockMs,
+    isJudgeable: store.isConnected,
   };
 
   const { parkedByDelayMs, retryDue: retryDueTopic } = topics;
@@ -70,13 +74,14 @@ export async function startRetry(context: Context): Promise<void> {
 
 async function consumeFailures(
   { config, lifecycle }: Context,
-  { log, topics }: Wires,
+  { log, topics, isJudgeable }: Wires,
   handle: (record: LogRecord) => Promise<void>,
 ): Promise<Consumption> {
   const consumption = await log.consume({
     groupId: `${config.TOPIC_PREFIX}retry-park`,
     topics: [topics.deliveryFailed],
     handle,
+    isJudgeable,
     window: { high: 5_000, low: 2_500 },
   });
   lifecycle.onStop('park', () => consumption.stop(config.DRAIN_TIMEOUT_MS));
@@ -89,7 +94,7 @@ const SHORT_TIER_MAX_MS = 60_000;
 /** Reads the topics of earlier schedules too, so that a changed RETRY_DELAYS strands nothing. */
 async function consumeParked(
   { config, lifecycle }: Context,
-  { log, delayTopics, nowMs }: Wires,
+  { log, delayTopics, nowMs, isJudgeable }: Wires,
   handle: (record: LogRecord) => Promise<void>,
 ): Promise<Consumption[]> {
   const tiers = [...delayTopics];
@@ -102,6 +107,7 @@ async function consumeParked(
       groupId: `${config.TOPIC_PREFIX}retry-release-${name}`,
       topics: members.map(([, topic]) => topic),
       handle,
+      isJudgeable,
       postponeMs: (record) => postponementMs(record, nowMs()),
       window: { high: 10_000, low: 5_000 },
     });

@@ -1,51 +1,74 @@
-import type { Consumer } from 'kafkajs';
+import type { OffsetsByTopicPartition } from 'kafkajs';
 import type { Logger } from '../logger.ts';
 import type { KafkaMetrics } from './kafka-metrics.ts';
-import type { PartitionWindow } from './partition-window.ts';
+import type { Commit, PartitionWindow } from './partition-window.ts';
+
+/** Sends a commit once, for the generation of the group that it was called in. */
+export type SendCommit = (offsets: OffsetsByTopicPartition) => Promise<void>;
 
 export interface CommitDeps {
-  consumer: Consumer;
   offsets: PartitionWindow;
   logger: Logger;
   metrics: KafkaMetrics;
-  state: { isRunning: boolean };
+  /** How the batches of now may be committed; null while the consumer is out of its group. */
+  sender: () => SendCommit | null;
+  onCommitted: () => void;
 }
 
 export interface Commits {
+  start: () => void;
   /** Waits for the commit under way and makes a last one. */
   stop: () => Promise<void>;
+  /** Commits nothing more. */
+  cancel: () => void;
 }
 
 const EVERY_MS = 250;
 
 /** Commits what is contiguously finished, four times a second, one commit at a time. */
-export function startCommits(deps: CommitDeps): Commits {
+export function createCommits(deps: CommitDeps): Commits {
   let running: Promise<void> | null = null;
-  const timer = setInterval(() => {
-    // A slow broker must not be asked again before it has answered.
-    running ??= commit(deps).finally(() => {
-      running = null;
-    });
-  }, EVERY_MS);
+  let timer: NodeJS.Timeout | undefined;
   return {
+    start() {
+      timer = setInterval(() => {
+        // A slow broker must not be asked again before it has answered.
+        running ??= commit(deps).finally(() => {
+          running = null;
+        });
+      }, EVERY_MS);
+    },
     async stop() {
       clearInterval(timer);
       await running;
       await commit(deps);
     },
+    cancel: () => {
+      clearInterval(timer);
+    },
   };
 }
 
-async function commit({ consumer, offsets, logger, metrics, state }: CommitDeps): Promise<void> {
+async function commit({ offsets, logger, metrics, sender, onCommitted }: CommitDeps) {
   const commits = offsets.uncommitted();
-  if (commits.length === 0 || !state.isRunning) return;
+  const send = sender();
+  if (commits.length === 0 || !send) return;
   try {
-    await consumer.commitOffsets(
-      commits.map(({ topic, partition, offset }) => ({ topic, partition, offset: String(offset) })),
-    );
+    await send({ topics: byTopic(commits) });
     offsets.markCommitted(commits);
+    onCommitted();
   } catch (error) {
     metrics.commitFailures.inc();
     logger.warn({ err: error }, 'commit failed, the next one covers it');
   }
+}
+
+function byTopic(commits: readonly Commit[]): OffsetsByTopicPartition['topics'] {
+  const grouped = new Map<string, OffsetsByTopicPartition['topics'][number]>();
+  for (const { topic, partition, offset } of commits) {
+    const ofTopic = grouped.get(topic) ?? { topic, partitions: [] };
+    ofTopic.partitions.push({ partition, offset: String(offset) });
+    grouped.set(topic, ofTopic);
+  }
+  return [...grouped.values()];
 }

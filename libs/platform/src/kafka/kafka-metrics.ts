@@ -7,25 +7,21 @@ export interface KafkaMetrics {
   commitFailures: Counter;
   restarts: Counter;
   setLag: (topic: string, partition: number, records: number) => void;
+  /** Forgets the lag of partitions of these topics that went to another member. */
+  keepLagOf: (topics: readonly string[], assignment: Readonly<Record<string, number[]>>) => void;
+  /** When, by the wall clock, the partition of the topic that waits longest last moved. */
+  setProgress: (topic: string, atMs: number) => void;
 }
 
 /** Metrics of everything that produces or consumes; label values are topic names only. */
 export function createKafkaMetrics(registry: Registry): KafkaMetrics {
   const registers = [registry];
-  const lagOf = new Map<string, Map<number, number>>();
-  new Gauge({
-    name: 'posthorn_kafka_consumer_lag_records',
-    help: 'Records of the topic that this process has read of and not committed, over its partitions.',
+  const lagOf = openLagGauge(registry);
+  const progress = new Gauge({
+    name: 'posthorn_kafka_consumer_last_progress_timestamp_seconds',
+    help: 'When the partition of the topic that waits longest last moved; now, where none waits.',
     labelNames: ['topic'],
     registers,
-    collect() {
-      for (const [topic, partitions] of lagOf) {
-        this.set(
-          { topic },
-          [...partitions.values()].reduce((a, b) => a + b, 0),
-        );
-      }
-    },
   });
   const counter = (name: string, help: string): Counter => new Counter({ name, help, registers });
   const byTopic = (name: string, help: string): Counter<'topic'> =>
@@ -40,5 +36,38 @@ export function createKafkaMetrics(registry: Registry): KafkaMetrics {
       const ofTopic = lagOf.get(topic) ?? new Map<number, number>();
       lagOf.set(topic, ofTopic.set(partition, Math.max(0, records)));
     },
+    keepLagOf(topics, assignment) {
+      for (const topic of topics) {
+        const ofTopic = lagOf.get(topic);
+        for (const partition of ofTopic?.keys() ?? []) {
+          if (!assignment[topic]?.includes(partition)) ofTopic?.delete(partition);
+        }
+      }
+    },
+    setProgress: (topic, atMs) => {
+      progress.set({ topic }, atMs / 1_000);
+    },
   };
+}
+
+/** topic → partition → records. */
+type Lags = Map<string, Map<number, number>>;
+
+function openLagGauge(registry: Registry): Lags {
+  const lagOf: Lags = new Map();
+  new Gauge({
+    name: 'posthorn_kafka_consumer_lag_records',
+    help: 'Records not yet committed in the partitions of the topic that this process reads.',
+    labelNames: ['topic'],
+    registers: [registry],
+    collect() {
+      for (const [topic, partitions] of lagOf) {
+        this.set(
+          { topic },
+          [...partitions.values()].reduce((a, b) => a + b, 0),
+        );
+      }
+    },
+  });
+  return lagOf;
 }

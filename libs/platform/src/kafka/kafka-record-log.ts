@@ -1,5 +1,6 @@
 import { Partitioners, type Kafka, type Producer, type TopicMessages } from 'kafkajs';
-import { consume, type ConsumeDeps } from './consume.ts';
+import { consume } from './consume.ts';
+import type { ConsumeDeps } from './join-group.ts';
 import type { OutgoingRecord, RecordLog } from './record-log.ts';
 
 /** The record log on Kafka: acknowledged by all in-sync replicas, partitioned by key (murmur2). */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { delayTopicsAmong, topicNames, type TopicNames } from '@posthorn/domain/topics.ts';
 import type { RetrySchedule } from '@posthorn/domain/retry-schedule.ts';
 import type { ServiceContext } from '../service.ts';
@@ -36,6 +37,7 @@ export async function openRecordLog(
   assertTopicsExist(topics, existing);
   const log = await createKafkaRecordLog({
     kafka,
+    instanceId: randomUUID(),
     logger,
     metrics: createKafkaMetrics(registry),
     onFatal: (reason) => void lifecycle.shutDown(reason, 1),

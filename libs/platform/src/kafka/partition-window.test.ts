@@ -1,5 +1,11 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { createPartitionWindow, type PartitionWindow } from './partition-window.ts';
+import {
+  createPartitionWindow,
+  hasRoomFor,
+  MAX_HELD,
+  type OwnedPartition,
+  type PartitionWindow,
+} from './partition-window.ts';
 
 let window: PartitionWindow;
 
@@ -7,9 +13,21 @@ beforeEach(() => {
   window = createPartitionWindow();
 });
 
+/** A batch that the window takes, in a partition that ends at `endOffset`. */
+function arrive(
+  topic: string,
+  partition: number,
+  firstOffset: number,
+  endOffset = 100,
+): OwnedPartition {
+  const owned = window.arrive(topic, partition, { firstOffset, endOffset });
+  if (!owned) throw new Error('the batch was left unread');
+  return owned;
+}
+
 /** Takes a batch of these offsets and finishes some of them. */
 function work(topic: string, partition: number, begun: number[], finished: number[]) {
-  const offsets = window.arrive(topic, partition, begun[0] ?? 0);
+  const { offsets } = arrive(topic, partition, begun[0] ?? 0);
   for (const offset of begun) offsets.begin(offset);
   for (const offset of finished) offsets.finish(offset);
   return offsets;
@@ -20,21 +38,22 @@ const commit = () => {
 };
 
 describe('the window over the partitions of a member', () => {
-  test('counts what is under work in all of them, and what holds back each commit', () => {
+  test('counts what is under work in each topic, and what each commit does not cover', () => {
     work('a', 0, [1, 2, 3], [2]);
     work('a', 1, [1], []);
     work('b', 0, [7], [7]);
-    expect(window.inFlight()).toBe(3);
-    expect([window.heldIn('a', 0), window.heldIn('b', 0), window.heldIn('c', 0)]).toEqual([
-      3, 0, 0,
-    ]);
+    expect([window.inFlightIn('a'), window.inFlightIn('b')]).toEqual([3, 0]);
+    const begun = () => [window.begunIn('a', 0), window.begunIn('b', 0), window.begunIn('c', 0)];
+    expect(begun()).toEqual([3, 1, 0]);
+    commit();
+    expect(begun()).toEqual([3, 0, 0]);
   });
 
   test('goes on with a partition over its batches', () => {
     work('a', 0, [1, 2], []);
     work('a', 0, [3], [3]);
-    expect(window.inFlight()).toBe(2);
-    expect(window.arrive('a', 0, 1).begin(3)).toBe(false);
+    expect(window.inFlightIn('a')).toBe(2);
+    expect(arrive('a', 0, 1).offsets.begin(3)).toBe(false);
   });
 
   test('tells what may be committed, each partition for itself', () => {
@@ -67,9 +86,9 @@ describe('the window over the partitions of a member', () => {
     work('a', 1, [1], [1]);
     work('b', 0, [1], []);
     window.keepOnly({ a: [1], c: [0] });
-    expect(window.inFlight()).toBe(0);
+    expect(window.inFlightIn('a')).toBe(0);
     expect(window.uncommitted()).toEqual([{ topic: 'a', partition: 1, offset: 2 }]);
-    expect(window.arrive('a', 0, 1).begin(1)).toBe(true);
+    expect(arrive('a', 0, 1).offsets.begin(1)).toBe(true);
   });
 
   test('does not bring back a lost partition when its late commit is noted', () => {
@@ -77,7 +96,34 @@ describe('the window over the partitions of a member', () => {
     const commits = window.uncommitted();
     window.keepOnly({});
     window.markCommitted(commits);
-    expect([window.uncommitted(), window.inFlight()]).toEqual([[], 0]);
+    expect([window.uncommitted(), window.inFlightIn('a')]).toEqual([[], 0]);
+  });
+
+  test('never goes back when an earlier commit is noted late', () => {
+    const offsets = work('a', 0, [1, 2], [1]);
+    const earlier = window.uncommitted();
+    offsets.finish(2);
+    commit();
+    window.markCommitted(earlier);
+    expect(window.uncommitted()).toEqual([]);
+  });
+
+  test('reads no further ahead of the commit than a stuck record may hold back', () => {
+    const owned = arrive('a', 0, 10);
+    const last = 10 + MAX_HELD - 1;
+    expect([hasRoomFor(owned, last), hasRoomFor(owned, last + 1)]).toEqual([true, false]);
+    owned.offsets.begin(10);
+    owned.offsets.finish(10);
+    expect(hasRoomFor(owned, last + 1)).toBe(false);
+    commit();
+    expect(hasRoomFor(owned, last + 1)).toBe(true);
+  });
+
+  test('is quiet when nothing is under work', () => {
+    const offsets = work('a', 0, [1, 2], [1]);
+    expect(window.isQuiet()).toBe(false);
+    offsets.finish(2);
+    expect(window.isQuiet()).toBe(true);
   });
 
   test('ignores the end of work that began before the partition was lost and came back', () => {
@@ -85,42 +131,6 @@ describe('the window over the partitions of a member', () => {
     window.keepOnly({});
     work('a', 0, [1], []);
     before.finish(1);
-    expect([window.uncommitted(), window.inFlight()]).toEqual([[], 1]);
-  });
-});
-
-describe('after a time out of the group', () => {
-  test('nothing is committed until the partition is read again', () => {
-    work('a', 0, [1], [1]);
-    window.doubtAll();
-    expect(window.uncommitted()).toEqual([]);
-  });
-
-  test('work is kept when reading goes on where it was committed', () => {
-    const before = work('a', 0, [1, 2, 3], [1]);
-    commit();
-    window.doubtAll();
-    const after = window.arrive('a', 0, 2);
-    expect([after.begin(2), after.begin(3), after.begin(4)]).toEqual([false, false, true]);
-    before.finish(2);
-    expect(window.uncommitted()).toEqual([{ topic: 'a', partition: 0, offset: 3 }]);
-  });
-
-  test('work is kept when nothing was committed and reading begins where it began', () => {
-    work('a', 0, [1, 2], []);
-    window.doubtAll();
-    expect(window.arrive('a', 0, 1).begin(2)).toBe(false);
-  });
-
-  test.each([
-    ['further, where another member committed', 3],
-    ['earlier, where a commit was lost', 1],
-  ])('everything begins anew when reading goes on %s', (_where, firstOffset) => {
-    const before = work('a', 0, [1, 2, 3, 4], [1]);
-    commit();
-    window.doubtAll();
-    expect(window.arrive('a', 0, firstOffset).begin(firstOffset)).toBe(true);
-    for (const offset of [2, 3, 4]) before.finish(offset);
-    expect([window.uncommitted(), window.inFlight()]).toEqual([[], 1]);
+    expect([window.uncommitted(), window.inFlightIn('a')]).toEqual([[], 1]);
   });
 });

@@ -4,12 +4,18 @@ import type { Consumer } from 'kafkajs';
 export interface Pauses {
   /** Holds the partition back until `letGo` finds it free. */
   holdBack: (topic: string, partition: number) => void;
+  /**
+   * Lets the free one go that was held back longest. One only: kafkajs hands batches over in the
+   * order of partitions, so letting all go would give every room to the first of them.
+   */
   letGo: (isFree: (place: Place) => boolean) => void;
+  isHeldBack: (place: Place) => boolean;
+  isPostponed: (place: Place) => boolean;
   /** Holds the partition back for a time; long waits are cut at a minute, and the head is asked again. */
   pauseFor: (topic: string, partition: number, waitMs: number) => void;
-  pauseAll: (topics: readonly string[]) => void;
   /** After a rebalance: whatever was paused is read again and judged anew. */
   forgetAll: () => void;
+  /** Wakes nothing any more. */
   close: () => void;
 }
 
@@ -21,17 +27,23 @@ export interface Place {
   partition: number;
 }
 
+/** The part of a consumer that pauses need. */
+type Pausable = Pick<Consumer, 'pause' | 'resume' | 'paused'>;
+
 interface State {
-  consumer: Consumer;
+  consumer: Pausable;
   heldBack: Map<string, Place>;
   timers: Map<string, NodeJS.Timeout>;
 }
 
-export function createPauses(consumer: Consumer): Pauses {
+export function createPauses(consumer: Pausable): Pauses {
   const state: State = { consumer, heldBack: new Map(), timers: new Map() };
   return {
     holdBack(topic, partition) {
-      state.heldBack.set(keyOf({ topic, partition }), { topic, partition });
+      const key = keyOf({ topic, partition });
+      // A Map keeps insertion order: whoever is held back again goes to the end of the line.
+      state.heldBack.delete(key);
+      state.heldBack.set(key, { topic, partition });
       pause(consumer, [{ topic, partitions: [partition] }]);
     },
     letGo(isFree) {
@@ -39,17 +51,13 @@ export function createPauses(consumer: Consumer): Pauses {
         if (!isFree(place)) continue;
         state.heldBack.delete(key);
         resumeIfFree(state, place);
+        return;
       }
     },
+    isHeldBack: (place) => state.heldBack.has(keyOf(place)),
+    isPostponed: (place) => state.timers.has(keyOf(place)),
     pauseFor(topic, partition, waitMs) {
       pauseFor(state, { topic, partition }, waitMs);
-    },
-    pauseAll(topics) {
-      clearTimers(state);
-      pause(
-        consumer,
-        topics.map((topic) => ({ topic })),
-      );
     },
     forgetAll() {
       clearTimers(state);
@@ -83,13 +91,13 @@ function resumeIfFree({ consumer, heldBack, timers }: State, place: Place): void
 
 type Selection = Parameters<Consumer['pause']>[0];
 
-function pause(consumer: Consumer, selection: Selection): void {
+function pause(consumer: Pausable, selection: Selection): void {
   unlessBetweenLives(() => {
     consumer.pause(selection);
   });
 }
 
-function resume(consumer: Consumer, selection: Selection): void {
+function resume(consumer: Pausable, selection: Selection): void {
   unlessBetweenLives(() => {
     if (selection.length > 0) consumer.resume(selection);
   });

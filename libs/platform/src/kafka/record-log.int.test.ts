@@ -126,6 +126,30 @@ describe('the record log', () => {
     await consumption.stop(1_000);
   });
 
+  it('gives each topic a window of its own', async () => {
+    const other = await scratch.newTopic(`log-${counter}-fresh`);
+    const flood = Array.from({ length: 50 }, (_, n) => `flood-${n}`);
+    const open: (() => void)[] = [];
+    const fresh: string[] = [];
+    const consumption = await consume(
+      async (record) => {
+        if (record.topic === other) fresh.push(record.key);
+        else await new Promise<void>((resolve) => open.push(resolve));
+      },
+      { topics: [topic, other], window: { high: 10, low: 5 } },
+    );
+    await publish(flood);
+    await eventually('the window of the flood is full', () => open.length >= 10);
+    await log.publish([{ topic: other, key: 'fresh', value: Buffer.alloc(0) }]);
+    await eventually('the fresh one', () => fresh.length === 1);
+    expect(open).toHaveLength(10);
+    await eventually('the whole flood', () => {
+      for (const finish of open) finish();
+      return open.length === flood.length;
+    });
+    await consumption.stop(1_000);
+  });
+
   it('gives one key always to one partition, and partition p of two topics to one member', async () => {
     const other = await scratch.newTopic(`log-${counter}-twin`);
     const keys = Array.from({ length: 60 }, (_, n) => `k${n}`);

@@ -6,6 +6,12 @@ export interface LogRecord {
   key: string;
   value: Buffer;
   headers: Readonly<Record<string, string>>;
+  /**
+   * True when somebody before us may have begun this record and not committed it: it was in the
+   * partition already when that came to us, or when the group last changed. Work with an effect
+   * outside is checked against what is recorded before it is done again.
+   */
+  isInherited: boolean;
 }
 
 export interface OutgoingRecord {
@@ -31,8 +37,17 @@ export interface ConsumeOptions {
    * before `handle` gets it; 0 or less for now. It is asked again after the wait.
    */
   postponeMs?: (record: LogRecord) => number;
-  /** Reading pauses at `high` records under work and goes on at `low`. */
+  /** Reading of a topic pauses at `high` of its records under work and goes on at `low`. */
   window: { high: number; low: number };
+  /** Called each time this member joined the group and knows its partitions; must not throw. */
+  onAssigned?: () => void;
+  /** False while a store that `handle` needs is away: standing still is no fault then. */
+  isJudgeable?: () => boolean;
+  /**
+   * How long, in milliseconds, a partition with records to read may go without a commit before its
+   * consumer begins anew; 120,000 unless told.
+   */
+  stallMs?: number;
 }
 
 export interface Consumption {
@@ -40,6 +55,8 @@ export interface Consumption {
   stop: (drainMs: number) => Promise<void>;
   /** True while the consumer is a member of its group. */
   isRunning: () => boolean;
+  /** False once a partition stands still that a new consumer did not move: only a restart is left. */
+  isAlive: () => boolean;
 }
 
 /** The log as the services use it. The one adapter is Kafka; its contract suite runs on the real broker. */

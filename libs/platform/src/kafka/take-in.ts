@@ -1,0 +1,111 @@
+import type { ContiguousOffsets } from '@posthorn/domain/contiguous-offsets.ts';
+import type { EachBatchPayload, KafkaMessage } from 'kafkajs';
+import { keepTrying } from '../keep-trying.ts';
+import type { Logger } from '../logger.ts';
+import type { KafkaMetrics } from './kafka-metrics.ts';
+import {
+  hasRoomFor,
+  MAX_HELD,
+  type OwnedPartition,
+  type PartitionWindow,
+} from './partition-window.ts';
+import type { Pauses } from './pauses.ts';
+import type { ConsumeOptions, LogRecord } from './record-log.ts';
+
+export interface Intake extends Pick<ConsumeOptions, 'handle' | 'postponeMs' | 'window'> {
+  offsets: PartitionWindow;
+  pauses: Pauses;
+  logger: Logger;
+  metrics: KafkaMetrics;
+  /** Aborted when nothing more is to be taken in. */
+  draining: AbortSignal;
+}
+
+/** Begins the work on a batch and returns at once. Never throws: a TypeError would end the consumer. */
+export function takeIn(intake: Intake, payload: EachBatchPayload): void {
+  const { topic, partition, messages, highWatermark } = payload.batch;
+  const { offsets, pauses, metrics } = intake;
+  const first = messages[0];
+  if (!first) return;
+  const endOffset = Number(highWatermark);
+  const owned = offsets.arrive(topic, partition, { firstOffset: Number(first.offset), endOffset });
+  if (!owned) return;
+  if (intake.draining.aborted) {
+    pauses.holdBack(topic, partition);
+    return;
+  }
+  metrics.consumed.inc({ topic }, takeMessages(intake, payload, owned));
+  metrics.setLag(topic, partition, endOffset - (owned.offsets.committable() ?? owned.resumesAt));
+  goOn(intake, topic);
+}
+
+/** Answers how many records it took, up to where the window is full or the head is not due. */
+function takeMessages(intake: Intake, payload: EachBatchPayload, owned: OwnedPartition): number {
+  const { topic, partition } = owned;
+  let taken = 0;
+  for (const message of payload.batch.messages) {
+    const record = toRecord(owned, message);
+    if (isFull(intake, owned, record.offset)) {
+      intake.pauses.holdBack(topic, partition);
+      break;
+    }
+    const postponeMs = intake.postponeMs?.(record) ?? 0;
+    if (postponeMs > 0) {
+      intake.pauses.pauseFor(topic, partition, postponeMs);
+      break;
+    }
+    if (owned.offsets.begin(record.offset)) {
+      void work(intake, record, owned.offsets);
+      taken += 1;
+    }
+    payload.resolveOffset(message.offset);
+  }
+  return taken;
+}
+
+function isFull({ offsets, window }: Intake, owned: OwnedPartition, offset: number): boolean {
+  return offsets.inFlightIn(owned.topic) >= window.high || !hasRoomFor(owned, offset);
+}
+
+/**
+ * What rejects is a fault of ours, so it is tried again until it succeeds; a record is given up only
+ * at a stop, uncommitted, and read again after the next start.
+ */
+async function work(intake: Intake, record: LogRecord, offsets: ContiguousOffsets): Promise<void> {
+  const { topic, partition, offset } = record;
+  const onFailure = (error: unknown): void => {
+    intake.logger.error({ err: error, topic, partition, offset }, 'record failed, trying again');
+  };
+  try {
+    await keepTrying(() => intake.handle(record), { signal: intake.draining, onFailure });
+    offsets.finish(offset);
+  } catch {
+    offsets.abandon(offset);
+  }
+  goOn(intake, topic);
+}
+
+/** Reads on where the window has room again. */
+export function goOn({ offsets, pauses, window, draining }: Intake, topic: string): void {
+  if (draining.aborted || offsets.inFlightIn(topic) > window.low) return;
+  pauses.letGo(
+    (place) =>
+      place.topic === topic && offsets.begunIn(place.topic, place.partition) < MAX_HELD / 2,
+  );
+}
+
+function toRecord(
+  { topic, partition, inheritedBelow }: OwnedPartition,
+  message: KafkaMessage,
+): LogRecord {
+  const offset = Number(message.offset);
+  return {
+    ...{ topic, partition, offset },
+    key: message.key?.toString() ?? '',
+    value: message.value ?? Buffer.alloc(0),
+    headers: Object.fromEntries(
+      Object.entries(message.headers ?? {}).map(([name, value]) => [name, String(value)]),
+    ),
+    isInherited: offset < inheritedBelow,
+  };
+}
