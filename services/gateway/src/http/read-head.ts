@@ -48,8 +48,9 @@ function checkQuery(queryText: string, schema: z.ZodObject): CheckedHead {
 function headerProblems({ header }: RequestHead, { headers = [] }: Route): Problem[] {
   return headers.flatMap(({ name, schema }) => {
     const value = header(name);
+    if (value === undefined) return [];
     const { error } = schema.safeParse(value);
-    if (value === undefined || !error) return [];
+    if (!error) return [];
     return error.issues.map(({ message }) => ({ path: name, message }));
   });
 }
