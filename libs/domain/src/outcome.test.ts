@@ -36,6 +36,7 @@ describe('the outcome of an error code', () => {
     ['UND_ERR_BODY_TIMEOUT', 'timeout'],
     ['ETIMEDOUT', 'timeout'],
     ['UND_ERR_HEADERS_OVERFLOW', 'response_too_large'],
+    ['LOOKUP_FAILED', 'dns_error'],
     ['ENOTFOUND', 'dns_error'],
     ['EAI_AGAIN', 'dns_error'],
     ['ECONNREFUSED', 'connect_error'],

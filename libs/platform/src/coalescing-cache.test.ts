@@ -68,4 +68,16 @@ describe('a cache that shares look-ups', () => {
     const found = names.map((name) => cache.get(name, () => Promise.resolve({ name })));
     expect((await Promise.all(found)).map((each) => each?.name)).toEqual(names);
   });
+
+  it('keeps each value for as long as the value says', async () => {
+    let nowMs = 1;
+    const cache = createCoalescingCache<{ ttlMs: number }>({
+      ...{ maxSize: 10, sizeOf: () => 1, ttlMs: (value) => value.ttlMs, monotonicMs: () => nowMs },
+    });
+    const ask = (ttlMs: number) => cache.get(String(ttlMs), () => Promise.resolve({ ttlMs }));
+    const [short, long] = [await ask(1_000), await ask(5_000)];
+    nowMs += 2_000;
+    expect(await ask(1_000)).not.toBe(short);
+    expect(await ask(5_000)).toBe(long);
+  });
 });

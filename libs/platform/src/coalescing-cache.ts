@@ -13,8 +13,10 @@ export interface CacheBounds<Value> {
   /** The sum of sizes that is kept; the least recently used go first. */
   maxSize: number;
   sizeOf: (value: Value) => number;
-  /** Undefined: for ever. */
-  ttlMs?: number;
+  /** For how long a value is kept, or what tells it by the value. Undefined: for ever. */
+  ttlMs?: number | ((value: Value) => number);
+  /** Counts from above 0; undefined: the clock of the process. */
+  monotonicMs?: () => number;
 }
 
 /**
@@ -25,15 +27,20 @@ export function createCoalescingCache<Value extends object>({
   maxSize,
   sizeOf,
   ttlMs = 0,
+  monotonicMs = () => performance.now(),
 }: CacheBounds<Value>): CoalescingCache<Value> {
-  const kept = new LRUCache<string, Value>({ maxSize, sizeCalculation: sizeOf, ttl: ttlMs });
+  const kept = new LRUCache<string, Value>({
+    ...{ maxSize, sizeCalculation: sizeOf },
+    ...{ perf: { now: monotonicMs }, ttlResolution: 0 },
+  });
+  const ttlOf = typeof ttlMs === 'number' ? () => ttlMs : ttlMs;
   const loading = new Map<string, Promise<Value | null>>();
 
   function start(key: string, load: () => Promise<Value | null>): Promise<Value | null> {
     const isCurrent = (): boolean => loading.get(key) === found;
     const found: Promise<Value | null> = load()
       .then((value) => {
-        if (value && isCurrent()) kept.set(key, value);
+        if (value && isCurrent()) kept.set(key, value, { ttl: ttlOf(value) });
         return value;
       })
       .finally(() => {

@@ -1,30 +1,19 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { cidrs } from '@posthorn/domain/ip-address.ts';
-import type { EgressPolicy } from '@posthorn/domain/egress.ts';
-import { createHook } from 'node:async_hooks';
+import type { EgressPolicy, EgressRefusal } from '@posthorn/domain/egress.ts';
 import { createServer, isIP, type AddressInfo, type Server, type Socket } from 'node:net';
-import { createGuardedConnect, EgressBlockedError, type Resolve } from './guarded-connect.ts';
+import { createConnectSpy } from '../../../test/support/connect-spy.ts';
+import { REFUSED } from '../../../test/support/refused-addresses.ts';
+import { createGuardedConnect, EgressBlockedError } from './guarded-connect.ts';
+import { createHostResolver, LookupFailedError, type Resolve } from './resolve-host.ts';
 
 const strict: EgressPolicy = { allowLoopback: false, allowHttp: true, allowCidrs: [] };
 const loopback: EgressPolicy = { ...strict, allowLoopback: true };
 
-/** One address of every refused range, and both ends of the widest. */
-const REFUSED = `
-  0.0.0.0 10.0.0.1 10.255.255.255 100.64.0.1 127.0.0.1 127.255.255.255 169.254.169.254 172.16.0.1
-  172.31.255.255 192.0.0.1 192.0.2.1 192.31.196.1 192.52.193.1 192.88.99.1 192.168.0.1 192.175.48.1
-  198.18.0.1 198.51.100.1 203.0.113.1 224.0.0.1 240.0.0.1 255.255.255.255 168.63.129.16
-  :: ::1 ::127.0.0.1 ::ffff:127.0.0.1 ::ffff:8.8.8.8 64:ff9b::7f00:1 64:ff9b:1::1 100::1 fc00::1
-  fd00:ec2::254 fe80::1 ff02::1 2001::1 2001:db8::1 2002:7f00:1:: 3fff::1 2620:4f:8000::1 5f00::1
-`.match(/\S+/g) as string[];
-
-/** Node announces every connect request to the kernel under this name, before a packet leaves. */
-let opened = 0;
-const spy = createHook({
-  init(_id, type) {
-    if (type === 'TCPCONNECTWRAP') opened += 1;
-  },
-});
+const spy = createConnectSpy();
 const sockets: Socket[] = [];
+let refused: EgressRefusal[] = [];
+let forgotten: string[] = [];
 let server: Server;
 let port = 0;
 
@@ -32,16 +21,16 @@ beforeAll(async () => {
   server = createServer((socket) => sockets.push(socket));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   port = (server.address() as AddressInfo).port;
-  spy.enable();
 });
 beforeEach(() => {
-  opened = 0;
+  [refused, forgotten] = [[], []];
+  spy.start();
 });
 afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
 });
 afterAll(() => {
-  spy.disable();
+  spy.stop();
   server.close();
 });
 
@@ -63,10 +52,14 @@ function connect(
 ): Promise<Error | null> {
   // As undici calls it: brackets in `host`, none in `hostname`.
   const host = `${isIP(hostname) === 6 ? `[${hostname}]` : hostname}:${to}`;
-  const guarded = createGuardedConnect({ policy, connectTimeoutMs: 5_000, resolve });
+  const guarded = createGuardedConnect({
+    ...{ policy, connectTimeoutMs: 5_000 },
+    hosts: { resolve, forget: (name) => forgotten.push(name) },
+    onRefused: (reason) => refused.push(reason),
+    onOpened: (socket) => sockets.push(socket),
+  });
   return new Promise((done) => {
-    guarded({ hostname, host, protocol: 'http:', port: String(to) }, (...[error, socket]) => {
-      if (socket) sockets.push(socket);
+    guarded({ hostname, host, protocol: 'http:', port: String(to) }, (...[error]) => {
       done(error);
     });
   });
@@ -78,7 +71,7 @@ describe('a connection', () => {
     async (address) => {
       const resolve = answering('127.0.0.1');
       expect(await connect(address, strict, resolve)).toBeInstanceOf(EgressBlockedError);
-      expect([resolve.asked, opened]).toEqual([[], 0]);
+      expect([resolve.asked, spy.opened()]).toEqual([[], 0]);
     },
   );
 
@@ -87,7 +80,7 @@ describe('a connection', () => {
     async (address) => {
       const error = await connect('hook.example.com', strict, answering(address));
       expect(error).toMatchObject({ code: 'EGRESS_BLOCKED' });
-      expect(opened).toBe(0);
+      expect(spy.opened()).toBe(0);
     },
   );
 
@@ -99,9 +92,20 @@ describe('a connection', () => {
     async (_where, answers) => {
       const error = await connect('hook.example.com', strict, answering(...answers));
       expect(error).toBeInstanceOf(EgressBlockedError);
-      expect(opened).toBe(0);
+      expect(spy.opened()).toBe(0);
     },
   );
+
+  test.each([
+    ...['2130706433', '0x7f.1', '017700000001', '127.1', '0x7f000001', '127.0.0.1.', '①②⑦.0.0.1'],
+    ...['0177.0.0.1', '%31%32%37.0.0.1', '0', '2852039166', '0xa9fea9fe', '127。0。0。1'],
+  ])('to a refused address spelled %s is refused before a look-up', async (spelled) => {
+    for (const hostname of [spelled, new URL(`http://${spelled}/`).hostname]) {
+      const resolve = answering('8.8.8.8');
+      expect(await connect(hostname, strict, resolve)).toBeInstanceOf(EgressBlockedError);
+      expect([resolve.asked, spy.opened()]).toEqual([[], 0]);
+    }
+  });
 
   test('to a name without an address is refused', async () => {
     const error = await connect('hook.example.com', loopback, answering());
@@ -113,7 +117,7 @@ describe('a connection', () => {
     async (name) => {
       const resolve = answering('8.8.8.8');
       expect(await connect(name, strict, resolve)).toBeInstanceOf(EgressBlockedError);
-      expect([resolve.asked, opened]).toEqual([[], 0]);
+      expect([resolve.asked, spy.opened()]).toEqual([[], 0]);
     },
   );
 
@@ -126,7 +130,7 @@ describe('a connection', () => {
   test('to loopback is made under its switch, as literal and by name', async () => {
     expect(await connect('127.0.0.1', loopback, answering())).toBeNull();
     expect(await connect('hook.example.com', loopback, answering('127.0.0.1'))).toBeNull();
-    expect(opened).toBe(2);
+    expect(spy.opened()).toBe(2);
   });
 
   test('to a port of infrastructure, or over plain http without its switch, is refused', async () => {
@@ -134,13 +138,13 @@ describe('a connection', () => {
     expect(await onPort).toBeInstanceOf(EgressBlockedError);
     const secure = { ...loopback, allowHttp: false };
     expect(await connect('127.0.0.1', secure, answering())).toBeInstanceOf(EgressBlockedError);
-    expect(opened).toBe(0);
+    expect(spy.opened()).toBe(0);
   });
 
-  test('to loopback is not opened by a range', async () => {
+  test('to loopback is not spy.opened() by a range', async () => {
     const policy = { ...strict, allowCidrs: cidrs('127.0.0.0/8') };
     expect(await connect('127.0.0.1', policy, answering())).toBeInstanceOf(EgressBlockedError);
-    expect(opened).toBe(0);
+    expect(spy.opened()).toBe(0);
   });
 
   test('asks once for a name, so that a second answer cannot slip in', async () => {
@@ -149,9 +153,45 @@ describe('a connection', () => {
     expect(resolve.asked).toEqual(['hook.example.com']);
   });
 
+  test('judges a remembered answer at every use', async () => {
+    const answers = [['127.0.0.1'], ['8.8.8.8', '127.0.0.1']];
+    const hosts = createHostResolver(() =>
+      Promise.resolve({
+        listed: new Map([['hook.example.com', answers[0] ?? []]]),
+        resolve4: () => Promise.resolve([]),
+        resolve6: () => Promise.resolve([]),
+      }),
+    );
+    expect(await connect('hook.example.com', loopback, hosts.resolve)).toBeNull();
+    const error = await connect('hook.example.com', strict, hosts.resolve);
+    expect(error).toBeInstanceOf(EgressBlockedError);
+    expect(spy.opened()).toBe(1);
+  });
+
+  test('goes to the answer that was judged, whatever a second look-up would say', async () => {
+    const answers = ['127.0.0.1', '10.0.0.1'];
+    const rebinding: Resolve = () =>
+      Promise.resolve([{ address: answers.shift() ?? '', family: 4 }]);
+    expect(await connect('hook.example.com', loopback, rebinding)).toBeNull();
+    expect(sockets[0]?.remoteAddress).toBe('127.0.0.1');
+    expect(answers).toEqual(['10.0.0.1']);
+    const second = await connect('hook.example.com', loopback, rebinding);
+    expect([second, spy.opened()]).toEqual([expect.any(EgressBlockedError), 1]);
+  });
+
+  test('that is not made lets the name be asked for anew', async () => {
+    const closed = createServer();
+    await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
+    const { port: to } = closed.address() as AddressInfo;
+    await new Promise((resolve) => closed.close(resolve));
+    const error = await connect('hook.example.com', loopback, answering('127.0.0.1'), to);
+    expect(error).toMatchObject({ code: 'ECONNREFUSED' });
+    expect(forgotten).toEqual(['hook.example.com']);
+  });
+
   test('fails with the error of the look-up', async () => {
-    const notFound = Object.assign(new Error('no such name'), { code: 'ENOTFOUND' });
-    const error = await connect('hook.example.com', strict, () => Promise.reject(notFound));
-    expect(error).toMatchObject({ code: 'ENOTFOUND' });
+    const failure = new LookupFailedError(null);
+    expect(await connect('hook.example.com', strict, () => Promise.reject(failure))).toBe(failure);
+    expect([refused, forgotten, spy.opened()]).toEqual([[], [], 0]);
   });
 });

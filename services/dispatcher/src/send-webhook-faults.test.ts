@@ -1,154 +1,122 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { signerOf } from '@posthorn/domain/delivery-headers.ts';
-import type { DueAttempt } from '@posthorn/domain/records.ts';
-import { secretFromBytes } from '@posthorn/domain/signature.ts';
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { Agent, type Dispatcher } from 'undici';
-import { sampleWebhook } from '../../../test/support/sample-webhook.ts';
-import { createDeadlineSweep, type DeadlineSweep } from './deadline-sweep.ts';
-import { createGuardedConnect, type Resolve } from './guarded-connect.ts';
-import { createSendWebhook } from './send-webhook.ts';
+import type { Socket } from 'node:net';
+import { eventually } from '../../../test/support/eventually.ts';
+import { openLoneSender, TIMEOUT_MS, type LoneSender } from '../../../test/support/lone-sender.ts';
+import {
+  openRawEndpoint,
+  writeForever,
+  type RawEndpoint,
+} from '../../../test/support/raw-endpoint.ts';
+import { LookupFailedError, type Resolve } from './resolve-host.ts';
 
-const TIMEOUT_MS = 200;
-const policy = { allowLoopback: true, allowHttp: true, allowCidrs: [] };
-const due: DueAttempt = {
-  isCancelled: false,
-  ...{ messageId: 'msg_01hf2m6q7xabcdefghjkmnpqrs', webhookId: 'wh_1', companyId: 'comp_1' },
-  ...{ appId: null, createdAtMs: 1, attemptNumber: 1, trigger: 'first', dueAtMs: 1, payload: null },
-};
+const NOTHING = { statusCode: null, response: null, responseHeaders: [] };
 
-let nowMs = 0;
-let agent: Agent;
-let deadlines: DeadlineSweep;
-let server: Server;
-let origin = '';
-let sockets: Socket[] = [];
-let closings: Promise<unknown>[] = [];
-let onRequest: (socket: Socket) => void;
+let sender: LoneSender;
+let endpoint: RawEndpoint;
 let resolveName: Resolve;
-/** Of the answer, what got as far as our handler. */
-let readBytes = 0;
-let onStatus: () => void;
 
 beforeEach(async () => {
-  [nowMs, readBytes, sockets, closings] = [0, 0, [], []];
-  [onRequest, onStatus] = [() => undefined, () => undefined];
-  resolveName = () => Promise.resolve([]);
-  const resolve: Resolve = (name) => resolveName(name);
-  agent = new Agent({
-    connect: createGuardedConnect({ policy, connectTimeoutMs: 5_000, resolve }),
-  });
-  deadlines = createDeadlineSweep(() => nowMs);
-  server = createServer((socket) => {
-    sockets.push(socket.on('error', () => undefined));
-    closings.push(new Promise((closed) => socket.on('close', closed)));
-    socket.once('data', () => {
-      onRequest(socket);
-    });
-  });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  resolveName = () => Promise.reject(new LookupFailedError(null));
+  sender = openLoneSender({ resolve: (name) => resolveName(name) });
+  endpoint = await openRawEndpoint();
 });
 
 afterEach(async () => {
-  deadlines.stop();
-  await agent.destroy();
-  for (const socket of sockets) socket.destroy();
-  server.close();
+  await sender.close();
+  endpoint.close();
 });
 
-/** Tells the test what has arrived, so that it need not wait by the clock. */
-const watched: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) =>
-  dispatch(options, {
-    ...handler,
-    onResponseStart(...event) {
-      handler.onResponseStart?.(...event);
-      onStatus();
-    },
-    onResponseData(controller, chunk) {
-      readBytes += chunk.length;
-      handler.onResponseData?.(controller, chunk);
-    },
-  });
-
-function sendTo(talk: (socket: Socket) => void, to = origin) {
-  onRequest = talk;
-  const webhook = sampleWebhook(1, {
-    ...{ url: to, secret: secretFromBytes(Buffer.alloc(32, 7)) },
-    authMethod: { method: 'basic', username: 'u', password: 'p' },
-  });
-  const post = createSendWebhook({
-    ...{ agent: agent.compose(watched), deadlines, timeoutMs: TIMEOUT_MS, userAgent: 'Posthorn/1' },
-    ...{ wallClockMs: () => 0, monotonicMs: () => nowMs },
-  });
-  const loaded = { webhook, signer: signerOf(webhook), origin: to, path: '/' };
-  return post(due, Buffer.from('{}'), loaded);
+function sendTo(talk: (socket: Socket) => void) {
+  endpoint.talk = talk;
+  return sender.send(endpoint.origin);
 }
 
-const timePasses = (ms: number): void => {
-  nowMs += ms;
-  deadlines.tick();
-};
-function writeForever(socket: Socket): void {
-  const more = (): void => {
-    while (!socket.destroyed && socket.write('x'.repeat(16_384)));
-  };
-  socket.on('drain', more);
-  more();
+/** Sends, and resolves once the endpoint was asked; the attempt itself is still under way. */
+async function ask(talk: (socket: Socket) => void) {
+  let attempt: ReturnType<LoneSender['send']> | null = null;
+  await new Promise<void>((asked) => {
+    attempt = sendTo((socket) => {
+      talk(socket);
+      asked();
+    });
+  });
+  return { ended: () => attempt };
 }
 
-const NOT_FOUND = Object.assign(new Error('no such name'), { code: 'ENOTFOUND' });
-const NOTHING = { statusCode: null, response: null, responseHeaders: [] };
+/** Nothing is left of the attempt, and the next one gets through. */
+async function expectNothingLeft(): Promise<void> {
+  await eventually('the request is let go', () => sender.held() === 0);
+  const next = await sendTo((socket) => socket.end('HTTP/1.1 204 No\r\n\r\n'));
+  expect(next.outcome).toBe('success');
+}
 
 describe('an endpoint', () => {
   test.each([
     ['nothing', ''],
     ['a header that never ends', 'HTTP/1.1 200 OK\r\nx-slow: '],
+    ['two early hints', 'HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 103 Early\r\n\r\n'],
   ])('that answers %s is given up when the time is over, and not before', async (_what, start) => {
     let isOver = false;
-    let attempt: Promise<unknown> = Promise.resolve();
-    await new Promise((asked) => {
-      attempt = sendTo((socket) => {
-        asked(socket.write(start));
-      }).finally(() => (isOver = true));
-    });
-    timePasses(TIMEOUT_MS - 1);
+    const attempt = await ask((socket) => socket.write(start));
+    void attempt.ended()?.then(() => (isOver = true));
+    sender.timePasses(TIMEOUT_MS - 1);
     await Promise.resolve();
     expect(isOver).toBe(false);
-    timePasses(1);
-    expect(await attempt).toMatchObject({ outcome: 'timeout', durationMs: TIMEOUT_MS, ...NOTHING });
-    await Promise.all(closings);
+    sender.timePasses(1);
+    const over = { outcome: 'timeout', durationMs: TIMEOUT_MS, ...NOTHING };
+    expect(await attempt.ended()).toMatchObject(over);
+    await endpoint.allClosed();
+    await expectNothingLeft();
   });
 
-  test('whose name is never resolved is given up when the time is over', async () => {
-    const asked = new Promise<void>((resolve) => {
-      resolveName = () => {
-        resolve();
-        return new Promise(() => undefined);
-      };
+  test('that drips its headers is given up when the time is over', async () => {
+    const attempt = await ask((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\n');
+      const dripping = setInterval(() => socket.write('x: y\r\n'), 1);
+      socket.once('close', () => {
+        clearInterval(dripping);
+      });
     });
-    const attempt = sendTo(() => undefined, 'http://hook.example.com');
-    await asked;
-    timePasses(TIMEOUT_MS);
-    expect(await attempt).toMatchObject({ outcome: 'timeout', ...NOTHING });
+    sender.timePasses(TIMEOUT_MS);
+    expect(await attempt.ended()).toMatchObject({ outcome: 'timeout', ...NOTHING });
+    await endpoint.allClosed();
+    await expectNothingLeft();
   });
 
   test.each([
-    ['HTTP/1.1 200 OK', 'success'],
-    ['HTTP/1.1 500 No', 'http_5xx'],
-  ])('that answers %s and then stalls is judged by its status', async (line, outcome) => {
-    const arrived = new Promise<void>((resolve) => (onStatus = resolve));
-    const attempt = sendTo((socket) => socket.write(`${line}\r\ncontent-length: 1000\r\n\r\npart`));
-    await arrived;
-    timePasses(TIMEOUT_MS);
-    expect(await attempt).toMatchObject({ outcome });
+    ['200 OK', 'success'],
+    ['500 No', 'http_5xx'],
+  ])('that drips its body behind %s is judged by its status', async (status, outcome) => {
+    const attempt = await ask((socket) => {
+      socket.write(`HTTP/1.1 ${status}\r\ncontent-length: 100000000\r\n\r\n`);
+      const dripping = setInterval(() => socket.write('x'), 1);
+      socket.once('close', () => {
+        clearInterval(dripping);
+      });
+    });
+    await eventually('some of the body came', () => sender.readBytes() > 2);
+    sender.timePasses(TIMEOUT_MS);
+    expect(await attempt.ended()).toMatchObject({ outcome });
+    await endpoint.allClosed();
+    await expectNothingLeft();
   });
 
-  test('that breaks off behind a 2xx status has got its delivery', async () => {
-    const attempt = await sendTo((socket) =>
-      socket.end('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\npart'),
-    );
-    expect(attempt).toMatchObject({ outcome: 'success', statusCode: 200, response: 'part' });
+  test('whose name is never resolved is given up when the time is over', async () => {
+    let attempt: ReturnType<LoneSender['send']> | undefined;
+    await new Promise<void>((asked) => {
+      resolveName = () => {
+        asked();
+        return new Promise(() => undefined);
+      };
+      attempt = sender.send('http://hook.example.com');
+    });
+    sender.timePasses(TIMEOUT_MS);
+    expect(await attempt).toMatchObject({ outcome: 'timeout', ...NOTHING });
+  });
+
+  test('whose name is unknown is a dns_error', async () => {
+    const attempt = await sender.send('http://hook.example.com');
+    expect(attempt).toMatchObject({ outcome: 'dns_error', ...NOTHING });
   });
 
   test.each([
@@ -160,41 +128,37 @@ describe('an endpoint', () => {
       writeForever(socket);
     });
     expect(attempt).toMatchObject({ outcome, response: 'x'.repeat(4_096) });
-    // The chunk that crosses the limit is as large as one read of the socket.
-    expect(readBytes).toBeLessThanOrEqual(65_536 * 2);
-    await Promise.all(closings);
-  });
-
-  test('that sends 100 kB of headers is cut', async () => {
-    const attempt = await sendTo((socket) =>
-      socket.write(`HTTP/1.1 200 OK\r\nx-long: ${'x'.repeat(100_000)}\r\n\r\n`),
-    );
-    expect(attempt).toMatchObject({ outcome: 'response_too_large', ...NOTHING });
+    // The piece that crosses the limit is the last.
+    expect(sender.readBytes()).toBeLessThanOrEqual(65_536 + 4_096);
+    await endpoint.allClosed();
+    await expectNothingLeft();
   });
 
   test.each<[string, (socket: Socket) => void]>([
-    ['resets the connection', (socket) => void socket.resetAndDestroy()],
-    ['closes it without an answer', (socket) => void socket.end()],
-    ['speaks no HTTP', (socket) => void socket.end('SSH-2.0-OpenSSH_9.6\r\n')],
-    ['breaks off after an early hint', (socket) => void socket.end('HTTP/1.1 103 Early\r\n\r\n')],
-    ['breaks off in its headers', (socket) => void socket.end('HTTP/1.1 200 OK\r\nx: ')],
-  ])('that %s is a connect_error', async (_what, talk) => {
-    expect(await sendTo(talk)).toMatchObject({ outcome: 'connect_error', ...NOTHING });
-  });
-
-  test.each<[string, Resolve, string]>([
-    ['whose name is unknown', () => Promise.reject(NOT_FOUND), 'dns_error'],
     [
-      'that is private',
-      () => Promise.resolve([{ address: '10.0.0.1', family: 4 }]),
-      'egress_blocked',
+      '100 kB in one header',
+      (socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`),
     ],
-  ])('%s is never connected to', async (_what, resolve, outcome) => {
-    resolveName = resolve;
-    expect(await sendTo(() => undefined, 'http://hook.example.com')).toMatchObject({
-      outcome,
-      ...NOTHING,
-    });
-    expect(sockets).toEqual([]);
+    [
+      '100 kB of headers',
+      (socket) => socket.write(`HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(20_000)}`),
+    ],
+    [
+      'endless early hints',
+      (socket) => {
+        writeForever(socket, 'HTTP/1.1 103 Early\r\n\r\n'.repeat(100));
+      },
+    ],
+    [
+      'endless headers',
+      (socket) => {
+        socket.write('HTTP/1.1 200 OK\r\n');
+        writeForever(socket, 'x: y\r\n'.repeat(1_000));
+      },
+    ],
+  ])('that sends %s is cut', async (_what, talk) => {
+    expect(await sendTo(talk)).toMatchObject({ outcome: 'response_too_large', ...NOTHING });
+    await endpoint.allClosed();
+    await expectNothingLeft();
   });
 });

@@ -1,25 +1,24 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { signerOf } from '@posthorn/domain/delivery-headers.ts';
-import type { DueAttempt } from '@posthorn/domain/records.ts';
 import { secretFromBytes } from '@posthorn/domain/signature.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook as Verifier } from 'standardwebhooks';
-import { Agent } from 'undici';
+import type { Agent } from 'undici';
+import { sampleDue } from '../../../test/support/sample-record.ts';
 import { sampleWebhook } from '../../../test/support/sample-webhook.ts';
 import { createDeadlineSweep, type DeadlineSweep } from './deadline-sweep.ts';
-import { createGuardedConnect } from './guarded-connect.ts';
+import { createDeliveryAgent } from './delivery-agent.ts';
+import { createHostResolver } from './resolve-host.ts';
 import { createSendWebhook } from './send-webhook.ts';
 
 const WALL_MS = 1_700_000_000_999;
 const policy = { allowLoopback: true, allowHttp: true, allowCidrs: [] };
 const payload = Buffer.from('{"n":12345678901234567890, "é":1e400}');
-const due: DueAttempt = {
-  isCancelled: false,
-  ...{ messageId: 'msg_01hf2m6q7xabcdefghjkmnpqrs', webhookId: 'wh_1', companyId: 'comp_1' },
-  ...{ appId: null, createdAtMs: 1, attemptNumber: 3, trigger: 'retry', dueAtMs: 1, payload: null },
-};
+const due = sampleDue({
+  ...{ messageId: 'msg_01hf2m6q7xabcdefghjkmnpqrs', attemptNumber: 3, trigger: 'retry' },
+});
 
 let nowMs = 0;
 let agent: Agent;
@@ -32,7 +31,10 @@ let requests: { request: IncomingMessage; body: Buffer }[] = [];
 beforeEach(async () => {
   [nowMs, requests] = [0, []];
   answer = (response) => response.end('ok');
-  agent = new Agent({ connect: createGuardedConnect({ policy, connectTimeoutMs: 5_000 }) });
+  agent = createDeliveryAgent({
+    ...{ policy, connectTimeoutMs: 5_000, hosts: createHostResolver() },
+    ...{ onRefused: () => undefined, onOpened: () => undefined },
+  });
   deadlines = createDeadlineSweep(() => nowMs);
   server = createServer((request, response) => {
     const chunks: Buffer[] = [];

@@ -1,6 +1,5 @@
 import type { Attempt } from '@posthorn/domain/delivery.ts';
 import { deliveryHeaders } from '@posthorn/domain/delivery-headers.ts';
-import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { outcomeOfErrorCode, outcomeOfStatus, type Outcome } from '@posthorn/domain/outcome.ts';
 import type { DueAttempt } from '@posthorn/domain/records.ts';
 import type { Header } from '@posthorn/domain/webhook.ts';
@@ -44,9 +43,8 @@ export function createSendWebhook(deps: SendDeps): SendWebhook {
     const parts = { messageId: due.messageId, timestampSeconds, payload, traceparent };
     const headers = deliveryHeaders(webhook, signer, parts, userAgent);
     const exchange = await post(deps, { origin, path, headers, body: payload });
-    const id = attemptIdOf(deliveryIdOf(due.messageId, due.webhookId), due.attemptNumber);
     const durationMs = Math.round(monotonicMs() - startedMs);
-    const { attemptNumber: number, trigger } = due;
+    const { attemptId: id, attemptNumber: number, trigger } = due;
     return { id, number, trigger, startedAtMs, durationMs, ...exchange };
   };
 }
@@ -59,6 +57,8 @@ type PostOptions = Pick<Dispatcher.DispatchOptions, 'origin' | 'path' | 'body'> 
 interface Running extends Timed {
   controller: Dispatcher.DispatchController | null;
   status: { code: number; headers: Header[] } | null;
+  /** Informational answers (1xx) before the answer. */
+  hints: number;
   capture: ResponseCapture;
   /** Ends it once; `failure` counts only when no status has arrived. */
   finish: (failure: Outcome) => void;
@@ -67,6 +67,8 @@ interface Running extends Timed {
 
 const TOO_LATE = new Error('the attempt took too long');
 const ENOUGH = new Error('enough of the answer was read');
+/** An endpoint with nothing but early hints would keep the parser busy until the deadline. */
+const MAX_HINTS = 16;
 
 /**
  * `dispatch` with a handler of our own saves a fifth of the dispatcher's CPU against `request`.
@@ -91,6 +93,7 @@ function startExchange(
   const running: Running = {
     controller: null,
     status: null,
+    hints: 0,
     capture: createResponseCapture(),
     isOver: false,
     deadlineAtMs: monotonicMs() + timeoutMs,
@@ -125,14 +128,13 @@ function handlerOf(running: Running): Dispatcher.DispatchHandler {
       running.controller = controller;
       if (running.isOver) controller.abort(TOO_LATE);
     },
-    onResponseStart(_controller, code, headers) {
+    onResponseStart(controller, code, headers) {
       // An informational answer (103) is not the answer.
       if (code >= 200) running.status = { code, headers: safeHeaders(headers) };
+      else if ((running.hints += 1) > MAX_HINTS) stopReading(running, controller);
     },
     onResponseData(controller, chunk) {
-      if (running.capture.take(chunk)) return;
-      running.finish('response_too_large');
-      controller.abort(ENOUGH);
+      if (!running.capture.take(chunk)) stopReading(running, controller);
     },
     onResponseEnd() {
       running.finish('connect_error');
@@ -143,10 +145,15 @@ function handlerOf(running: Running): Dispatcher.DispatchHandler {
   };
 }
 
-/** The innermost `code`: undici and happy eyeballs wrap what really went wrong. */
+function stopReading(running: Running, controller: Dispatcher.DispatchController): void {
+  running.finish('response_too_large');
+  controller.abort(ENOUGH);
+}
+
+/** The first `code` from the outside in: undici and happy eyeballs wrap what really went wrong. */
 function codeOf(error: unknown): string {
-  if (error instanceof AggregateError) return codeOf(error.errors[0]);
-  if (!(error instanceof Error)) return 'UNKNOWN';
+  if (typeof error !== 'object' || error === null) return 'UNKNOWN';
+  if ('errors' in error && Array.isArray(error.errors)) return codeOf(error.errors[0]);
   if ('code' in error && typeof error.code === 'string') return error.code;
-  return error.cause ? codeOf(error.cause) : error.name;
+  return 'cause' in error ? codeOf(error.cause) : 'UNKNOWN';
 }

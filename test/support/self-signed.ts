@@ -1,0 +1,59 @@
+import { generateKeyPairSync, sign } from 'node:crypto';
+
+/** A fresh key and a certificate that it signed itself, in PEM; made here, so that none lies about or expires. */
+export interface SelfSigned {
+  key: string;
+  cert: string;
+}
+
+/** DER (ITU-T X.690): a tag, the length in 1 to 3 bytes, the content. */
+function der(tag: number, ...parts: (Buffer | string)[]): Buffer {
+  const content = Buffer.concat(
+    parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'latin1') : part)),
+  );
+  const { length } = content;
+  if (length < 128) return Buffer.concat([Buffer.from([tag, length]), content]);
+  return Buffer.concat([Buffer.from([tag, 0x82, length >> 8, length & 255]), content]);
+}
+
+const SEQUENCE = 0x30;
+const oid = (hex: string): Buffer => der(0x06, Buffer.from(hex, 'hex'));
+const ECDSA_WITH_SHA256 = der(SEQUENCE, oid('2a8648ce3d040302'));
+const COMMON_NAME = '550403';
+const SUBJECT_ALT_NAME = '551d11';
+
+function utcTime(atMs: number): Buffer {
+  const digits = new Date(atMs).toISOString().replace(/\D/g, '');
+  return der(0x17, `${digits.slice(2, 14)}Z`);
+}
+
+export interface SelfSignedOptions {
+  validFromMs?: number;
+  validUntilMs?: number;
+}
+
+/** For one DNS name; valid from a day ago for two days unless told otherwise (RFC 5280). */
+export function selfSigned(
+  dnsName: string,
+  {
+    validFromMs = Date.now() - 86_400_000,
+    validUntilMs = Date.now() + 86_400_000,
+  }: SelfSignedOptions = {},
+): SelfSigned {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const name = der(SEQUENCE, der(0x31, der(SEQUENCE, oid(COMMON_NAME), der(0x0c, dnsName))));
+  const names = der(0x04, der(SEQUENCE, der(0x82, dnsName)));
+  const body = der(
+    SEQUENCE,
+    ...[der(0xa0, der(0x02, '\x02')), der(0x02, '\x01'), ECDSA_WITH_SHA256, name],
+    ...[der(SEQUENCE, utcTime(validFromMs), utcTime(validUntilMs)), name],
+    publicKey.export({ type: 'spki', format: 'der' }),
+    der(0xa3, der(SEQUENCE, der(SEQUENCE, oid(SUBJECT_ALT_NAME), names))),
+  );
+  const signature = der(0x03, '\0', sign('sha256', body, privateKey));
+  const base64 = der(SEQUENCE, body, ECDSA_WITH_SHA256, signature).toString('base64');
+  return {
+    key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    cert: `-----BEGIN CERTIFICATE-----\n${base64.replace(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`,
+  };
+}
