@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { attemptIdOf, deliveryIdOf } from './ids.ts';
 import {
   decodeDeliveryFailed,
   decodeMessageCreated,
@@ -21,6 +22,11 @@ const failed = {
   ...{ attemptNumber: 3, endedAtMs: 1_700_000_009_999, outcome: 'http_5xx', statusCode: 503 },
 };
 
+function idsOf(attemptNumber: number) {
+  const deliveryId = deliveryIdOf(ref.messageId, ref.webhookId);
+  return { deliveryId, attemptId: attemptIdOf(deliveryId, attemptNumber) };
+}
+
 describe('a message-created record', () => {
   test.each([
     ['a newline in the payload', Buffer.from('{\n"a":\n\n1}\n')],
@@ -34,6 +40,7 @@ describe('a message-created record', () => {
     expect(decodeMessageCreated(encodeMessageCreated(ref, null))).toEqual({
       version: 1,
       ...ref,
+      ...idsOf(1),
       ...{ attemptNumber: 1, trigger: 'first', dueAtMs: ref.createdAtMs },
       ...{ isCancelled: false, payload: null },
     });
@@ -51,6 +58,7 @@ describe('a retry-due record', () => {
     expect(decodeRetryDue(encodeRetryDue(retry))).toEqual({
       version: 1,
       ...retry,
+      ...idsOf(4),
       ...{ trigger: 'retry', isCancelled: false, payload: null },
     });
   });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { TRIGGERS, type Trigger } from './delivery.ts';
+import { attemptIdOf, deliveryIdOf } from './ids.ts';
 
 /** Header of a parked record: when it is due, in milliseconds since 1970. */
 export const DUE_AT_HEADER = 'due-at';
@@ -55,6 +56,9 @@ export type RetryDue = Omit<z.input<typeof retryDueSchema>, 'version'>;
 
 /** One attempt that is to be made now, from either topic. */
 export interface DueAttempt extends DeliveryRef {
+  /** Derived once here: five steps ask for them, and each took 1 % of the dispatcher. */
+  deliveryId: string;
+  attemptId: string;
   attemptNumber: number;
   trigger: Trigger;
   dueAtMs: number;
@@ -78,7 +82,7 @@ export function decodeMessageCreated(value: Buffer): DueAttempt {
   if (end < 0) throw new UnreadableRecordError('no newline after the first line');
   const ref = decode(messageCreatedSchema, value.toString('utf8', 0, end));
   const payload = end + 1 < value.length ? value.subarray(end + 1) : null;
-  return { ...ref, attemptNumber: 1, dueAtMs: ref.createdAtMs, payload };
+  return { ...ref, ...idsOf(ref, 1), attemptNumber: 1, dueAtMs: ref.createdAtMs, payload };
 }
 
 export function encodeRetryDue(retry: RetryDue): Buffer {
@@ -86,7 +90,13 @@ export function encodeRetryDue(retry: RetryDue): Buffer {
 }
 
 export function decodeRetryDue(value: Buffer): DueAttempt {
-  return { ...decode(retryDueSchema, value.toString()), isCancelled: false, payload: null };
+  const due = decode(retryDueSchema, value.toString());
+  return { ...due, ...idsOf(due, due.attemptNumber), isCancelled: false, payload: null };
+}
+
+function idsOf({ messageId, webhookId }: DeliveryRef, attemptNumber: number) {
+  const deliveryId = deliveryIdOf(messageId, webhookId);
+  return { deliveryId, attemptId: attemptIdOf(deliveryId, attemptNumber) };
 }
 
 export function encodeDeliveryFailed(failed: DeliveryFailed): Buffer {

@@ -9,7 +9,7 @@ describe('topics', () => {
   test('are one for each purpose and one for each delay', () => {
     expect(topicSpecs(topicNames('posthorn.', schedule)).map(({ name }) => name)).toEqual([
       ...['posthorn.message-created', 'posthorn.delivery-failed', 'posthorn.retry-due'],
-      'posthorn.dead-letters',
+      ...['posthorn.slow-lane', 'posthorn.dead-letters'],
       ...['posthorn.retry.5s', 'posthorn.retry.5m', 'posthorn.retry.30m'],
       ...['posthorn.retry.2h', 'posthorn.retry.5h', 'posthorn.retry.10h'],
     ]);

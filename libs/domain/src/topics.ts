@@ -9,6 +9,8 @@ export interface TopicNames {
   messageCreated: string;
   deliveryFailed: string;
   retryDue: string;
+  /** What found no room in the queue of its endpoint. */
+  slowLane: string;
   deadLetters: string;
   /** One topic per distinct delay (key in milliseconds); steps of equal delay share it. */
   parkedByDelayMs: ReadonlyMap<number, string>;
@@ -25,6 +27,7 @@ export function topicNames(prefix: string, schedule: RetrySchedule): TopicNames 
     messageCreated: `${prefix}message-created`,
     deliveryFailed: `${prefix}delivery-failed`,
     retryDue: `${prefix}retry-due`,
+    slowLane: `${prefix}slow-lane`,
     deadLetters: `${prefix}dead-letters`,
     parkedByDelayMs: new Map(
       schedule.map((delayMs) => [delayMs, `${prefix}retry.${formatDelay(delayMs)}`]),
@@ -55,6 +58,7 @@ export function topicSpecs(names: TopicNames): TopicSpec[] {
     { name: names.messageCreated, retentionMs: 3 * DAY_MS },
     { name: names.deliveryFailed, retentionMs: OUTAGE_MS },
     { name: names.retryDue, retentionMs: OUTAGE_MS },
+    { name: names.slowLane, retentionMs: OUTAGE_MS },
     { name: names.deadLetters, retentionMs: 30 * DAY_MS },
     ...[...names.parkedByDelayMs].map(([delayMs, name]) => ({
       name,

@@ -1,87 +1,56 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
-import { signerOf } from '@posthorn/domain/delivery-headers.ts';
+import { describe, expect, it } from '@jest/globals';
 import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
-import { encodeMessageCreated, encodeRetryDue } from '@posthorn/domain/records.ts';
-import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
+import {
+  decodeRetryDue,
+  encodeMessageCreated,
+  encodeRetryDue,
+  refOf,
+} from '@posthorn/domain/records.ts';
 import { SealedValueError } from '@posthorn/platform/vault.ts';
+import {
+  createAttemptSteps,
+  FOUND,
+  NOW_MS,
+  type Around,
+} from '../../../test/support/attempt-steps.ts';
+import { eventually } from '../../../test/support/eventually.ts';
+import { sampleDue, sampleRecord } from '../../../test/support/sample-record.ts';
 import { sampleWebhook } from '../../../test/support/sample-webhook.ts';
-import { createAttemptDelivery } from './attempt-delivery.ts';
-import type { LoadWebhook } from './load-webhook.ts';
-import { createOriginSlots } from './origin-slots.ts';
-import type { Settled } from './settle-delivery.ts';
+import type { SendWebhook } from './send-webhook.ts';
 
-const NOW_MS = 1_700_000_000_000;
-const REF = {
-  messageId: 'msg_01m7y9sd1vcyc08g7bpf97f5mm',
-  webhookId: 'wh_1',
-  companyId: 'comp_a',
-  appId: 'app_1',
-  createdAtMs: 1_000,
-};
-
-let settled: Settled[] = [];
-let sent = 0;
-
-beforeEach(() => {
-  [settled, sent] = [[], 0];
-});
-
-function attemptWith(found: Awaited<ReturnType<LoadWebhook>>) {
-  return createAttemptDelivery({
-    topics: { messageCreated: 'created' },
-    loadWebhook: () => Promise.resolve(found),
-    loadPayload: () => Promise.resolve(Buffer.from('{}')),
-    send: ({ attemptNumber: number, trigger }) => {
-      sent += 1;
-      const answer = { outcome: 'success' as const, statusCode: 200, response: null };
-      const id = `att_${number}`;
-      const times = { startedAtMs: NOW_MS, durationMs: 1 };
-      return Promise.resolve({ id, number, trigger, ...answer, responseHeaders: [], ...times });
-    },
-    slots: createOriginSlots(10),
-    settle: (each) => {
-      settled.push(each);
-      return Promise.resolve();
-    },
-    deadLetters: { put: () => Promise.reject(new Error('not used here')) },
-    pace: () => Promise.resolve(true),
-    resendOnce: (_due, work) => work(),
-    nowMs: () => NOW_MS,
-  });
-}
-
-function record(topic: string, value: Buffer): LogRecord {
-  const headers = { requestId: 'request-1' };
-  return { topic, partition: 0, offset: 0, key: 'wh_1', value, headers };
-}
-
-const created = record('created', encodeMessageCreated(REF, Buffer.from('{}')));
-const retry = record('due', encodeRetryDue({ ...REF, attemptNumber: 3, dueAtMs: NOW_MS }));
+const REF = refOf(sampleDue());
+const CREATED = encodeMessageCreated(REF, Buffer.from('{}'));
+const RETRY = encodeRetryDue({ ...REF, attemptNumber: 3, dueAtMs: NOW_MS });
+const created = sampleRecord({}, { topic: 'created', value: CREATED });
+const retry = sampleRecord({}, { topic: 'due', value: RETRY });
 const problem = new SealedValueError('secret of wh_1 is not a sealed value', null);
+
+const finding = (found: Awaited<ReturnType<NonNullable<Around['loadWebhook']>>>): Around => ({
+  loadWebhook: () => Promise.resolve(found),
+});
+const never: SendWebhook = () => new Promise(() => undefined);
+const settledNow = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('a due attempt', () => {
   it('is sent and settled with what came of it', async () => {
-    const webhook = sampleWebhook(1);
-    const found = { webhook, signer: signerOf(webhook), origin: 'https://example.com', path: '/' };
-    await attemptWith(found)(created);
-    expect(sent).toBe(1);
+    const { attempt, sent, settled } = createAttemptSteps();
+    await attempt(created);
+    expect(sent).toEqual([1]);
     expect(settled).toMatchObject([
-      { attempt: { outcome: 'success' }, headers: { requestId: 'request-1' } },
+      { attempt: { outcome: 'success' }, headers: { requestId: 'req_1' } },
     ]);
   });
 
   it('fails without a request when the webhook does not open, and its schedule goes on', async () => {
-    await attemptWith({ id: 'wh_1', disabled: false, eventTypes: [], problem })(retry);
-    expect(sent).toBe(0);
+    const sealed = { id: 'wh_1', disabled: false, eventTypes: [], problem };
+    const { attempt, sent, settled } = createAttemptSteps(finding(sealed));
+    await attempt(retry);
+    expect(sent).toEqual([]);
     const id = attemptIdOf(deliveryIdOf(REF.messageId, REF.webhookId), 3);
+    const made = { id, number: 3, trigger: 'retry', outcome: 'aborted', statusCode: null };
+    const nothing = { response: null, responseHeaders: [], startedAtMs: NOW_MS, durationMs: 0 };
     expect(settled).toMatchObject([
-      {
-        attempt: {
-          ...{ id, number: 3, trigger: 'retry', outcome: 'aborted', statusCode: null },
-          ...{ response: null, responseHeaders: [], startedAtMs: NOW_MS, durationMs: 0 },
-        },
-        headers: { requestId: 'request-1' },
-      },
+      { attempt: { ...made, ...nothing }, headers: { requestId: 'req_1' } },
     ]);
   });
 
@@ -89,8 +58,111 @@ describe('a due attempt', () => {
     ['webhook_deleted', null],
     ['webhook_disabled', { id: 'wh_1', disabled: true, eventTypes: [], problem }],
   ])('is cancelled without a request: %s', async (reason, found) => {
-    await attemptWith(found)(created);
-    expect(sent).toBe(0);
+    const { attempt, sent, settled } = createAttemptSteps(finding(found));
+    await attempt(created);
+    expect(sent).toEqual([]);
     expect(settled).toMatchObject([{ reason }]);
   });
+
+  it('is cancelled when its message is not stored any more', async () => {
+    const { attempt, sent, settled } = createAttemptSteps({ payload: null });
+    await attempt(retry);
+    expect([sent, settled]).toMatchObject([[], [{ reason: 'message_missing' }]]);
+  });
+
+  it('leaves nothing to its retry but what belongs to the message', async () => {
+    const { attempt, settled } = createAttemptSteps();
+    const headers = { 'turn-at': '1', 'due-at': '1', 'deferred-since': '1', traceparent: '00-1' };
+    await attempt(sampleRecord(headers, { topic: 'due', value: RETRY }));
+    expect(settled).toMatchObject([{ headers: { requestId: 'req_1', traceparent: '00-1' } }]);
+    expect(Object.keys((settled[0] as { headers: object }).headers)).toHaveLength(2);
+  });
+});
+
+describe('an attempt that finds no room at its endpoint', () => {
+  it('goes to the slow lane as it is, without its payload', async () => {
+    const { attempt, published, sent } = createAttemptSteps({ send: never, perEndpoint: 1 });
+    for (let n = 0; n < 66; n += 1) void attempt(created);
+    await eventually('put elsewhere', () => published.length > 0);
+    expect(sent).toEqual([1]);
+    expect(published).toMatchObject([
+      { topic: 'slow', key: 'wh_1', headers: { requestId: 'req_1' } },
+    ]);
+    const due = decodeRetryDue(published[0]?.value ?? Buffer.alloc(0));
+    expect(due).toMatchObject({ ...REF, attemptNumber: 1, trigger: 'first', dueAtMs: 1_000 });
+  });
+
+  it('is put off behind the others when it came over the slow lane', async () => {
+    const { attempt, published } = createAttemptSteps({ send: never, perEndpoint: 1 });
+    for (let n = 0; n < 22; n += 1) {
+      const value = encodeRetryDue({ ...REF, messageId: `msg_${n}`, attemptNumber: 1, dueAtMs: 1 });
+      void attempt(sampleRecord({}, { topic: 'slow', value }));
+    }
+    await eventually('put elsewhere', () => published.length > 0);
+    expect(published).toMatchObject([
+      { topic: 'parked', headers: { 'due-at': String(NOW_MS + 5_000) } },
+    ]);
+  });
+
+  it('is put off at once when its webhook has a rate limit, which two lanes could not keep', async () => {
+    const limited = { ...FOUND, webhook: sampleWebhook(1, { rateLimitPerSecond: 5 }) };
+    const around = { ...finding(limited), send: never, perEndpoint: 1 };
+    const { attempt, published } = createAttemptSteps(around);
+    for (let n = 0; n < 66; n += 1) void attempt(created);
+    await eventually('put elsewhere', () => published.length > 0);
+    expect(published).toMatchObject([{ topic: 'parked' }]);
+  });
+});
+
+describe('an attempt that waited for its turn', () => {
+  it('is cancelled when its webhook was disabled meanwhile', async () => {
+    let isDisabled = false;
+    let finish: () => void = () => undefined;
+    const { attempt, sent, settled } = createAttemptSteps({
+      perEndpoint: 1,
+      loadWebhook: () =>
+        Promise.resolve({ ...FOUND, webhook: sampleWebhook(1, { disabled: isDisabled }) }),
+      send: async ({ attemptNumber: number, trigger }) => {
+        await new Promise<void>((resolve) => (finish = resolve));
+        const what = { id: 'att', number, trigger, statusCode: 200, response: null };
+        return { ...what, outcome: 'success', responseHeaders: [], startedAtMs: 1, durationMs: 1 };
+      },
+    });
+    const both = [attempt(created), attempt(created)];
+    await settledNow();
+    isDisabled = true;
+    finish();
+    await Promise.all(both);
+    expect(sent).toEqual([1]);
+    expect(settled).toMatchObject([{ attempt: { number: 1 } }, { reason: 'webhook_disabled' }]);
+  });
+});
+
+describe('a record that somebody may have worked on before', () => {
+  it.each([
+    ['of a partition that changed hands', { ...created, isInherited: true }],
+    ['of the slow lane', sampleRecord({}, { topic: 'slow', value: RETRY })],
+    ['that was put off', sampleRecord({ 'turn-at': '1' }, { topic: 'due', value: RETRY })],
+  ])('is asked about, and left alone when it was made: %s', async (_what, record) => {
+    const { attempt, asked, sent } = createAttemptSteps({
+      madeBefore: () => Promise.resolve(true),
+    });
+    await attempt(record);
+    expect([asked.madeBefore, sent]).toEqual([1, []]);
+  });
+
+  it('is any other record not: the hot path asks nobody', async () => {
+    const { attempt, asked } = createAttemptSteps();
+    await attempt(created);
+    await attempt(retry);
+    expect(asked.madeBefore).toBe(0);
+  });
+});
+
+it('is parked again when it comes back long before its turn', async () => {
+  const turnAtMs = NOW_MS + 20_000;
+  const { attempt, published, sent } = createAttemptSteps();
+  await attempt(sampleRecord({ 'turn-at': String(turnAtMs) }, { topic: 'due', value: RETRY }));
+  expect(sent).toEqual([]);
+  expect(published).toMatchObject([{ topic: 'parked', headers: { 'turn-at': String(turnAtMs) } }]);
 });

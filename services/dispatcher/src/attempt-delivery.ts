@@ -1,5 +1,3 @@
-import type { CancelReason } from '@posthorn/domain/delivery.ts';
-import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import {
   decodeMessageCreated,
   decodeRetryDue,
@@ -9,31 +7,43 @@ import {
 } from '@posthorn/domain/records.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
-import type { UnopenedWebhook } from '@posthorn/platform/mongo/webhooks.ts';
-import type { LoadedWebhook, LoadWebhook } from './load-webhook.ts';
-import type { LoadPayload } from './load-payload.ts';
-import type { OriginSlots } from './origin-slots.ts';
+import type { AttemptLeases } from './attempt-leases.ts';
+import type { EndpointLanes } from './endpoint-lanes.ts';
+import type { Lane } from './endpoint-line.ts';
+import type { FindTarget } from './find-target.ts';
+import type { LoadedWebhook } from './load-webhook.ts';
+import type { MadeBefore } from './made-before.ts';
+import type { MakeAttempt } from './make-attempt.ts';
 import type { Pace } from './pace-webhook.ts';
-import type { SendWebhook } from './send-webhook.ts';
+import type { PassCircuit } from './pass-circuit.ts';
+import { turnAtOf, type PutOff } from './put-off.ts';
 import type { Settle } from './settle-delivery.ts';
+import type { SpillOver } from './spill-over.ts';
 
 export interface AttemptDeps {
-  topics: { messageCreated: string };
-  loadWebhook: LoadWebhook;
-  loadPayload: LoadPayload;
-  send: SendWebhook;
-  slots: OriginSlots;
-  settle: Settle;
-  pace: Pace;
+  topics: { messageCreated: string; slowLane: string };
+  deadLetters: DeadLetters;
+  madeBefore: MadeBefore;
   /** Does the work unless this resend was made already or is not asked for any more. */
   resendOnce: (due: DueAttempt, work: () => Promise<void>) => Promise<void>;
+  settle: Settle;
+  findTarget: FindTarget;
+  putOff: PutOff;
+  circuit: Pick<PassCircuit, 'isPutOff'>;
+  pace: Pace;
+  leases: Pick<AttemptLeases, 'take' | 'takeAlone'>;
+  lanes: Pick<EndpointLanes, 'enter'>;
+  spillOver: SpillOver;
+  makeAttempt: MakeAttempt;
   nowMs: () => number;
-  deadLetters: DeadLetters;
 }
 
+/** A turn nearer than this is waited for here and not in a delay topic. */
+const NEAR_MS = 5_000;
+
 /**
- * Step 2, attempt: one record becomes one request to the endpoint, or a cancellation when there is
- * no endpoint any more. Resolves when the outcome is recorded and its consequence published.
+ * Step 2, attempt: one record becomes one request to the endpoint, or is put off, or is cancelled
+ * when there is no endpoint any more. Resolves when what came of it is recorded and published.
  */
 export function createAttemptDelivery(deps: AttemptDeps) {
   return async (record: LogRecord): Promise<void> => {
@@ -42,60 +52,55 @@ export function createAttemptDelivery(deps: AttemptDeps) {
       await deps.deadLetters.put(record, 'unreadable_record', due.message);
       return;
     }
-    const work = (): Promise<void> => deliver(deps, record, due);
-    await (due.trigger === 'resend' ? deps.resendOnce(due, work) : work());
+    const isSecond = mayBeSecond(deps, record);
+    const { take, takeAlone } = deps.leases;
+    const release = isSecond ? await takeAlone(due.attemptId) : take(due.attemptId);
+    try {
+      if (isSecond && (await deps.madeBefore(due, record.headers))) return;
+      const work = (): Promise<void> => deliver(deps, record, due);
+      await (due.trigger === 'resend' ? deps.resendOnce(due, work) : work());
+    } finally {
+      release();
+    }
   };
-}
-
-async function deliver(deps: AttemptDeps, record: LogRecord, due: DueAttempt): Promise<void> {
-  // Cancelled when it was accepted: final, also when the webhook was enabled meanwhile.
-  if (due.isCancelled) return deps.settle({ due, reason: 'webhook_disabled' });
-  const webhook = await deps.loadWebhook(due.webhookId);
-  const reason = cancelReason(webhook);
-  if (!webhook || reason) await deps.settle({ due, reason: reason ?? 'webhook_deleted' });
-  else if ('problem' in webhook) await abort(deps, record, due);
-  else await attempt(deps, record, due, webhook);
 }
 
 function decode({ topics }: AttemptDeps, { topic, value }: LogRecord): DueAttempt {
   return topic === topics.messageCreated ? decodeMessageCreated(value) : decodeRetryDue(value);
 }
 
-function cancelReason(found: LoadedWebhook | UnopenedWebhook | null): CancelReason | null {
-  if (!found) return 'webhook_deleted';
-  const { disabled } = 'problem' in found ? found : found.webhook;
-  return disabled ? 'webhook_disabled' : null;
+/** Of a partition that changed hands; or a copy, made shortly before a crash, of a record read again. */
+function mayBeSecond({ topics }: AttemptDeps, record: LogRecord): boolean {
+  return record.isInherited || record.topic === topics.slowLane || turnAtOf(record) !== null;
 }
 
-async function attempt(
+async function deliver(deps: AttemptDeps, record: LogRecord, due: DueAttempt): Promise<void> {
+  // Cancelled when it was accepted: final, also when the webhook was enabled meanwhile.
+  if (due.isCancelled) return deps.settle({ due, reason: 'webhook_disabled' });
+  const target = await deps.findTarget(due, record.headers);
+  if (!target || (await isPutOff(deps, record, due, target))) return;
+  const turn = await deps.lanes.enter(due.webhookId, laneOf(deps, record, due));
+  if (turn) await deps.makeAttempt(record, due, target, turn);
+  else await deps.spillOver(record, due, target.webhook);
+}
+
+/** Before its turn, behind an open circuit or above its rate limit an attempt is not used up. */
+async function isPutOff(
   deps: AttemptDeps,
   record: LogRecord,
   due: DueAttempt,
-  webhook: LoadedWebhook,
-): Promise<void> {
-  if (!(await deps.pace(record, due, webhook.webhook))) return;
-  const payload = due.payload ?? (await deps.loadPayload(due.messageId));
-  if (!payload) {
-    await deps.deadLetters.put(record, 'message_missing', 'the message is not stored any more');
-    await deps.settle({ due, reason: 'message_missing' });
-    return;
+  { webhook }: LoadedWebhook,
+): Promise<boolean> {
+  const turnAtMs = turnAtOf(record) ?? 0;
+  if (webhook.rateLimitPerSecond === null && turnAtMs > deps.nowMs() + NEAR_MS) {
+    await deps.putOff(record, due, { turnAtMs, fit: 'few' });
+    return true;
   }
-  const { headers } = record;
-  const made = await deps.slots.within(webhook.origin, () =>
-    deps.send(due, payload, webhook, headers.traceparent),
-  );
-  // Looked up again: what was deleted during the attempt must not wait for its retry to end.
-  const reason =
-    made.outcome === 'success' ? null : cancelReason(await deps.loadWebhook(due.webhookId));
-  await deps.settle({ due, attempt: made, headers, reason });
+  if (await deps.circuit.isPutOff(record, due, webhook)) return true;
+  return !(await deps.pace(record, due, webhook));
 }
 
-/** Nothing is sent that could not be signed as agreed; the schedule leaves time to mend it. */
-async function abort(deps: AttemptDeps, record: LogRecord, due: DueAttempt): Promise<void> {
-  const { messageId, webhookId, attemptNumber: number, trigger } = due;
-  const id = attemptIdOf(deliveryIdOf(messageId, webhookId), number);
-  const nothing = { statusCode: null, response: null, responseHeaders: [] };
-  const made = { id, number, trigger, startedAtMs: deps.nowMs(), durationMs: 0, ...nothing };
-  const { headers } = record;
-  await deps.settle({ due, attempt: { ...made, outcome: 'aborted' }, headers });
+function laneOf({ topics }: AttemptDeps, { topic }: LogRecord, { trigger }: DueAttempt): Lane {
+  if (topic === topics.slowLane) return 'slow';
+  return trigger === 'first' || trigger === 'test' ? 'first' : 'retry';
 }

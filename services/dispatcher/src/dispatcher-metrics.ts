@@ -1,11 +1,14 @@
-import type { Attempt } from '@posthorn/domain/delivery.ts';
+import { endedAtMs, type Attempt } from '@posthorn/domain/delivery.ts';
 import type { DueAttempt } from '@posthorn/domain/records.ts';
-import { Counter, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { CircuitBreakers } from './circuit-breakers.ts';
+import type { EndpointLanes } from './endpoint-lanes.ts';
 
 export interface DispatcherMetrics {
   finished: Counter<'result'>;
-  /** Attempts put off by a webhook's own rate limit. */
-  deferrals: Counter;
+  /** Why an attempt was put off without being used up. */
+  deferrals: { rateLimit: Counter; circuit: Counter; backlog: Counter };
+  spills: Counter;
   /** Counts one attempt with its duration and how late it was begun. */
   observe: (due: DueAttempt, attempt: Attempt) => void;
 }
@@ -18,17 +21,20 @@ export function createDispatcherMetrics(registry: Registry): DispatcherMetrics {
     labelNames: ['outcome', 'trigger'],
     registers,
   });
-  const { duration, lag } = createHistograms(registers);
-  const { finished, deferrals } = createCounters(registers);
+  const { duration, lag, completion } = createHistograms(registers);
+  const counters = createCounters(registers);
   return {
-    finished,
-    deferrals,
-    observe(due, { outcome, trigger, durationMs, startedAtMs }) {
+    ...counters,
+    observe(due, attempt) {
+      const { outcome, trigger, durationMs, startedAtMs } = attempt;
       const isDelivered = outcome === 'success';
       attempts.inc({ outcome, trigger });
       duration.observe({ result: isDelivered ? 'success' : 'failure' }, durationMs / 1_000);
       lag.observe({ stage: trigger }, Math.max(0, startedAtMs - due.dueAtMs) / 1_000);
-      if (isDelivered) finished.inc({ result: 'delivered' });
+      if (!isDelivered) return;
+      counters.finished.inc({ result: 'delivered' });
+      const wholeMs = Math.max(0, endedAtMs(attempt) - due.createdAtMs);
+      completion.observe({ result: 'delivered' }, wholeMs / 1_000);
     },
   };
 }
@@ -48,7 +54,14 @@ function createHistograms(registers: Registry[]) {
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15, 60, 300, 3_600],
     registers,
   });
-  return { duration, lag };
+  const completion = new Histogram({
+    name: 'posthorn_delivery_completion_seconds',
+    help: 'From the acceptance of the message to the end of its delivery.',
+    labelNames: ['result'],
+    buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 1, 10, 60, 600, 3_600, 21_600, 86_400, 259_200],
+    registers,
+  });
+  return { duration, lag, completion };
 }
 
 function createCounters(registers: Registry[]) {
@@ -58,10 +71,58 @@ function createCounters(registers: Registry[]) {
     labelNames: ['result'],
     registers,
   });
-  const deferrals = new Counter({
-    name: 'posthorn_rate_limit_deferrals_total',
-    help: "Attempts put off because of their webhook's rate limit.",
+  const counter = (name: string, help: string): Counter => new Counter({ name, help, registers });
+  return {
+    finished,
+    deferrals: {
+      rateLimit: counter(
+        'posthorn_rate_limit_deferrals_total',
+        "Attempts put off because of their webhook's rate limit.",
+      ),
+      circuit: counter(
+        'posthorn_circuit_breaker_deferrals_total',
+        'Attempts put off because the circuit of their endpoint was open.',
+      ),
+      backlog: counter(
+        'posthorn_backlog_deferrals_total',
+        'Attempts put off because their endpoint had no room in the slow lane either.',
+      ),
+    },
+    spills: counter(
+      'posthorn_slow_lane_spills_total',
+      'Attempts moved to the slow lane because their endpoint had no room in the fast one.',
+    ),
+  };
+}
+
+/** What the parts of the dispatcher hold at the moment of a scrape. */
+export function watchLoad(
+  registry: Registry,
+  parts: { lanes: EndpointLanes; circuits: CircuitBreakers; limit: number },
+): void {
+  const registers = [registry];
+  new Gauge({
+    name: 'posthorn_deliveries_in_flight',
+    help: 'Attempts under way.',
     registers,
+    collect() {
+      this.set(parts.lanes.running());
+    },
   });
-  return { finished, deferrals };
+  new Gauge({
+    name: 'posthorn_delivery_concurrency_limit',
+    help: 'Attempts that may be under way at once.',
+    registers,
+  }).set(parts.limit);
+  new Gauge({
+    name: 'posthorn_circuit_breakers',
+    help: 'Circuits of endpoints that failed of late, by state.',
+    labelNames: ['state'],
+    registers,
+    collect() {
+      for (const [state, count] of Object.entries(parts.circuits.count())) {
+        this.set({ state }, count);
+      }
+    },
+  });
 }

@@ -1,20 +1,20 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { decodeRetryDue, DUE_AT_HEADER, type DueAttempt } from '@posthorn/domain/records.ts';
+import { decodeRetryDue, DUE_AT_HEADER } from '@posthorn/domain/records.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { Counter, Registry } from 'prom-client';
+import { sampleDue } from '../../../test/support/sample-record.ts';
 import { sampleWebhook } from '../../../test/support/sample-webhook.ts';
-import { createPace, TURN_AT_HEADER, type Pace } from './pace-webhook.ts';
+import { createPace, type Pace } from './pace-webhook.ts';
+import { createPutOff, TURN_AT_HEADER } from './put-off.ts';
 
 const NOW_MS = 1_700_000_000_000;
 const ref = {
   ...{ messageId: 'msg_1', webhookId: 'wh_1', companyId: 'comp_1', appId: null, createdAtMs: 1 },
 };
-const due: DueAttempt = {
-  ...{ ...ref, attemptNumber: 1, trigger: 'first', dueAtMs: 1, isCancelled: false, payload: null },
-};
+const due = sampleDue(ref);
 
 function record(headers: Record<string, string> = {}): LogRecord {
-  const place = { topic: 'created', partition: 0, offset: 0, key: 'wh_1' };
+  const place = { topic: 'created', partition: 0, offset: 0, isInherited: false, key: 'wh_1' };
   return { ...place, value: Buffer.alloc(0), headers: { requestId: 'request-1', ...headers } };
 }
 
@@ -26,7 +26,7 @@ let pace: Pace;
 
 beforeEach(() => {
   [clockMs, waits, parked] = [0, [], []];
-  pace = createPace({
+  const putOff = createPutOff({
     log: {
       publish(records) {
         parked.push(...records);
@@ -37,6 +37,10 @@ beforeEach(() => {
       [300_000, 'retry.5m'],
       [5_000, 'retry.5s'],
     ]),
+    nowMs: () => NOW_MS + clockMs,
+  });
+  pace = createPace({
+    ...{ putOff, shortestDelayMs: 5_000 },
     deferrals: new Counter({ name: 'deferrals', help: 'x', registers: [new Registry()] }),
     // Never over within a test, so that what waits goes on taking room.
     wait: (ms) => {

@@ -1,14 +1,13 @@
-import { DUE_AT_HEADER, encodeRetryDue, refOf, type DueAttempt } from '@posthorn/domain/records.ts';
+import type { DueAttempt } from '@posthorn/domain/records.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
-import { createBatcher } from '@posthorn/platform/batcher.ts';
-import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { keepTrying } from '@posthorn/platform/keep-trying.ts';
+import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { Counter } from 'prom-client';
+import { turnAtOf, type PutOff } from './put-off.ts';
 
 export interface PaceDeps {
-  log: Pick<RecordLog, 'publish'>;
-  /** Delay in milliseconds → topic. */
-  parkedByDelayMs: ReadonlyMap<number, string>;
+  putOff: PutOff;
+  /** The shortest delay topic there is. */
+  shortestDelayMs: number;
   deferrals: Counter;
   wait: (ms: number) => Promise<unknown>;
   /** Monotonic, for the spacing. */
@@ -18,9 +17,6 @@ export interface PaceDeps {
 
 /** Resolves true when it is this attempt's turn, false when it was put off and comes back by itself. */
 export type Pace = (record: LogRecord, due: DueAttempt, webhook: Webhook) => Promise<boolean>;
-
-/** Header of a record that was put off: when its turn is, in milliseconds since 1970. */
-export const TURN_AT_HEADER = 'turn-at';
 
 interface Lane {
   /** Monotonic. */
@@ -35,7 +31,6 @@ const MAX_WAIT_MS = 5_000;
 const MAX_WAITING = { inLane: 250, inAll: 500 };
 /** Above this many, lanes that nobody waits in are forgotten. */
 const MANY_LANES = 10_000;
-const PUT_OFF = { maxItems: 500, lingerMs: 5, maxInFlight: 2 };
 
 /**
  * Keeps to `rateLimitPerSecond` by spacing the attempts of one webhook evenly. A webhook's records
@@ -44,8 +39,7 @@ const PUT_OFF = { maxItems: 500, lingerMs: 5, maxInFlight: 2 };
  */
 export function createPace(deps: PaceDeps): Pace {
   const lanes = new Map<string, Lane>();
-  const park = createPark(deps);
-  const maxWaitMs = Math.min(MAX_WAIT_MS, ...deps.parkedByDelayMs.keys());
+  const maxWaitMs = Math.min(MAX_WAIT_MS, deps.shortestDelayMs);
   let waiting = 0;
 
   function laneOf(id: string): Lane {
@@ -79,7 +73,8 @@ export function createPace(deps: PaceDeps): Pace {
     }
     const turnAtMs =
       bookedMs !== null && bookedMs > nowMs ? bookedMs : book(lane, nowMs, spacingMs);
-    await park(record, due, turnAtMs);
+    await deps.putOff(record, due, { turnAtMs, fit: 'before' });
+    deps.deferrals.inc();
     return false;
   };
 }
@@ -90,40 +85,9 @@ function book(lane: Lane, nowMs: number, spacingMs: number): number {
   return lane.bookedUntilMs;
 }
 
-function turnAtOf({ headers }: LogRecord): number | null {
-  const text = headers[TURN_AT_HEADER];
-  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : null;
-}
-
 function forgetIdle(lanes: Map<string, Lane>, { monotonicMs, nowMs }: PaceDeps): void {
   for (const [id, { lastTurnMs, bookedUntilMs, waiting }] of lanes) {
     const isIdle = waiting === 0 && bookedUntilMs <= nowMs() && lastTurnMs + 1_000 <= monotonicMs();
     if (isIdle) lanes.delete(id);
   }
-}
-
-/** Parks with the longest delay that ends before the turn: a turn far ahead comes back few times. */
-function createPark({ log, parkedByDelayMs, deferrals, nowMs }: PaceDeps) {
-  const longestFirst = [...parkedByDelayMs].sort(([a], [b]) => b - a);
-  const publish = createBatcher<OutgoingRecord, undefined>({
-    ...PUT_OFF,
-    run: async (records) => {
-      await keepTrying(() => log.publish(records));
-      return records.map(() => undefined);
-    },
-  });
-  return async (record: LogRecord, due: DueAttempt, turnAtMs: number): Promise<void> => {
-    const atMs = nowMs();
-    const [delayMs, topic] = longestFirst.find(([ms]) => atMs + ms <= turnAtMs) ??
-      longestFirst.at(-1) ?? [0, ''];
-    const { attemptNumber, trigger } = due;
-    const dueAtMs = atMs + delayMs;
-    const value = encodeRetryDue({ ...refOf(due), attemptNumber, trigger, dueAtMs });
-    const times = {
-      [DUE_AT_HEADER]: String(dueAtMs),
-      [TURN_AT_HEADER]: String(Math.ceil(turnAtMs)),
-    };
-    await publish.add({ topic, key: record.key, value, headers: { ...record.headers, ...times } });
-    deferrals.inc();
-  };
 }

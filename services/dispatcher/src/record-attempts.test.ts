@@ -55,6 +55,7 @@ function createStore(documents: Map<string, Stored>): DeliveryStore {
     },
     statesOf: (ids) => Promise.resolve(new Map([...documents].filter(([id]) => ids.includes(id)))),
     exhaust: unused,
+    recordedOf: unused,
   };
 }
 

@@ -4,7 +4,6 @@ import {
   type Attempt,
   type CancelReason,
 } from '@posthorn/domain/delivery.ts';
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { encodeDeliveryFailed, refOf, type DueAttempt } from '@posthorn/domain/records.ts';
 import type { RetrySchedule } from '@posthorn/domain/retry-schedule.ts';
 import { createBatcher } from '@posthorn/platform/batcher.ts';
@@ -77,8 +76,7 @@ async function settleBatch(deps: SettleDeps, batch: Settled[]): Promise<void> {
 
 function toDelivery({ schedule, nowMs }: SettleDeps, settled: Settled): SettledDelivery {
   const { due } = settled;
-  const { messageId, webhookId, companyId, appId, createdAtMs } = due;
-  const id = deliveryIdOf(messageId, webhookId);
+  const { deliveryId: id, messageId, webhookId, companyId, appId, createdAtMs } = due;
   const common = { id, messageId, webhookId, companyId, appId, createdAtMs };
   if (!('attempt' in settled)) {
     const { reason } = settled;
@@ -119,8 +117,7 @@ function report(deps: SettleDeps, settled: Settled): void {
     if (!settled.reason || settled.attempt.outcome === 'success') return;
   }
   const { due, reason } = settled;
-  const { messageId, webhookId } = due;
-  const deliveryId = deliveryIdOf(messageId, webhookId);
+  const { messageId, deliveryId } = due;
   deps.metrics.finished.inc({ result: 'cancelled' });
   deps.logger.info({ messageId, deliveryId, reason }, 'delivery cancelled');
 }
@@ -130,8 +127,7 @@ export function reportAttempt(
   { metrics, logger }: Pick<SettleDeps, 'metrics' | 'logger'>,
   { due, attempt, headers }: Extract<Settled, { attempt: Attempt }>,
 ): void {
-  const { messageId, webhookId } = due;
-  const deliveryId = deliveryIdOf(messageId, webhookId);
+  const { messageId, deliveryId } = due;
   const { number, outcome, statusCode, durationMs } = attempt;
   metrics.observe(due, attempt);
   logger.info(

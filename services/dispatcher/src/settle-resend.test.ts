@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Attempt } from '@posthorn/domain/delivery.ts';
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { DueAttempt } from '@posthorn/domain/records.ts';
 import { createLogger } from '@posthorn/platform/logger.ts';
 import type { FinishedResend } from '@posthorn/platform/mongo/resend-marks.ts';
 import { Registry } from 'prom-client';
+import { sampleDue } from '../../../test/support/sample-record.ts';
 import { createDispatcherMetrics } from './dispatcher-metrics.ts';
 import { createResends, type Resends } from './settle-resend.ts';
 
@@ -45,13 +45,8 @@ beforeEach(() => {
 
 function due(n: number, attemptNumber = 8): DueAttempt {
   const messageId = `msg_${String(n).padStart(26, '0')}`;
-  return {
-    ...{ messageId, webhookId: 'wh_1', companyId: 'comp_a', appId: null, createdAtMs: 1 },
-    ...{ attemptNumber, trigger: 'resend', dueAtMs: 1, isCancelled: false, payload: null },
-  };
+  return sampleDue({ messageId, attemptNumber, trigger: 'resend' });
 }
-
-const idOf = ({ messageId, webhookId }: DueAttempt): string => deliveryIdOf(messageId, webhookId);
 
 function made(number: number, outcome: Attempt['outcome']): Attempt {
   return {
@@ -67,7 +62,7 @@ async function countOf(name: string): Promise<number> {
 
 describe('the record of a resend', () => {
   test('is wanted when exactly its attempt is asked for', async () => {
-    asked.set(idOf(due(1)), 8).set(idOf(due(2)), 9);
+    asked.set(due(1).deliveryId, 8).set(due(2).deliveryId, 9);
     const given = [due(1), due(2), due(3), due(1, 7)];
     const done: number[] = [];
     const works = given.map((each, n) =>
@@ -78,11 +73,11 @@ describe('the record of a resend', () => {
     );
     await Promise.all(works);
     expect(done).toEqual([0]);
-    expect(looks).toEqual([given.map(idOf)]);
+    expect(looks).toEqual([given.map(({ deliveryId }) => deliveryId)]);
   });
 
   test('waits while the store is away', async () => {
-    asked.set(idOf(due(1)), 8);
+    asked.set(due(1).deliveryId, 8);
     failures = 1;
     let works = 0;
     await resends.once(due(1), () => Promise.resolve(void (works += 1)));
@@ -90,7 +85,7 @@ describe('the record of a resend', () => {
   });
 
   test('and its copies make one request, however many are read at once', async () => {
-    asked.set(idOf(due(1)), 8);
+    asked.set(due(1).deliveryId, 8);
     let requests = 0;
     const work = async (): Promise<void> => {
       requests += 1;
@@ -101,7 +96,7 @@ describe('the record of a resend', () => {
   });
 
   test('is taken up again when the work on its twin has failed', async () => {
-    asked.set(idOf(due(1)), 8);
+    asked.set(due(1).deliveryId, 8);
     await expect(resends.once(due(1), () => Promise.reject(new Error('x')))).rejects.toThrow('x');
     let requests = 0;
     await resends.once(due(1), () => Promise.resolve(void (requests += 1)));
@@ -115,7 +110,7 @@ describe('the one attempt of a resend', () => {
     async (outcome) => {
       const attempt = made(8, outcome);
       await resends.settle({ due: due(1), attempt, headers: {} });
-      const deliveryId = idOf(due(1));
+      const deliveryId = due(1).deliveryId;
       expect(finished).toEqual([[{ deliveryId, attemptNumber: 8, attempt, atMs: NOW_MS }]]);
       expect(await countOf('posthorn_delivery_attempts_total')).toBe(1);
       expect(await countOf('posthorn_deliveries_finished_total')).toBe(
@@ -137,7 +132,7 @@ describe('the one attempt of a resend', () => {
       all.map((each) => resends.settle({ due: each, attempt: made(8, 'success'), headers: {} })),
     );
     expect(finished.map((batch) => batch.map(({ deliveryId }) => deliveryId))).toEqual([
-      all.map(idOf),
+      all.map(({ deliveryId }) => deliveryId),
     ]);
   });
 

@@ -1,4 +1,3 @@
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { DueAttempt } from '@posthorn/domain/records.ts';
 import { createBatcher } from '@posthorn/platform/batcher.ts';
 import { keepTrying } from '@posthorn/platform/keep-trying.ts';
@@ -31,14 +30,16 @@ export function createResends(deps: SettleResendDeps): Resends {
   const asked = createBatcher<DueAttempt, boolean>({
     ...LOOK_UPS,
     run: async (batch) => {
-      const numbers = await keepTrying(() => deps.marks.askedNumbers(batch.map(idOf)));
-      return batch.map((due) => numbers.get(idOf(due)) === due.attemptNumber);
+      const numbers = await keepTrying(() =>
+        deps.marks.askedNumbers(batch.map(({ deliveryId }) => deliveryId)),
+      );
+      return batch.map((due) => numbers.get(due.deliveryId) === due.attemptNumber);
     },
   });
   const underWay = new Set<string>();
 
   async function once(due: DueAttempt, work: () => Promise<void>): Promise<void> {
-    const identity = `${idOf(due)}/${due.attemptNumber}`;
+    const identity = due.attemptId;
     if (underWay.has(identity)) return;
     underWay.add(identity);
     try {
@@ -64,14 +65,10 @@ export function createResends(deps: SettleResendDeps): Resends {
   return { once, settle: settlements.add };
 }
 
-function idOf({ messageId, webhookId }: DueAttempt): string {
-  return deliveryIdOf(messageId, webhookId);
-}
-
 function finishedOf({ nowMs }: SettleResendDeps, settled: Settled): FinishedResend {
   const { due } = settled;
   const attempt = 'attempt' in settled ? settled.attempt : null;
-  return { deliveryId: idOf(due), attemptNumber: due.attemptNumber, attempt, atMs: nowMs() };
+  return { deliveryId: due.deliveryId, attemptNumber: due.attemptNumber, attempt, atMs: nowMs() };
 }
 
 function report(deps: SettleResendDeps, settled: Settled): void {
@@ -81,5 +78,5 @@ function report(deps: SettleResendDeps, settled: Settled): void {
   }
   const { due, reason } = settled;
   const { messageId } = due;
-  deps.logger.info({ messageId, deliveryId: idOf(due), reason }, 'resend not made');
+  deps.logger.info({ messageId, deliveryId: due.deliveryId, reason }, 'resend not made');
 }

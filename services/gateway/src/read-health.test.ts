@@ -9,7 +9,11 @@ import { createReadHealth } from './read-health.ts';
 type Made = [Outcome, durationMs: number];
 
 /** One message for each entry; null for one whose delivery has no document yet. */
-async function healthOf(deliveries: readonly (readonly Made[] | null)[], waiting = 0) {
+async function healthOf(
+  deliveries: readonly (readonly Made[] | null)[],
+  waiting = 0,
+  readCircuit: () => Promise<number | null> = () => Promise.resolve(null),
+) {
   const newId = countingIds();
   const messages = deliveries.map(() => sampleMessage(newId('msg')));
   const known = new Map<string, AttemptFigures[]>();
@@ -28,6 +32,8 @@ async function healthOf(deliveries: readonly (readonly Made[] | null)[], waiting
         Promise.resolve(ids.flatMap((id) => (known.has(id) ? [known.get(id) ?? []] : []))),
       countPending: (_company, _webhook, limit) => Promise.resolve(Math.min(waiting, limit)),
     },
+    circuits: { read: readCircuit },
+    nowMs: () => 1_000,
   });
   return { known: await read('comp_a', 'wh_1'), unknown: await read('comp_a', 'wh_2') };
 }
@@ -41,6 +47,15 @@ describe('the health of a webhook', () => {
 
   test('is none for a webhook that is not there', async () => {
     expect((await healthOf([])).unknown).toBeNull();
+  });
+
+  test.each<[string, string, () => Promise<number | null>]>([
+    ['closed', 'nobody told of an open one', () => Promise.resolve(null)],
+    ['open', 'its probe is still to come', () => Promise.resolve(1_001)],
+    ['half_open', 'the time of its probe is over', () => Promise.resolve(1_000)],
+    ['closed', 'Redis is away', () => Promise.reject(new Error('away'))],
+  ])('shows a circuit as %s when %s', async (circuit, _why, readCircuit) => {
+    expect((await healthOf([], 0, readCircuit)).known).toMatchObject({ circuit });
   });
 
   test('counts attempts, not deliveries', async () => {

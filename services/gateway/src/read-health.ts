@@ -2,12 +2,15 @@ import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { AttemptFigures, DeliveryQueries } from '@posthorn/platform/mongo/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/message-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
+import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { Health } from './answers/health.ts';
 
 export interface HealthDeps {
   webhooks: Pick<WebhookStore, 'has'>;
   messages: Pick<MessageQueries, 'listOutlines'>;
   deliveries: Pick<DeliveryQueries, 'attemptFiguresOf' | 'countPending'>;
+  circuits: Pick<OpenCircuits, 'read'>;
+  nowMs: () => number;
 }
 
 /** Null when there is no such webhook of the company. */
@@ -23,7 +26,8 @@ export function createReadHealth(deps: HealthDeps): ReadHealth {
   return async (companyId, webhookId) => {
     if (!(await webhooks.has(companyId, webhookId))) return null;
     const newest = await messages.listOutlines(companyId, { webhookId }, BOUNDS);
-    const [known, waiting] = await Promise.all([
+    const [circuit, known, waiting] = await Promise.all([
+      circuitOf(deps, webhookId),
       deliveries.attemptFiguresOf(
         companyId,
         newest.map(({ id }) => deliveryIdOf(id, webhookId)),
@@ -32,9 +36,18 @@ export function createReadHealth(deps: HealthDeps): ReadHealth {
     ]);
     const untouched = newest.length - known.length;
     const backlog = Math.min(waiting + untouched, MAX_BACKLOG);
-    // Dispatchers make every attempt that is due: there is no breaker yet that could be open.
-    return { circuit: 'closed', ...figuresOf(known.flat()), backlog };
+    return { circuit, ...figuresOf(known.flat()), backlog };
   };
+}
+
+/** As its dispatcher told Redis; while Redis is away nothing is known of any that is open. */
+async function circuitOf(
+  { circuits, nowMs }: HealthDeps,
+  webhookId: string,
+): Promise<Health['circuit']> {
+  const probeAtMs = await circuits.read(webhookId).catch(() => null);
+  if (probeAtMs === null) return 'closed';
+  return probeAtMs > nowMs() ? 'open' : 'half_open';
 }
 
 function figuresOf(attempts: readonly AttemptFigures[]): Pick<Health, 'successRate' | 'latencyMs'> {

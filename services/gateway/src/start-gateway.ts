@@ -11,6 +11,7 @@ import { createMessageQueries } from '@posthorn/platform/mongo/message-queries.t
 import { createMessageStore } from '@posthorn/platform/mongo/messages.ts';
 import { openOpsServer } from '@posthorn/platform/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service.ts';
+import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/system.ts';
 import type { Express } from 'express';
 import type { mongo } from 'mongoose';
@@ -96,7 +97,10 @@ async function openRoutes(
     acceptOnce: createAcceptOnce({ ...shared, ...stores, accept, registry }),
     changeWebhook: createChangeWebhook({ ...shared, ...caches }),
     startResend: createStartResend({ ...shared, ...stores }),
-    readHealth: createReadHealth(stores),
+    readHealth: createReadHealth({
+      ...{ ...shared, ...stores },
+      circuits: createOpenCircuits(caches.redis, config.REDIS_PREFIX, systemClockMs),
+    }),
   });
 }
 

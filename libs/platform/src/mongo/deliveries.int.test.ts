@@ -75,6 +75,20 @@ describe('deliveries in the store', () => {
     expect(found).toEqual({ ...rest, attemptCount: 1, attempts: [attempt] });
   });
 
+  it('tell what is recorded of them, with the newest attempt only', async () => {
+    const first = settled();
+    const second = next(first);
+    const cancelled = settled(1, { status: 'cancelled', reason: 'webhook_deleted', attempt: null });
+    await store.insertAll([first, cancelled]);
+    await store.appendAttempts([second]);
+    expect(await store.recordedOf([first.id, cancelled.id, 'dlv_unknown'])).toEqual(
+      new Map([
+        [first.id, { status: 'pending', attemptCount: 2, lastAttempt: second.attempt }],
+        [cancelled.id, { status: 'cancelled', attemptCount: 0, lastAttempt: null }],
+      ]),
+    );
+  });
+
   it('are never shown to another company', async () => {
     const delivery = settled();
     await store.insertAll([delivery]);

@@ -1,16 +1,17 @@
-import type { Attempt, CancelReason, Delivery } from '@posthorn/domain/delivery.ts';
+import type { Attempt, CancelReason } from '@posthorn/domain/delivery.ts';
 import mongoose, { type mongo } from 'mongoose';
 import { collection } from './collections.ts';
-import type { AttemptDocument, DeliveryDocument } from './documents.ts';
+import { toAttempt, toDocument, type SettledDelivery } from './delivery-documents.ts';
+import type { DeliveryDocument } from './documents.ts';
 import { DUPLICATE_KEY } from './duplicate-key.ts';
+
+export type { SettledDelivery } from './delivery-documents.ts';
 
 /** What a step needs to know of a delivery before it acts. */
 export type DeliveryState = Pick<DeliveryDocument, 'status' | 'attemptCount'>;
 
-/** A delivery with the one attempt just made, or with none when it is cancelled before its first. */
-export type SettledDelivery = Omit<Delivery, 'attempts' | 'attemptCount'> & {
-  attempt: Attempt | null;
-};
+/** What is recorded of a delivery, with its newest attempt; null when there was none. */
+export type RecordedDelivery = DeliveryState & { lastAttempt: Attempt | null };
 
 export interface Cancellation {
   id: string;
@@ -34,6 +35,7 @@ export interface DeliveryStore {
   /** Ends a pending delivery whose last attempt was `attemptCount`; true when it is exhausted now. */
   exhaust: (id: string, attemptCount: number, atMs: number) => Promise<boolean>;
   statesOf: (ids: readonly string[]) => Promise<Map<string, DeliveryState>>;
+  recordedOf: (ids: readonly string[]) => Promise<Map<string, RecordedDelivery>>;
 }
 
 export function createDeliveryStore(db: mongo.Db): DeliveryStore {
@@ -71,6 +73,7 @@ export function createDeliveryStore(db: mongo.Db): DeliveryStore {
       return matchedCount === 1;
     },
     statesOf: (ids) => readStates(deliveries, ids),
+    recordedOf: (ids) => readRecorded(deliveries, ids),
   };
 }
 
@@ -83,6 +86,22 @@ async function readStates(
     .project<DeliveryState & { _id: string }>({ status: 1, attemptCount: 1 })
     .toArray();
   return new Map(found.map(({ _id, ...state }) => [_id, state]));
+}
+
+async function readRecorded(
+  deliveries: mongo.Collection<DeliveryDocument>,
+  ids: readonly string[],
+): Promise<Map<string, RecordedDelivery>> {
+  const found = await deliveries
+    .find({ _id: { $in: [...ids] } })
+    .project<DeliveryDocument>({ status: 1, attemptCount: 1, attempts: { $slice: -1 } })
+    .toArray();
+  return new Map(
+    found.map(({ _id, status, attemptCount, attempts: [last] }) => [
+      _id,
+      { status, attemptCount, lastAttempt: last ? toAttempt(last) : null },
+    ]),
+  );
 }
 
 function cancellationOf({
@@ -148,37 +167,4 @@ function duplicateIds(error: unknown, batch: readonly SettledDelivery[]): Set<st
   const isAnswered = list.length > 0 && !result.getWriteConcernError();
   if (!isAnswered || list.some(({ code }) => code !== DUPLICATE_KEY)) throw error;
   return new Set(list.map(({ index }) => batch[index]?.id ?? ''));
-}
-
-function toDocument(settled: SettledDelivery): DeliveryDocument {
-  const { id, attempt, createdAtMs, updatedAtMs, nextAttemptAtMs, ...rest } = settled;
-  return {
-    _id: id,
-    ...rest,
-    attemptCount: attempt?.number ?? 0,
-    attempts: attempt ? [toAttemptDocument(attempt)] : [],
-    nextAttemptAt: nextAttemptAtMs === null ? null : new Date(nextAttemptAtMs),
-    createdAt: new Date(createdAtMs),
-    updatedAt: new Date(updatedAtMs),
-  };
-}
-
-export function toAttemptDocument({ startedAtMs, ...rest }: Attempt): AttemptDocument {
-  return { ...rest, startedAt: new Date(startedAtMs) };
-}
-
-export function toDelivery(document: DeliveryDocument): Delivery {
-  const { _id, attempts, nextAttemptAt, createdAt, updatedAt } = document;
-  const { messageId, webhookId, companyId, appId, status, reason, attemptCount } = document;
-  return {
-    id: _id,
-    ...{ messageId, webhookId, companyId, appId, status, reason, attemptCount },
-    attempts: attempts.map(({ startedAt, ...attempt }) => ({
-      ...attempt,
-      startedAtMs: startedAt.getTime(),
-    })),
-    nextAttemptAtMs: nextAttemptAt?.getTime() ?? null,
-    createdAtMs: createdAt.getTime(),
-    updatedAtMs: updatedAt.getTime(),
-  };
 }

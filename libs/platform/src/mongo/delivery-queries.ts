@@ -1,7 +1,7 @@
 import type { Attempt, Delivery, DeliveryStatus } from '@posthorn/domain/delivery.ts';
 import type { mongo } from 'mongoose';
 import { documentsOf } from './company-documents.ts';
-import { toDelivery } from './deliveries.ts';
+import { toDelivery } from './delivery-documents.ts';
 import type { DeliveryDocument } from './documents.ts';
 
 /** A delivery as lists show it, without what its attempts were answered. */

@@ -6,7 +6,7 @@ import {
   type ScratchDatabase,
 } from '../../../../test/support/scratch-database.ts';
 import { collection } from './collections.ts';
-import { toAttemptDocument } from './deliveries.ts';
+import { toAttemptDocument } from './delivery-documents.ts';
 import type { DeliveryDocument } from './documents.ts';
 import { createResendMarks, type ResendMarks } from './resend-marks.ts';
 

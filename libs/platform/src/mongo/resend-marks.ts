@@ -3,7 +3,7 @@ import type { DeliveryRef } from '@posthorn/domain/records.ts';
 import type { mongo } from 'mongoose';
 import { collection } from './collections.ts';
 import { documentsOf } from './company-documents.ts';
-import { toAttemptDocument } from './deliveries.ts';
+import { toAttemptDocument } from './delivery-documents.ts';
 import type { DeliveryDocument, ResendMark } from './documents.ts';
 import { isOfOne, type Resend } from './resends.ts';
 

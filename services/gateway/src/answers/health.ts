@@ -2,7 +2,10 @@ import { z } from 'zod';
 
 export const health = z
   .object({
-    circuit: z.enum(['closed', 'open', 'half_open']),
+    circuit: z.enum(['closed', 'open', 'half_open']).meta({
+      description:
+        'open: so many attempts failed that the next ones are put off; half_open: one attempt finds out whether the endpoint is well again',
+    }),
     successRate: z
       .number()
       .min(0)

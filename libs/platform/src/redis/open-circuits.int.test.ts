@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Redis } from 'ioredis';
+import { eventually } from '../../../../test/support/eventually.ts';
+import { createNamespace } from '../../../../test/support/namespace.ts';
+import { createLogger } from '../logger.ts';
+import { connectRedis } from './connect.ts';
+import { createOpenCircuits, type OpenCircuits } from './open-circuits.ts';
+
+const HOUR_MS = 3_600_000;
+
+describe('open circuits in Redis', () => {
+  const env = createNamespace();
+  let redis: Redis;
+  let nowMs: number;
+  let owner: OpenCircuits;
+  let successor: OpenCircuits;
+  let round = 0;
+
+  beforeAll(async () => {
+    redis = connectRedis(env.REDIS_URL, createLogger('test', 'silent'));
+    await eventually('a connection', () => redis.status === 'ready');
+  });
+
+  beforeEach(() => {
+    round += 1;
+    nowMs = 1_000_000;
+    const prefix = `${env.REDIS_PREFIX}${round}:`;
+    owner = createOpenCircuits(redis, prefix, () => nowMs);
+    successor = createOpenCircuits(redis, prefix, () => nowMs);
+  });
+
+  afterAll(() => {
+    redis.disconnect();
+  });
+
+  it('are there for a successor, all at once and one by one, with the time of their probe', async () => {
+    owner.opened('wh_1', nowMs + 500);
+    owner.opened('wh_2', nowMs + 700);
+    const expected = new Map([
+      ['wh_1', nowMs + 500],
+      ['wh_2', nowMs + 700],
+    ]);
+    expect(await successor.readAll()).toEqual(expected);
+    expect(await successor.read('wh_2')).toBe(nowMs + 700);
+    expect(await successor.read('wh_3')).toBeNull();
+  });
+
+  it('carry the newest time when they open again, and are gone once they are closed', async () => {
+    owner.opened('wh_1', nowMs + 500);
+    owner.opened('wh_1', nowMs + 900);
+    expect(await successor.read('wh_1')).toBe(nowMs + 900);
+    owner.closed('wh_1');
+    expect(await successor.read('wh_1')).toBeNull();
+    expect(await successor.readAll()).toEqual(new Map());
+  });
+
+  it('stay while their probe is due, and are forgotten an hour later', async () => {
+    owner.opened('wh_1', nowMs);
+    nowMs += HOUR_MS - 1;
+    expect(await successor.read('wh_1')).toBe(1_000_000);
+    nowMs += 1;
+    expect(await successor.read('wh_1')).toBeNull();
+    expect(await successor.readAll()).toEqual(new Map());
+    nowMs = 1_000_000;
+    // Told and not waited for, but on the same connection and so in this order.
+    expect(await successor.readAll()).toEqual(new Map());
+  });
+
+  it('are not known without Redis: reading rejects, telling does not', async () => {
+    const away = connectRedis(env.REDIS_URL, createLogger('test', 'silent'));
+    away.disconnect();
+    const cutOff = createOpenCircuits(away, env.REDIS_PREFIX, () => nowMs);
+    cutOff.opened('wh_1', nowMs);
+    cutOff.closed('wh_1');
+    await expect(cutOff.readAll()).rejects.toThrow();
+    await expect(cutOff.read('wh_1')).rejects.toThrow();
+  });
+});

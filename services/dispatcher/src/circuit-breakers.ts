@@ -1,0 +1,198 @@
+import type { Outcome } from '@posthorn/domain/outcome.ts';
+import { messageOf } from '@posthorn/platform/errors.ts';
+import type { Logger } from '@posthorn/platform/logger.ts';
+import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import { EventEmitter } from 'node:events';
+import { BUCKETS, createCircuit, WINDOW_MS, type Circuit, type CircuitState } from './circuit.ts';
+
+/** Where an attempt would go; a changed address is another endpoint and begins with a closed circuit. */
+export interface Endpoint {
+  id: string;
+  url: string;
+}
+
+/** What came of the attempt must be told once; null when it was not made after all. */
+export type Permit = (outcome: Outcome | null) => Promise<void>;
+
+export interface Obstacle {
+  /** When to come again, in milliseconds since 1970. */
+  untilMs: number;
+  /** Ends when the attempt does that finds out just now; null when the circuit waits for its time. */
+  probe: Promise<void> | null;
+}
+
+export interface CircuitBreakers {
+  /**
+   * What stands against an attempt now; null when nothing does. Costs one look-up: an endpoint that
+   * never failed has no circuit. `isAsked`: a person asks for this attempt, so it may be the probe
+   * before the circuit's own time.
+   */
+  obstacle: (endpoint: Endpoint, isAsked: boolean) => Obstacle | null;
+  /** Call when `obstacle` has just answered null. Begins a probe unless the circuit is closed. */
+  permit: (endpoint: Endpoint) => Permit;
+  /** Reads what other owners left behind; without Redis nothing is known of them. */
+  takeOver: () => Promise<void>;
+  /** Circuits by state, for the metrics. */
+  count: () => Record<CircuitState, number>;
+  stop: () => void;
+}
+
+export interface BreakerDeps {
+  shared: Pick<OpenCircuits, 'readAll' | 'opened' | 'closed'>;
+  logger: Pick<Logger, 'info' | 'warn'>;
+  nowMs: () => number;
+  /** How long an open circuit waits before its probe. */
+  resetMs: number;
+  maxCircuits?: number;
+}
+
+/** A circuit takes about 13 kB, so these take 130 MB; beyond, the one that failed longest ago goes. */
+const MAX_CIRCUITS = 10_000;
+
+interface State extends BreakerDeps {
+  circuits: Map<string, Circuit>;
+  /** Open circuits of former owners that were not needed here yet: id → time of the probe. */
+  inherited: Map<string, number>;
+  rotation: EventEmitter;
+}
+
+/** Circuit breakers per endpoint, made at its first failure, dropped after two minutes without one. */
+export function createCircuitBreakers(deps: BreakerDeps): CircuitBreakers {
+  const rotation = new EventEmitter().setMaxListeners(0);
+  const state: State = { ...deps, circuits: new Map(), inherited: new Map(), rotation };
+  const timer = setInterval(() => {
+    rotation.emit('rotate');
+    dropHealthy(state);
+  }, WINDOW_MS / BUCKETS);
+  return {
+    obstacle: (endpoint, isAsked) => obstacle(state, find(state, endpoint), isAsked),
+    permit: (endpoint) => permit(state, endpoint),
+    takeOver: () => takeOver(state),
+    count: () => count(state),
+    stop() {
+      clearInterval(timer);
+      for (const id of state.circuits.keys()) drop(state, id);
+    },
+  };
+}
+
+function obstacle(
+  { nowMs, resetMs }: State,
+  circuit: Circuit | undefined,
+  isAsked: boolean,
+): Obstacle | null {
+  if (!circuit || circuit.state() === 'closed') return null;
+  const probe = circuit.probe();
+  if (probe) return { untilMs: nowMs() + resetMs, probe };
+  if (circuit.state() === 'half_open' || isAsked) return null;
+  return { untilMs: circuit.probeAtMs(), probe: null };
+}
+
+function permit(state: State, endpoint: Endpoint): Permit {
+  const circuit = find(state, endpoint);
+  const isProbe = circuit !== undefined && circuit.state() !== 'closed';
+  const endProbe = isProbe ? circuit.beginProbe() : null;
+  const openings = circuit?.openings() ?? 0;
+  return async (outcome) => {
+    const present = find(state, endpoint);
+    if (isProbe) {
+      if (outcome !== null && present === circuit) circuit.judge(isFailure(outcome));
+      endProbe?.();
+    } else if (outcome !== null && (present?.openings() ?? 0) === openings) {
+      await countIn(state, endpoint, present, isFailure(outcome));
+    }
+  };
+}
+
+/** Not other 4xx: an endpoint that refuses what it gets is there and answers. */
+function isFailure(outcome: Outcome): boolean {
+  return outcome !== 'success' && outcome !== 'http_4xx' && outcome !== 'aborted';
+}
+
+async function countIn(
+  state: State,
+  endpoint: Endpoint,
+  known: Circuit | undefined,
+  hasFailed: boolean,
+): Promise<void> {
+  if (!known && !hasFailed) return;
+  const circuit = known ?? create(state, endpoint);
+  if (circuit.state() !== 'closed') return;
+  if (hasFailed) {
+    state.circuits.delete(endpoint.id);
+    state.circuits.set(endpoint.id, circuit);
+  }
+  await circuit.count(hasFailed);
+}
+
+function find(state: State, endpoint: Endpoint): Circuit | undefined {
+  const { id, url } = endpoint;
+  const circuit = state.circuits.get(id);
+  if (circuit?.url === url) return circuit;
+  if (circuit) {
+    drop(state, id);
+    state.shared.closed(id);
+  }
+  const probeAtMs = state.inherited.get(id);
+  if (probeAtMs === undefined) return undefined;
+  state.inherited.delete(id);
+  return create(state, endpoint, probeAtMs);
+}
+
+function create(state: State, { id, url }: Endpoint, probeAtMs?: number): Circuit {
+  const { circuits, shared, logger, nowMs, resetMs, rotation } = state;
+  makeRoom(state);
+  const circuit = createCircuit({
+    ...{ url, resetMs, nowMs, rotation, ...(probeAtMs !== undefined && { probeAtMs }) },
+    onOpen: (untilMs) => {
+      shared.opened(id, untilMs);
+      logger.info({ webhookId: id, resetMs }, 'circuit open');
+    },
+    onClose: () => {
+      shared.closed(id);
+      logger.info({ webhookId: id }, 'circuit closed');
+    },
+  });
+  circuits.set(id, circuit);
+  return circuit;
+}
+
+/** The map is kept in the order of the newest failures. */
+function makeRoom(state: State): void {
+  const { circuits, maxCircuits = MAX_CIRCUITS } = state;
+  const [oldest] = circuits.keys();
+  if (oldest !== undefined && circuits.size >= maxCircuits) drop(state, oldest);
+}
+
+/** Closed and without a failure for a whole window: it costs nothing any more. */
+function dropHealthy(state: State): void {
+  const longAgoMs = state.nowMs() - WINDOW_MS;
+  for (const [id, circuit] of state.circuits) {
+    if (circuit.state() === 'closed' && circuit.lastFailureMs() < longAgoMs) drop(state, id);
+  }
+}
+
+function drop({ circuits }: State, id: string): void {
+  circuits.get(id)?.shutDown();
+  circuits.delete(id);
+}
+
+/** What is open here stays: it is as new as what is shared, or was never told for want of Redis. */
+async function takeOver(state: State): Promise<void> {
+  try {
+    const shared = await state.shared.readAll();
+    for (const [id, circuit] of state.circuits) {
+      if (circuit.state() === 'closed') drop(state, id);
+      else shared.delete(id);
+    }
+    state.inherited = shared;
+  } catch (error) {
+    state.logger.warn({ error: messageOf(error) }, 'open circuits of others are not known');
+  }
+}
+
+function count({ circuits }: State): Record<CircuitState, number> {
+  const counted = { closed: 0, open: 0, half_open: 0 };
+  for (const circuit of circuits.values()) counted[circuit.state()] += 1;
+  return counted;
+}

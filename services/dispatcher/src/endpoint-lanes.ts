@@ -1,0 +1,198 @@
+import {
+  bookTurn,
+  createLine,
+  endAttempt,
+  hasRoom,
+  isIdle,
+  isSlow,
+  mayStart,
+  SLOW_MS,
+  takeOut,
+  type Lane,
+  type Line,
+  type Waiting,
+} from './endpoint-line.ts';
+import { createTurnOrder, poolOf, type Pool, type TurnOrder } from './turn-order.ts';
+
+/** Leave to make one attempt; `leave` must be called once when it is over. */
+export interface Turn {
+  /** It waited for others; what was known before may have changed. */
+  hasWaited: boolean;
+  leave: () => void;
+}
+
+export interface EndpointLanes {
+  /** Resolves with a turn, or with null when the endpoint has no room in this lane. */
+  enter: (webhookId: string, lane: Lane) => Promise<Turn | null>;
+  /**
+   * A time (milliseconds since 1970) at which an attempt that found no room may come again, behind
+   * all that were put off before it.
+   */
+  book: (webhookId: string, nowMs: number) => number;
+  running: () => number;
+  /** Finds endpoints that have turned slow; to be called every 100 ms. */
+  tick: () => void;
+  /** Sends away whoever waits, and lets nobody wait any more. */
+  close: () => void;
+}
+
+export interface LaneLimits {
+  /** Attempts under way at once to one endpoint, over all lanes. */
+  perEndpoint: number;
+  /** Attempts under way at once in the fast lanes, and in the slow one: their budgets of sockets. */
+  fast: number;
+  slow: number;
+}
+
+const FAST = ['first', 'retry'] as const;
+const ALL = [...FAST, 'slow'] as const;
+/** A record that waits holds the commit of its partition back, and is sent away after so long. */
+const MAX_WAIT_MS = 30_000;
+/** Who waits takes room in the window from others: together at most this many for each socket. */
+const MAX_WAITING = { fast: 0.5, slow: 2 };
+
+interface Running {
+  line: Line;
+  lane: Lane;
+  startedMs: number;
+  isOverdue: boolean;
+}
+
+interface State {
+  limits: LaneLimits;
+  monotonicMs: () => number;
+  lines: Map<string, Line>;
+  order: TurnOrder;
+  /** In the order of their start. */
+  running: Set<Running>;
+  taken: Record<Pool, number>;
+  waiting: Record<Pool, number>;
+  /** Fast turns that have lasted for too long. */
+  stuck: number;
+  isClosed: boolean;
+}
+
+/**
+ * Fair queues: every endpoint has a line and bounds of its own, and free sockets go round between
+ * the lines. First attempts never stand behind retries. An endpoint that keeps an attempt for a
+ * second is slow: who waits in its fast line is sent away (null), and one attempt at a time is let
+ * through to see whether it is well again.
+ */
+export function createEndpointLanes(
+  limits: LaneLimits,
+  monotonicMs: () => number = () => performance.now(),
+): EndpointLanes {
+  const state: State = {
+    ...{ limits, monotonicMs, lines: new Map(), running: new Set() },
+    ...{ order: createTurnOrder(), stuck: 0, isClosed: false },
+    taken: { fast: 0, slow: 0 },
+    waiting: { fast: 0, slow: 0 },
+  };
+  return {
+    enter: (webhookId, lane) => enter(state, webhookId, lane),
+    book: (webhookId, nowMs) =>
+      bookTurn(state.lines.get(webhookId) ?? createLine(webhookId), limits.perEndpoint, nowMs),
+    running: () => state.running.size,
+    tick: tick.bind(null, state),
+    close() {
+      state.isClosed = true;
+      for (const line of state.lines.values()) sendAway(state, line, ALL);
+    },
+  };
+}
+
+function enter(state: State, webhookId: string, lane: Lane): Promise<Turn | null> {
+  const line = state.lines.get(webhookId) ?? createLine(webhookId);
+  const pool = poolOf(lane);
+  const canStart = isReady(state, line, lane);
+  if (canStart && state.taken[pool] < state.limits[pool]) {
+    return Promise.resolve(start(state, line, lane, false));
+  }
+  const isFull = state.waiting[pool] >= state.limits[pool] * MAX_WAITING[pool];
+  if (state.isClosed || isFull || !hasRoom(line, lane, isSlow(line, state.monotonicMs()))) {
+    return Promise.resolve(null);
+  }
+  state.lines.set(webhookId, line);
+  if (canStart) state.order.add(line, lane);
+  state.waiting[pool] += 1;
+  return new Promise((resolve) => {
+    const answer: Waiting['answer'] = (turn) => {
+      state.waiting[pool] -= 1;
+      resolve(turn === 'started' ? start(state, line, lane, true) : null);
+    };
+    line.waiting[lane].push({ sinceMs: state.monotonicMs(), answer });
+  });
+}
+
+/** Slow endpoints together hold at most a quarter of the fast sockets. */
+function isReady({ limits, stuck, monotonicMs }: State, line: Line, lane: Lane): boolean {
+  const slow = isSlow(line, monotonicMs());
+  if (slow && lane !== 'slow' && stuck >= limits.fast / 4) return false;
+  return mayStart(line, lane, limits.perEndpoint, slow);
+}
+
+function start(state: State, line: Line, lane: Lane, hasWaited: boolean): Turn {
+  const startedMs = state.monotonicMs();
+  const running: Running = { line, lane, startedMs, isOverdue: false };
+  state.lines.set(line.webhookId, line);
+  state.running.add(running);
+  state.taken[poolOf(lane)] += 1;
+  line.running[lane] += 1;
+  return { hasWaited, leave: leave.bind(null, state, running) };
+}
+
+function leave(state: State, running: Running): void {
+  const { line, lane, startedMs, isOverdue } = running;
+  if (!state.running.delete(running)) return;
+  state.taken[poolOf(lane)] -= 1;
+  if (isOverdue) line.overdue -= 1;
+  if (isOverdue && lane !== 'slow') state.stuck -= 1;
+  const nowMs = state.monotonicMs();
+  endAttempt(line, lane, nowMs - startedMs, nowMs);
+  for (const each of ALL) makeReady(state, line, each);
+  startWaiting(state, 'fast');
+  startWaiting(state, 'slow');
+  if (isIdle(line) && !isSlow(line, nowMs)) state.lines.delete(line.webhookId);
+}
+
+function makeReady(state: State, line: Line, lane: Lane): void {
+  if (line.waiting[lane].length > 0 && isReady(state, line, lane)) state.order.add(line, lane);
+}
+
+function startWaiting(state: State, pool: Pool): void {
+  while (state.taken[pool] < state.limits[pool]) {
+    const next = state.order.next(pool);
+    if (!next) return;
+    const { line, lane } = next;
+    // What ran meanwhile may have taken the line's last place.
+    if (isReady(state, line, lane)) line.waiting[lane].shift()?.answer('started');
+    makeReady(state, line, lane);
+  }
+}
+
+function tick(state: State): void {
+  const nowMs = state.monotonicMs();
+  for (const running of state.running) {
+    if (nowMs - running.startedMs < SLOW_MS) break;
+    if (!running.isOverdue) markOverdue(state, running);
+  }
+  for (const [id, line] of state.lines) {
+    sendAway(state, line, ALL, nowMs - MAX_WAIT_MS);
+    if (isIdle(line) && !isSlow(line, nowMs)) state.lines.delete(id);
+  }
+}
+
+function markOverdue(state: State, running: Running): void {
+  const { line, lane } = running;
+  running.isOverdue = true;
+  line.overdue += 1;
+  if (lane !== 'slow') state.stuck += 1;
+  sendAway(state, line, FAST);
+}
+
+function sendAway({ order }: State, line: Line, lanes: readonly Lane[], beforeMs = Infinity): void {
+  for (const lane of lanes) {
+    for (const { answer } of takeOut(line, lane, beforeMs)) answer('no room');
+    if (line.waiting[lane].length === 0) order.remove(line, lane);
+  }
+}

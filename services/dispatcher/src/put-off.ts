@@ -1,0 +1,84 @@
+import { DUE_AT_HEADER, encodeRetryDue, refOf, type DueAttempt } from '@posthorn/domain/records.ts';
+import { createBatcher } from '@posthorn/platform/batcher.ts';
+import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { keepTrying } from '@posthorn/platform/keep-trying.ts';
+
+/** Header of a record that was put off: when its turn is, in milliseconds since 1970. */
+export const TURN_AT_HEADER = 'turn-at';
+
+export interface PutOffUntil {
+  turnAtMs: number;
+  /**
+   * Which delay topic is taken when none ends at the turn: the longest that ends before it, so that
+   * the record comes back some times and its turn is kept; or the shortest that covers it, so that
+   * it comes back once, late. `few` keeps the turn if that takes a few rounds only.
+   */
+  fit: 'before' | 'cover' | 'few';
+  headers?: Readonly<Record<string, string>>;
+}
+
+/** Parks a due attempt without using it up; it comes back by itself. Resolves when Kafka has it. */
+export type PutOff = (record: LogRecord, due: DueAttempt, until: PutOffUntil) => Promise<void>;
+
+export interface PutOffDeps {
+  log: Pick<RecordLog, 'publish'>;
+  /** Delay in milliseconds → topic. */
+  parkedByDelayMs: ReadonlyMap<number, string>;
+  nowMs: () => number;
+}
+
+const BATCH = { maxItems: 500, lingerMs: 5, maxInFlight: 2 };
+const FEW_ROUNDS = 6;
+
+export function createPutOff({ log, parkedByDelayMs, nowMs }: PutOffDeps): PutOff {
+  const delaysMs = [...parkedByDelayMs.keys()].sort((a, b) => a - b);
+  const publish = createBatcher<OutgoingRecord, undefined>({
+    ...BATCH,
+    run: async (records) => {
+      await keepTrying(() => log.publish(records));
+      return records.map(() => undefined);
+    },
+  });
+  return async (record, due, { turnAtMs, fit, headers }) => {
+    const atMs = nowMs();
+    const delayMs = chooseDelay(delaysMs, turnAtMs - atMs, fit);
+    const { attemptNumber, trigger } = due;
+    const dueAtMs = atMs + delayMs;
+    const times = {
+      [DUE_AT_HEADER]: String(dueAtMs),
+      [TURN_AT_HEADER]: String(Math.ceil(turnAtMs)),
+    };
+    await publish.add({
+      topic: parkedByDelayMs.get(delayMs) ?? '',
+      key: record.key,
+      value: encodeRetryDue({ ...refOf(due), attemptNumber, trigger, dueAtMs }),
+      headers: { ...record.headers, ...headers, ...times },
+    });
+  };
+}
+
+function chooseDelay(ascendingMs: readonly number[], waitMs: number, fit: PutOffUntil['fit']) {
+  const shortestMs = ascendingMs[0] ?? 0;
+  const beforeMs = ascendingMs.findLast((delayMs) => delayMs <= waitMs) ?? shortestMs;
+  if (fit === 'before' || (fit === 'few' && waitMs <= beforeMs * FEW_ROUNDS)) return beforeMs;
+  return ascendingMs.find((delayMs) => delayMs >= waitMs) ?? ascendingMs.at(-1) ?? shortestMs;
+}
+
+/** Null when the record was never put off. */
+export function turnAtOf({ headers }: LogRecord): number | null {
+  return timeIn(headers, TURN_AT_HEADER);
+}
+
+/** A time in milliseconds since 1970 from a header; null when there is none that makes sense. */
+export function timeIn(headers: LogRecord['headers'], name: string): number | null {
+  const text = headers[name];
+  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : null;
+}
+
+/** What later records of the delivery still carry once this attempt is made. */
+export function lastingHeaders({
+  requestId,
+  traceparent,
+}: LogRecord['headers']): LogRecord['headers'] {
+  return { ...(requestId && { requestId }), ...(traceparent && { traceparent }) };
+}
