@@ -1,4 +1,4 @@
-import { Pool } from 'undici';
+import { Pool, type Dispatcher } from 'undici';
 
 export type Sending = { id: string } | { refusedWith: string };
 
@@ -25,8 +25,7 @@ export function createGatewayClient(baseUrl: string, apiKey: string): GatewayCli
   const payload = JSON.stringify({ text: 'x'.repeat(PAYLOAD_BYTES - '{"text":""}'.length) });
 
   async function post(path: string, body: string): Promise<{ status: number; text: string }> {
-    const answer = await pool.request({ method: 'POST', path, headers, body });
-    return { status: answer.statusCode, text: await answer.body.text() };
+    return exchange(pool, { method: 'POST', path, headers, body });
   }
 
   async function create(path: string, fields: object): Promise<string> {
@@ -56,6 +55,32 @@ export function createGatewayClient(baseUrl: string, apiKey: string): GatewayCli
     sendToApp: (appId) => send(`"appId":"${appId}"`),
     close: () => pool.destroy(),
   };
+}
+
+/** `dispatch` takes a third of the CPU of `request`, and the generator shares two cores with the services. */
+function exchange(
+  pool: Pool,
+  options: Dispatcher.DispatchOptions,
+): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let status = 0;
+    pool.dispatch(options, {
+      onResponseStart: (_controller, code) => {
+        status = code;
+      },
+      onResponseData: (_controller, chunk) => {
+        // A copy: the chunk is a view of the parser's memory.
+        chunks.push(Buffer.from(chunk));
+      },
+      onResponseEnd: () => {
+        resolve({ status, text: Buffer.concat(chunks).toString() });
+      },
+      onResponseError: (_controller, error) => {
+        reject(error);
+      },
+    });
+  });
 }
 
 /** Parsing each whole answer costs the generator CPU time that the services lack; a message begins with its id. */

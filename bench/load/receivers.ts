@@ -1,5 +1,5 @@
-import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { answerRequests, writeAnswer } from './answer-requests.ts';
 import type { Arrivals } from './arrivals.ts';
 
 /** How an endpoint behaves: 200 at once, 500 at once, or nothing before the dispatcher has given up. */
@@ -24,7 +24,8 @@ const HANG_MS = 15_000;
 
 export async function startReceivers(options: ReceiverOptions): Promise<Receivers> {
   const { endpoints, ports } = options;
-  const servers = Array.from({ length: ports }, () => serverOf(options));
+  const sockets = new Set<Socket>();
+  const servers = Array.from({ length: ports }, () => serverOf(options, sockets));
   await Promise.all(
     servers.map((server) => new Promise<void>((done) => server.listen(0, '127.0.0.1', done))),
   );
@@ -35,34 +36,35 @@ export async function startReceivers(options: ReceiverOptions): Promise<Receiver
       (_, endpoint) => `http://127.0.0.1:${portNumbers[endpoint % ports] ?? 0}/${endpoint}`,
     ),
     close: () => {
-      for (const server of servers) {
-        server.close();
-        server.closeAllConnections();
-      }
+      for (const server of servers) server.close();
+      for (const socket of sockets) socket.destroy();
     },
   };
 }
 
-function serverOf({ behaviourOf, arrivals }: ReceiverOptions): Server {
-  // Longer than a pause between two phases: a connection closed under a request would count as a failure of Posthorn.
-  return createServer({ keepAliveTimeout: 120_000 }, (request, response) => {
-    const endpoint = Number(request.url?.slice(1));
-    arrivals.note(String(request.headers['webhook-id']), endpoint);
-    request.resume().on('end', () => {
-      answer(response, behaviourOf(endpoint));
+function serverOf({ behaviourOf, arrivals }: ReceiverOptions, sockets: Set<Socket>): Server {
+  return createServer((socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+    answerRequests(socket, ({ path, messageId }) => {
+      const endpoint = Number(path.slice(1));
+      arrivals.note(messageId, endpoint);
+      answer(socket, behaviourOf(endpoint));
     });
   });
 }
 
-function answer(response: ServerResponse, behaviour: Behaviour): void {
+function answer(socket: Socket, behaviour: Behaviour): void {
   switch (behaviour) {
     case 'answers':
-      response.end('ok');
+      writeAnswer(socket, '200 OK');
       return;
     case 'fails':
-      response.writeHead(500).end('not now');
+      writeAnswer(socket, '500 Internal Server Error');
       return;
     case 'hangs':
-      setTimeout(() => response.end('late'), HANG_MS).unref();
+      setTimeout(() => {
+        writeAnswer(socket, '200 OK');
+      }, HANG_MS).unref();
   }
 }

@@ -89,8 +89,12 @@ export function createAttemptSteps(around: Around = {}): AttemptSteps {
     },
     pace: () => Promise.resolve(true),
     leases: createAttemptLeases({
-      running: { announce: () => undefined, withdraw: () => undefined },
-      ...{ monotonicMs: () => 0, timeoutMs: 1_000 },
+      running: {
+        announce: () => undefined,
+        withdraw: () => undefined,
+        claim: (ids) => Promise.resolve(new Set(ids)),
+      },
+      ...{ monotonicMs: () => 0, wait: () => Promise.resolve() },
     }),
     spillOver: createSpillOver({
       ...{ log, lanes, putOff, nowMs, slowLaneTopic: 'slow', spills: counter, deferrals: counter },

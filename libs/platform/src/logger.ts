@@ -16,7 +16,18 @@ export function createLogger(
     // Without it pino would take the shown error for a whole one and add to it.
     serializers: { err: (shown: unknown) => shown },
   };
-  return pino(options, destination);
+  return pino(options, destination ?? (level === 'silent' ? NOWHERE : standardOutput()));
+}
+
+const NOWHERE: DestinationStream = { write: () => undefined };
+
+/**
+ * Lines are written while the process goes on: those of one settled batch leave together, where a
+ * write for each took 4 % of the dispatcher. An exit writes what is left; only a SIGKILL loses the
+ * lines of its last milliseconds.
+ */
+function standardOutput(): DestinationStream {
+  return pino.destination({ dest: 1, sync: false });
 }
 
 const SECRET_NAMES = new Set([

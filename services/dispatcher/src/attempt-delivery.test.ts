@@ -94,7 +94,7 @@ describe('an attempt that finds no room at its endpoint', () => {
 
   it('is put off behind the others when it came over the slow lane', async () => {
     const { attempt, published } = createAttemptSteps({ send: never, perEndpoint: 1 });
-    for (let n = 0; n < 22; n += 1) {
+    for (let n = 0; n < 162; n += 1) {
       const value = encodeRetryDue({ ...REF, messageId: `msg_${n}`, attemptNumber: 1, dueAtMs: 1 });
       void attempt(sampleRecord({}, { topic: 'slow', value }));
     }

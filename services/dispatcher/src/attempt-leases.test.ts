@@ -2,18 +2,31 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { createAttemptLeases, type AttemptLeases } from './attempt-leases.ts';
 
 let clockMs: number;
-let announced: [ids: readonly string[], ttlMs: number][];
+let announced: string[][];
 let withdrawn: string[];
+/** Attempts that another process works on. */
+let elsewhere: Set<string>;
+let isRedisAway: boolean;
 let leases: AttemptLeases;
 
 beforeEach(() => {
-  [clockMs, announced, withdrawn] = [0, [], []];
+  [clockMs, announced, withdrawn, isRedisAway] = [0, [], [], false];
+  elsewhere = new Set();
   leases = createAttemptLeases({
     running: {
-      announce: (ids, ttlMs) => announced.push([ids, ttlMs]),
+      announce: (ids) => announced.push([...ids]),
       withdraw: (ids) => withdrawn.push(...ids),
+      claim: (ids) =>
+        isRedisAway
+          ? Promise.reject(new Error('away'))
+          : Promise.resolve(new Set(ids.filter((id) => !elsewhere.has(id)))),
     },
-    ...{ monotonicMs: () => clockMs, timeoutMs: 15_000 },
+    monotonicMs: () => clockMs,
+    // The other process ends its work while this one waits.
+    wait: () => {
+      elsewhere = new Set();
+      return Promise.resolve();
+    },
   });
 });
 
@@ -31,11 +44,13 @@ describe('a lease', () => {
     expect([announced, withdrawn]).toEqual([[], []]);
   });
 
-  it('that lasts is announced once, for the time-out and five seconds, and withdrawn at its end', () => {
+  it('that lasts is announced, told again every four seconds, and withdrawn at its end', () => {
     const release = leases.take('att_1');
     tickAfter(50);
     tickAfter(50);
-    expect(announced).toEqual([[['att_1'], 20_000]]);
+    expect(announced).toEqual([['att_1']]);
+    tickAfter(4_000);
+    expect(announced).toEqual([['att_1'], ['att_1']]);
     release();
     tickAfter(50);
     expect(withdrawn).toEqual(['att_1']);
@@ -47,9 +62,9 @@ describe('a lease', () => {
     clockMs += 30;
     leases.take('att_3');
     tickAfter(20);
-    expect(announced.map(([ids]) => ids)).toEqual([['att_1', 'att_2']]);
+    expect(announced).toEqual([['att_1', 'att_2']]);
     tickAfter(30);
-    expect(announced.map(([ids]) => ids).at(-1)).toEqual(['att_3']);
+    expect(announced.at(-1)).toEqual(['att_3']);
   });
 
   it('is had alone only after those that were taken before, one after the other', async () => {
@@ -66,5 +81,27 @@ describe('a lease', () => {
     first();
     await Promise.all(others);
     expect(order).toEqual(['second', 'third']);
+  });
+
+  it('is had alone only after another process has ended its work', async () => {
+    elsewhere = new Set(['att_1']);
+    await leases.takeAlone('att_1');
+    expect(elsewhere.size).toBe(0);
+  });
+
+  it('is had at once when Redis is away', async () => {
+    isRedisAway = true;
+    await leases.takeAlone('att_1');
+    expect(withdrawn).toEqual([]);
+  });
+
+  it('that begins anew right after its end is not withdrawn', async () => {
+    (await leases.takeAlone('att_1'))();
+    const release = await leases.takeAlone('att_1');
+    tickAfter(50);
+    expect(withdrawn).toEqual([]);
+    release();
+    tickAfter(50);
+    expect(withdrawn).toEqual(['att_1']);
   });
 });

@@ -10,7 +10,7 @@ beforeEach(() => {
   lanes = open();
 });
 
-function open(limits: Partial<{ perEndpoint: number; fast: number; slow: number }> = {}) {
+function open(limits: Partial<Parameters<typeof createEndpointLanes>[0]> = {}) {
   return createEndpointLanes({ perEndpoint: 16, fast: 1_000, slow: 100, ...limits }, () => clockMs);
 }
 
@@ -53,11 +53,7 @@ describe('an endpoint', () => {
     await leave(...all.slice(0, 1));
     expect(all[16]?.turn).toMatchObject({ hasWaited: true });
     expect(all[17]?.turn).toBeUndefined();
-  });
-
-  it('counts a turn that is left twice once', async () => {
-    const all = await enter('a', 'first', 18);
-    await leave(...all.slice(0, 1), ...all.slice(0, 1));
+    await leave(...all.slice(0, 1));
     expect(lanes.running()).toBe(16);
   });
 
@@ -111,7 +107,14 @@ describe('an endpoint that keeps an attempt for a second', () => {
 
   it('still lets its slow lane wait for a place', async () => {
     await slowDown();
-    expect(count(await enter('a', 'slow', 300))).toEqual({ running: 0, waiting: 200, away: 100 });
+    expect(count(await enter('a', 'slow', 300))).toEqual({ running: 0, waiting: 300, away: 0 });
+  });
+
+  it('lets nobody wait who would wait for half a minute, as far as one can tell', async () => {
+    const all = await slowDown();
+    clockMs += 14_000;
+    await leave(...all.slice(0, 1));
+    expect(count(await enter('a', 'slow', 50))).toEqual({ running: 1, waiting: 33, away: 16 });
   });
 
   it('has one fast attempt at a time until one shows that it is well again', async () => {
@@ -166,7 +169,7 @@ describe('endpoints that share the sockets', () => {
 
   it('do not fill the window with what waits: half as many as there are sockets', async () => {
     lanes = open({ fast: 10 });
-    const all = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((id) => enter(id, 'first', 4)));
+    const all = await Promise.all('abcde'.split('').map((id) => enter(id, 'first', 4)));
     expect(count(all.flat())).toEqual({ running: 10, waiting: 5, away: 5 });
   });
 
@@ -184,16 +187,5 @@ describe('a stop', () => {
     await settled();
     expect(count(all)).toEqual({ running: 32, waiting: 0, away: 8 });
     expect(count(await enter('a', 'slow', 1)).away).toBe(1);
-  });
-});
-
-describe('turns that are booked', () => {
-  it('lie behind each other, as far apart as the attempts of the endpoint end', async () => {
-    const [entered] = await enter('a', 'slow', 1);
-    await enter('a', 'slow', 1);
-    clockMs += 160;
-    await leave(...(entered ? [entered] : []));
-    expect(lanes.book('a', 1_000)).toBe(1_000 + 5_000 + 10);
-    expect(lanes.book('a', 1_000)).toBe(1_000 + 5_000 + 20);
   });
 });

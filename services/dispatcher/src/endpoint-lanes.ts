@@ -30,7 +30,7 @@ export interface EndpointLanes {
    */
   book: (webhookId: string, nowMs: number) => number;
   running: () => number;
-  /** Finds endpoints that have turned slow; to be called every 100 ms. */
+  /** Finds endpoints that turned slow; to be called every 100 ms. */
   tick: () => void;
   /** Sends away whoever waits, and lets nobody wait any more. */
   close: () => void;
@@ -49,7 +49,7 @@ const ALL = [...FAST, 'slow'] as const;
 /** A record that waits holds the commit of its partition back, and is sent away after so long. */
 const MAX_WAIT_MS = 30_000;
 /** Who waits takes room in the window from others: together at most this many for each socket. */
-const MAX_WAITING = { fast: 0.5, slow: 2 };
+const MAX_WAITING = { fast: 0.5, slow: 16 };
 
 interface Running {
   line: Line;
@@ -83,10 +83,8 @@ export function createEndpointLanes(
   monotonicMs: () => number = () => performance.now(),
 ): EndpointLanes {
   const state: State = {
-    ...{ limits, monotonicMs, lines: new Map(), running: new Set() },
-    ...{ order: createTurnOrder(), stuck: 0, isClosed: false },
-    taken: { fast: 0, slow: 0 },
-    waiting: { fast: 0, slow: 0 },
+    ...{ limits, monotonicMs, lines: new Map(), running: new Set(), order: createTurnOrder() },
+    ...{ taken: { fast: 0, slow: 0 }, waiting: { fast: 0, slow: 0 }, stuck: 0, isClosed: false },
   };
   return {
     enter: (webhookId, lane) => enter(state, webhookId, lane),
@@ -108,8 +106,13 @@ function enter(state: State, webhookId: string, lane: Lane): Promise<Turn | null
   if (canStart && state.taken[pool] < state.limits[pool]) {
     return Promise.resolve(start(state, line, lane, false));
   }
-  const isFull = state.waiting[pool] >= state.limits[pool] * MAX_WAITING[pool];
-  if (state.isClosed || isFull || !hasRoom(line, lane, isSlow(line, state.monotonicMs()))) {
+  const { limits, monotonicMs } = state;
+  const isFull = state.waiting[pool] >= limits[pool] * MAX_WAITING[pool];
+  if (
+    state.isClosed ||
+    isFull ||
+    !hasRoom(line, lane, limits.perEndpoint, isSlow(line, monotonicMs()))
+  ) {
     return Promise.resolve(null);
   }
   state.lines.set(webhookId, line);
@@ -150,8 +153,7 @@ function leave(state: State, running: Running): void {
   const nowMs = state.monotonicMs();
   endAttempt(line, lane, nowMs - startedMs, nowMs);
   for (const each of ALL) makeReady(state, line, each);
-  startWaiting(state, 'fast');
-  startWaiting(state, 'slow');
+  for (const pool of ['fast', 'slow'] as const) startWaiting(state, pool);
   if (isIdle(line) && !isSlow(line, nowMs)) state.lines.delete(line.webhookId);
 }
 

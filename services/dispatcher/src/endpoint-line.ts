@@ -28,7 +28,9 @@ const FORGIVEN_MS = 60_000;
 /** What was put off comes back at the earliest then. */
 const BOOK_AHEAD_MS = 5_000;
 /** Bounds of what waits for one endpoint in memory; the slow lane carries no payloads. */
-const MAX_WAITING = { fast: 64, retry: 32, slow: 256 };
+const MAX_WAITING = { fast: 64, retry: 32, slow: 4_096 };
+/** Nobody is let in who would wait for longer, as far as one can tell. */
+const MAX_EXPECTED_WAIT_MS = 30_000;
 
 export function createLine(webhookId: string): Line {
   return {
@@ -64,8 +66,12 @@ export function mayStart(line: Line, lane: Lane, perEndpoint: number, slow: bool
   return waiting.slow.length === 0 || fast < perEndpoint - Math.floor(perEndpoint / 4);
 }
 
-export function hasRoom({ waiting }: Line, lane: Lane, slow: boolean): boolean {
-  if (lane === 'slow') return waiting.slow.length < MAX_WAITING.slow;
+export function hasRoom(line: Line, lane: Lane, perEndpoint: number, slow: boolean): boolean {
+  const { waiting } = line;
+  if (lane === 'slow') {
+    const expectedMs = waiting.slow.length * spacingMs(line, perEndpoint);
+    return waiting.slow.length < MAX_WAITING.slow && expectedMs <= MAX_EXPECTED_WAIT_MS;
+  }
   if (slow) return false;
   if (lane === 'retry' && waiting.retry.length >= MAX_WAITING.retry) return false;
   return waiting.first.length + waiting.retry.length < MAX_WAITING.fast;
@@ -78,11 +84,17 @@ export function endAttempt(line: Line, lane: Lane, durationMs: number, monotonic
   line.slowUntilMs = durationMs >= SLOW_MS ? monotonicMs + FORGIVEN_MS : 0;
 }
 
-/** Turns are as far apart as the endpoint's attempts end of late, with all its places taken. */
+/** A turn behind those that wait here and those that were booked before. */
 export function bookTurn(line: Line, perEndpoint: number, nowMs: number): number {
-  const spacingMs = (line.typicalMs || SLOW_MS) / perEndpoint;
-  line.bookedUntilMs = Math.max(line.bookedUntilMs, nowMs + BOOK_AHEAD_MS) + spacingMs;
+  const eachMs = spacingMs(line, perEndpoint);
+  const aheadMs = Math.max(BOOK_AHEAD_MS, line.waiting.slow.length * eachMs);
+  line.bookedUntilMs = Math.max(line.bookedUntilMs, nowMs + aheadMs) + eachMs;
   return line.bookedUntilMs;
+}
+
+/** How often a place comes free when all of them are taken. */
+function spacingMs({ typicalMs }: Line, perEndpoint: number): number {
+  return (typicalMs || SLOW_MS / 10) / perEndpoint;
 }
 
 /** Takes out whoever began to wait before this time. */

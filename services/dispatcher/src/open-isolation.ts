@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import type { ServiceContext } from '@posthorn/platform/service.ts';
 import { systemClockMs } from '@posthorn/platform/system.ts';
-import { createAttemptLeases, type AttemptLeases } from './attempt-leases.ts';
+import { ANNOUNCED_WITHIN_MS, createAttemptLeases, type AttemptLeases } from './attempt-leases.ts';
 import { createCircuitBreakers, type CircuitBreakers } from './circuit-breakers.ts';
 import type { DispatcherConfig } from './config.ts';
 import { watchLoad, type DispatcherMetrics } from './dispatcher-metrics.ts';
@@ -51,15 +51,17 @@ export function openIsolation(
     ...{ fast: config.MAX_IN_FLIGHT, slow: config.SLOW_LANE_CONCURRENCY },
   });
   const running = shared.runningAttempts;
-  const timeoutMs = config.DELIVERY_TIMEOUT_MS;
-  const leases = createAttemptLeases({ running, monotonicMs, timeoutMs });
+  const leases = createAttemptLeases({ running, monotonicMs, wait });
   const putOff = createPutOff({ log, parkedByDelayMs, nowMs: systemClockMs });
   const limit = config.MAX_IN_FLIGHT + config.SLOW_LANE_CONCURRENCY;
   watchLoad(registry, { lanes, circuits, limit });
   keepTicking(context, { lanes, circuits, leases });
   shared.onReady(() => void circuits.takeOver());
   return {
-    ...{ lanes, circuits, leases, putOff, takeOver: circuits.takeOver },
+    ...{ lanes, circuits, leases, putOff },
+    takeOver: async () => {
+      await Promise.all([circuits.takeOver(), wait(ANNOUNCED_WITHIN_MS)]);
+    },
     circuit: createPassCircuit({
       ...{ ...clocks, circuits, putOff, wait, deferrals: deferrals.circuit },
     }),

@@ -28,7 +28,7 @@ export interface PutOffDeps {
 }
 
 const BATCH = { maxItems: 500, lingerMs: 5, maxInFlight: 2 };
-const FEW_ROUNDS = 6;
+const FEW_ROUNDS = 12;
 
 export function createPutOff({ log, parkedByDelayMs, nowMs }: PutOffDeps): PutOff {
   const delaysMs = [...parkedByDelayMs.keys()].sort((a, b) => a - b);

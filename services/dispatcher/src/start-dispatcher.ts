@@ -1,4 +1,3 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { createDeadLetters } from '@posthorn/platform/dead-letters.ts';
 import type { Consumption, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
@@ -70,11 +69,10 @@ function createSteps(context: Context, parts: Parts): ReturnType<typeof createAt
     settled.due.trigger === 'resend' ? resends.settle(settled) : settleDelivery(settled);
   const deadLetters = createDeadLetters(topics.deadLetters, { log, logger, registry });
   const findTarget = createFindTarget({ loadWebhook, settle, nowMs: systemClockMs });
-  const running = shared.runningAttempts;
   const steps: AttemptDeps = {
     ...{ ...isolation, topics, deadLetters, settle, findTarget, nowMs: systemClockMs },
     resendOnce: resends.once,
-    madeBefore: createMadeBefore({ deliveries: createDeliveryStore(db), running, settle, wait }),
+    madeBefore: createMadeBefore({ deliveries: createDeliveryStore(db), settle }),
     makeAttempt: createMakeAttempt({
       ...{ ...isolation, findTarget, loadWebhook, deadLetters, settle },
       loadPayload: createLoadPayload(createMessageStore(db)),
@@ -101,6 +99,9 @@ interface Work {
 
 /** Beside the time of the attempt itself: a record waits at most 30 s in its line, and 5 s for its rate. */
 const STALLED_AFTER_MS = 105_000;
+
+/** Of ids, without payloads: about 15 MB. */
+const SLOW_WINDOW = { high: 10_000, low: 7_500 };
 
 /**
  * One group for fresh messages and retries, partition p of both with one dispatcher; and one for the
@@ -130,7 +131,11 @@ async function consumeDue(
     await log.consume({
       ...{ ...common, groupId: group, topics: [topics.messageCreated, topics.retryDue] },
     }),
-    await log.consume({ ...common, groupId: `${group}-slow`, topics: [topics.slowLane] }),
+    await log.consume({
+      ...{ ...common, groupId: `${group}-slow`, topics: [topics.slowLane], window: SLOW_WINDOW },
+      // Mostly idle, and in no hurry once it was full.
+      maxWaitMs: 500,
+    }),
   ];
   lifecycle.onStop('consumers', async () => {
     isolation.lanes.close();

@@ -39,7 +39,7 @@ export interface Member {
 
 export function createConsumer(
   { kafka, instanceId }: ConsumeDeps,
-  groupId: string,
+  { groupId, maxWaitMs = 100 }: ConsumeOptions,
   mayRestart: () => boolean,
 ): Consumer {
   return kafka.consumer({
@@ -52,8 +52,7 @@ export function createConsumer(
     rebalanceTimeout: 10_000,
     maxBytesPerPartition: 262_144,
     minBytes: 1,
-    // Bounds how long a resumed partition waits for its first fetch; 5,000 is the default.
-    maxWaitTimeInMs: 100,
+    maxWaitTimeInMs: maxWaitMs,
     retry: {
       // The counter of the fetch loop never resets, so a small number would end a healthy consumer.
       ...{ initialRetryTime: 100, maxRetryTime: 1_000, retries: 1_000_000 },

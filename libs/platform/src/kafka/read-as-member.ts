@@ -71,7 +71,7 @@ function createLife(deps: ConsumeDeps, options: ConsumeOptions): Life {
   const state: Membership = {
     ...{ isRunning: false, isOver: false, assignment: {}, sendCommit: null, fetches: 0 },
   };
-  const consumer = createConsumer(deps, options.groupId, () => !state.isOver);
+  const consumer = createConsumer(deps, options, () => !state.isOver);
   const stopTaking = new AbortController();
   // Every record that is being tried again listens to it.
   setMaxListeners(0, stopTaking.signal);

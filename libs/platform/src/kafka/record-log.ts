@@ -39,6 +39,11 @@ export interface ConsumeOptions {
   postponeMs?: (record: LogRecord) => number;
   /** Reading of a topic pauses at `high` of its records under work and goes on at `low`. */
   window: { high: number; low: number };
+  /**
+   * How long, in milliseconds, a resumed partition may wait for its first fetch; 100 unless told. An
+   * idle consumer asks this often.
+   */
+  maxWaitMs?: number;
   /** Called each time this member joined the group and knows its partitions; must not throw. */
   onAssigned?: () => void;
   /** False while a store that `handle` needs is away: standing still is no fault then. */

@@ -31,30 +31,30 @@ describe('running attempts in Redis', () => {
     redis.disconnect();
   });
 
-  it('are found by others among what they ask for, and not by who announced them', async () => {
+  it('are claimed by others only where nobody has announced them, and by who announced them again', async () => {
     owner.announce(['att_1', 'att_2'], LONG_MS);
     const asked = ['att_1', 'att_2', 'att_3'];
-    expect(await successor.among(asked)).toEqual(new Set(['att_1', 'att_2']));
-    expect(await owner.among(asked)).toEqual(new Set());
+    expect(await successor.claim(asked, LONG_MS)).toEqual(new Set(['att_3']));
+    expect(await owner.claim(asked, LONG_MS)).toEqual(new Set(['att_1', 'att_2']));
   });
 
-  it('are gone once they are withdrawn, and only those', async () => {
+  it('are free once they are withdrawn, and only those', async () => {
     owner.announce(['att_1', 'att_2'], LONG_MS);
     owner.withdraw(['att_1']);
-    expect(await successor.among(['att_1', 'att_2'])).toEqual(new Set(['att_2']));
+    expect(await successor.claim(['att_1', 'att_2'], LONG_MS)).toEqual(new Set(['att_1']));
   });
 
-  it('are forgotten by themselves when nobody withdraws them', async () => {
+  it('are free by themselves when nobody tells of them again', async () => {
     owner.announce(['att_1'], 30);
-    await eventually('forgotten', async () => (await successor.among(['att_1'])).size === 0);
+    await eventually('free', async () => (await successor.claim(['att_1'], LONG_MS)).size === 1);
   });
 
-  it('are not known without Redis: asking rejects, telling does not', async () => {
+  it('are not known without Redis: claiming rejects, telling does not', async () => {
     const away = connectRedis(env.REDIS_URL, createLogger('test', 'silent'));
     away.disconnect();
     const cutOff = createRunningAttempts(away, env.REDIS_PREFIX, 'owner');
     cutOff.announce(['att_1'], LONG_MS);
     cutOff.withdraw(['att_1']);
-    await expect(cutOff.among(['att_1'])).rejects.toThrow();
+    await expect(cutOff.claim(['att_1'], LONG_MS)).rejects.toThrow();
   });
 });

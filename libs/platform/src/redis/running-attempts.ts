@@ -1,15 +1,15 @@
 import type { Redis } from 'ioredis';
 
-/** Attempts under way, for a dispatcher that takes over records which another one may still work on. */
+/** Attempts under way, so that two processes that read the same one do not both make it. */
 export interface RunningAttempts {
-  /** Told and not waited for; forgotten after `ttlMs`, in case nobody withdraws them. */
+  /** Told and not waited for; forgotten after `ttlMs` unless it is told again. */
   announce: (attemptIds: readonly string[], ttlMs: number) => void;
   withdraw: (attemptIds: readonly string[]) => void;
-  /** Which of these others have announced. Rejects without Redis. */
-  among: (attemptIds: readonly string[]) => Promise<Set<string>>;
+  /** Announces those that no other process has announced, and answers them. Rejects without Redis. */
+  claim: (attemptIds: readonly string[], ttlMs: number) => Promise<Set<string>>;
 }
 
-/** `instanceId` names this process: what it announced itself it does not find. */
+/** `instanceId` names this process: what it announced itself it may claim. */
 export function createRunningAttempts(
   redis: Redis,
   prefix: string,
@@ -26,11 +26,12 @@ export function createRunningAttempts(
     withdraw: (attemptIds) => {
       tell(redis.del(attemptIds.map(keyOf)));
     },
-    async among(attemptIds) {
-      const found = await redis.mget(attemptIds.map(keyOf));
-      const isForeign = (holder: string | null | undefined): boolean =>
-        typeof holder === 'string' && holder !== instanceId;
-      return new Set(attemptIds.filter((_, index) => isForeign(found[index])));
+    async claim(attemptIds, ttlMs) {
+      const pipeline = redis.pipeline();
+      for (const id of attemptIds) pipeline.set(keyOf(id), instanceId, 'PX', ttlMs, 'NX');
+      await pipeline.exec();
+      const holders = await redis.mget(attemptIds.map(keyOf));
+      return new Set(attemptIds.filter((_, index) => holders[index] === instanceId));
     },
   };
 }

@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { startBusyEndpoint, type BusyEndpoint } from '../support/busy-endpoint.ts';
+import { eventually } from '../support/eventually.ts';
+import { startPosthorn, type Posthorn } from '../support/posthorn.ts';
+import { metricOf, sendMany, untilDelivered } from '../support/traffic.ts';
+
+/** The default of ENDPOINT_CONCURRENCY. */
+const PER_ENDPOINT = 16;
+
+describe('the neighbours of an endpoint that never answers', () => {
+  let posthorn: Posthorn;
+  let hanging: BusyEndpoint;
+  let healthy: BusyEndpoint[];
+
+  beforeAll(async () => {
+    posthorn = await startPosthorn({
+      ...{ DELIVERY_TIMEOUT_MS: '5000', CIRCUIT_RESET_MS: '1000' },
+      RETRY_DELAYS: '1s,2s,4s,4s,4s,4s',
+    });
+    hanging = await startBusyEndpoint();
+    healthy = await Promise.all(Array.from({ length: 5 }, startBusyEndpoint));
+  }, 120_000);
+
+  afterAll(async () => {
+    await Promise.all([hanging, ...healthy].map((each) => each.close()));
+    await posthorn.stop();
+  }, 60_000);
+
+  it('get all of theirs meanwhile, and it gets all of its own once it answers', async () => {
+    const { api, dispatcher } = posthorn;
+    hanging.hold();
+    const { webhookId: sick } = await api.createTarget(hanging.url);
+    const targets = await Promise.all(healthy.map(({ url }) => api.createTarget(url)));
+    const well = targets.map(({ webhookId }) => webhookId);
+    const [toHanging, toHealthy] = await Promise.all([
+      sendMany(api, [sick], 300),
+      sendMany(api, well, 60),
+    ]);
+    await untilDelivered(api, toHealthy);
+    expect(hanging.successes.size).toBe(0);
+    await eventually('all its places are taken', () => hanging.open() === PER_ENDPOINT);
+    await eventually('what finds no room moves to the slow lane', async () => {
+      return (await metricOf(dispatcher, 'posthorn_slow_lane_spills_total')) > 0;
+    });
+    await eventually('time is over for some', async () => {
+      return (await metricOf(dispatcher, 'posthorn_delivery_attempts_total', '"timeout"')) > 0;
+    });
+    hanging.answerWith(200);
+
+    const deliveries = await untilDelivered(api, toHanging, 45_000);
+    expect(hanging.mostOpen()).toBe(PER_ENDPOINT);
+    for (const { messageId, attemptCount } of deliveries) {
+      expect(hanging.successes.get(messageId)).toBe(1);
+      expect(hanging.requests.get(messageId)).toBe(attemptCount);
+    }
+    for (const endpoint of healthy) expect(endpoint.total()).toBe(60);
+  });
+});

@@ -1,0 +1,102 @@
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** An endpoint under much traffic: it counts instead of keeping what it gets. */
+export interface BusyEndpoint {
+  url: string;
+  /** Message id → requests so far. */
+  requests: ReadonlyMap<string, number>;
+  /** Message id → requests that were answered 2xx. */
+  successes: ReadonlyMap<string, number>;
+  total: () => number;
+  /** Requests without an answer now, and the most there ever were at once. */
+  open: () => number;
+  mostOpen: () => number;
+  /** Answers with this status after this time; at once also those that are held. */
+  answerWith: (status: number, afterMs?: number) => void;
+  /** Leaves every request without an answer until `answerWith`. */
+  hold: () => void;
+  close: () => Promise<void>;
+}
+
+interface State {
+  requests: Map<string, number>;
+  successes: Map<string, number>;
+  open: Map<ServerResponse, string>;
+  held: Set<ServerResponse>;
+  total: number;
+  mostOpen: number;
+  answer: { status: number; afterMs: number } | null;
+}
+
+/** Answers 200 at once until told. */
+export async function startBusyEndpoint(): Promise<BusyEndpoint> {
+  const state: State = {
+    ...{ requests: new Map(), successes: new Map(), open: new Map(), held: new Set() },
+    ...{ total: 0, mostOpen: 0, answer: { status: 200, afterMs: 0 } },
+  };
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => {
+      take(state, String(request.headers['webhook-id']), response);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { requests, successes, open } = state;
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    ...{ requests, successes },
+    total: () => state.total,
+    open: () => open.size,
+    mostOpen: () => state.mostOpen,
+    answerWith(status, afterMs = 0) {
+      state.answer = { status, afterMs };
+      for (const response of state.held) answer(state, response, status);
+    },
+    hold() {
+      state.answer = null;
+    },
+    close: () => close(server),
+  };
+}
+
+function take(state: State, messageId: string, response: ServerResponse): void {
+  const { open, held, requests } = state;
+  open.set(response, messageId);
+  state.total += 1;
+  state.mostOpen = Math.max(state.mostOpen, open.size);
+  countIn(requests, messageId);
+  // Whoever sent it may give up first.
+  response.on('close', () => {
+    open.delete(response);
+    held.delete(response);
+  });
+  if (!state.answer) {
+    held.add(response);
+    return;
+  }
+  const { status, afterMs } = state.answer;
+  if (afterMs === 0) answer(state, response, status);
+  else setTimeout(answer, afterMs, state, response, status);
+}
+
+function answer({ open, held, successes }: State, response: ServerResponse, status: number): void {
+  const messageId = open.get(response);
+  if (messageId === undefined) return;
+  open.delete(response);
+  held.delete(response);
+  if (status < 300) countIn(successes, messageId);
+  response.writeHead(status).end();
+}
+
+function countIn(counts: Map<string, number>, messageId: string): void {
+  counts.set(messageId, (counts.get(messageId) ?? 0) + 1);
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => {
+      resolve();
+    });
+    server.closeAllConnections();
+  });
+}
