@@ -66,6 +66,7 @@ function exchange(
     const chunks: Buffer[] = [];
     let status = 0;
     pool.dispatch(options, {
+      onRequestStart: () => undefined,
       onResponseStart: (_controller, code) => {
         status = code;
       },

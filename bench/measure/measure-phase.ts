@@ -1,6 +1,6 @@
 import type { Arrivals } from '../load/arrivals.ts';
 import type { LoadRecord } from '../load/loops.ts';
-import type { UsageWatch } from '../stack/watch-usage.ts';
+import { GENERATOR, type UsageWatch } from '../stack/watch-usage.ts';
 import { readMachineCpuSeconds } from '../stack/process-usage.ts';
 import { rounded } from './percentiles.ts';
 import { phaseFigures, type PhaseFigures } from './phase-figures.ts';
@@ -11,7 +11,7 @@ export interface Phase extends PhaseFigures {
   name: string;
   /** Until the last message had arrived. */
   parts: Record<string, PartFigures>;
-  /** Of all parts that could be read, generator and receivers too; null when those of the stores could not. */
+  /** Of Posthorn and its stores, without the generator; null when the stores could not be read. */
   cpuSecondsPer1000: number | null;
   /** Of everything else on the machine: what it takes, the figures lack. null where it cannot be read. */
   otherCores: number | null;
@@ -74,10 +74,9 @@ function missingCounter(owed: LoadRecord['sent'], arrivals: Arrivals): () => num
 
 function sumOf(parts: Record<string, PartFigures>): number | null {
   if (!STORES.every((store) => store in parts)) return null;
-  const sum = Object.values(parts).reduce(
-    (total, part) => total + (part.cpuSecondsPer1000 ?? 0),
-    0,
-  );
+  const sum = Object.entries(parts)
+    .filter(([name]) => name !== GENERATOR)
+    .reduce((total, [, part]) => total + (part.cpuSecondsPer1000 ?? 0), 0);
   return Number(sum.toFixed(3));
 }
 

@@ -60,8 +60,8 @@ function printParts({ parts, cpuSecondsPer1000, otherCores }: Phase): void {
   );
   console.log(
     cpuSecondsPer1000 === null
-      ? 'CPU of all parts: not available, the stores run in containers.'
-      : `CPU of all parts: ${cpuSecondsPer1000} s per 1,000`,
+      ? 'CPU of Posthorn and its stores: not available, the stores run in containers.'
+      : `CPU of Posthorn and its stores: ${cpuSecondsPer1000} s per 1,000`,
   );
   if (otherCores !== null && otherCores > USUAL_OTHER_CORES) {
     console.log(`NOT ALONE: the rest of the machine used ${otherCores} cores meanwhile.`);

@@ -65,6 +65,6 @@ function atMost(name: string, limitMs: number, measured: number | null): Goal {
 }
 
 function cpu(phase: string, atMostSeconds: number, measured: number | null): Goal {
-  const name = `${phase}: CPU of all parts per 1,000 messages`;
+  const name = `${phase}: CPU of Posthorn and its stores per 1,000 messages`;
   return { name, unit: 's', atMost: atMostSeconds, measured };
 }

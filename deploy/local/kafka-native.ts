@@ -95,7 +95,9 @@ async function formatOnce({ dir, dataDir, jars, propertiesPath, children }: Form
   if (existsSync(mark)) return;
   rmSync(dataDir, { recursive: true, force: true });
   const clusterId = Buffer.from(randomUUID().replaceAll('-', ''), 'hex').toString('base64url');
-  const tool = ['kafka.tools.StorageTool', 'format', '-t', clusterId, '-c', propertiesPath];
+  // In one word: one id in 64 begins with a dash and would be taken for an option.
+  const id = `--cluster-id=${clusterId}`;
+  const tool = ['kafka.tools.StorageTool', 'format', id, '-c', propertiesPath];
   await children.run({
     name: 'Formatting the storage of Kafka',
     command: javaProgram(),

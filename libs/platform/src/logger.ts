@@ -22,12 +22,11 @@ export function createLogger(
 const NOWHERE: DestinationStream = { write: () => undefined };
 
 /**
- * Lines are written while the process goes on: those of one settled batch leave together, where a
- * write for each took 4 % of the dispatcher. An exit writes what is left; only a SIGKILL loses the
- * lines of its last milliseconds.
+ * Lines leave together, 50 times a second: a write for each took 10 % of the gateway at 650 messages
+ * per second. An exit writes what is left; only a SIGKILL loses the lines of its last 20 ms.
  */
 function standardOutput(): DestinationStream {
-  return pino.destination({ dest: 1, sync: false });
+  return pino.destination({ dest: 1, sync: false, minLength: 8_192, periodicFlush: 20 });
 }
 
 const SECRET_NAMES = new Set([
