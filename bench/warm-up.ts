@@ -5,7 +5,7 @@ export const CONNECTIONS = 64;
 
 /** Options that every scenario with a plain load has. */
 export const LOAD_OPTIONS = {
-  warmup: { default: 20, meaning: 'seconds of closed loop before anything is measured' },
+  warmup: { default: 40, meaning: 'seconds of closed loop before anything is measured' },
   endpoints: { default: 20, meaning: 'endpoints, one webhook each' },
 };
 

@@ -6,6 +6,8 @@ export interface Arrivals {
   count: (messageId: string, endpoint: number) => number;
   /** All requests so far. */
   total: () => number;
+  /** Lets go of single messages: what a phase has counted only lengthens the pauses of the next one. */
+  forgetAll: () => void;
 }
 
 interface Arrival {
@@ -27,5 +29,8 @@ export function createArrivals(nowMs: () => number): Arrivals {
     firstAtMs: (messageId, endpoint) => of(messageId, endpoint)?.firstAtMs,
     count: (messageId, endpoint) => of(messageId, endpoint)?.count ?? 0,
     total: () => total,
+    forgetAll: () => {
+      known.clear();
+    },
   };
 }

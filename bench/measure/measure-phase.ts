@@ -42,6 +42,7 @@ const STORES = ['kafka', 'mongodb', 'redis'];
 export function createPhases({ arrivals, usage, signal, log }: PhaseDeps): MeasurePhase {
   return async ({ name, load, isCounted = () => true }) => {
     log(`Measuring: ${name}`);
+    arrivals.forgetAll();
     const before = usage.read();
     const machineBefore = readMachineCpuSeconds();
     const record = await load();

@@ -15,11 +15,13 @@ export const deliver = defineScenario({
   async run(bench, { warmup, endpoints, seconds, rate, 'high-rate': highRate }) {
     const load = await bench.openEndpoints({ count: endpoints });
     await warmUp(bench, load, { warmup });
-    const atRate = (ratePerSecond: number): Promise<Phase> =>
-      bench.measure({
+    const atRate = async (ratePerSecond: number): Promise<Phase> => {
+      await openLoop(load, { ratePerSecond, seconds: RUN_IN_SECONDS });
+      return bench.measure({
         name: `open loop, ${ratePerSecond}/s`,
         load: () => openLoop(load, { ratePerSecond, seconds }),
       });
+    };
     const closed = await bench.measure({
       name: `closed loop, ${CONNECTIONS} connections`,
       load: () => closedLoop(load, { connections: CONNECTIONS, seconds }),
@@ -32,6 +34,9 @@ export const deliver = defineScenario({
     };
   },
 });
+
+/** Of each rate: a group commit takes some seconds to find its new rhythm. */
+const RUN_IN_SECONDS = 5;
 
 function closedGoals({ acceptedPerSecond, deliveredPerSecond, ...phase }: Phase): Goal[] {
   return [
