@@ -30,8 +30,10 @@ describe('a webhook with a rate limit of its own', () => {
     await eventually('the neighbour', () => receiver.of(other.messageId).length === 1);
     expect(receiver.received.length).toBeLessThan(MESSAGES);
 
-    const metrics = await (await fetch(`${posthorn.dispatcher.opsUrl}/metrics`)).text();
-    expect(metrics).toMatch(/posthorn_rate_limit_deferrals_total\{.*\} [1-9]/);
+    await eventually('what was put off is counted', async () => {
+      const metrics = await (await fetch(`${posthorn.dispatcher.opsUrl}/metrics`)).text();
+      return /posthorn_rate_limit_deferrals_total\{.*\} [1-9]/.test(metrics);
+    });
     for (const { deliveryId } of sent) {
       await eventually('delivered', async () => {
         const { body } = await api.get(`/api/v1/deliveries/${deliveryId}`);

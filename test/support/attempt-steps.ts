@@ -94,7 +94,7 @@ export function createAttemptSteps(around: Around = {}): AttemptSteps {
         withdraw: () => undefined,
         claim: (ids) => Promise.resolve(new Set(ids)),
       },
-      ...{ monotonicMs: () => 0, wait: () => Promise.resolve() },
+      ...{ monotonicMs: () => 0, wait: () => new Promise(() => undefined) },
     }),
     spillOver: createSpillOver({
       ...{ log, lanes, putOff, nowMs, slowLaneTopic: 'slow', spills: counter, deferrals: counter },
@@ -112,7 +112,7 @@ const CLOSED: PassCircuit = {
   enter: () => Promise.resolve(() => Promise.resolve()),
 };
 
-const sendWell: SendWebhook = ({ attemptNumber: number, trigger }) =>
+export const sendWell: SendWebhook = ({ attemptNumber: number, trigger }) =>
   Promise.resolve({
     ...{ id: `att_${number}`, number, trigger, outcome: 'success', statusCode: 200 },
     ...{ response: null, responseHeaders: [], startedAtMs: NOW_MS, durationMs: 1 },

@@ -11,6 +11,7 @@ import {
   createAttemptSteps,
   FOUND,
   NOW_MS,
+  sendWell,
   type Around,
 } from '../../../test/support/attempt-steps.ts';
 import { eventually } from '../../../test/support/eventually.ts';
@@ -22,6 +23,10 @@ const REF = refOf(sampleDue());
 const CREATED = encodeMessageCreated(REF, Buffer.from('{}'));
 const RETRY = encodeRetryDue({ ...REF, attemptNumber: 3, dueAtMs: NOW_MS });
 const created = sampleRecord({}, { topic: 'created', value: CREATED });
+const createdRecord = (n: number) => {
+  const value = encodeMessageCreated({ ...REF, messageId: `msg_${n}` }, Buffer.from('{}'));
+  return sampleRecord({}, { topic: 'created', value });
+};
 const retry = sampleRecord({}, { topic: 'due', value: RETRY });
 const problem = new SealedValueError('secret of wh_1 is not a sealed value', null);
 
@@ -82,14 +87,20 @@ describe('a due attempt', () => {
 describe('an attempt that finds no room at its endpoint', () => {
   it('goes to the slow lane as it is, without its payload', async () => {
     const { attempt, published, sent } = createAttemptSteps({ send: never, perEndpoint: 1 });
-    for (let n = 0; n < 66; n += 1) void attempt(created);
+    for (let n = 0; n < 66; n += 1) void attempt(createdRecord(n));
     await eventually('put elsewhere', () => published.length > 0);
     expect(sent).toEqual([1]);
     expect(published).toMatchObject([
       { topic: 'slow', key: 'wh_1', headers: { requestId: 'req_1' } },
     ]);
     const due = decodeRetryDue(published[0]?.value ?? Buffer.alloc(0));
-    expect(due).toMatchObject({ ...REF, attemptNumber: 1, trigger: 'first', dueAtMs: 1_000 });
+    expect(due).toMatchObject({
+      ...REF,
+      messageId: 'msg_65',
+      attemptNumber: 1,
+      trigger: 'first',
+      dueAtMs: 1_000,
+    });
   });
 
   it('is put off behind the others when it came over the slow lane', async () => {
@@ -108,7 +119,7 @@ describe('an attempt that finds no room at its endpoint', () => {
     const limited = { ...FOUND, webhook: sampleWebhook(1, { rateLimitPerSecond: 5 }) };
     const around = { ...finding(limited), send: never, perEndpoint: 1 };
     const { attempt, published } = createAttemptSteps(around);
-    for (let n = 0; n < 66; n += 1) void attempt(created);
+    for (let n = 0; n < 66; n += 1) void attempt(createdRecord(n));
     await eventually('put elsewhere', () => published.length > 0);
     expect(published).toMatchObject([{ topic: 'parked' }]);
   });
@@ -128,7 +139,7 @@ describe('an attempt that waited for its turn', () => {
         return { ...what, outcome: 'success', responseHeaders: [], startedAtMs: 1, durationMs: 1 };
       },
     });
-    const both = [attempt(created), attempt(created)];
+    const both = [attempt(createdRecord(1)), attempt(createdRecord(2))];
     await settledNow();
     isDisabled = true;
     finish();
@@ -149,6 +160,23 @@ describe('a record that somebody may have worked on before', () => {
     });
     await attempt(record);
     expect([asked.madeBefore, sent]).toEqual([1, []]);
+  });
+
+  it('is one whose attempt is under way here, too: it waits for its twin', async () => {
+    let finish: () => void = () => undefined;
+    const { attempt, asked, sent } = createAttemptSteps({
+      send: async (...given) => {
+        await new Promise<void>((resolve) => (finish = resolve));
+        return sendWell(...given);
+      },
+      madeBefore: () => Promise.resolve(true),
+    });
+    const both = [attempt(retry), attempt(retry)];
+    await settledNow();
+    expect([asked.madeBefore, sent]).toEqual([0, [3]]);
+    finish();
+    await Promise.all(both);
+    expect([asked.madeBefore, sent]).toEqual([1, [3]]);
   });
 
   it('is any other record not: the hot path asks nobody', async () => {

@@ -31,7 +31,7 @@ export interface AttemptDeps {
   putOff: PutOff;
   circuit: Pick<PassCircuit, 'isPutOff'>;
   pace: Pace;
-  leases: Pick<AttemptLeases, 'take' | 'takeAlone'>;
+  leases: Pick<AttemptLeases, 'take' | 'takeAlone' | 'isHeld'>;
   lanes: Pick<EndpointLanes, 'enter'>;
   spillOver: SpillOver;
   makeAttempt: MakeAttempt;
@@ -52,8 +52,8 @@ export function createAttemptDelivery(deps: AttemptDeps) {
       await deps.deadLetters.put(record, 'unreadable_record', due.message);
       return;
     }
-    const isSecond = mayBeSecond(deps, record);
-    const { take, takeAlone } = deps.leases;
+    const { take, takeAlone, isHeld } = deps.leases;
+    const isSecond = mayBeSecond(deps, record) || isHeld(due.attemptId);
     const release = isSecond ? await takeAlone(due.attemptId) : take(due.attemptId);
     try {
       if (isSecond && (await deps.madeBefore(due, record.headers))) return;
@@ -80,7 +80,7 @@ async function deliver(deps: AttemptDeps, record: LogRecord, due: DueAttempt): P
   const target = await deps.findTarget(due, record.headers);
   if (!target || (await isPutOff(deps, record, due, target))) return;
   const turn = await deps.lanes.enter(due.webhookId, laneOf(deps, record, due));
-  if (turn) await deps.makeAttempt(record, due, target, turn);
+  if (turn) await deps.makeAttempt(record, due, turn);
   else await deps.spillOver(record, due, target.webhook);
 }
 

@@ -23,9 +23,9 @@ beforeEach(() => {
     },
     monotonicMs: () => clockMs,
     // The other process ends its work while this one waits.
-    wait: () => {
+    wait: (ms) => {
       elsewhere = new Set();
-      return Promise.resolve();
+      return ms < 1_000 ? Promise.resolve() : new Promise(() => undefined);
     },
   });
 });
@@ -87,6 +87,13 @@ describe('a lease', () => {
     elsewhere = new Set(['att_1']);
     await leases.takeAlone('att_1');
     expect(elsewhere.size).toBe(0);
+  });
+
+  it('is not waited for when the work on it lasts for ever', async () => {
+    leases.take('att_1');
+    clockMs += 120_000;
+    await leases.takeAlone('att_1');
+    expect(leases.isHeld('att_1')).toBe(true);
   });
 
   it('is had at once when Redis is away', async () => {

@@ -6,6 +6,7 @@ export interface AttemptLeases {
   take: (attemptId: string) => () => void;
   /** The same for one that somebody may have begun: resolves when neither here nor elsewhere anybody works on it. */
   takeAlone: (attemptId: string) => Promise<() => void>;
+  isHeld: (attemptId: string) => boolean;
   /** Announces what has begun, and again what lasts; to be called often. */
   tick: () => void;
 }
@@ -24,11 +25,23 @@ export const ANNOUNCED_WITHIN_MS = 150;
 const LEASE_MS = 10_000;
 const RENEWED_AFTER_MS = 4_000;
 const ASK_AGAIN_MS = 250;
+/** Work that lasts longer never ends; its consumer begins anew by then (watch-for-stalls.ts). */
+const ABANDONED_AFTER_MS = 120_000;
 const CLAIMS = { maxItems: 2_000, lingerMs: 2, maxInFlight: 2 };
 
 interface Lease {
+  /** Monotonic. */
+  sinceMs: number;
   /** Who waits to have it alone. */
   waiting: (() => void)[];
+}
+
+interface State extends LeaseDeps {
+  leases: Map<string, Lease>;
+  /** When to tell next (monotonic), in that order: what is young, and what was announced. */
+  young: Map<string, number>;
+  announced: Map<string, number>;
+  ended: string[];
 }
 
 /**
@@ -36,50 +49,66 @@ interface Lease {
  * record has a copy in another topic, the second one waits for the first instead of sending again.
  * Only who may be the second asks; without Redis nobody is waited for.
  */
-export function createAttemptLeases({ running, monotonicMs, wait }: LeaseDeps): AttemptLeases {
-  const leases = new Map<string, Lease>();
-  /** When to tell next (monotonic), in that order: what is young, and what was announced. */
-  const young = new Map<string, number>();
-  const announced = new Map<string, number>();
-  const ended: string[] = [];
-  const claim = createClaim(running);
-
-  function hold(attemptId: string, isAnnounced: boolean): () => void {
-    const lease: Lease = { waiting: [] };
-    leases.set(attemptId, lease);
-    if (isAnnounced) announced.set(attemptId, monotonicMs() + RENEWED_AFTER_MS);
-    else young.set(attemptId, monotonicMs() + ANNOUNCED_AFTER_MS);
-    return () => {
-      for (const goOn of lease.waiting) goOn();
-      if (leases.get(attemptId) !== lease) return;
-      leases.delete(attemptId);
-      young.delete(attemptId);
-      if (announced.delete(attemptId)) ended.push(attemptId);
-    };
-  }
-
-  async function takeAlone(attemptId: string): Promise<() => void> {
-    for (;;) {
-      const held = leases.get(attemptId);
-      if (held) await new Promise<void>((resolve) => held.waiting.push(resolve));
-      else if (await claim(attemptId)) {
-        if (!leases.has(attemptId)) return hold(attemptId, true);
-      } else await wait(ASK_AGAIN_MS);
-    }
-  }
-
-  return {
-    take: (attemptId) => hold(attemptId, false),
-    takeAlone,
-    tick() {
-      // Not what was taken again meanwhile: its announcement stands.
-      const over = ended.splice(0).filter((id) => !announced.has(id));
-      if (over.length > 0) running.withdraw(over);
-      const due = [...takeDue(young, monotonicMs()), ...takeDue(announced, monotonicMs())];
-      for (const id of due) announced.set(id, monotonicMs() + RENEWED_AFTER_MS);
-      if (due.length > 0) running.announce(due, LEASE_MS);
-    },
+export function createAttemptLeases(deps: LeaseDeps): AttemptLeases {
+  const state: State = {
+    ...deps,
+    leases: new Map(),
+    young: new Map(),
+    announced: new Map(),
+    ended: [],
   };
+  const claim = createClaim(deps.running);
+  return {
+    take: (attemptId) => hold(state, attemptId, false),
+    isHeld: (attemptId) => state.leases.has(attemptId),
+    async takeAlone(attemptId) {
+      for (;;) {
+        const held = state.leases.get(attemptId);
+        if (held && isAlive(state, attemptId)) {
+          await Promise.race([endOf(held), deps.wait(ABANDONED_AFTER_MS)]);
+        } else if (!(await claim(attemptId))) await deps.wait(ASK_AGAIN_MS);
+        else if (state.leases.get(attemptId) === held) return hold(state, attemptId, true);
+      }
+    },
+    tick: tick.bind(null, state),
+  };
+}
+
+function hold(state: State, attemptId: string, isAnnounced: boolean): () => void {
+  const { leases, young, announced, ended } = state;
+  const nowMs = state.monotonicMs();
+  const lease: Lease = { sinceMs: nowMs, waiting: [] };
+  leases.set(attemptId, lease);
+  if (isAnnounced) announced.set(attemptId, nowMs + RENEWED_AFTER_MS);
+  else young.set(attemptId, nowMs + ANNOUNCED_AFTER_MS);
+  return () => {
+    for (const goOn of lease.waiting) goOn();
+    if (leases.get(attemptId) !== lease) return;
+    leases.delete(attemptId);
+    young.delete(attemptId);
+    if (announced.delete(attemptId)) ended.push(attemptId);
+  };
+}
+
+function isAlive({ leases, monotonicMs }: State, attemptId: string): boolean {
+  const sinceMs = leases.get(attemptId)?.sinceMs ?? -Infinity;
+  return monotonicMs() - sinceMs < ABANDONED_AFTER_MS;
+}
+
+function tick(state: State): void {
+  const { running, young, announced, ended } = state;
+  // Not what was taken again meanwhile: its announcement stands.
+  const over = ended.splice(0).filter((id) => !announced.has(id));
+  if (over.length > 0) running.withdraw(over);
+  const nowMs = state.monotonicMs();
+  const due = [...takeDue(young, nowMs), ...takeDue(announced, nowMs)];
+  const alive = due.filter((id) => isAlive(state, id));
+  for (const id of alive) announced.set(id, nowMs + RENEWED_AFTER_MS);
+  if (alive.length > 0) running.announce(alive, LEASE_MS);
+}
+
+function endOf({ waiting }: Lease): Promise<void> {
+  return new Promise((resolve) => waiting.push(resolve));
 }
 
 function takeDue(times: Map<string, number>, nowMs: number): string[] {

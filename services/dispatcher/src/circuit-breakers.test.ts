@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import type { Trigger } from '@posthorn/domain/delivery.ts';
 import type { Outcome } from '@posthorn/domain/outcome.ts';
 import { createCircuitBreakers, type CircuitBreakers } from './circuit-breakers.ts';
 
@@ -7,13 +8,11 @@ const endpoint = { id: 'wh_1', url: 'https://one.example/' };
 const other = { id: 'wh_2', url: 'https://two.example/' };
 
 let shared: Map<string, number>;
-let isRedisAway: boolean;
 let circuits: CircuitBreakers;
 
 beforeEach(() => {
   jest.useFakeTimers();
   shared = new Map();
-  isRedisAway = false;
   circuits = open();
 });
 afterEach(() => {
@@ -22,16 +21,12 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-/** What is told to a Redis that is away is lost. */
-const reachable = (): Map<string, number> => (isRedisAway ? new Map<string, number>() : shared);
-
 function open(maxCircuits?: number): CircuitBreakers {
   return createCircuitBreakers({
     shared: {
-      readAll: () =>
-        isRedisAway ? Promise.reject(new Error('away')) : Promise.resolve(new Map(shared)),
-      opened: (id, untilMs) => reachable().set(id, untilMs),
-      closed: (id) => reachable().delete(id),
+      readAll: () => Promise.resolve(new Map(shared)),
+      opened: (id, untilMs) => shared.set(id, untilMs),
+      closed: (id) => shared.delete(id),
     },
     logger: { info: () => undefined, warn: () => undefined },
     nowMs: Date.now,
@@ -44,8 +39,8 @@ async function make(outcome: Outcome, times: number, to = endpoint): Promise<voi
   for (let n = 0; n < times; n += 1) await circuits.permit(to)(outcome);
 }
 
-const opensAtMs = (to = endpoint, isAsked = false): number | null =>
-  circuits.obstacle(to, isAsked)?.untilMs ?? null;
+const opensAtMs = (to = endpoint, trigger: Trigger = 'first'): number | null =>
+  circuits.obstacle(to, trigger)?.untilMs ?? null;
 
 describe('a circuit', () => {
   it('opens when more than half of ten attempts failed, and for its own endpoint only', async () => {
@@ -66,6 +61,7 @@ describe('a circuit', () => {
 
   it('stays closed for an endpoint that answers, but refuses what it gets', async () => {
     await make('http_4xx', 50);
+    await make('http_3xx', 50);
     expect(opensAtMs()).toBeNull();
     expect(circuits.count()).toEqual({ closed: 0, open: 0, half_open: 0 });
   });
@@ -118,7 +114,9 @@ describe('an open circuit', () => {
     expect(opensAtMs()).not.toBeNull();
     await report('success');
     expect(opensAtMs()).toBeNull();
-    expect(circuits.count()).toMatchObject({ closed: 1, open: 0 });
+    expect(circuits.count()).toEqual({ closed: 0, open: 0, half_open: 0 });
+    await make('http_5xx', 9);
+    expect(opensAtMs()).toBeNull();
   });
 
   it('opens anew when the probe fails', async () => {
@@ -145,48 +143,20 @@ describe('an open circuit', () => {
     expect(circuits.count().half_open).toBe(1);
   });
 
-  it('takes an attempt that a person asked for as its probe, one at a time', async () => {
-    expect(opensAtMs(endpoint, true)).toBeNull();
+  it('takes a test as its probe at once, one at a time', async () => {
+    expect(opensAtMs(endpoint, 'test')).toBeNull();
     const report = circuits.permit(endpoint);
-    expect(opensAtMs(endpoint, true)).not.toBeNull();
+    expect(opensAtMs(endpoint, 'test')).not.toBeNull();
     await report('success');
     expect(opensAtMs()).toBeNull();
   });
-});
 
-describe('a new owner', () => {
-  it('finds the circuits of the one before open, with the same time of the probe', async () => {
-    await make('timeout', 10);
-    circuits.stop();
-    jest.advanceTimersByTime(10_000);
-    circuits = open();
-    expect(opensAtMs()).toBeNull();
-    await circuits.takeOver();
-    expect(opensAtMs()).toBe(Date.now() + RESET_MS - 10_000);
-    expect(opensAtMs(other)).toBeNull();
-  });
-
-  it('tells that a circuit of the one before has closed', async () => {
-    shared.set('wh_1', Date.now() - 1);
-    await circuits.takeOver();
-    await make('success', 1);
-    expect(shared.size).toBe(0);
-    expect(opensAtMs()).toBeNull();
-  });
-
-  it('keeps what is open here when it takes over more', async () => {
-    isRedisAway = true;
-    await make('timeout', 10);
-    isRedisAway = false;
-    await circuits.takeOver();
-    expect(opensAtMs()).not.toBeNull();
-  });
-
-  it('goes on without Redis', async () => {
-    isRedisAway = true;
-    await circuits.takeOver();
-    await make('timeout', 10);
-    expect(opensAtMs()).not.toBeNull();
+  it('takes a resend as its probe when five seconds have passed since the last failure', async () => {
+    expect(opensAtMs(endpoint, 'resend')).not.toBeNull();
+    jest.advanceTimersByTime(5_000);
+    expect(opensAtMs(endpoint, 'resend')).toBeNull();
+    await make('http_5xx', 1);
+    expect(opensAtMs(endpoint, 'resend')).not.toBeNull();
   });
 });
 

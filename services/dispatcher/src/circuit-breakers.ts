@@ -1,9 +1,11 @@
+import type { Trigger } from '@posthorn/domain/delivery.ts';
 import type { Outcome } from '@posthorn/domain/outcome.ts';
 import { messageOf } from '@posthorn/platform/errors.ts';
 import type { Logger } from '@posthorn/platform/logger.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { EventEmitter } from 'node:events';
 import { BUCKETS, createCircuit, WINDOW_MS, type Circuit, type CircuitState } from './circuit.ts';
+import { hasFailedBy, obstacleOf, type Obstacle } from './judge-endpoint.ts';
 
 /** Where an attempt would go; a changed address is another endpoint and begins with a closed circuit. */
 export interface Endpoint {
@@ -14,20 +16,13 @@ export interface Endpoint {
 /** What came of the attempt must be told once; null when it was not made after all. */
 export type Permit = (outcome: Outcome | null) => Promise<void>;
 
-export interface Obstacle {
-  /** When to come again, in milliseconds since 1970. */
-  untilMs: number;
-  /** Ends when the attempt does that finds out just now; null when the circuit waits for its time. */
-  probe: Promise<void> | null;
-}
-
 export interface CircuitBreakers {
   /**
    * What stands against an attempt now; null when nothing does. Costs one look-up: an endpoint that
-   * never failed has no circuit. `isAsked`: a person asks for this attempt, so it may be the probe
-   * before the circuit's own time.
+   * never failed has no circuit. An attempt that a person asked for may be the probe before the
+   * circuit's own time.
    */
-  obstacle: (endpoint: Endpoint, isAsked: boolean) => Obstacle | null;
+  obstacle: (endpoint: Endpoint, trigger: Trigger) => Obstacle | null;
   /** Call when `obstacle` has just answered null. Begins a probe unless the circuit is closed. */
   permit: (endpoint: Endpoint) => Permit;
   /** Reads what other owners left behind; without Redis nothing is known of them. */
@@ -46,6 +41,8 @@ export interface BreakerDeps {
   maxCircuits?: number;
 }
 
+/** Longer than the longest wait of a record that was put off. */
+const FORGOTTEN_AFTER_MS = 12 * 3_600_000;
 /** A circuit takes about 13 kB, so these take 130 MB; beyond, the one that failed longest ago goes. */
 const MAX_CIRCUITS = 10_000;
 
@@ -62,10 +59,10 @@ export function createCircuitBreakers(deps: BreakerDeps): CircuitBreakers {
   const state: State = { ...deps, circuits: new Map(), inherited: new Map(), rotation };
   const timer = setInterval(() => {
     rotation.emit('rotate');
-    dropHealthy(state);
+    dropIdle(state);
   }, WINDOW_MS / BUCKETS);
   return {
-    obstacle: (endpoint, isAsked) => obstacle(state, find(state, endpoint), isAsked),
+    obstacle: (endpoint, trigger) => obstacleOf(find(state, endpoint), trigger, deps),
     permit: (endpoint) => permit(state, endpoint),
     takeOver: () => takeOver(state),
     count: () => count(state),
@@ -76,18 +73,6 @@ export function createCircuitBreakers(deps: BreakerDeps): CircuitBreakers {
   };
 }
 
-function obstacle(
-  { nowMs, resetMs }: State,
-  circuit: Circuit | undefined,
-  isAsked: boolean,
-): Obstacle | null {
-  if (!circuit || circuit.state() === 'closed') return null;
-  const probe = circuit.probe();
-  if (probe) return { untilMs: nowMs() + resetMs, probe };
-  if (circuit.state() === 'half_open' || isAsked) return null;
-  return { untilMs: circuit.probeAtMs(), probe: null };
-}
-
 function permit(state: State, endpoint: Endpoint): Permit {
   const circuit = find(state, endpoint);
   const isProbe = circuit !== undefined && circuit.state() !== 'closed';
@@ -95,18 +80,26 @@ function permit(state: State, endpoint: Endpoint): Permit {
   const openings = circuit?.openings() ?? 0;
   return async (outcome) => {
     const present = find(state, endpoint);
+    const hasFailed = outcome === null ? null : hasFailedBy(outcome);
     if (isProbe) {
-      if (outcome !== null && present === circuit) circuit.judge(isFailure(outcome));
+      if (hasFailed !== null && present === circuit) judge(state, endpoint, circuit, hasFailed);
       endProbe?.();
-    } else if (outcome !== null && (present?.openings() ?? 0) === openings) {
-      await countIn(state, endpoint, present, isFailure(outcome));
+    } else if (hasFailed !== null && (present?.openings() ?? 0) === openings) {
+      await countIn(state, endpoint, present, hasFailed);
     }
   };
 }
 
-/** Not other 4xx: an endpoint that refuses what it gets is there and answers. */
-function isFailure(outcome: Outcome): boolean {
-  return outcome !== 'success' && outcome !== 'http_4xx' && outcome !== 'aborted';
+/** A circuit that closes is dropped: what failed before it opened must not open it at the next slip. */
+function judge(state: State, { id }: Endpoint, circuit: Circuit, hasFailed: boolean): void {
+  circuit.judge(hasFailed);
+  if (hasFailed) moveToEnd(state, id, circuit);
+  else drop(state, id);
+}
+
+function moveToEnd({ circuits }: State, id: string, circuit: Circuit): void {
+  circuits.delete(id);
+  circuits.set(id, circuit);
 }
 
 async function countIn(
@@ -118,10 +111,7 @@ async function countIn(
   if (!known && !hasFailed) return;
   const circuit = known ?? create(state, endpoint);
   if (circuit.state() !== 'closed') return;
-  if (hasFailed) {
-    state.circuits.delete(endpoint.id);
-    state.circuits.set(endpoint.id, circuit);
-  }
+  if (hasFailed) moveToEnd(state, endpoint.id, circuit);
   await circuit.count(hasFailed);
 }
 
@@ -164,11 +154,12 @@ function makeRoom(state: State): void {
   if (oldest !== undefined && circuits.size >= maxCircuits) drop(state, oldest);
 }
 
-/** Closed and without a failure for a whole window: it costs nothing any more. */
-function dropHealthy(state: State): void {
-  const longAgoMs = state.nowMs() - WINDOW_MS;
+/** Closed and without a failure for a whole window, or open and asked for by nobody: it costs nothing any more. */
+function dropIdle(state: State): void {
+  const nowMs = state.nowMs();
   for (const [id, circuit] of state.circuits) {
-    if (circuit.state() === 'closed' && circuit.lastFailureMs() < longAgoMs) drop(state, id);
+    const keptMs = circuit.state() === 'closed' ? WINDOW_MS : FORGOTTEN_AFTER_MS;
+    if (circuit.lastFailureMs() < nowMs - keptMs) drop(state, id);
   }
 }
 
@@ -183,7 +174,10 @@ async function takeOver(state: State): Promise<void> {
     const shared = await state.shared.readAll();
     for (const [id, circuit] of state.circuits) {
       if (circuit.state() === 'closed') drop(state, id);
-      else shared.delete(id);
+      else {
+        shared.delete(id);
+        state.shared.opened(id, circuit.probeAtMs());
+      }
     }
     state.inherited = shared;
   } catch (error) {

@@ -3,6 +3,12 @@ import CircuitBreaker from 'opossum';
 
 export type CircuitState = 'closed' | 'open' | 'half_open';
 
+export interface Probe {
+  sinceMs: number;
+  /** Resolves when it is over. */
+  ended: Promise<void>;
+}
+
 /** The circuit of one endpoint. Times are milliseconds since 1970. */
 export interface Circuit {
   url: string;
@@ -12,8 +18,8 @@ export interface Circuit {
   /** Grows with each opening: an attempt begun before the newest says nothing about the present. */
   openings: () => number;
   lastFailureMs: () => number;
-  /** One attempt at a time finds out whether an open circuit can close; resolves at its end. */
-  probe: () => Promise<void> | null;
+  /** One attempt at a time finds out whether an open circuit can close. */
+  probe: () => Probe | null;
   /** Answers what to call at its end. */
   beginProbe: () => () => void;
   /** What came of an attempt made while it was closed. */
@@ -73,7 +79,7 @@ export function createCircuit(options: CircuitOptions): Circuit {
   breaker.on('close', options.onClose);
   return {
     url: options.url,
-    ...createProbe(),
+    ...createProbe(nowMs),
     state: () => (breaker.closed ? 'closed' : probeAtMs > nowMs() ? 'open' : 'half_open'),
     probeAtMs: () => probeAtMs,
     openings: () => openings,
@@ -84,7 +90,10 @@ export function createCircuit(options: CircuitOptions): Circuit {
     },
     judge(hasFailed) {
       if (!hasFailed) breaker.close();
-      else waitForProbe();
+      else {
+        lastFailureMs = nowMs();
+        waitForProbe();
+      }
     },
     shutDown: () => {
       breaker.shutdown();
@@ -96,13 +105,14 @@ function settle(hasFailed: boolean): Promise<void> {
   return hasFailed ? Promise.reject(new Error('the attempt failed')) : Promise.resolve();
 }
 
-function createProbe(): Pick<Circuit, 'probe' | 'beginProbe'> {
-  let probe: Promise<void> | null = null;
+function createProbe(nowMs: () => number): Pick<Circuit, 'probe' | 'beginProbe'> {
+  let probe: Probe | null = null;
   return {
     probe: () => probe,
     beginProbe() {
       let end: () => void = () => undefined;
-      probe = new Promise((resolve) => (end = resolve));
+      const ended = new Promise<void>((resolve) => (end = resolve));
+      probe = { sinceMs: nowMs(), ended };
       return () => {
         probe = null;
         end();

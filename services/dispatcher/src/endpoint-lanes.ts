@@ -14,20 +14,18 @@ import {
 } from './endpoint-line.ts';
 import { createTurnOrder, poolOf, type Pool, type TurnOrder } from './turn-order.ts';
 
-/** Leave to make one attempt; `leave` must be called once when it is over. */
+/** Leave to make one attempt. */
 export interface Turn {
-  /** It waited for others; what was known before may have changed. */
-  hasWaited: boolean;
+  /** The request begins: from here on the endpoint is judged by how long it takes. */
+  begin: () => void;
+  /** When it is over, or was not used. */
   leave: () => void;
 }
 
 export interface EndpointLanes {
   /** Resolves with a turn, or with null when the endpoint has no room in this lane. */
   enter: (webhookId: string, lane: Lane) => Promise<Turn | null>;
-  /**
-   * A time (milliseconds since 1970) at which an attempt that found no room may come again, behind
-   * all that were put off before it.
-   */
+  /** When (milliseconds since 1970) an attempt without room may come again, behind earlier ones. */
   book: (webhookId: string, nowMs: number) => number;
   running: () => number;
   /** Finds endpoints that turned slow; to be called every 100 ms. */
@@ -36,26 +34,27 @@ export interface EndpointLanes {
   close: () => void;
 }
 
+/** Attempts under way at once: to one endpoint, over all lanes; and in the fast and slow lanes. */
 export interface LaneLimits {
-  /** Attempts under way at once to one endpoint, over all lanes. */
   perEndpoint: number;
-  /** Attempts under way at once in the fast lanes, and in the slow one: their budgets of sockets. */
   fast: number;
   slow: number;
 }
 
 const FAST = ['first', 'retry'] as const;
 const ALL = [...FAST, 'slow'] as const;
-/** A record that waits holds the commit of its partition back, and is sent away after so long. */
+/** A record that waits holds back the commit of its partition. */
 const MAX_WAIT_MS = 30_000;
-/** Who waits takes room in the window from others: together at most this many for each socket. */
+/** Who waits takes room from others in the window: together this many for each socket. */
 const MAX_WAITING = { fast: 0.5, slow: 16 };
 
 interface Running {
   line: Line;
   lane: Lane;
-  startedMs: number;
+  /** When its request began; null before. */
+  begunMs: number | null;
   isOverdue: boolean;
+  isOver: boolean;
 }
 
 interface State {
@@ -63,7 +62,7 @@ interface State {
   monotonicMs: () => number;
   lines: Map<string, Line>;
   order: TurnOrder;
-  /** In the order of their start. */
+  /** Requests under way, in the order of their beginning. */
   running: Set<Running>;
   taken: Record<Pool, number>;
   waiting: Record<Pool, number>;
@@ -74,9 +73,8 @@ interface State {
 
 /**
  * Fair queues: every endpoint has a line and bounds of its own, and free sockets go round between
- * the lines. First attempts never stand behind retries. An endpoint that keeps an attempt for a
- * second is slow: who waits in its fast line is sent away (null), and one attempt at a time is let
- * through to see whether it is well again.
+ * the lines. First attempts never stand behind retries. An endpoint that takes a second is slow: who
+ * waits in its fast line is sent away (null), and one attempt at a time shows if it is well again.
  */
 export function createEndpointLanes(
   limits: LaneLimits,
@@ -87,7 +85,7 @@ export function createEndpointLanes(
     ...{ taken: { fast: 0, slow: 0 }, waiting: { fast: 0, slow: 0 }, stuck: 0, isClosed: false },
   };
   return {
-    enter: (webhookId, lane) => enter(state, webhookId, lane),
+    enter: enter.bind(null, state),
     book: (webhookId, nowMs) =>
       bookTurn(state.lines.get(webhookId) ?? createLine(webhookId), limits.perEndpoint, nowMs),
     running: () => state.running.size,
@@ -104,24 +102,19 @@ function enter(state: State, webhookId: string, lane: Lane): Promise<Turn | null
   const pool = poolOf(lane);
   const canStart = isReady(state, line, lane);
   if (canStart && state.taken[pool] < state.limits[pool]) {
-    return Promise.resolve(start(state, line, lane, false));
+    return Promise.resolve(start(state, line, lane));
   }
   const { limits, monotonicMs } = state;
-  const isFull = state.waiting[pool] >= limits[pool] * MAX_WAITING[pool];
-  if (
-    state.isClosed ||
-    isFull ||
-    !hasRoom(line, lane, limits.perEndpoint, isSlow(line, monotonicMs()))
-  ) {
-    return Promise.resolve(null);
-  }
+  const isFull = state.isClosed || state.waiting[pool] >= limits[pool] * MAX_WAITING[pool];
+  const fits = hasRoom(line, lane, limits.perEndpoint, isSlow(line, monotonicMs()));
+  if (isFull || !fits) return Promise.resolve(null);
   state.lines.set(webhookId, line);
   if (canStart) state.order.add(line, lane);
   state.waiting[pool] += 1;
   return new Promise((resolve) => {
     const answer: Waiting['answer'] = (turn) => {
       state.waiting[pool] -= 1;
-      resolve(turn === 'started' ? start(state, line, lane, true) : null);
+      resolve(turn === 'started' ? start(state, line, lane) : null);
     };
     line.waiting[lane].push({ sinceMs: state.monotonicMs(), answer });
   });
@@ -134,24 +127,30 @@ function isReady({ limits, stuck, monotonicMs }: State, line: Line, lane: Lane):
   return mayStart(line, lane, limits.perEndpoint, slow);
 }
 
-function start(state: State, line: Line, lane: Lane, hasWaited: boolean): Turn {
-  const startedMs = state.monotonicMs();
-  const running: Running = { line, lane, startedMs, isOverdue: false };
+function start(state: State, line: Line, lane: Lane): Turn {
+  const running: Running = { line, lane, begunMs: null, isOverdue: false, isOver: false };
   state.lines.set(line.webhookId, line);
-  state.running.add(running);
   state.taken[poolOf(lane)] += 1;
   line.running[lane] += 1;
-  return { hasWaited, leave: leave.bind(null, state, running) };
+  return { begin: begin.bind(null, state, running), leave: leave.bind(null, state, running) };
+}
+
+function begin(state: State, running: Running): void {
+  running.begunMs = state.monotonicMs();
+  state.running.add(running);
 }
 
 function leave(state: State, running: Running): void {
-  const { line, lane, startedMs, isOverdue } = running;
-  if (!state.running.delete(running)) return;
+  const { line, lane, begunMs, isOverdue } = running;
+  if (running.isOver) return;
+  running.isOver = true;
+  const nowMs = state.monotonicMs();
+  state.running.delete(running);
   state.taken[poolOf(lane)] -= 1;
+  line.running[lane] -= 1;
   if (isOverdue) line.overdue -= 1;
   if (isOverdue && lane !== 'slow') state.stuck -= 1;
-  const nowMs = state.monotonicMs();
-  endAttempt(line, lane, nowMs - startedMs, nowMs);
+  if (begunMs !== null) endAttempt(line, nowMs - begunMs, nowMs);
   for (const each of ALL) makeReady(state, line, each);
   for (const pool of ['fast', 'slow'] as const) startWaiting(state, pool);
   if (isIdle(line) && !isSlow(line, nowMs)) state.lines.delete(line.webhookId);
@@ -163,9 +162,8 @@ function makeReady(state: State, line: Line, lane: Lane): void {
 
 function startWaiting(state: State, pool: Pool): void {
   while (state.taken[pool] < state.limits[pool]) {
-    const next = state.order.next(pool);
-    if (!next) return;
-    const { line, lane } = next;
+    const { line, lane } = state.order.next(pool) ?? {};
+    if (!line || !lane) return;
     // What ran meanwhile may have taken the line's last place.
     if (isReady(state, line, lane)) line.waiting[lane].shift()?.answer('started');
     makeReady(state, line, lane);
@@ -175,7 +173,7 @@ function startWaiting(state: State, pool: Pool): void {
 function tick(state: State): void {
   const nowMs = state.monotonicMs();
   for (const running of state.running) {
-    if (nowMs - running.startedMs < SLOW_MS) break;
+    if (nowMs - (running.begunMs ?? nowMs) < SLOW_MS) break;
     if (!running.isOverdue) markOverdue(state, running);
   }
   for (const [id, line] of state.lines) {

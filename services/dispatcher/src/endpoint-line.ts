@@ -78,8 +78,7 @@ export function hasRoom(line: Line, lane: Lane, perEndpoint: number, slow: boole
 }
 
 /** The newest attempt to end decides whether the endpoint is slow. */
-export function endAttempt(line: Line, lane: Lane, durationMs: number, monotonicMs: number): void {
-  line.running[lane] -= 1;
+export function endAttempt(line: Line, durationMs: number, monotonicMs: number): void {
   line.typicalMs = line.typicalMs === 0 ? durationMs : line.typicalMs * 0.8 + durationMs * 0.2;
   line.slowUntilMs = durationMs >= SLOW_MS ? monotonicMs + FORGIVEN_MS : 0;
 }

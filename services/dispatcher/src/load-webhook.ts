@@ -26,7 +26,7 @@ export interface WebhookLoader {
 
 /** A changed webhook takes effect at once through Redis, and within this time without it. */
 const REMEMBER_MS = 2_000;
-const MAX_REMEMBERED = 50_000;
+const MAX_REMEMBERED = 10_000;
 
 export function createWebhookLoader(
   webhooks: Pick<WebhookStore, 'findMany'>,

@@ -8,7 +8,7 @@ import type { Settled } from './settle-delivery.ts';
 
 const due = sampleDue({ attemptNumber: 2, trigger: 'retry' });
 const { deliveryId } = due;
-const headers = { requestId: 'req_1' };
+const headers = { requestId: 'req_1', 'deferred-since': '1' };
 
 let recorded: Map<string, RecordedDelivery>;
 let settled: Settled[];
@@ -60,7 +60,8 @@ describe('an attempt that may have been made before', () => {
   it('is settled again when it failed: its failure may not have been published', async () => {
     const attempt = record('pending', 2);
     expect(await madeBefore(due, headers)).toBe(true);
-    expect(settled).toEqual([{ due, attempt, headers }]);
+    const lasting = { requestId: 'req_1' };
+    expect(settled).toEqual([{ due, attempt, headers: lasting, isKnown: true }]);
   });
 
   it('leaves it to the mark of a resend whether that was made', async () => {

@@ -4,6 +4,7 @@ import { createBatcher } from '@posthorn/platform/batcher.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { keepTrying } from '@posthorn/platform/keep-trying.ts';
 import type { DeliveryStore, RecordedDelivery } from '@posthorn/platform/mongo/deliveries.ts';
+import { lastingHeaders } from './put-off.ts';
 import type { Settle } from './settle-delivery.ts';
 
 export interface MadeBeforeDeps {
@@ -38,7 +39,8 @@ export function createMadeBefore({ deliveries, settle }: MadeBeforeDeps): MadeBe
     if (isFinal(recorded.status) || recorded.attemptCount > due.attemptNumber) return true;
     if (recorded.attemptCount < due.attemptNumber || !recorded.lastAttempt) return false;
     // It failed, and who made it may have died before the failure was published.
-    await settle({ due, attempt: recorded.lastAttempt, headers });
+    const attempt = recorded.lastAttempt;
+    await settle({ due, attempt, headers: lastingHeaders(headers), isKnown: true });
     return true;
   };
 }

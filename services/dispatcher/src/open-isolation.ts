@@ -50,8 +50,7 @@ export function openIsolation(
     perEndpoint: config.ENDPOINT_CONCURRENCY,
     ...{ fast: config.MAX_IN_FLIGHT, slow: config.SLOW_LANE_CONCURRENCY },
   });
-  const running = shared.runningAttempts;
-  const leases = createAttemptLeases({ running, monotonicMs, wait });
+  const leases = createAttemptLeases({ running: shared.runningAttempts, monotonicMs, wait });
   const putOff = createPutOff({ log, parkedByDelayMs, nowMs: systemClockMs });
   const limit = config.MAX_IN_FLIGHT + config.SLOW_LANE_CONCURRENCY;
   watchLoad(registry, { lanes, circuits, limit });
@@ -64,6 +63,7 @@ export function openIsolation(
     },
     circuit: createPassCircuit({
       ...{ ...clocks, circuits, putOff, wait, deferrals: deferrals.circuit },
+      longestDelayMs: Math.max(...parkedByDelayMs.keys()),
     }),
     pace: createPace({
       ...{ ...clocks, putOff, wait, deferrals: deferrals.rateLimit },

@@ -4,7 +4,7 @@ import { decodeRetryDue } from '@posthorn/domain/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { Counter, Registry } from 'prom-client';
 import { sampleDue, sampleRecord } from '../../../test/support/sample-record.ts';
-import type { Obstacle } from './circuit-breakers.ts';
+import type { Obstacle } from './judge-endpoint.ts';
 import { createPassCircuit, DEFERRED_SINCE_HEADER } from './pass-circuit.ts';
 import { createPutOff } from './put-off.ts';
 
@@ -27,7 +27,7 @@ beforeEach(() => {
   [parked, nowMs] = [[], NOW_MS];
 });
 
-function circuitWith(obstacle: (isAsked: boolean) => Obstacle | null, topics = SCHEDULE) {
+function circuitWith(obstacle: (trigger: Trigger) => Obstacle | null, topics = SCHEDULE) {
   const putOff = createPutOff({
     log: {
       publish(records) {
@@ -40,7 +40,8 @@ function circuitWith(obstacle: (isAsked: boolean) => Obstacle | null, topics = S
   });
   return createPassCircuit({
     ...{ putOff, nowMs: () => nowMs },
-    circuits: { obstacle: (_endpoint, isAsked) => obstacle(isAsked), permit: () => permit },
+    circuits: { obstacle: (_endpoint, trigger) => obstacle(trigger), permit: () => permit },
+    longestDelayMs: Math.max(...topics.keys()),
     wait: (ms) => {
       nowMs += ms;
       return Promise.resolve();
@@ -82,31 +83,26 @@ describe('an attempt at an endpoint', () => {
     expect(record.headers[DEFERRED_SINCE_HEADER]).toBe(String(NOW_MS));
   });
 
+  it('comes back and asks again where a delay is the longest there is', async () => {
+    const circuit = circuitWith(open, new Map([[60_000, '1m']]));
+    const since = String(nowMs - HOUR_MS);
+    await circuit.enter(sampleRecord({ [DEFERRED_SINCE_HEADER]: since }), sampleDue(), endpoint);
+    expect(parked).toMatchObject([{ topic: '1m', headers: { 'turn-at': String(nowMs + 60_000) } }]);
+  });
+
   it('keeps its turn where no delay is as long as the circuit is open', async () => {
     const circuit = circuitWith(open, new Map([[1_000, '1s']]));
     await circuit.enter(sampleRecord(), sampleDue(), endpoint);
     const headers = { 'due-at': String(nowMs + 1_000), 'turn-at': String(nowMs + 30_000) };
     expect(parked).toMatchObject([{ topic: '1s', headers }]);
   });
-
-  it.each<[Trigger, boolean]>([
-    ['first', false],
-    ['retry', false],
-    ['resend', true],
-    ['test', true],
-  ])('counts as asked for by a person or not: %s', async (trigger, isAsked) => {
-    const answers: boolean[] = [];
-    const circuit = circuitWith((asked) => {
-      answers.push(asked);
-      return null;
-    });
-    await circuit.enter(sampleRecord(), sampleDue({ trigger }), endpoint);
-    expect(answers).toEqual([isAsked]);
-  });
 });
 
 describe('an attempt that comes while another one probes the endpoint', () => {
-  const probing = (): Obstacle => ({ untilMs: nowMs + 30_000, probe: Promise.resolve() });
+  const probing = (ended = Promise.resolve(), sinceMs = nowMs): Obstacle => ({
+    untilMs: nowMs + 30_000,
+    probe: { sinceMs, ended },
+  });
 
   it('stands in line meanwhile, and is made when the probe has closed the circuit', async () => {
     const obstacles = [probing(), probing(), null];
@@ -125,8 +121,13 @@ describe('an attempt that comes while another one probes the endpoint', () => {
 
   it('is put off when the probe takes long', async () => {
     const never = new Promise<void>(() => undefined);
-    const circuit = circuitWith(() => ({ untilMs: nowMs + 30_000, probe: never }));
+    const circuit = circuitWith(() => probing(never));
     expect(await circuit.enter(sampleRecord(), sampleDue(), endpoint)).toBeNull();
     expect(nowMs - NOW_MS).toBe(500);
+  });
+
+  it('does not even stand in line when the probe has taken long already', async () => {
+    const circuit = circuitWith(() => probing(Promise.resolve(), nowMs - 500));
+    expect(await circuit.isPutOff(sampleRecord(), sampleDue(), endpoint)).toBe(true);
   });
 });

@@ -1,7 +1,8 @@
 import type { DueAttempt } from '@posthorn/domain/records.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { Counter } from 'prom-client';
-import type { CircuitBreakers, Endpoint, Obstacle, Permit } from './circuit-breakers.ts';
+import type { CircuitBreakers, Endpoint, Permit } from './circuit-breakers.ts';
+import type { Obstacle } from './judge-endpoint.ts';
 import { timeIn, type PutOff } from './put-off.ts';
 
 /** Header of a record that an open circuit put off: since when, in milliseconds since 1970. */
@@ -18,6 +19,8 @@ export interface PassCircuitDeps {
   circuits: Pick<CircuitBreakers, 'obstacle' | 'permit'>;
   putOff: PutOff;
   deferrals: Counter;
+  /** The longest delay topic there is. */
+  longestDelayMs: number;
   wait: (ms: number) => Promise<unknown>;
   nowMs: () => number;
 }
@@ -39,7 +42,8 @@ export function createPassCircuit(deps: PassCircuitDeps): PassCircuit {
   return {
     async isPutOff(record, due, endpoint) {
       const obstacle = obstacleTo(deps, record, due, endpoint);
-      if (!obstacle || obstacle.probe) return false;
+      const probeMs = obstacle?.probe ? nowMs() - obstacle.probe.sinceMs : Infinity;
+      if (!obstacle || probeMs < PROBE_PATIENCE_MS) return false;
       await putOff(deps, record, due, obstacle);
       return true;
     },
@@ -53,7 +57,7 @@ export function createPassCircuit(deps: PassCircuitDeps): PassCircuit {
           await putOff(deps, record, due, obstacle);
           return null;
         }
-        await Promise.race([obstacle.probe, deps.wait(leftMs)]);
+        await Promise.race([obstacle.probe.ended, deps.wait(leftMs)]);
       }
     },
   };
@@ -65,8 +69,7 @@ function obstacleTo(
   { trigger }: DueAttempt,
   endpoint: Endpoint,
 ): Obstacle | null {
-  const isAsked = trigger === 'test' || trigger === 'resend';
-  const obstacle = circuits.obstacle(endpoint, isAsked);
+  const obstacle = circuits.obstacle(endpoint, trigger);
   const sinceMs = timeIn(headers, DEFERRED_SINCE_HEADER) ?? nowMs();
   return nowMs() - sinceMs >= MADE_ANYWAY_AFTER_MS ? null : obstacle;
 }
@@ -79,7 +82,8 @@ async function putOff(
 ): Promise<void> {
   const atMs = deps.nowMs();
   const sinceMs = timeIn(record.headers, DEFERRED_SINCE_HEADER) ?? atMs;
-  const turnAtMs = Math.max(untilMs, atMs + (atMs - sinceMs) * GROWTH);
+  const grownMs = Math.min((atMs - sinceMs) * GROWTH, deps.longestDelayMs);
+  const turnAtMs = Math.max(untilMs, atMs + grownMs);
   const headers = { [DEFERRED_SINCE_HEADER]: String(sinceMs) };
   deps.deferrals.inc();
   await deps.putOff(record, due, { turnAtMs, fit: 'cover', headers });

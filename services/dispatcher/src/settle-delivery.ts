@@ -22,6 +22,8 @@ export type Settled =
       headers: LogRecord['headers'];
       /** The webhook was deleted or disabled meanwhile: a failure is the last attempt. */
       reason?: CancelReason | null;
+      /** It was recorded and counted before; only its consequence may be missing. */
+      isKnown?: true;
     }
   | { due: DueAttempt; reason: CancelReason };
 
@@ -113,7 +115,7 @@ function failureRecord({ failedTopic }: SettleDeps, settled: Settled): OutgoingR
 
 function report(deps: SettleDeps, settled: Settled): void {
   if ('attempt' in settled) {
-    reportAttempt(deps, settled);
+    if (!settled.isKnown) reportAttempt(deps, settled);
     if (!settled.reason || settled.attempt.outcome === 'success') return;
   }
   const { due, reason } = settled;

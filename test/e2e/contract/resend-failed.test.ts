@@ -27,7 +27,7 @@ let receiver: Receiver;
 let make: Resources;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn({ RETRY_DELAYS: '50ms' });
+  posthorn = await startPosthorn({ CIRCUIT_RESET_MS: '100', RETRY_DELAYS: '50ms' });
   receiver = await startReceiver();
   make = createResources(posthorn.api);
 }, 120_000);

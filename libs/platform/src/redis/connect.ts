@@ -11,6 +11,8 @@ export function connectRedis(url: string, logger: Logger): Redis {
     maxRetriesPerRequest: 1,
     connectTimeout: 3_000,
     commandTimeout: 1_000,
+    // A command that timed out is kept until its answer comes: a Redis that hangs would fill the memory.
+    socketTimeout: 5_000,
     retryStrategy: (tryNumber) => Math.min(tryNumber * 100, 2_000),
   });
   let isReported = false;

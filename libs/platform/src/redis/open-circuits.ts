@@ -12,8 +12,8 @@ export interface OpenCircuits {
 }
 
 const KEY = 'open-circuits';
-/** An hour after its probe was due nobody asks for the endpoint any more, or another circuit has begun. */
-const FORGOTTEN_AFTER_MS = 3_600_000;
+/** Longer than the longest wait of a record that an open circuit put off. */
+const FORGOTTEN_AFTER_MS = 12 * 3_600_000;
 
 /** One Redis hash: a new owner reads all of it in one step, and it holds sick endpoints only. */
 export function createOpenCircuits(
