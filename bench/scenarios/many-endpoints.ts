@@ -14,6 +14,7 @@ const SAMPLE_EVERY_MS = 1_000;
 interface MemorySample {
   second: number;
   residentMiB: number | null;
+  heapUsedMiB: number | null;
   timers: number | null;
 }
 
@@ -54,11 +55,13 @@ function watchMemory({ usage, stack }: Bench) {
   const startedAtMs = performance.now();
   const look = async (): Promise<void> => {
     const second = rounded((performance.now() - startedAtMs) / 1_000);
-    const bytes = usage.read().dispatcher?.residentBytes;
+    const residentMiB = inMiB(usage.read().dispatcher?.residentBytes);
     const labels = 'type="Timeout"';
-    const timers = await readMetric(stack.dispatcherOpsUrl, 'nodejs_active_resources', labels);
-    const residentMiB = bytes === undefined ? null : rounded(bytes / 2 ** 20);
-    samples.push({ second, residentMiB, timers });
+    const [timers, heapUsed] = await Promise.all([
+      readMetric(stack.dispatcherOpsUrl, 'nodejs_active_resources', labels),
+      readMetric(stack.dispatcherOpsUrl, 'nodejs_heap_size_used_bytes'),
+    ]);
+    samples.push({ second, residentMiB, heapUsedMiB: inMiB(heapUsed), timers });
   };
   const timer = setInterval(() => void look(), SAMPLE_EVERY_MS);
   return {
@@ -77,10 +80,16 @@ function summaryOf(samples: readonly MemorySample[]) {
     residentMiBBefore: first?.residentMiB ?? null,
     residentMiBHighest: highest(({ residentMiB }) => residentMiB),
     residentMiBAfter: last?.residentMiB ?? null,
+    heapUsedMiBHighest: highest(({ heapUsedMiB }) => heapUsedMiB),
+    heapUsedMiBAfter: last?.heapUsedMiB ?? null,
     timersBefore: first?.timers ?? null,
     timersHighest: highest(({ timers }) => timers),
     timersAfter: last?.timers ?? null,
   };
+}
+
+function inMiB(bytes: number | null | undefined): number | null {
+  return bytes === null || bytes === undefined ? null : rounded(bytes / 2 ** 20);
 }
 
 function memoryColumn(samples: readonly MemorySample[]): Column {
@@ -95,6 +104,7 @@ function memoryColumn(samples: readonly MemorySample[]): Column {
     notes: [],
     panels: [
       panel('resident memory, MiB', ({ residentMiB }) => residentMiB),
+      panel('heap used, MiB', ({ heapUsedMiB }) => heapUsedMiB),
       panel('active timers', ({ timers }) => timers),
     ],
   };

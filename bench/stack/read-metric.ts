@@ -2,7 +2,7 @@
 export async function readMetric(
   opsUrl: string,
   name: string,
-  labels: string,
+  labels = '',
 ): Promise<number | null> {
   try {
     const answer = await fetch(`${opsUrl}/metrics`, { signal: AbortSignal.timeout(5_000) });
