@@ -5,9 +5,10 @@ import { become, replaceBy } from './supervisor/replace.ts';
 const ENTRY = join(import.meta.dirname, '../../services/gateway/src/admin.ts');
 const args = process.argv.slice(2);
 
-// The program needs nothing but MongoDB and the keys, and its help not even those.
+// Dead letters lie in Kafka; everything else needs MongoDB and the keys, and the help not even those.
+const needed = args[0] === 'dead-letters' ? process.env.KAFKA_BROKERS : process.env.MONGODB_URL;
 if (args.length === 0 || args.includes('--help')) become(ENTRY, args, process.env);
-else if (process.env.MONGODB_URL) become(ENTRY, args, withKeys());
+else if (needed) become(ENTRY, args, withKeys());
 else replaceBy(ENTRY, args, {});
 
 function withKeys(): NodeJS.ProcessEnv {

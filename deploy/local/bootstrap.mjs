@@ -19,6 +19,7 @@ const COMMANDS = {
   bench: 'bench/run.ts',
   test: 'test/run.ts',
   'test-unit': 'test/run-unit.ts',
+  simulate: 'test/simulation/run.ts',
 };
 
 function main([command, ...args]) {

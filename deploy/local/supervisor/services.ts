@@ -22,10 +22,10 @@ export function entryOf(name: ServiceName): string {
 }
 
 /**
- * The young generation: with 24 GiB of memory V8 takes 128 MiB for it, with this 64. As in the image,
+ * The young generation: with 24 GiB of memory V8 takes 128 MiB for it, with this 32. As in the image,
  * see docs/performance.md (Memory).
  */
-const YOUNG_GENERATION = '--max-semi-space-size=32';
+const YOUNG_GENERATION = '--max-semi-space-size=16';
 
 export const NODE_FLAGS = [
   YOUNG_GENERATION,
