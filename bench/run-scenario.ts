@@ -6,6 +6,7 @@ import { PROFILE_FLAGS, printProfiles } from './report/print-profiles.ts';
 import { printReport } from './report/print-report.ts';
 import { isWhole, type Report } from './report/report.ts';
 import { describe, writeReport } from './report/write-report.ts';
+import type { Outcome } from './scenario.ts';
 import { describeMachine } from './stack/machine.ts';
 import { type BenchStack, startStack } from './stack/start-stack.ts';
 
@@ -42,16 +43,22 @@ async function measured(
   const machine = await describeMachine(stack.addresses);
   log(describe(machine));
   const { bench, close } = createBench({ stack, signal, log });
-  const {
-    phases,
-    goals,
-    extra = {},
-    columns = [],
-  } = await scenario.run(bench, values).finally(close);
-  const figures = { phases, goals: goals.map(judge), isWhole: isWhole(phases), extra, columns };
-  const report: Report = { scenario: name, startedAt, machine, options: values, ...figures };
+  const outcome = await scenario.run(bench, values).finally(close);
+  const report: Report = {
+    ...{ scenario: name, startedAt, machine, options: values },
+    ...reported(outcome),
+  };
   if (!signal.aborted) tell(report);
   return { report, processes: stack.processes };
+}
+
+function reported({ goals, tables = [], extra = {}, columns = [], ...outcome }: Outcome) {
+  return {
+    phases: outcome.phases,
+    goals: goals.map(judge),
+    ...{ tables, extra, columns },
+    isWhole: isWhole(outcome.phases) && (outcome.isWhole ?? true),
+  };
 }
 
 function tell(report: Report): void {

@@ -5,6 +5,7 @@ import type { Load } from './load/loops.ts';
 import type { Goal } from './measure/goals.ts';
 import type { MeasurePhase, Phase } from './measure/measure-phase.ts';
 import type { Column } from './report/chart.ts';
+import type { Table } from './report/report.ts';
 import type { BenchStack } from './stack/start-stack.ts';
 import type { UsageWatch } from './stack/watch-usage.ts';
 
@@ -37,8 +38,12 @@ export interface WantedEndpoints {
 export interface Outcome {
   phases: Phase[];
   goals: Goal[];
+  /** Tables beside those of the phases. */
+  tables?: Table[];
   /** What only this scenario measures. */
   extra?: Record<string, unknown>;
+  /** False when something is missing that no phase counts; true unless told. */
+  isWhole?: boolean;
   /** Charts beside those of the phases. */
   columns?: Column[];
 }

@@ -4,6 +4,7 @@ import { deliver } from './scenarios/deliver.ts';
 import { fanOut } from './scenarios/fan-out.ts';
 import { isolation } from './scenarios/isolation.ts';
 import { manyEndpoints } from './scenarios/many-endpoints.ts';
+import { retry } from './scenarios/retry.ts';
 
 export const SCENARIOS: Record<string, Scenario> = {
   accept,
@@ -11,4 +12,5 @@ export const SCENARIOS: Record<string, Scenario> = {
   isolation,
   'fan-out': fanOut,
   'many-endpoints': manyEndpoints,
+  retry,
 };

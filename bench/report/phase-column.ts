@@ -1,7 +1,9 @@
 import type { Phase } from '../measure/measure-phase.ts';
 import type { Percentiles } from '../measure/percentiles.ts';
 import type { Second } from '../measure/seconds.ts';
-import type { Column, Line } from './chart.ts';
+import type { Spending } from '../measure/spending.ts';
+import type { PartSecond } from '../measure/usage-figures.ts';
+import type { Column, Line, Panel } from './chart.ts';
 
 export function phaseColumn(phase: Phase): Column {
   const { timeline, usage } = phase;
@@ -9,15 +11,6 @@ export function phaseColumn(phase: Phase): Column {
     name,
     points: timeline.map((each) => [each.second, value(each)]),
   });
-  const parts = Object.entries(usage);
-  const memory = parts.map(([name, seconds]): Line => ({
-    name,
-    points: seconds.map(({ second, residentMiB }) => [second, residentMiB]),
-  }));
-  const cores = parts.map(([name, seconds]): Line => ({
-    name,
-    points: seconds.map((each) => [each.second, each.cores]),
-  }));
   return {
     title: phase.name,
     notes: notesOf(phase),
@@ -38,10 +31,23 @@ export function phaseColumn(phase: Phase): Column {
           over('delivered', ({ delivered }) => delivered),
         ],
       },
-      { title: 'CPU, cores', lines: cores },
-      { title: 'resident memory, MiB', lines: memory },
+      ...usagePanels(usage),
     ],
   };
+}
+
+export function usagePanels(usage: Spending['usage']): Panel[] {
+  const panel = (title: string, of: (second: PartSecond) => number): Panel => ({
+    title,
+    lines: Object.entries(usage).map(([name, seconds]) => ({
+      name,
+      points: seconds.map((each) => [each.second, of(each)] as const),
+    })),
+  });
+  return [
+    panel('CPU, cores', ({ cores }) => cores),
+    panel('resident memory, MiB', ({ residentMiB }) => residentMiB),
+  ];
 }
 
 function notesOf({ acceptMs, endToEndMs, ...phase }: Phase): string[] {
@@ -55,7 +61,7 @@ function notesOf({ acceptMs, endToEndMs, ...phase }: Phase): string[] {
   ];
 }
 
-function describePercentiles({ p50, p90, p99, p999, max }: Percentiles): string {
+export function describePercentiles({ p50, p90, p99, p999, max }: Percentiles): string {
   const of = (value: number | null): string => String(value ?? '–');
   return `p50 ${of(p50)}, p90 ${of(p90)}, p99 ${of(p99)}, p99.9 ${of(p999)}, max ${of(max)} ms`;
 }

@@ -1,13 +1,20 @@
 import { describeLimit } from '../measure/goals.ts';
 import type { Phase } from '../measure/measure-phase.ts';
-import { GENERATOR } from '../stack/watch-usage.ts';
-import type { Report } from './report.ts';
+import { partRows, spendingNotes } from './part-rows.ts';
+import type { Report, Table } from './report.ts';
 
 export function printReport(report: Report): void {
   for (const phase of report.phases) printPhase(phase);
+  for (const table of report.tables) printTable(table);
   printExtra(report.extra);
   if (report.goals.length > 0) console.table(report.goals.map(goalRow));
   if (!report.isWhole) console.log('NOT WHOLE: messages are missing or were refused.');
+}
+
+function printTable({ title, rows, notes }: Table): void {
+  console.log(`\n${title}`);
+  console.table(rows);
+  for (const note of notes) console.log(note);
 }
 
 function goalRow({ isMet, ...goal }: Report['goals'][number]) {
@@ -46,26 +53,9 @@ function countsOf({ refused, aside, ...phase }: Phase): string {
   return counts.join(', ');
 }
 
-/** Interrupts and the kernel's own threads, and what this run is not alone with. */
-const USUAL_OTHER_CORES = 0.2;
-
-function printParts({ parts, cpuSecondsPer1000, otherCores }: Phase): void {
-  console.table(
-    Object.fromEntries(
-      Object.entries(parts).map(([name, { cpuSecondsPer1000: cpu, cores, residentMiB }]) => [
-        name === GENERATOR ? `${name} and receivers` : name,
-        { 'CPU s per 1,000': cpu, cores, 'resident MiB': residentMiB },
-      ]),
-    ),
-  );
-  console.log(
-    cpuSecondsPer1000 === null
-      ? 'CPU of Posthorn and its stores: not available, the stores run in containers.'
-      : `CPU of Posthorn and its stores: ${cpuSecondsPer1000} s per 1,000`,
-  );
-  if (otherCores !== null && otherCores > USUAL_OTHER_CORES) {
-    console.log(`NOT ALONE: the rest of the machine used ${otherCores} cores meanwhile.`);
-  }
+function printParts(phase: Phase): void {
+  console.table(partRows(phase));
+  for (const note of spendingNotes(phase)) console.log(note);
 }
 
 /** Long lists are for the file. */

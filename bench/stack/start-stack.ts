@@ -3,7 +3,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePorts, startBackingServices } from '../../deploy/local/backing-services.ts';
-import { diedMessage, type StackProcess } from '../../deploy/local/processes/child.ts';
+import { type Child, diedMessage, type StackProcess } from '../../deploy/local/processes/child.ts';
 import { type Children, createChildren } from '../../deploy/local/processes/children.ts';
 import { takeLock } from '../../deploy/local/processes/lock.ts';
 import { endOrphans } from '../../deploy/local/processes/recover.ts';
@@ -15,7 +15,12 @@ import {
 } from '../../deploy/local/settings.ts';
 import { StackError } from '../../deploy/local/stack-error.ts';
 import { type Credentials, provideCompany } from '../../deploy/local/supervisor/company.ts';
-import { opsPortOf, SERVICES, startServices } from '../../deploy/local/supervisor/services.ts';
+import {
+  opsPortOf,
+  type ServiceName,
+  SERVICES,
+  startServices,
+} from '../../deploy/local/supervisor/services.ts';
 import { setUpStores } from '../../deploy/local/supervisor/set-up.ts';
 import { narrate } from '../../deploy/local/waiting.ts';
 import { freePortRow } from './free-port-row.ts';
@@ -25,7 +30,9 @@ export interface BenchStack {
   addresses: Addresses;
   credentials: Credentials;
   processes: StackProcess[];
-  dispatcherOpsUrl: string;
+  opsUrlOf: (name: ServiceName) => string;
+  /** Ends one service for the rest of the run: what it would do must not mix with what is measured. */
+  stopService: (name: ServiceName) => Promise<void>;
 }
 
 export interface StartingStack {
@@ -94,9 +101,13 @@ async function bringUp(
   await setUpStores(addresses, children);
   const place = { stackDir, baseUrl: `http://127.0.0.1:${settings.gatewayPort}` };
   const credentials = await provideCompany(place, addresses, children);
-  await startServices(settings, addresses, withServiceFlags(children, serviceFlags));
-  const dispatcherOpsUrl = `http://127.0.0.1:${opsPortOf('dispatcher', opsPort)}`;
-  return { stackDir, addresses, credentials, processes: children.list(), dispatcherOpsUrl };
+  const services = new Map<string, Child>();
+  await startServices(settings, addresses, asServices(children, serviceFlags, services));
+  return {
+    ...{ stackDir, addresses, credentials, processes: children.list() },
+    opsUrlOf: (name) => `http://127.0.0.1:${opsPortOf(name, opsPort)}`,
+    stopService: async (name) => services.get(name)?.stop(),
+  };
 }
 
 /** The code of the local stack reads these; stores that the user has given would get the load otherwise. */
@@ -119,8 +130,16 @@ async function settingsOnFreePorts(): Promise<Settings> {
   return { ...readSettings(process.env), host: '127.0.0.1', backingPorts, gatewayPort, opsPort };
 }
 
-function withServiceFlags(children: Children, flags: readonly string[]): Children {
-  const start: Children['start'] = (spec) =>
-    children.start({ ...spec, args: [...flags, ...spec.args] });
+/** Starts with these flags of Node, and notes what was started. */
+function asServices(
+  children: Children,
+  flags: readonly string[],
+  started: Map<string, Child>,
+): Children {
+  const start: Children['start'] = (spec) => {
+    const child = children.start({ ...spec, args: [...flags, ...spec.args] });
+    started.set(child.name, child);
+    return child;
+  };
   return { ...children, start };
 }

@@ -1,0 +1,47 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Retry } from '../load/retry-book.ts';
+import { latenessFigures } from './lateness-figures.ts';
+
+const STARTED_AT_MS = 1_000_000;
+const DUE_AT_MS = STARTED_AT_MS + 5_000;
+
+/** A retry that was released so many milliseconds after it was due; null for never. */
+function retry(releasedAfterMs: number | null, changed: Partial<Retry> = {}): Retry {
+  const releasedAtMs = DUE_AT_MS + (releasedAfterMs ?? 0);
+  return {
+    ...{ endedAtMs: STARTED_AT_MS, dueAtMs: DUE_AT_MS, storedAtMs: STARTED_AT_MS + 8 },
+    release: releasedAfterMs === null ? null : { releasedAtMs, receivedAtMs: releasedAtMs + 4 },
+    count: releasedAfterMs === null ? 0 : 1,
+    ...changed,
+  };
+}
+
+describe('the lateness of retries', () => {
+  test('counts from when they were due, and tells the reading apart', () => {
+    const figures = latenessFigures([retry(2), retry(30)], STARTED_AT_MS);
+    expect(figures.releasedAfterMs).toMatchObject({ count: 2, p50: 2, max: 30 });
+    expect(figures.receivedAfterMs).toMatchObject({ count: 2, p50: 6, max: 34 });
+    expect(figures.readingMs).toMatchObject({ p50: 4, max: 4 });
+    expect(figures.storedAfterMs).toMatchObject({ count: 2, p50: 8 });
+  });
+
+  test('is early when the record was made a millisecond before, and not when exactly on time', () => {
+    expect(latenessFigures([retry(-1), retry(0)], STARTED_AT_MS).early).toBe(1);
+  });
+
+  test('names what is missing and what came twice', () => {
+    const figures = latenessFigures([retry(null), retry(1, { count: 3 })], STARTED_AT_MS);
+    expect(figures).toMatchObject({ due: 2, missing: 1, duplicates: 2, early: 0 });
+  });
+
+  test('is shown for the second in which the retry was due', () => {
+    const { timeline } = latenessFigures([retry(1_500)], STARTED_AT_MS);
+    expect(timeline[5]).toMatchObject({ released: 0, releasedAfterMs: { p99: 1_500 } });
+    expect(timeline[6]).toMatchObject({ released: 1, received: 1, releasedAfterMs: { p99: null } });
+  });
+
+  test('keeps no time of storing for what Kafka refused', () => {
+    const figures = latenessFigures([retry(null, { storedAtMs: null })], STARTED_AT_MS);
+    expect(figures.storedAfterMs.count).toBe(0);
+  });
+});

@@ -1,0 +1,28 @@
+import type { MemorySample } from '../stack/watch-memory.ts';
+
+/** The first, the highest and the last value; null where none could be read. */
+export interface Course {
+  before: number | null;
+  highest: number | null;
+  after: number | null;
+}
+
+export interface MemoryFigures {
+  residentMiB: Course;
+  heapUsedMiB: Course;
+  timers: Course;
+}
+
+export function memoryFigures(samples: readonly MemorySample[]): MemoryFigures {
+  return {
+    residentMiB: courseOf(samples.map(({ residentMiB }) => residentMiB)),
+    heapUsedMiB: courseOf(samples.map(({ heapUsedMiB }) => heapUsedMiB)),
+    timers: courseOf(samples.map(({ timers }) => timers)),
+  };
+}
+
+function courseOf(values: readonly (number | null)[]): Course {
+  const read = values.filter((value) => value !== null);
+  const highest = read.length === 0 ? null : Math.max(...read);
+  return { before: values[0] ?? null, highest, after: values.at(-1) ?? null };
+}

@@ -1,0 +1,53 @@
+import { randomUUID } from 'node:crypto';
+import type { RetrySchedule } from '@posthorn/domain/retry-schedule.ts';
+import { topicNames, type TopicNames } from '@posthorn/domain/topics.ts';
+import { parseConfig } from '@posthorn/platform/config.ts';
+import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
+import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
+import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { createLogger } from '@posthorn/platform/logger.ts';
+import { createRegistry } from '@posthorn/platform/metrics.ts';
+import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
+import { createDeliveryStore, type DeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
+import { settings } from '@posthorn/platform/settings.ts';
+import type { Kafka } from 'kafkajs';
+import { z } from 'zod';
+import type { Addresses } from '../../deploy/local/settings.ts';
+
+/** The stores of the stack, for load that does not come in by the front door. */
+export interface OpenStores {
+  kafka: Kafka;
+  log: Pick<RecordLog, 'publish'>;
+  deliveries: DeliveryStore;
+  topics: TopicNames;
+  schedule: RetrySchedule;
+  /** Of the groups of the services. */
+  groupPrefix: string;
+  close: () => Promise<void>;
+}
+
+const NAME = 'posthorn-bench';
+
+/** With the settings that the services have got, and through the code by which they reach the stores. */
+export async function openStores({ kafkaBrokers, mongodbUrl }: Addresses): Promise<OpenStores> {
+  const env = { ...process.env, KAFKA_BROKERS: kafkaBrokers };
+  const config = parseConfig('bench', z.object(settings.kafka), env);
+  const logger = createLogger(NAME, 'silent');
+  const kafka = createKafkaClient(NAME, config.KAFKA_BROKERS, logger);
+  const log = await createKafkaRecordLog({
+    ...{ kafka, logger, instanceId: randomUUID() },
+    metrics: createKafkaMetrics(createRegistry(NAME)),
+    onFatal: () => undefined,
+  });
+  const mongo = await connectMongo(mongodbUrl, NAME);
+  return {
+    ...{ kafka, log, deliveries: createDeliveryStore(mongo.db) },
+    topics: topicNames(config.TOPIC_PREFIX, config.RETRY_DELAYS),
+    schedule: config.RETRY_DELAYS,
+    groupPrefix: config.TOPIC_PREFIX,
+    async close() {
+      await Promise.all([log.close(), mongo.close()]);
+    },
+  };
+}
