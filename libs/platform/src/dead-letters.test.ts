@@ -24,6 +24,10 @@ function createWith(publish: (records: readonly OutgoingRecord[]) => Promise<voi
   return { registry, letters: createDeadLetters('dead', { log, logger, registry }) };
 }
 
+/** As kafkajs wraps what a broker answered. */
+const tooLarge = (): Error =>
+  new Error('refused', { cause: Object.assign(new Error(), { type: 'MESSAGE_TOO_LARGE' }) });
+
 const countIn = async (registry: Registry) =>
   (await registry.getSingleMetric('posthorn_dead_letter_records_total')?.get())?.values ?? [];
 
@@ -47,6 +51,20 @@ describe('a dead letter', () => {
     expect(await countIn(registry)).toMatchObject([
       { value: 1, labels: { reason: 'unreadable_record' } },
     ]);
+  });
+
+  test('is cut where its record fills a batch so far that nothing fits beside it', async () => {
+    const published: OutgoingRecord[] = [];
+    const { letters, registry } = createWith((records) => {
+      if (Number(records[0]?.value.length) > 900_000) return Promise.reject(tooLarge());
+      published.push(...records);
+      return Promise.resolve();
+    });
+    await letters.put({ ...record, value: Buffer.alloc(1_000_000) }, 'unreadable_record', 'no');
+    expect(published).toMatchObject([
+      { key: 'wh_1', headers: { reason: 'unreadable_record', 'cut-from-bytes': '1000000' } },
+    ]);
+    expect(await countIn(registry)).toMatchObject([{ value: 1 }]);
   });
 
   test('that Kafka does not take is an error of the caller, and not counted', async () => {

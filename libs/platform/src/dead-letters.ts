@@ -1,15 +1,15 @@
 import { Counter, type Registry } from 'prom-client';
-import type { LogRecord, OutgoingRecord, RecordLog } from './kafka/record-log.ts';
+import { cutDeadLetter, toDeadLetter, type DeadLetterReason } from './dead-letter-record.ts';
+import type { LogRecord, RecordLog } from './kafka/record-log.ts';
+import { isTooLarge } from './kafka/too-large.ts';
 import type { Logger } from './logger.ts';
-
-export type DeadLetterReason = 'unreadable_record' | 'schedule_exhausted' | 'message_missing';
 
 export interface DeadLetters {
   /** Keeps the record as it came, with the reason and where it was; resolves when Kafka has it. */
   put: (record: LogRecord, reason: DeadLetterReason, detail: string) => Promise<void>;
 }
 
-/** The last stop of what cannot go on. Headers say why; the value is the untouched record, for a replay. */
+/** The last stop of what cannot go on. */
 export function createDeadLetters(
   topic: string,
   { log, logger, registry }: { log: RecordLog; logger: Logger; registry: Registry },
@@ -22,7 +22,13 @@ export function createDeadLetters(
   });
   return {
     async put(record, reason, detail) {
-      await log.publish([toDeadLetter(topic, record, reason, detail)]);
+      try {
+        await log.publish([toDeadLetter(topic, record, reason, detail)]);
+      } catch (error) {
+        if (!isTooLarge(error)) throw error;
+        // The record was just small enough for its own topic; trying again would hold its partition for ever.
+        await log.publish([cutDeadLetter(topic, record, reason, detail)]);
+      }
       total.inc({ reason });
       const { topic: source, partition, offset } = record;
       logger.warn(
@@ -31,14 +37,4 @@ export function createDeadLetters(
       );
     },
   };
-}
-
-function toDeadLetter(
-  topic: string,
-  { key, value, headers, topic: source, partition, offset }: LogRecord,
-  reason: DeadLetterReason,
-  detail: string,
-): OutgoingRecord {
-  const place = { 'source-topic': source, 'source-offset': `${partition}:${offset}` };
-  return { topic, key, value, headers: { ...headers, ...place, reason, detail } };
 }

@@ -9,7 +9,9 @@ import { createVault, type Vault } from '@posthorn/platform/vault.ts';
 import { Command } from 'commander';
 import type { mongo } from 'mongoose';
 import { z } from 'zod';
+import { print, type Output } from './admin-output.ts';
 import { createApiKey, createCompany, type CompanyDeps } from './companies.ts';
+import { addDeadLetterCommands } from './dead-letters/letter-commands.ts';
 
 const accountConfig = z.object(settings.mongodb);
 const secretsConfig = z.object({ ...settings.mongodb, ...settings.encryption });
@@ -17,10 +19,6 @@ const secretsConfig = z.object({ ...settings.mongodb, ...settings.encryption });
 interface SecretsDeps {
   db: mongo.Db;
   vault: Vault;
-}
-
-interface Output {
-  json?: boolean;
 }
 
 /** Runs one command on the database and prints its result, as JSON with `--json`. */
@@ -32,8 +30,7 @@ async function run<Schema extends typeof accountConfig>(
   const config = parseConfig<Schema>('admin', schema, process.env);
   const mongo = await connectMongo(config.MONGODB_URL, 'posthorn-admin');
   try {
-    const result = await work(mongo.db, config);
-    process.stdout.write(`${output.json ? JSON.stringify(result) : inLines(result)}\n`);
+    print(output, await work(mongo.db, config));
   } finally {
     await mongo.close();
   }
@@ -49,17 +46,6 @@ function onSecrets(output: Output, work: (deps: SecretsDeps) => Promise<object>)
   return run(output, secretsConfig, (db, { ENCRYPTION_KEYS }) =>
     work({ db, vault: createVault(ENCRYPTION_KEYS) }),
   );
-}
-
-function inLines(result: object): string {
-  if (Array.isArray(result)) return result.map((each: object) => inLines(each)).join('\n\n');
-  return Object.entries(result)
-    .map(([name, value]: [string, unknown]) =>
-      value instanceof Object && !(value instanceof Date)
-        ? `${name}:\n${inLines(value).replace(/^(?=.)/gm, '  ')}`
-        : `${name}: ${value instanceof Date ? value.toISOString() : String(value)}`,
-    )
-    .join('\n');
 }
 
 async function newCompany(deps: CompanyDeps, name: string): Promise<object> {
@@ -108,7 +94,9 @@ async function status({ db, vault }: SecretsDeps): Promise<object> {
 function everyCommand(): string[] {
   return program.commands.flatMap((group) =>
     group.commands.map((command) => {
-      const args = command.registeredArguments.map((argument) => `<${argument.name()}>`);
+      const args = command.registeredArguments.map((argument) =>
+        argument.required ? `<${argument.name()}>` : `[${argument.name()}]`,
+      );
       const line = ['  ', group.name(), ' ', command.name(), ' ', ...args].join('');
       return `${line.padEnd(32)} ${command.description()}`;
     }),
@@ -161,6 +149,7 @@ secrets
   .description('count the webhooks that each key has sealed')
   .option('--json', 'print JSON')
   .action((output: Output) => onSecrets(output, status));
+addDeadLetterCommands(program);
 
 program.addHelpText('after', () => `\nEvery command:\n${everyCommand().join('\n')}`);
 
