@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
-import { systemIds } from '@posthorn/platform/system.ts';
 import { eventually } from '../support/eventually.ts';
 import { killHard, startPosthorn, type Posthorn } from '../support/posthorn.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';
+import { storeFailed } from '../support/store-failed.ts';
 
 const FAILED = 3_000;
 const EVERY_NTH_FAILS_AGAIN = 10;
@@ -34,32 +33,15 @@ describe('sending thousands of failed deliveries again', () => {
     await posthorn.stop();
   }, 60_000);
 
-  /** Messages with one exhausted delivery each, as seven failed attempts leave them. */
-  async function storeFailed(webhookId: string): Promise<string[]> {
-    const createdAt = new Date();
-    const { companyId } = posthorn;
-    const messages = Array.from({ length: FAILED }, (_, n) => ({
-      ...{ _id: systemIds('msg'), companyId, appId: null, payload: JSON.stringify({ n }) },
-      ...{ targets: [webhookId], publisherId: 'gw_0', requestId: 'request-1', createdAt },
-    }));
-    await collection(mongo.db, 'messages').insertMany(messages, { ordered: false });
-    const deliveries = messages.map(({ _id: messageId }) => ({
-      ...{ _id: deliveryIdOf(messageId, webhookId), messageId, webhookId, companyId, appId: null },
-      ...{ status: 'exhausted' as const, reason: null, attemptCount: 7, attempts: [] },
-      ...{ nextAttemptAt: null, createdAt, updatedAt: createdAt },
-    }));
-    await collection(mongo.db, 'deliveries').insertMany(deliveries, { ordered: false });
-    return messages.map(({ _id }) => _id);
-  }
-
   async function progressOf(id: string): Promise<Progress> {
     return (await posthorn.api.get(`/api/v1/resends/${id}`)).body.data as Progress;
   }
 
   it('reaches every one of them, also when the gateway and the dispatcher are killed meanwhile', async () => {
+    const { companyId } = posthorn;
     const { webhookId } = await posthorn.api.createTarget(receiver.url);
     const since = new Date(Date.now() - 1_000).toISOString();
-    const messageIds = await storeFailed(webhookId);
+    const messageIds = await storeFailed(mongo.db, { companyId, webhookId }, FAILED);
     receiver.answerWith((response, { body }) => {
       const { n } = JSON.parse(body.toString()) as { n: number };
       response.writeHead(n % EVERY_NTH_FAILS_AGAIN === 0 ? 500 : 200).end();

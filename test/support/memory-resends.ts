@@ -6,6 +6,7 @@ import {
   type Resend,
   type ResendStore,
 } from '@posthorn/platform/mongo/resends.ts';
+import type { ResendPartStore } from '@posthorn/platform/mongo/resends-of-app.ts';
 
 export interface MemoryDelivery extends MarkedDelivery {
   attemptCount: number;
@@ -17,7 +18,14 @@ export interface MemoryResends {
   marks: Pick<ResendMarks, 'ask' | 'read' | 'free'>;
   running: Map<string, Resend>;
   deliveries: Map<string, MemoryDelivery>;
-  add: (id: string, status: DeliveryStatus, attemptCount?: number) => MemoryDelivery;
+  /** The enabled webhooks of every app. */
+  webhooks: Set<string>;
+  add: (
+    id: string,
+    status: DeliveryStatus,
+    attemptCount?: number,
+    webhookId?: string,
+  ) => MemoryDelivery;
   /** What the dispatcher makes of the attempt that is asked for. */
   settle: (deliveryId: string, isSuccess: boolean) => void;
 }
@@ -25,13 +33,13 @@ export interface MemoryResends {
 export function createMemoryResends(): MemoryResends {
   const running = new Map<string, Resend>();
   const deliveries = new Map<string, MemoryDelivery>();
+  const webhooks = new Set<string>();
   return {
-    resends: resendsIn(running, deliveries),
+    resends: resendsIn(running, deliveries, webhooks),
     marks: marksIn(deliveries),
-    running,
-    deliveries,
-    add(id, status, attemptCount = 7) {
-      const ref = { messageId: `msg_${id}`, webhookId: 'wh_1', companyId: 'comp_a', appId: null };
+    ...{ running, deliveries, webhooks },
+    add(id, status, attemptCount = 7, webhookId = 'wh_1') {
+      const ref = { messageId: `msg_${id}`, webhookId, companyId: 'comp_a', appId: null };
       const made = { id, ...ref, createdAtMs: 1, status, attemptCount, mark: null };
       deliveries.set(id, made);
       return made;
@@ -49,10 +57,12 @@ export function createMemoryResends(): MemoryResends {
 function resendsIn(
   running: Map<string, Resend>,
   deliveries: ReadonlyMap<string, MemoryDelivery>,
+  webhooks: ReadonlySet<string>,
 ): ResendStore {
-  const ahead = ({ afterId, beforeId }: Resend): string[] =>
+  const ahead = ({ webhookId: wanted, afterId, beforeId }: Resend): string[] =>
     [...deliveries.values()]
       .filter(({ id, status }) => id > afterId && id < beforeId && isFailure(status))
+      .filter(({ webhookId: to }) => (wanted === null ? webhooks.has(to) : to === wanted))
       .map(({ id }) => id)
       .sort();
   const move = (seen: Resend, changes: Partial<Resend>): Promise<Resend> => {
@@ -65,15 +75,26 @@ function resendsIn(
   };
   const settled = (work: () => unknown): Promise<void> => Promise.resolve(void work());
   return {
-    insert: (resend) => settled(() => running.set(resend._id, resend)),
+    ...partsIn(running, webhooks),
+    insert(resend) {
+      const isTaken = [...running.values()].some(
+        (each) => isRunning(each) && each.appId !== undefined && each.appId === resend.appId,
+      );
+      if (isTaken || running.has(resend._id)) return Promise.resolve(false);
+      running.set(resend._id, resend);
+      return Promise.resolve(true);
+    },
     remove: ({ _id }) => settled(() => running.delete(_id)),
     listRunning: (afterId, limit) => {
-      const behind = [...running.values()].filter((each) => isRunning(each) && each._id > afterId);
+      const behind = [...running.values()].filter(
+        (each) => isRunning(each) && each._id > afterId && each.partOf === undefined,
+      );
       return Promise.resolve(behind.slice(0, limit));
     },
     findOne: (_companyId, id) => Promise.resolve(running.get(id) ?? null),
     count: (resend) => Promise.resolve(ahead(resend).length),
-    nextPage: (resend, limit) => Promise.resolve(ahead(resend).slice(0, limit)),
+    nextPage: (resend, limit) =>
+      Promise.resolve(resend.webhookId === null ? [] : ahead(resend).slice(0, limit)),
     beginPage: (resend, page) => move(resend, { page: [...page] }),
     endPage: (resend, { succeeded, failed }) =>
       move(resend, {
@@ -81,7 +102,39 @@ function resendsIn(
         ...{ succeeded: resend.succeeded + succeeded, failed: resend.failed + failed },
       }),
     async finish(resend) {
-      await move(resend, { status: 'done', total: resend.succeeded + resend.failed });
+      const { succeeded, failed } = resend;
+      const total = succeeded + failed;
+      await move(resend, { status: 'done', total, succeeded, failed });
+      for (const { _id } of partsOf(running, resend._id)) running.delete(_id);
+    },
+  };
+}
+
+function partsOf(running: ReadonlyMap<string, Resend>, resendId: string): Resend[] {
+  return [...running.values()].filter(({ partOf }) => partOf === resendId);
+}
+
+function partsIn(
+  running: ReadonlyMap<string, Resend>,
+  webhooks: ReadonlySet<string>,
+): ResendPartStore {
+  return {
+    openParts: ({ _id }) => Promise.resolve(partsOf(running, _id).filter(isRunning)),
+    lastWebhook({ _id }) {
+      const begun = partsOf(running, _id).map(({ webhookId }) => webhookId ?? '');
+      return Promise.resolve(begun.sort().at(-1) ?? '');
+    },
+    webhooksBehind(_resend, afterId, limit) {
+      const behind = [...webhooks].sort().filter((id) => id > afterId);
+      return Promise.resolve(behind.slice(0, limit));
+    },
+    findShown(_companyId, id) {
+      const found = running.get(id);
+      if (!found || found.partOf !== undefined) return Promise.resolve(null);
+      const parts = isRunning(found) ? partsOf(running, id) : [];
+      const sum = (count: 'succeeded' | 'failed'): number =>
+        parts.reduce((total, part) => total + part[count], found[count]);
+      return Promise.resolve({ ...found, succeeded: sum('succeeded'), failed: sum('failed') });
     },
   };
 }

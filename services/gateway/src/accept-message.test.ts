@@ -49,7 +49,7 @@ beforeEach(() => {
     },
     doubts: {
       add: (batch) => doubtful.push(...batch),
-      ...{ tick: unused, hold: (watermark) => watermark },
+      ...{ tick: unused, isAnyOpen: () => false, hold: (watermark) => watermark },
     },
     deliveries: {
       insertAll: (batch) => {

@@ -7,12 +7,13 @@ let calls: unknown[][] = [];
 let state = { watermark: 'msg_5', unpublished: 0, behindMs: null as number | null };
 let heldAt: string | null = null;
 let doubtTicks = 0;
+let isDoubting: boolean;
 let store: () => Promise<void>;
 let heartbeat: Heartbeat;
 
 beforeEach(() => {
   jest.useFakeTimers();
-  [calls, heldAt, doubtTicks] = [[], null, 0];
+  [calls, heldAt, isDoubting, doubtTicks] = [[], null, false, 0];
   state = { watermark: 'msg_5', unpublished: 0, behindMs: null };
   store = () => Promise.resolve();
   const unused = () => Promise.reject(new Error('not used here'));
@@ -31,6 +32,7 @@ beforeEach(() => {
     doubts: {
       add: () => undefined,
       hold: (watermark) => heldAt ?? watermark,
+      isAnyOpen: () => isDoubting,
       tick: () => {
         doubtTicks += 1;
         return Promise.resolve();
@@ -98,12 +100,16 @@ describe('the heartbeat', () => {
   });
 
   test.each([
-    ['messages are left', { unpublished: 2, held: null }],
-    ['a doubt is left', { unpublished: 0, held: 'msg_4' }],
-  ])('ends with a last beat for the sweeper when %s', async (_what, { unpublished, held }) => {
-    state = { ...state, unpublished, behindMs: 5 };
-    heldAt = held;
-    await heartbeat.stop();
-    expect(calls).toEqual([['heartbeat', 'gw_1', held ?? 'msg_5', 5]]);
-  });
+    ['messages are left', { unpublished: 2, held: null, isOpen: false }],
+    ['a doubt is left', { unpublished: 0, held: 'msg_4', isOpen: true }],
+    ['a doubt behind the watermark is left', { unpublished: 0, held: null, isOpen: true }],
+  ])(
+    'ends with a last beat for the sweeper when %s',
+    async (_what, { unpublished, held, isOpen }) => {
+      state = { ...state, unpublished, behindMs: 5 };
+      [heldAt, isDoubting] = [held, isOpen];
+      await heartbeat.stop();
+      expect(calls).toEqual([['heartbeat', 'gw_1', held ?? 'msg_5', 5]]);
+    },
+  );
 });

@@ -51,10 +51,9 @@ export function createHeartbeat(deps: HeartbeatDeps): Heartbeat {
     tick,
     async stop() {
       clearInterval(timer);
-      const { watermark, unpublished } = publication.state();
-      if (unpublished === 0 && doubts.hold(watermark) === watermark) {
-        await publishers.forget(publisherId, 0);
-      } else await beat();
+      const { unpublished } = publication.state();
+      if (unpublished > 0 || doubts.isAnyOpen()) await beat();
+      else await publishers.forget(publisherId, 0);
     },
   };
 }

@@ -6,6 +6,7 @@ import { createResendMarks, type ResendMarks } from '@posthorn/platform/mongo/re
 import { createResendStore, type ResendStore } from '@posthorn/platform/mongo/resends.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { ServiceContext } from '@posthorn/platform/service.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/system.ts';
 import type { mongo } from 'mongoose';
@@ -26,12 +27,13 @@ interface BackgroundDeps {
   retryDueTopic: string;
   invalidate: (invalidation: Invalidation) => Promise<void>;
   webhooks: Pick<WebhookStore, 'rateLimitOf'>;
+  circuits: Pick<OpenCircuits, 'read'>;
 }
 
 /** Work that goes on behind the answers: removals and resends, taken up by any gateway. */
 export function openBackground(
   { logger, lifecycle }: ServiceContext<GatewayConfig>,
-  { db, log, retryDueTopic, invalidate, webhooks }: BackgroundDeps,
+  { db, log, retryDueTopic, invalidate, webhooks, circuits }: BackgroundDeps,
 ): Background {
   const shared = {
     holder: randomUUID(),
@@ -43,7 +45,11 @@ export function openBackground(
   const removals = createRemovals({ ...shared, removals: createRemovalStore(db), invalidate });
   const stores = { resends: createResendStore(db), marks: createResendMarks(db) };
   const { rateLimitOf } = webhooks;
-  const runner = createResendRunner({ ...shared, ...stores, log, retryDueTopic, rateLimitOf });
+  const runner = createResendRunner({
+    ...{ ...shared, ...stores, log, retryDueTopic, rateLimitOf },
+    // Without Redis no endpoint is known to fail.
+    isCircuitOpen: async (webhookId) => (await circuits.read(webhookId).catch(() => null)) !== null,
+  });
   for (const [name, work] of Object.entries({ removals, resends: runner })) {
     work.start();
     lifecycle.onStop(name, work.stop);

@@ -16,6 +16,7 @@ import { createTargetResolver, type TargetResolver } from './resolve-targets.ts'
 
 export interface Caches {
   webhooks: WebhookStore;
+  hasApp: (companyId: string, appId: string) => Promise<boolean>;
   targets: TargetResolver;
   answers: KeptAnswers;
   /** Calls this too when something has changed, here or elsewhere. */
@@ -33,11 +34,9 @@ export function openCaches(
 ): Caches {
   const vault = createVault(config.ENCRYPTION_KEYS);
   const webhooks = createWebhookStore(db, vault);
-  const targets = createTargetResolver({
-    webhooks,
-    hasApp: async (companyId, _id) =>
-      (await documentsOf(db, 'apps', companyId).findOne({ _id })) !== null,
-  });
+  const hasApp: Caches['hasApp'] = async (companyId, _id) =>
+    (await documentsOf(db, 'apps', companyId).findOne({ _id })) !== null;
+  const targets = createTargetResolver({ webhooks, hasApp });
   const redis = connectRedis(config.REDIS_URL, logger);
   const subscriber = connectRedis(config.REDIS_URL, logger);
   lifecycle.onStop('redis', () => {
@@ -55,6 +54,7 @@ export function openCaches(
   });
   return {
     webhooks,
+    hasApp,
     targets,
     answers: createKeptAnswers(vault),
     invalidate: async (invalidation) => {

@@ -52,6 +52,7 @@ function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): Resend
   return createResendRunner({
     ...{ holder, resends: world.resends, marks: world.marks, leases, log, retryDueTopic: 'due' },
     rateLimitOf: () => Promise.resolve(null),
+    isCircuitOpen: () => Promise.resolve(false),
     nowMs: () => nowMs,
     logger: createLogger('test', 'silent'),
     ...overrides,

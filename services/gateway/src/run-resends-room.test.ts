@@ -22,6 +22,7 @@ function runner(holder: string): ResendRunner {
   return createResendRunner({
     ...{ holder, resends: world.resends, marks: world.marks, leases, retryDueTopic: 'due' },
     rateLimitOf: () => Promise.resolve(null),
+    isCircuitOpen: () => Promise.resolve(false),
     log: { publish: () => Promise.resolve() },
     nowMs: () => 0,
     logger: createLogger('test', 'silent'),

@@ -37,6 +37,7 @@ function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): Resend
   return createResendRunner({
     ...{ holder, resends: world.resends, marks: world.marks, leases, retryDueTopic: 'due' },
     rateLimitOf: () => Promise.resolve(perSecond),
+    isCircuitOpen: () => Promise.resolve(false),
     log: { publish },
     nowMs: () => nowMs,
     logger: createLogger('test', 'silent'),

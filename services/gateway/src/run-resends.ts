@@ -5,12 +5,12 @@ import {
   type Resend,
   type ResendStore,
 } from '@posthorn/platform/mongo/resends.ts';
-import { LEASE_MS, sendPage, type SendPageDeps } from './send-resend-page.ts';
+import { sendParts, type SendPartsDeps } from './send-resend-parts.ts';
+import { LEASE_MS } from './send-resend-page.ts';
+import { sendPages } from './send-resend-pages.ts';
 
-export interface RunResendsDeps extends SendPageDeps {
-  resends: Omit<ResendStore, 'insert' | 'remove' | 'count'>;
-  /** The webhook's own limit in attempts a second; null without one. */
-  rateLimitOf: (companyId: string, webhookId: string) => Promise<number | null>;
+export interface RunResendsDeps extends SendPartsDeps {
+  resends: SendPartsDeps['resends'] & Pick<ResendStore, 'listRunning'>;
   logger: Logger;
 }
 
@@ -25,16 +25,15 @@ export interface ResendRunner {
   stop: () => Promise<void>;
 }
 
-/** Deliveries of one resend that are under way at once: bounds memory, and spares a recovering endpoint. */
-const PAGE = 500;
 /** Spans may run for hours; the share of a company leaves room for the others. */
 const MAX_SPANS = { ofAll: 50, ofCompany: 5 };
 const LIST_PAGE = 100;
 const EVERY_MS = 1_000;
 
 /**
- * Goes through resends page by page: note the page, mark its deliveries, publish them, wait until
- * each is settled, count them. Whatever stops in between is taken up by the next process.
+ * Goes through resends page by page, an app's in parts of one webhook each: note the page, mark its
+ * deliveries, publish them, wait until each is settled, count them. Whatever stops in between is
+ * taken up by the next process.
  */
 export function createResendRunner(deps: RunResendsDeps): ResendRunner {
   const state: State = {
@@ -143,34 +142,15 @@ async function* allRunning({ resends, logger }: RunResendsDeps): AsyncGenerator<
 }
 
 async function run(deps: RunResendsDeps, listed: Resend, signal: AbortSignal): Promise<void> {
-  const { leases, holder, resends, nowMs } = deps;
+  const { leases, holder, resends } = deps;
   const lease = leaseOf(listed._id);
   try {
     // Read again under the lease: the list may be older than the last holder's work.
-    let resend = await resends.findOne(listed.companyId, listed._id);
-    while (resend?.status === 'running') {
-      const page =
-        resend.page.length > 0
-          ? resend.page
-          : await resends.nextPage(resend, await pageSizeOf(deps, resend));
-      if (page.length === 0) {
-        await resends.finish(resend, nowMs());
-        return;
-      }
-      resend = await resends.beginPage(resend, page, nowMs());
-      const result = await sendPage(deps, resend, lease, signal);
-      resend = await resends.endPage(resend, result, nowMs());
-    }
+    const resend = await resends.findOne(listed.companyId, listed._id);
+    if (resend?.status !== 'running') return;
+    const send = resend.appId === undefined ? sendPages : sendParts;
+    await send(deps, resend, lease, signal);
   } finally {
     await leases.release(lease, holder);
   }
-}
-
-/** Two seconds' worth under a rate limit: the dispatcher holds a resend's attempts until their turn. */
-async function pageSizeOf(
-  { rateLimitOf }: RunResendsDeps,
-  { companyId, webhookId }: Resend,
-): Promise<number> {
-  const perSecond = await rateLimitOf(companyId, webhookId);
-  return perSecond === null ? PAGE : Math.min(PAGE, perSecond * 2);
 }

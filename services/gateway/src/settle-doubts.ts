@@ -17,6 +17,7 @@ export interface Doubts {
   add: (batch: readonly Message[]) => void;
   /** Publishes what turned up; gives up an id that is still absent after DOUBT_MS. */
   tick: () => Promise<void>;
+  isAnyOpen: () => boolean;
   /** Keeps a watermark below the oldest doubt, so that a crash leaves it to the sweeper. */
   hold: (watermark: string) => string;
 }
@@ -40,6 +41,7 @@ export function createDoubts({ messages, publishLate, nowMs }: DoubtsDeps): Doub
         if (askedAtMs - sinceMs > DOUBT_MS) sinceMsOf.delete(id);
       }
     },
+    isAnyOpen: () => sinceMsOf.size > 0,
     hold(watermark) {
       let held = watermark;
       // An id without its last character sorts directly before the id.

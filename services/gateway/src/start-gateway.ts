@@ -76,8 +76,9 @@ async function openRoutes(
   const messages = createMessageStore(db);
   const topic = topics.messageCreated;
   const outbox = await openOutbox(context, { db, log, messages, topic });
+  const circuits = createOpenCircuits(caches.redis, config.REDIS_PREFIX, systemClockMs);
   const background = openBackground(context, {
-    ...{ db, log, invalidate, webhooks },
+    ...{ db, log, invalidate, webhooks, circuits },
     retryDueTopic: topics.retryDue,
   });
 
@@ -97,10 +98,7 @@ async function openRoutes(
     acceptOnce: createAcceptOnce({ ...shared, ...stores, accept, registry }),
     changeWebhook: createChangeWebhook({ ...shared, ...caches }),
     startResend: createStartResend({ ...shared, ...stores }),
-    readHealth: createReadHealth({
-      ...{ ...shared, ...stores },
-      circuits: createOpenCircuits(caches.redis, config.REDIS_PREFIX, systemClockMs),
-    }),
+    readHealth: createReadHealth({ ...shared, ...stores, circuits }),
   });
 }
 

@@ -13,12 +13,14 @@ const NOW_MS = 1_700_000_100_000;
 let world: MemoryResends;
 let webhook: Webhook | null;
 let woken: Resend[];
+let hasApp: boolean;
 let startResend: StartResend;
 
 beforeEach(() => {
-  [world, webhook, woken] = [createMemoryResends(), sampleWebhook(1), []];
+  [world, webhook, woken, hasApp] = [createMemoryResends(), sampleWebhook(1), [], true];
   startResend = createStartResend({
     webhooks: { findOne: () => Promise.resolve(webhook) },
+    hasApp: () => Promise.resolve(hasApp),
     ...{ resends: world.resends, marks: world.marks },
     wake: (resend) => woken.push(resend),
     newId: countingIds(),
@@ -145,5 +147,37 @@ describe('the resend of what failed in a span', () => {
   test('runs beside the resend of one delivery in it', async () => {
     await startResend.one(delivery('exhausted', 'exhausted', atMs(5_000)));
     expect(await failed(1, null)).toMatchObject({ total: 1 });
+  });
+});
+
+describe('the resend of what failed of an app', () => {
+  const ofApp = (appId = 'app_1') =>
+    startResend.failedOfApp({ companyId: 'comp_a', appId, sinceMs: 0, untilMs: null });
+
+  test('counts what its enabled webhooks have, and is stored before it is begun', async () => {
+    const messageId = `${firstIdAt('msg', 1_000)}${'0'.repeat(16)}`;
+    for (const webhookId of ['wh_1', 'wh_2', 'wh_off']) {
+      world.add(deliveryIdOf(messageId, webhookId), 'exhausted', 7, webhookId);
+    }
+    for (const webhookId of ['wh_1', 'wh_2']) world.webhooks.add(webhookId);
+    const resend = await ofApp();
+    expect(resend).toMatchObject({ appId: 'app_1', webhookId: null, total: 2, status: 'running' });
+    expect(woken).toEqual([resend]);
+    expect(world.running.get(resend._id)).toEqual(resend);
+  });
+
+  test('is refused without such an app', async () => {
+    hasApp = false;
+    await expect(ofApp()).rejects.toMatchObject({ status: 404, code: 'not_found' });
+    expect([woken, world.running.size]).toEqual([[], 0]);
+  });
+
+  test('is refused with 409 while another one of the app runs, and allowed behind it', async () => {
+    const first = await ofApp();
+    await expect(ofApp()).rejects.toMatchObject(conflict('resend_running'));
+    await ofApp('app_2');
+    await world.resends.finish(first, NOW_MS);
+    await ofApp();
+    expect(woken).toHaveLength(3);
   });
 });

@@ -9,6 +9,7 @@ import { ApiError, notFound } from './http/api-error.ts';
 
 export interface StartResendDeps {
   webhooks: Pick<WebhookStore, 'findOne'>;
+  hasApp: (companyId: string, appId: string) => Promise<boolean>;
   resends: Pick<ResendStore, 'insert' | 'remove' | 'count' | 'findOne'>;
   marks: Pick<ResendMarks, 'ask' | 'read' | 'free'>;
   /** Lets the work begin now instead of at the next round. */
@@ -19,7 +20,6 @@ export interface StartResendDeps {
 
 export interface FailedSpan {
   companyId: string;
-  webhookId: string;
   sinceMs: number;
   /** Null: up to now. */
   untilMs: number | null;
@@ -29,12 +29,14 @@ export interface StartResend {
   /** Throws ApiError 409 while the delivery is pending or being resent, or when it has nowhere to go. */
   one: (delivery: Delivery) => Promise<void>;
   /** Throws ApiError 404 without such a webhook, 409 when it is disabled. */
-  failed: (span: FailedSpan) => Promise<Resend>;
+  failed: (span: FailedSpan & { webhookId: string }) => Promise<Resend>;
+  /** Throws ApiError 404 without such an app, 409 while another resend of it runs. */
+  failedOfApp: (span: FailedSpan & { appId: string }) => Promise<Resend>;
 }
 
 /** Step 6, resend: what is asked for is stored before anything is sent; run-resends does the rest. */
 export function createStartResend(deps: StartResendDeps): StartResend {
-  const { webhooks, resends, marks, wake, nowMs } = deps;
+  const { webhooks, hasApp, resends, marks, wake } = deps;
   return {
     async one({ id, companyId, webhookId, status }) {
       if (!isFinal(status)) throw stillPending();
@@ -53,19 +55,31 @@ export function createStartResend(deps: StartResendDeps): StartResend {
       }
       wake(resend);
     },
-    async failed({ companyId, webhookId, sinceMs, untilMs }) {
-      const webhook = await webhooks.findOne(companyId, webhookId);
+    async failed({ webhookId, ...span }) {
+      const webhook = await webhooks.findOne(span.companyId, webhookId);
       if (!webhook) throw notFound('webhook');
       assertEnabled(webhook);
-      const afterId = firstIdAt('dlv', sinceMs);
-      const beforeId = firstIdAt('dlv', (untilMs ?? nowMs()) + 1);
-      const resend = newResend(deps, { companyId, webhookId, afterId, beforeId });
-      resend.total = await resends.count(resend);
-      await resends.insert(resend);
-      wake(resend);
-      return resend;
+      return startSpan(deps, span, { webhookId });
+    },
+    async failedOfApp({ appId, ...span }) {
+      if (!(await hasApp(span.companyId, appId))) throw notFound('app');
+      return startSpan(deps, span, { webhookId: null, appId });
     },
   };
+}
+
+async function startSpan(
+  deps: StartResendDeps,
+  { companyId, sinceMs, untilMs }: FailedSpan,
+  owner: Pick<Resend, 'webhookId' | 'appId'>,
+): Promise<Resend> {
+  const afterId = firstIdAt('dlv', sinceMs);
+  const beforeId = firstIdAt('dlv', (untilMs ?? deps.nowMs()) + 1);
+  const resend = newResend(deps, { companyId, ...owner, afterId, beforeId });
+  resend.total = await deps.resends.count(resend);
+  if (!(await deps.resends.insert(resend))) throw conflict('resend_running', RUNNING);
+  deps.wake(resend);
+  return resend;
 }
 
 const RUNNING = 'It is being sent again already.';
@@ -83,7 +97,7 @@ async function mark(deps: StartResendDeps, resend: Resend): Promise<MarkedDelive
 
 function newResend(
   { newId, nowMs }: StartResendDeps,
-  span: Pick<Resend, 'companyId' | 'webhookId' | 'afterId' | 'beforeId'>,
+  span: Pick<Resend, 'companyId' | 'webhookId' | 'appId' | 'afterId' | 'beforeId'>,
 ): Resend {
   const now = new Date(nowMs());
   const counts = { total: 0, succeeded: 0, failed: 0 };

@@ -46,6 +46,7 @@ describe('Versioning', () => {
     ['GET', '/deliveries/dlv_1'],
     ['POST', '/deliveries/dlv_1/resend'],
     ['POST', '/webhooks/wh_1/resend-failed'],
+    ['POST', '/apps/app_1/resend-failed'],
     ['POST', '/webhooks/wh_1/test'],
     ['POST', '/webhooks/wh_1/rotate-secret'],
     ['GET', '/webhooks/wh_1/health'],

@@ -24,6 +24,19 @@ const QUERIES = {
     { webhookId: 'wh_1', status: 'exhausted', _id: { $gt: 'dlv_1', $lt: 'dlv_2' }, companyId },
     { _id: 1 },
   ],
+  'failed deliveries of the webhooks of an app': [
+    'deliveries',
+    {
+      webhookId: { $in: ['wh_1', 'wh_2'] },
+      ...{ status: 'exhausted', _id: { $gt: 'dlv_1', $lt: 'dlv_2' }, companyId },
+    },
+    {},
+  ],
+  'enabled webhooks of an app': [
+    'webhooks',
+    { appId: 'app_1', disabled: false, _id: { $gt: 'wh_1' }, companyId },
+    { _id: 1 },
+  ],
   'pending deliveries of a webhook': [
     'deliveries',
     { webhookId: 'wh_1', status: 'pending', companyId },

@@ -2,6 +2,13 @@ import type { mongo } from 'mongoose';
 import { collection } from './collections.ts';
 import { documentsOf } from './company-documents.ts';
 import type { ResendDocument } from './documents.ts';
+import { DUPLICATE_KEY } from './duplicate-key.ts';
+import {
+  createResendParts,
+  enabledWebhooks,
+  partsOf,
+  type ResendPartStore,
+} from './resends-of-app.ts';
 
 export type Resend = ResendDocument;
 
@@ -16,19 +23,22 @@ export interface PageResult {
 }
 
 /** Resends and the failed deliveries that they go through, oldest first, one page after the other. */
-export interface ResendStore {
-  insert: (resend: Resend) => Promise<void>;
+export interface ResendStore extends ResendPartStore {
+  /** False when another resend of the same app runs, or when this one is stored already. */
+  insert: (resend: Resend) => Promise<boolean>;
   remove: (resend: Resend) => Promise<void>;
-  /** Not finished yet, of every company, with ids behind `afterId`; oldest first. */
+  /** Not finished yet, of every company, with ids behind `afterId`, without parts; oldest first. */
   listRunning: (afterId: string, limit: number) => Promise<Resend[]>;
   findOne: (companyId: string, resendId: string) => Promise<Resend | null>;
-  /** Failed deliveries between the bounds that are still ahead. */
+  /** Failed deliveries between the bounds that are still ahead; of an app's enabled webhooks. */
   count: (resend: Resend) => Promise<number>;
+  /** Empty at the end, and for an app, whose parts have the pages. */
   nextPage: (resend: Resend, limit: number) => Promise<string[]>;
   /** Notes the page before anything of it is sent, so that a restart goes on with it. */
   beginPage: (resend: Resend, page: readonly string[], atMs: number) => Promise<Resend>;
   /** Counts the page and moves behind it, at once and only once. */
   endPage: (resend: Resend, result: PageResult, atMs: number) => Promise<Resend>;
+  /** With the counts of `resend`; removes its parts. */
   finish: (resend: Resend, atMs: number) => Promise<void>;
 }
 
@@ -38,15 +48,14 @@ export class ResendMovedError extends Error {}
 export function createResendStore(db: mongo.Db): ResendStore {
   const resends = collection(db, 'resends');
   return {
-    async insert(resend) {
-      await resends.insertOne(resend);
-    },
+    ...createResendParts(db),
+    insert: (resend) => insert(resends, resend),
     async remove({ _id }) {
       await resends.deleteOne({ _id });
     },
     listRunning: (afterId, limit) =>
       resends
-        .find({ status: 'running', _id: { $gt: afterId } })
+        .find({ status: 'running', _id: { $gt: afterId }, partOf: { $exists: false } })
         .sort({ _id: 1 })
         .limit(limit)
         .toArray(),
@@ -63,11 +72,27 @@ export function createResendStore(db: mongo.Db): ResendStore {
         },
         $inc: { succeeded, failed },
       }),
-    async finish(resend, atMs) {
-      const total = resend.succeeded + resend.failed;
-      await move(db, resend, { $set: { status: 'done', total, updatedAt: new Date(atMs) } });
-    },
+    finish: (resend, atMs) => finish(db, resend, atMs),
   };
+}
+
+async function insert(resends: mongo.Collection<Resend>, resend: Resend): Promise<boolean> {
+  try {
+    await resends.insertOne(resend);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === DUPLICATE_KEY) return false;
+    throw error;
+  }
+}
+
+async function finish(db: mongo.Db, resend: Resend, atMs: number): Promise<void> {
+  const { companyId, succeeded, failed } = resend;
+  const total = succeeded + failed;
+  const counts = { total, succeeded, failed };
+  await move(db, resend, { $set: { status: 'done', ...counts, updatedAt: new Date(atMs) } });
+  if (resend.appId === undefined) return;
+  await documentsOf(db, 'resends', companyId).deleteMany(partsOf(resend._id));
 }
 
 /**
@@ -76,7 +101,11 @@ export function createResendStore(db: mongo.Db): ResendStore {
  */
 const FAILED = ['exhausted', 'cancelled'] as const;
 
-function ahead({ webhookId, afterId, beforeId }: Resend, status: (typeof FAILED)[number]) {
+function ahead(
+  webhookId: string | { $in: string[] },
+  { afterId, beforeId }: Resend,
+  status: (typeof FAILED)[number],
+) {
   return {
     webhookId,
     status,
@@ -86,14 +115,20 @@ function ahead({ webhookId, afterId, beforeId }: Resend, status: (typeof FAILED)
 
 async function countAhead(db: mongo.Db, resend: Resend): Promise<number> {
   const deliveries = documentsOf(db, 'deliveries', resend.companyId);
-  const counts = FAILED.map((status) => deliveries.count(ahead(resend, status)));
+  const webhookId = resend.webhookId ?? { $in: await enabledWebhooks(db, resend) };
+  const counts = FAILED.map((status) => deliveries.count(ahead(webhookId, resend, status)));
   return (await Promise.all(counts)).reduce((sum, each) => sum + each, 0);
 }
 
 async function nextPage(db: mongo.Db, resend: Resend, limit: number): Promise<string[]> {
-  const deliveries = documentsOf(db, 'deliveries', resend.companyId);
+  const { companyId, webhookId } = resend;
+  if (webhookId === null) return [];
+  const deliveries = documentsOf(db, 'deliveries', companyId);
   const pages = FAILED.map((status) => {
-    const found = deliveries.find(ahead(resend, status)).sort({ _id: 1 }).limit(limit);
+    const found = deliveries
+      .find(ahead(webhookId, resend, status))
+      .sort({ _id: 1 })
+      .limit(limit);
     return found.project<{ _id: string }>({ _id: 1 }).toArray();
   });
   const ids = (await Promise.all(pages)).flat().map(({ _id }) => _id);

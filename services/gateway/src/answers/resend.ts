@@ -5,7 +5,8 @@ import { idField, isoTime, timeField } from './fields.ts';
 export const resend = z
   .object({
     id: idField('rsnd'),
-    webhookId: idField('wh'),
+    appId: idField('app').nullable().meta({ description: 'Null when it is not of an app' }),
+    webhookId: idField('wh').nullable().meta({ description: 'Null when it is of an app' }),
     status: z.enum(['running', 'done']),
     total: z.int().meta({ description: 'Deliveries that are sent again' }),
     succeeded: z.int(),
@@ -16,9 +17,19 @@ export const resend = z
   .meta({ id: 'Resend' });
 
 export function describeResend(document: ResendDocument): z.infer<typeof resend> {
-  const { _id, webhookId, status, total, succeeded, failed, createdAt, updatedAt } = document;
+  const {
+    _id,
+    appId = null,
+    webhookId,
+    status,
+    total,
+    succeeded,
+    failed,
+    createdAt,
+    updatedAt,
+  } = document;
   return {
-    ...{ id: _id, webhookId, status, total, succeeded, failed },
+    ...{ id: _id, appId, webhookId, status, total, succeeded, failed },
     createdAt: isoTime(createdAt),
     updatedAt: isoTime(updatedAt),
   };

@@ -91,6 +91,7 @@ describe('the document and the gateway agree on', () => {
     ['webhookUpdate', bodiesOf(changes, [{}, ...AUTHS])],
     ['webhookRotateSecret', bodiesOf({ graceSeconds }, [{}])],
     ['webhookResendFailed', bodiesOf({ since: time }, [{ since: '2026-01-31T09:30:00Z' }])],
+    ['appResendFailed', bodiesOf({ since: time }, [{ since: '2026-01-31T09:30:00Z' }])],
     [
       'webhookMessageCreate',
       bodiesOf({ appId: id, webhookId: id, payload, eventType: maybeWrong(text(1, 128)) }, [

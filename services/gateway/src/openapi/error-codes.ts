@@ -117,7 +117,7 @@ const SOMEWHERE: Record<SpecificError, ErrorSpec> = {
   resend_running: {
     status: 409,
     when: 'a resend of it is under way',
-    message: 'A resend of this delivery is still running.',
+    message: 'It is being sent again already.',
   },
   webhook_deleted: {
     status: 409,

@@ -3,6 +3,7 @@ import { apiKeyRoutes, type ApiKeyDeps } from './api-keys.ts';
 import { appRoutes, type AppRouteDeps } from './apps.ts';
 import { messageHistoryRoutes, type HistoryDeps } from './message-history.ts';
 import { projectRoutes, type ProjectDeps } from './projects.ts';
+import { resendFailedRoutes, type ResendFailedDeps } from './resend-failed.ts';
 import { resendRoutes, type ResendRouteDeps } from './resends.ts';
 import { webhookActionRoutes, type WebhookActionDeps } from './webhook-actions.ts';
 import { createMessageRoute, type CreateMessageDeps } from './webhook-messages.ts';
@@ -12,6 +13,7 @@ export type ApiDeps = ProjectDeps &
   AppRouteDeps &
   WebhookRouteDeps &
   WebhookActionDeps &
+  ResendFailedDeps &
   CreateMessageDeps &
   HistoryDeps &
   ResendRouteDeps &
@@ -24,6 +26,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...appRoutes(deps),
     ...webhookRoutes(deps),
     ...webhookActionRoutes(deps),
+    ...resendFailedRoutes(deps),
     createMessageRoute(deps),
     ...messageHistoryRoutes(deps),
     ...resendRoutes(deps),

@@ -7,7 +7,7 @@ import { readDelivery, type ReadDeps } from '../read-delivery.ts';
 import type { StartResend } from '../start-resend.ts';
 
 export interface ResendRouteDeps extends ReadDeps {
-  resends: Pick<ResendStore, 'findOne'>;
+  resends: Pick<ResendStore, 'findShown'>;
   startResend: StartResend;
 }
 
@@ -41,7 +41,7 @@ export function resendRoutes(deps: ResendRouteDeps): Route[] {
       answer: { status: 200, message: 'Resend found', data: resend },
       errors: ['not_found'],
       async handle({ caller: { companyId }, params: { resendId = '' } }) {
-        const found = await deps.resends.findOne(companyId, resendId);
+        const found = await deps.resends.findShown(companyId, resendId);
         if (!found) throw notFound('resend');
         return { data: describeResend(found) };
       },

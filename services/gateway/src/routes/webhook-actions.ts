@@ -4,7 +4,6 @@ import { z } from 'zod';
 import type { AcceptMessage } from '../accept-message.ts';
 import { delivery, describeDelivery } from '../answers/delivery.ts';
 import { health } from '../answers/health.ts';
-import { resend, describeResend } from '../answers/resend.ts';
 import { describeWebhook, webhook } from '../answers/webhook.ts';
 import type { ChangeWebhook } from '../change-webhook.ts';
 import { notFound } from '../http/api-error.ts';
@@ -12,14 +11,11 @@ import { NO_FIELDS, route, type Route } from '../http/route.ts';
 import { newSecret } from '../new-secret.ts';
 import { readDelivery, type ReadDeps } from '../read-delivery.ts';
 import type { ReadHealth } from '../read-health.ts';
-import type { StartResend } from '../start-resend.ts';
-import { timeText } from './fields.ts';
 
 export interface WebhookActionDeps extends ReadDeps {
   nowMs: () => number;
   changeWebhook: ChangeWebhook;
   accept: AcceptMessage['accept'];
-  startResend: StartResend;
   readHealth: ReadHealth;
 }
 
@@ -28,7 +24,7 @@ const versionedOnly = true;
 const WEEK_SECONDS = 604_800;
 
 export function webhookActionRoutes(deps: WebhookActionDeps): Route[] {
-  return [rotateSecret(deps), testWebhook(deps), resendFailed(deps), webhookHealth(deps)];
+  return [rotateSecret(deps), testWebhook(deps), webhookHealth(deps)];
 }
 
 const rotateBody = z
@@ -94,41 +90,6 @@ function testWebhook(deps: WebhookActionDeps): Route {
       const found = await readDelivery(deps, companyId, deliveryId);
       if (!found) throw notFound('webhook');
       return { data: describeDelivery(found.source, found.sendable) };
-    },
-  });
-}
-
-const resendBody = z
-  .object({
-    since: timeText,
-    until: timeText.optional().meta({ description: 'Not before `since`; now, when left out' }),
-  })
-  .superRefine(
-    ({ since, until }, context) => {
-      if (typeof until !== 'string' || typeof since !== 'string') return;
-      if (!(Date.parse(until) < Date.parse(since))) return;
-      context.addIssue({ code: 'custom', path: ['until'], message: 'must not be before since' });
-    },
-    // Also when another field is wrong: all problems are told at once.
-    { when: () => true },
-  )
-  .meta({ id: 'ResendFailed' });
-
-function resendFailed({ startResend }: WebhookActionDeps): Route {
-  return route({
-    ...{ method: 'post', path: '/webhooks/:webhookId/resend-failed', versionedOnly, tag },
-    summary: 'Send all failed deliveries of a webhook again',
-    description:
-      'Each exhausted or cancelled delivery created from `since` to `until` gets one attempt, in the background, oldest first. Progress is at `GET /api/v1/resends/{id}`.',
-    body: resendBody,
-    answer: { status: 202, message: 'Resend started', data: resend },
-    errors: ['not_found', 'webhook_disabled'],
-    async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
-      const sinceMs = Date.parse(value.since);
-      const untilMs = value.until === undefined ? null : Date.parse(value.until);
-      return {
-        data: describeResend(await startResend.failed({ companyId, webhookId, sinceMs, untilMs })),
-      };
     },
   });
 }

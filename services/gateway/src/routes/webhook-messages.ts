@@ -1,3 +1,4 @@
+import { traceparentOf } from '@posthorn/domain/traceparent.ts';
 import type { Logger } from '@posthorn/platform/logger.ts';
 import { z } from 'zod';
 import type { AcceptOnce } from '../accept-once.ts';
@@ -88,10 +89,4 @@ function keyedRequest({ caller: { companyId }, requestId, body, header }: Create
       traceparent: traceparentOf(header('traceparent')),
     },
   };
-}
-
-/** W3C Trace Context, 3.2: what is not well formed is ignored. */
-function traceparentOf(text: string | undefined): string | undefined {
-  const isWellFormed = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
-  return text !== undefined && isWellFormed.test(text) ? text : undefined;
 }
