@@ -15,7 +15,11 @@ const READERS: Readonly<Record<string, Readonly<Record<string, Field>>>> = {
   retry: retryConfig.shape,
   'create-topics': { ...settings.kafka, ...settings.topics },
   'create-indexes': { ...settings.mongodb, ...settings.retention },
-  admin: { ...settings.mongodb, ...settings.encryption },
+  admin: {
+    ...{ ...settings.mongodb, ...settings.encryption },
+    KAFKA_BROKERS: settings.kafka.KAFKA_BROKERS,
+    TOPIC_PREFIX: settings.kafka.TOPIC_PREFIX,
+  },
 };
 
 /** What `npm start` and its relatives read besides. By hand: these are no zod schemas. */

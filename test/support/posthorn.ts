@@ -39,8 +39,14 @@ const LOCAL = {
   TOPIC_REPLICATION: '1',
 };
 
+/** Settings of one service that the others must not have. */
+export type ApartSettings = Partial<Record<ServiceName, Record<string, string>>>;
+
 /** Makes topics, indexes and a company, then starts what a platform would run. */
-export async function startPosthorn(settings: Record<string, string> = {}): Promise<Posthorn> {
+export async function startPosthorn(
+  settings: Record<string, string> = {},
+  apart: ApartSettings = {},
+): Promise<Posthorn> {
   const [port = 0] = await freePorts(1);
   const own = { PORT: String(port), ENCRYPTION_KEYS: newEncryptionKey() };
   const env = { ...createNamespace(), ...LOCAL, ...own, ...settings };
@@ -53,7 +59,7 @@ export async function startPosthorn(settings: Record<string, string> = {}): Prom
 
   const running: RunningService[] = [];
   const start: Posthorn['start'] = async (name, changed = {}) => {
-    const service = await startService(name, { ...env, ...changed });
+    const service = await startService(name, { ...env, ...apart[name], ...changed });
     running.push(service);
     return service;
   };

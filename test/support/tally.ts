@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-const PART_TIMEOUT_MS = 900_000;
+const PART_TIMEOUT_MS = 2_400_000;
 const ROOT = join(import.meta.dirname, '../..');
 /** Native ESM in jest is experimental; kafkajs sets a negative timer once (tulios/kafkajs#1751). */
 const QUIET = ['--disable-warning=ExperimentalWarning', '--disable-warning=TimeoutNegativeWarning'];

@@ -5,6 +5,12 @@ import { attemptIdOf, deliveryIdOf } from './ids.ts';
 /** Header of a parked record: when it is due, in milliseconds since 1970. */
 export const DUE_AT_HEADER = 'due-at';
 
+/**
+ * Header of a record that was put off or driven again: when its turn is, in milliseconds since 1970.
+ * Its attempt may have been made meanwhile, so what is recorded is looked at before it is made.
+ */
+export const TURN_AT_HEADER = 'turn-at';
+
 /** The largest payload, in bytes, that travels inside its message-created record. */
 export const INLINE_PAYLOAD_MAX_BYTES = 16_384;
 

@@ -19,7 +19,7 @@ import { sampleDue, sampleRecord } from '../../../test/support/sample-record.ts'
 import { sampleWebhook } from '../../../test/support/sample-webhook.ts';
 import type { SendWebhook } from './send-webhook.ts';
 
-const REF = refOf(sampleDue());
+const REF = { ...refOf(sampleDue()), createdAtMs: NOW_MS };
 const CREATED = encodeMessageCreated(REF, Buffer.from('{}'));
 const RETRY = encodeRetryDue({ ...REF, attemptNumber: 3, dueAtMs: NOW_MS });
 const created = sampleRecord({}, { topic: 'created', value: CREATED });
@@ -28,6 +28,7 @@ const createdRecord = (n: number) => {
   return sampleRecord({}, { topic: 'created', value });
 };
 const retry = sampleRecord({}, { topic: 'due', value: RETRY });
+const LATE = encodeRetryDue({ ...REF, attemptNumber: 3, dueAtMs: NOW_MS - 3_600_001 });
 const problem = new SealedValueError('secret of wh_1 is not a sealed value', null);
 
 const finding = (found: Awaited<ReturnType<NonNullable<Around['loadWebhook']>>>): Around => ({
@@ -99,7 +100,7 @@ describe('an attempt that finds no room at its endpoint', () => {
       messageId: 'msg_65',
       attemptNumber: 1,
       trigger: 'first',
-      dueAtMs: 1_000,
+      dueAtMs: NOW_MS,
     });
   });
 
@@ -154,6 +155,7 @@ describe('a record that somebody may have worked on before', () => {
     ['of a partition that changed hands', { ...created, isInherited: true }],
     ['of the slow lane', sampleRecord({}, { topic: 'slow', value: RETRY })],
     ['that was put off', sampleRecord({ 'turn-at': '1' }, { topic: 'due', value: RETRY })],
+    ['that was perhaps taken for lost', sampleRecord({}, { topic: 'due', value: LATE })],
   ])('is asked about, and left alone when it was made: %s', async (_what, record) => {
     const { attempt, asked, sent } = createAttemptSteps({
       madeBefore: () => Promise.resolve(true),

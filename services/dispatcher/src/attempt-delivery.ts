@@ -40,6 +40,8 @@ export interface AttemptDeps {
 
 /** A turn nearer than this is waited for here and not in a delay topic. */
 const NEAR_MS = 5_000;
+/** What is later than this may have been taken for lost and driven again; see RECONCILE_AFTER. */
+const LATE_MS = 3_600_000;
 
 /**
  * Step 2, attempt: one record becomes one request to the endpoint, or is put off, or is cancelled
@@ -53,7 +55,7 @@ export function createAttemptDelivery(deps: AttemptDeps) {
       return;
     }
     const { take, takeAlone, isHeld } = deps.leases;
-    const isSecond = mayBeSecond(deps, record) || isHeld(due.attemptId);
+    const isSecond = mayBeSecond(deps, record, due) || isHeld(due.attemptId);
     const release = isSecond ? await takeAlone(due.attemptId) : take(due.attemptId);
     try {
       if (isSecond && (await deps.madeBefore(due, record.headers))) return;
@@ -70,8 +72,13 @@ function decode({ topics }: AttemptDeps, { topic, value }: LogRecord): DueAttemp
 }
 
 /** Of a partition that changed hands; or a copy, made shortly before a crash, of a record read again. */
-function mayBeSecond({ topics }: AttemptDeps, record: LogRecord): boolean {
-  return record.isInherited || record.topic === topics.slowLane || turnAtOf(record) !== null;
+function mayBeSecond(
+  { topics, nowMs }: AttemptDeps,
+  record: LogRecord,
+  { dueAtMs }: DueAttempt,
+): boolean {
+  const isCopied = record.topic === topics.slowLane || turnAtOf(record, nowMs()) !== null;
+  return record.isInherited || isCopied || nowMs() - dueAtMs > LATE_MS;
 }
 
 async function deliver(deps: AttemptDeps, record: LogRecord, due: DueAttempt): Promise<void> {
@@ -91,7 +98,7 @@ async function isPutOff(
   due: DueAttempt,
   { webhook }: LoadedWebhook,
 ): Promise<boolean> {
-  const turnAtMs = turnAtOf(record) ?? 0;
+  const turnAtMs = turnAtOf(record, deps.nowMs()) ?? 0;
   if (webhook.rateLimitPerSecond === null && turnAtMs > deps.nowMs() + NEAR_MS) {
     await deps.putOff(record, due, { turnAtMs, fit: 'few' });
     return true;

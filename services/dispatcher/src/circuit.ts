@@ -75,13 +75,15 @@ export function createCircuit(options: CircuitOptions): Circuit {
     probeAtMs = nowMs() + resetMs;
     options.onOpen(probeAtMs);
   };
+  /** No probe is further away than one reset: beyond that the clock was set back. */
+  const probeTime = (): number => (probeAtMs = Math.min(probeAtMs, nowMs() + resetMs));
   breaker.on('open', waitForProbe);
   breaker.on('close', options.onClose);
   return {
     url: options.url,
     ...createProbe(nowMs),
-    state: () => (breaker.closed ? 'closed' : probeAtMs > nowMs() ? 'open' : 'half_open'),
-    probeAtMs: () => probeAtMs,
+    state: () => (breaker.closed ? 'closed' : probeTime() > nowMs() ? 'open' : 'half_open'),
+    probeAtMs: probeTime,
     openings: () => openings,
     lastFailureMs: () => lastFailureMs,
     async count(hasFailed) {

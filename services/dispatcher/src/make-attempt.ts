@@ -1,3 +1,4 @@
+import { traceparentOf } from '@posthorn/domain/traceparent.ts';
 import type { Attempt } from '@posthorn/domain/delivery.ts';
 import type { Outcome } from '@posthorn/domain/outcome.ts';
 import type { DueAttempt } from '@posthorn/domain/records.ts';
@@ -56,7 +57,7 @@ async function takeTurn(
   if (!permit) return null;
   turn.begin();
   const attempt = await sendWithin(permit, () =>
-    deps.send(due, payload, target, record.headers.traceparent),
+    deps.send(due, payload, target, traceparentOf(record.headers.traceparent)),
   );
   // Looked up again: what was deleted during the attempt must not wait for its retry to end.
   const reason =

@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { decodeRetryDue, DUE_AT_HEADER } from '@posthorn/domain/records.ts';
+import { decodeRetryDue, DUE_AT_HEADER, TURN_AT_HEADER } from '@posthorn/domain/records.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { Counter, Registry } from 'prom-client';
 import { sampleDue } from '../../../test/support/sample-record.ts';
 import { sampleWebhook } from '../../../test/support/sample-webhook.ts';
 import { createPace, type Pace } from './pace-webhook.ts';
-import { createPutOff, TURN_AT_HEADER } from './put-off.ts';
+import { createPutOff } from './put-off.ts';
 
 const NOW_MS = 1_700_000_000_000;
 const ref = {

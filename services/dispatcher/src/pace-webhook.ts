@@ -64,7 +64,7 @@ export function createPace(deps: PaceDeps): Pace {
     const spacingMs = 1_000 / rateLimitPerSecond;
     const [nowMs, monotonicMs] = [deps.nowMs(), deps.monotonicMs()];
     const turnMs = Math.max(monotonicMs, lane.lastTurnMs + spacingMs);
-    const bookedMs = turnAtOf(record);
+    const bookedMs = turnAtOf(record, nowMs);
     const isNear = (bookedMs ?? lane.bookedUntilMs) <= nowMs + maxWaitMs;
     const hasRoom = lane.waiting < MAX_WAITING.inLane && waiting < MAX_WAITING.inAll;
     if (isNear && hasRoom && turnMs - monotonicMs <= maxWaitMs) {

@@ -1,10 +1,13 @@
-import { DUE_AT_HEADER, encodeRetryDue, refOf, type DueAttempt } from '@posthorn/domain/records.ts';
+import {
+  DUE_AT_HEADER,
+  encodeRetryDue,
+  refOf,
+  TURN_AT_HEADER,
+  type DueAttempt,
+} from '@posthorn/domain/records.ts';
 import { createBatcher } from '@posthorn/platform/batcher.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { keepTrying } from '@posthorn/platform/keep-trying.ts';
-
-/** Header of a record that was put off: when its turn is, in milliseconds since 1970. */
-export const TURN_AT_HEADER = 'turn-at';
 
 export interface PutOffUntil {
   turnAtMs: number;
@@ -43,7 +46,7 @@ export function createPutOff({ log, parkedByDelayMs, nowMs }: PutOffDeps): PutOf
     const atMs = nowMs();
     const delayMs = chooseDelay(delaysMs, turnAtMs - atMs, fit);
     const { attemptNumber, trigger } = due;
-    const dueAtMs = atMs + delayMs;
+    const dueAtMs = atMs + delayMs + earlyByMs(record, atMs);
     const times = {
       [DUE_AT_HEADER]: String(dueAtMs),
       [TURN_AT_HEADER]: String(Math.ceil(turnAtMs)),
@@ -57,6 +60,14 @@ export function createPutOff({ log, parkedByDelayMs, nowMs }: PutOffDeps): PutOf
   };
 }
 
+/**
+ * A record that is here before it is due was released by a clock that is ahead of ours. By our clock
+ * alone it would be put off to a time that is over there, and come back at once, again and again.
+ */
+function earlyByMs({ headers }: LogRecord, atMs: number): number {
+  return Math.max(0, (timeIn(headers, DUE_AT_HEADER) ?? atMs) - atMs);
+}
+
 function chooseDelay(ascendingMs: readonly number[], waitMs: number, fit: PutOffUntil['fit']) {
   const shortestMs = ascendingMs[0] ?? 0;
   const beforeMs = ascendingMs.findLast((delayMs) => delayMs <= waitMs) ?? shortestMs;
@@ -64,9 +75,13 @@ function chooseDelay(ascendingMs: readonly number[], waitMs: number, fit: PutOff
   return ascendingMs.find((delayMs) => delayMs >= waitMs) ?? ascendingMs.at(-1) ?? shortestMs;
 }
 
+/** Nothing is booked further ahead than a delivery is kept: such a turn is not ours. */
+const FARTHEST_TURN_MS = 30 * 86_400_000;
+
 /** Null when the record was never put off. */
-export function turnAtOf({ headers }: LogRecord): number | null {
-  return timeIn(headers, TURN_AT_HEADER);
+export function turnAtOf({ headers }: LogRecord, nowMs: number): number | null {
+  const turnAtMs = timeIn(headers, TURN_AT_HEADER);
+  return turnAtMs === null || turnAtMs - nowMs > FARTHEST_TURN_MS ? null : turnAtMs;
 }
 
 /** A time in milliseconds since 1970 from a header; null when there is none that makes sense. */

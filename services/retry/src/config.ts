@@ -1,7 +1,22 @@
+import { parseDelay } from '@posthorn/domain/retry-schedule.ts';
 import { settings } from '@posthorn/platform/settings.ts';
 import { z } from 'zod';
 
+/** Shorter, and passes would follow one another without a pause. */
+const MIN_RECONCILE_AFTER_MS = 1_000;
+
+const stillness = z.string().transform((text, context): number => {
+  const afterMs = parseDelay(text.trim());
+  if (afterMs !== null && afterMs >= MIN_RECONCILE_AFTER_MS) return afterMs;
+  const message = 'must be from 1s to 168h, a number with ms, s, m or h, such as 24h';
+  context.addIssue({ code: 'custom', message });
+  return z.NEVER;
+});
+
 export const retryConfig = z.object({
+  RECONCILE_AFTER: stillness
+    .prefault('24h')
+    .describe('How late a delivery may be before it is taken for lost and driven again'),
   ...settings.kafka,
   ...settings.mongodb,
   ...settings.process(9103),

@@ -27,7 +27,7 @@ describe('holding a record until it is due', () => {
   test('ends at once when it is due or overdue', async () => {
     for (const now of [DUE_MS, DUE_MS + 3_600_000]) {
       const clock = clockOf(now);
-      await holdUntilDue(DUE_MS, clock.nowMs);
+      await holdUntilDue(DUE_MS, () => Infinity, { ...clock, monotonicMs: () => 0 });
       expect(clock.said).toEqual([now]);
     }
   });
@@ -38,9 +38,21 @@ describe('holding a record until it is due', () => {
     ['the clock jumps ahead', [DUE_MS - 1, DUE_MS + 3_600_000]],
   ])('never ends early when %s', async (_what, times) => {
     const clock = clockOf(...times);
-    await holdUntilDue(DUE_MS, clock.nowMs);
+    await holdUntilDue(DUE_MS, () => Infinity, { ...clock, monotonicMs: () => 0 });
     expect(clock.said.filter((now) => now >= DUE_MS)).toEqual([times.at(-1)]);
     expect(clock.said.length).toBeGreaterThanOrEqual(times.length);
+  });
+});
+
+describe('holding a record of which the clock was set back', () => {
+  test('ends at the time that the monotonic clock allows, once that is known', async () => {
+    const latest = [Infinity, Infinity, 5_000];
+    const monotonic = [4_999.5, 5_000];
+    await holdUntilDue(DUE_MS, () => latest.shift() ?? 5_000, {
+      nowMs: () => DUE_MS - 1,
+      monotonicMs: () => (latest.length > 0 ? 0 : (monotonic.shift() ?? 0)),
+    });
+    expect([latest, monotonic]).toEqual([[], []]);
   });
 });
 

@@ -28,9 +28,25 @@ export function isPlausible(dueAtMs: number, nowMs: number): boolean {
   return dueAtMs - nowMs < EIGHT_DAYS_MS;
 }
 
-/** Resolves at or after `dueAtMs`, never before: a timer may fire a millisecond early. */
-export async function holdUntilDue(dueAtMs: number, nowMs: () => number): Promise<void> {
-  for (let restMs = dueAtMs - nowMs(); restMs > 0; restMs = dueAtMs - nowMs()) {
+export interface HoldClocks {
+  nowMs: () => number;
+  monotonicMs: () => number;
+}
+
+/**
+ * Resolves at or after `dueAtMs`, never before: a timer may fire a millisecond early. Where the
+ * clock was set back, at `latestMs` of the monotonic clock, which is asked for until it is finite.
+ */
+export async function holdUntilDue(
+  dueAtMs: number,
+  latestMs: () => number,
+  { nowMs, monotonicMs }: HoldClocks,
+): Promise<void> {
+  let endsMs = Infinity;
+  for (;;) {
+    if (endsMs === Infinity) endsMs = latestMs();
+    const restMs = Math.min(dueAtMs - nowMs(), endsMs - monotonicMs());
+    if (restMs <= 0) return;
     await wait(Math.min(restMs, HORIZON_MS));
   }
 }

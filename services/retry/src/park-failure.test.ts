@@ -134,7 +134,9 @@ describe('the failure of the last attempt', () => {
       [record, 'schedule_exhausted', 'attempt 7 ended http_5xx with status 503'],
     ]);
     expect(published).toEqual([]);
-    expect((await metrics.exhausted.get()).values[0]?.value).toBe(1);
+    expect((await metrics.finished.get()).values).toEqual([
+      { labels: { result: 'exhausted' }, value: 1 },
+    ]);
   });
 
   test('that is read twice is counted once', async () => {
@@ -142,7 +144,9 @@ describe('the failure of the last attempt', () => {
     await park(failure(7, { outcome: 'timeout', statusCode: null }));
     isStillPending = false;
     await park(failure(7, { outcome: 'timeout', statusCode: null }));
-    expect((await metrics.exhausted.get()).values[0]?.value).toBe(1);
+    expect((await metrics.finished.get()).values).toEqual([
+      { labels: { result: 'exhausted' }, value: 1 },
+    ]);
     expect(deadLetters[0]?.[2]).toBe('attempt 7 ended timeout with status none');
   });
 });

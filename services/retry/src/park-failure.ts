@@ -1,3 +1,4 @@
+import { nextAttemptAfter, type NextAttempt } from '@posthorn/domain/after-failure.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import {
   decodeDeliveryFailed,
@@ -8,11 +9,7 @@ import {
   UnreadableRecordError,
   type DeliveryFailed,
 } from '@posthorn/domain/records.ts';
-import {
-  delayAfterAttempt,
-  formatDelay,
-  type RetrySchedule,
-} from '@posthorn/domain/retry-schedule.ts';
+import { formatDelay, type RetrySchedule } from '@posthorn/domain/retry-schedule.ts';
 import { createBatcher } from '@posthorn/platform/batcher.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
@@ -52,21 +49,18 @@ export function createParkFailure(deps: ParkDeps): (record: LogRecord) => Promis
       await keepTrying(() => deps.deadLetters.put(record, 'unreadable_record', failed.message));
       return;
     }
-    const delayMs = delayAfterAttempt(deps.schedule, failed.attemptNumber);
-    if (delayMs === null) await exhaust(deps, record, failed);
-    else await publish.add(parkedRecord(deps, record, failed, delayMs));
+    const next = nextAttemptAfter(failed, deps.schedule);
+    if (next) await publish.add(parkedRecord(deps, record, failed, next));
+    else await exhaust(deps, record, failed);
   };
 }
 
-/** The delay counts from the end of the failed attempt (spec, Events, rule 4). */
 function parkedRecord(
   { parkedByDelayMs, metrics }: ParkDeps,
   { headers, key }: LogRecord,
   failed: DeliveryFailed,
-  delayMs: number,
+  { attemptNumber, delayMs, dueAtMs }: NextAttempt,
 ): OutgoingRecord {
-  const dueAtMs = failed.endedAtMs + delayMs;
-  const attemptNumber = failed.attemptNumber + 1;
   metrics.parked.inc({ delay: formatDelay(delayMs) });
   return {
     // The map holds every delay of the schedule that the delay was just taken from.
@@ -86,7 +80,7 @@ async function exhaust(deps: ParkDeps, record: LogRecord, failed: DeliveryFailed
   if (!isNew && !(await isExhausted(deps, deliveryId))) return;
   const detail = `attempt ${attemptNumber} ended ${outcome} with status ${statusCode ?? 'none'}`;
   await keepTrying(() => deps.deadLetters.put(record, 'schedule_exhausted', detail));
-  if (isNew) deps.metrics.exhausted.inc();
+  if (isNew) deps.metrics.finished.inc({ result: 'exhausted' });
   deps.logger.info(
     { messageId, deliveryId, attempts: attemptNumber, outcome },
     'delivery exhausted',

@@ -4,41 +4,57 @@ import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { encodeRetryDue } from '@posthorn/domain/records.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { Registry } from 'prom-client';
+import { createLogger } from '@posthorn/platform/logger.ts';
+import type { Cancellation } from '@posthorn/platform/mongo/deliveries.ts';
+import type { WebhookState } from '@posthorn/platform/mongo/webhook-states.ts';
 import { createReleaseParked } from './release-parked.ts';
 import { createRetryMetrics } from './retry-metrics.ts';
+import { createOverdueWatch } from './watch-overdue.ts';
 
 const DUE_MS = 1_700_000_000_000;
 
 let published: OutgoingRecord[][] = [];
 let deadLetters: [LogRecord, string][] = [];
+let cancelled: Cancellation[] = [];
 const states = new Map<string, { status: DeliveryStatus; attemptCount: number }>();
+const webhooks = new Map<string, WebhookState>();
 let nowMs: () => number;
 
 beforeEach(() => {
   [published, deadLetters] = [[], []];
+  cancelled = [];
   states.clear();
+  webhooks.clear();
+  webhooks.set('wh_1', { disabled: false });
   nowMs = () => DUE_MS;
 });
 
 function createRelease() {
-  const unused = () => Promise.reject(new Error('not used here'));
   return createReleaseParked({
     ...{ retryDueTopic: 'retry-due', metrics: createRetryMetrics(new Registry()) },
+    ...{ delayByTopic: new Map([['retry.5s', '5s']]), overdue: createOverdueWatch() },
+    logger: createLogger('test', 'silent'),
     log: {
       publish: (records) => {
         published.push([...records]);
         return Promise.resolve();
       },
-      ...{ consume: unused, close: unused, isConnected: () => true },
     },
-    deliveries: { statesOf: () => Promise.resolve(states) },
+    deliveries: {
+      statesOf: () => Promise.resolve(states),
+      cancelPending: (cancellations) => {
+        cancelled.push(...cancellations);
+        return Promise.resolve();
+      },
+    },
+    webhooks: { statesOf: () => Promise.resolve(webhooks) },
     deadLetters: {
       put: (record, reason) => {
         deadLetters.push([record, reason]);
         return Promise.resolve();
       },
     },
-    ...{ nowMs: () => nowMs() },
+    ...{ nowMs: () => nowMs(), monotonicMs: () => 0, latestRelease: () => Infinity },
   });
 }
 
@@ -89,6 +105,22 @@ describe('releasing a parked record', () => {
     const release = createRelease();
     await Promise.all(['msg_1', 'msg_2', 'msg_3', 'msg_4'].map((id) => release(parked(id, 2))));
     expect([published.flat(), deadLetters]).toEqual([[], []]);
+  });
+
+  test('cancels its delivery instead when its webhook is deleted or disabled', async () => {
+    for (const id of ['msg_1', 'msg_2']) stateOf(id, 'pending', 1);
+    webhooks.delete('wh_1');
+    const release = createRelease();
+    await release(parked('msg_1', 2));
+    webhooks.set('wh_1', { disabled: true });
+    await release(parked('msg_2', 2));
+    expect([published.flat(), cancelled]).toEqual([
+      [],
+      [
+        { id: deliveryIdOf('msg_1', 'wh_1'), reason: 'webhook_deleted', atMs: DUE_MS },
+        { id: deliveryIdOf('msg_2', 'wh_1'), reason: 'webhook_disabled', atMs: DUE_MS },
+      ],
+    ]);
   });
 
   test('publishes a resend that was put off whatever its delivery has become', async () => {

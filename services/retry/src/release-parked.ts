@@ -1,26 +1,36 @@
-import { awaitsAttempt } from '@posthorn/domain/delivery.ts';
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import {
   decodeRetryDue,
   readRecord,
   UnreadableRecordError,
   type DueAttempt,
 } from '@posthorn/domain/records.ts';
+import { decideRelease, type ReleaseDecision } from '@posthorn/domain/release-decision.ts';
 import { createBatcher } from '@posthorn/platform/batcher.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { keepTrying } from '@posthorn/platform/keep-trying.ts';
-import type { DeliveryState, DeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
+import type { Logger } from '@posthorn/platform/logger.ts';
+import type { Cancellation, DeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
+import type { WebhookStates } from '@posthorn/platform/mongo/webhook-states.ts';
 import { dueAtOf, holdUntilDue, isPlausible } from './hold-until-due.ts';
+import type { LatestRelease } from './latest-release.ts';
 import type { RetryMetrics } from './retry-metrics.ts';
+import type { OverdueWatch } from './watch-overdue.ts';
 
 export interface ReleaseDeps {
   retryDueTopic: string;
-  log: RecordLog;
-  deliveries: Pick<DeliveryStore, 'statesOf'>;
+  /** Delay topic → its delay, such as `5m`. */
+  delayByTopic: ReadonlyMap<string, string>;
+  log: Pick<RecordLog, 'publish'>;
+  deliveries: Pick<DeliveryStore, 'statesOf' | 'cancelPending'>;
+  webhooks: WebhookStates;
   deadLetters: DeadLetters;
+  overdue: Pick<OverdueWatch, 'begin'>;
   metrics: RetryMetrics;
+  logger: Pick<Logger, 'info'>;
   nowMs: () => number;
+  monotonicMs: () => number;
+  latestRelease: LatestRelease;
 }
 
 interface Parked {
@@ -32,7 +42,8 @@ const BATCH = { maxItems: 500, lingerMs: 2, maxInFlight: 2 };
 
 /**
  * Step 5, release: when a parked record is due it goes to `retry-due`, unless its delivery has moved
- * on meanwhile. Resolves when Kafka has it; only then may its offset be committed.
+ * on meanwhile or its webhook is gone. Resolves when Kafka has it, or when the end is stored; only
+ * then may its offset be committed.
  */
 export function createReleaseParked(deps: ReleaseDeps): (record: LogRecord) => Promise<void> {
   const release = createBatcher<Parked, undefined>({
@@ -48,8 +59,13 @@ export function createReleaseParked(deps: ReleaseDeps): (record: LogRecord) => P
       await keepTrying(() => deps.deadLetters.put(record, 'unreadable_record', due.message));
       return;
     }
-    await holdUntilDue(due.dueAtMs, deps.nowMs);
-    await release.add({ record, due });
+    const end = deps.overdue.begin(record.topic, due.dueAtMs);
+    try {
+      await holdUntilDue(due.dueAtMs, () => deps.latestRelease(record), deps);
+      await release.add({ record, due });
+    } finally {
+      end();
+    }
   };
 }
 
@@ -63,23 +79,54 @@ function read(record: LogRecord, nowMs: number): DueAttempt {
 }
 
 async function releaseBatch(deps: ReleaseDeps, batch: readonly Parked[]): Promise<void> {
-  const ids = batch.map(({ due }) => deliveryIdOf(due.messageId, due.webhookId));
-  const states = await keepTrying(() => deps.deliveries.statesOf(ids));
+  const decisions = await decideAll(deps, batch);
+  const cancelled: { due: DueAttempt; reason: Cancellation['reason'] }[] = [];
+  const released: Parked[] = [];
   const taken = new Set<string>();
-  const released = batch.filter(({ due }, index) => {
-    const id = ids[index] ?? '';
-    const identity = `${id}/${due.attemptNumber}`;
+  for (const [index, parked] of batch.entries()) {
+    const decision = decisions[index] ?? 'drop';
     // A crash may have parked one failure twice.
-    if (taken.has(identity) || !isWanted(due, states.get(id))) return false;
-    return taken.add(identity);
-  });
+    if (decision === 'drop' || taken.has(parked.due.attemptId)) continue;
+    taken.add(parked.due.attemptId);
+    if (decision === 'release') released.push(parked);
+    else cancelled.push({ due: parked.due, reason: decision });
+  }
+  if (cancelled.length > 0) await cancel(deps, cancelled);
   await keepTrying(() => deps.log.publish(released.map((parked) => toRetryDue(deps, parked))));
-  for (const { due } of released) deps.metrics.observeLateness(deps.nowMs() - due.dueAtMs);
+  for (const { record, due } of released) {
+    const delay = deps.delayByTopic.get(record.topic) ?? '';
+    deps.metrics.observeLateness(delay, deps.nowMs() - due.dueAtMs);
+  }
 }
 
-/** Whether a resend is still asked for is decided by its mark, when it is made. */
-function isWanted(due: DueAttempt, state: DeliveryState | undefined): boolean {
-  return due.trigger === 'resend' || awaitsAttempt(state, due.attemptNumber);
+async function decideAll(
+  { deliveries, webhooks }: ReleaseDeps,
+  batch: readonly Parked[],
+): Promise<ReleaseDecision[]> {
+  const deliveryIds = batch.map(({ due }) => due.deliveryId);
+  const webhookIds = [...new Set(batch.map(({ due }) => due.webhookId))];
+  const [deliveryStates, webhookStates] = await Promise.all([
+    keepTrying(() => deliveries.statesOf(deliveryIds)),
+    keepTrying(() => webhooks.statesOf(webhookIds)),
+  ]);
+  return batch.map(({ due }) => {
+    const delivery = deliveryStates.get(due.deliveryId);
+    return decideRelease({ due, delivery, webhook: webhookStates.get(due.webhookId) });
+  });
+}
+
+async function cancel(
+  { deliveries, metrics, logger, nowMs }: ReleaseDeps,
+  cancelled: readonly { due: DueAttempt; reason: Cancellation['reason'] }[],
+): Promise<void> {
+  const atMs = nowMs();
+  const cancellations = cancelled.map(({ due, reason }) => ({ id: due.deliveryId, reason, atMs }));
+  await keepTrying(() => deliveries.cancelPending(cancellations));
+  metrics.finished.inc({ result: 'cancelled' }, cancelled.length);
+  for (const { due, reason } of cancelled) {
+    const { messageId, deliveryId } = due;
+    logger.info({ messageId, deliveryId, reason }, 'delivery cancelled');
+  }
 }
 
 function toRetryDue({ retryDueTopic }: ReleaseDeps, { record }: Parked): OutgoingRecord {

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { formatDelay } from '@posthorn/domain/retry-schedule.ts';
 import type { TopicNames } from '@posthorn/domain/topics.ts';
 import { createDeadLetters } from '@posthorn/platform/dead-letters.ts';
 import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
@@ -6,19 +6,18 @@ import type { Consumption, LogRecord, RecordLog } from '@posthorn/platform/kafka
 import { watchDependencies } from '@posthorn/platform/metrics.ts';
 import { openMongo } from '@posthorn/platform/mongo/connect.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
-import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
-import { createMessageStore } from '@posthorn/platform/mongo/messages.ts';
-import { createPublisherStore } from '@posthorn/platform/mongo/publishers.ts';
+import { createWebhookStates } from '@posthorn/platform/mongo/webhook-states.ts';
 import { openOpsServer } from '@posthorn/platform/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service.ts';
 import { systemClockMs } from '@posthorn/platform/system.ts';
-import type { mongo } from 'mongoose';
 import type { RetryConfig } from './config.ts';
-import { postponementMs } from './hold-until-due.ts';
+import { HORIZON_MS, postponementMs } from './hold-until-due.ts';
+import { createLatestRelease, type LatestRelease } from './latest-release.ts';
 import { createParkFailure } from './park-failure.ts';
 import { createReleaseParked } from './release-parked.ts';
-import { createRetryMetrics } from './retry-metrics.ts';
-import { createSweeper, type SweepDeps } from './sweep-unpublished.ts';
+import { createRetryMetrics, showParked } from './retry-metrics.ts';
+import { startBackground } from './start-background.ts';
+import { createOverdueWatch } from './watch-overdue.ts';
 
 type Context = ServiceContext<RetryConfig>;
 
@@ -60,16 +59,30 @@ export async function startRetry(context: Context): Promise<void> {
 
   const { parkedByDelayMs, retryDue: retryDueTopic } = topics;
   const park = createParkFailure({ ...wires, parkedByDelayMs, schedule: config.RETRY_DELAYS });
-  const release = createReleaseParked({
-    ...wires,
-    retryDueTopic,
-  });
+  const webhooks = createWebhookStates(store.db);
+  const watched = watchParked(context, delayTopics);
+  const release = createReleaseParked({ ...wires, ...watched, retryDueTopic, webhooks });
   consumptions.push(
     await consumeFailures(context, wires, park),
-    ...(await consumeParked(context, wires, release)),
+    ...(await consumeParked(context, { ...wires, ...watched }, release)),
   );
-  startSweeper(context, wires, store.db);
+  startBackground(context, { ...wires, db: store.db });
   watchDependencies(registry, { mongodb: store.isConnected, kafka: log.isConnected });
+}
+
+function watchParked({ registry }: Context, delayTopics: Wires['delayTopics']) {
+  const overdue = createOverdueWatch();
+  const delayByTopic = new Map(
+    [...delayTopics].map(([delayMs, topic]) => [topic, formatDelay(delayMs)]),
+  );
+  showParked(registry, delayByTopic, (topic) => overdue.overdueMs(topic, systemClockMs()));
+  const delayMsByTopic = new Map([...delayTopics].map(([delayMs, topic]) => [topic, delayMs]));
+  const monotonicMs = (): number => performance.now();
+  const latestRelease = createLatestRelease({
+    delayMsOf: (topic) => delayMsByTopic.get(topic) ?? Infinity,
+    ...{ nowMs: systemClockMs, monotonicMs },
+  });
+  return { overdue, delayByTopic, latestRelease, monotonicMs };
 }
 
 /** Less than the horizon within which due records are held; asking ten times a second cost 5 % of a core. */
@@ -98,7 +111,7 @@ const SHORT_TIER_MAX_MS = 60_000;
 /** Reads the topics of earlier schedules too, so that a changed RETRY_DELAYS strands nothing. */
 async function consumeParked(
   { config, lifecycle }: Context,
-  { log, delayTopics, nowMs, isJudgeable }: Wires,
+  { log, delayTopics, nowMs, isJudgeable, latestRelease }: Wires & { latestRelease: LatestRelease },
   handle: (record: LogRecord) => Promise<void>,
 ): Promise<Consumption[]> {
   const tiers = [...delayTopics];
@@ -112,7 +125,11 @@ async function consumeParked(
       topics: members.map(([, topic]) => topic),
       handle,
       isJudgeable,
-      postponeMs: (record) => postponementMs(record, nowMs()),
+      postponeMs: (record, endOffset) =>
+        Math.min(
+          postponementMs(record, nowMs()),
+          latestRelease(record, endOffset) - HORIZON_MS - performance.now(),
+        ),
       window: { high: 10_000, low: 5_000 },
       ...(name === 'long' && { maxWaitMs: IDLE_WAIT_MS }),
     });
@@ -120,22 +137,4 @@ async function consumeParked(
     consumptions.push(consumption);
   }
   return consumptions;
-}
-
-function startSweeper(
-  { lifecycle, logger }: Context,
-  wires: Wires & Pick<SweepDeps, 'deliveries' | 'metrics'>,
-  db: mongo.Db,
-): void {
-  const sweeper = createSweeper({
-    ...wires,
-    logger,
-    holder: randomUUID(),
-    createdTopic: wires.topics.messageCreated,
-    leases: createLeaseStore(db),
-    publishers: createPublisherStore(db),
-    messages: createMessageStore(db),
-  });
-  sweeper.start();
-  lifecycle.onStop('sweeper', sweeper.stop);
 }

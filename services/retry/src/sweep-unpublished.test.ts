@@ -140,6 +140,26 @@ describe('a sweep', () => {
     expect(events).toEqual(['publish msg_1>wh_1', 'swept gw_1 to msg_1', 'forget gw_1']);
   });
 
+  test('knows the oldest message that waits until Kafka has it or its gateway has seen to it', async () => {
+    stored = [message('msg_1'), message('msg_2')];
+    known.set(deliveryIdOf('msg_1', 'wh_1'), { status: 'pending', attemptCount: 1 });
+    stored[1] = { ...message('msg_2'), createdAtMs: 7 };
+    const sweeper = createTestSweeper();
+    expect(sweeper.oldestAtMs()).toBeNull();
+    onPublish = () => Promise.reject(new Error('Kafka is away'));
+    await sweeper.tick();
+    expect(sweeper.oldestAtMs()).toBe(7);
+    candidates = [];
+    await sweeper.tick();
+    expect(sweeper.oldestAtMs()).toBeNull();
+    candidates = [{ _id: 'gw_1', watermark: '' }];
+    await sweeper.tick();
+    expect(sweeper.oldestAtMs()).toBe(7);
+    onPublish = () => Promise.resolve();
+    await sweeper.tick();
+    expect(sweeper.oldestAtMs()).toBeNull();
+  });
+
   test('is one at a time', async () => {
     stored = [message('msg_1')];
     const sweeper = createTestSweeper();

@@ -30,7 +30,14 @@ export interface Sweeper {
   start: () => void;
   /** One round over all publishers that need it; nothing when another process holds the lease. */
   tick: () => Promise<void>;
+  /** When the oldest message that was found unpublished was accepted, in milliseconds since 1970; null when none is left. */
+  oldestAtMs: () => number | null;
   stop: () => Promise<void>;
+}
+
+interface Work extends SweepDeps {
+  /** Publisher → when the oldest of its messages that waits for us was accepted. */
+  waiting: Map<string, number>;
 }
 
 const LEASE = 'sweeper';
@@ -48,11 +55,12 @@ const PAGE = 200;
  * delivery yet. Publish first, note the progress after: a crash repeats, and never skips.
  */
 export function createSweeper(deps: SweepDeps): Sweeper {
+  const work: Work = { ...deps, waiting: new Map() };
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | null = null;
 
   function tick(): Promise<void> {
-    running ??= round(deps).finally(() => {
+    running ??= round(work).finally(() => {
       running = null;
     });
     return running;
@@ -63,6 +71,7 @@ export function createSweeper(deps: SweepDeps): Sweeper {
       timer = setInterval(() => void tick(), EVERY_MS);
     },
     tick,
+    oldestAtMs: () => (work.waiting.size > 0 ? Math.min(...work.waiting.values()) : null),
     async stop() {
       clearInterval(timer);
       await running;
@@ -71,14 +80,17 @@ export function createSweeper(deps: SweepDeps): Sweeper {
   };
 }
 
-async function round(deps: SweepDeps): Promise<void> {
-  const { leases, publishers, holder, logger } = deps;
+async function round(work: Work): Promise<void> {
+  const { leases, publishers, holder, logger, waiting } = work;
   try {
-    if (!(await leases.hold(LEASE, holder, LEASE_MS))) return;
+    const isOurs = await leases.hold(LEASE, holder, LEASE_MS);
     const limits = { staleMs: STALE_MS, behindMs: BEHIND_MS };
-    for (const publisher of await publishers.findToSweep(limits)) {
+    const candidates = isOurs ? await publishers.findToSweep(limits) : [];
+    const names = new Set(candidates.map(({ _id }) => _id));
+    for (const name of waiting.keys()) if (!names.has(name)) waiting.delete(name);
+    for (const publisher of candidates) {
       // One publisher that cannot be swept must not keep the others waiting.
-      await sweep(deps, publisher).catch(reportTo(logger, publisher._id));
+      await sweep(work, publisher).catch(reportTo(logger, publisher._id));
     }
   } catch (error) {
     reportTo(logger)(error);
@@ -91,7 +103,7 @@ function reportTo(logger: Logger, publisherId?: string): (error: unknown) => voi
   };
 }
 
-async function sweep(deps: SweepDeps, publisher: SweepCandidate): Promise<void> {
+async function sweep(deps: Work, publisher: SweepCandidate): Promise<void> {
   const { _id: publisherId, watermark, sweptTo = '' } = publisher;
   let afterId = sweptTo > watermark ? sweptTo : watermark;
   for (;;) {
@@ -107,27 +119,33 @@ async function sweep(deps: SweepDeps, publisher: SweepCandidate): Promise<void> 
 }
 
 async function publishMissing(
-  deps: SweepDeps,
+  deps: Work,
   publisherId: string,
   page: readonly Message[],
 ): Promise<void> {
   let rest = page;
   while (rest.length > 0) {
     const batch = takeForOneSend(rest, ONE_SEND);
-    const records = await missingRecords(deps, batch);
+    const missing = await withoutDelivery(deps, batch);
+    const [oldest] = missing;
+    if (oldest) deps.waiting.set(publisherId, oldest.createdAtMs);
+    const records = missing.flatMap((message) => createdRecords(deps.createdTopic, message));
     await deps.log.publish(records);
+    deps.waiting.delete(publisherId);
     deps.metrics.swept.inc(records.length);
     if (records.length > 0) deps.logger.info({ publisherId, records: records.length }, 'swept');
     rest = rest.slice(batch.length);
   }
 }
 
-/** Records for the targets that have no delivery yet: the others were published. */
-async function missingRecords({ deliveries, createdTopic }: SweepDeps, batch: readonly Message[]) {
+/** The messages with only those of their targets that have no delivery yet: the others were published. */
+async function withoutDelivery({ deliveries }: SweepDeps, batch: readonly Message[]) {
   const ids = batch.flatMap(({ id, targets }) => targets.map((target) => deliveryIdOf(id, target)));
   const known = await deliveries.statesOf(ids);
-  return batch.flatMap((message) => {
-    const targets = message.targets.filter((to) => !known.has(deliveryIdOf(message.id, to)));
-    return createdRecords(createdTopic, { ...message, targets });
-  });
+  return batch
+    .map((message) => {
+      const targets = message.targets.filter((to) => !known.has(deliveryIdOf(message.id, to)));
+      return { ...message, targets };
+    })
+    .filter(({ targets }) => targets.length > 0);
 }

@@ -4,6 +4,7 @@ import { createPositionSource, type PositionSource } from './ask-positions.ts';
 import type { ConsumeDeps } from './join-group.ts';
 import { createReader, type Reader } from './read-as-member.ts';
 import type { ConsumeOptions, Consumption } from './record-log.ts';
+import { watchForSetbacks } from './watch-for-setbacks.ts';
 import { watchForStalls, type StallWatch } from './watch-for-stalls.ts';
 
 const STALL_MS = 120_000;
@@ -26,12 +27,23 @@ export async function consume(deps: ConsumeDeps, options: ConsumeOptions): Promi
   const positions = createPositionSource(deps.kafka, options);
   const watch = openWatch(deps, options, lives, positions);
   watch.start();
+  const setbacks = watchForSetbacks({
+    ...{ nowMs: systemClockMs, monotonicMs: () => performance.now() },
+    onSetback(byMs) {
+      deps.logger.warn(
+        { groupId: options.groupId, byMs },
+        'the clock was set back: a new consumer',
+      );
+      void beginAnew(deps, options, lives);
+    },
+  });
   return {
     isRunning: () => lives.reader.isRunning(),
     isAlive: watch.isAlive,
     async stop(drainMs) {
       lives.stopping.abort();
       watch.stop();
+      setbacks.stop();
       await Promise.all([lives.reader.stop(drainMs), lives.retiring, positions.close()]);
     },
   };
@@ -57,7 +69,7 @@ function openWatch(
 
 async function beginAnew(deps: ConsumeDeps, options: ConsumeOptions, lives: Lives): Promise<void> {
   const { signal } = lives.stopping;
-  lives.retiring = lives.reader.retire();
+  lives.retiring = Promise.all([lives.retiring, lives.reader.retire()]).then(() => undefined);
   const reader = createReader(deps, options);
   lives.reader = reader;
   // The old one leaves first, so that its partitions need not move twice.

@@ -1,10 +1,13 @@
 import type { TopicSpec } from '@posthorn/domain/topics.ts';
 import type { Kafka } from 'kafkajs';
+import { keepTrying } from '../keep-trying.ts';
 
 export interface TopicLayout {
   partitions: number;
   replication: number;
 }
+
+const LEADERS_TIMEOUT_MS = 60_000;
 
 /** Makes the topics that are missing and answers their names; leaves those that exist as they are. */
 export async function createTopics(
@@ -18,7 +21,8 @@ export async function createTopics(
     const existing = new Set(await admin.listTopics());
     const missing = specs.filter(({ name }) => !existing.has(name));
     await admin.createTopics({
-      waitForLeaders: true,
+      // kafkajs asks for the leaders once, and a broker under load may not know the topic yet.
+      waitForLeaders: false,
       topics: missing.map(({ name, retentionMs }) => ({
         topic: name,
         numPartitions: partitions,
@@ -26,10 +30,16 @@ export async function createTopics(
         configEntries: [
           { name: 'retention.ms', value: String(retentionMs) },
           { name: 'min.insync.replicas', value: String(Math.max(1, replication - 1)) },
+          // By the broker's clock: it refuses what a producer dates more than an hour ahead of it,
+          // so that a service whose clock is wrong could neither publish nor park.
+          { name: 'message.timestamp.type', value: 'LogAppendTime' },
         ],
       })),
     });
-    return missing.map(({ name }) => name);
+    const topics = missing.map(({ name }) => name);
+    const signal = AbortSignal.timeout(LEADERS_TIMEOUT_MS);
+    await keepTrying(() => admin.fetchTopicMetadata({ topics }), { signal });
+    return topics;
   } finally {
     await admin.disconnect();
   }

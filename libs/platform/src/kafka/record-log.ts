@@ -34,9 +34,10 @@ export interface ConsumeOptions {
   handle: (record: LogRecord) => Promise<void>;
   /**
    * How long, in milliseconds, the record and everything behind it in its partition must wait
-   * before `handle` gets it; 0 or less for now. It is asked again after the wait.
+   * before `handle` gets it; 0 or less for now. It is asked again after the wait. `endOffset` is the
+   * offset after the last record of its partition.
    */
-  postponeMs?: (record: LogRecord) => number;
+  postponeMs?: (record: LogRecord, endOffset: number) => number;
   /** Reading of a topic pauses at `high` of its records under work and goes on at `low`. */
   window: { high: number; low: number };
   /**

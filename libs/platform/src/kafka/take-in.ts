@@ -10,6 +10,7 @@ import {
   type PartitionWindow,
 } from './partition-window.ts';
 import type { Pauses } from './pauses.ts';
+import { contentOf } from './record-content.ts';
 import type { ConsumeOptions, LogRecord } from './record-log.ts';
 
 export interface Intake extends Pick<ConsumeOptions, 'handle' | 'postponeMs' | 'window'> {
@@ -49,7 +50,7 @@ function takeMessages(intake: Intake, payload: EachBatchPayload, owned: OwnedPar
       intake.pauses.holdBack(topic, partition);
       break;
     }
-    const postponeMs = intake.postponeMs?.(record) ?? 0;
+    const postponeMs = intake.postponeMs?.(record, Number(payload.batch.highWatermark)) ?? 0;
     if (postponeMs > 0) {
       intake.pauses.pauseFor(topic, partition, postponeMs);
       break;
@@ -101,11 +102,7 @@ function toRecord(
   const offset = Number(message.offset);
   return {
     ...{ topic, partition, offset },
-    key: message.key?.toString() ?? '',
-    value: message.value ?? Buffer.alloc(0),
-    headers: Object.fromEntries(
-      Object.entries(message.headers ?? {}).map(([name, value]) => [name, String(value)]),
-    ),
+    ...contentOf(message),
     isInherited: offset < inheritedBelow,
   };
 }

@@ -10,6 +10,7 @@ export interface DocumentOf {
   messages: Documents.MessageDocument;
   deliveries: Documents.DeliveryDocument;
   publishers: Documents.PublisherDocument;
+  messageChecks: Documents.MessageCheckDocument;
   leases: Documents.LeaseDocument;
   resends: Documents.ResendDocument;
   removals: Documents.RemovalDocument;

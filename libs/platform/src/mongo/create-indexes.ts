@@ -64,6 +64,12 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
     key: { companyId: 1, status: 1, messageId: 1 },
     options: { partialFilterExpression: UNHAPPY },
   },
+  // What should have moved on long ago, for the reconciler. A delivery that goes well at once is never in here.
+  {
+    collection: 'deliveries',
+    key: { nextAttemptAt: 1, updatedAt: 1 },
+    options: { partialFilterExpression: { status: 'pending' } },
+  },
   // Each resend and removal has a lease of its own name, which a crash leaves behind.
   { collection: 'leases', key: { expiresAt: 1 }, options: { expireAfterSeconds: HOUR_SECONDS } },
   {
@@ -71,12 +77,21 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
     key: { status: 1, _id: 1 },
     options: { partialFilterExpression: { status: 'running' } },
   },
+  // One resend of an app at a time.
+  {
+    collection: 'resends',
+    key: { appId: 1 },
+    options: {
+      unique: true,
+      partialFilterExpression: { status: 'running', appId: { $exists: true } },
+    },
+  },
 ];
 
 const COLLECTIONS: readonly CollectionName[] = [
   ...(['companies', 'apiKeys', 'projects', 'apps', 'webhooks'] as const),
-  ...(['messages', 'deliveries', 'publishers', 'leases'] as const),
-  ...(['resends', 'removals'] as const),
+  ...(['messages', 'deliveries', 'publishers', 'messageChecks'] as const),
+  ...(['leases', 'resends', 'removals'] as const),
 ];
 
 /**

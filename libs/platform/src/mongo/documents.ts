@@ -120,17 +120,31 @@ export interface PublisherDocument {
   sweptTo?: string;
 }
 
+/** How far the reconciler has checked the messages; one document. */
+export interface MessageCheckDocument {
+  _id: 'messages';
+  /** Of every message up to this id each delivery was recorded when it was checked; '' for none yet. */
+  checkedTo: string;
+  /** When the newest pass began. */
+  begunAt: Date;
+}
+
 export interface LeaseDocument {
   _id: string;
   holder: string;
   expiresAt: Date;
 }
 
-/** Deliveries that are sent again: one, or all failed ones of a webhook in a span of time. */
+/** Deliveries that are sent again: one, or all failed ones of a webhook or an app in a span of time. */
 export interface ResendDocument {
   _id: string;
   companyId: string;
-  webhookId: string;
+  /** Null for all of an app, whose parts are resends of one webhook each. */
+  webhookId: string | null;
+  /** Only there when it is of all webhooks of this app. */
+  appId?: string;
+  /** Only there in a part: id of the app's resend. */
+  partOf?: string;
   /** Bounds of the deliveries' ids: `afterId` is excluded and moves on, `beforeId` is excluded. */
   afterId: string;
   beforeId: string;

@@ -1,0 +1,46 @@
+import { describe, expect, test } from '@jest/globals';
+import { decideRelease, type Releasable } from './release-decision.ts';
+
+const due = { attemptNumber: 3, trigger: 'retry' as const };
+const delivery = { status: 'pending' as const, attemptCount: 2 };
+const webhook = { disabled: false };
+
+const decide = (changes: Partial<Releasable>) =>
+  decideRelease({ due, delivery, webhook, ...changes });
+
+describe('deciding about a parked attempt that is due', () => {
+  test('releases what is still to be made', () => {
+    expect(decide({})).toBe('release');
+  });
+
+  test('drops what a resend has delivered meanwhile', () => {
+    expect(decide({ delivery: { status: 'delivered', attemptCount: 8 } })).toBe('drop');
+  });
+
+  test('drops an attempt that is recorded already', () => {
+    expect(decide({ delivery: { status: 'pending', attemptCount: 3 } })).toBe('drop');
+  });
+
+  test('drops what ended before its webhook was deleted', () => {
+    const ended = { status: 'exhausted' as const, attemptCount: 7 };
+    expect(decide({ delivery: ended, webhook: undefined })).toBe('drop');
+  });
+
+  test('cancels what belongs to a deleted webhook', () => {
+    expect(decide({ webhook: undefined })).toBe('webhook_deleted');
+  });
+
+  test('cancels what belongs to a disabled webhook', () => {
+    expect(decide({ webhook: { disabled: true } })).toBe('webhook_disabled');
+  });
+
+  test('leaves a delivery without a record to the dispatcher', () => {
+    expect(decide({ delivery: undefined, webhook: undefined })).toBe('release');
+  });
+
+  test('leaves a resend to its mark', () => {
+    const resend = { attemptNumber: 8, trigger: 'resend' as const };
+    const ended = { status: 'exhausted' as const, attemptCount: 7 };
+    expect(decide({ due: resend, delivery: ended, webhook: undefined })).toBe('release');
+  });
+});

@@ -1,0 +1,43 @@
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+/** The wall clock of services, to be set while they run. */
+export interface ServiceClock {
+  /** What a service is started with to go by it. */
+  settings: Record<string, string>;
+  /** What it shows, in milliseconds since 1970. */
+  nowMs: () => number;
+  /** Sets it, for all who go by it, within some hundredths of a second. */
+  setTo: (nowMs: number) => void;
+  setAheadBy: (ms: number) => void;
+  remove: () => void;
+}
+
+const PRELOAD = pathToFileURL(join(import.meta.dirname, 'moved-clock.ts'));
+
+/** Shows the real time until it is set. */
+export function createServiceClock(): ServiceClock {
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-clock-'));
+  const path = join(folder, 'ahead-ms');
+  let aheadMs = 0;
+  const setAheadBy = (ms: number): void => {
+    aheadMs = ms;
+    // Whoever reads it must never see half of it.
+    writeFileSync(`${path}.new`, String(ms));
+    renameSync(`${path}.new`, path);
+  };
+  setAheadBy(0);
+  return {
+    settings: { NODE_OPTIONS: `--import=${PRELOAD.href}`, MOVED_CLOCK_FILE: path },
+    nowMs: () => Date.now() + aheadMs,
+    setTo: (nowMs) => {
+      setAheadBy(nowMs - Date.now());
+    },
+    setAheadBy,
+    remove: () => {
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
