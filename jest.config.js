@@ -11,7 +11,7 @@ const base = {
   },
 };
 
-const UNIT = ['libs', 'services', 'deploy', 'bench', 'test/support'].map(
+const UNIT = ['libs', 'services', 'deploy', 'bench', 'test/support', 'test/simulation'].map(
   (folder) => `<rootDir>/${folder}/**/*.test.ts`,
 );
 

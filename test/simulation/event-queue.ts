@@ -1,0 +1,84 @@
+/** Something that will happen at a virtual moment. */
+export interface QueuedEvent {
+  atMs: number;
+  isCancelled: boolean;
+  act: Act;
+}
+
+/** Answers QUIET when no promise can have been settled, so that there is nothing to wait for. */
+export type Act = () => unknown;
+export const QUIET = Symbol('quiet');
+
+interface Entry extends QueuedEvent {
+  order: number;
+}
+
+/** What happens next; of events at the same moment the one that was queued first. */
+export interface EventQueue {
+  add: (atMs: number, act: Act) => QueuedEvent;
+  /** Cancelled events are passed over. */
+  take: () => QueuedEvent | undefined;
+}
+
+/** A binary heap: a run queues some thousands of events, many of them hours ahead. */
+export function createEventQueue(): EventQueue {
+  const heap: Entry[] = [];
+  let order = 0;
+
+  function takeFirst(): Entry | undefined {
+    const first = heap[0];
+    const last = heap.pop();
+    if (last && first !== last) {
+      heap[0] = last;
+      sink(heap);
+    }
+    return first;
+  }
+
+  return {
+    add(atMs, act) {
+      const entry = { atMs, act, isCancelled: false, order: (order += 1) };
+      heap.push(entry);
+      rise(heap);
+      return entry;
+    },
+    take() {
+      let first = takeFirst();
+      while (first?.isCancelled) first = takeFirst();
+      return first;
+    },
+  };
+}
+
+function rise(heap: Entry[]): void {
+  let index = heap.length - 1;
+  while (index > 0) {
+    const parent = (index - 1) >> 1;
+    if (!isBefore(heap, index, parent)) return;
+    swap(heap, index, parent);
+    index = parent;
+  }
+}
+
+function sink(heap: Entry[]): void {
+  let index = 0;
+  for (;;) {
+    const left = 2 * index + 1;
+    let next = index;
+    if (isBefore(heap, left, next)) next = left;
+    if (isBefore(heap, left + 1, next)) next = left + 1;
+    if (next === index) return;
+    swap(heap, index, next);
+    index = next;
+  }
+}
+
+function isBefore(heap: readonly Entry[], index: number, other: number): boolean {
+  const [a, b] = [heap[index], heap[other]];
+  if (!a || !b) return false;
+  return a.atMs === b.atMs ? a.order < b.order : a.atMs < b.atMs;
+}
+
+function swap(heap: Entry[], index: number, other: number): void {
+  [heap[index], heap[other]] = [heap[other], heap[index]] as [Entry, Entry];
+}

@@ -1,0 +1,47 @@
+import { loadSimulation, type Simulation } from './load-simulation.ts';
+import { readSeeds, USAGE, type Seeds } from './read-seeds.ts';
+import { describeFailure, describeRun } from './describe-run.ts';
+
+const PROGRESS_MS = 1_000;
+
+const seeds = readSeeds(process.argv.slice(2));
+if (seeds === null) {
+  console.error(USAGE);
+  process.exitCode = 2;
+} else {
+  const simulation = await loadSimulation();
+  process.exitCode = (await (seeds.count === null ? runOne : runMany)(simulation, seeds)) ? 0 : 1;
+}
+
+/** With its whole trace. */
+async function runOne({ simulate }: Simulation, { from }: Seeds): Promise<boolean> {
+  const result = await simulate(from, { isTraced: true });
+  for (const line of result.trace) console.log(line);
+  console.log(`\n${describeRun(result)}`);
+  return result.violations.length === 0;
+}
+
+/** Stops at the first seed that fails. */
+async function runMany({ simulate }: Simulation, { from, count }: Seeds): Promise<boolean> {
+  const end = from + (count ?? 1);
+  const beganMs = Date.now();
+  let toldMs = beganMs;
+  for (let seed = from; seed < end; seed += 1) {
+    const result = await simulate(seed);
+    if (result.violations.length > 0) {
+      console.error(`\n${describeFailure(result)}`);
+      return false;
+    }
+    if (Date.now() - toldMs < PROGRESS_MS) continue;
+    toldMs = Date.now();
+    console.log(progress(seed - from + 1, end - from, toldMs - beganMs));
+  }
+  console.log(`${end - from} seeds from ${from}: every invariant held`);
+  return true;
+}
+
+function progress(done: number, all: number, tookMs: number): string {
+  const perSecond = (done * 1_000) / tookMs;
+  const leftSeconds = Math.round((all - done) / perSecond);
+  return `${done} of ${all} seeds, ${Math.round(perSecond)}/s, ${leftSeconds} s left`;
+}

@@ -1,0 +1,56 @@
+import { formatDelay } from '@posthorn/domain/retry-schedule.ts';
+import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
+import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
+import { createMessageStore } from '@posthorn/platform/mongo/messages.ts';
+import { createWebhookStates } from '@posthorn/platform/mongo/webhook-states.ts';
+import { Registry } from 'prom-client';
+import { createLatestRelease } from '../../services/retry/src/latest-release.ts';
+import { createParkFailure } from '../../services/retry/src/park-failure.ts';
+import { createReleaseParked } from '../../services/retry/src/release-parked.ts';
+import { createRetryMetrics } from '../../services/retry/src/retry-metrics.ts';
+import { createSweeper, type Sweeper } from '../../services/retry/src/sweep-unpublished.ts';
+import { createOverdueWatch } from '../../services/retry/src/watch-overdue.ts';
+import { LOGGER } from './silent.ts';
+import { openDeadLetters, type ServiceDeps } from './simulated-dispatcher.ts';
+import type { SimulatedPublishers } from './simulated-publishers.ts';
+import { SCHEDULE, TOPICS } from './world.ts';
+
+export interface RetrySteps {
+  park: (record: LogRecord) => Promise<void>;
+  release: (record: LogRecord) => Promise<void>;
+  sweeper: Sweeper;
+}
+
+const METRICS = createRetryMetrics(new Registry());
+
+/** The steps of the real retry service as start-retry.ts wires them. */
+export function createRetrySteps(
+  { world, process, db, log }: ServiceDeps,
+  publishers: SimulatedPublishers,
+): RetrySteps {
+  const { parkedByDelayMs, retryDue: retryDueTopic, messageCreated: createdTopic } = TOPICS;
+  const wires = {
+    ...{ log, metrics: METRICS, logger: LOGGER, nowMs: process.nowMs },
+    ...{ deliveries: createDeliveryStore(db), deadLetters: openDeadLetters(log) },
+  };
+  const delayByTopic = new Map(
+    [...parkedByDelayMs].map(([delayMs, topic]) => [topic, formatDelay(delayMs)]),
+  );
+  const webhooks = createWebhookStates(db);
+  const overdue = createOverdueWatch();
+  const monotonicMs = world.time.nowMs;
+  const delayMsByTopic = new Map([...parkedByDelayMs].map(([delayMs, topic]) => [topic, delayMs]));
+  const latestRelease = createLatestRelease({
+    delayMsOf: (topic) => delayMsByTopic.get(topic) ?? Infinity,
+    ...{ nowMs: process.nowMs, monotonicMs },
+  });
+  const clocks = { overdue, latestRelease, monotonicMs };
+  return {
+    park: createParkFailure({ ...wires, parkedByDelayMs, schedule: SCHEDULE }),
+    release: createReleaseParked({ ...wires, ...clocks, retryDueTopic, delayByTopic, webhooks }),
+    sweeper: createSweeper({
+      ...{ ...wires, createdTopic, holder: process.name, messages: createMessageStore(db) },
+      ...publishers.reachedBy(process),
+    }),
+  };
+}
