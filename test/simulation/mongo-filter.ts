@@ -7,7 +7,9 @@ export interface StoredDocument extends Fields {
 
 export function matches(document: Fields, filter: Fields): boolean {
   return Object.entries(filter).every(([path, condition]) =>
-    holds(valueAt(document, path), condition),
+    path === '$or'
+      ? (condition as Fields[]).some((each) => matches(document, each))
+      : holds(valueAt(document, path), condition),
   );
 }
 

@@ -6,7 +6,7 @@ const delivery = { status: 'pending' as const, attemptCount: 2 };
 const webhook = { disabled: false };
 
 const decide = (changes: Partial<Releasable>) =>
-  decideRelease({ due, delivery, webhook, ...changes });
+  decideRelease({ due, isPutOff: false, delivery, webhook, ...changes });
 
 describe('deciding about a parked attempt that is due', () => {
   test('releases what is still to be made', () => {
@@ -19,6 +19,20 @@ describe('deciding about a parked attempt that is due', () => {
 
   test('drops an attempt that is recorded already', () => {
     expect(decide({ delivery: { status: 'pending', attemptCount: 3 } })).toBe('drop');
+  });
+
+  test('leaves it to the dispatcher whether the failure of a recorded attempt was published, if it was put off', () => {
+    const recorded = { status: 'pending' as const, attemptCount: 3 };
+    expect(decide({ isPutOff: true, delivery: recorded })).toBe('release');
+    const deleted = { isPutOff: true, delivery: recorded, webhook: undefined };
+    expect(decide(deleted)).toBe('webhook_deleted');
+  });
+
+  test('drops what was put off and is settled', () => {
+    const delivered = { status: 'delivered' as const, attemptCount: 3 };
+    const further = { status: 'pending' as const, attemptCount: 4 };
+    expect(decide({ isPutOff: true, delivery: delivered })).toBe('drop');
+    expect(decide({ isPutOff: true, delivery: further })).toBe('drop');
   });
 
   test('drops what ended before its webhook was deleted', () => {

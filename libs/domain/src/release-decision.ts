@@ -5,6 +5,8 @@ export type ReleaseDecision = 'release' | 'drop' | CancelReason;
 
 export interface Releasable {
   due: { attemptNumber: number; trigger: Trigger };
+  /** It comes from the dispatcher and not from a failure: it may be the only record of the attempt. */
+  isPutOff: boolean;
   /** Undefined while nothing of it is recorded. */
   delivery: { status: DeliveryStatus; attemptCount: number } | undefined;
   /** Undefined when it was deleted. */
@@ -14,11 +16,14 @@ export interface Releasable {
 /**
  * Decides by what is recorded at the moment of release, not by what was true when it was parked.
  * Two kinds go on in any case, because the dispatcher alone can settle them: a resend, which its
- * mark decides, and a delivery of which nothing is recorded yet.
+ * mark decides, and a delivery of which nothing is recorded yet. So can it alone what was put off by
+ * one dispatcher while another made the attempt, and may have died before it published the failure.
  */
-export function decideRelease({ due, delivery, webhook }: Releasable): ReleaseDecision {
+export function decideRelease({ due, isPutOff, delivery, webhook }: Releasable): ReleaseDecision {
   if (due.trigger === 'resend' || !delivery) return 'release';
-  if (!awaitsAttempt(delivery, due.attemptNumber)) return 'drop';
+  const isRecorded = delivery.status === 'pending' && delivery.attemptCount === due.attemptNumber;
+  const isWanted = awaitsAttempt(delivery, due.attemptNumber) || (isPutOff && isRecorded);
+  if (!isWanted) return 'drop';
   if (!webhook) return 'webhook_deleted';
   return webhook.disabled ? 'webhook_disabled' : 'release';
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { DUE_AT_HEADER } from '@posthorn/domain/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { sampleDue, sampleRecord } from '../../../test/support/sample-record.ts';
-import { createPutOff, turnAtOf } from './put-off.ts';
+import { AHEAD_HEADER, createPutOff, turnAtOf } from './put-off.ts';
 
 const NOW_MS = 1_700_000_000_000;
 const DAY_MS = 86_400_000;
@@ -15,7 +15,7 @@ describe('the turn of a record that was put off', () => {
   });
 
   test.each([
-    ['a time that no booking reaches', String(NOW_MS + 31 * DAY_MS)],
+    ['a time that no booking reaches', String(NOW_MS + 367 * DAY_MS)],
     ['no time', 'soon'],
     ['a negative one', '-1'],
   ])('is not there when it is %s', (_what, text) => {
@@ -44,7 +44,12 @@ describe('putting an attempt off', () => {
     expect(await dueAfter({ [DUE_AT_HEADER]: String(NOW_MS - 10) })).toBe(300_000);
   });
 
-  test('makes it due later by what it came early: the clock that released it is ahead of ours', async () => {
-    expect(await dueAfter({ [DUE_AT_HEADER]: String(NOW_MS + 70_000) })).toBe(370_000);
+  test('makes it due later by twice what it came early: the clock that released it is ahead of ours', async () => {
+    expect(await dueAfter({ [DUE_AT_HEADER]: String(NOW_MS + 70_000) })).toBe(440_000);
+  });
+
+  test('keeps to what it came early once that is no more than it was given', async () => {
+    const headers = { [DUE_AT_HEADER]: String(NOW_MS + 70_000), [AHEAD_HEADER]: '140000' };
+    expect(await dueAfter(headers)).toBe(370_000);
   });
 });

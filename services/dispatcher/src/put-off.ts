@@ -9,6 +9,9 @@ import { createBatcher } from '@posthorn/platform/batcher.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { keepTrying } from '@posthorn/platform/keep-trying.ts';
 
+/** Header of a record that was put off: how much later it is due because of another clock, in milliseconds. */
+export const AHEAD_HEADER = 'clock-ahead';
+
 export interface PutOffUntil {
   turnAtMs: number;
   /**
@@ -46,10 +49,12 @@ export function createPutOff({ log, parkedByDelayMs, nowMs }: PutOffDeps): PutOf
     const atMs = nowMs();
     const delayMs = chooseDelay(delaysMs, turnAtMs - atMs, fit);
     const { attemptNumber, trigger } = due;
-    const dueAtMs = atMs + delayMs + earlyByMs(record, atMs);
+    const aheadMs = aheadByMs(record, atMs);
+    const dueAtMs = atMs + delayMs + aheadMs;
     const times = {
       [DUE_AT_HEADER]: String(dueAtMs),
       [TURN_AT_HEADER]: String(Math.ceil(turnAtMs)),
+      [AHEAD_HEADER]: String(aheadMs),
     };
     await publish.add({
       topic: parkedByDelayMs.get(delayMs) ?? '',
@@ -62,10 +67,13 @@ export function createPutOff({ log, parkedByDelayMs, nowMs }: PutOffDeps): PutOf
 
 /**
  * A record that is here before it is due was released by a clock that is ahead of ours. By our clock
- * alone it would be put off to a time that is over there, and come back at once, again and again.
+ * alone it would be put off to a time that is over there, and come back at once, again and again. An
+ * hour is found in ten rounds from 5 s on; what a record says it was given is right once it waited.
  */
-function earlyByMs({ headers }: LogRecord, atMs: number): number {
-  return Math.max(0, (timeIn(headers, DUE_AT_HEADER) ?? atMs) - atMs);
+function aheadByMs({ headers }: LogRecord, atMs: number): number {
+  const earlyMs = Math.max(0, (timeIn(headers, DUE_AT_HEADER) ?? atMs) - atMs);
+  const givenMs = timeIn(headers, AHEAD_HEADER) ?? 0;
+  return earlyMs > givenMs ? earlyMs * 2 : earlyMs;
 }
 
 function chooseDelay(ascendingMs: readonly number[], waitMs: number, fit: PutOffUntil['fit']) {
@@ -75,8 +83,8 @@ function chooseDelay(ascendingMs: readonly number[], waitMs: number, fit: PutOff
   return ascendingMs.find((delayMs) => delayMs >= waitMs) ?? ascendingMs.at(-1) ?? shortestMs;
 }
 
-/** Nothing is booked further ahead than a delivery is kept: such a turn is not ours. */
-const FARTHEST_TURN_MS = 30 * 86_400_000;
+/** Nothing is booked further ahead than any installation keeps deliveries: such a turn is not ours. */
+const FARTHEST_TURN_MS = 366 * 86_400_000;
 
 /** Null when the record was never put off. */
 export function turnAtOf({ headers }: LogRecord, nowMs: number): number | null {

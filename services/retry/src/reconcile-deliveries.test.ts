@@ -26,7 +26,7 @@ beforeEach(() => {
   registry = new Registry();
 });
 
-function createTestReconciler() {
+function createTestReconciler(hasRateLimit = false) {
   const { checks, stuck, insertAll } = memory;
   return createReconciler({
     ...{ holder: 'me', afterMs: DAY_MS, pauseMs: 0, logger: createLogger('test', 'silent') },
@@ -40,6 +40,10 @@ function createTestReconciler() {
       },
     },
     checks,
+    webhooks: {
+      statesOf: (ids) =>
+        Promise.resolve(new Map(ids.map((id) => [id, { disabled: false, hasRateLimit }]))),
+    },
     stuck: {
       ...stuck,
       noteDriven: (driven, atMs) => {
@@ -85,6 +89,21 @@ describe('a reconciliation', () => {
     expect(events).toEqual(['publish 1 to due', 'note 1', END, END]);
     expect(await counted('overdue_retry')).toBe(1);
   });
+
+  test.each([
+    ['waits for its turns', 2, ['note 1', END]],
+    ['has waited for more than seven days', 8, ['publish 1 to due', 'note 1', END]],
+  ])(
+    'looks at a delivery to a webhook with a rate limit that %s',
+    async (_what, days, expected) => {
+      memory.add({ nextAttemptAtMs: NOW_MS - 2 * DAY_MS });
+      for (const [id, delivery] of memory.deliveries) {
+        memory.deliveries.set(id, { ...delivery, createdAtMs: NOW_MS - days * DAY_MS });
+      }
+      await createTestReconciler(true).tick();
+      expect(events).toEqual(expected);
+    },
+  );
 
   test('has a schedule ended that nobody ended', async () => {
     memory.add({ nextAttemptAtMs: null });

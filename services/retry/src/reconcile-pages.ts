@@ -3,6 +3,7 @@ import type { Logger } from '@posthorn/platform/logger.ts';
 import type { DeliveryStore, SettledDelivery } from '@posthorn/platform/mongo/deliveries.ts';
 import type { CheckedMessage, MessageChecks } from '@posthorn/platform/mongo/message-checks.ts';
 import type { StuckDeliveries, StuckDelivery } from '@posthorn/platform/mongo/stuck-deliveries.ts';
+import type { WebhookStates } from '@posthorn/platform/mongo/webhook-states.ts';
 import type { ReconcileMetrics } from './reconcile-metrics.ts';
 import {
   drivingRecord,
@@ -17,6 +18,7 @@ export interface PageDeps {
   checks: MessageChecks;
   stuck: StuckDeliveries;
   deliveries: Pick<DeliveryStore, 'insertAll'>;
+  webhooks: WebhookStates;
   log: Pick<RecordLog, 'publish'>;
   metrics: ReconcileMetrics;
   logger: Logger;
@@ -33,6 +35,8 @@ export interface PassState {
 
 /** Gateways stamp what the database removes by its own clock: near the end nothing can be told missing. */
 const EXPIRY_MARGIN_MS = 3_600_000;
+/** A backlog of a webhook with a rate limit waits for its turns, and a copy of each would use them up. */
+const LIMITED_AFTER_MS = 7 * 86_400_000;
 const NAMED_IN_LOG = 5;
 
 /** Records the deliveries that these messages should have and have not, then notes the progress. */
@@ -70,22 +74,38 @@ async function insertKept(
 
 /** Publishes what drives these deliveries on, then notes on them that it did. */
 export async function drive(
-  { topics, log, stuck, logger, metrics }: PageDeps,
+  { topics, log, stuck, webhooks, logger, metrics }: PageDeps,
   page: readonly StuckDelivery[],
   { nowMs, totals }: PassState,
 ): Promise<void> {
   if (page.length === 0) return;
-  await log.publish(page.map((delivery) => drivingRecord(topics, delivery, nowMs)));
+  const limited = await limitedAmong(webhooks, page);
+  const driven = page.filter(
+    ({ webhookId, createdAtMs }) =>
+      !limited.has(webhookId) || nowMs - createdAtMs > LIMITED_AFTER_MS,
+  );
+  const records = driven.map((delivery) => drivingRecord(topics, delivery, nowMs));
+  if (records.length > 0) await log.publish(records);
+  // Those that are left out as well: else they would be found first in every page.
   await stuck.noteDriven(page, nowMs);
+  if (driven.length === 0) return;
   const found: Totals = {};
-  for (const delivery of page) {
+  for (const delivery of driven) {
     const finding = findingOf(delivery);
     metrics.reconciled.inc({ found: finding });
     add(found, finding, 1);
     add(totals, finding, 1);
   }
-  const deliveryIds = page.slice(0, NAMED_IN_LOG).map(({ id }) => id);
+  const deliveryIds = driven.slice(0, NAMED_IN_LOG).map(({ id }) => id);
   logger.warn({ ...found, deliveryIds }, 'deliveries found standing still, driven again');
+}
+
+async function limitedAmong(
+  webhooks: WebhookStates,
+  page: readonly StuckDelivery[],
+): Promise<Set<string>> {
+  const states = await webhooks.statesOf([...new Set(page.map(({ webhookId }) => webhookId))]);
+  return new Set([...states].filter(([, { hasRateLimit }]) => hasRateLimit).map(([id]) => id));
 }
 
 function add(totals: Totals, what: keyof Totals, count: number): void {

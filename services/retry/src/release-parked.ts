@@ -1,6 +1,7 @@
 import {
   decodeRetryDue,
   readRecord,
+  TURN_AT_HEADER,
   UnreadableRecordError,
   type DueAttempt,
 } from '@posthorn/domain/records.ts';
@@ -54,7 +55,7 @@ export function createReleaseParked(deps: ReleaseDeps): (record: LogRecord) => P
     },
   });
   return async (record) => {
-    const due = readRecord(() => read(record, deps.nowMs()));
+    const due = readRecord(() => read(record));
     if (due instanceof UnreadableRecordError) {
       await keepTrying(() => deps.deadLetters.put(record, 'unreadable_record', due.message));
       return;
@@ -69,12 +70,12 @@ export function createReleaseParked(deps: ReleaseDeps): (record: LogRecord) => P
   };
 }
 
-function read(record: LogRecord, nowMs: number): DueAttempt {
+function read(record: LogRecord): DueAttempt {
   const due = decodeRetryDue(record.value);
   if (dueAtOf(record) !== due.dueAtMs) {
     throw new UnreadableRecordError('header due-at and dueAtMs differ');
   }
-  if (!isPlausible(due.dueAtMs, nowMs)) throw new UnreadableRecordError('due too far ahead');
+  if (!isPlausible(due.dueAtMs)) throw new UnreadableRecordError('due beyond the year 2100');
   return due;
 }
 
@@ -109,9 +110,11 @@ async function decideAll(
     keepTrying(() => deliveries.statesOf(deliveryIds)),
     keepTrying(() => webhooks.statesOf(webhookIds)),
   ]);
-  return batch.map(({ due }) => {
+  return batch.map(({ record, due }) => {
+    const isPutOff = record.headers[TURN_AT_HEADER] !== undefined;
     const delivery = deliveryStates.get(due.deliveryId);
-    return decideRelease({ due, delivery, webhook: webhookStates.get(due.webhookId) });
+    const webhook = webhookStates.get(due.webhookId);
+    return decideRelease({ due, isPutOff, delivery, webhook });
   });
 }
 

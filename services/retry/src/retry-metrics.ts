@@ -64,7 +64,7 @@ export function showParked(
   });
   new Gauge({
     name: 'posthorn_retry_overdue_seconds',
-    help: 'Since when the oldest retry that is not released was due; 0 when none is.',
+    help: 'Since when the oldest retry in hand was due; 0 when none is in hand: see the lag for those.',
     labelNames: ['delay'],
     registers,
     collect() {

@@ -7,6 +7,7 @@ import { createMessageChecks } from '@posthorn/platform/mongo/message-checks.ts'
 import { createMessageStore } from '@posthorn/platform/mongo/messages.ts';
 import { createPublisherStore } from '@posthorn/platform/mongo/publishers.ts';
 import { createStuckDeliveries } from '@posthorn/platform/mongo/stuck-deliveries.ts';
+import { createWebhookStates } from '@posthorn/platform/mongo/webhook-states.ts';
 import type { ServiceContext } from '@posthorn/platform/service.ts';
 import { systemClockMs } from '@posthorn/platform/system.ts';
 import type { mongo } from 'mongoose';
@@ -45,6 +46,7 @@ export function startBackground(context: ServiceContext<RetryConfig>, wires: Wir
     pauseMs: PAUSE_MS,
     checks: createMessageChecks(db),
     stuck: createStuckDeliveries(db),
+    webhooks: createWebhookStates(db),
     metrics: createReconcileMetrics(registry),
   });
   reconciler.start();

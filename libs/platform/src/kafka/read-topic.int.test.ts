@@ -46,7 +46,10 @@ describe('reading what lies in a topic', () => {
     const before = Date.now();
     await publish(keys(300));
     const found = await read();
-    expect(found.map(({ key }) => key).sort()).toEqual(keys(300).sort());
+    // A new topic may refuse a first send in part, and kafkajs then stores some records twice.
+    expect(new Set(found.map(({ key }) => key))).toEqual(new Set(keys(300)));
+    const places = found.map(({ partition, offset }) => `${partition}:${offset}`);
+    expect(new Set(places).size).toBe(places.length);
     expect(new Set(found.map(({ partition }) => partition)).size).toBe(3);
     const [first] = found;
     expect(first).toMatchObject({ topic, value: Buffer.from([0xff, 0xff]) });
@@ -62,14 +65,14 @@ describe('reading what lies in a topic', () => {
 
   it('ends where the topic ended when it began, also while more is written', async () => {
     await publish(keys(30));
-    const found: string[] = [];
+    const found = new Set<string>();
     await read({
       visit: async ({ key }) => {
-        found.push(key);
+        found.add(key);
         await publish(['later']);
       },
     });
-    expect(found.sort()).toEqual(keys(30).sort());
+    expect(found).toEqual(new Set(keys(30)));
   });
 
   it('gives one record alone, however much lies around it', async () => {

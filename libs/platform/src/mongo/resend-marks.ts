@@ -99,6 +99,11 @@ function toMarked(document: DeliveryDocument): MarkedDelivery {
   };
 }
 
+/** Also when the mark was freed while the attempt was under way: what was sent is recorded. */
+function isUnrecorded(attemptNumber: number): mongo.Filter<DeliveryDocument> {
+  return { $or: [{ 'resend.state': 'asked' }, { attemptCount: { $lt: attemptNumber } }] };
+}
+
 /** A failure leaves the status as it was: a resend is not retried (docs: api, resend). */
 function finishOf({
   deliveryId: _id,
@@ -110,7 +115,11 @@ function finishOf({
   const state = isDelivered ? ('succeeded' as const) : ('failed' as const);
   return {
     updateOne: {
-      filter: { _id, 'resend.attemptNumber': attemptNumber, 'resend.state': 'asked' },
+      filter: {
+        _id,
+        'resend.attemptNumber': attemptNumber,
+        ...(attempt ? isUnrecorded(attemptNumber) : { 'resend.state': 'asked' }),
+      },
       update: {
         $set: {
           'resend.state': state,

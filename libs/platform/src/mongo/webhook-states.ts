@@ -1,9 +1,11 @@
 import type { mongo } from 'mongoose';
 import { collection } from './collections.ts';
+import type { WebhookDocument } from './documents.ts';
 
 /** What a step needs to know of a webhook to which it sends nothing itself. */
 export interface WebhookState {
   disabled: boolean;
+  hasRateLimit: boolean;
 }
 
 export interface WebhookStates {
@@ -11,15 +13,22 @@ export interface WebhookStates {
   statesOf: (webhookIds: readonly string[]) => Promise<Map<string, WebhookState>>;
 }
 
+const STATE = { disabled: 1, rateLimitPerSecond: 1 } as const;
+
 export function createWebhookStates(db: mongo.Db): WebhookStates {
   const webhooks = collection(db, 'webhooks');
   return {
     async statesOf(ids) {
       const found = await webhooks
         .find({ _id: { $in: [...ids] } })
-        .project<WebhookState & { _id: string }>({ disabled: 1 })
+        .project<Pick<WebhookDocument, '_id' | 'disabled' | 'rateLimitPerSecond'>>(STATE)
         .toArray();
-      return new Map(found.map(({ _id, disabled }) => [_id, { disabled }]));
+      return new Map(
+        found.map(({ _id, disabled, rateLimitPerSecond }) => [
+          _id,
+          { disabled, hasRateLimit: rateLimitPerSecond !== null },
+        ]),
+      );
     },
   };
 }
