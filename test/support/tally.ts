@@ -1,10 +1,12 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, watch } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const PART_TIMEOUT_MS = 2_400_000;
+/** From the report of a part, when every test has ended, to the end of its process. */
+const LET_GO_MS = 30_000;
 const ROOT = join(import.meta.dirname, '../..');
 /** Native ESM in jest is experimental; kafkajs sets a negative timer once (tulios/kafkajs#1751). */
 const QUIET = ['--disable-warning=ExperimentalWarning', '--disable-warning=TimeoutNegativeWarning'];
@@ -64,16 +66,19 @@ async function runJest(project: string, env: Record<string, string>): Promise<Je
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-jest-'));
   const outputFile = join(folder, 'report.json');
   try {
-    await runNode(
-      [
-        ...['--experimental-vm-modules', 'node_modules/jest/bin/jest.js'],
-        ...['--selectProjects', project, '--json', `--outputFile=${outputFile}`],
-        // Stories start whole services; side by side they would fight for the two cores.
-        ...(project === 'unit' ? [] : ['--runInBand']),
-      ],
-      env,
-    );
-    return JSON.parse(readFileSync(outputFile, 'utf8')) as JestReport;
+    const command = [
+      ...['--experimental-vm-modules', 'node_modules/jest/bin/jest.js'],
+      ...['--selectProjects', project, '--json', `--outputFile=${outputFile}`],
+      // Stories start whole services; side by side they would fight for the two cores.
+      ...(project === 'unit' ? [] : ['--runInBand']),
+    ];
+    const code = await runNode(command, env, (child) => {
+      endAfterReport(child, folder);
+    });
+    const report = JSON.parse(readFileSync(outputFile, 'utf8')) as JestReport;
+    if (code !== null) return report;
+    console.error(`${project}: still running ${LET_GO_MS / 1_000} s after its last test, ended`);
+    return { ...report, numFailedTests: report.numFailedTests + 1 };
   } catch {
     console.error(`${project}: jest did not finish`);
     return {
@@ -87,17 +92,36 @@ async function runJest(project: string, env: Record<string, string>): Promise<Je
   }
 }
 
-/** Standard output of jest's JSON would repeat the report, so only standard error is shown. */
-async function runNode(command: string[], env: Record<string, string>): Promise<number> {
-  const isJest = command.some((part) => part.includes('jest.js'));
+/** A failed test may leave a connection open, and jest would wait for it until the part's timeout. */
+function endAfterReport(child: ChildProcess, folder: string): void {
+  let timer: NodeJS.Timeout | undefined;
+  const watcher = watch(folder, () => {
+    timer ??= setTimeout(() => child.kill('SIGKILL'), LET_GO_MS);
+  });
+  child.once('exit', () => {
+    clearTimeout(timer);
+    watcher.close();
+  });
+}
+
+/**
+ * Standard output of jest's JSON would repeat the report, so only standard error is shown. Answers
+ * the exit code, null for a process that was ended.
+ */
+async function runNode(
+  command: string[],
+  env: Record<string, string>,
+  started?: (child: ChildProcess) => void,
+): Promise<number | null> {
   const child = spawn(process.execPath, [...QUIET, ...command], {
     cwd: ROOT,
     env: { ...process.env, ...env },
-    stdio: ['ignore', isJest ? 'ignore' : 'inherit', 'inherit'],
-    // A test that never lets go of the process must end as a failure, not as a run without end.
+    stdio: ['ignore', started ? 'ignore' : 'inherit', 'inherit'],
+    // A test that never ends must be a failure, not a run without end.
     timeout: PART_TIMEOUT_MS,
     killSignal: 'SIGKILL',
   });
+  started?.(child);
   const [code] = (await once(child, 'exit')) as [number | null];
-  return code ?? 1;
+  return code;
 }
