@@ -21,7 +21,8 @@ export async function createTopics(
     const existing = new Set(await admin.listTopics());
     const missing = specs.filter(({ name }) => !existing.has(name));
     await admin.createTopics({
-      // kafkajs asks for the leaders once, and a broker under load may not know the topic yet.
+      // kafkajs asks for the leaders once, and a broker under load may not know the topic yet. Below
+      // every partition answers: where some take a first send and some not, it would be stored twice.
       waitForLeaders: false,
       topics: missing.map(({ name, retentionMs }) => ({
         topic: name,
@@ -40,7 +41,7 @@ export async function createTopics(
     // Nothing asked for would be asked for as everything.
     if (topics.length === 0) return [];
     const signal = AbortSignal.timeout(LEADERS_TIMEOUT_MS);
-    await keepTrying(() => admin.fetchTopicMetadata({ topics }), { signal });
+    for (const topic of topics) await keepTrying(() => admin.fetchTopicOffsets(topic), { signal });
     return topics;
   } finally {
     await admin.disconnect();

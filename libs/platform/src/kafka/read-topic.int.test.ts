@@ -46,10 +46,7 @@ describe('reading what lies in a topic', () => {
     const before = Date.now();
     await publish(keys(300));
     const found = await read();
-    // A new topic may refuse a first send in part, and kafkajs then stores some records twice.
-    expect(new Set(found.map(({ key }) => key))).toEqual(new Set(keys(300)));
-    const places = found.map(({ partition, offset }) => `${partition}:${offset}`);
-    expect(new Set(places).size).toBe(places.length);
+    expect(found.map(({ key }) => key).sort()).toEqual(keys(300).sort());
     expect(new Set(found.map(({ partition }) => partition)).size).toBe(3);
     const [first] = found;
     expect(first).toMatchObject({ topic, value: Buffer.from([0xff, 0xff]) });

@@ -23,6 +23,8 @@ const SESSION_MS = 60_000;
 const SILENCE_MS = 30_000;
 const CLOSE_TIMEOUT_MS = 8_000;
 const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 };
+/** A broker that started a moment ago loads the groups for some seconds; the silence ends the rest. */
+const GROUP_RETRY = { ...RETRY, retries: 60, restartOnFailure: () => Promise.resolve(false) };
 
 /**
  * Reads what lies in a topic at the start, to there and no further, without committing anything.
@@ -50,7 +52,7 @@ async function readThrough(
     groupId,
     sessionTimeout: SESSION_MS,
     maxWaitTimeInMs: 250,
-    retry: { ...RETRY, restartOnFailure: () => Promise.resolve(false) },
+    retry: GROUP_RETRY,
   });
   try {
     await consumer.connect();
