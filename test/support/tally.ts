@@ -121,7 +121,10 @@ async function runNode(
     timeout: PART_TIMEOUT_MS,
     killSignal: 'SIGKILL',
   });
+  const end = (): void => void child.kill('SIGKILL');
+  process.once('exit', end);
   started?.(child);
   const [code] = (await once(child, 'exit')) as [number | null];
+  process.removeListener('exit', end);
   return code;
 }

@@ -1,40 +1,15 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import {
-  createPartitionWindow,
-  MAX_HELD,
-  type OwnedPartition,
-  type PartitionWindow,
-} from './partition-window.ts';
+import { MAX_HELD } from './partition-window.ts';
+import { createWorkedWindow, type WorkedWindow } from '../../../../test/support/worked-window.ts';
 
-let window: PartitionWindow;
+let window: WorkedWindow['window'];
+let arrive: WorkedWindow['arrive'];
+let work: WorkedWindow['work'];
+let commit: WorkedWindow['commit'];
 
 beforeEach(() => {
-  window = createPartitionWindow();
+  ({ window, arrive, work, commit } = createWorkedWindow());
 });
-
-/** A batch that the window takes, in a partition that ends at `endOffset`. */
-function arrive(
-  topic: string,
-  partition: number,
-  firstOffset: number,
-  endOffset = 100,
-): OwnedPartition {
-  const owned = window.arrive(topic, partition, { firstOffset, endOffset });
-  if (!owned) throw new Error('the batch was left unread');
-  return owned;
-}
-
-/** Takes a batch of these offsets and finishes some of them. */
-function work(topic: string, partition: number, begun: number[], finished: number[]) {
-  const { offsets } = arrive(topic, partition, begun[0] ?? 0);
-  for (const offset of begun) offsets.begin(offset);
-  for (const offset of finished) offsets.finish(offset);
-  return offsets;
-}
-
-const commit = () => {
-  window.markCommitted(window.uncommitted());
-};
 
 describe('what a former owner may have begun', () => {
   test('is what the partition held when it came to us', () => {

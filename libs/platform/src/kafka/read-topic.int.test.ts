@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { openScratchLog, type ScratchLog } from '../../../../test/support/scratch-log.ts';
 import { createLogger } from '../logger.ts';
@@ -105,6 +106,19 @@ describe('reading what lies in a topic', () => {
     };
     await expect(read({ visit })).rejects.toThrow('enough');
     expect(visits).toBe(1);
+  });
+
+  it('goes on after a visit that took longer than the session', async () => {
+    await publish(keys(3));
+    const sessionMs = 6_000;
+    const longMs = 1.5 * sessionMs;
+    let visits = 0;
+    const visit = async (): Promise<void> => {
+      visits += 1;
+      if (visits === 1) await wait(longMs);
+    };
+    await read({ sessionMs, visit });
+    expect(visits).toBe(3);
   });
 
   it('leaves no group behind and moves nothing for the next reader', async () => {

@@ -14,12 +14,16 @@ export interface StoredRecord extends Omit<LogRecord, 'isInherited'> {
 export interface ReadTopicOptions extends RangeOptions {
   /** A name that no other reader has at the time; the group is deleted in the end. */
   groupId: string;
+  /** After so long without a heartbeat Kafka ends the reader, in milliseconds; 60,000 unless given. */
+  sessionMs?: number;
   /** Gets one record after the other, those of one partition in their order. */
   visit: (record: StoredRecord) => Promise<void>;
 }
 
 /** kafkajs reads only as a group; nobody else joins this one, so a long session costs nothing. */
 const SESSION_MS = 60_000;
+/** A visit may outlast the session: the last of a replay sends thousands again. */
+const HEARTBEATS_PER_SESSION = 6;
 const SILENCE_MS = 30_000;
 const CLOSE_TIMEOUT_MS = 8_000;
 const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 };
@@ -50,7 +54,7 @@ async function readThrough(
   const { groupId } = options;
   const consumer = kafka.consumer({
     groupId,
-    sessionTimeout: SESSION_MS,
+    sessionTimeout: options.sessionMs ?? SESSION_MS,
     maxWaitTimeInMs: 250,
     retry: GROUP_RETRY,
   });
@@ -69,7 +73,7 @@ async function readThrough(
 function consumeRanges(
   consumer: Consumer,
   ranges: readonly OffsetRange[],
-  { topic, visit }: ReadTopicOptions,
+  { topic, visit, sessionMs = SESSION_MS }: ReadTopicOptions,
 ): Promise<void> {
   const open = new Map(ranges.map((range) => [range.partition, { ...range }]));
   return new Promise((resolve, reject) => {
@@ -88,8 +92,12 @@ function consumeRanges(
     });
     const eachBatch = async (payload: EachBatchPayload): Promise<void> => {
       silence.pause();
+      const beat = setInterval(() => {
+        payload.heartbeat().catch(() => undefined);
+      }, sessionMs / HEARTBEATS_PER_SESSION);
       // An error thrown here would have kafkajs hand the batch over again.
       await visitBatch(consumer, open, payload, visit).catch(end);
+      clearInterval(beat);
       silence.start();
       if (open.size === 0) end();
     };
