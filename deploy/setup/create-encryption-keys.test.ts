@@ -1,7 +1,7 @@
-import { linkSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { linkSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { scratchFolder } from '../../test/support/scratch-folder.ts';
 import { createEncryptionKeys } from './create-encryption-keys.ts';
 
 const KEY = /^k[0-9a-f]{8}:[A-Za-z0-9+/]{43}=\n$/;
@@ -10,12 +10,8 @@ let folder: string;
 let file: string;
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'posthorn-keys-'));
+  folder = scratchFolder();
   file = join(folder, 'below', 'encryption-keys');
-});
-
-afterEach(() => {
-  rmSync(folder, { recursive: true });
 });
 
 const written = () => readFileSync(file, 'utf8');

@@ -1,12 +1,12 @@
-import { existsSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import { scratchFolder } from '../../../test/support/scratch-folder.ts';
 import { cacheDir, cachedFolder } from './cache.ts';
 
 describe('a folder of the cache', () => {
   beforeEach(() => {
-    process.env.POSTHORN_CACHE_DIR = mkdtempSync(join(tmpdir(), 'posthorn-cache-'));
+    process.env.POSTHORN_CACHE_DIR = scratchFolder();
   });
 
   test('is filled once', async () => {

@@ -1,12 +1,10 @@
-import { existsSync, mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
+import { scratchFolder } from '../../../test/support/scratch-folder.ts';
 import { createChildren } from './children.ts';
 import { isSameProcess } from './identity.ts';
 import { readRecord, recordPath } from './record.ts';
-
-const newFolder = () => mkdtempSync(join(tmpdir(), 'posthorn-children-'));
 
 function program(folder: string, script: string) {
   return {
@@ -21,7 +19,7 @@ function program(folder: string, script: string) {
 
 describe('the children of a stack', () => {
   test('are written down while they run, and gone after the stop', async () => {
-    const folder = newFolder();
+    const folder = scratchFolder();
     const children = createChildren(folder);
     const { pid } = children.start(program(folder, 'setInterval(() => {}, 1000)'));
     const [recorded] = readRecord(folder);
@@ -32,7 +30,7 @@ describe('the children of a stack', () => {
   });
 
   test('are killed when they ignore the request to stop', async () => {
-    const folder = newFolder();
+    const folder = scratchFolder();
     const children = createChildren(folder);
     const script =
       "process.on('SIGTERM', () => {}); console.log('deaf'); setInterval(() => {}, 1000)";
@@ -42,7 +40,7 @@ describe('the children of a stack', () => {
   });
 
   test('report an end that nobody asked for, and no other', async () => {
-    const folder = newFolder();
+    const folder = scratchFolder();
     const children = createChildren(folder);
     const ends: string[] = [];
     children.onUnexpectedExit((child, exit) => ends.push(`${child.name}: ${exit}`));
@@ -54,14 +52,14 @@ describe('the children of a stack', () => {
   });
 
   test('fail with what a one-shot program wrote to standard error', async () => {
-    const children = createChildren(newFolder());
+    const children = createChildren(scratchFolder());
     const script = "console.error('no such topic'); process.exitCode = 1";
     const run = children.run({ name: 'Set-up', command: process.execPath, args: ['-e', script] });
     await expect(run).rejects.toThrow('Set-up failed (exit code 1):\n  no such topic');
   });
 
   test('start no more once the stop has begun', async () => {
-    const folder = newFolder();
+    const folder = scratchFolder();
     const children = createChildren(folder);
     await children.stopAll();
     expect(() => children.start(program(folder, ''))).toThrow('the stack is stopping');

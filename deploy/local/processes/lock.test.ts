@@ -1,14 +1,12 @@
-import { mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
+import { scratchFolder } from '../../../test/support/scratch-folder.ts';
 import { takeLock } from './lock.ts';
-
-const newFolder = () => mkdtempSync(join(tmpdir(), 'posthorn-lock-'));
 
 describe('the lock of a stack folder', () => {
   test('is refused while its holder lives, naming pid and command', () => {
-    const folder = newFolder();
+    const folder = scratchFolder();
     takeLock(folder, 'npm start');
     expect(() => takeLock(folder, 'npm run stack')).toThrow(
       new RegExp(`npm start, pid ${process.pid}, since \\d{4}-`),
@@ -16,7 +14,7 @@ describe('the lock of a stack folder', () => {
   });
 
   test('is free again after its release', () => {
-    const folder = newFolder();
+    const folder = scratchFolder();
     takeLock(folder, 'npm start').release();
     takeLock(folder, 'npm start').release();
     expect(readdirSync(folder)).toEqual([]);
@@ -28,7 +26,7 @@ describe('the lock of a stack folder', () => {
     ['torn by a crash', '{"pid": 1'],
     ['left empty', ''],
   ])('is taken over when it is one %s', (_, text) => {
-    const folder = newFolder();
+    const folder = scratchFolder();
     writeFileSync(join(folder, 'lock'), text);
     takeLock(folder, 'npm start').release();
     expect(readdirSync(folder)).toEqual([]);

@@ -1,7 +1,7 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { scratchFolder } from '../../../test/support/scratch-folder.ts';
 import { keyRingSchema } from '@posthorn/platform/vault-keys.ts';
 import { createEncryptionKeys } from '../../setup/create-encryption-keys.ts';
 import { encryptionEnv } from './encryption.ts';
@@ -10,11 +10,7 @@ describe('the encryption keys of a local stack', () => {
   let folder: string;
 
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'posthorn-keys-'));
-  });
-
-  afterEach(() => {
-    rmSync(folder, { recursive: true });
+    folder = scratchFolder();
   });
 
   test('are made once, also in a folder that is not there yet, for their owner only', () => {

@@ -1,0 +1,17 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll } from '@jest/globals';
+
+const made: string[] = [];
+
+afterAll(() => {
+  for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+/** An empty folder that is there until the tests of this file have ended. */
+export function scratchFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-scratch-'));
+  made.push(folder);
+  return folder;
+}
