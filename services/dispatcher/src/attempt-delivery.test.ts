@@ -11,7 +11,6 @@ import {
   createAttemptSteps,
   FOUND,
   NOW_MS,
-  sendWell,
   type Around,
 } from '../../../test/support/attempt-steps.ts';
 import { eventually } from '../../../test/support/eventually.ts';
@@ -28,7 +27,6 @@ const createdRecord = (n: number) => {
   return sampleRecord({}, { topic: 'created', value });
 };
 const retry = sampleRecord({}, { topic: 'due', value: RETRY });
-const LATE = encodeRetryDue({ ...REF, attemptNumber: 3, dueAtMs: NOW_MS - 3_600_001 });
 const problem = new SealedValueError('secret of wh_1 is not a sealed value', null);
 
 const finding = (found: Awaited<ReturnType<NonNullable<Around['loadWebhook']>>>): Around => ({
@@ -147,45 +145,6 @@ describe('an attempt that waited for its turn', () => {
     await Promise.all(both);
     expect(sent).toEqual([1]);
     expect(settled).toMatchObject([{ attempt: { number: 1 } }, { reason: 'webhook_disabled' }]);
-  });
-});
-
-describe('a record that somebody may have worked on before', () => {
-  it.each([
-    ['of a partition that changed hands', { ...created, isInherited: true }],
-    ['of the slow lane', sampleRecord({}, { topic: 'slow', value: RETRY })],
-    ['that was put off', sampleRecord({ 'turn-at': '1' }, { topic: 'due', value: RETRY })],
-    ['that was perhaps taken for lost', sampleRecord({}, { topic: 'due', value: LATE })],
-  ])('is asked about, and left alone when it was made: %s', async (_what, record) => {
-    const { attempt, asked, sent } = createAttemptSteps({
-      madeBefore: () => Promise.resolve(true),
-    });
-    await attempt(record);
-    expect([asked.madeBefore, sent]).toEqual([1, []]);
-  });
-
-  it('is one whose attempt is under way here, too: it waits for its twin', async () => {
-    let finish: () => void = () => undefined;
-    const { attempt, asked, sent } = createAttemptSteps({
-      send: async (...given) => {
-        await new Promise<void>((resolve) => (finish = resolve));
-        return sendWell(...given);
-      },
-      madeBefore: () => Promise.resolve(true),
-    });
-    const both = [attempt(retry), attempt(retry)];
-    await settledNow();
-    expect([asked.madeBefore, sent]).toEqual([0, [3]]);
-    finish();
-    await Promise.all(both);
-    expect([asked.madeBefore, sent]).toEqual([1, [3]]);
-  });
-
-  it('is any other record not: the hot path asks nobody', async () => {
-    const { attempt, asked } = createAttemptSteps();
-    await attempt(created);
-    await attempt(retry);
-    expect(asked.madeBefore).toBe(0);
   });
 });
 

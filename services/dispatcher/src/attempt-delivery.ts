@@ -31,7 +31,7 @@ export interface AttemptDeps {
   putOff: PutOff;
   circuit: Pick<PassCircuit, 'isPutOff'>;
   pace: Pace;
-  leases: Pick<AttemptLeases, 'take' | 'takeAlone' | 'isHeld'>;
+  leases: Pick<AttemptLeases, 'take' | 'takeAlone' | 'isKnown'>;
   lanes: Pick<EndpointLanes, 'enter'>;
   spillOver: SpillOver;
   makeAttempt: MakeAttempt;
@@ -54,8 +54,8 @@ export function createAttemptDelivery(deps: AttemptDeps) {
       await deps.deadLetters.put(record, 'unreadable_record', due.message);
       return;
     }
-    const { take, takeAlone, isHeld } = deps.leases;
-    const isSecond = mayBeSecond(deps, record, due) || isHeld(due.attemptId);
+    const { take, takeAlone, isKnown } = deps.leases;
+    const isSecond = mayBeSecond(deps, record, due) || isKnown(due.attemptId);
     const release = isSecond ? await takeAlone(due.attemptId) : take(due.attemptId);
     try {
       if (isSecond && (await deps.madeBefore(due, record.headers))) return;

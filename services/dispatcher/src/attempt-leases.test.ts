@@ -93,7 +93,15 @@ describe('a lease', () => {
     leases.take('att_1');
     clockMs += 120_000;
     await leases.takeAlone('att_1');
-    expect(leases.isHeld('att_1')).toBe(true);
+    expect(leases.isKnown('att_1')).toBe(true);
+  });
+
+  it('is known from its beginning and beyond its end', () => {
+    expect(leases.isKnown('att_1')).toBe(false);
+    const release = leases.take('att_1');
+    expect(leases.isKnown('att_1')).toBe(true);
+    release();
+    expect(leases.isKnown('att_1')).toBe(true);
   });
 
   it('is had at once when Redis is away', async () => {

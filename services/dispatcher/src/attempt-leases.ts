@@ -1,12 +1,14 @@
 import { createBatcher } from '@posthorn/platform/batcher.ts';
 import type { RunningAttempts } from '@posthorn/platform/redis/running-attempts.ts';
+import { createRecentIds, type RecentIds } from './recent-ids.ts';
 
 export interface AttemptLeases {
   /** Work on an attempt that nobody else can have begins; answers what to call when it is over. */
   take: (attemptId: string) => () => void;
   /** The same for one that somebody may have begun: resolves when neither here nor elsewhere anybody works on it. */
   takeAlone: (attemptId: string) => Promise<() => void>;
-  isHeld: (attemptId: string) => boolean;
+  /** True while somebody here works on it, and for some time after. */
+  isKnown: (attemptId: string) => boolean;
   /** Announces what has begun, and again what lasts; to be called often. */
   tick: () => void;
 }
@@ -27,6 +29,11 @@ const RENEWED_AFTER_MS = 4_000;
 const ASK_AGAIN_MS = 250;
 /** Work that lasts longer never ends; its consumer begins anew by then (watch-for-stalls.ts). */
 const ABANDONED_AFTER_MS = 120_000;
+/**
+ * A record may be stored twice: a producer was not answered and sent again, a former owner of its
+ * partition released it too. Its copy comes within seconds; this is half a minute at 1,500 a second.
+ */
+const REMEMBERED = 50_000;
 const CLAIMS = { maxItems: 2_000, lingerMs: 2, maxInFlight: 2 };
 
 interface Lease {
@@ -42,11 +49,12 @@ interface State extends LeaseDeps {
   young: Map<string, number>;
   announced: Map<string, number>;
   ended: string[];
+  recent: RecentIds;
 }
 
 /**
  * Leases on attempts under way. When a partition changes hands while its former owner lives, or a
- * record has a copy in another topic, the second one waits for the first instead of sending again.
+ * record has a copy, the second one waits for the first instead of sending again.
  * Only who may be the second asks; without Redis nobody is waited for.
  */
 export function createAttemptLeases(deps: LeaseDeps): AttemptLeases {
@@ -56,11 +64,12 @@ export function createAttemptLeases(deps: LeaseDeps): AttemptLeases {
     young: new Map(),
     announced: new Map(),
     ended: [],
+    recent: createRecentIds(REMEMBERED),
   };
   const claim = createClaim(deps.running);
   return {
     take: (attemptId) => hold(state, attemptId, false),
-    isHeld: (attemptId) => state.leases.has(attemptId),
+    isKnown: (attemptId) => state.leases.has(attemptId) || state.recent.has(attemptId),
     async takeAlone(attemptId) {
       for (;;) {
         const held = state.leases.get(attemptId);
@@ -75,13 +84,14 @@ export function createAttemptLeases(deps: LeaseDeps): AttemptLeases {
 }
 
 function hold(state: State, attemptId: string, isAnnounced: boolean): () => void {
-  const { leases, young, announced, ended } = state;
+  const { leases, young, announced, ended, recent } = state;
   const nowMs = state.monotonicMs();
   const lease: Lease = { sinceMs: nowMs, waiting: [] };
   leases.set(attemptId, lease);
   if (isAnnounced) announced.set(attemptId, nowMs + RENEWED_AFTER_MS);
   else young.set(attemptId, nowMs + ANNOUNCED_AFTER_MS);
   return () => {
+    recent.add(attemptId);
     for (const goOn of lease.waiting) goOn();
     if (leases.get(attemptId) !== lease) return;
     leases.delete(attemptId);
