@@ -59,13 +59,20 @@ export async function untilDelivered(
 ): Promise<ShownDelivery[]> {
   const delivered: ShownDelivery[] = [];
   let waiting = sent.map(({ deliveryId }) => deliveryId);
+  let first: ShownDelivery | undefined;
   const look = async (): Promise<boolean> => {
     const shown = await readDeliveries(api, waiting);
     delivered.push(...shown.filter(({ status }) => status === 'delivered'));
-    waiting = shown.filter(({ status }) => status !== 'delivered').map(({ id }) => id);
+    const others = shown.filter(({ status }) => status !== 'delivered');
+    [first] = others;
+    waiting = others.map(({ id }) => id);
     return waiting.length === 0;
   };
-  await eventually(`all ${sent.length} delivered`, look, withinMs);
+  await eventually(`all ${sent.length} delivered`, look, withinMs).catch((error: unknown) => {
+    throw new Error(`${waiting.length} are not delivered, such as ${JSON.stringify(first)}`, {
+      cause: error,
+    });
+  });
   return delivered;
 }
 
