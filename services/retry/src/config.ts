@@ -16,7 +16,9 @@ const stillness = z.string().transform((text, context): number => {
 export const retryConfig = z.object({
   RECONCILE_AFTER: stillness
     .prefault('24h')
-    .describe('How late a delivery may be before it is taken for lost and driven again'),
+    .describe(
+      'How late a delivery may be before it is taken for lost and driven again; shorter than RETENTION_DAYS',
+    ),
   ...settings.kafka,
   ...settings.mongodb,
   ...settings.process(9103),
