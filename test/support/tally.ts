@@ -77,7 +77,9 @@ async function runJest(project: string, env: Record<string, string>): Promise<Je
     });
     const report = JSON.parse(readFileSync(outputFile, 'utf8')) as JestReport;
     if (code !== null) return report;
-    console.error(`${project}: still running ${LET_GO_MS / 1_000} s after its last test, ended`);
+    console.error(
+      `${project}: did not end by itself within ${LET_GO_MS / 1_000} s of its last test`,
+    );
     return { ...report, numFailedTests: report.numFailedTests + 1 };
   } catch {
     console.error(`${project}: jest did not finish`);

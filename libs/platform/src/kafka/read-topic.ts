@@ -1,5 +1,6 @@
 import type { Admin, Consumer, EachBatchPayload, Kafka } from 'kafkajs';
 import { messageOf } from '../errors.ts';
+import { keepTrying } from '../keep-trying.ts';
 import { within } from '../within.ts';
 import { readRanges, type OffsetRange, type RangeOptions } from './read-ranges.ts';
 import { contentOf } from './record-content.ts';
@@ -26,9 +27,8 @@ const SESSION_MS = 60_000;
 const HEARTBEATS_PER_SESSION = 6;
 const SILENCE_MS = 30_000;
 const CLOSE_TIMEOUT_MS = 8_000;
+const GROUPS_TIMEOUT_MS = 30_000;
 const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 };
-/** A broker that started a moment ago loads the groups for some seconds; the silence ends the rest. */
-const GROUP_RETRY = { ...RETRY, retries: 60, restartOnFailure: () => Promise.resolve(false) };
 
 /**
  * Reads what lies in a topic at the start, to there and no further, without committing anything.
@@ -52,11 +52,14 @@ async function readThrough(
   options: ReadTopicOptions,
 ): Promise<void> {
   const { groupId } = options;
+  // A broker that started a moment ago loads its groups, and kafkajs gives up a join over that at once.
+  const signal = AbortSignal.timeout(GROUPS_TIMEOUT_MS);
+  await keepTrying(() => admin.describeGroups([groupId]), { signal });
   const consumer = kafka.consumer({
     groupId,
     sessionTimeout: options.sessionMs ?? SESSION_MS,
     maxWaitTimeInMs: 250,
-    retry: GROUP_RETRY,
+    retry: { ...RETRY, restartOnFailure: () => Promise.resolve(false) },
   });
   try {
     await consumer.connect();

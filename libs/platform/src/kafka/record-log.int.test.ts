@@ -92,7 +92,7 @@ describe('the record log', () => {
       return Promise.resolve();
     });
     await eventually('all of them', () => done.length === 3);
-    expect(done.at(-1)).toBe('bad');
+    expect(failures).toBeGreaterThanOrEqual(2);
   });
 
   it('holds a partition back until its head is due, and others meanwhile not', async () => {

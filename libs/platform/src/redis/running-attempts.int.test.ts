@@ -49,6 +49,17 @@ describe('running attempts in Redis', () => {
     await eventually('free', async () => (await successor.claim(['att_1'], LONG_MS)).size === 1);
   });
 
+  it('may be claimed while Redis takes no writes, but for those that were announced before', async () => {
+    owner.announce(['att_1'], LONG_MS);
+    await redis.config('SET', 'min-replicas-to-write', '1');
+    try {
+      const claimed = await successor.claim(['att_1', 'att_2'], LONG_MS);
+      expect(claimed).toEqual(new Set(['att_2']));
+    } finally {
+      await redis.config('SET', 'min-replicas-to-write', '0');
+    }
+  });
+
   it('are not known without Redis: claiming rejects, telling does not', async () => {
     const away = connectRedis(env.REDIS_URL, createLogger('test', 'silent'));
     away.disconnect();

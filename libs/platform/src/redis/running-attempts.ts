@@ -31,7 +31,9 @@ export function createRunningAttempts(
       for (const id of attemptIds) pipeline.set(keyOf(id), instanceId, 'PX', ttlMs, 'NX');
       await pipeline.exec();
       const holders = await redis.mget(attemptIds.map(keyOf));
-      return new Set(attemptIds.filter((_, index) => holders[index] === instanceId));
+      // Nobody holds one where Redis reads and does not write (out of memory, a failed save).
+      const isFree = (index: number): boolean => (holders[index] ?? instanceId) === instanceId;
+      return new Set(attemptIds.filter((_, index) => isFree(index)));
     },
   };
 }
