@@ -34,6 +34,8 @@ export async function createTopics(
           // By the broker's clock: it refuses what a producer dates more than an hour ahead of it,
           // so that a service whose clock is wrong could neither publish nor park.
           { name: 'message.timestamp.type', value: 'LogAppendTime' },
+          // The broker unpacks what others compress; lz4, snappy and zstd would end our consumers.
+          { name: 'compression.type', value: 'uncompressed' },
         ],
       })),
     });

@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { ConfigResourceTypes, type Admin } from 'kafkajs';
+import { createNamespace } from '../../../../test/support/namespace.ts';
+import { createLogger } from '../logger.ts';
+import { createKafkaClient } from './connect.ts';
+import { createTopics } from './create-topics.ts';
+
+const env = createNamespace();
+const kafka = createKafkaClient(
+  'posthorn-test',
+  [env.KAFKA_BROKERS],
+  createLogger('test', 'silent'),
+);
+const layout = { partitions: 2, replication: 1 };
+const spec = (name: string) => ({ name: env.TOPIC_PREFIX + name, retentionMs: 3_600_000 });
+let admin: Admin;
+
+beforeAll(async () => {
+  admin = kafka.admin();
+  await admin.connect();
+});
+
+afterAll(() => admin.disconnect());
+
+it('makes the topics that are missing, and names them', async () => {
+  const [one, two] = [spec('one'), spec('two')];
+  expect(await createTopics(kafka, [one], layout)).toEqual([one.name]);
+  expect(await createTopics(kafka, [one, two], layout)).toEqual([two.name]);
+  expect(await createTopics(kafka, [one, two], layout)).toEqual([]);
+  expect(await admin.fetchTopicOffsets(two.name)).toHaveLength(2);
+});
+
+it('has the broker stamp every record, and unpack what others compress', async () => {
+  const { name } = spec('settings');
+  await createTopics(kafka, [spec('settings')], layout);
+  const { resources } = await admin.describeConfigs({
+    includeSynonyms: false,
+    resources: [{ type: ConfigResourceTypes.TOPIC, name }],
+  });
+  const settings = new Map(
+    resources[0]?.configEntries.map(({ configName, configValue }) => [configName, configValue]),
+  );
+  expect(Object.fromEntries(settings)).toMatchObject({
+    'retention.ms': '3600000',
+    'message.timestamp.type': 'LogAppendTime',
+    'compression.type': 'uncompressed',
+  });
+});
