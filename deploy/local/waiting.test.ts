@@ -1,16 +1,21 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { narrate, settlesWithin, until } from './waiting.ts';
 
 test('work that fails in time has settled, work that takes longer has not', async () => {
   expect(await settlesWithin(Promise.reject(new Error('x')), 1_000)).toBe(true);
-  expect(await settlesWithin(sleep(1_000, undefined, { ref: false }), 10)).toBe(false);
+  expect(await settlesWithin(new Promise(() => undefined), 10)).toBe(false);
 });
 
 test('only work that takes longer than a second says what it is', async () => {
   const said: string[] = [];
   await narrate((line) => said.push(line), 'quick', Promise.resolve());
-  await narrate((line) => said.push(line), 'slow', sleep(1_100));
+  let finish: () => void = () => undefined;
+  const work = new Promise<void>((resolve) => (finish = resolve));
+  const sayAndFinish = (line: string): void => {
+    said.push(line);
+    finish();
+  };
+  await narrate(sayAndFinish, 'slow', work);
   expect(said).toEqual(['slow']);
 });
 
