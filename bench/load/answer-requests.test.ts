@@ -10,6 +10,7 @@ const request = (n: number, body: string): string =>
 async function seenOf(text: string, pieceBytes: number): Promise<Seen[]> {
   const seen: Seen[] = [];
   const socket = Object.assign(new PassThrough(), { setNoDelay: () => undefined });
+  // A stream and the one further member of a socket that answering uses.
   answerRequests(socket as unknown as Socket, (each) => seen.push(each));
   for (let at = 0; at < text.length; at += pieceBytes) {
     socket.write(text.slice(at, at + pieceBytes));

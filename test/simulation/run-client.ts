@@ -55,6 +55,7 @@ async function resend(
   resendId: string,
 ): Promise<void> {
   const deliveries = mongo.of('deliveries');
+  // The model keeps documents of any shape; in this collection only the delivery store writes.
   const all = [...deliveries.values()] as unknown as DeliveryDocument[];
   const [chosen] = world.random.shuffled(
     all.filter(({ status, resend: mark }) => isFinal(status) && mark?.state !== 'asked'),

@@ -31,6 +31,7 @@ export function createSimulatedMongo(onWrite: OnWrite): SimulatedMongo {
     reachedBy(process) {
       const collection = (name: string): object =>
         createCollection({ name, documents: of(name), write, process });
+      // The members that the stores use; the driver has no smaller type for them.
       return { collection } as unknown as mongo.Db;
     },
   };

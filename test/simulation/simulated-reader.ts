@@ -141,6 +141,7 @@ function handOver(
   const key = keyOf(place);
   if (!process.isAlive() || !positions.has(key) || paused.has(key)) return;
   world.tell(process.name, `reads ${key} from ${batch[0]?.offset ?? '-'}, ${batch.length} records`);
+  // Of kafkajs' payload the members that an intake uses.
   takeIn(reader.intake, {
     batch: { ...place, messages: batch.map(toMessage), highWatermark: String(endOffset) },
     resolveOffset: (offset: string) => positions.set(key, Number(offset) + 1),

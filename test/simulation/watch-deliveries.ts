@@ -14,6 +14,7 @@ export function watchDeliveries(
 ): (name: string, before: StoredDocument | undefined, after: StoredDocument) => void {
   return (name, before, after) => {
     if (name !== 'deliveries') return;
+    // The model keeps documents of any shape; in this collection only the delivery store writes.
     const delivery = after as unknown as DeliveryDocument;
     const old = before as unknown as DeliveryDocument | undefined;
     const { _id, status, attemptCount } = delivery;

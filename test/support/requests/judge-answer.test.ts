@@ -3,6 +3,7 @@ import { createCompiler, type ApiDocument, type Operation } from '../api-documen
 import { createJudge, type ReceivedAnswer } from './judge-answer.ts';
 import type { WrittenRequest } from './written-request.ts';
 
+// A judge looks up schemas by reference and reads nothing else of the document.
 const document = { components: { schemas: {} } } as unknown as ApiDocument;
 const judge = createJudge(createCompiler(document));
 

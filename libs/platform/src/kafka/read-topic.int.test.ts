@@ -111,6 +111,7 @@ describe('reading what lies in a topic', () => {
   it('goes on after a visit that took longer than the session', async () => {
     await publish(keys(3));
     const sessionMs = 6_000;
+    // A session ends by the broker's clock, and nothing tells that it would have: time has to pass.
     const longMs = 1.5 * sessionMs;
     let visits = 0;
     const visit = async (): Promise<void> => {

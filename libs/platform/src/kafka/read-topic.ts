@@ -32,7 +32,8 @@ const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 };
 
 /**
  * Reads what lies in a topic at the start, to there and no further, without committing anything.
- * Rejects when there is no such topic, when `visit` rejects, or when Kafka falls silent for 30 s.
+ * Rejects when there is no such topic, when `visit` rejects, or when Kafka falls silent, or does not
+ * serve the group, for 30 s.
  */
 export async function readTopic(kafka: Kafka, options: ReadTopicOptions): Promise<void> {
   const admin = kafka.admin({ retry: RETRY });
