@@ -4,7 +4,6 @@ import { eventually } from '../support/eventually.ts';
 import { startPosthorn, type Posthorn } from '../support/posthorn.ts';
 import { metricOf, sendMany, untilDelivered } from '../support/traffic.ts';
 
-/** The default of ENDPOINT_CONCURRENCY. */
 const PER_ENDPOINT = 16;
 const TO_HANGING = 300;
 /** Turns are booked at the pace of an endpoint that hangs for 5 s, 94 s for all; on a slow machine for most. */
@@ -18,6 +17,7 @@ describe('the neighbours of an endpoint that never answers', () => {
   beforeAll(async () => {
     posthorn = await startPosthorn({
       ...{ DELIVERY_TIMEOUT_MS: '5000', CIRCUIT_RESET_MS: '1000' },
+      ENDPOINT_CONCURRENCY: String(PER_ENDPOINT),
       RETRY_DELAYS: '1s,2s,4s,4s,4s,4s',
     });
     hanging = await startBusyEndpoint();

@@ -5,7 +5,6 @@ import { startPosthorn, type Posthorn } from '../support/posthorn.ts';
 import { readDeliveries, sendMany, untilDelivered, type Sent } from '../support/traffic.ts';
 
 const RETRIES = 2_000;
-/** The default of ENDPOINT_CONCURRENCY. */
 const PER_ENDPOINT = 16;
 
 describe('2,000 retries of one endpoint that are due at once', () => {
@@ -15,7 +14,10 @@ describe('2,000 retries of one endpoint that are due at once', () => {
 
   beforeAll(async () => {
     // What is put off because of the burst comes back over the short ones.
-    posthorn = await startPosthorn({ RETRY_DELAYS: '10s,1s,2s,4s', TOPIC_PARTITIONS: '1' });
+    posthorn = await startPosthorn({
+      ...{ RETRY_DELAYS: '10s,1s,2s,4s', TOPIC_PARTITIONS: '1' },
+      ENDPOINT_CONCURRENCY: String(PER_ENDPOINT),
+    });
     [flooded, neighbour] = await Promise.all([startBusyEndpoint(), startBusyEndpoint()]);
   }, 120_000);
 

@@ -28,7 +28,7 @@ export const dispatcherConfig = z.object({
     .int('must be a whole number from 1 to 1000')
     .min(1, 'must be a whole number from 1 to 1000')
     .max(1_000, 'must be a whole number from 1 to 1000')
-    .default(16)
+    .default(512)
     .describe('Attempts under way at once to one webhook'),
   CIRCUIT_RESET_MS: z.coerce
     .number()
