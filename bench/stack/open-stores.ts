@@ -10,6 +10,7 @@ import { createLogger } from '@posthorn/platform/logger.ts';
 import { createRegistry } from '@posthorn/platform/metrics.ts';
 import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
 import { createDeliveryStore, type DeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
+import { createMessageStore, type MessageStore } from '@posthorn/platform/mongo/messages.ts';
 import { settings } from '@posthorn/platform/settings.ts';
 import type { Kafka } from 'kafkajs';
 import { z } from 'zod';
@@ -20,6 +21,7 @@ export interface OpenStores {
   kafka: Kafka;
   log: Pick<RecordLog, 'publish'>;
   deliveries: DeliveryStore;
+  messages: MessageStore;
   topics: TopicNames;
   schedule: RetrySchedule;
   /** Of the groups of the services. */
@@ -42,8 +44,11 @@ export async function openStores({ kafkaBrokers, mongodbUrl }: Addresses): Promi
   });
   const mongo = await connectMongo(mongodbUrl, NAME);
   return {
-    ...{ kafka, log, deliveries: createDeliveryStore(mongo.db) },
-    topics: topicNames(config.TOPIC_PREFIX, config.RETRY_DELAYS),
+    kafka,
+    log,
+    deliveries: createDeliveryStore(mongo.db),
+    messages: createMessageStore(mongo.db),
+    topics: topicNames(config.TOPIC_PREFIX, config.RETRY_DELAYS, config.DEFERRAL_DELAYS),
     schedule: config.RETRY_DELAYS,
     groupPrefix: config.TOPIC_PREFIX,
     async close() {

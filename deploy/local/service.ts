@@ -24,8 +24,8 @@ if (name === undefined) {
 }
 
 /**
- * The stack made the topics of its own RETRY_DELAYS; this service may have been given others. What goes wrong here the
- * service meets again, and reports together with everything else that is wrong.
+ * The stack made the topics of its own RETRY_DELAYS and DEFERRAL_DELAYS; this service may have been given others. What
+ * goes wrong here the service meets again, and reports together with everything else that is wrong.
  */
 function createTopics(): void {
   try {

@@ -8,10 +8,10 @@ import { runSetup } from './run-setup.ts';
 const config = z.object({ ...settings.kafka, ...settings.topics });
 
 await runSetup('create-topics', config, async (values, logger) => {
-  const { KAFKA_BROKERS: brokers, TOPIC_PREFIX, RETRY_DELAYS } = values;
+  const { KAFKA_BROKERS: brokers, TOPIC_PREFIX, RETRY_DELAYS, DEFERRAL_DELAYS } = values;
   const kafka = createKafkaClient('posthorn-setup', brokers, logger);
   await assertKafkaReachable(kafka, brokers);
-  const specs = topicSpecs(topicNames(TOPIC_PREFIX, RETRY_DELAYS));
+  const specs = topicSpecs(topicNames(TOPIC_PREFIX, RETRY_DELAYS, DEFERRAL_DELAYS));
   const layout = { partitions: values.TOPIC_PARTITIONS, replication: values.TOPIC_REPLICATION };
   const made = await createTopics(kafka, specs, layout);
   return `${specs.length} topics, ${made.length} of them new`;

@@ -15,7 +15,7 @@ import {
   writeRecords,
 } from '../support/unreadable-records.ts';
 
-const DELAY_TOPICS = ['retry.200ms', 'retry.400ms'];
+const DELAY_TOPICS = ['retry.200ms', 'retry.400ms', 'deferred.200ms'];
 const TOPICS = ['message-created', 'delivery-failed', 'retry-due', 'slow-lane', ...DELAY_TOPICS];
 
 interface ShownLetter {
@@ -43,7 +43,11 @@ describe('records that nobody can read', () => {
 
   beforeAll(async () => {
     // One partition, so that whatever comes later lies behind them.
-    posthorn = await startPosthorn({ TOPIC_PARTITIONS: '1', RETRY_DELAYS: '200ms,400ms' });
+    posthorn = await startPosthorn({
+      TOPIC_PARTITIONS: '1',
+      RETRY_DELAYS: '200ms,400ms',
+      DEFERRAL_DELAYS: '200ms',
+    });
     receiver = await startReceiver();
     mongo = await connectMongo(posthorn.env.MONGODB_URL, 'posthorn-test');
     resources = createResources(posthorn.api);

@@ -1,10 +1,11 @@
+import { delayTiersOf } from '../../services/retry/src/delay-tiers.ts';
 import { postponementMs } from '../../services/retry/src/hold-until-due.ts';
 import { keepRunning, pause, type Cluster } from './cluster.ts';
 import { createDispatcherSteps, type ServiceDeps } from './simulated-dispatcher.ts';
 import { createSend, type MadeRequest } from './simulated-endpoints.ts';
 import { openReader } from './simulated-reader.ts';
 import { createRetrySteps, type RetrySteps } from './simulated-retry.ts';
-import { TOPICS, type World } from './world.ts';
+import { DELAY_TOPICS, TOPICS, type World } from './world.ts';
 
 const MAX_SWEEP_MS = 8_000;
 
@@ -45,8 +46,7 @@ function startRetry(cluster: Cluster, deps: ServiceDeps): void {
   openReader(world, kafka, {
     ...{ ...common, groupId: 'park', topics: [TOPICS.deliveryFailed], handle: park },
   });
-  const [short = '', ...long] = TOPICS.parkedByDelayMs.values();
-  for (const [groupId, topics] of Object.entries({ short: [short], long })) {
+  for (const [groupId, topics] of Object.entries(delayTiersOf(DELAY_TOPICS))) {
     openReader(world, kafka, {
       ...{ ...common, groupId, topics, handle: release },
       postponeMs: (record) => postponementMs(record, process.nowMs()),

@@ -1,4 +1,3 @@
-import { formatDelay } from '@posthorn/domain/retry-schedule.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages.ts';
@@ -13,7 +12,7 @@ import { createOverdueWatch } from '../../services/retry/src/watch-overdue.ts';
 import { LOGGER } from './silent.ts';
 import { openDeadLetters, type ServiceDeps } from './simulated-dispatcher.ts';
 import type { SimulatedPublishers } from './simulated-publishers.ts';
-import { SCHEDULE, TOPICS } from './world.ts';
+import { DELAY_TOPICS, SCHEDULE, TOPICS } from './world.ts';
 
 export interface RetrySteps {
   park: (record: LogRecord) => Promise<void>;
@@ -33,21 +32,25 @@ export function createRetrySteps(
     ...{ log, metrics: METRICS, logger: LOGGER, nowMs: process.nowMs },
     ...{ deliveries: createDeliveryStore(db), deadLetters: openDeadLetters(log) },
   };
-  const delayByTopic = new Map(
-    [...parkedByDelayMs].map(([delayMs, topic]) => [topic, formatDelay(delayMs)]),
-  );
   const webhooks = createWebhookStates(db);
   const overdue = createOverdueWatch();
   const monotonicMs = world.time.nowMs;
-  const delayMsByTopic = new Map([...parkedByDelayMs].map(([delayMs, topic]) => [topic, delayMs]));
   const latestRelease = createLatestRelease({
-    delayMsOf: (topic) => delayMsByTopic.get(topic) ?? Infinity,
-    ...{ nowMs: process.nowMs, monotonicMs },
+    delayMsOf: (topic) => DELAY_TOPICS.get(topic)?.delayMs ?? Infinity,
+    nowMs: process.nowMs,
+    monotonicMs,
   });
-  const clocks = { overdue, latestRelease, monotonicMs };
   return {
     park: createParkFailure({ ...wires, parkedByDelayMs, schedule: SCHEDULE }),
-    release: createReleaseParked({ ...wires, ...clocks, retryDueTopic, delayByTopic, webhooks }),
+    release: createReleaseParked({
+      ...wires,
+      overdue,
+      latestRelease,
+      monotonicMs,
+      retryDueTopic,
+      delayTopics: DELAY_TOPICS,
+      webhooks,
+    }),
     sweeper: createSweeper({
       ...{ ...wires, createdTopic, holder: process.name, messages: createMessageStore(db) },
       ...publishers.reachedBy(process),

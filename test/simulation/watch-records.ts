@@ -10,7 +10,7 @@ import { attemptIdIn, count, type Evidence } from './evidence.ts';
 import type { ReaderWatch } from './reader-state.ts';
 import { keyOf, type Group, type SimulatedKafka } from './simulated-kafka.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
-import { TOPICS, type World } from './world.ts';
+import { DELAY_TOPICS, TOPICS, type World } from './world.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
@@ -32,7 +32,7 @@ interface State {
   evidence: Evidence;
   /** Process and record → since when it is in the hands of that process. */
   takenMs: Map<string, number>;
-  /** Content of a parked record → when its delay has really passed, whatever any clock says. */
+  /** Content of a parked or deferred record → when its delay has really passed, whatever any clock says. */
   waitedMs: Map<string, number>;
   /** Group and place → offsets that some member has worked off. */
   done: Map<string, Set<number>>;
@@ -77,13 +77,20 @@ function judgeRecord(state: State, process: SimulatedProcess, record: OutgoingRe
   if (topic === TOPICS.deadLetters) judgeDeadLetter(state, record);
   if (topic === TOPICS.retryDue) judgeRelease(state, process, decodeRetryDue(value), record);
   const step = PROMISED_TOPICS.indexOf(topic);
+  const delayMs = PROMISED_DELAYS_MS[step] ?? deferralMsOf(topic);
   const content = value.toString();
-  if (step >= 0 && !state.waitedMs.has(content)) {
-    state.waitedMs.set(content, state.world.time.nowMs() + (PROMISED_DELAYS_MS[step] ?? NaN));
+  if (delayMs !== undefined && !state.waitedMs.has(content)) {
+    state.waitedMs.set(content, state.world.time.nowMs() + delayMs);
   }
   if (step >= 0 && headers[TURN_AT_HEADER] === undefined) {
     judgeParking(state, decodeRetryDue(value), step);
   }
+}
+
+/** The delay of a deferral topic, in milliseconds; undefined for any other topic. */
+function deferralMsOf(topic: string): number | undefined {
+  const found = DELAY_TOPICS.get(topic);
+  return found?.kind === 'deferred' ? found.delayMs : undefined;
 }
 
 /**

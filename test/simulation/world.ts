@@ -1,7 +1,8 @@
+import { DEFAULT_DEFERRAL_DELAYS, deferralDelaysSchema } from '@posthorn/domain/deferral-delays.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { createIdFactory } from '@posthorn/domain/ids.ts';
 import { DEFAULT_RETRY_DELAYS, retryScheduleSchema } from '@posthorn/domain/retry-schedule.ts';
-import { topicNames } from '@posthorn/domain/topics.ts';
+import { delayTopicsAmong, topicNames, topicSpecs } from '@posthorn/domain/topics.ts';
 import type { Plan } from './plan.ts';
 import type { Random } from './random.ts';
 import type { VirtualTime } from './virtual-time.ts';
@@ -10,7 +11,13 @@ import type { VirtualTime } from './virtual-time.ts';
 export const EPOCH_MS = 1_700_000_000_000;
 
 export const SCHEDULE = retryScheduleSchema.parse(DEFAULT_RETRY_DELAYS);
-export const TOPICS = topicNames('', SCHEDULE);
+export const DEFERRAL_DELAYS = deferralDelaysSchema.parse(DEFAULT_DEFERRAL_DELAYS);
+export const TOPICS = topicNames('', SCHEDULE, DEFERRAL_DELAYS);
+/** What the retry service finds in Kafka: every delay topic, by its name. */
+export const DELAY_TOPICS = delayTopicsAmong(
+  '',
+  topicSpecs(TOPICS).map(({ name }) => name),
+);
 
 /** What every part of one simulation shares. */
 export interface World {

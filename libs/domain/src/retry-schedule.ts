@@ -10,19 +10,24 @@ const MIN_DELAY_MS = 10;
 const MAX_DELAY_MS = 7 * 24 * UNIT_MS.h;
 const MAX_STEPS = 20;
 
-/** Text such as `5s,5m,30m` to a schedule in milliseconds; for configuration. */
-export const retryScheduleSchema = z.string().transform((text, context): RetrySchedule => {
-  const parts = text.split(',').map((part) => part.trim());
-  const delaysMs = parts.map(parseDelay);
-  if (parts.length > MAX_STEPS || delaysMs.some((delayMs) => delayMs === null)) {
-    context.addIssue({
-      code: 'custom',
-      message: `must be 1 to ${MAX_STEPS} delays from 10ms to 168h, each a number with ms, s, m or h, separated by commas, such as ${DEFAULT_RETRY_DELAYS}`,
-    });
-    return z.NEVER;
-  }
-  return delaysMs.filter((delayMs) => delayMs !== null);
-});
+/** Text such as `5s,5m,30m` to delays in milliseconds; `example` is shown when it is refused. */
+export function delayListSchema(example: string) {
+  return z.string().transform((text, context): readonly number[] => {
+    const parts = text.split(',').map((part) => part.trim());
+    const delaysMs = parts.map(parseDelay);
+    if (parts.length > MAX_STEPS || delaysMs.some((delayMs) => delayMs === null)) {
+      context.addIssue({
+        code: 'custom',
+        message: `must be 1 to ${MAX_STEPS} delays from 10ms to 168h, each a number with ms, s, m or h, separated by commas, such as ${example}`,
+      });
+      return z.NEVER;
+    }
+    return delaysMs.filter((delayMs) => delayMs !== null);
+  });
+}
+
+/** The retry schedule; for configuration. */
+export const retryScheduleSchema = delayListSchema(DEFAULT_RETRY_DELAYS);
 
 /**
  * The wait after attempt `attemptNumber` (from 1) has failed, in milliseconds, counted from the end

@@ -18,9 +18,9 @@ beforeEach(() => {
   });
 });
 
-function parked(dueAtMs: number, offset = 0, partition = 0): LogRecord {
+function parked(dueAtMs: number, offset = 0, partition = 0, topic = 'retry.5s'): LogRecord {
   const headers = { 'due-at': String(dueAtMs) };
-  const place = { topic: 'retry.5s', partition, offset, isInherited: false };
+  const place = { topic, partition, offset, isInherited: false };
   return { ...place, key: 'wh_1', value: Buffer.alloc(0), headers };
 }
 
@@ -54,5 +54,11 @@ describe('when a parked record may go at the latest', () => {
     monotonicMs += 3_000;
     expect(latest(parked(NOW_MS + HOUR_MS, 10))).toBe(monotonicMs + DELAY_MS);
     expect(latest(parked(NOW_MS + HOUR_MS, 7, 1))).toBe(monotonicMs + DELAY_MS);
+  });
+
+  test('is noticed for each topic by itself, also where two have the same delay', () => {
+    latest(parked(NOW_MS + HOUR_MS, 7), 10);
+    monotonicMs += 3_000;
+    expect(latest(parked(NOW_MS + HOUR_MS, 7, 0, 'deferred.5s'))).toBe(monotonicMs + DELAY_MS);
   });
 });

@@ -35,7 +35,9 @@ beforeEach(() => {
 function parkWith(schedule: readonly number[] = DEFAULT) {
   const unused = () => Promise.reject(new Error('not used here'));
   return createParkFailure({
-    ...{ schedule, parkedByDelayMs: topicNames('p.', schedule).parkedByDelayMs, metrics },
+    schedule,
+    parkedByDelayMs: topicNames('p.', schedule, [5_000]).parkedByDelayMs,
+    metrics,
     log: {
       publish: (records) => {
         published.push(...records);

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { encodeRetryDue } from '@posthorn/domain/records.ts';
+import { delayTopicsAmong } from '@posthorn/domain/topics.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { Registry } from 'prom-client';
 import { createLogger } from '@posthorn/platform/logger.ts';
@@ -12,6 +13,7 @@ import { createRetryMetrics } from './retry-metrics.ts';
 import { createOverdueWatch } from './watch-overdue.ts';
 
 const DUE_MS = 1_700_000_000_000;
+const DELAY_TOPICS = delayTopicsAmong('', ['retry.5s', 'deferred.5s']);
 
 let published: OutgoingRecord[][] = [];
 let deadLetters: [LogRecord, string][] = [];
@@ -19,8 +21,10 @@ let cancelled: Cancellation[] = [];
 const states = new Map<string, { status: DeliveryStatus; attemptCount: number }>();
 const webhooks = new Map<string, WebhookState>();
 let nowMs: () => number;
+let registry: Registry;
 
 beforeEach(() => {
+  registry = new Registry();
   [published, deadLetters] = [[], []];
   cancelled = [];
   states.clear();
@@ -31,8 +35,10 @@ beforeEach(() => {
 
 function createRelease() {
   return createReleaseParked({
-    ...{ retryDueTopic: 'retry-due', metrics: createRetryMetrics(new Registry()) },
-    ...{ delayByTopic: new Map([['retry.5s', '5s']]), overdue: createOverdueWatch() },
+    retryDueTopic: 'retry-due',
+    metrics: createRetryMetrics(registry),
+    delayTopics: DELAY_TOPICS,
+    overdue: createOverdueWatch(),
     logger: createLogger('test', 'silent'),
     log: {
       publish: (records) => {
@@ -131,6 +137,30 @@ describe('releasing a parked record', () => {
     );
     await createRelease()({ ...retry, value });
     expect(published.flat()).toHaveLength(1);
+  });
+
+  test('that was deferred takes the same checks', async () => {
+    for (const id of ['msg_1', 'msg_2', 'msg_3']) stateOf(id, 'pending', 1);
+    stateOf('msg_2', 'delivered', 2);
+    const release = createRelease();
+    const due = { ...parked('msg_1', 2), topic: 'deferred.5s' };
+    await Promise.all([release(due), release({ ...parked('msg_2', 2), topic: 'deferred.5s' })]);
+    webhooks.delete('wh_1');
+    await release({ ...parked('msg_3', 2), topic: 'deferred.5s' });
+    const { key, value, headers } = due;
+    expect(published.flat()).toEqual([{ topic: 'retry-due', key, value, headers }]);
+    expect(cancelled).toMatchObject([{ id: deliveryIdOf('msg_3', 'wh_1') }]);
+  });
+
+  test('counts its lateness with its kind', async () => {
+    nowMs = () => DUE_MS + 2_000;
+    const release = createRelease();
+    await release(parked('msg_1', 2));
+    await release({ ...parked('msg_2', 2), topic: 'deferred.5s' });
+    await release({ ...parked('msg_3', 2), topic: 'deferred.5s' });
+    const text = await registry.metrics();
+    expect(text).toContain('retry_lateness_seconds_count{delay="5s",kind="retry"} 1');
+    expect(text).toContain('retry_lateness_seconds_count{delay="5s",kind="deferred"} 2');
   });
 
   test('waits until it is due', async () => {

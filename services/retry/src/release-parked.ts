@@ -6,6 +6,7 @@ import {
   type DueAttempt,
 } from '@posthorn/domain/records.ts';
 import { decideRelease, type ReleaseDecision } from '@posthorn/domain/release-decision.ts';
+import type { DelayTopic } from '@posthorn/domain/topics.ts';
 import { createBatcher } from '@posthorn/platform/batcher.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
@@ -20,8 +21,8 @@ import type { OverdueWatch } from './watch-overdue.ts';
 
 export interface ReleaseDeps {
   retryDueTopic: string;
-  /** Delay topic → its delay, such as `5m`. */
-  delayByTopic: ReadonlyMap<string, string>;
+  /** By name: the kind and the delay of each topic that is read. */
+  delayTopics: ReadonlyMap<string, DelayTopic>;
   log: Pick<RecordLog, 'publish'>;
   deliveries: Pick<DeliveryStore, 'statesOf' | 'cancelPending'>;
   webhooks: WebhookStates;
@@ -42,8 +43,8 @@ interface Parked {
 const BATCH = { maxItems: 500, lingerMs: 2, maxInFlight: 2 };
 
 /**
- * Step 5, release: when a parked record is due it goes to `retry-due`, unless its delivery has moved
- * on meanwhile or its webhook is gone. Resolves when Kafka has it, or when the end is stored; only
+ * Step 5, release: when a parked or deferred record is due it goes to `retry-due`, unless its delivery
+ * has moved on meanwhile or its webhook is gone. Resolves when Kafka has it, or when the end is stored; only
  * then may its offset be committed.
  */
 export function createReleaseParked(deps: ReleaseDeps): (record: LogRecord) => Promise<void> {
@@ -95,8 +96,8 @@ async function releaseBatch(deps: ReleaseDeps, batch: readonly Parked[]): Promis
   if (cancelled.length > 0) await cancel(deps, cancelled);
   await keepTrying(() => deps.log.publish(released.map((parked) => toRetryDue(deps, parked))));
   for (const { record, due } of released) {
-    const delay = deps.delayByTopic.get(record.topic) ?? '';
-    deps.metrics.observeLateness(delay, deps.nowMs() - due.dueAtMs);
+    const topic = deps.delayTopics.get(record.topic);
+    if (topic) deps.metrics.observeLateness(topic, deps.nowMs() - due.dueAtMs);
   }
 }
 

@@ -1,18 +1,27 @@
+import { formatDelay } from '@posthorn/domain/retry-schedule.ts';
+import type { DelayKind, DelayTopic } from '@posthorn/domain/topics.ts';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 export interface RetryMetrics {
   parked: Counter<'delay'>;
   finished: Counter<'result'>;
-  observeLateness: (delay: string, lateMs: number) => void;
+  observeLateness: (topic: DelayTopic, lateMs: number) => void;
   swept: Counter;
+}
+
+/** Both kinds have a delay of 5 s, so the delay alone does not tell their topics apart. */
+const DELAY_LABELS = ['delay', 'kind'] as const;
+
+function labelsOf({ delayMs, kind }: DelayTopic): { delay: string; kind: DelayKind } {
+  return { delay: formatDelay(delayMs), kind };
 }
 
 export function createRetryMetrics(registry: Registry): RetryMetrics {
   const registers = [registry];
   const lateness = new Histogram({
     name: 'posthorn_retry_lateness_seconds',
-    help: 'From when a retry was due to when it was published.',
-    labelNames: ['delay'],
+    help: 'From when a retry or a deferred attempt was due to when it was published.',
+    labelNames: DELAY_LABELS,
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15, 60, 300, 3_600],
     registers,
   });
@@ -29,8 +38,8 @@ export function createRetryMetrics(registry: Registry): RetryMetrics {
       labelNames: ['result'],
       registers,
     }),
-    observeLateness: (delay, lateMs) => {
-      lateness.observe({ delay }, Math.max(0, lateMs) / 1_000);
+    observeLateness: (topic, lateMs) => {
+      lateness.observe(labelsOf(topic), Math.max(0, lateMs) / 1_000);
     },
     swept: new Counter({
       name: 'posthorn_swept_records_total',
@@ -42,33 +51,35 @@ export function createRetryMetrics(registry: Registry): RetryMetrics {
 
 const LAG = 'posthorn_kafka_consumer_lag_records';
 
-/** What waits on each delay topic, read when somebody asks. `delayByTopic`: topic → `5m`. */
+/** What waits on each delay topic, read when somebody asks. */
 export function showParked(
   registry: Registry,
-  delayByTopic: ReadonlyMap<string, string>,
+  delayTopics: ReadonlyMap<string, DelayTopic>,
   overdueMs: (topic: string) => number,
 ): void {
   const registers = [registry];
   new Gauge({
     name: 'posthorn_retry_pending',
     help: 'Records on the delay topic in the partitions that this process reads, not yet released.',
-    labelNames: ['delay'],
+    labelNames: DELAY_LABELS,
     registers,
     async collect() {
       const lag = await registry.getSingleMetric(LAG)?.get();
       for (const { labels, value } of lag?.values ?? []) {
-        const delay = delayByTopic.get(String(labels.topic));
-        if (delay !== undefined) this.set({ delay }, value);
+        const topic = delayTopics.get(String(labels.topic));
+        if (topic) this.set(labelsOf(topic), value);
       }
     },
   });
   new Gauge({
     name: 'posthorn_retry_overdue_seconds',
-    help: 'Since when the oldest retry in hand was due; 0 when none is in hand: see the lag for those.',
-    labelNames: ['delay'],
+    help: 'Since when the oldest record in hand was due; 0 when none is in hand: see the lag for those.',
+    labelNames: DELAY_LABELS,
     registers,
     collect() {
-      for (const [topic, delay] of delayByTopic) this.set({ delay }, overdueMs(topic) / 1_000);
+      for (const [name, topic] of delayTopics) {
+        this.set(labelsOf(topic), overdueMs(name) / 1_000);
+      }
     },
   });
 }

@@ -31,7 +31,7 @@ export async function openLetters(config: LettersConfig): Promise<Letters> {
   const kafka = createKafkaClient('posthorn-admin', brokers, silent());
   await assertKafkaReachable(kafka, brokers);
   const toLetter = createLetterReader(prefix);
-  const { deadLetters: topic } = topicNames(prefix, []);
+  const { deadLetters: topic } = topicNames(prefix, [], []);
   return {
     ...{ kafka, prefix },
     read: (which, visit) =>

@@ -16,7 +16,7 @@ describe('the record in a dead letter', () => {
     });
   });
 
-  test.each(['retry-due', 'slow-lane', 'retry.5s', 'retry.10h'])(
+  test.each(['retry-due', 'slow-lane', 'retry.5s', 'retry.10h', 'deferred.5s', 'deferred.12h'])(
     'is a due attempt where it came from %s',
     (topic) => {
       expect(read(sampleLetter({ topic, value: due }))).toMatchObject({
@@ -33,7 +33,7 @@ describe('the record in a dead letter', () => {
     expect(JSON.stringify(content)).not.toContain('hush');
   });
 
-  test.each(['retry.soon', 'dead-letters', '', 'elsewhere'])(
+  test.each(['retry.soon', 'deferred.soon', 'dead-letters', '', 'elsewhere'])(
     'is not read where it came from %j, which is no topic of a delivery',
     (topic) => {
       expect(read(sampleLetter({ topic }))).toMatchObject({ hasKnownSource: false, content: null });

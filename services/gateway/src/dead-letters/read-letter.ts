@@ -46,7 +46,7 @@ export function createLetterReader(prefix: string): (record: StoredRecord) => Le
 }
 
 function decoderOf(prefix: string, topic: string): Decode | null {
-  const names = topicNames(prefix, []);
+  const names = topicNames(prefix, [], []);
   if (topic === names.messageCreated) return (value) => contentOfDue(decodeMessageCreated(value));
   if (topic === names.deliveryFailed) return contentOfFailed;
   const isDelayTopic = delayTopicsAmong(prefix, [topic]).size > 0;

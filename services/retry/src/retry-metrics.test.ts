@@ -1,0 +1,56 @@
+import { describe, expect, test } from '@jest/globals';
+import type { DelayTopic } from '@posthorn/domain/topics.ts';
+import { Gauge, Registry } from 'prom-client';
+import { createRetryMetrics, showParked } from './retry-metrics.ts';
+
+const RETRY_5S: DelayTopic = { kind: 'retry', delayMs: 5_000 };
+const DEFERRED_5S: DelayTopic = { kind: 'deferred', delayMs: 5_000 };
+const TOPICS = new Map([
+  ['p.retry.5s', RETRY_5S],
+  ['p.deferred.5s', DEFERRED_5S],
+]);
+
+async function valuesOf(registry: Registry, name: string) {
+  const metric = await registry.getSingleMetric(name)?.get();
+  return metric?.values.map(({ labels, value }) => ({ ...labels, value }));
+}
+
+describe('the metrics of the delay topics', () => {
+  test('tell what waits after a failed attempt from what is deferred', async () => {
+    const registry = new Registry();
+    const lag = new Gauge({
+      name: 'posthorn_kafka_consumer_lag_records',
+      help: 'lag',
+      labelNames: ['topic'],
+      registers: [registry],
+    });
+    lag.set({ topic: 'p.retry.5s' }, 3);
+    lag.set({ topic: 'p.deferred.5s' }, 40);
+    lag.set({ topic: 'p.delivery-failed' }, 500);
+    showParked(registry, TOPICS, (topic) => (topic === 'p.deferred.5s' ? 7_000 : 0));
+    expect(await valuesOf(registry, 'posthorn_retry_pending')).toEqual([
+      { delay: '5s', kind: 'retry', value: 3 },
+      { delay: '5s', kind: 'deferred', value: 40 },
+    ]);
+    expect(await valuesOf(registry, 'posthorn_retry_overdue_seconds')).toEqual([
+      { delay: '5s', kind: 'retry', value: 0 },
+      { delay: '5s', kind: 'deferred', value: 7 },
+    ]);
+  });
+
+  test('measure the lateness of each kind by itself', async () => {
+    const registry = new Registry();
+    const metrics = createRetryMetrics(registry);
+    metrics.observeLateness(RETRY_5S, 40);
+    metrics.observeLateness(DEFERRED_5S, 2_000);
+    metrics.observeLateness(DEFERRED_5S, -1);
+    const values = await valuesOf(registry, 'posthorn_retry_lateness_seconds');
+    // Of a histogram, what has no bucket is its sum, then its count.
+    expect(values?.filter((labels) => !('le' in labels))).toEqual([
+      { delay: '5s', kind: 'retry', value: 0.04 },
+      { delay: '5s', kind: 'retry', value: 1 },
+      { delay: '5s', kind: 'deferred', value: 2 },
+      { delay: '5s', kind: 'deferred', value: 2 },
+    ]);
+  });
+});
