@@ -1,0 +1,55 @@
+import * as receivers from './receivers.ts';
+import type { Scenario } from './scenarios.ts';
+
+/** 600/s to a receiver that takes 300/s, told from the second minute on. */
+function limited(
+  name: string,
+  limiter: () => receivers.RateLimiter,
+  { ms = 20, retryAfterMs = 1_000 } = {},
+): Scenario {
+  return {
+    name,
+    offered: 600,
+    possible: 300,
+    seconds: 120,
+    fromSecond: 60,
+    receiver: (random) =>
+      receivers.limitedRate(limiter(), receivers.spreadLatency(ms, random), retryAfterMs),
+  };
+}
+
+/** After a minute the limit is another one. */
+function moved(name: string, fromRate: number, toRate: number, fromSecond: number): Scenario {
+  const limitedTo = (rate: number): receivers.Receiver =>
+    receivers.limitedRate(receivers.fixedWindow(rate), receivers.fixedLatency(20), 1_000);
+  return {
+    name,
+    offered: 400,
+    possible: toRate,
+    seconds: 240,
+    fromSecond,
+    receiver: () => receivers.changed(60_000, limitedTo(fromRate), limitedTo(toRate)),
+  };
+}
+
+const { fixedWindow, slidingWindow, tokenBucket } = receivers;
+
+/** Without `Retry-After`. */
+const UNTOLD = { retryAfterMs: 0 };
+
+export const RATE_SCENARIOS: Scenario[] = [
+  limited('300/s, fixed window', () => fixedWindow(300)),
+  limited('300/s, fixed window, 200 ms', () => fixedWindow(300), { ms: 200 }),
+  limited('300/s, sliding window', () => slidingWindow(300)),
+  limited('300/s, sliding window, 200 ms', () => slidingWindow(300), { ms: 200 }),
+  limited('300/s, bucket of 300', () => tokenBucket(300, 300)),
+  limited('300/s, bucket of 30', () => tokenBucket(300, 30)),
+  limited('300/s, bucket of 30, 200 ms', () => tokenBucket(300, 30), { ms: 200 }),
+  limited('300/s, fixed window, Retry-After: 5', () => fixedWindow(300), { retryAfterMs: 5_000 }),
+  limited('300/s, fixed window, no Retry-After', () => fixedWindow(300), UNTOLD),
+  limited('300/s, sliding window, no Retry-After', () => slidingWindow(300), UNTOLD),
+  limited('300/s, bucket of 300, no Retry-After', () => tokenBucket(300, 300), UNTOLD),
+  limited('300/s, bucket of 30, no Retry-After', () => tokenBucket(300, 30), UNTOLD),
+  moved('30/s, after 60 s 300/s', 30, 300, 60),
+  moved('300/s, after 60 s 30/s', 300, 30, 60),
+];

@@ -1,0 +1,121 @@
+export interface Answer {
+  status: 'success' | '429' | '503' | 'no connection';
+  /** Until it is sent, in milliseconds. */
+  afterMs: number;
+  /** Requests that stand before it and wait themselves. */
+  queued: number;
+  /** Milliseconds to hold for; 0 without `Retry-After`. */
+  retryAfterMs: number;
+}
+
+/** A receiver in virtual time. `running`: requests that it has, this one included. */
+export type Receiver = (nowMs: number, running: number) => Answer;
+
+/** Lets a request through or refuses it. */
+export type RateLimiter = (nowMs: number) => boolean;
+
+function success(afterMs: number, queued = 0): Answer {
+  return { status: 'success', afterMs, queued, retryAfterMs: 0 };
+}
+
+/** Refusals are quick, whatever the work takes. */
+function refusal(status: Exclude<Answer['status'], 'success'>, retryAfterMs = 0): Answer {
+  return { status, afterMs: 2, queued: 0, retryAfterMs };
+}
+
+/** From half of the mean upwards, with an exponential rest, as services mostly are. */
+function spread(meanMs: number, random: () => number): number {
+  return meanMs * (0.5 - 0.5 * Math.log(1 - random()));
+}
+
+export function fixedLatency(ms: number): Receiver {
+  return () => success(ms);
+}
+
+export function spreadLatency(meanMs: number, random: () => number): Receiver {
+  return () => success(spread(meanMs, random));
+}
+
+/** `count` workers with one queue, first come, first served. */
+export function workers(count: number, meanMs: number, random: () => number): Receiver {
+  const freeAtMs = Array<number>(count).fill(0);
+  return (nowMs, running) => {
+    const next = freeAtMs.indexOf(Math.min(...freeAtMs));
+    const endMs = Math.max(nowMs, freeAtMs[next] ?? 0) + spread(meanMs, random);
+    freeAtMs[next] = endMs;
+    return success(endMs - nowMs, Math.max(0, running - count));
+  };
+}
+
+/** Twice the latency with `atTwice` requests at once, five times with twice as many. */
+export function risingLatency(ms: number, atTwice: number): Receiver {
+  return (_, running) => success(ms * (1 + (running / atTwice) ** 2));
+}
+
+/** 503 above so many requests at once. */
+export function boundedPlaces(places: number, inner: Receiver): Receiver {
+  return (nowMs, running) => (running > places ? refusal('503') : inner(nowMs, running));
+}
+
+export function limitedRate(limiter: RateLimiter, inner: Receiver, retryAfterMs: number): Receiver {
+  return (nowMs, running) =>
+    limiter(nowMs) ? inner(nowMs, running) : refusal('429', retryAfterMs);
+}
+
+/** Refuses everything from one moment to another. */
+export function down(
+  fromMs: number,
+  toMs: number,
+  status: '503' | 'no connection',
+  inner: Receiver,
+): Receiver {
+  return (nowMs, running) =>
+    nowMs >= fromMs && nowMs < toMs ? refusal(status) : inner(nowMs, running);
+}
+
+/** Compiles while it runs: the latency falls evenly over `overMs`. */
+export function warmingUp(fromMs: number, toMs: number, overMs: number): Receiver {
+  return (nowMs) => success(Math.max(toMs, fromMs - ((fromMs - toMs) * nowMs) / overMs));
+}
+
+export function changed(atMs: number, before: Receiver, after: Receiver): Receiver {
+  return (nowMs, running) => (nowMs < atMs ? before : after)(nowMs, running);
+}
+
+/** 503 for a share of the requests, at random. */
+export function flawed(share: number, inner: Receiver, random: () => number): Receiver {
+  return (nowMs, running) => (random() < share ? refusal('503') : inner(nowMs, running));
+}
+
+export function fixedWindow(perSecond: number): RateLimiter {
+  let [second, taken] = [-1, 0];
+  return (nowMs) => {
+    const current = Math.floor(nowMs / 1_000);
+    if (current !== second) [second, taken] = [current, 0];
+    taken += 1;
+    return taken <= perSecond;
+  };
+}
+
+export function slidingWindow(perSecond: number): RateLimiter {
+  let admittedMs: number[] = [];
+  return (nowMs) => {
+    if ((admittedMs[0] ?? nowMs) <= nowMs - 1_000) {
+      admittedMs = admittedMs.filter((ms) => ms > nowMs - 1_000);
+    }
+    if (admittedMs.length >= perSecond) return false;
+    admittedMs.push(nowMs);
+    return true;
+  };
+}
+
+export function tokenBucket(perSecond: number, burst: number): RateLimiter {
+  let [tokens, atMs] = [burst, 0];
+  return (nowMs) => {
+    tokens = Math.min(burst, tokens + ((nowMs - atMs) * perSecond) / 1_000);
+    atMs = nowMs;
+    if (tokens < 1) return false;
+    tokens -= 1;
+    return true;
+  };
+}

@@ -1,0 +1,149 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  NO_RATE,
+  rateAfterRefusal,
+  rateAfterSuccess,
+  ratePerSecond,
+  type LearnedRate,
+} from './learned-rate.ts';
+
+const TOOK_MS = 20;
+
+function at(endedMs: number): { startedMs: number; endedMs: number } {
+  return { startedMs: endedMs - TOOK_MS, endedMs };
+}
+
+/** Even successes at a rate, or at the learned one when that is less. */
+function succeed(
+  rate: LearnedRate,
+  { fromMs, toMs, perSecond }: { fromMs: number; toMs: number; perSecond: number },
+): LearnedRate {
+  let current = rate;
+  for (let nowMs = fromMs; nowMs < toMs;) {
+    current = rateAfterSuccess(current, at(nowMs));
+    nowMs += 1_000 / Math.min(perSecond, ratePerSecond(current, nowMs) ?? Infinity);
+  }
+  return current;
+}
+
+/** 300/s for five seconds, then a refusal. */
+function refusedAt300(): LearnedRate {
+  const before = succeed(NO_RATE, { fromMs: 0, toMs: 5_000, perSecond: 300 });
+  return rateAfterRefusal(before, at(5_000));
+}
+
+const clock = fc.oneof(
+  fc.double({ min: 0, max: 1e6 }),
+  fc.constantFrom(NaN, Infinity, -Infinity, -1, Number.MAX_VALUE, -Number.MAX_VALUE),
+);
+
+describe('the learned rate, whatever comes', () => {
+  test('is null or at least one attempt each five seconds, also with clocks that make no sense', () => {
+    const step = fc.record({ isRefusal: fc.boolean(), startedMs: clock, endedMs: clock });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 200 }), clock, (steps, nowMs) => {
+        let rate = NO_RATE;
+        for (const { isRefusal, ...ended } of steps) {
+          rate = isRefusal ? rateAfterRefusal(rate, ended) : rateAfterSuccess(rate, ended);
+          expect(ratePerSecond(rate, nowMs) ?? 1).toBeGreaterThanOrEqual(0.2);
+          expect(ratePerSecond(rate, nowMs) ?? 1).toBeLessThan(Infinity);
+        }
+      }),
+    );
+  });
+
+  test('falls with a refusal, down to its floor, and no further for a second', () => {
+    const step = fc.record({
+      isRefusal: fc.boolean(),
+      passedMs: fc.double({ min: 0, max: 3_000, noNaN: true }),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 100 }), (steps) => {
+        let [rate, nowMs, loweredMs] = [NO_RATE, 1_000, -Infinity];
+        for (const { isRefusal, passedMs } of steps) {
+          nowMs += passedMs;
+          const before = ratePerSecond(rate, nowMs);
+          rate = isRefusal ? rateAfterRefusal(rate, at(nowMs)) : rateAfterSuccess(rate, at(nowMs));
+          if (!isRefusal) continue;
+          const next = ratePerSecond(rate, nowMs) ?? Infinity;
+          const isSameEpisode = nowMs - TOOK_MS < loweredMs + 1_000;
+          if (isSameEpisode) expect(next).toBe(before);
+          else if (before !== null && before > 0.2) expect(next).toBeLessThan(before);
+          if (!isSameEpisode) loweredMs = nowMs;
+        }
+      }),
+    );
+  });
+
+  test('is never lowered by a success', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.double({ min: 0, max: 3_000, noNaN: true }), { maxLength: 100 }),
+        (gaps) => {
+          let [rate, nowMs] = [refusedAt300(), 6_000];
+          for (const gapMs of gaps) {
+            nowMs += gapMs;
+            const before = ratePerSecond(rate, nowMs) ?? Infinity;
+            rate = rateAfterSuccess(rate, at(nowMs));
+            expect(ratePerSecond(rate, nowMs) ?? Infinity).toBeGreaterThanOrEqual(before - 1e-9);
+          }
+        },
+      ),
+    );
+  });
+});
+
+describe('the learned rate of an endpoint', () => {
+  test('is unknown until something is refused', () => {
+    const rate = succeed(NO_RATE, { fromMs: 0, toMs: 5_000, perSecond: 300 });
+    expect(ratePerSecond(rate, 5_000)).toBeNull();
+  });
+
+  test('is 95 % of what succeeded in the last second', () => {
+    expect(ratePerSecond(refusedAt300(), 5_000)).toBeCloseTo(0.95 * 300, -1);
+  });
+
+  test('is the same after a hold of any length', () => {
+    const rate = refusedAt300();
+    expect(ratePerSecond(rate, 65_000)).toBe(ratePerSecond(rate, 5_000));
+  });
+
+  test('rests near what was refused, and is beyond it after about 22 seconds', () => {
+    const rates = [12, 20, 25].map((seconds) => {
+      const toMs = 6_000 + seconds * 1_000;
+      const rate = succeed(refusedAt300(), { fromMs: 6_000, toMs, perSecond: 600 });
+      return ratePerSecond(rate, toMs) ?? 0;
+    });
+    expect(rates[0]).toBeCloseTo(0.98 * 300, -1);
+    expect(rates[1]).toBeLessThan(300);
+    expect(rates[2]).toBeGreaterThan(300);
+  });
+
+  test('finds a limit that was raised tenfold within two minutes', () => {
+    const window = { fromMs: 6_000, toMs: 126_000, perSecond: 3_000 };
+    const rate = succeed(refusedAt300(), window);
+    expect(ratePerSecond(rate, 126_000) ?? Infinity).toBeGreaterThanOrEqual(3_000);
+  });
+
+  test('is forgotten when it has not bound anything for two minutes', () => {
+    const rate = succeed(refusedAt300(), { fromMs: 6_000, toMs: 126_000, perSecond: 100 });
+    expect(ratePerSecond(rate, 126_000)).toBeNull();
+  });
+
+  test('is searched for from 10/s on when the very first attempt is refused', () => {
+    const refused = rateAfterRefusal(NO_RATE, at(1_000));
+    expect(ratePerSecond(refused, 1_000)).toBeCloseTo(9.5);
+    const later = succeed(refused, { fromMs: 2_000, toMs: 8_000, perSecond: 600 });
+    expect(ratePerSecond(later, 8_000) ?? Infinity).toBeGreaterThan(300);
+  });
+
+  test('halves while nothing succeeds, and is back at its plateau 12 s after the first success', () => {
+    let rate = refusedAt300();
+    for (let second = 7; second < 40; second += 2)
+      rate = rateAfterRefusal(rate, at(second * 1_000));
+    expect(ratePerSecond(rate, 40_000)).toBe(0.2);
+    const back = succeed(rate, { fromMs: 41_000, toMs: 54_000, perSecond: 600 });
+    expect(ratePerSecond(back, 54_000)).toBeGreaterThan(0.9 * 294);
+  });
+});

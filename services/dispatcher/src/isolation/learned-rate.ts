@@ -1,0 +1,154 @@
+/** What is known of the rate that an endpoint lets through. Times are milliseconds, monotonic. */
+export interface LearnedRate {
+  /** Successes since the second began that is being counted, and in the whole second before. */
+  readonly sinceMs: number;
+  readonly successes: number;
+  readonly successesBefore: number;
+  /** The last success; -Infinity before the first. */
+  readonly lastMs: number;
+  readonly bound: RateBound | null;
+}
+
+/** Rates are attempts per second. */
+interface RateBound {
+  /** The last decrease. */
+  readonly refusedMs: number;
+  /** Right after it. */
+  readonly base: number;
+  /** Near which the rate rests for a while; null while it has to be searched for. */
+  readonly plateau: number | null;
+  /** Time since the first success after the decrease, without pauses. */
+  readonly grownMs: number;
+  readonly hasSucceeded: boolean;
+}
+
+interface Ended {
+  startedMs: number;
+  endedMs: number;
+}
+
+/** Nothing learned, no bound. */
+export const NO_RATE: LearnedRate = {
+  sinceMs: -Infinity,
+  successes: 0,
+  successesBefore: 0,
+  lastMs: -Infinity,
+  bound: null,
+};
+
+/** Most limits are given for a second: over less, a burst would count as the rate. */
+const SECOND_MS = 1_000;
+/** One attempt each five seconds finds out when the refusals are over. */
+const LEAST_RATE = 0.2;
+/** Where the search begins when no attempt has succeeded. */
+const FIRST_RATE = 10;
+/** RFC 9438 keeps 0.7. A rate overshoots by less than a window: only what follows soon needs more. */
+const KEPT = { first: 0.95, soon: 0.85, afterNone: 0.5 };
+const SOON_MS = 5_000;
+/** The plateau lies a little below what was refused, so that a fixed limit is met seldom. */
+const PLATEAU_SHARE = 0.98;
+/** From the decrease to the plateau: K of RFC 9438. The refused rate is met after 1.9 K, ten times that after 7.6 K. */
+const PLATEAU_AFTER_MS = 12_000;
+/** While the bound is searched for, the rate doubles in this time. */
+const DOUBLING_MS = 1_000;
+/** A bound so many times what succeeds does not bind. */
+const FORGOTTEN_AT = 10;
+
+export function rateAfterSuccess(rate: LearnedRate, ended: Ended): LearnedRate {
+  if (!isMeasured(ended)) return rate;
+  const counted = withSuccess(rate, ended.endedMs);
+  const { bound } = rate;
+  if (bound === null || ended.startedMs <= bound.refusedMs) return counted;
+  const grownMs = bound.grownMs + growthMs(rate, ended.endedMs);
+  const known = Math.max(successesPerSecond(counted, ended.endedMs), bound.plateau ?? bound.base);
+  const isFar = rateOf(bound, grownMs) > FORGOTTEN_AT * known;
+  return {
+    ...counted,
+    bound: isFar ? null : { ...bound, grownMs, hasSucceeded: true },
+  };
+}
+
+/** A 429, or a 503 with Retry-After. */
+export function rateAfterRefusal(rate: LearnedRate, ended: Ended): LearnedRate {
+  if (!isMeasured(ended)) return rate;
+  const { bound } = rate;
+  // Until a limit that is given for a second allows more, every refusal tells the same.
+  if (bound !== null && ended.startedMs < bound.refusedMs + SECOND_MS) return rate;
+  return {
+    ...rate,
+    bound: bound === null ? firstBound(rate, ended) : lowered(rate, bound, ended),
+  };
+}
+
+/** Attempts per second to pace to; null when nothing is known that bounds them. */
+export function ratePerSecond(rate: LearnedRate, nowMs: number): number | null {
+  const { bound } = rate;
+  return bound === null ? null : rateOf(bound, bound.grownMs + growthMs(rate, nowMs));
+}
+
+function isMeasured({ startedMs, endedMs }: Ended): boolean {
+  return Number.isFinite(endedMs - startedMs) && endedMs >= startedMs;
+}
+
+/** A rate that grew while nothing was sent (a hold), or while nothing succeeded, would be a guess. */
+function growthMs({ bound, lastMs }: LearnedRate, nowMs: number): number {
+  return bound?.hasSucceeded === true ? Math.max(0, Math.min(nowMs - lastMs, SECOND_MS)) || 0 : 0;
+}
+
+/** A pause of a second (a hold) begins a new count: what succeeded before it was another second's. */
+function withSuccess(rate: LearnedRate, nowMs: number): LearnedRate {
+  const { sinceMs, successes, lastMs, bound } = rate;
+  const isPaused = nowMs - lastMs > SECOND_MS;
+  const isOver = nowMs - sinceMs >= SECOND_MS;
+  if (!isPaused && !isOver) return { ...rate, successes: successes + 1, lastMs: nowMs };
+  return {
+    sinceMs: isPaused ? nowMs : sinceMs + SECOND_MS,
+    successes: 1,
+    successesBefore: isPaused ? 0 : successes,
+    lastMs: nowMs,
+    bound,
+  };
+}
+
+/** Over the last second, as far as two counts tell. */
+function successesPerSecond(rate: LearnedRate, nowMs: number): number {
+  const { sinceMs, successes, successesBefore } = rate;
+  const share = Math.max(0, 1 - (nowMs - sinceMs) / SECOND_MS);
+  return successes + successesBefore * Math.min(1, share || 0);
+}
+
+/** Less than a second of attempts says too little for a plateau. */
+function firstBound(rate: LearnedRate, { endedMs }: Ended): RateBound {
+  const succeeded = successesPerSecond(rate, endedMs);
+  return {
+    refusedMs: endedMs,
+    base: Math.max(LEAST_RATE, KEPT.first * (succeeded || FIRST_RATE)),
+    plateau: rate.successesBefore > 0 ? PLATEAU_SHARE * succeeded : null,
+    grownMs: 0,
+    hasSucceeded: false,
+  };
+}
+
+/** Without a success since the last decrease the plateau stays: an outage says nothing of the rate. */
+function lowered(rate: LearnedRate, bound: RateBound, { endedMs }: Ended): RateBound {
+  const refused = rateOf(bound, bound.grownMs);
+  const isCounted = rate.successesBefore > 0;
+  const succeeded = isCounted ? Math.min(refused, successesPerSecond(rate, endedMs)) : refused;
+  const { hasSucceeded } = bound;
+  const kept = bound.grownMs < SOON_MS ? KEPT.soon : KEPT.first;
+  const base = hasSucceeded ? kept * succeeded : KEPT.afterNone * refused;
+  return {
+    refusedMs: endedMs,
+    base: Math.max(LEAST_RATE, base),
+    plateau: hasSucceeded ? PLATEAU_SHARE * succeeded : bound.plateau,
+    grownMs: 0,
+    hasSucceeded: false,
+  };
+}
+
+/** The cubic of RFC 9438: fast at first, flat at the plateau, then faster and faster. */
+function rateOf({ base, plateau }: RateBound, grownMs: number): number {
+  if (plateau === null) return Math.min(base * 2 ** (grownMs / DOUBLING_MS), 1e9);
+  const x = grownMs / PLATEAU_AFTER_MS - 1;
+  return Math.max(base, plateau + (plateau - base) * x ** 3);
+}
