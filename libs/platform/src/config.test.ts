@@ -41,6 +41,7 @@ describe('the settings', () => {
     expect(config.KAFKA_BROKERS).toEqual(['kafka-1:9092', 'kafka-2:9092']);
     expect(config).toMatchObject({ OPS_PORT: 9_999, LOG_LEVEL: 'info', TOPIC_PREFIX: 'posthorn.' });
     expect(config.RETRY_DELAYS).toHaveLength(6);
+    expect(config.DEFERRAL_DELAYS).toHaveLength(8);
   });
 
   test('that are empty mean the default, and are missing where there is none', () => {
@@ -65,6 +66,7 @@ describe('the settings', () => {
     ['LOG_LEVEL', 'hush'],
     ['OPS_PORT', 'hush'],
     ['RETRY_DELAYS', '5s,hush'],
+    ['DEFERRAL_DELAYS', '5s,hush'],
     ['TOPIC_PREFIX', 'hush hush'],
   ])('never show the value of a wrong %s', (name, value) => {
     const refusal = refusalOf({ ...required, [name]: value });

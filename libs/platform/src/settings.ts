@@ -1,6 +1,8 @@
+import { DEFAULT_DEFERRAL_DELAYS, deferralDelaysSchema } from '@posthorn/domain/deferral-delays.ts';
 import { parseCidr } from '@posthorn/domain/ip-address.ts';
 import { DEFAULT_RETRY_DELAYS, retryScheduleSchema } from '@posthorn/domain/retry-schedule.ts';
 import { z } from 'zod';
+import { KAFKA_CLIENTS } from './kafka/kafka-clients.ts';
 import { keyRingSchema } from './vault-keys.ts';
 
 const port = z.coerce
@@ -8,6 +10,20 @@ const port = z.coerce
   .int('must be a port from 0 to 65535')
   .min(0, 'must be a port from 0 to 65535')
   .max(65_535, 'must be a port from 0 to 65535');
+
+const mebibytesMessage = 'must be a whole number of MiB from 1 to 16384';
+
+function mebibytesOf(mib: number) {
+  return z.coerce
+    .number(mebibytesMessage)
+    .int(mebibytesMessage)
+    .min(1, mebibytesMessage)
+    .max(16_384, mebibytesMessage)
+    .default(mib);
+}
+
+const placesMessage = 'must be a whole number from 1 to 1000';
+const places = z.coerce.number().int(placesMessage).min(1, placesMessage).max(1_000, placesMessage);
 
 const flag = z
   .enum(['true', 'false'], 'must be true or false')
@@ -34,6 +50,10 @@ const cidrList = z
 export const settings = {
   kafka: {
     KAFKA_BROKERS: kafkaBrokers.describe('Addresses of the Kafka brokers, host:port, by commas'),
+    KAFKA_CLIENT: z
+      .enum(KAFKA_CLIENTS, 'must be kafkajs or platformatic')
+      .default('kafkajs')
+      .describe('Package that carries the records; processes with either may run side by side'),
     TOPIC_PREFIX: z
       .string()
       .regex(/^[A-Za-z0-9._-]{0,60}$/, 'must be at most 60 letters, digits, dots, _ or -')
@@ -42,6 +62,11 @@ export const settings = {
     RETRY_DELAYS: retryScheduleSchema
       .prefault(DEFAULT_RETRY_DELAYS)
       .describe('Waits between attempts, from the end of the failed one'),
+    DEFERRAL_DELAYS: deferralDelaysSchema
+      .prefault(DEFAULT_DEFERRAL_DELAYS)
+      .describe(
+        'Waits of attempts that an endpoint cannot take now: rate limit, open circuit, Retry-After, backlog',
+      ),
   },
   topics: {
     TOPIC_PARTITIONS: z.coerce
@@ -116,5 +141,21 @@ export const settings = {
       .default(25_000)
       .describe('How long a stop waits for work under way'),
   }),
+  records: {
+    RECORD_MEMORY_MIB: mebibytesOf(64).describe(
+      'Memory for records under work, in MiB; when it is full nothing more is read',
+    ),
+  },
+  /** How many attempts one webhook may have at once: the dispatcher keeps to it, the gateway shows it. */
+  concurrency: {
+    ENDPOINT_CONCURRENCY: places
+      .default(16)
+      .describe('Attempts under way at once to a webhook of which nothing is known yet'),
+    ENDPOINT_CONCURRENCY_MAX: places
+      .default(1_000)
+      .describe('The most that a webhook which answers well may have at once'),
+  },
+  /** A budget of memory, in MiB, with its default. */
+  mebibytes: mebibytesOf,
   port,
 };

@@ -1,8 +1,9 @@
 import { assignTogether, type GroupMember } from '@posthorn/domain/partition-assignment.ts';
 import { AssignerProtocol, type PartitionAssigner } from 'kafkajs';
 
-const NAME = 'PosthornTogether';
-const VERSION = 0;
+/** By these the members of a group agree, on whichever client; version 0 of the consumer protocol. */
+export const ASSIGNER_NAME = 'PosthornTogether';
+export const ASSIGNER_VERSION = 0;
 
 /** What kafkajs hands to an assigner; its types leave the method out. */
 interface ClusterMetadata {
@@ -15,8 +16,8 @@ interface ClusterMetadata {
  */
 export function createCoPartitionAssigner(instanceId: string): PartitionAssigner {
   return ({ cluster }) => ({
-    name: NAME,
-    version: VERSION,
+    name: ASSIGNER_NAME,
+    version: ASSIGNER_VERSION,
     // kafkajs awaits the result; the work itself is synchronous.
     assign: ({ members, topics }) => {
       const assignment = assignTogether(
@@ -27,7 +28,7 @@ export function createCoPartitionAssigner(instanceId: string): PartitionAssigner
         Object.entries(assignment).map(([memberId, partitions]) => ({
           memberId,
           memberAssignment: AssignerProtocol.MemberAssignment.encode({
-            version: VERSION,
+            version: ASSIGNER_VERSION,
             assignment: partitions,
             userData: Buffer.alloc(0),
           }),
@@ -35,9 +36,9 @@ export function createCoPartitionAssigner(instanceId: string): PartitionAssigner
       );
     },
     protocol: ({ topics }) => ({
-      name: NAME,
+      name: ASSIGNER_NAME,
       metadata: AssignerProtocol.MemberMetadata.encode({
-        version: VERSION,
+        version: ASSIGNER_VERSION,
         topics,
         userData: Buffer.from(instanceId),
       }),

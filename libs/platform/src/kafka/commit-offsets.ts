@@ -1,10 +1,9 @@
-import type { OffsetsByTopicPartition } from 'kafkajs';
 import type { Logger } from '../logger.ts';
 import type { KafkaMetrics } from './kafka-metrics.ts';
 import type { Commit, PartitionWindow } from './partition-window.ts';
 
 /** Sends a commit once, for the generation of the group that it was called in. */
-export type SendCommit = (offsets: OffsetsByTopicPartition) => Promise<void>;
+export type SendCommit = (commits: readonly Commit[]) => Promise<void>;
 
 export interface CommitDeps {
   offsets: PartitionWindow;
@@ -54,21 +53,11 @@ async function commit({ offsets, logger, metrics, sender, onCommitted }: CommitD
   const send = sender();
   if (commits.length === 0 || !send) return;
   try {
-    await send({ topics: byTopic(commits) });
+    await send(commits);
     offsets.markCommitted(commits);
     onCommitted();
   } catch (error) {
     metrics.commitFailures.inc();
     logger.warn({ err: error }, 'commit failed, the next one covers it');
   }
-}
-
-function byTopic(commits: readonly Commit[]): OffsetsByTopicPartition['topics'] {
-  const grouped = new Map<string, OffsetsByTopicPartition['topics'][number]>();
-  for (const { topic, partition, offset } of commits) {
-    const ofTopic = grouped.get(topic) ?? { topic, partitions: [] };
-    ofTopic.partitions.push({ partition, offset: String(offset) });
-    grouped.set(topic, ofTopic);
-  }
-  return [...grouped.values()];
 }

@@ -1,5 +1,5 @@
 import { Kafka, logLevel, type logCreator } from 'kafkajs';
-import type { TopicNames } from '@posthorn/domain/topics.ts';
+import { topicSpecs, type TopicNames } from '@posthorn/domain/topics.ts';
 import { messageOf, StartupError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
 
@@ -56,13 +56,12 @@ export async function listTopics(kafka: Kafka): Promise<Set<string>> {
 
 /** Throws StartupError when a topic is missing: they are made by an explicit command, never by use. */
 export function assertTopicsExist(names: TopicNames, existing: ReadonlySet<string>): void {
-  const { parkedByDelayMs, ...single } = names;
-  const missing = [...Object.values(single), ...parkedByDelayMs.values()].filter(
-    (name: string) => !existing.has(name),
-  );
+  const missing = topicSpecs(names)
+    .map(({ name }) => name)
+    .filter((name) => !existing.has(name));
   if (missing.length === 0) return;
   throw new StartupError(
-    `Kafka has no topic ${missing.join(', ')}. Run deploy/setup/create-topics.ts with the same TOPIC_PREFIX and RETRY_DELAYS.`,
+    `Kafka has no topic ${missing.join(', ')}. Run deploy/setup/create-topics.ts with the same TOPIC_PREFIX, RETRY_DELAYS and DEFERRAL_DELAYS.`,
   );
 }
 

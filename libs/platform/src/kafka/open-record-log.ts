@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { delayTopicsAmong, topicNames, type TopicNames } from '@posthorn/domain/topics.ts';
+import type { DeferralDelays } from '@posthorn/domain/deferral-delays.ts';
 import type { RetrySchedule } from '@posthorn/domain/retry-schedule.ts';
+import {
+  delayTopicsAmong,
+  topicNames,
+  type DelayTopic,
+  type TopicNames,
+} from '@posthorn/domain/topics.ts';
 import type { ServiceContext } from '../service.ts';
 import {
   assertKafkaReachable,
@@ -10,19 +16,23 @@ import {
 } from './connect.ts';
 import { createKafkaMetrics } from './kafka-metrics.ts';
 import { createKafkaRecordLog } from './kafka-record-log.ts';
+import type { KafkaClientName } from './kafka-clients.ts';
+import { openCarrier } from './open-carrier.ts';
 import type { RecordLog } from './record-log.ts';
 
 interface KafkaConfig {
   KAFKA_BROKERS: string[];
   TOPIC_PREFIX: string;
   RETRY_DELAYS: RetrySchedule;
+  DEFERRAL_DELAYS: DeferralDelays;
+  KAFKA_CLIENT: KafkaClientName;
 }
 
 export interface OpenRecordLog {
   log: RecordLog;
   topics: TopicNames;
-  /** Every delay topic that exists, those of an earlier schedule included. */
-  delayTopics: ReadonlyMap<number, string>;
+  /** Every delay topic that exists, by its name, those of earlier settings included. */
+  delayTopics: ReadonlyMap<string, DelayTopic>;
 }
 
 /** Opens the record log of a service and closes it at the stop. Throws StartupError, see connect.ts. */
@@ -30,14 +40,17 @@ export async function openRecordLog(
   clientId: string,
   { config, logger, lifecycle, registry }: ServiceContext<KafkaConfig>,
 ): Promise<OpenRecordLog> {
-  const topics = topicNames(config.TOPIC_PREFIX, config.RETRY_DELAYS);
+  const topics = topicNames(config.TOPIC_PREFIX, config.RETRY_DELAYS, config.DEFERRAL_DELAYS);
   const kafka = createKafkaClient(clientId, config.KAFKA_BROKERS, logger);
   await assertKafkaReachable(kafka, config.KAFKA_BROKERS);
   const existing = await listTopics(kafka);
   assertTopicsExist(topics, existing);
+  const instanceId = randomUUID();
+  const brokers = config.KAFKA_BROKERS;
   const log = await createKafkaRecordLog({
     kafka,
-    instanceId: randomUUID(),
+    instanceId,
+    carrier: openCarrier(config.KAFKA_CLIENT, kafka, { clientId, brokers, instanceId, logger }),
     logger,
     metrics: createKafkaMetrics(registry),
     onFatal: (reason) => void lifecycle.shutDown(reason, 1),

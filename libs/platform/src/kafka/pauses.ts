@@ -1,5 +1,3 @@
-import type { Consumer } from 'kafkajs';
-
 /** Why a partition is not read just now: the window is full, or its head is not due yet. */
 export interface Pauses {
   /** Holds the partition back until `letGo` finds it free. */
@@ -27,8 +25,17 @@ export interface Place {
   partition: number;
 }
 
-/** The part of a consumer that pauses need. */
-type Pausable = Pick<Consumer, 'pause' | 'resume' | 'paused'>;
+/** The part of a client of Kafka that pauses need. */
+export interface Pausable {
+  pause: (selection: TopicPartitions[]) => void;
+  resume: (selection: TopicPartitions[]) => void;
+  paused: () => TopicPartitions[];
+}
+
+export interface TopicPartitions {
+  topic: string;
+  partitions: number[];
+}
 
 interface State {
   consumer: Pausable;
@@ -89,15 +96,13 @@ function resumeIfFree({ consumer, heldBack, timers }: State, place: Place): void
   resume(consumer, [{ topic: place.topic, partitions: [place.partition] }]);
 }
 
-type Selection = Parameters<Consumer['pause']>[0];
-
-function pause(consumer: Pausable, selection: Selection): void {
+function pause(consumer: Pausable, selection: TopicPartitions[]): void {
   unlessBetweenLives(() => {
     consumer.pause(selection);
   });
 }
 
-function resume(consumer: Pausable, selection: Selection): void {
+function resume(consumer: Pausable, selection: TopicPartitions[]): void {
   unlessBetweenLives(() => {
     if (selection.length > 0) consumer.resume(selection);
   });

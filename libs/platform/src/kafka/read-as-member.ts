@@ -1,14 +1,10 @@
-import type { Consumer, EachBatchPayload } from 'kafkajs';
 import { setMaxListeners } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { within } from '../within.ts';
-import { createCommits, type Commits } from './commit-offsets.ts';
-import {
-  createConsumer,
-  followMembership,
-  type ConsumeDeps,
-  type Membership,
-} from './join-group.ts';
+import { createCommits, type Commits, type SendCommit } from './commit-offsets.ts';
+import type { FetchedBatch } from './fetched-batch.ts';
+import type { GroupClient } from './group-client.ts';
+import { followMembership, type ConsumeDeps, type Membership } from './join-group.ts';
 import { createPartitionWindow } from './partition-window.ts';
 import { createPauses, type Place } from './pauses.ts';
 import type { ConsumeOptions } from './record-log.ts';
@@ -32,7 +28,7 @@ export interface Reader {
 
 interface Life extends Intake {
   options: ConsumeOptions;
-  consumer: Consumer;
+  client: GroupClient;
   commits: Commits;
   state: Membership;
   stopTaking: AbortController;
@@ -45,7 +41,6 @@ const LEAVE_TIMEOUT_MS = 8_000;
 export function createReader(deps: ConsumeDeps, options: ConsumeOptions): Reader {
   const life = createLife(deps, options);
   const { state, offsets, pauses, window } = life;
-  followMembership(life, deps.onFatal);
   return {
     start: () => start(life),
     stop: (drainMs) => stop(life, drainMs),
@@ -71,14 +66,19 @@ function createLife(deps: ConsumeDeps, options: ConsumeOptions): Life {
   const state: Membership = {
     ...{ isRunning: false, isOver: false, assignment: {}, sendCommit: null, fetches: 0 },
   };
-  const consumer = createConsumer(deps, options, () => !state.isOver);
+  const client = deps.openGroupClient(options, {
+    ...followMembership(() => life, deps.onFatal),
+    onBatch(batch, sendCommit) {
+      takeBatch(life, batch, sendCommit);
+    },
+  });
   const stopTaking = new AbortController();
   // Every record that is being tried again listens to it.
   setMaxListeners(0, stopTaking.signal);
   const intake: Intake = {
     ...options,
     offsets: createPartitionWindow(),
-    pauses: createPauses(consumer),
+    pauses: createPauses(client),
     logger: deps.logger.child({ groupId: options.groupId }),
     metrics: deps.metrics,
     draining: stopTaking.signal,
@@ -90,24 +90,13 @@ function createLife(deps: ConsumeDeps, options: ConsumeOptions): Life {
       for (const topic of options.topics) goOn(intake, topic);
     },
   });
-  return { ...intake, options, consumer, commits, state, stopTaking };
+  const life: Life = { ...intake, options, client, commits, state, stopTaking };
+  return life;
 }
 
-async function start(life: Life): Promise<void> {
-  const { consumer, options, state } = life;
-  await consumer.connect();
-  await consumer.subscribe({ topics: [...options.topics], fromBeginning: true });
-  if (state.isOver) return consumer.disconnect();
-  life.commits.start();
-  await consumer.run({
-    autoCommit: false,
-    // Offsets are resolved one by one, so that a postponed record is fetched again.
-    eachBatchAutoResolve: false,
-    eachBatch: (payload) => {
-      takeBatch(life, payload);
-      return Promise.resolve();
-    },
-  });
+async function start({ client, commits, state }: Life): Promise<void> {
+  await client.start();
+  if (!state.isOver) commits.start();
 }
 
 async function stop(life: Life, drainMs: number): Promise<void> {
@@ -118,24 +107,22 @@ async function stop(life: Life, drainMs: number): Promise<void> {
   await leave(life);
 }
 
-async function leave({ state, stopTaking, pauses, consumer, logger }: Life): Promise<void> {
+async function leave({ state, stopTaking, pauses, client, logger }: Life): Promise<void> {
   state.isOver = true;
   state.isRunning = false;
   state.sendCommit = null;
   stopTaking.abort();
   pauses.close();
-  await within(consumer.disconnect(), LEAVE_TIMEOUT_MS).catch((error: unknown) => {
+  await within(client.leave(), LEAVE_TIMEOUT_MS).catch((error: unknown) => {
     logger.warn({ err: error }, 'the consumer did not leave its group, which will miss it soon');
   });
 }
 
-function takeBatch(life: Life, payload: EachBatchPayload): void {
-  const { topic, partition } = payload.batch;
+function takeBatch(life: Life, batch: FetchedBatch, sendCommit: SendCommit): void {
+  const { topic, partition } = batch.batch;
   const { state } = life;
   // A fetch that was on its way may be handed over when the partition is ours no longer.
   if (state.isOver || !state.assignment[topic]?.includes(partition)) return;
-  // consumer.commitOffsets tries again with the generation of after a rebalance, and so commits
-  // partitions that are another member's by then; this one is refused, and our next one is right.
-  state.sendCommit = (offsets) => payload.commitOffsetsIfNecessary(offsets);
-  takeIn(life, payload);
+  state.sendCommit = sendCommit;
+  takeIn(life, batch);
 }

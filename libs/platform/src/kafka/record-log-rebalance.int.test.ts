@@ -1,31 +1,28 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { Consumer } from 'kafkajs';
 import { eventually } from '../../../../test/support/eventually.ts';
 import { openScratchLog, type ScratchLog } from '../../../../test/support/scratch-log.ts';
+import type { Commit } from './partition-window.ts';
+import { KAFKA_CLIENTS } from './kafka-clients.ts';
 import type { Consumption, LogRecord, RecordLog } from './record-log.ts';
 
 const ROUNDS = 6;
 const PER_ROUND = 300;
 
-describe('the record log while members come and go', () => {
+describe.each(KAFKA_CLIENTS)('the record log while members come and go, on %s', (client) => {
   let scratch: ScratchLog;
   let others: RecordLog;
   /** topic/partition → what was committed there, by whomever, in order. */
   const commits = new Map<string, number[]>();
 
-  function follow(consumer: Consumer): void {
-    consumer.on(consumer.events.COMMIT_OFFSETS, ({ payload }) => {
-      for (const { topic, partitions } of payload.topics) {
-        for (const { partition, offset } of partitions) {
-          const key = `${topic}/${partition}`;
-          commits.set(key, [...(commits.get(key) ?? []), Number(offset)]);
-        }
-      }
-    });
+  function onCommit(made: readonly Commit[]): void {
+    for (const { topic, partition, offset } of made) {
+      const key = `${topic}/${partition}`;
+      commits.set(key, [...(commits.get(key) ?? []), offset]);
+    }
   }
 
   beforeAll(async () => {
-    scratch = await openScratchLog(follow);
+    scratch = await openScratchLog({ client, onCommit });
     others = await scratch.openAnother();
   });
 

@@ -1,18 +1,19 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { eventually } from '../../../../test/support/eventually.ts';
 import { openScratchLog, type ScratchLog } from '../../../../test/support/scratch-log.ts';
+import { KAFKA_CLIENTS } from './kafka-clients.ts';
 import type { ConsumeOptions, LogRecord, RecordLog } from './record-log.ts';
 
 const WINDOW = { high: 1_000, low: 500 };
 
-describe('the record log over a stop and a start', () => {
+describe.each(KAFKA_CLIENTS)('the record log over a stop and a start, on %s', (client) => {
   let scratch: ScratchLog;
   let log: RecordLog;
   let topic: string;
   let counter = 0;
 
   beforeAll(async () => {
-    scratch = await openScratchLog();
+    scratch = await openScratchLog({ client });
     log = scratch.log;
   });
 

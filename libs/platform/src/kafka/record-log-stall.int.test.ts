@@ -1,20 +1,21 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { Consumer } from 'kafkajs';
 import { eventually } from '../../../../test/support/eventually.ts';
 import { openScratchLog, type ScratchLog } from '../../../../test/support/scratch-log.ts';
+import type { GroupClient } from './group-client.ts';
+import { KAFKA_CLIENTS } from './kafka-clients.ts';
 import type { ConsumeOptions, LogRecord, RecordLog } from './record-log.ts';
 
 const STALL_MS = 1_500;
 
-describe('a consumer that stands still', () => {
+describe.each(KAFKA_CLIENTS)('a consumer that stands still, on %s', (client) => {
   let scratch: ScratchLog;
   let log: RecordLog;
   let topic: string;
-  let consumers: Consumer[];
+  let consumers: GroupClient[];
   let counter = 0;
 
   beforeAll(async () => {
-    scratch = await openScratchLog((consumer) => consumers.push(consumer));
+    scratch = await openScratchLog({ client, onMember: (member) => consumers.push(member) });
     log = scratch.log;
   });
 
@@ -61,7 +62,7 @@ describe('a consumer that stands still', () => {
     const consumption = await consume(({ key }) => Promise.resolve(void seen.push(key)));
     await publish('before');
     await eventually('the first', () => seen.length === 1);
-    consumers[0]?.pause([{ topic }]);
+    consumers[0]?.pause([{ topic, partitions: [0, 1, 2] }]);
     await publish('after');
     const lagOf = async () => {
       const name = 'posthorn_kafka_consumer_lag_records';

@@ -1,12 +1,14 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { eventually } from '../../../../test/support/eventually.ts';
 import { openScratchLog, type ScratchLog } from '../../../../test/support/scratch-log.ts';
+import { KAFKA_CLIENTS } from './kafka-clients.ts';
 import type { ConsumeOptions, Consumption, LogRecord, RecordLog } from './record-log.ts';
+import { isTooLarge } from './too-large.ts';
 
 const WINDOW = { high: 1_000, low: 500 };
 
-/** What every record log must do; Kafka is the one there is. */
-describe('the record log', () => {
+/** What every record log must do; Kafka is the one there is, by either client. */
+describe.each(KAFKA_CLIENTS)('the record log, on %s', (client) => {
   let scratch: ScratchLog;
   let log: RecordLog;
   let topic: string;
@@ -14,7 +16,7 @@ describe('the record log', () => {
   const consumptions: Consumption[] = [];
 
   beforeAll(async () => {
-    scratch = await openScratchLog();
+    scratch = await openScratchLog({ client });
     log = scratch.log;
   });
 
@@ -62,6 +64,16 @@ describe('the record log', () => {
       return Promise.resolve();
     });
     await eventually('all of it', () => bytes === 150 * value.length);
+  });
+
+  it('says so when a record is larger than a broker takes', async () => {
+    const value = Buffer.alloc(2_097_152, 'x');
+    const refusal = await log
+      .publish([{ topic, key: 'k', value }])
+      .catch((error: unknown) => error);
+    expect(isTooLarge(refusal)).toBe(true);
+    await log.publish([{ topic, key: 'k', value: Buffer.alloc(1) }]);
+    expect(log.isConnected()).toBe(true);
   });
 
   it('works on the records of one partition side by side and lets them finish in any order', async () => {

@@ -41,6 +41,11 @@ export interface ConsumeOptions {
   /** Reading of a topic pauses at `high` of its records under work and goes on at `low`. */
   window: { high: number; low: number };
   /**
+   * False while nothing more is to be read, because what is under work fills the memory or the
+   * process cannot keep up. Asked for each record, and again each time that one is done.
+   */
+  mayRead?: () => boolean;
+  /**
    * How long, in milliseconds, a resumed partition may wait for its first fetch; 100 unless told. An
    * idle consumer asks this often.
    */

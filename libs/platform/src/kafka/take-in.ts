@@ -1,7 +1,7 @@
 import type { ContiguousOffsets } from '@posthorn/domain/contiguous-offsets.ts';
-import type { EachBatchPayload, KafkaMessage } from 'kafkajs';
 import { keepTrying } from '../keep-trying.ts';
 import type { Logger } from '../logger.ts';
+import type { FetchedBatch, FetchedMessage } from './fetched-batch.ts';
 import type { KafkaMetrics } from './kafka-metrics.ts';
 import {
   hasRoomFor,
@@ -13,7 +13,10 @@ import type { Pauses } from './pauses.ts';
 import { contentOf } from './record-content.ts';
 import type { ConsumeOptions, LogRecord } from './record-log.ts';
 
-export interface Intake extends Pick<ConsumeOptions, 'handle' | 'postponeMs' | 'window'> {
+export interface Intake extends Pick<
+  ConsumeOptions,
+  'handle' | 'postponeMs' | 'window' | 'mayRead'
+> {
   offsets: PartitionWindow;
   pauses: Pauses;
   logger: Logger;
@@ -23,7 +26,7 @@ export interface Intake extends Pick<ConsumeOptions, 'handle' | 'postponeMs' | '
 }
 
 /** Begins the work on a batch and returns at once. Never throws: a TypeError would end the consumer. */
-export function takeIn(intake: Intake, payload: EachBatchPayload): void {
+export function takeIn(intake: Intake, payload: FetchedBatch): void {
   const { topic, partition, messages, highWatermark } = payload.batch;
   const { offsets, pauses, metrics } = intake;
   const first = messages[0];
@@ -41,7 +44,7 @@ export function takeIn(intake: Intake, payload: EachBatchPayload): void {
 }
 
 /** Answers how many records it took, up to where the window is full or the head is not due. */
-function takeMessages(intake: Intake, payload: EachBatchPayload, owned: OwnedPartition): number {
+function takeMessages(intake: Intake, payload: FetchedBatch, owned: OwnedPartition): number {
   const { topic, partition } = owned;
   let taken = 0;
   for (const message of payload.batch.messages) {
@@ -64,8 +67,11 @@ function takeMessages(intake: Intake, payload: EachBatchPayload, owned: OwnedPar
   return taken;
 }
 
-function isFull({ offsets, window }: Intake, owned: OwnedPartition, offset: number): boolean {
-  return offsets.inFlightIn(owned.topic) >= window.high || !hasRoomFor(owned, offset);
+function isFull(intake: Intake, owned: OwnedPartition, offset: number): boolean {
+  const { offsets, window, mayRead } = intake;
+  if (offsets.inFlightIn(owned.topic) >= window.high || !hasRoomFor(owned, offset)) return true;
+  // With nothing under work nobody would ask again, so one record is always read.
+  return mayRead?.() === false && offsets.inFlightIn(owned.topic) > 0;
 }
 
 /**
@@ -87,8 +93,10 @@ async function work(intake: Intake, record: LogRecord, offsets: ContiguousOffset
 }
 
 /** Reads on where the window has room again. */
-export function goOn({ offsets, pauses, window, draining }: Intake, topic: string): void {
+export function goOn(intake: Intake, topic: string): void {
+  const { offsets, pauses, window, draining } = intake;
   if (draining.aborted || offsets.inFlightIn(topic) > window.low) return;
+  if (intake.mayRead?.() === false && offsets.inFlightIn(topic) > 0) return;
   pauses.letGo(
     (place) =>
       place.topic === topic && offsets.begunIn(place.topic, place.partition) < MAX_HELD / 2,
@@ -97,7 +105,7 @@ export function goOn({ offsets, pauses, window, draining }: Intake, topic: strin
 
 function toRecord(
   { topic, partition, inheritedBelow }: OwnedPartition,
-  message: KafkaMessage,
+  message: FetchedMessage,
 ): LogRecord {
   const offset = Number(message.offset);
   return {

@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { eventually } from '../../../../../test/support/eventually.ts';
+import { createNamespace } from '../../../../../test/support/namespace.ts';
+import { openScratchLog, type ScratchLog } from '../../../../../test/support/scratch-log.ts';
+import { createLogger } from '../../logger.ts';
+import { createKafkaClient } from '../connect.ts';
+import type { Consumption } from '../record-log.ts';
+
+/** kafkajs looks for new partitions every five minutes by itself, this client never. */
+describe('a topic that gets more partitions', () => {
+  let scratch: ScratchLog;
+
+  beforeAll(async () => {
+    scratch = await openScratchLog({ client: 'platformatic' });
+  });
+
+  afterAll(() => scratch.log.close());
+
+  async function addPartitions(topic: string, count: number): Promise<void> {
+    const { KAFKA_BROKERS } = createNamespace();
+    const logger = createLogger('test', 'silent');
+    const admin = createKafkaClient('posthorn-test', [KAFKA_BROKERS], logger).admin();
+    await admin.connect();
+    await admin.createPartitions({ topicPartitions: [{ topic, count }] });
+    await admin.disconnect();
+  }
+
+  it('is read whole by members that were there before', async () => {
+    const topic = await scratch.newTopic('grown');
+    const partitions = new Set<number>();
+    const join = (): Promise<Consumption> =>
+      scratch.log.consume({
+        groupId: `${topic}-group`,
+        topics: [topic],
+        window: { high: 1_000, low: 500 },
+        handle: ({ partition }) => Promise.resolve(void partitions.add(partition)),
+      });
+    const members = [await join(), await join()];
+    await addPartitions(topic, 6);
+    await eventually('records of all partitions', async () => {
+      const keys = Array.from({ length: 60 }, (_, n) => `k${n}`);
+      await scratch.log.publish(keys.map((key) => ({ topic, key, value: Buffer.alloc(0) })));
+      return partitions.size === 6;
+    });
+    expect(members.every((each) => each.isRunning())).toBe(true);
+    await Promise.all(members.map((each) => each.stop(5_000)));
+  });
+});

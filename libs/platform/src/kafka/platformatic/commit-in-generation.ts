@@ -1,0 +1,50 @@
+import { offsetCommitV8, type Consumer } from '@platformatic/kafka';
+import type { Commit } from '../partition-window.ts';
+
+/** One generation of the group, as one member knows it. */
+export interface Generation {
+  memberId: string;
+  generationId: number;
+}
+
+type CommitTopic = Parameters<typeof offsetCommitV8.api.async>[5][number];
+
+/**
+ * Commits for one generation and rejects when the group has changed. `Consumer.commit` would join
+ * again then and commit partitions that are another member's by that time. Version 8 is known to
+ * brokers from 2.4 on.
+ */
+export async function commitInGeneration(
+  consumer: Consumer,
+  { memberId, generationId }: Generation,
+  commits: readonly Commit[],
+): Promise<void> {
+  const coordinatorId = await consumer.findGroupCoordinator();
+  const { brokers } = await consumer.metadata({ topics: [] });
+  const broker = brokers.get(coordinatorId);
+  if (!broker) throw new Error(`Kafka names no address of the coordinator ${coordinatorId}.`);
+  const connection = await consumer.connections.get(broker);
+  await offsetCommitV8.api.async(
+    connection,
+    consumer.groupId,
+    generationId,
+    memberId,
+    null,
+    byTopic(commits),
+  );
+}
+
+function byTopic(commits: readonly Commit[]): CommitTopic[] {
+  const grouped = new Map<string, CommitTopic>();
+  for (const { topic, partition, offset } of commits) {
+    const ofTopic = grouped.get(topic) ?? { name: topic, partitions: [] };
+    ofTopic.partitions.push({
+      partitionIndex: partition,
+      committedOffset: BigInt(offset),
+      committedLeaderEpoch: -1,
+      committedMetadata: null,
+    });
+    grouped.set(topic, ofTopic);
+  }
+  return [...grouped.values()];
+}

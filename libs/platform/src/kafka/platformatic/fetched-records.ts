@@ -1,0 +1,44 @@
+import { IS_CONTROL, type fetchV17, type KafkaRecord } from '@platformatic/kafka';
+import type { FetchedMessage } from '../fetched-batch.ts';
+
+/** What one partition answered to a fetch. */
+export type PartitionAnswer = fetchV17.FetchResponse['responses'][number]['partitions'][number];
+
+export interface FetchedRecords {
+  messages: FetchedMessage[];
+  /** Where reading goes on after all of them. */
+  next: number;
+}
+
+/** Takes from an answer what lies at `position` or behind: a broker sends whole batches. */
+export function recordsFrom({ records }: PartitionAnswer, position: number): FetchedRecords {
+  const messages: FetchedMessage[] = [];
+  let next = position;
+  for (const batch of records ?? []) {
+    const first = Number(batch.firstOffset);
+    next = Math.max(next, first + batch.lastOffsetDelta + 1);
+    // Marks of transactions are no records.
+    if ((batch.attributes & IS_CONTROL) !== 0) continue;
+    for (const record of batch.records) {
+      const offset = first + record.offsetDelta;
+      if (offset >= position) messages.push(toMessage(offset, record));
+    }
+  }
+  return { messages, next };
+}
+
+function toMessage(offset: number, { key, value, headers }: KafkaRecord): FetchedMessage {
+  return { offset: String(offset), key, value, headers: toHeaders(headers) };
+}
+
+/** A name that comes twice keeps both values, as kafkajs gives them. */
+function toHeaders(headers: KafkaRecord['headers']): Record<string, string> {
+  const values = new Map<string, string>();
+  for (const [name, value] of headers) {
+    const key = name?.toString() ?? '';
+    const text = value?.toString() ?? '';
+    const before = values.get(key);
+    values.set(key, before === undefined ? text : `${before},${text}`);
+  }
+  return Object.fromEntries(values);
+}
