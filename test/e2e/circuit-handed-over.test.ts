@@ -34,7 +34,7 @@ describe('an open circuit whose dispatcher is killed', () => {
     endpoint.answerWith(200);
     const { deliveryId, messageId } = await api.send({ webhookId }, {});
     await posthorn.start('dispatcher');
-    await readTopic(posthorn.env, 'retry.2s', ({ value }) => value.includes(messageId));
+    await readTopic(posthorn.env, 'deferred.8s', ({ value }) => value.includes(messageId));
     expect(endpoint.requests.has(messageId)).toBe(false);
     expect(endpoint.total()).toBe(requests);
     expect(await circuitOf(api, webhookId)).toBe('open');

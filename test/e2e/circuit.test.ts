@@ -37,7 +37,7 @@ describe('an endpoint that fails again and again', () => {
 
     const waiting = await sendMany(api, [webhookId], 50);
     const toHealthy = await sendMany(api, [other], 50);
-    await eventually('all put off', async () => {
+    await eventually('all deferred', async () => {
       return (await metricOf(dispatcher, DEFERRALS)) >= deferredBefore + waiting.length;
     });
     const shown = await readDeliveries(

@@ -16,8 +16,10 @@ describe('the neighbours of an endpoint that never answers', () => {
 
   beforeAll(async () => {
     posthorn = await startPosthorn({
-      ...{ DELIVERY_TIMEOUT_MS: '5000', CIRCUIT_RESET_MS: '1000' },
+      DELIVERY_TIMEOUT_MS: '5000',
+      CIRCUIT_RESET_MS: '1000',
       ENDPOINT_CONCURRENCY: String(PER_ENDPOINT),
+      ENDPOINT_CONCURRENCY_MAX: String(PER_ENDPOINT),
       RETRY_DELAYS: '1s,2s,4s,4s,4s,4s',
     });
     hanging = await startBusyEndpoint();

@@ -13,10 +13,11 @@ describe('2,000 retries of one endpoint that are due at once', () => {
   let neighbour: BusyEndpoint;
 
   beforeAll(async () => {
-    // What is put off because of the burst comes back over the short ones.
     posthorn = await startPosthorn({
-      ...{ RETRY_DELAYS: '10s,1s,2s,4s', TOPIC_PARTITIONS: '1' },
+      RETRY_DELAYS: '10s,1s,2s,4s',
+      TOPIC_PARTITIONS: '1',
       ENDPOINT_CONCURRENCY: String(PER_ENDPOINT),
+      ENDPOINT_CONCURRENCY_MAX: String(PER_ENDPOINT),
     });
     [flooded, neighbour] = await Promise.all([startBusyEndpoint(), startBusyEndpoint()]);
   }, 120_000);

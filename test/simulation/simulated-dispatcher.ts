@@ -6,20 +6,19 @@ import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/resend-marks.ts';
 import { createWebhookStates } from '@posthorn/platform/mongo/webhook-states.ts';
+import { createRecordMemory } from '@posthorn/platform/record-memory.ts';
 import type { mongo } from 'mongoose';
 import { Registry } from 'prom-client';
-import {
-  createAttemptDelivery,
-  type AttemptDeps,
-} from '../../services/dispatcher/src/attempt-delivery.ts';
+import { createAttemptDelivery } from '../../services/dispatcher/src/attempt-delivery.ts';
 import { createAttemptLeases } from '../../services/dispatcher/src/attempt-leases.ts';
 import { createDispatcherMetrics } from '../../services/dispatcher/src/dispatcher-metrics.ts';
-import { createFindTarget } from '../../services/dispatcher/src/find-target.ts';
-import { createLoadPayload } from '../../services/dispatcher/src/load-payload.ts';
+import { createDefer } from '../../services/dispatcher/src/isolation/defer-attempt.ts';
+import type { Admission } from '../../services/dispatcher/src/isolation/queue-state.ts';
+import { createPayloadLoader } from '../../services/dispatcher/src/load-payload.ts';
 import type { LoadWebhook } from '../../services/dispatcher/src/load-webhook.ts';
 import { createMadeBefore } from '../../services/dispatcher/src/made-before.ts';
 import { createMakeAttempt } from '../../services/dispatcher/src/make-attempt.ts';
-import { createPutOff } from '../../services/dispatcher/src/put-off.ts';
+import { createPayloadMemory } from '../../services/dispatcher/src/payload-memory.ts';
 import { createRecordAttempts } from '../../services/dispatcher/src/record-attempts.ts';
 import { createSettle, type Settle } from '../../services/dispatcher/src/settle-delivery.ts';
 import { createResends } from '../../services/dispatcher/src/settle-resend.ts';
@@ -37,14 +36,15 @@ export interface ServiceDeps {
 }
 
 const METRICS = createDispatcherMetrics(new Registry());
-/** How far ahead of now an open circuit puts an attempt off. */
+const MIB = 1_048_576;
+/** How far ahead of now an endpoint that cannot take an attempt has it deferred. */
 const DEFER_MS = 30_000;
 
 /** The steps of the real dispatcher as start-dispatcher.ts wires them, without Redis and without lines. */
 export function createDispatcherSteps(
   deps: ServiceDeps & { send: Send },
 ): ReturnType<typeof createAttemptDelivery> {
-  const { process, db, log, send } = deps;
+  const { world, process, db, log, send } = deps;
   const common = { metrics: METRICS, logger: LOGGER, nowMs: process.nowMs };
   const deliveries = createDeliveryStore(db);
   const resends = createResends({ ...common, marks: createResendMarks(db) });
@@ -55,17 +55,31 @@ export function createDispatcherSteps(
   const settle: Settle = (settled) =>
     settled.due.trigger === 'resend' ? resends.settle(settled) : settleDelivery(settled);
   const loadWebhook = webhookLoader(db);
-  const findTarget = createFindTarget({ loadWebhook, settle, nowMs: process.nowMs });
-  const deadLetters = openDeadLetters(log);
-  const isolation = createIsolation(deps);
+  const { load } = createPayloadLoader(createMessageStore(db), MIB);
   return createAttemptDelivery({
-    ...{ ...isolation, topics: TOPICS, deadLetters, settle, findTarget, nowMs: process.nowMs },
-    resendOnce: resends.once,
+    topics: TOPICS,
+    deadLetters: openDeadLetters(log),
+    memory: createRecordMemory(64 * MIB),
+    leases: openLeases(world),
     madeBefore: createMadeBefore({ deliveries, settle }),
+    resendOnce: resends.once,
+    loadWebhook,
+    queues: { enter: () => Promise.resolve(admit(deps)) },
     makeAttempt: createMakeAttempt({
-      ...{ ...isolation, findTarget, loadWebhook, deadLetters, settle, send },
-      loadPayload: createLoadPayload(createMessageStore(db)),
+      payloads: createPayloadMemory(load, MIB),
+      loadWebhook,
+      send,
+      nowMs: process.nowMs,
     }),
+    moveToSlowLane: () => Promise.reject(new Error('no endpoint is slow here')),
+    defer: createDefer({
+      records: log,
+      deferredByDelayMs: TOPICS.deferredByDelayMs,
+      count: () => undefined,
+      nowMs: process.nowMs,
+    }),
+    settle,
+    nowMs: process.nowMs,
   });
 }
 
@@ -87,41 +101,23 @@ function webhookLoader(db: mongo.Db): LoadWebhook {
 
 const SIGNER = signerOf(sampleWebhook(0));
 
-type Isolation = Pick<
-  AttemptDeps,
-  'putOff' | 'circuit' | 'pace' | 'leases' | 'lanes' | 'spillOver'
->;
+/** Every endpoint has room at once; now and then it cannot take an attempt now. */
+function admit({ world, process }: ServiceDeps): Admission {
+  if (world.random.isHit(world.plan.deferRate)) {
+    return { kind: 'defer', because: 'hold', turnAtMs: process.nowMs() + DEFER_MS };
+  }
+  return { kind: 'turn', turn: { begin: () => true, end: () => Promise.resolve() } };
+}
 
-/** Every endpoint has room at once; now and then its circuit is open. */
-function createIsolation({
-  world,
-  process,
-  log,
-}: ServiceDeps): Isolation & { circuit: Parameters<typeof createMakeAttempt>[0]['circuit'] } {
-  const { parkedByDelayMs } = TOPICS;
-  const { nowMs } = process;
-  const putOff = createPutOff({ log, parkedByDelayMs, nowMs });
-  return {
-    putOff,
-    circuit: {
-      async isPutOff(record, due) {
-        if (!world.random.isHit(world.plan.deferRate)) return false;
-        await putOff(record, due, { turnAtMs: nowMs() + DEFER_MS, fit: 'before' });
-        return true;
-      },
-      enter: () => Promise.resolve(() => Promise.resolve()),
+/** Without Redis everybody is granted everything: the most duplicates there can be. */
+function openLeases({ time }: World): ReturnType<typeof createAttemptLeases> {
+  return createAttemptLeases({
+    running: {
+      announce: () => undefined,
+      withdraw: () => undefined,
+      claim: () => Promise.reject(new Error('Redis is away')),
     },
-    pace: () => Promise.resolve(true),
-    lanes: { enter: () => Promise.resolve({ begin: () => undefined, leave: () => undefined }) },
-    spillOver: () => Promise.reject(new Error('there is always room')),
-    leases: createAttemptLeases({
-      // Without Redis everybody is granted everything: the most duplicates there can be.
-      running: {
-        ...{ announce: () => undefined, withdraw: () => undefined },
-        claim: () => Promise.reject(new Error('Redis is away')),
-      },
-      monotonicMs: world.time.nowMs,
-      wait: (ms) => new Promise<void>((resolve) => void world.time.after(ms, resolve)),
-    }),
-  };
+    monotonicMs: time.nowMs,
+    wait: (ms) => new Promise<void>((resolve) => void time.after(ms, resolve)),
+  });
 }

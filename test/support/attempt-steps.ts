@@ -1,18 +1,18 @@
 import { signerOf } from '@posthorn/domain/delivery-headers.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
+import { createRecordMemory } from '@posthorn/platform/record-memory.ts';
 import { createAttemptDelivery } from '../../services/dispatcher/src/attempt-delivery.ts';
 import { createAttemptLeases } from '../../services/dispatcher/src/attempt-leases.ts';
-import { createEndpointLanes } from '../../services/dispatcher/src/endpoint-lanes.ts';
-import { createFindTarget } from '../../services/dispatcher/src/find-target.ts';
+import { createDefer } from '../../services/dispatcher/src/isolation/defer-attempt.ts';
+import type { CircuitView, Reason } from '../../services/dispatcher/src/isolation/gate.ts';
+import { createMoveToSlowLane } from '../../services/dispatcher/src/isolation/move-to-slow-lane.ts';
+import { createQueues } from '../../services/dispatcher/src/isolation/queues.ts';
 import type { LoadWebhook } from '../../services/dispatcher/src/load-webhook.ts';
 import { createMakeAttempt } from '../../services/dispatcher/src/make-attempt.ts';
 import type { MadeBefore } from '../../services/dispatcher/src/made-before.ts';
-import type { PassCircuit } from '../../services/dispatcher/src/pass-circuit.ts';
-import { createPutOff } from '../../services/dispatcher/src/put-off.ts';
+import { createPayloadMemory } from '../../services/dispatcher/src/payload-memory.ts';
 import type { SendWebhook } from '../../services/dispatcher/src/send-webhook.ts';
 import type { Settled } from '../../services/dispatcher/src/settle-delivery.ts';
-import { createSpillOver } from '../../services/dispatcher/src/spill-over.ts';
-import { Counter, Registry } from 'prom-client';
 import { sampleWebhook } from './sample-webhook.ts';
 
 export const NOW_MS = 1_700_000_000_000;
@@ -29,6 +29,12 @@ export interface AttemptSteps {
   /** Numbers of the attempts sent. */
   sent: number[];
   published: OutgoingRecord[];
+  /** Why attempts were deferred. */
+  deferred: Reason[];
+  /** Bytes that records under work take. */
+  heldBytes: () => number;
+  /** Lets this much time pass, and the queues look at it. */
+  pass: (ms: number) => void;
   asked: { madeBefore: number; webhook: number; resend: number };
 }
 
@@ -37,17 +43,23 @@ export interface Around {
   payload?: Buffer | null;
   /** Answers 200 at once unless told. */
   send?: SendWebhook;
-  circuit?: PassCircuit;
+  circuit?: () => CircuitView;
   madeBefore?: MadeBefore;
   isResendWanted?: () => boolean;
+  /** Attempts that the endpoint may have at once; 16 unless told. */
   perEndpoint?: number;
+  maxWaitMs?: number;
 }
 
 export function createAttemptSteps(around: Around = {}): AttemptSteps {
-  const steps = { settled: [], sent: [], published: [] } as Omit<AttemptSteps, 'attempt' | 'asked'>;
+  const steps: Pick<AttemptSteps, 'settled' | 'sent' | 'published' | 'deferred'> = {
+    settled: [],
+    sent: [],
+    published: [],
+    deferred: [],
+  };
   const asked = { madeBefore: 0, webhook: 0, resend: 0 };
-  const counter = new Counter({ name: 'counter', help: 'x', registers: [new Registry()] });
-  const log = {
+  const records = {
     publish(records: readonly OutgoingRecord[]) {
       steps.published.push(...records);
       return Promise.resolve();
@@ -66,19 +78,39 @@ export function createAttemptSteps(around: Around = {}): AttemptSteps {
     steps.sent.push(due.attemptNumber);
     return (around.send ?? sendWell)(due, ...rest);
   };
-  const lanes = createEndpointLanes({
-    perEndpoint: around.perEndpoint ?? 16,
-    fast: 1_000,
-    slow: 10,
+  let passedMs = 0;
+  const monotonicMs = (): number => passedMs;
+  const places = around.perEndpoint ?? 16;
+  const queues = createQueues({
+    limits: {
+      perEndpoint: { floor: places, start: places, ceiling: places },
+      fast: 1_000,
+      slow: 10,
+    },
+    maxWaitMs: () => around.maxWaitMs ?? 30_000,
+    circuitOf: around.circuit ?? (() => ({ kind: 'closed' })),
+    permit: () => () => Promise.resolve(),
+    onHold: () => undefined,
+    nowMs,
+    monotonicMs,
+    busyMs: monotonicMs,
+    wakeAfter: () => () => undefined,
   });
-  const putOff = createPutOff({ log, nowMs, parkedByDelayMs: new Map([[5_000, 'parked']]) });
-  const findTarget = createFindTarget({ loadWebhook, settle, nowMs });
-  const deadLetters = { put: () => Promise.resolve() };
-  const circuit = around.circuit ?? CLOSED;
+  const memory = createRecordMemory(1_000_000);
   const payload = around.payload === undefined ? Buffer.from('{}') : around.payload;
   const attempt = createAttemptDelivery({
-    ...{ settle, findTarget, putOff, circuit, deadLetters, lanes, nowMs },
     topics: { messageCreated: 'created', slowLane: 'slow' },
+    deadLetters: { put: () => Promise.resolve() },
+    memory,
+    leases: createAttemptLeases({
+      running: {
+        announce: () => undefined,
+        withdraw: () => undefined,
+        claim: (ids) => Promise.resolve(new Set(ids)),
+      },
+      monotonicMs: () => 0,
+      wait: () => new Promise(() => undefined),
+    }),
     madeBefore: (...given) => {
       asked.madeBefore += 1;
       return around.madeBefore?.(...given) ?? Promise.resolve(false);
@@ -87,30 +119,34 @@ export function createAttemptSteps(around: Around = {}): AttemptSteps {
       asked.resend += 1;
       return (around.isResendWanted?.() ?? true) ? work() : Promise.resolve();
     },
-    pace: () => Promise.resolve(true),
-    leases: createAttemptLeases({
-      running: {
-        announce: () => undefined,
-        withdraw: () => undefined,
-        claim: (ids) => Promise.resolve(new Set(ids)),
-      },
-      ...{ monotonicMs: () => 0, wait: () => new Promise(() => undefined) },
-    }),
-    spillOver: createSpillOver({
-      ...{ log, lanes, putOff, nowMs, slowLaneTopic: 'slow', spills: counter, deferrals: counter },
-    }),
+    loadWebhook,
+    queues,
     makeAttempt: createMakeAttempt({
-      ...{ findTarget, circuit, loadWebhook, deadLetters, settle, send },
-      loadPayload: () => Promise.resolve(payload),
+      payloads: createPayloadMemory(() => Promise.resolve(payload), 1_000_000),
+      loadWebhook,
+      send,
+      nowMs,
     }),
+    moveToSlowLane: createMoveToSlowLane({
+      records,
+      slowLaneTopic: 'slow',
+      count: () => undefined,
+    }),
+    defer: createDefer({
+      records,
+      deferredByDelayMs: new Map([[5_000, 'deferred']]),
+      count: (because) => steps.deferred.push(because),
+      nowMs,
+    }),
+    settle,
+    nowMs,
   });
-  return { ...steps, attempt, asked };
+  const pass = (ms: number): void => {
+    passedMs += ms;
+    queues.tick();
+  };
+  return { ...steps, attempt, asked, heldBytes: memory.usedBytes, pass };
 }
-
-const CLOSED: PassCircuit = {
-  isPutOff: () => Promise.resolve(false),
-  enter: () => Promise.resolve(() => Promise.resolve()),
-};
 
 export const sendWell: SendWebhook = ({ attemptNumber: number, trigger }) =>
   Promise.resolve({

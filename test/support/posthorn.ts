@@ -37,6 +37,8 @@ const LOCAL = {
   EGRESS_ALLOW_HTTP: 'true',
   TOPIC_PARTITIONS: '4',
   TOPIC_REPLICATION: '1',
+  // A short ladder, so that no story waits for a minute; each topic costs time to make.
+  DEFERRAL_DELAYS: '100ms,1s,8s',
 };
 
 /** Settings of one service that the others must not have. */

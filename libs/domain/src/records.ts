@@ -91,6 +91,11 @@ export function decodeMessageCreated(value: Buffer): DueAttempt {
   return { ...ref, ...idsOf(ref, 1), attemptNumber: 1, dueAtMs: ref.createdAtMs, payload };
 }
 
+/** A copy of a message-created record without its payload, which is then loaded from the store. */
+export function payloadlessValue(value: Buffer): Buffer {
+  return Buffer.from(value.subarray(0, value.indexOf(NEWLINE) + 1));
+}
+
 export function encodeRetryDue(retry: RetryDue): Buffer {
   return Buffer.from(encode(retry));
 }

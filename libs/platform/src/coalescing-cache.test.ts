@@ -69,6 +69,20 @@ describe('a cache that shares look-ups', () => {
     expect((await Promise.all(found)).map((each) => each?.name)).toEqual(names);
   });
 
+  it('tells the size of what it keeps, and keeps no more than it may', async () => {
+    const cache = createCoalescingCache<Found>({ maxSize: 10, sizeOf: ({ name }) => name.length });
+    const ask = (name: string) => cache.get(name, () => Promise.resolve({ name }));
+    await ask('abc');
+    await ask('abcdef');
+    expect(cache.usedSize()).toBe(9);
+    await ask('xy');
+    expect(cache.usedSize()).toBe(8);
+    cache.forget('xy');
+    expect(cache.usedSize()).toBe(6);
+    cache.forgetAll();
+    expect(cache.usedSize()).toBe(0);
+  });
+
   it('keeps each value for as long as the value says', async () => {
     let nowMs = 1;
     const cache = createCoalescingCache<{ ttlMs: number }>({

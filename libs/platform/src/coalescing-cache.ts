@@ -7,6 +7,8 @@ export interface CoalescingCache<Value extends object> {
   /** A load under way still answers those who asked before, and is not remembered. */
   forget: (key: string) => void;
   forgetAll: () => void;
+  /** The sum of sizes that is kept now; loads under way are not in it. */
+  usedSize: () => number;
 }
 
 export interface CacheBounds<Value> {
@@ -23,16 +25,11 @@ export interface CacheBounds<Value> {
  * Loads under way are kept beside the LRU cache, not in it: lru-cache evicts its own fetches first
  * when values grow large, and rejects them (seen with 500 payloads of 250 kB waiting at once).
  */
-export function createCoalescingCache<Value extends object>({
-  maxSize,
-  sizeOf,
-  ttlMs = 0,
-  monotonicMs = () => performance.now(),
-}: CacheBounds<Value>): CoalescingCache<Value> {
-  const kept = new LRUCache<string, Value>({
-    ...{ maxSize, sizeCalculation: sizeOf },
-    ...{ perf: { now: monotonicMs }, ttlResolution: 0 },
-  });
+export function createCoalescingCache<Value extends object>(
+  bounds: CacheBounds<Value>,
+): CoalescingCache<Value> {
+  const kept = openCache(bounds);
+  const { ttlMs = 0 } = bounds;
   const ttlOf = typeof ttlMs === 'number' ? () => ttlMs : ttlMs;
   const loading = new Map<string, Promise<Value | null>>();
 
@@ -63,5 +60,19 @@ export function createCoalescingCache<Value extends object>({
       kept.clear();
       loading.clear();
     },
+    usedSize: () => kept.calculatedSize,
   };
+}
+
+function openCache<Value extends object>({
+  maxSize,
+  sizeOf,
+  monotonicMs = () => performance.now(),
+}: CacheBounds<Value>): LRUCache<string, Value> {
+  return new LRUCache({
+    maxSize,
+    sizeCalculation: sizeOf,
+    perf: { now: monotonicMs },
+    ttlResolution: 0,
+  });
 }

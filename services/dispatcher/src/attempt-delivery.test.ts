@@ -6,6 +6,7 @@ import {
   encodeRetryDue,
   refOf,
 } from '@posthorn/domain/records.ts';
+import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { SealedValueError } from '@posthorn/platform/vault.ts';
 import {
   createAttemptSteps,
@@ -83,44 +84,67 @@ describe('a due attempt', () => {
   });
 });
 
-describe('an attempt that finds no room at its endpoint', () => {
-  it('goes to the slow lane as it is, without its payload', async () => {
-    const { attempt, published, sent } = createAttemptSteps({ send: never, perEndpoint: 1 });
-    for (let n = 0; n < 66; n += 1) void attempt(createdRecord(n));
-    await eventually('put elsewhere', () => published.length > 0);
+describe('an attempt that its endpoint cannot take', () => {
+  it('goes to the slow lane as it is, without its payload, when the endpoint takes a second', async () => {
+    const { attempt, published, sent, pass } = createAttemptSteps({ send: never });
+    void attempt(createdRecord(1));
+    await settledNow();
+    pass(1_000);
+    await attempt(createdRecord(2));
     expect(sent).toEqual([1]);
     expect(published).toMatchObject([
       { topic: 'slow', key: 'wh_1', headers: { requestId: 'req_1' } },
     ]);
-    const due = decodeRetryDue(published[0]?.value ?? Buffer.alloc(0));
-    expect(due).toMatchObject({
+    expect(decodeRetryDue(published[0]?.value ?? Buffer.alloc(0))).toMatchObject({
       ...REF,
-      messageId: 'msg_65',
+      messageId: 'msg_2',
       attemptNumber: 1,
       trigger: 'first',
       dueAtMs: NOW_MS,
     });
   });
 
-  it('is put off behind the others when it came over the slow lane', async () => {
-    const { attempt, published } = createAttemptSteps({ send: never, perEndpoint: 1 });
-    for (let n = 0; n < 162; n += 1) {
-      const value = encodeRetryDue({ ...REF, messageId: `msg_${n}`, attemptNumber: 1, dueAtMs: 1 });
-      void attempt(sampleRecord({}, { topic: 'slow', value }));
-    }
-    await eventually('put elsewhere', () => published.length > 0);
-    expect(published).toMatchObject([
-      { topic: 'parked', headers: { 'due-at': String(NOW_MS + 5_000) } },
-    ]);
+  const slow = (n: number): LogRecord => {
+    const value = encodeRetryDue({ ...REF, messageId: `msg_${n}`, attemptNumber: 1, dueAtMs: 1 });
+    return sampleRecord({}, { topic: 'slow', value });
+  };
+
+  it.each([
+    ['over the slow lane', slow],
+    ['as a fresh message', createdRecord],
+  ])(
+    'is deferred behind the others when it came %s and would wait too long',
+    async (_how, record) => {
+      const around = { send: never, perEndpoint: 1, maxWaitMs: 1_000 };
+      const { attempt, published, deferred } = createAttemptSteps(around);
+      for (let n = 0; n < 13; n += 1) void attempt(record(n));
+      await eventually('deferred', () => deferred.length > 0);
+      expect(deferred).toEqual(['concurrency']);
+      expect(published).toMatchObject([
+        { topic: 'deferred', headers: { 'due-at': String(NOW_MS + 5_000) } },
+      ]);
+    },
+  );
+
+  it('waits as ids, without its payload, when it is expected to wait for longer than a second', async () => {
+    const around = { send: never, perEndpoint: 1 };
+    const { attempt, heldBytes } = createAttemptSteps(around);
+    const records = Array.from({ length: 13 }, (_, n) => createdRecord(n));
+    for (const record of records) void attempt(record);
+    await settledNow();
+    const hasPayload = records.map(({ value }) => value.at(-1) !== 0x0a);
+    expect(hasPayload).toEqual(records.map((_, n) => n < 12));
+    expect(heldBytes()).toBeGreaterThan(13 * 2_048);
   });
 
-  it('is put off at once when its webhook has a rate limit, which two lanes could not keep', async () => {
+  it('stays out of the slow lane when its webhook has a rate limit, which two lanes could not keep', async () => {
     const limited = { ...FOUND, webhook: sampleWebhook(1, { rateLimitPerSecond: 5 }) };
-    const around = { ...finding(limited), send: never, perEndpoint: 1 };
-    const { attempt, published } = createAttemptSteps(around);
-    for (let n = 0; n < 66; n += 1) void attempt(createdRecord(n));
-    await eventually('put elsewhere', () => published.length > 0);
-    expect(published).toMatchObject([{ topic: 'parked' }]);
+    const { attempt, deferred, pass } = createAttemptSteps({ ...finding(limited), send: never });
+    void attempt(createdRecord(1));
+    await settledNow();
+    pass(1_000);
+    await attempt(createdRecord(2));
+    expect(deferred).toEqual(['slow']);
   });
 });
 
@@ -131,7 +155,7 @@ describe('an attempt that waited for its turn', () => {
     const { attempt, sent, settled } = createAttemptSteps({
       perEndpoint: 1,
       loadWebhook: () =>
-        Promise.resolve({ ...FOUND, webhook: sampleWebhook(1, { disabled: isDisabled }) }),
+        Promise.resolve({ ...FOUND, webhook: { ...FOUND.webhook, disabled: isDisabled } }),
       send: async ({ attemptNumber: number, trigger }) => {
         await new Promise<void>((resolve) => (finish = resolve));
         const what = { id: 'att', number, trigger, statusCode: 200, response: null };
@@ -148,10 +172,12 @@ describe('an attempt that waited for its turn', () => {
   });
 });
 
-it('is parked again when it comes back long before its turn', async () => {
+it('is deferred again when it comes back long before its turn', async () => {
   const turnAtMs = NOW_MS + 20_000;
   const { attempt, published, sent } = createAttemptSteps();
   await attempt(sampleRecord({ 'turn-at': String(turnAtMs) }, { topic: 'due', value: RETRY }));
   expect(sent).toEqual([]);
-  expect(published).toMatchObject([{ topic: 'parked', headers: { 'turn-at': String(turnAtMs) } }]);
+  expect(published).toMatchObject([
+    { topic: 'deferred', headers: { 'turn-at': String(turnAtMs) } },
+  ]);
 });

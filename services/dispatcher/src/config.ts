@@ -15,7 +15,7 @@ export const dispatcherConfig = z.object({
     .min(1, 'must be a whole number from 1 to 20000')
     .max(20_000, 'must be a whole number from 1 to 20000')
     .default(2_000)
-    .describe('Deliveries under work at once in one dispatcher: fresh ones, and as many retries'),
+    .describe('Attempts under way at once in one dispatcher, beside the slow lane'),
   SLOW_LANE_CONCURRENCY: z.coerce
     .number()
     .int('must be a whole number from 1 to 20000')
@@ -23,13 +23,6 @@ export const dispatcherConfig = z.object({
     .max(20_000, 'must be a whole number from 1 to 20000')
     .default(500)
     .describe('Attempts under way at once in the slow lane of one dispatcher'),
-  ENDPOINT_CONCURRENCY: z.coerce
-    .number()
-    .int('must be a whole number from 1 to 1000')
-    .min(1, 'must be a whole number from 1 to 1000')
-    .max(1_000, 'must be a whole number from 1 to 1000')
-    .default(512)
-    .describe('Attempts under way at once to one webhook'),
   CIRCUIT_RESET_MS: z.coerce
     .number()
     .int('must be milliseconds from 100 to 600000')
@@ -37,6 +30,16 @@ export const dispatcherConfig = z.object({
     .max(600_000, 'must be milliseconds from 100 to 600000')
     .default(30_000)
     .describe('How long an open circuit waits before it lets a probe through'),
+  PAYLOAD_MEMORY_MIB: settings
+    .mebibytes(64)
+    .describe('Memory for payloads that were loaded for attempts under way'),
+  PAYLOAD_CACHE_MIB: settings.mebibytes(32).describe('Memory for payloads that are remembered'),
+  WEBHOOK_CACHE_MIB: settings.mebibytes(24).describe('Memory for webhooks that are remembered'),
+  CIRCUIT_MEMORY_MIB: settings
+    .mebibytes(64)
+    .describe('Memory for the circuits of endpoints that failed of late'),
+  ...settings.records,
+  ...settings.concurrency,
   ...settings.kafka,
   ...settings.mongodb,
   ...settings.encryption,

@@ -1,14 +1,9 @@
 import { endedAtMs, type Attempt } from '@posthorn/domain/delivery.ts';
 import type { DueAttempt } from '@posthorn/domain/records.ts';
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { CircuitBreakers } from './circuit-breakers.ts';
-import type { EndpointLanes } from './endpoint-lanes.ts';
+import { Counter, Histogram, type Registry } from 'prom-client';
 
 export interface DispatcherMetrics {
   finished: Counter<'result'>;
-  /** Why an attempt was put off without being used up. */
-  deferrals: { rateLimit: Counter; circuit: Counter; backlog: Counter };
-  spills: Counter;
   /** Counts one attempt with its duration and how late it was begun. */
   observe: (due: DueAttempt, attempt: Attempt) => void;
 }
@@ -22,9 +17,14 @@ export function createDispatcherMetrics(registry: Registry): DispatcherMetrics {
     registers,
   });
   const { duration, lag, completion } = createHistograms(registers);
-  const counters = createCounters(registers);
+  const finished = new Counter({
+    name: 'posthorn_deliveries_finished_total',
+    help: 'Deliveries that reached a final state in this process.',
+    labelNames: ['result'],
+    registers,
+  });
   return {
-    ...counters,
+    finished,
     observe(due, attempt) {
       const { outcome, trigger, durationMs, startedAtMs } = attempt;
       const isDelivered = outcome === 'success';
@@ -32,7 +32,7 @@ export function createDispatcherMetrics(registry: Registry): DispatcherMetrics {
       duration.observe({ result: isDelivered ? 'success' : 'failure' }, durationMs / 1_000);
       lag.observe({ stage: trigger }, Math.max(0, startedAtMs - due.dueAtMs) / 1_000);
       if (!isDelivered) return;
-      counters.finished.inc({ result: 'delivered' });
+      finished.inc({ result: 'delivered' });
       const wholeMs = Math.max(0, endedAtMs(attempt) - due.createdAtMs);
       completion.observe({ result: 'delivered' }, wholeMs / 1_000);
     },
@@ -62,67 +62,4 @@ function createHistograms(registers: Registry[]) {
     registers,
   });
   return { duration, lag, completion };
-}
-
-function createCounters(registers: Registry[]) {
-  const finished = new Counter({
-    name: 'posthorn_deliveries_finished_total',
-    help: 'Deliveries that reached a final state in this process.',
-    labelNames: ['result'],
-    registers,
-  });
-  const counter = (name: string, help: string): Counter => new Counter({ name, help, registers });
-  return {
-    finished,
-    deferrals: {
-      rateLimit: counter(
-        'posthorn_rate_limit_deferrals_total',
-        "Attempts put off because of their webhook's rate limit.",
-      ),
-      circuit: counter(
-        'posthorn_circuit_breaker_deferrals_total',
-        'Attempts put off because the circuit of their endpoint was open.',
-      ),
-      backlog: counter(
-        'posthorn_backlog_deferrals_total',
-        'Attempts put off because their endpoint had no room in the slow lane either.',
-      ),
-    },
-    spills: counter(
-      'posthorn_slow_lane_spills_total',
-      'Attempts moved to the slow lane because their endpoint had no room in the fast one.',
-    ),
-  };
-}
-
-/** What the parts of the dispatcher hold at the moment of a scrape. */
-export function watchLoad(
-  registry: Registry,
-  parts: { lanes: EndpointLanes; circuits: CircuitBreakers; limit: number },
-): void {
-  const registers = [registry];
-  new Gauge({
-    name: 'posthorn_deliveries_in_flight',
-    help: 'Attempts under way.',
-    registers,
-    collect() {
-      this.set(parts.lanes.running());
-    },
-  });
-  new Gauge({
-    name: 'posthorn_delivery_concurrency_limit',
-    help: 'Attempts that may be under way at once.',
-    registers,
-  }).set(parts.limit);
-  new Gauge({
-    name: 'posthorn_circuit_breakers',
-    help: 'Circuits of endpoints that failed of late, by state.',
-    labelNames: ['state'],
-    registers,
-    collect() {
-      for (const [state, count] of Object.entries(parts.circuits.count())) {
-        this.set({ state }, count);
-      }
-    },
-  });
 }

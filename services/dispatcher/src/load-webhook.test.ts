@@ -22,7 +22,7 @@ function loaderOf(stored: (Webhook | UnopenedWebhook)[]) {
     asked.push([...ids]);
     return Promise.resolve(stored.filter(({ id }) => ids.includes(id)));
   };
-  return createWebhookLoader({ findMany }, logger);
+  return createWebhookLoader({ findMany }, logger, 1_000_000);
 }
 
 describe('the loader of webhooks', () => {

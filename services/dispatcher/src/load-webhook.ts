@@ -22,15 +22,19 @@ export interface WebhookLoader {
   load: LoadWebhook;
   forget: (webhookId: string) => void;
   forgetAll: () => void;
+  /** What is remembered, in bytes. */
+  usedBytes: () => number;
 }
 
 /** A changed webhook takes effect at once through Redis, and within this time without it. */
 const REMEMBER_MS = 2_000;
-const MAX_REMEMBERED = 10_000;
+/** Of an entry beside its texts: objects, keys, the signer. */
+const ENTRY_BYTES = 1_536;
 
 export function createWebhookLoader(
   webhooks: Pick<WebhookStore, 'findMany'>,
   logger: Pick<Logger, 'error'>,
+  cacheBytes: number,
 ): WebhookLoader {
   const batch = createBatcher<string, Webhook | UnopenedWebhook | undefined>({
     maxItems: 500,
@@ -43,8 +47,8 @@ export function createWebhookLoader(
     },
   });
   const cache = createCoalescingCache<LoadedWebhook | UnopenedWebhook>({
-    maxSize: MAX_REMEMBERED,
-    sizeOf: () => 1,
+    maxSize: cacheBytes,
+    sizeOf: bytesOf,
     ttlMs: REMEMBER_MS,
   });
   const load: LoadWebhook = async (id) => {
@@ -59,7 +63,19 @@ export function createWebhookLoader(
     load: (id) => cache.get(id, () => load(id)),
     forget: cache.forget,
     forgetAll: cache.forgetAll,
+    usedBytes: cache.usedSize,
   };
+}
+
+function bytesOf(found: LoadedWebhook | UnopenedWebhook): number {
+  if ('problem' in found) return ENTRY_BYTES;
+  const { url, name, customHeaders, eventTypes } = found.webhook;
+  const headerChars = customHeaders.reduce(
+    (sum, { key, value }) => sum + key.length + value.length,
+    0,
+  );
+  const eventChars = eventTypes.reduce((sum, eventType) => sum + eventType.length, 0);
+  return ENTRY_BYTES + 2 * url.length + name.length + headerChars + eventChars;
 }
 
 function prepare(webhook: Webhook): LoadedWebhook {

@@ -4,7 +4,7 @@ import { createBatcher } from '@posthorn/platform/batcher.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { keepTrying } from '@posthorn/platform/keep-trying.ts';
 import type { DeliveryStore, RecordedDelivery } from '@posthorn/platform/mongo/deliveries.ts';
-import { lastingHeaders } from './put-off.ts';
+import { lastingHeaders } from './isolation/defer-attempt.ts';
 import type { Settle } from './settle-delivery.ts';
 
 export interface MadeBeforeDeps {

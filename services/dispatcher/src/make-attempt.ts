@@ -1,78 +1,82 @@
 import { traceparentOf } from '@posthorn/domain/traceparent.ts';
 import type { Attempt } from '@posthorn/domain/delivery.ts';
-import type { Outcome } from '@posthorn/domain/outcome.ts';
 import type { DueAttempt } from '@posthorn/domain/records.ts';
-import type { DeadLetters } from '@posthorn/platform/dead-letters.ts';
+import { retryAfterMsOf } from '@posthorn/domain/retry-after.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
-import type { Permit } from './circuit-breakers.ts';
-import type { Turn } from './endpoint-lanes.ts';
-import { cancelReason, type FindTarget } from './find-target.ts';
-import type { LoadPayload } from './load-payload.ts';
-import type { LoadWebhook } from './load-webhook.ts';
-import type { PassCircuit } from './pass-circuit.ts';
-import { lastingHeaders } from './put-off.ts';
+import { cancelReason, findTarget } from './find-target.ts';
+import { lastingHeaders } from './isolation/defer-attempt.ts';
+import type { Result, Turn } from './isolation/queue-state.ts';
+import type { HeldPayload, PayloadMemory } from './payload-memory.ts';
+import type { LoadedWebhook, LoadWebhook } from './load-webhook.ts';
 import type { SendWebhook } from './send-webhook.ts';
-import type { Settle, Settled } from './settle-delivery.ts';
+import type { SettledAttempt } from './settle-delivery.ts';
 
-/** Uses the turn for one request and settles what came of it; the turn is over before it settles. */
-export type MakeAttempt = (record: LogRecord, due: DueAttempt, turn: Turn) => Promise<void>;
+/** What became of a turn. */
+export type Made =
+  | { kind: 'made'; settled: SettledAttempt }
+  /** The message is not stored any more, so that nothing can be sent. */
+  | { kind: 'message missing' }
+  /** The webhook was changed, or its endpoint asked for a pause meanwhile: the attempt begins anew. */
+  | { kind: 'again' };
+
+/** Uses the turn for one request; the turn is over when it resolves. */
+export type MakeAttempt = (record: LogRecord, due: DueAttempt, turn: Turn) => Promise<Made>;
 
 export interface MakeAttemptDeps {
-  findTarget: FindTarget;
-  circuit: Pick<PassCircuit, 'enter'>;
-  loadPayload: LoadPayload;
-  send: SendWebhook;
+  payloads: PayloadMemory;
   loadWebhook: LoadWebhook;
-  deadLetters: DeadLetters;
-  settle: Settle;
+  send: SendWebhook;
+  nowMs: () => number;
 }
 
 export function createMakeAttempt(deps: MakeAttemptDeps): MakeAttempt {
   return async (record, due, turn) => {
-    let settled: Settled | null;
+    let attempt: Attempt | null = null;
+    let held: HeldPayload | null = null;
     try {
-      settled = await takeTurn(deps, record, due, turn);
+      if (!due.payload) held = await deps.payloads.hold(due.companyId, due.messageId);
+      const payload = due.payload ?? held?.payload;
+      if (!payload) return { kind: 'message missing' };
+      // Found anew, right before it is sent: in a queue or for its rate it may have waited for seconds.
+      const target = await findTarget(deps.loadWebhook, due.webhookId);
+      if (target.kind !== 'send' || !turn.begin()) return { kind: 'again' };
+      attempt = await send(deps, record, due, payload, target.to);
     } finally {
-      turn.leave();
+      held?.release();
+      await turn.end(attempt && resultOf(attempt, deps.nowMs()));
     }
-    if (settled) await deps.settle(settled);
+    return { kind: 'made', settled: await settledOf(deps, record, due, attempt) };
   };
 }
 
-/** Null when the attempt went another way meanwhile. */
-async function takeTurn(
+function send(
   deps: MakeAttemptDeps,
-  record: LogRecord,
+  { headers }: LogRecord,
   due: DueAttempt,
-  turn: Turn,
-): Promise<Settled | null> {
-  const payload = due.payload ?? (await deps.loadPayload(due.messageId));
-  if (!payload) {
-    await deps.deadLetters.put(record, 'message_missing', 'the message is not stored any more');
-    return { due, reason: 'message_missing' };
-  }
-  // Found anew, right before it is sent: in a line or for its rate it may have waited for seconds.
-  const target = await deps.findTarget(due, record.headers);
-  const permit = target && (await deps.circuit.enter(record, due, target.webhook));
-  if (!permit) return null;
-  turn.begin();
-  const attempt = await sendWithin(permit, () =>
-    deps.send(due, payload, target, traceparentOf(record.headers.traceparent)),
-  );
-  // Looked up again: what was deleted during the attempt must not wait for its retry to end.
-  const reason =
-    attempt.outcome === 'success' ? null : cancelReason(await deps.loadWebhook(due.webhookId));
-  return { due, attempt, headers: lastingHeaders(record.headers), reason };
+  payload: Buffer,
+  to: LoadedWebhook,
+): Promise<Attempt> {
+  return deps.send(due, payload, to, traceparentOf(headers.traceparent));
 }
 
-/** A fault of ours says nothing about the endpoint, and must not leave its circuit waiting for a probe. */
-async function sendWithin(permit: Permit, send: () => Promise<Attempt>): Promise<Attempt> {
-  let outcome: Outcome | null = null;
-  try {
-    const attempt = await send();
-    outcome = attempt.outcome;
-    return attempt;
-  } finally {
-    await permit(outcome);
-  }
+/** A fault of ours says nothing about the endpoint, and is reported as no result. */
+function resultOf({ outcome, statusCode, responseHeaders }: Attempt, nowMs: number): Result {
+  const mayHold = statusCode === 429 || statusCode === 503;
+  return {
+    outcome,
+    statusCode,
+    retryAfterMs: mayHold ? retryAfterMsOf(responseHeaders, nowMs) : null,
+  };
+}
+
+/** Looked up again: what was deleted during the attempt must not wait for its retry to end. */
+async function settledOf(
+  { loadWebhook }: MakeAttemptDeps,
+  { headers }: LogRecord,
+  due: DueAttempt,
+  attempt: Attempt,
+): Promise<SettledAttempt> {
+  const reason =
+    attempt.outcome === 'success' ? null : cancelReason(await loadWebhook(due.webhookId));
+  return { due, attempt, headers: lastingHeaders(headers), reason };
 }

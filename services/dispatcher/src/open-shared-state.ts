@@ -2,6 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 import { connectRedis } from '@posthorn/platform/redis/connect.ts';
 import { EVERYTHING, listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
+import {
+  createEndpointFlows,
+  type EndpointFlows,
+} from '@posthorn/platform/redis/endpoint-flows.ts';
+import type { MemoryBudgets } from '@posthorn/platform/memory-budgets.ts';
 import { createOpenCircuits, type OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import {
   createRunningAttempts,
@@ -20,22 +25,28 @@ type Context = ServiceContext<DispatcherConfig>;
 export interface SharedState {
   loadWebhook: LoadWebhook;
   openCircuits: OpenCircuits;
+  endpointFlows: EndpointFlows;
   runningAttempts: RunningAttempts;
   /** Called each time that Redis is there (again). */
   onReady: (act: () => void) => void;
   isConnected: () => boolean;
 }
 
-export function openSharedState(context: Context, db: mongo.Db): SharedState {
+export function openSharedState(
+  context: Context,
+  db: mongo.Db,
+  budgets: MemoryBudgets,
+): SharedState {
   const { config, logger, lifecycle } = context;
   const redis = connectRedis(config.REDIS_URL, logger);
-  const loadWebhook = openWebhookLoader(context, db);
+  const loadWebhook = openWebhookLoader(context, db, budgets);
   lifecycle.onStop('redis', () => {
     redis.disconnect();
   });
   return {
     loadWebhook,
     openCircuits: createOpenCircuits(redis, config.REDIS_PREFIX, systemClockMs),
+    endpointFlows: createEndpointFlows(redis, config.REDIS_PREFIX, systemClockMs),
     runningAttempts: createRunningAttempts(redis, config.REDIS_PREFIX, randomUUID()),
     onReady: (act) => redis.on('ready', act),
     isConnected: () => redis.status === 'ready',
@@ -43,9 +54,15 @@ export function openSharedState(context: Context, db: mongo.Db): SharedState {
 }
 
 /** Changed webhooks are announced on a connection of its own: a subscriber can do nothing else. */
-function openWebhookLoader({ config, logger, lifecycle }: Context, db: mongo.Db): LoadWebhook {
+function openWebhookLoader(
+  { config, logger, lifecycle }: Context,
+  db: mongo.Db,
+  budgets: MemoryBudgets,
+): LoadWebhook {
   const webhooks = createWebhookStore(db, createVault(config.ENCRYPTION_KEYS));
-  const loader = createWebhookLoader(webhooks, logger);
+  const cacheBytes = config.WEBHOOK_CACHE_MIB * 1_048_576;
+  const loader = createWebhookLoader(webhooks, logger, cacheBytes);
+  budgets.add('webhook_cache', cacheBytes, loader.usedBytes);
   const subscriber = connectRedis(config.REDIS_URL, logger);
   lifecycle.onStop('redis subscriber', () => {
     subscriber.disconnect();

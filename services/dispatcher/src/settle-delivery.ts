@@ -14,18 +14,19 @@ import type { SettledDelivery } from '@posthorn/platform/mongo/deliveries.ts';
 import type { DispatcherMetrics } from './dispatcher-metrics.ts';
 import type { RecordAttempts } from './record-attempts.ts';
 
+/** An attempt that was made. */
+export interface SettledAttempt {
+  due: DueAttempt;
+  attempt: Attempt;
+  headers: LogRecord['headers'];
+  /** The webhook was deleted or disabled meanwhile: a failure is the last attempt. */
+  reason?: CancelReason | null;
+  /** It was recorded and counted before; only its consequence may be missing. */
+  isKnown?: true;
+}
+
 /** What came of a due attempt: it was made, or it was not to be made any more. */
-export type Settled =
-  | {
-      due: DueAttempt;
-      attempt: Attempt;
-      headers: LogRecord['headers'];
-      /** The webhook was deleted or disabled meanwhile: a failure is the last attempt. */
-      reason?: CancelReason | null;
-      /** It was recorded and counted before; only its consequence may be missing. */
-      isKnown?: true;
-    }
-  | { due: DueAttempt; reason: CancelReason };
+export type Settled = SettledAttempt | { due: DueAttempt; reason: CancelReason };
 
 /** Resolves when the outcome is recorded and its consequence acknowledged by Kafka. */
 export type Settle = (settled: Settled) => Promise<void>;
@@ -132,7 +133,9 @@ export function reportAttempt(
   const { messageId, deliveryId } = due;
   const { number, outcome, statusCode, durationMs } = attempt;
   metrics.observe(due, attempt);
-  logger.info(
+  const level = outcome === 'success' ? 'debug' : 'info';
+  if (!logger.isLevelEnabled(level)) return;
+  logger[level](
     {
       requestId: headers.requestId,
       messageId,

@@ -2,6 +2,7 @@ import { createDeadLetters } from '@posthorn/platform/dead-letters.ts';
 import type { Consumption, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import { watchDependencies } from '@posthorn/platform/metrics.ts';
+import { createMemoryBudgets, type MemoryBudgets } from '@posthorn/platform/memory-budgets.ts';
 import { openMongo } from '@posthorn/platform/mongo/connect.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages.ts';
@@ -10,16 +11,16 @@ import { openOpsServer } from '@posthorn/platform/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service.ts';
 import { systemClockMs } from '@posthorn/platform/system.ts';
 import type { mongo } from 'mongoose';
-import { createAttemptDelivery, type AttemptDeps } from './attempt-delivery.ts';
+import { createAttemptDelivery } from './attempt-delivery.ts';
 import type { DispatcherConfig } from './config.ts';
 import { createDispatcherMetrics, type DispatcherMetrics } from './dispatcher-metrics.ts';
-import { createFindTarget } from './find-target.ts';
-import { createLoadPayload } from './load-payload.ts';
+import { createPayloadLoader } from './load-payload.ts';
 import { createMadeBefore } from './made-before.ts';
-import { createMakeAttempt } from './make-attempt.ts';
-import { openIsolation, type Isolation } from './open-isolation.ts';
+import { createMakeAttempt, type MakeAttempt } from './make-attempt.ts';
+import { openIsolation, type Isolation } from './isolation/open-isolation.ts';
 import { openSender } from './open-sender.ts';
 import { openSharedState, type SharedState } from './open-shared-state.ts';
+import { createPayloadMemory } from './payload-memory.ts';
 import { createRecordAttempts } from './record-attempts.ts';
 import { createSettle, type Settle } from './settle-delivery.ts';
 import { createResends } from './settle-resend.ts';
@@ -32,6 +33,7 @@ interface Parts extends Pick<OpenRecordLog, 'log' | 'topics'> {
   metrics: DispatcherMetrics;
   shared: SharedState;
   isolation: Isolation;
+  budgets: MemoryBudgets;
 }
 
 /** Wires the dispatcher, from the stores to the consumers; what starts last stops first. */
@@ -46,9 +48,11 @@ export async function startDispatcher(context: Context): Promise<void> {
   );
   const { log, topics } = await openRecordLog('posthorn-dispatcher', context);
   const metrics = createDispatcherMetrics(registry);
-  const shared = openSharedState(context, db);
-  const isolation = openIsolation(context, { log, topics, metrics, shared });
-  const attempt = createSteps(context, { db, log, topics, metrics, shared, isolation });
+  const budgets = createMemoryBudgets(registry);
+  const shared = openSharedState(context, db, budgets);
+  const isolation = openIsolation(context, { log, topics, shared, budgets });
+  const parts = { db, log, topics, metrics, shared, isolation, budgets };
+  const attempt = createSteps(context, parts);
   const isJudgeable = (): boolean => isConnected() && log.isConnected();
   consumptions.push(
     ...(await consumeDue(context, log, topics, { attempt, isolation, isJudgeable })),
@@ -67,19 +71,38 @@ function createSteps(context: Context, parts: Parts): ReturnType<typeof createAt
   const settleDelivery = openSettle(context, parts);
   const settle: Settle = (settled) =>
     settled.due.trigger === 'resend' ? resends.settle(settled) : settleDelivery(settled);
-  const deadLetters = createDeadLetters(topics.deadLetters, { log, logger, registry });
-  const findTarget = createFindTarget({ loadWebhook, settle, nowMs: systemClockMs });
-  const steps: AttemptDeps = {
-    ...{ ...isolation, topics, deadLetters, settle, findTarget, nowMs: systemClockMs },
-    resendOnce: resends.once,
+  const { queues, memory, leases, defer, moveToSlowLane } = isolation;
+  return createAttemptDelivery({
+    topics,
+    deadLetters: createDeadLetters(topics.deadLetters, { log, logger, registry }),
+    memory,
+    leases,
     madeBefore: createMadeBefore({ deliveries: createDeliveryStore(db), settle }),
-    makeAttempt: createMakeAttempt({
-      ...{ ...isolation, findTarget, loadWebhook, deadLetters, settle },
-      loadPayload: createLoadPayload(createMessageStore(db)),
-      send: openSender(context),
-    }),
-  };
-  return createAttemptDelivery(steps);
+    resendOnce: resends.once,
+    loadWebhook,
+    queues,
+    makeAttempt: openMakeAttempt(context, parts),
+    moveToSlowLane,
+    defer,
+    settle,
+    nowMs: systemClockMs,
+  });
+}
+
+const MIB = 1_048_576;
+
+function openMakeAttempt(context: Context, { db, shared, budgets }: Parts): MakeAttempt {
+  const { PAYLOAD_CACHE_MIB, PAYLOAD_MEMORY_MIB } = context.config;
+  const loader = createPayloadLoader(createMessageStore(db), PAYLOAD_CACHE_MIB * MIB);
+  const payloads = createPayloadMemory(loader.load, PAYLOAD_MEMORY_MIB * MIB);
+  budgets.add('payload_cache', PAYLOAD_CACHE_MIB * MIB, loader.usedBytes);
+  budgets.add('payloads', PAYLOAD_MEMORY_MIB * MIB, payloads.usedBytes);
+  return createMakeAttempt({
+    payloads,
+    loadWebhook: shared.loadWebhook,
+    send: openSender(context),
+    nowMs: systemClockMs,
+  });
 }
 
 function openSettle({ config, logger }: Context, { db, log, topics, metrics }: Parts): Settle {
@@ -97,11 +120,11 @@ interface Work {
   isJudgeable: () => boolean;
 }
 
-/** Beside the time of the attempt itself: a record waits at most 30 s in its line, and 5 s for its rate. */
+/** Beside the time of the attempt itself: a record waits for its endpoint for 30 s at most. */
 const STALLED_AFTER_MS = 105_000;
 
-/** Of ids, without payloads: about 15 MB. */
-const SLOW_WINDOW = { high: 10_000, low: 7_500 };
+/** Memory bounds what is under work; these stand behind it. */
+const WINDOW = { high: 50_000, low: 45_000 };
 
 /**
  * One group for fresh messages and retries, partition p of both with one dispatcher; and one for the
@@ -113,10 +136,11 @@ async function consumeDue(
   topics: OpenRecordLog['topics'],
   { attempt, isolation, isJudgeable }: Work,
 ): Promise<Consumption[]> {
-  const high = config.MAX_IN_FLIGHT;
   let tookOver = Promise.resolve();
   const common = {
-    ...{ isJudgeable, window: { high, low: Math.floor(high * 0.75) } },
+    isJudgeable,
+    window: WINDOW,
+    mayRead: isolation.mayRead,
     stallMs: STALLED_AFTER_MS + config.DELIVERY_TIMEOUT_MS,
     onAssigned: () => {
       tookOver = isolation.takeOver();
@@ -132,13 +156,13 @@ async function consumeDue(
       ...{ ...common, groupId: group, topics: [topics.messageCreated, topics.retryDue] },
     }),
     await log.consume({
-      ...{ ...common, groupId: `${group}-slow`, topics: [topics.slowLane], window: SLOW_WINDOW },
+      ...{ ...common, groupId: `${group}-slow`, topics: [topics.slowLane] },
       // Mostly idle, and in no hurry once it was full.
       maxWaitMs: 500,
     }),
   ];
   lifecycle.onStop('consumers', async () => {
-    isolation.lanes.close();
+    isolation.queues.close();
     await Promise.all(consumptions.map((each) => each.stop(config.DRAIN_TIMEOUT_MS)));
   });
   return consumptions;

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Outcome } from '@posthorn/domain/outcome.ts';
 import type { AttemptFigures } from '@posthorn/platform/mongo/delivery-queries.ts';
+import type { EndpointFlow } from '@posthorn/platform/redis/endpoint-flows.ts';
 import fc from 'fast-check';
 import { countingIds, sampleMessage } from '../../../test/support/sample-message.ts';
 import { createReadHealth } from './read-health.ts';
@@ -13,6 +14,7 @@ async function healthOf(
   deliveries: readonly (readonly Made[] | null)[],
   waiting = 0,
   readCircuit: () => Promise<number | null> = () => Promise.resolve(null),
+  readFlow: () => Promise<EndpointFlow | null> = () => Promise.resolve(null),
 ) {
   const newId = countingIds();
   const messages = deliveries.map(() => sampleMessage(newId('msg')));
@@ -33,6 +35,8 @@ async function healthOf(
       countPending: (_company, _webhook, limit) => Promise.resolve(Math.min(waiting, limit)),
     },
     circuits: { read: readCircuit },
+    flows: { read: readFlow },
+    concurrency: { floor: 1, start: 16, ceiling: 1_000 },
     nowMs: () => 1_000,
   });
   return { known: await read('comp_a', 'wh_1'), unknown: await read('comp_a', 'wh_2') };
@@ -41,8 +45,45 @@ async function healthOf(
 describe('the health of a webhook', () => {
   test('that got nothing yet has no rate and no latencies', async () => {
     expect((await healthOf([])).known).toEqual({
-      ...{ circuit: 'closed', successRate: null, latencyMs: { p50: null, p95: null }, backlog: 0 },
+      circuit: 'closed',
+      concurrency: { now: 16, floor: 1, ceiling: 1_000 },
+      ratePerSecond: null,
+      heldUntil: null,
+      successRate: null,
+      latencyMs: { p50: null, p95: null },
+      backlog: 0,
     });
+  });
+
+  test.each<[string, EndpointFlow, object]>([
+    [
+      'how many attempts at once and how fast',
+      { concurrency: 180, ratePerSecond: 285.5, heldUntilMs: null },
+      {
+        concurrency: { now: 180, floor: 1, ceiling: 1_000 },
+        ratePerSecond: 285.5,
+        heldUntil: null,
+      },
+    ],
+    [
+      'until when nothing is sent',
+      { concurrency: 16, ratePerSecond: null, heldUntilMs: 61_000 },
+      { heldUntil: '1970-01-01T00:01:01.000Z' },
+    ],
+    [
+      'no pause that is over',
+      { concurrency: 16, ratePerSecond: null, heldUntilMs: 1_000 },
+      { heldUntil: null },
+    ],
+  ])('shows what its dispatcher has told: %s', async (_what, flow, shown) => {
+    const { known } = await healthOf([], 0, undefined, () => Promise.resolve(flow));
+    expect(known).toMatchObject(shown);
+  });
+
+  test('shows the flow of a new endpoint while Redis is away', async () => {
+    const away = () => Promise.reject(new Error('away'));
+    const { known } = await healthOf([], 0, away, away);
+    expect(known).toMatchObject({ concurrency: { now: 16 }, heldUntil: null });
   });
 
   test('is none for a webhook that is not there', async () => {

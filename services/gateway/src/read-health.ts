@@ -2,6 +2,7 @@ import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { AttemptFigures, DeliveryQueries } from '@posthorn/platform/mongo/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/message-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
+import type { EndpointFlow, EndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { Health } from './answers/health.ts';
 
@@ -10,7 +11,28 @@ export interface HealthDeps {
   messages: Pick<MessageQueries, 'listOutlines'>;
   deliveries: Pick<DeliveryQueries, 'attemptFiguresOf' | 'countPending'>;
   circuits: Pick<OpenCircuits, 'read'>;
+  flows: Pick<EndpointFlows, 'read'>;
+  /** Attempts at once to one endpoint, as the dispatchers are set. */
+  concurrency: ConcurrencyBounds;
   nowMs: () => number;
+}
+
+export interface ConcurrencyBounds {
+  floor: number;
+  start: number;
+  ceiling: number;
+}
+
+/** As the dispatchers are set; an endpoint that fails all it gets goes down to one. */
+export function concurrencyBoundsOf(config: {
+  ENDPOINT_CONCURRENCY: number;
+  ENDPOINT_CONCURRENCY_MAX: number;
+}): ConcurrencyBounds {
+  return {
+    floor: 1,
+    start: config.ENDPOINT_CONCURRENCY,
+    ceiling: config.ENDPOINT_CONCURRENCY_MAX,
+  };
 }
 
 /** Null when there is no such webhook of the company. */
@@ -26,8 +48,9 @@ export function createReadHealth(deps: HealthDeps): ReadHealth {
   return async (companyId, webhookId) => {
     if (!(await webhooks.has(companyId, webhookId))) return null;
     const newest = await messages.listOutlines(companyId, { webhookId }, BOUNDS);
-    const [circuit, known, waiting] = await Promise.all([
+    const [circuit, flow, known, waiting] = await Promise.all([
       circuitOf(deps, webhookId),
+      deps.flows.read(webhookId).catch(() => null),
       deliveries.attemptFiguresOf(
         companyId,
         newest.map(({ id }) => deliveryIdOf(id, webhookId)),
@@ -36,7 +59,7 @@ export function createReadHealth(deps: HealthDeps): ReadHealth {
     ]);
     const untouched = newest.length - known.length;
     const backlog = Math.min(waiting + untouched, MAX_BACKLOG);
-    return { circuit, ...figuresOf(known.flat()), backlog };
+    return { circuit, ...flowOf(deps, flow), ...figuresOf(known.flat()), backlog };
   };
 }
 
@@ -50,6 +73,19 @@ async function circuitOf(
   return probeAtMs > nowMs() ? 'open' : 'half_open';
 }
 
+/** What no dispatcher has told of is treated as a new endpoint is. */
+function flowOf(
+  { concurrency: { floor, start, ceiling }, nowMs }: HealthDeps,
+  flow: EndpointFlow | null,
+): Pick<Health, 'concurrency' | 'ratePerSecond' | 'heldUntil'> {
+  const heldUntilMs = flow?.heldUntilMs ?? 0;
+  return {
+    concurrency: { now: flow?.concurrency ?? Math.min(start, ceiling), floor, ceiling },
+    ratePerSecond: flow?.ratePerSecond ?? null,
+    heldUntil: heldUntilMs > nowMs() ? new Date(heldUntilMs).toISOString() : null,
+  };
+}
+
 function figuresOf(attempts: readonly AttemptFigures[]): Pick<Health, 'successRate' | 'latencyMs'> {
   const durations = attempts.map(({ durationMs }) => durationMs).sort((a, b) => a - b);
   const succeeded = attempts.filter(({ outcome }) => outcome === 'success').length;
@@ -59,7 +95,7 @@ function figuresOf(attempts: readonly AttemptFigures[]): Pick<Health, 'successRa
   };
 }
 
-/** Nearest rank; null of nothing. */
+/** Nearest rank; null when there is nothing to rank. */
 function percentile(ascending: readonly number[], share: number): number | null {
   return ascending[Math.ceil(ascending.length * share) - 1] ?? null;
 }

@@ -19,6 +19,7 @@ export const retryConfig = z.object({
     .describe(
       'How late a delivery may be before it is taken for lost and driven again; shorter than RETENTION_DAYS',
     ),
+  ...settings.records,
   ...settings.kafka,
   ...settings.mongodb,
   ...settings.process(9103),

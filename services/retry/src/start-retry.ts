@@ -1,16 +1,18 @@
-import { formatDelay } from '@posthorn/domain/retry-schedule.ts';
-import type { TopicNames } from '@posthorn/domain/topics.ts';
+import type { DelayTopic, TopicNames } from '@posthorn/domain/topics.ts';
 import { createDeadLetters } from '@posthorn/platform/dead-letters.ts';
 import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import type { Consumption, LogRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { createMemoryBudgets } from '@posthorn/platform/memory-budgets.ts';
 import { watchDependencies } from '@posthorn/platform/metrics.ts';
 import { openMongo } from '@posthorn/platform/mongo/connect.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
 import { createWebhookStates } from '@posthorn/platform/mongo/webhook-states.ts';
 import { openOpsServer } from '@posthorn/platform/ops-server.ts';
+import { createRecordMemory, type RecordMemory } from '@posthorn/platform/record-memory.ts';
 import type { ServiceContext } from '@posthorn/platform/service.ts';
 import { systemClockMs } from '@posthorn/platform/system.ts';
 import type { RetryConfig } from './config.ts';
+import { delayTiersOf } from './delay-tiers.ts';
 import { HORIZON_MS, postponementMs } from './hold-until-due.ts';
 import { createLatestRelease, type LatestRelease } from './latest-release.ts';
 import { createParkFailure } from './park-failure.ts';
@@ -24,10 +26,11 @@ type Context = ServiceContext<RetryConfig>;
 interface Wires {
   log: RecordLog;
   topics: TopicNames;
-  delayTopics: ReadonlyMap<number, string>;
+  delayTopics: ReadonlyMap<string, DelayTopic>;
   nowMs: () => number;
   /** Nothing is recorded or released while the store is away. */
   isJudgeable: () => boolean;
+  memory: RecordMemory;
 }
 
 /** Wires the retry service, from the stores to the consumers; what starts last stops first. */
@@ -55,6 +58,7 @@ export async function startRetry(context: Context): Promise<void> {
     logger,
     nowMs: systemClockMs,
     isJudgeable: store.isConnected,
+    memory: openMemory(context),
   };
 
   const { parkedByDelayMs, retryDue: retryDueTopic } = topics;
@@ -70,19 +74,40 @@ export async function startRetry(context: Context): Promise<void> {
   watchDependencies(registry, { mongodb: store.isConnected, kafka: log.isConnected });
 }
 
+const MIB = 1_048_576;
+
+function openMemory({ config, registry }: Context): RecordMemory {
+  const budgetBytes = config.RECORD_MEMORY_MIB * MIB;
+  const memory = createRecordMemory(budgetBytes);
+  createMemoryBudgets(registry).add('records', budgetBytes, memory.usedBytes);
+  return memory;
+}
+
+/** Weighs each record until the work on it is over. */
+function weighed(
+  memory: RecordMemory,
+  handle: (record: LogRecord) => Promise<void>,
+): (record: LogRecord) => Promise<void> {
+  return async (record) => {
+    const { release } = memory.hold(record.value.length);
+    try {
+      await handle(record);
+    } finally {
+      release();
+    }
+  };
+}
+
 function watchParked({ registry }: Context, delayTopics: Wires['delayTopics']) {
   const overdue = createOverdueWatch();
-  const delayByTopic = new Map(
-    [...delayTopics].map(([delayMs, topic]) => [topic, formatDelay(delayMs)]),
-  );
-  showParked(registry, delayByTopic, (topic) => overdue.overdueMs(topic, systemClockMs()));
-  const delayMsByTopic = new Map([...delayTopics].map(([delayMs, topic]) => [topic, delayMs]));
+  showParked(registry, delayTopics, (topic) => overdue.overdueMs(topic, systemClockMs()));
   const monotonicMs = (): number => performance.now();
   const latestRelease = createLatestRelease({
-    delayMsOf: (topic) => delayMsByTopic.get(topic) ?? Infinity,
-    ...{ nowMs: systemClockMs, monotonicMs },
+    delayMsOf: (topic) => delayTopics.get(topic)?.delayMs ?? Infinity,
+    nowMs: systemClockMs,
+    monotonicMs,
   });
-  return { overdue, delayByTopic, latestRelease, monotonicMs };
+  return { overdue, latestRelease, monotonicMs };
 }
 
 /** Less than the horizon within which due records are held; asking ten times a second cost 5 % of a core. */
@@ -90,14 +115,15 @@ const IDLE_WAIT_MS = 1_000;
 
 async function consumeFailures(
   { config, lifecycle }: Context,
-  { log, topics, isJudgeable }: Wires,
+  { log, topics, isJudgeable, memory }: Wires,
   handle: (record: LogRecord) => Promise<void>,
 ): Promise<Consumption> {
   const consumption = await log.consume({
     groupId: `${config.TOPIC_PREFIX}retry-park`,
     topics: [topics.deliveryFailed],
-    handle,
+    handle: weighed(memory, handle),
     isJudgeable,
+    mayRead: memory.hasRoom,
     window: { high: 5_000, low: 2_500 },
     maxWaitMs: IDLE_WAIT_MS,
   });
@@ -105,35 +131,37 @@ async function consumeFailures(
   return consumption;
 }
 
-/** Tiers up to this delay are read apart, so that a burst there never waits behind the long ones. */
-const SHORT_TIER_MAX_MS = 60_000;
-
-/** Reads the topics of earlier schedules too, so that a changed RETRY_DELAYS strands nothing. */
+/** Reads the topics of earlier settings too, so that changed delays strand nothing. */
 async function consumeParked(
   { config, lifecycle }: Context,
-  { log, delayTopics, nowMs, isJudgeable, latestRelease }: Wires & { latestRelease: LatestRelease },
+  {
+    log,
+    delayTopics,
+    nowMs,
+    isJudgeable,
+    memory,
+    latestRelease,
+  }: Wires & { latestRelease: LatestRelease },
   handle: (record: LogRecord) => Promise<void>,
 ): Promise<Consumption[]> {
-  const tiers = [...delayTopics];
-  const short = tiers.filter(([delayMs]) => delayMs <= SHORT_TIER_MAX_MS);
-  const long = tiers.filter(([delayMs]) => delayMs > SHORT_TIER_MAX_MS);
   const consumptions: Consumption[] = [];
-  for (const [name, members] of Object.entries({ short, long })) {
-    if (members.length === 0) continue;
+  for (const [tier, names] of Object.entries(delayTiersOf(delayTopics))) {
+    if (names.length === 0) continue;
     const consumption = await log.consume({
-      groupId: `${config.TOPIC_PREFIX}retry-release-${name}`,
-      topics: members.map(([, topic]) => topic),
-      handle,
+      groupId: `${config.TOPIC_PREFIX}retry-release-${tier}`,
+      topics: names,
+      handle: weighed(memory, handle),
       isJudgeable,
+      mayRead: memory.hasRoom,
       postponeMs: (record, endOffset) =>
         Math.min(
           postponementMs(record, nowMs()),
           latestRelease(record, endOffset) - HORIZON_MS - performance.now(),
         ),
       window: { high: 10_000, low: 5_000 },
-      ...(name === 'long' && { maxWaitMs: IDLE_WAIT_MS }),
+      ...(tier === 'long' && { maxWaitMs: IDLE_WAIT_MS }),
     });
-    lifecycle.onStop(`release-${name}`, () => consumption.stop(config.DRAIN_TIMEOUT_MS));
+    lifecycle.onStop(`release-${tier}`, () => consumption.stop(config.DRAIN_TIMEOUT_MS));
     consumptions.push(consumption);
   }
   return consumptions;

@@ -55,7 +55,12 @@ describe('Webhooks · GET /api/v1/webhooks/{id}/health', () => {
   it('of a webhook that got nothing has no rate, no latency and no backlog', async () => {
     const { id } = await make.webhook({ url: receiver.url });
     expect(await health(id)).toEqual({
-      ...{ circuit: 'closed', successRate: null, backlog: 0 },
+      circuit: 'closed',
+      concurrency: { now: 16, floor: 1, ceiling: 1_000 },
+      ratePerSecond: null,
+      heldUntil: null,
+      successRate: null,
+      backlog: 0,
       latencyMs: { p50: null, p95: null },
     });
   });

@@ -5,7 +5,7 @@ import type { Logger } from '@posthorn/platform/logger.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { EventEmitter } from 'node:events';
 import { BUCKETS, createCircuit, WINDOW_MS, type Circuit, type CircuitState } from './circuit.ts';
-import { hasFailedBy, obstacleOf, type Obstacle } from './judge-endpoint.ts';
+import { hasFailedBy, obstacleOf, type Obstacle } from './circuit-rule.ts';
 
 /** Where an attempt would go; a changed address is another endpoint and begins with a closed circuit. */
 export interface Endpoint {
@@ -16,7 +16,7 @@ export interface Endpoint {
 /** What came of the attempt must be told once; null when it was not made after all. */
 export type Permit = (outcome: Outcome | null) => Promise<void>;
 
-export interface CircuitBreakers {
+export interface Circuits {
   /**
    * What stands against an attempt now; null when nothing does. Costs one look-up: an endpoint that
    * never failed has no circuit. An attempt that a person asked for may be the probe before the
@@ -38,13 +38,14 @@ export interface BreakerDeps {
   nowMs: () => number;
   /** How long an open circuit waits before its probe. */
   resetMs: number;
-  maxCircuits?: number;
+  /** Beyond this many the one that failed longest ago goes. */
+  maxCircuits: number;
 }
 
 /** Longer than the longest wait of a record that was put off. */
 const FORGOTTEN_AFTER_MS = 12 * 3_600_000;
-/** A circuit takes about 13 kB, so these take 130 MB; beyond, the one that failed longest ago goes. */
-const MAX_CIRCUITS = 10_000;
+/** What one circuit takes, mostly opossum's. */
+export const CIRCUIT_BYTES = 13_000;
 
 interface State extends BreakerDeps {
   circuits: Map<string, Circuit>;
@@ -54,7 +55,7 @@ interface State extends BreakerDeps {
 }
 
 /** Circuit breakers per endpoint, made at its first failure, dropped after two minutes without one. */
-export function createCircuitBreakers(deps: BreakerDeps): CircuitBreakers {
+export function createCircuits(deps: BreakerDeps): Circuits {
   const rotation = new EventEmitter().setMaxListeners(0);
   const state: State = { ...deps, circuits: new Map(), inherited: new Map(), rotation };
   const timer = setInterval(() => {
@@ -149,7 +150,7 @@ function create(state: State, { id, url }: Endpoint, probeAtMs?: number): Circui
 
 /** The map is kept in the order of the newest failures. */
 function makeRoom(state: State): void {
-  const { circuits, maxCircuits = MAX_CIRCUITS } = state;
+  const { circuits, maxCircuits } = state;
   const [oldest] = circuits.keys();
   if (oldest !== undefined && circuits.size >= maxCircuits) drop(state, oldest);
 }

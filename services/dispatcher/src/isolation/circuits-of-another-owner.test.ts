@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { createCircuitBreakers, type CircuitBreakers } from './circuit-breakers.ts';
+import { createCircuits, type Circuits } from './circuits.ts';
 
 const RESET_MS = 30_000;
 const endpoint = { id: 'wh_1', url: 'https://one.example/' };
 
 let shared: Map<string, number>;
 let isRedisAway: boolean;
-let circuits: CircuitBreakers;
+let circuits: Circuits;
 
 beforeEach(() => {
   jest.useFakeTimers();
@@ -22,8 +22,8 @@ afterEach(() => {
 /** What is told to a Redis that is away is lost. */
 const reachable = (): Map<string, number> => (isRedisAway ? new Map<string, number>() : shared);
 
-function start(): CircuitBreakers {
-  return createCircuitBreakers({
+function start(): Circuits {
+  return createCircuits({
     shared: {
       readAll: () =>
         isRedisAway ? Promise.reject(new Error('away')) : Promise.resolve(new Map(shared)),
@@ -31,11 +31,13 @@ function start(): CircuitBreakers {
       closed: (id) => reachable().delete(id),
     },
     logger: { info: () => undefined, warn: () => undefined },
-    ...{ nowMs: Date.now, resetMs: RESET_MS },
+    nowMs: Date.now,
+    resetMs: RESET_MS,
+    maxCircuits: 100,
   });
 }
 
-async function open({ permit }: CircuitBreakers): Promise<void> {
+async function open({ permit }: Circuits): Promise<void> {
   for (let n = 0; n < 10; n += 1) await permit(endpoint)('timeout');
 }
 

@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { Trigger } from '@posthorn/domain/delivery.ts';
 import type { Outcome } from '@posthorn/domain/outcome.ts';
-import { createCircuitBreakers, type CircuitBreakers } from './circuit-breakers.ts';
+import { createCircuits, type Circuits } from './circuits.ts';
 
 const RESET_MS = 30_000;
 const endpoint = { id: 'wh_1', url: 'https://one.example/' };
 const other = { id: 'wh_2', url: 'https://two.example/' };
 
 let shared: Map<string, number>;
-let circuits: CircuitBreakers;
+let circuits: Circuits;
 
 beforeEach(() => {
   jest.useFakeTimers();
@@ -21,8 +21,8 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-function open(maxCircuits?: number): CircuitBreakers {
-  return createCircuitBreakers({
+function open(maxCircuits = 100): Circuits {
+  return createCircuits({
     shared: {
       readAll: () => Promise.resolve(new Map(shared)),
       opened: (id, untilMs) => shared.set(id, untilMs),
@@ -31,7 +31,7 @@ function open(maxCircuits?: number): CircuitBreakers {
     logger: { info: () => undefined, warn: () => undefined },
     nowMs: Date.now,
     resetMs: RESET_MS,
-    ...(maxCircuits !== undefined && { maxCircuits }),
+    maxCircuits,
   });
 }
 

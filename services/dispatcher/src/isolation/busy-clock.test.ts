@@ -1,0 +1,56 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { createBusyClock, type BusyClock } from './busy-clock.ts';
+
+const EVERY_MS = 100;
+
+let monotonicMs: number;
+let clock: BusyClock;
+
+beforeEach(() => {
+  monotonicMs = 5_000;
+  clock = createBusyClock(EVERY_MS, () => monotonicMs);
+});
+
+function tickAfter(ms: number): void {
+  monotonicMs += ms;
+  clock.tick();
+}
+
+describe('the time in which this process could work', () => {
+  it('is the time that passes while the timer is in time', () => {
+    for (let n = 0; n < 10; n += 1) tickAfter(100);
+    expect(clock.nowMs()).toBe(6_000);
+  });
+
+  it('does not mind a timer that is late by a few milliseconds', () => {
+    for (let n = 0; n < 10; n += 1) tickAfter(115);
+    expect(clock.nowMs()).toBe(5_000 + 10 * 115);
+  });
+
+  it('leaves out a stall, from its first answer after it on', () => {
+    monotonicMs += 3_000;
+    expect(clock.nowMs()).toBe(5_000 + 100 + 20);
+    clock.tick();
+    expect(clock.nowMs()).toBe(5_120);
+    tickAfter(100);
+    expect(clock.nowMs()).toBe(5_220);
+  });
+
+  it('never runs backwards, and never faster than time does', () => {
+    const step = fc.record({ ms: fc.integer({ min: 0, max: 2_000 }), ticks: fc.boolean() });
+    fc.assert(
+      fc.property(fc.array(step), (steps) => {
+        const busy = createBusyClock(EVERY_MS, () => monotonicMs);
+        for (const { ms, ticks } of steps) {
+          const before = busy.nowMs();
+          monotonicMs += ms;
+          if (ticks) busy.tick();
+          const passedMs = busy.nowMs() - before;
+          expect(passedMs).toBeGreaterThanOrEqual(0);
+          expect(passedMs).toBeLessThanOrEqual(ms);
+        }
+      }),
+    );
+  });
+});

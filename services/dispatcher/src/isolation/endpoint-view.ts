@@ -1,0 +1,70 @@
+import { concurrencyOf, isSlow, paceOf, spacingMs } from './endpoint.ts';
+import { decide, type AttemptView, type Decision, type EndpointView } from './gate.ts';
+import { poolOf, type Candidate, type Known, type QueueState } from './queue-state.ts';
+
+interface Standing {
+  /** Attempts of its lane in front of it. */
+  ahead: number;
+  /** It stands in a queue, and does not only come. */
+  isWaiting: boolean;
+}
+
+/** Asks the gate for one attempt, with what is known now. */
+export function decideFor(
+  state: QueueState,
+  endpoint: Known,
+  candidate: Candidate,
+  { hasPlace, ...standing }: Standing & { hasPlace: boolean },
+): Decision {
+  return decide(
+    attemptViewOf(state, candidate, standing),
+    endpointViewOf(state, endpoint, candidate),
+    {
+      hasPlace,
+      // Slow endpoints together hold at most a quarter of the fast places.
+      maySlowTry: state.stuck < state.limits.fast / 4,
+      maxWaitMs: state.maxWaitMs(),
+    },
+  );
+}
+
+export function attemptViewOf(
+  { nowMs }: QueueState,
+  { lane, turnAtMs }: Candidate,
+  { ahead, isWaiting }: Standing,
+): AttemptView {
+  return {
+    lane,
+    ahead,
+    turnInMs: turnAtMs === null ? 0 : Math.max(0, turnAtMs - nowMs()),
+    isInFront: isWaiting || turnAtMs !== null,
+  };
+}
+
+export function endpointViewOf(
+  state: QueueState,
+  endpoint: Known,
+  candidate: Candidate,
+): EndpointView {
+  const nowMs = state.monotonicMs();
+  const { running, waiting, holdUntilMs, nextTurnMs, bookedUntilMs } = endpoint;
+  return {
+    circuit: state.circuitOf(candidate),
+    isSlow: isSlow(endpoint, nowMs),
+    hasRateLimit: candidate.rateLimitPerSecond !== null,
+    holdInMs: Math.max(0, holdUntilMs - nowMs),
+    // A rate that was forgotten leaves its next turn behind.
+    paceInMs: paceOf(endpoint, nowMs) === null ? 0 : Math.max(0, nextTurnMs - nowMs),
+    bookedInMs: bookedUntilMs === 0 ? 0 : Math.max(0, bookedUntilMs - state.nowMs()),
+    running,
+    waitingSlow: waiting.slow.size(),
+    wasSlowLast: endpoint.wasSlowLast,
+    concurrency: concurrencyOf(endpoint),
+    spacingMs: spacingMs(endpoint, nowMs),
+  };
+}
+
+export function hasPlace({ taken, limits }: QueueState, { lane }: Candidate): boolean {
+  const pool = poolOf(lane);
+  return taken[pool] < limits[pool];
+}

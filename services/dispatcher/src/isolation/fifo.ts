@@ -1,0 +1,33 @@
+/** First in, first out, in constant time: `shift` of an array of 50,000 moves all of them. */
+export interface Fifo<T> {
+  push: (item: T) => void;
+  peek: () => T | undefined;
+  shift: () => T | undefined;
+  size: () => number;
+}
+
+/** Beyond this many the free room at the front is given back. */
+const COMPACT_AT = 1_024;
+
+export function createFifo<T>(): Fifo<T> {
+  let items: (T | undefined)[] = [];
+  let first = 0;
+  return {
+    push: (item) => {
+      items.push(item);
+    },
+    peek: () => items[first],
+    shift() {
+      const item = items[first];
+      if (first === items.length) return undefined;
+      items[first] = undefined;
+      first += 1;
+      if (first === items.length || (first >= COMPACT_AT && first * 2 >= items.length)) {
+        items = items.slice(first);
+        first = 0;
+      }
+      return item;
+    },
+    size: () => items.length - first,
+  };
+}

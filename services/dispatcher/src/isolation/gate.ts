@@ -1,0 +1,193 @@
+/** Which queue of its endpoint an attempt stands in: first attempts, retries, or the slow lane. */
+export type Lane = 'first' | 'retry' | 'slow';
+
+/** Why an attempt cannot be made now. The closed label set of the metrics. */
+export const REASONS = [
+  // It was deferred, and its turn has not come.
+  'turn',
+  // The circuit of its endpoint is open, or a probe is under way.
+  'circuit',
+  // The endpoint takes a second or longer.
+  'slow',
+  // The endpoint asked for a pause (Retry-After).
+  'hold',
+  // The rate limit of the webhook, or the rate learned from its refusals.
+  'pace',
+  // All places of the endpoint are taken.
+  'concurrency',
+  // All places of this dispatcher are taken, or others stand in front.
+  'busy',
+] as const;
+
+export type Reason = (typeof REASONS)[number];
+
+export type Decision =
+  | { kind: 'now' }
+  /** `wakeInMs`: when time alone may change it, in milliseconds; Infinity when only an end can. */
+  | { kind: 'wait'; because: Reason; wakeInMs: number }
+  | { kind: 'slow lane'; because: Reason }
+  | { kind: 'defer'; because: Reason; inMs: number };
+
+/** One attempt that asks. All times are milliseconds from now. */
+export interface AttemptView {
+  lane: Lane;
+  /** Until the turn it was given when it was deferred; 0 when that has come or there is none. */
+  turnInMs: number;
+  /** It was deferred before, or it waits here already: turns that were given since lie behind it. */
+  isInFront: boolean;
+  /** Attempts of its lane that stand in front of it. */
+  ahead: number;
+}
+
+/** Its endpoint. All times are milliseconds from now. */
+export interface EndpointView {
+  circuit: CircuitView;
+  isSlow: boolean;
+  /** A webhook with a rate limit of its own stays out of the slow lane: two lanes could not keep one rate. */
+  hasRateLimit: boolean;
+  /** Until the end of the pause that it asked for; 0 when there is none. */
+  holdInMs: number;
+  /** Until its rate allows the next attempt; 0 when it does now. */
+  paceInMs: number;
+  /** Until the last turn that was given to a deferred attempt; 0 when all of them have come. */
+  bookedInMs: number;
+  running: Readonly<Record<Lane, number>>;
+  /** Attempts that wait in the slow lane's queue. */
+  waitingSlow: number;
+  /** The attempt that was begun last came over the slow lane. */
+  wasSlowLast: boolean;
+  /** Attempts it may have at once. */
+  concurrency: number;
+  /** How often it can begin one when all places are taken, in milliseconds. */
+  spacingMs: number;
+}
+
+export type CircuitView =
+  | { kind: 'closed' }
+  | { kind: 'open'; deferForMs: number }
+  /** One attempt finds out whether the endpoint is well again. */
+  | { kind: 'probing'; sinceMs: number; deferForMs: number };
+
+/** The dispatcher itself. */
+export interface DispatcherView {
+  /** A place is free in the lane's pool. */
+  hasPlace: boolean;
+  /** Slow endpoints may have one more attempt on the fast side. */
+  maySlowTry: boolean;
+  /** How long an attempt may wait in memory for its endpoint. */
+  maxWaitMs: number;
+}
+
+/** A turn nearer than this is waited for in memory, in order, and not in a delay topic. */
+export const NEAR_MS = 5_000;
+/** An endpoint that is well answers its probe sooner, and nothing need be deferred for it. */
+export const PROBE_PATIENCE_MS = 500;
+
+/**
+ * The one place that decides whether an attempt is made now, waits in memory, or goes away. What is
+ * ours to mend (no free place in this process) is always waited for; only what the endpoint itself
+ * cannot take is moved or deferred.
+ */
+export function decide(
+  attempt: AttemptView,
+  endpoint: EndpointView,
+  dispatcher: DispatcherView,
+): Decision {
+  return (
+    beforeItsTurn(attempt) ??
+    byCircuit(endpoint.circuit) ??
+    bySlowness(attempt, endpoint, dispatcher) ??
+    byEndpoint(attempt, endpoint, dispatcher) ??
+    byDispatcher(attempt, dispatcher)
+  );
+}
+
+function beforeItsTurn({ turnInMs }: AttemptView): Decision | null {
+  return turnInMs > NEAR_MS ? { kind: 'defer', because: 'turn', inMs: turnInMs } : null;
+}
+
+function byCircuit(circuit: CircuitView): Decision | null {
+  if (circuit.kind === 'closed') return null;
+  const patienceMs = circuit.kind === 'probing' ? PROBE_PATIENCE_MS - circuit.sinceMs : 0;
+  if (patienceMs > 0) return { kind: 'wait', because: 'circuit', wakeInMs: patienceMs };
+  return { kind: 'defer', because: 'circuit', inMs: circuit.deferForMs };
+}
+
+/** One attempt at a time stays on the fast side, to see when the endpoint is well again. */
+function bySlowness(
+  { lane, ahead }: AttemptView,
+  { isSlow, hasRateLimit, running }: EndpointView,
+  { maySlowTry }: DispatcherView,
+): Decision | null {
+  if (!isSlow || lane === 'slow') return null;
+  if (running.first + running.retry + ahead === 0 && maySlowTry) return null;
+  return hasRateLimit
+    ? { kind: 'defer', because: 'slow', inMs: 0 }
+    : { kind: 'slow lane', because: 'slow' };
+}
+
+/** Waits while the wait that can be expected is short, and is deferred otherwise. */
+function byEndpoint(
+  attempt: AttemptView,
+  endpoint: EndpointView,
+  { maxWaitMs }: DispatcherView,
+): Decision | null {
+  const bottleneck = bottleneckOf(attempt, endpoint);
+  if (!bottleneck) return null;
+  const { because, wakeInMs } = bottleneck;
+  const expectedMs = expectedWaitMs(attempt, endpoint);
+  if (expectedMs > maxWaitMs) return { kind: 'defer', because, inMs: expectedMs };
+  return { kind: 'wait', because, wakeInMs };
+}
+
+/** How long it will take until the attempt is begun, as far as its endpoint alone decides that. */
+export function expectedWaitMs(
+  { ahead, isInFront }: AttemptView,
+  { holdInMs, paceInMs, bookedInMs, spacingMs }: EndpointView,
+): number {
+  // Turns were booked behind those that stand in line.
+  return Math.max(isInFront ? 0 : bookedInMs, Math.max(holdInMs, paceInMs) + ahead * spacingMs);
+}
+
+function bottleneckOf(
+  { lane }: AttemptView,
+  endpoint: EndpointView,
+): { because: Reason; wakeInMs: number } | null {
+  const { holdInMs, paceInMs } = endpoint;
+  if (holdInMs > 0) return { because: 'hold', wakeInMs: holdInMs };
+  if (!hasPlaceAt(lane, endpoint)) return { because: 'concurrency', wakeInMs: Infinity };
+  if (paceInMs > 0) return { because: 'pace', wakeInMs: paceInMs };
+  return null;
+}
+
+/**
+ * Retries take at most half of an endpoint's places, and what came over the slow lane is sure of a
+ * quarter, so that no lane waits for another one to run dry.
+ */
+function hasPlaceAt(
+  lane: Lane,
+  {
+    running,
+    waitingSlow,
+    wasSlowLast,
+    concurrency,
+  }: Pick<EndpointView, 'running' | 'waitingSlow' | 'wasSlowLast' | 'concurrency'>,
+): boolean {
+  const fast = running.first + running.retry;
+  if (fast + running.slow >= concurrency) return false;
+  if (lane === 'slow') return true;
+  if (lane === 'retry' && running.retry >= Math.ceil(concurrency / 2)) return false;
+  return waitingSlow === 0 || fast < concurrency - keptForSlow(concurrency, wasSlowLast);
+}
+
+/** With one place in all the lanes take turns. */
+function keptForSlow(concurrency: number, wasSlowLast: boolean): number {
+  if (concurrency === 1) return wasSlowLast ? 0 : 1;
+  return Math.max(1, Math.floor(concurrency / 4));
+}
+
+function byDispatcher({ ahead }: AttemptView, { hasPlace }: DispatcherView): Decision {
+  return ahead > 0 || !hasPlace
+    ? { kind: 'wait', because: 'busy', wakeInMs: Infinity }
+    : { kind: 'now' };
+}

@@ -1,0 +1,94 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { Registry } from 'prom-client';
+import { createEndpoint, type Endpoint } from './endpoint.ts';
+import { REASONS } from './gate.ts';
+import {
+  createIsolationMetrics,
+  watchIsolation,
+  type IsolationMetrics,
+} from './isolation-metrics.ts';
+
+let registry: Registry;
+let metrics: IsolationMetrics;
+let endpoints: Endpoint[];
+
+beforeEach(() => {
+  registry = new Registry();
+  metrics = createIsolationMetrics(registry);
+  endpoints = [];
+  watchIsolation(registry, {
+    queues: {
+      running: () => 3,
+      waiting: () => 5,
+      endpoints: () => endpoints,
+      enter: () => Promise.reject(new Error('nobody enters')),
+      isFull: () => false,
+      size: () => endpoints.length,
+      inheritHolds: () => undefined,
+      tick: () => undefined,
+      close: () => undefined,
+    },
+    circuits: {
+      count: () => ({ closed: 4, open: 2, half_open: 1 }),
+      obstacle: () => null,
+      permit: () => () => Promise.resolve(),
+      takeOver: () => Promise.resolve(),
+      stop: () => undefined,
+    },
+    limit: 2_050,
+  });
+});
+
+async function shown(name: string): Promise<Map<string, number>> {
+  const found = (await registry.getMetricsAsJSON()).find((metric) => metric.name === name);
+  return new Map(
+    found?.values.map(({ labels, value }) => [Object.values(labels).join(), value]) ?? [],
+  );
+}
+
+describe('deferrals', () => {
+  it('are there for every reason before the first of them, and for no other', async () => {
+    const all = await shown('posthorn_deferrals_total');
+    expect([...all]).toEqual(REASONS.map((reason) => [reason, 0]));
+  });
+
+  it('are counted by reason, and those of circuits once more by themselves', async () => {
+    for (const because of REASONS) metrics.countDeferral(because);
+    metrics.countDeferral('circuit');
+    const all = await shown('posthorn_deferrals_total');
+    expect([all.get('circuit'), all.get('hold'), all.size]).toEqual([2, 1, REASONS.length]);
+    expect(await shown('posthorn_circuit_breaker_deferrals_total')).toEqual(new Map([['', 2]]));
+  });
+});
+
+it('counts what is moved to the slow lane', async () => {
+  metrics.countSlowLane();
+  expect(await shown('posthorn_slow_lane_spills_total')).toEqual(new Map([['', 1]]));
+});
+
+describe('a scrape', () => {
+  it('shows what is under way and waits now, and the circuits by state', async () => {
+    expect(await shown('posthorn_deliveries_in_flight')).toEqual(new Map([['', 3]]));
+    expect(await shown('posthorn_deliveries_waiting')).toEqual(new Map([['', 5]]));
+    expect(await shown('posthorn_delivery_concurrency_limit')).toEqual(new Map([['', 2_050]]));
+    expect(await shown('posthorn_circuit_breakers')).toEqual(
+      new Map([
+        ['closed', 4],
+        ['open', 2],
+        ['half_open', 1],
+      ]),
+    );
+  });
+
+  it('shows the limits of the endpoints of this moment, and not those of earlier scrapes', async () => {
+    for (const start of [1, 16, 16]) {
+      const bounds = { floor: 1, start, ceiling: 64 };
+      endpoints.push(createEndpoint({ webhookId: 'wh_1', companyId: 'comp_1' }, bounds));
+    }
+    await registry.metrics();
+    const text = await registry.metrics();
+    expect(text).toContain('posthorn_endpoint_concurrency_limit_count 3');
+    expect(text).toContain('posthorn_endpoint_concurrency_limit_sum 33');
+    expect(text).toContain('posthorn_endpoint_concurrency_limit_bucket{le="8"} 1');
+  });
+});

@@ -1,0 +1,97 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { concurrencyOf } from './endpoint.ts';
+import { REASONS, type Reason } from './gate.ts';
+import type { Circuits } from './circuits.ts';
+import type { Queues } from './queues.ts';
+
+/** What is counted of the gate's decisions; an attempt that goes at once or waits in memory counts nowhere. */
+export interface IsolationMetrics {
+  countDeferral: (because: Reason) => void;
+  countSlowLane: () => void;
+}
+
+export function createIsolationMetrics(registry: Registry): IsolationMetrics {
+  const registers = [registry];
+  const deferrals = new Counter({
+    name: 'posthorn_deferrals_total',
+    help: 'Attempts that were deferred to a delay topic without being used up, by reason.',
+    labelNames: ['because'],
+    registers,
+  });
+  for (const because of REASONS) deferrals.inc({ because }, 0);
+  const circuitDeferrals = new Counter({
+    name: 'posthorn_circuit_breaker_deferrals_total',
+    help: 'Of the deferred attempts, those whose circuit was open.',
+    registers,
+  });
+  const spills = new Counter({
+    name: 'posthorn_slow_lane_spills_total',
+    help: 'Attempts moved to the slow lane because their endpoint takes a second or longer.',
+    registers,
+  });
+  return {
+    countDeferral(because) {
+      deferrals.inc({ because });
+      if (because === 'circuit') circuitDeferrals.inc();
+    },
+    countSlowLane: () => {
+      spills.inc();
+    },
+  };
+}
+
+/** What the parts of the dispatcher hold at the moment of a scrape. */
+export function watchIsolation(
+  registry: Registry,
+  { queues, circuits, limit }: { queues: Queues; circuits: Circuits; limit: number },
+): void {
+  const gauge = (name: string, help: string, value: () => number): void => {
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(value());
+      },
+    });
+  };
+  gauge('posthorn_deliveries_in_flight', 'Attempts under way.', queues.running);
+  gauge(
+    'posthorn_deliveries_waiting',
+    'Attempts that wait in memory for their endpoint or for a free place.',
+    queues.waiting,
+  );
+  gauge(
+    'posthorn_delivery_concurrency_limit',
+    'Attempts that may be under way at once.',
+    () => limit,
+  );
+  watchCircuits(registry, circuits);
+  watchConcurrency(registry, queues);
+}
+
+function watchCircuits(registry: Registry, circuits: Circuits): void {
+  new Gauge({
+    name: 'posthorn_circuit_breakers',
+    help: 'Circuits of endpoints that failed of late, by state.',
+    labelNames: ['state'],
+    registers: [registry],
+    collect() {
+      for (const [state, count] of Object.entries(circuits.count())) this.set({ state }, count);
+    },
+  });
+}
+
+/** A histogram of the present: it is filled anew at each scrape. */
+function watchConcurrency(registry: Registry, queues: Queues): void {
+  new Histogram({
+    name: 'posthorn_endpoint_concurrency_limit',
+    help: 'Attempts that each endpoint with traffic of late may have at once.',
+    buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const endpoint of queues.endpoints()) this.observe(concurrencyOf(endpoint));
+    },
+  });
+}
