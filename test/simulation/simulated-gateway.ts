@@ -35,7 +35,10 @@ export function createSimulatedGateway(
   const topic = TOPICS.messageCreated;
   const messages = createMessageStore(db);
   const common = { publisherId, logger: LOGGER, nowMs: process.nowMs };
-  const publication = createPublication({ ...common, topic, log, messages });
+  const publication = createPublication({
+    ...{ ...common, topic, log, messages },
+    publishQueueBytes: 50_331_648,
+  });
   const doubts = createDoubts({
     publishLate: (late) => log.publish(late.flatMap((message) => createdRecords(topic, message))),
     ...{ messages, nowMs: world.time.nowMs },
@@ -44,11 +47,10 @@ export function createSimulatedGateway(
   const heartbeat = createHeartbeat({ ...common, publishers, publication, doubts });
   const { accept } = createAcceptMessage({
     ...{ ...common, messages, publication, doubts, newId, deliveries: createDeliveryStore(db) },
-    targets: {
-      resolve: () => Promise.resolve(targetsAmong(webhooks)),
-      ...{ forget: () => undefined, forgetAll: () => undefined },
-    },
+    targets: { resolve: () => Promise.resolve(targetsAmong(webhooks)) },
     answers: { seal: () => '' },
+    acceptQueueBytes: 67_108_864,
+    monotonicMs: world.time.nowMs,
   });
   // Ends the timer of a heart that stands still; what it still sends reaches nobody.
   process.onCrash(() => void heartbeat.stop().catch(() => undefined));

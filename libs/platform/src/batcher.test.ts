@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { createBatcher, type Batcher } from './batcher.ts';
+import { createBatcher, type Batcher, type Linger } from './batcher.ts';
 
 interface Run {
   items: number[];
@@ -17,7 +17,11 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-function batcherWith(changes: { maxItems?: number; lingerMs?: number; maxInFlight?: number }) {
+function batcherWith(changes: {
+  maxItems?: number;
+  lingerMs?: number | Linger;
+  maxInFlight?: number;
+}) {
   const run = (items: number[]) =>
     new Promise<string[]>((resolve, reject) => {
       const finish = () => {
@@ -138,5 +142,40 @@ describe('a batcher', () => {
     runs[1]?.finish();
     await settle();
     expect(batcher.size()).toBe(0);
+  });
+});
+
+describe('a batcher with a linger of its own', () => {
+  test('asks it at each arrival, after the wait and when a slot comes free', async () => {
+    const asked: object[] = [];
+    const rests = [3, 2, 0, 4, 0];
+    const lingerMs: Linger = {
+      arrived: (before) => asked.push(before),
+      restMs: (batch) => {
+        asked.push(batch);
+        return rests.shift() ?? 0;
+      },
+    };
+    const batcher = batcherWith({ lingerMs });
+    void addAll(batcher, 1);
+    await jest.advanceTimersByTimeAsync(3);
+    expect(runs).toEqual([]);
+    await jest.advanceTimersByTimeAsync(2);
+    void addAll(batcher, 2);
+    expect(batches()).toEqual([[1]]);
+    runs[0]?.finish();
+    await jest.advanceTimersByTimeAsync(3);
+    expect(batches()).toEqual([[1]]);
+    await jest.advanceTimersByTimeAsync(1);
+    expect(batches()).toEqual([[1], [2]]);
+    expect(asked).toEqual([
+      { waiting: 0, running: 0 },
+      { waiting: 1, isArrival: true },
+      { waiting: 1, isArrival: false },
+      { waiting: 1, isArrival: false },
+      { waiting: 0, running: 1 },
+      { waiting: 1, isArrival: false },
+      { waiting: 1, isArrival: false },
+    ]);
   });
 });

@@ -9,6 +9,7 @@ import { eventually } from '../../../test/support/eventually.ts';
 import { countingIds } from '../../../test/support/sample-message.ts';
 import { sampleWebhook } from '../../../test/support/sample-webhook.ts';
 import { createAcceptMessage, type AcceptMessage, type NewMessage } from './accept-message.ts';
+import type { KeptAnswers } from './keep-answer.ts';
 
 const UNAVAILABLE = { status: 503, code: 'unavailable', headers: { 'Retry-After': '2' } };
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
@@ -20,6 +21,7 @@ let cancelled: SettledDelivery[];
 let webhooks: Webhook[] | null;
 /** What the store answers to a batch. */
 let answerTo: (batch: readonly Message[]) => Promise<InsertOutcome[]>;
+let seal: KeptAnswers['seal'];
 let acceptMessage: AcceptMessage;
 
 const allAs = (outcome: InsertOutcome) => (batch: readonly Message[]) =>
@@ -29,35 +31,26 @@ beforeEach(() => {
   [batches, published, doubtful, cancelled] = [[], [], [], []];
   webhooks = [sampleWebhook(1, { secret: SECRET })];
   answerTo = allAs('stored');
-  const unused = () => Promise.reject(new Error('not used here'));
+  seal = ({ id }, answer) => `sealed ${id} ${answer.id}`;
   acceptMessage = createAcceptMessage({
-    targets: {
-      resolve: () => Promise.resolve(webhooks),
-      ...{ forget: () => undefined, forgetAll: () => undefined },
-    },
+    targets: { resolve: () => Promise.resolve(webhooks) },
     messages: {
       insertAll: (batch) => {
         batches.push([...batch]);
         return answerTo(batch);
       },
-      ...{ payloadsOf: unused, pageOf: unused, findDecided: unused },
     },
-    publication: {
-      add: (stored) => published.push(...stored),
-      state: () => ({ watermark: '', unpublished: 0, behindMs: null }),
-      close: unused,
-    },
-    doubts: {
-      add: (batch) => doubtful.push(...batch),
-      ...{ tick: unused, isAnyOpen: () => false, hold: (watermark) => watermark },
-    },
+    publication: { add: (stored) => published.push(...stored) },
+    doubts: { add: (batch) => doubtful.push(...batch) },
     deliveries: {
       insertAll: (batch) => {
         cancelled.push(...batch);
         return Promise.resolve(new Set());
       },
     },
-    answers: { seal: ({ id }, answer) => `sealed ${id} ${answer.id}` },
+    answers: { seal: (...given) => seal(...given) },
+    acceptQueueBytes: 67_108_864,
+    monotonicMs: () => performance.now(),
     publisherId: 'gw_1',
     newId: countingIds(),
     logger: createLogger('test', 'silent'),
@@ -72,8 +65,10 @@ function request(n: number, overrides: Partial<NewMessage> = {}): NewMessage {
   };
 }
 
-const acceptMany = (count: number) =>
-  Promise.allSettled(Array.from({ length: count }, (_, n) => acceptMessage.accept(request(n))));
+const acceptMany = (count: number, overrides: Partial<NewMessage> = {}) =>
+  Promise.allSettled(
+    Array.from({ length: count }, (_, n) => acceptMessage.accept(request(n, overrides))),
+  );
 const ids = (messages: readonly Message[]) => messages.map(({ id }) => id);
 
 describe('accepting a message', () => {
@@ -137,10 +132,11 @@ describe('a batch of messages', () => {
 
   test('tells each request what became of its own message', async () => {
     const cycle: InsertOutcome[] = ['stored', 'repeated', 'refused', 'doubtful'];
-    answerTo = (batch) => Promise.resolve(batch.map((_, n) => cycle[n % 4] ?? 'stored'));
+    const outcomeOf = ({ requestId }: Message) => cycle[Number(requestId.at(-1)) % 4] ?? 'stored';
+    answerTo = (batch) => Promise.resolve(batch.map(outcomeOf));
     const settled = await acceptMany(8);
     const of = (outcome: InsertOutcome) =>
-      ids(batches.flat().filter((_, n) => cycle[n % 4] === outcome));
+      ids(batches.flat().filter((message) => outcomeOf(message) === outcome));
     expect(settled).toHaveLength(8);
     for (const [n, result] of settled.entries()) {
       const expected = [
@@ -176,14 +172,15 @@ describe('a batch of messages', () => {
     };
   }
 
-  test('beyond 5,000 waiting requests more are told to come back', async () => {
-    const letGo = holdTheStore();
-    const waiting = acceptMany(5_000);
-    await expect(acceptMessage.accept(request(1))).rejects.toMatchObject(UNAVAILABLE);
-    letGo();
-    const settled = await waiting;
-    expect(settled.every(({ status }) => status === 'fulfilled')).toBe(true);
-    expect(published).toHaveLength(5_000);
+  test('loses only the message that cannot be formed', async () => {
+    seal = () => {
+      throw new Error('a fault of ours');
+    };
+    const keyed = acceptMessage.accept(request(1, { idempotency: { key: 'k', bodyHash: 'h' } }));
+    const others = acceptMany(2);
+    await expect(keyed).rejects.toThrow('a fault of ours');
+    expect((await others).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
+    expect(published).toHaveLength(2);
   });
 
   test('is waited for at the stop', async () => {

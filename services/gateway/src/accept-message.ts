@@ -1,41 +1,35 @@
-import { deliveryIdOf, timeMsOf, type IdPrefix } from '@posthorn/domain/ids.ts';
-import type { Idempotency, Message } from '@posthorn/domain/message.ts';
+import type { Message } from '@posthorn/domain/message.ts';
+import { createAdaptiveLinger } from '@posthorn/platform/adaptive-linger.ts';
 import { createBatcher } from '@posthorn/platform/batcher.ts';
-import type { Logger } from '@posthorn/platform/logger.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
+import { messageOf } from '@posthorn/platform/errors.ts';
 import type { InsertOutcome, MessageStore } from '@posthorn/platform/mongo/messages.ts';
-import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks.ts';
-import { describeAccepted, type CreatedMessage } from './answers/message.ts';
+import type { CreatedMessage } from './answers/message.ts';
+import { cancelDisabled, type CancelDisabledDeps } from './cancel-disabled.ts';
+import {
+  formMessage,
+  type Arrived,
+  type FormDeps,
+  type Formed,
+  type NewMessage,
+} from './form-message.ts';
 import { notFound, unavailable } from './http/api-error.ts';
-import type { KeptAnswers } from './keep-answer.ts';
 import type { Publication } from './publish-created.ts';
+import type { TargetResolver } from './resolve-targets.ts';
 import type { Doubts } from './settle-doubts.ts';
-import type { Address, TargetResolver } from './resolve-targets.ts';
+import { createWaitingRoom } from './waiting-room.ts';
+import { bytesOf, costOf } from './weigh-request.ts';
 
-export interface AcceptDeps {
-  targets: TargetResolver;
-  messages: MessageStore;
-  publication: Publication;
-  doubts: Doubts;
-  answers: Pick<KeptAnswers, 'seal'>;
-  deliveries: Pick<DeliveryStore, 'insertAll'>;
-  /** Names this gateway process in every message it stores. */
-  publisherId: string;
-  newId: (prefix: IdPrefix) => string;
-  logger: Logger;
-}
+export type { NewMessage } from './form-message.ts';
 
-export interface NewMessage {
-  companyId: string;
-  address: Address;
-  eventType: string | null;
-  /** The payload's text exactly as it was sent. */
-  payload: string;
-  requestId: string;
-  /** Null when the client sent no idempotency key. */
-  idempotency: Omit<Idempotency, 'answer'> | null;
-  isTest?: true;
-  traceparent?: string | undefined;
+export interface AcceptDeps extends FormDeps, CancelDisabledDeps {
+  targets: Pick<TargetResolver, 'resolve'>;
+  messages: Pick<MessageStore, 'insertAll'>;
+  publication: Pick<Publication, 'add'>;
+  doubts: Pick<Doubts, 'add'>;
+  /** What requests that wait may hold in memory, in bytes. */
+  acceptQueueBytes: number;
+  /** The clock of the process. */
+  monotonicMs: () => number;
 }
 
 /** The `data` of the answer; null when another message has the same idempotency key. */
@@ -45,106 +39,90 @@ export interface AcceptMessage {
   accept: (request: NewMessage) => Promise<Accepted>;
   /** Resolves when every insert was answered, also those whose client has gone. */
   idle: () => Promise<void>;
+  /** What the requests that wait hold, by estimate. */
+  usedBytes: () => number;
 }
 
-/** One insert in flight and 3 ms of linger: measured fastest and cheapest (docs/decisions/0002-group-commit.md). */
-const GROUP_COMMIT = { maxItems: 200, lingerMs: 3, maxInFlight: 1 };
-/** Beyond this many waiting requests the store is too slow to hope; clients are told to come back. */
+/**
+ * One insert in flight: ids must grow in the order of the inserts, and it was measured fastest and
+ * cheapest (docs/decisions/0002-group-commit.md). `maxItems` is a sum of costs (see costOf).
+ */
+const GROUP_COMMIT = { maxItems: 200, maxInFlight: 1 };
+/**
+ * At 650 messages/s some four share an insert, at 100 nobody waits. To be measured when changed:
+ * `maxLingerMs` from 3 to 10, `enough` from 8 to 32 (docs/decisions/0022).
+ */
+const LINGER = { maxLingerMs: 6, minExpected: 2, enough: 16, patience: 3 };
+/** Beyond so many waiting requests the store is too slow to hope; clients are told to come back. */
 const MAX_WAITING = 5_000;
-/** A payload may have a quarter of a megabyte, and several copies of it live until the store answers. */
-const MAX_WAITING_CHARS = 67_108_864;
+
+/** What became of one request of a batch. */
+type Settled = (Formed & { outcome: InsertOutcome }) | Failed;
+
+interface Failed {
+  /** Why no message could be formed of it. */
+  error: Error;
+}
 
 /**
- * Step 1, accept: the majority write of the message is the acceptance. Publication follows behind
- * it and never delays the answer. Throws ApiError 404 for an unknown address, 503 when not stored.
+ * Step 1, accept: the majority write of the message is the acceptance. Companies take turns in the
+ * batches. Publication follows behind the write and never delays the answer. Throws ApiError 404
+ * for an unknown address, 503 when not stored.
  */
 export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
-  const store = createBatcher<Message, InsertOutcome>({
+  const room = createWaitingRoom({ places: MAX_WAITING, bytes: deps.acceptQueueBytes });
+  const store = createBatcher<Arrived, Settled>({
     ...GROUP_COMMIT,
+    lingerMs: createAdaptiveLinger(LINGER, deps.monotonicMs),
+    keyOf: ({ request }) => request.companyId,
+    costOf,
     run: (batch) => storeAndPublish(deps, batch),
   });
-
-  let waitingChars = 0;
 
   const accept = async (request: NewMessage): Promise<Accepted> => {
     const { companyId, address } = request;
     const webhooks = await deps.targets.resolve(companyId, address);
     if (!webhooks) throw notFound(address.kind);
-    if (store.size() >= MAX_WAITING || waitingChars >= MAX_WAITING_CHARS) throw unavailable();
-    // Nothing may be awaited between here and `store.add`: ids must grow in the order of the inserts.
-    const message = newMessage(deps, request, webhooks);
-    const answer = describeAccepted(message, webhooks);
-    waitingChars += message.payload.length;
-    const outcome = await store.add(withAnswer(deps, message, answer)).finally(() => {
-      waitingChars -= message.payload.length;
-    });
-    if (outcome === 'repeated') return null;
-    if (outcome !== 'stored') throw unavailable();
-    await cancelDisabled(deps, message);
-    return answer;
+    const arrived = { request, webhooks };
+    const leave = room.enter(companyId, bytesOf(arrived));
+    if (!leave) throw unavailable();
+    const settled = await store.add(arrived).finally(leave);
+    if ('error' in settled) throw settled.error;
+    if (settled.outcome === 'repeated') return null;
+    if (settled.outcome !== 'stored') throw unavailable();
+    await cancelDisabled(deps, settled.message);
+    return settled.answer;
   };
-  return { accept, idle: store.idle };
+  return { accept, idle: store.idle, usedBytes: room.usedBytes };
 }
 
-function newMessage(
-  { newId, publisherId }: AcceptDeps,
-  { companyId, address, eventType, payload, requestId, ...optional }: NewMessage,
-  webhooks: readonly FoundWebhook[],
-): Message {
-  const id = newId('msg');
-  return {
-    id,
-    companyId,
-    appId: address.kind === 'app' ? address.appId : null,
-    eventType,
-    payload,
-    targets: webhooks.map((webhook) => webhook.id),
-    disabledTargets: webhooks.flatMap((webhook) => (webhook.disabled ? [webhook.id] : [])),
-    publisherId,
-    requestId,
-    idempotency: optional.idempotency && { ...optional.idempotency, answer: '' },
-    ...(optional.isTest && { isTest: true as const }),
-    ...(optional.traceparent && { traceparent: optional.traceparent }),
-    // The id's own time, so that a filter by time and a page by id agree.
-    createdAtMs: timeMsOf(id),
-  };
+async function storeAndPublish(deps: AcceptDeps, batch: readonly Arrived[]): Promise<Settled[]> {
+  const formed = batch.map((arrived) => tryToForm(deps, arrived));
+  const messages = formed.flatMap((each) => ('error' in each ? [] : [each.message]));
+  const outcomes = messages.length === 0 ? [] : await deps.messages.insertAll(messages);
+  handOn(deps, messages, outcomes);
+  const outcomeOf = new Map(messages.map((message, index) => [message, outcomes[index]]));
+  return formed.map((each) =>
+    'error' in each ? each : { ...each, outcome: outcomeOf.get(each.message) ?? 'doubtful' },
+  );
 }
 
-/** The first answer is stored in the same write: there is no moment in which only one of the two exists. */
-function withAnswer({ answers }: AcceptDeps, message: Message, answer: CreatedMessage): Message {
-  if (!message.idempotency) return message;
-  const sealed = answers.seal(message, answer);
-  return { ...message, idempotency: { ...message.idempotency, answer: sealed } };
+/** What cannot be formed must not fail the others of its batch. */
+function tryToForm(deps: AcceptDeps, arrived: Arrived): Formed | Failed {
+  try {
+    return formMessage(deps, arrived);
+  } catch (error) {
+    return { error: error instanceof Error ? error : new Error(messageOf(error)) };
+  }
 }
 
-/**
- * Deliveries to disabled webhooks are cancelled before the answer, so that lists and resends find
- * them. When this fails the dispatcher does it: their records are published like any other.
- */
-async function cancelDisabled(
-  { deliveries, logger }: AcceptDeps,
-  { id: messageId, companyId, appId, disabledTargets, createdAtMs }: Message,
-): Promise<void> {
-  if (disabledTargets.length === 0) return;
-  const cancelled = disabledTargets.map((webhookId) => ({
-    id: deliveryIdOf(messageId, webhookId),
-    ...{ messageId, webhookId, companyId, appId, createdAtMs, updatedAtMs: createdAtMs },
-    ...{ status: 'cancelled' as const, reason: 'webhook_disabled' as const },
-    ...{ attempt: null, nextAttemptAtMs: null },
-  }));
-  await deliveries.insertAll(cancelled).catch((error: unknown) => {
-    logger.warn({ err: error, messageId }, 'cancelling is left to the dispatcher');
-  });
-}
-
-async function storeAndPublish(
-  { messages, publication, doubts, logger }: AcceptDeps,
-  batch: Message[],
-): Promise<InsertOutcome[]> {
-  const outcomes = await messages.insertAll(batch);
+function handOn(
+  { publication, doubts, logger }: AcceptDeps,
+  messages: readonly Message[],
+  outcomes: readonly InsertOutcome[],
+): void {
   const refused = outcomes.filter((outcome) => outcome === 'refused').length;
   if (refused > 0) logger.error({ refused }, 'messages refused by the store');
-  doubts.add(batch.filter((_, index) => outcomes[index] === 'doubtful'));
-  publication.add(batch.filter((_, index) => outcomes[index] === 'stored'));
-  return outcomes;
+  doubts.add(messages.filter((_, index) => outcomes[index] === 'doubtful'));
+  publication.add(messages.filter((_, index) => outcomes[index] === 'stored'));
 }

@@ -6,8 +6,9 @@ import { ApiError } from './http/api-error.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
 import { readBody, readRawFields, type Body } from './http/read-body.ts';
 import { checkHead } from './http/read-head.ts';
-import { receiveBody } from './http/receive-body.ts';
+import { createReceiveBody } from './http/receive-body.ts';
 import { giveRequestId } from './http/request-id.ts';
+import type { RequestMemory } from './http/request-memory.ts';
 import { createDocument } from './openapi/document.ts';
 import { docsPage } from './openapi/docs-page.ts';
 import type { RateLimits } from './rate-limits.ts';
@@ -20,6 +21,7 @@ export interface AppDeps {
   /** How many proxies in front are believed about the client's address. */
   trustedProxies: number;
   metrics: HttpMetrics;
+  memory: Pick<RequestMemory, 'tryHold' | 'hold'>;
   logger: Logger;
 }
 
@@ -43,7 +45,7 @@ export function createApp(deps: AppDeps): Express {
 }
 
 /** The key is checked before a byte of the body is read. */
-function stepsOf(route: Route, { authenticate, limits }: AppDeps): RequestHandler[] {
+function stepsOf(route: Route, { authenticate, limits, memory }: AppDeps): RequestHandler[] {
   const identify: RequestHandler = async (request, response, next) => {
     response.locals.caller = await authenticate({
       apiKey: request.get('x-api-key'),
@@ -58,9 +60,13 @@ function stepsOf(route: Route, { authenticate, limits }: AppDeps): RequestHandle
   };
   const answer: RequestHandler = async (request, response) => {
     sendAnswer(response, route, await callRoute(route, request, response));
+    // What the client has not taken yet; mostly nothing.
+    memory.hold(response, response.writableLength);
   };
   const known = [identify, limits.limitCompany];
-  return route.body ? [...known, requireBody, receiveBody, answer] : [...known, answer];
+  return route.body
+    ? [...known, requireBody, createReceiveBody(memory), answer]
+    : [...known, answer];
 }
 
 const JSON_TYPE = /^application\/([\w.+-]+\+)?json\s*(;|$)/i;

@@ -25,6 +25,8 @@ beforeEach(() => {
         if (tooMany) throw tooMany;
       },
     },
+    // Ten thousand wrong keys, and half as many good ones.
+    cacheBytes: 4_000_000,
     nowMs: () => nowMs,
   }));
 });

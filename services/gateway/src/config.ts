@@ -6,6 +6,32 @@ const perMinute = z.coerce
   .int('must be a whole number from 0')
   .min(0, 'must be a whole number from 0');
 
+/** The smallest budgets still take one request of the largest kind. */
+const mib = z.coerce
+  .number('must be a whole number from 4 to 4096')
+  .int('must be a whole number from 4 to 4096')
+  .min(4, 'must be a whole number from 4 to 4096')
+  .max(4_096, 'must be a whole number from 4 to 4096');
+
+/** What each part of the process may hold; together with some 130 MiB of its own below 400 MiB. */
+const memory = {
+  ACCEPT_QUEUE_MIB: mib
+    .default(64)
+    .describe('Memory for requests that wait for the store, in MiB; beyond it they get 503'),
+  PUBLISH_QUEUE_MIB: mib
+    .default(48)
+    .describe('Memory for messages that wait for Kafka, in MiB; beyond it they are read back'),
+  REQUEST_MIB: mib
+    .default(64)
+    .describe('Memory for bodies being read and answers being sent, in MiB; beyond it 503'),
+  TARGET_CACHE_MIB: mib.default(32).describe('Memory for remembered webhooks, in MiB'),
+  API_KEY_CACHE_MIB: mib.default(8).describe('Memory for remembered API keys, in MiB'),
+  RATE_COUNTS_MIB: mib.default(16).describe('Memory for the counts of the rate limits, in MiB'),
+  RESEND_PAGES_MIB: mib.default(16).describe('Memory for deliveries being resent, in MiB'),
+};
+
+export const bytesOfMib = (mib: number): number => mib * 1_048_576;
+
 export const gatewayConfig = z.object({
   HOST: z.string().default('127.0.0.1').describe('Address that the API listens on'),
   PORT: settings.port.default(8080).describe('Port that the API listens on'),
@@ -25,6 +51,8 @@ export const gatewayConfig = z.object({
     .max(10, 'must be a whole number from 0 to 10')
     .default(0)
     .describe('Proxies in front whose X-Forwarded-For is believed, for the client address'),
+  ...memory,
+  ...settings.concurrency,
   ...settings.kafka,
   ...settings.mongodb,
   ...settings.encryption,

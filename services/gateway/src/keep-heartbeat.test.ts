@@ -28,7 +28,7 @@ beforeEach(() => {
       forget: (...args) => told('forget', ...args),
       ...{ findToSweep: unused, markSwept: unused },
     },
-    publication: { add: () => undefined, state: () => state, close: () => Promise.resolve() },
+    publication: { state: () => state },
     doubts: {
       add: () => undefined,
       hold: (watermark) => heldAt ?? watermark,

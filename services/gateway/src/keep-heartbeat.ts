@@ -6,7 +6,7 @@ import type { Doubts } from './settle-doubts.ts';
 export interface HeartbeatDeps {
   publisherId: string;
   publishers: PublisherStore;
-  publication: Publication;
+  publication: Pick<Publication, 'state'>;
   doubts: Doubts;
   logger: Logger;
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { MemoryBudgets } from '@posthorn/platform/memory-budgets.ts';
 import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import { createRemovalStore } from '@posthorn/platform/mongo/removals.ts';
 import { createResendMarks, type ResendMarks } from '@posthorn/platform/mongo/resend-marks.ts';
@@ -10,8 +11,9 @@ import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { ServiceContext } from '@posthorn/platform/service.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/system.ts';
 import type { mongo } from 'mongoose';
-import type { GatewayConfig } from './config.ts';
+import { bytesOfMib, type GatewayConfig } from './config.ts';
 import { createRemovals, type RemoveTree } from './remove-tree.ts';
+import { createResendRoom } from './resend-room.ts';
 import { createResendRunner, type ResendRunner } from './run-resends.ts';
 
 export interface Background {
@@ -28,12 +30,13 @@ interface BackgroundDeps {
   invalidate: (invalidation: Invalidation) => Promise<void>;
   webhooks: Pick<WebhookStore, 'rateLimitOf'>;
   circuits: Pick<OpenCircuits, 'read'>;
+  budgets: MemoryBudgets;
 }
 
 /** Work that goes on behind the answers: removals and resends, taken up by any gateway. */
 export function openBackground(
-  { logger, lifecycle }: ServiceContext<GatewayConfig>,
-  { db, log, retryDueTopic, invalidate, webhooks, circuits }: BackgroundDeps,
+  { config, logger, lifecycle }: ServiceContext<GatewayConfig>,
+  { db, log, retryDueTopic, invalidate, webhooks, circuits, budgets }: BackgroundDeps,
 ): Background {
   const shared = {
     holder: randomUUID(),
@@ -45,8 +48,12 @@ export function openBackground(
   const removals = createRemovals({ ...shared, removals: createRemovalStore(db), invalidate });
   const stores = { resends: createResendStore(db), marks: createResendMarks(db) };
   const { rateLimitOf } = webhooks;
+  const roomBytes = bytesOfMib(config.RESEND_PAGES_MIB);
+  const room = createResendRoom(roomBytes);
+  budgets.add('resend_pages', roomBytes, room.usedBytes);
   const runner = createResendRunner({
     ...{ ...shared, ...stores, log, retryDueTopic, rateLimitOf },
+    room,
     // Without Redis no endpoint is known to fail.
     isCircuitOpen: async (webhookId) => (await circuits.read(webhookId).catch(() => null)) !== null,
   });

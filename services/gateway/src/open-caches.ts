@@ -1,3 +1,4 @@
+import type { MemoryBudgets } from '@posthorn/platform/memory-budgets.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import { createWebhookStore, type WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 import { connectRedis } from '@posthorn/platform/redis/connect.ts';
@@ -10,7 +11,7 @@ import type { ServiceContext } from '@posthorn/platform/service.ts';
 import { createVault } from '@posthorn/platform/vault.ts';
 import type { Redis } from 'ioredis';
 import type { mongo } from 'mongoose';
-import type { GatewayConfig } from './config.ts';
+import { bytesOfMib, type GatewayConfig } from './config.ts';
 import { createKeptAnswers, type KeptAnswers } from './keep-answer.ts';
 import { createTargetResolver, type TargetResolver } from './resolve-targets.ts';
 
@@ -27,16 +28,23 @@ export interface Caches {
   isRedisUp: () => boolean;
 }
 
+function hasAppIn(db: mongo.Db): Caches['hasApp'] {
+  return async (companyId, _id) =>
+    (await documentsOf(db, 'apps', companyId).findOne({ _id })) !== null;
+}
+
 /** What the gateway remembers of webhooks, and the channel that makes it forget. */
 export function openCaches(
   { config, logger, lifecycle }: ServiceContext<GatewayConfig>,
   db: mongo.Db,
+  budgets: MemoryBudgets,
 ): Caches {
   const vault = createVault(config.ENCRYPTION_KEYS);
   const webhooks = createWebhookStore(db, vault);
-  const hasApp: Caches['hasApp'] = async (companyId, _id) =>
-    (await documentsOf(db, 'apps', companyId).findOne({ _id })) !== null;
-  const targets = createTargetResolver({ webhooks, hasApp });
+  const hasApp = hasAppIn(db);
+  const cacheBytes = bytesOfMib(config.TARGET_CACHE_MIB);
+  const targets = createTargetResolver({ cacheBytes, webhooks, hasApp });
+  budgets.add('target_cache', cacheBytes, targets.usedBytes);
   const redis = connectRedis(config.REDIS_URL, logger);
   const subscriber = connectRedis(config.REDIS_URL, logger);
   lifecycle.onStop('redis', () => {

@@ -1,12 +1,13 @@
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { MemoryBudgets } from '@posthorn/platform/memory-budgets.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages.ts';
 import { createPublisherStore } from '@posthorn/platform/mongo/publishers.ts';
-import { createdRecords } from '@posthorn/platform/outbox/created-records.ts';
+import { publishInPieces } from '@posthorn/platform/outbox/publish-in-pieces.ts';
 import type { ServiceContext } from '@posthorn/platform/service.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/system.ts';
 import type { mongo } from 'mongoose';
 import { Gauge, type Registry } from 'prom-client';
-import type { GatewayConfig } from './config.ts';
+import { bytesOfMib, type GatewayConfig } from './config.ts';
 import { createHeartbeat } from './keep-heartbeat.ts';
 import { createPublication, type Publication } from './publish-created.ts';
 import { createDoubts, type Doubts } from './settle-doubts.ts';
@@ -22,18 +23,29 @@ interface OutboxDeps {
   log: RecordLog;
   messages: MessageStore;
   topic: string;
+  budgets: MemoryBudgets;
 }
 
 /** Makes this process a publisher of its own, known to the sweeper before it stores its first message. */
 export async function openOutbox(
   { config, logger, lifecycle, registry }: ServiceContext<GatewayConfig>,
-  { db, log, messages, topic }: OutboxDeps,
+  { db, log, messages, topic, budgets }: OutboxDeps,
 ): Promise<Outbox> {
   const publisherId = systemIds('gw');
   const nowMs = systemClockMs;
-  const publication = createPublication({ topic, publisherId, log, messages, logger, nowMs });
+  const publishQueueBytes = bytesOfMib(config.PUBLISH_QUEUE_MIB);
+  const publication = createPublication({
+    topic,
+    publisherId,
+    log,
+    messages,
+    publishQueueBytes,
+    logger,
+    nowMs,
+  });
+  budgets.add('publish_queue', publishQueueBytes, publication.usedBytes);
   const publishLate = (late: Parameters<Publication['add']>[0]) =>
-    log.publish(late.flatMap((message) => createdRecords(topic, message)));
+    publishInPieces(log, topic, late);
   const doubts = createDoubts({ messages, publishLate, nowMs: () => performance.now() });
   const publishers = createPublisherStore(db);
   const heartbeat = createHeartbeat({ publisherId, publishers, publication, doubts, logger });

@@ -3,10 +3,12 @@ import type { Message } from '@posthorn/domain/message.ts';
 import { decodeMessageCreated } from '@posthorn/domain/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/logger.ts';
-import { createPublication, type Publication } from './publish-created.ts';
+import { createPublication, type Publication, type PublicationState } from './publish-created.ts';
 
-/** One more than are kept in memory. */
-const TOO_MANY = 20_001;
+/** A company that is alone may hold half of it: 300 small messages. */
+const QUEUE_BYTES = 2 * 300 * 1_086;
+/** Many more than are kept in memory. */
+const TOO_MANY = 2_001;
 
 let stored: Message[] = [];
 let sends: string[][] = [];
@@ -24,8 +26,9 @@ beforeEach(() => {
   onSend = () => undefined;
   publication = createPublication({
     ...{ topic: 'created', publisherId: 'gw_1', logger: createLogger('test', 'silent') },
+    publishQueueBytes: QUEUE_BYTES,
     nowMs: () => nowMs,
-    log: { publish, ...{ consume: unused, close: unused, isConnected: () => true } },
+    log: { publish },
     messages: {
       pageOf: ({ publisherId, afterId, limit }) => {
         const rest = stored.filter((one) => one.publisherId === publisherId && one.id > afterId);
@@ -34,8 +37,6 @@ beforeEach(() => {
     },
   });
 });
-
-const unused = () => Promise.reject(new Error('not used here'));
 
 async function publish(records: readonly OutgoingRecord[]): Promise<void> {
   const ids = records.map(({ value }) => decodeMessageCreated(value).messageId);
@@ -143,12 +144,11 @@ describe('a publication that falls behind', () => {
 
   test('counts the size of the payloads too', async () => {
     shut();
-    accept([1], { payload: `"${'x'.repeat(20_000_000)}"` });
-    accept([2], { payload: `"${'x'.repeat(20_000_000)}"` });
-    expect(publication.state().unpublished).toBe(1);
+    accept(upTo(30), { payload: `"${'x'.repeat(16_000)}"` });
+    expect(publication.state().unpublished).toBe(19);
     open();
     await publication.close(60_000);
-    expect(sends.flat()).toEqual(['msg_000001', 'msg_000002']);
+    expect(sends.flat()).toEqual(idsOf(stored));
   });
 
   test('takes what is stored while it reads the last page, and goes on as before after it', async () => {
@@ -166,16 +166,32 @@ describe('a publication that falls behind', () => {
     expect(sends.slice(-2)).toEqual([['msg_050000'], ['msg_050001']]);
   });
 
-  test('says so until it has read the last page', async () => {
+  test('says so until it has read the last page, and how long the oldest has waited', async () => {
     shut();
     accept(upTo(TOO_MANY));
     nowMs = 61_001;
-    const states: object[] = [];
+    const states: PublicationState[] = [];
     onSend = () => states.push(publication.state());
     open();
     await publication.close(60_000);
     expect(states.length).toBeGreaterThan(1);
-    expect(states.filter((state) => 'behindMs' in state && state.behindMs !== 61_000)).toEqual([]);
-    expect(states.filter((state) => 'unpublished' in state && state.unpublished === 0)).toEqual([]);
+    for (const { watermark, behindMs, unpublished } of states) {
+      const oldest = stored.find(({ id }) => id > watermark);
+      expect(behindMs).toBe(nowMs - Number(oldest?.createdAtMs));
+      expect(unpublished).toBeGreaterThan(0);
+    }
+  });
+
+  test('weighs what it keeps, and never more than a page above its share', async () => {
+    shut();
+    accept(upTo(TOO_MANY));
+    const most = QUEUE_BYTES / 2 + QUEUE_BYTES / 8 + 2_097_152;
+    expect(publication.usedBytes()).toBeGreaterThan(QUEUE_BYTES / 3);
+    onSend = () => {
+      expect(publication.usedBytes()).toBeLessThan(most);
+    };
+    open();
+    await publication.close(60_000);
+    expect(publication.usedBytes()).toBe(0);
   });
 });

@@ -3,17 +3,17 @@ import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { keepTrying } from '@posthorn/platform/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/logger.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages.ts';
-import {
-  createdRecords,
-  ONE_SEND,
-  takeForOneSend,
-} from '@posthorn/platform/outbox/created-records.ts';
+import { createLeftToStore, type LeftToStore } from './left-to-store.ts';
+import { createPublishLedger, type LedgerLine, type PublishLedger } from './publish-ledger.ts';
+import { bytesOfWaiting, createPublishQueue, type PublishQueue } from './publish-queue.ts';
 
 export interface PublicationDeps {
   topic: string;
   publisherId: string;
-  log: RecordLog;
+  log: Pick<RecordLog, 'publish'>;
   messages: Pick<MessageStore, 'pageOf'>;
+  /** What messages that wait for Kafka may hold in memory, in bytes. */
+  publishQueueBytes: number;
   logger: Logger;
   nowMs: () => number;
 }
@@ -31,42 +31,38 @@ export interface Publication {
   /** Takes over stored messages, in the order of their ids. */
   add: (stored: readonly Message[]) => void;
   state: () => PublicationState;
+  /** What waits in memory, by estimate. */
+  usedBytes: () => number;
   /** Publishes what is left for up to `drainMs`; what remains is the sweeper's. */
   close: (drainMs: number) => Promise<void>;
 }
 
-/** Above either bound the messages are left to the store and read back later (about 64 MiB at most). */
-const MAX_QUEUED = 20_000;
-const MAX_QUEUED_CHARS = 33_554_432;
-const PAGE = 200;
-
 interface Work extends PublicationDeps {
-  queue: Message[];
-  queuedChars: number;
-  watermark: string;
-  /** Since when, by our clock, something waits. */
-  oldestAtMs: number | null;
-  isRereading: boolean;
-  /** Counts calls of `add`, so that a page knows whether it saw everything. */
-  additions: number;
+  queue: PublishQueue;
+  left: LeftToStore;
+  ledger: PublishLedger;
+  /** The id that was handed over last. */
+  lastId: string;
   running: Promise<void> | null;
   closing: AbortController;
 }
 
+/** The part of the queue that is read back at once, and below which the next page is read. */
+const PAGE_PART = 1 / 8;
+
 /**
- * Publishes behind the answer, one produce at a time and in id order, so that a single id, the
- * watermark, says what Kafka has. While Kafka is away messages wait here up to a bound; beyond it
- * only the watermark is kept, and what follows it is read back from the store.
+ * Publishes behind the answer, one produce at a time. Companies take turns in each, and a message to
+ * many webhooks goes in pieces, so messages are finished out of order; the watermark is the id up to
+ * which Kafka has everything. A company that waits with more than its share of the memory is left to
+ * the store and read back from there, while the others go on.
  */
 export function createPublication(deps: PublicationDeps): Publication {
   const work: Work = {
     ...deps,
-    queue: [],
-    queuedChars: 0,
-    watermark: '',
-    oldestAtMs: null,
-    isRereading: false,
-    additions: 0,
+    queue: createPublishQueue(deps.topic, deps.publishQueueBytes),
+    left: createLeftToStore(bytesOfWaiting),
+    ledger: createPublishLedger(),
+    lastId: '',
     running: null,
     closing: new AbortController(),
   };
@@ -75,83 +71,96 @@ export function createPublication(deps: PublicationDeps): Publication {
       addTo(work, stored);
     },
     state: () => stateOf(work),
+    usedBytes: () => work.queue.usedBytes() + work.ledger.usedBytes(),
     close: (drainMs) => close(work, drainMs),
   };
 }
 
 function addTo(work: Work, stored: readonly Message[]): void {
   if (stored.length === 0) return;
-  work.additions += 1;
-  work.oldestAtMs ??= stored[0]?.createdAtMs ?? null;
-  if (!work.isRereading) {
-    work.queue.push(...stored);
-    work.queuedChars += charsOf(stored);
-    if (work.queue.length > MAX_QUEUED || work.queuedChars > MAX_QUEUED_CHARS) leaveToStore(work);
+  const { queue, left } = work;
+  for (const message of stored) {
+    if (left.has(message.companyId) || !queue.hasRoom(message)) left.leave(message, work.lastId);
+    else enqueue(work, 'direct', message);
+    work.lastId = message.id;
   }
   work.running ??= run(work);
 }
 
-function leaveToStore(work: Work): void {
-  work.queue = [];
-  work.queuedChars = 0;
-  work.isRereading = true;
+function enqueue({ queue, ledger }: Work, line: LedgerLine, message: Message): void {
+  queue.add(message, ledger.add(line, message.id, message.createdAtMs));
 }
 
 async function run(work: Work): Promise<void> {
+  const { queue, left, logger } = work;
   try {
-    while (work.isRereading || work.queue.length > 0) {
-      if (work.isRereading) await rereadPage(work);
-      else await publish(work, takeForOneSend(work.queue, ONE_SEND));
+    while (!queue.isEmpty() || left.readTo() !== null) {
+      if (isPageWanted(work)) await readPage(work);
+      else await publishNext(work);
     }
-    work.oldestAtMs = null;
   } catch (error) {
     // Only a close ends the tries; the sweeper takes over from the watermark.
-    work.logger.warn({ err: error, watermark: work.watermark }, 'publication left to the sweeper');
+    logger.warn(
+      { err: error, watermark: work.ledger.watermark() },
+      'publication left to the sweeper',
+    );
   } finally {
     work.running = null;
   }
 }
 
-async function publish(work: Work, batch: readonly Message[]): Promise<void> {
-  const records = batch.flatMap((message) => createdRecords(work.topic, message));
-  await untilDone(work, () => work.log.publish(records));
-  work.watermark = batch.at(-1)?.id ?? work.watermark;
-  if (work.isRereading) return;
-  work.queue = work.queue.slice(batch.length);
-  work.queuedChars -= charsOf(batch);
-  work.oldestAtMs = work.queue[0]?.createdAtMs ?? null;
+async function publishNext(work: Work): Promise<void> {
+  const { queue, ledger, left, log } = work;
+  const send = queue.takeSend();
+  await untilDone(work, () => log.publish(send.records));
+  queue.acknowledge(send);
+  ledger.raise(left.readTo());
 }
 
-async function rereadPage(work: Work): Promise<void> {
-  const seen = work.additions;
-  const { publisherId, watermark } = work;
-  let rest = await untilDone(work, () =>
-    work.messages.pageOf({ publisherId, afterId: watermark, limit: PAGE }),
-  );
-  const isLast = rest.length < PAGE;
-  while (rest.length > 0) {
-    const batch = takeForOneSend(rest, ONE_SEND);
-    await publish(work, batch);
-    rest = rest.slice(batch.length);
-  }
-  if (isLast && seen === work.additions) work.isRereading = false;
+/** When what is in memory of the companies that are left to the store runs low. */
+function isPageWanted({ queue, left, publishQueueBytes }: Work): boolean {
+  if (left.readTo() === null) return false;
+  let held = 0;
+  for (const companyId of left.companies()) held += queue.heldBy(companyId);
+  return held <= publishQueueBytes * PAGE_PART;
 }
 
-function untilDone<T>(work: Work, step: () => Promise<T>): Promise<T> {
+/**
+ * What is found beyond the id that was handed over before the question is passed over: its insert
+ * may have been under way, and an earlier message of the same batch may be missing.
+ */
+async function readPage(work: Work): Promise<void> {
+  const { left, ledger, messages, publisherId, lastId } = work;
+  const limit = left.pageLimit(work.publishQueueBytes * PAGE_PART);
+  const [afterId, wantedId] = [left.readTo() ?? '', left.lastId()];
+  const page = await untilDone(work, () => messages.pageOf({ publisherId, afterId, limit }));
+  const known = page.filter(({ id }) => id <= lastId);
+  for (const message of known) if (left.isLeft(message)) enqueue(work, 'readBack', message);
+  const isEnd = page.length < limit || known.length < page.length;
+  const last = known.at(-1);
+  left.read(laterOf(last?.id ?? afterId, isEnd ? wantedId : ''), last?.createdAtMs);
+  ledger.raise(left.readTo());
+}
+
+const laterOf = (one: string, other: string): string => (one > other ? one : other);
+
+function untilDone<T>({ closing, logger, ledger }: Work, step: () => Promise<T>): Promise<T> {
   return keepTrying(step, {
-    signal: work.closing.signal,
+    signal: closing.signal,
     onFailure: (error, tryNumber) => {
       if (tryNumber > 1) return;
-      work.logger.warn({ err: error, watermark: work.watermark }, 'publication waits');
+      logger.warn({ err: error, watermark: ledger.watermark() }, 'publication waits');
     },
   });
 }
 
-function stateOf({ watermark, queue, isRereading, oldestAtMs, nowMs }: Work): PublicationState {
+function stateOf({ ledger, left, nowMs }: Work): PublicationState {
+  const oldestMs = [ledger.oldestAtMs(), left.oldestAtMs()].filter((each) => each !== null);
+  const unfinished = ledger.unfinished();
   return {
-    watermark,
-    unpublished: isRereading ? Math.max(1, queue.length) : queue.length,
-    behindMs: oldestAtMs === null ? null : Math.max(0, nowMs() - oldestAtMs),
+    watermark: ledger.watermark(),
+    unpublished: left.readTo() === null ? unfinished : Math.max(1, unfinished),
+    behindMs: oldestMs.length === 0 ? null : Math.max(0, nowMs() - Math.min(...oldestMs)),
   };
 }
 
@@ -161,8 +170,4 @@ async function close(work: Work, drainMs: number): Promise<void> {
   }, drainMs);
   await work.running;
   clearTimeout(timer);
-}
-
-function charsOf(messages: readonly Message[]): number {
-  return messages.reduce((sum, { payload }) => sum + payload.length, 0);
 }

@@ -30,6 +30,8 @@ export interface RateCounts {
    * rejects: what could not be told is told the next time.
    */
   share: (add: (news: readonly News[]) => Promise<readonly Totals[]>) => Promise<void>;
+  /** Keys that are kept. */
+  size: () => number;
 }
 
 export interface RateBounds {
@@ -91,6 +93,7 @@ export function createRateCounts({ limit, maxKeys, nowMs }: RateBounds): RateCou
       return decision;
     },
     share: (add) => share(changed, add),
+    size: () => counts.size,
   };
 }
 

@@ -35,7 +35,14 @@ describe('rate limits of two gateways on one Redis', () => {
   function gateway(connection = redis): RateLimits {
     const limits = { company: 0, address: 0, wrongKeys: 10 };
     const registry = new Registry();
-    return createRateLimits({ redis: connection, prefix, limits, registry, nowMs: () => nowMs });
+    return createRateLimits({
+      redis: connection,
+      prefix,
+      limits,
+      countsBytes: 1_000_000,
+      registry,
+      nowMs: () => nowMs,
+    });
   }
 
   /** How many of these wrong keys were let through. */

@@ -21,6 +21,7 @@ function open(limits: Partial<Limits>): RateLimits {
     redis: { status: 'end' } as unknown as Redis,
     prefix: 't:',
     limits: { company: 0, address: 0, wrongKeys: 0, ...limits },
+    countsBytes: 1_000_000,
     registry,
     nowMs: () => nowMs,
   });

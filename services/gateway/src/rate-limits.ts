@@ -19,6 +19,8 @@ export interface RateLimitDeps {
   redis: Redis;
   prefix: string;
   limits: Limits;
+  /** What the counts of all three may hold, in bytes. */
+  countsBytes: number;
   registry: Registry;
   nowMs: () => number;
 }
@@ -33,6 +35,8 @@ export interface RateLimits {
   /** Shares what was counted with the other gateways. */
   tick: () => Promise<void>;
   stop: () => void;
+  /** What the counts hold, by estimate. */
+  usedBytes: () => number;
 }
 
 type Scope = 'company' | 'address' | 'wrong_keys';
@@ -40,8 +44,9 @@ type Take = (key: string) => Decision | null;
 
 /** The limits of all gateways together are late by this much. */
 const SHARE_EVERY_MS = 100;
-/** Some 100 bytes each. */
-const MAX_KEYS = 50_000;
+/** A count, its key and its places in a map and a set. */
+const COUNT_BYTES = 250;
+const SCOPES = 3;
 
 /** Limits per company, address and wrong keys, decided in memory (docs/decisions/0010-rate-limits.md). */
 export function createRateLimits({ redis, prefix, ...deps }: RateLimitDeps): RateLimits {
@@ -53,10 +58,11 @@ export function createRateLimits({ redis, prefix, ...deps }: RateLimitDeps): Rat
     registers: [deps.registry],
   });
   const shared: RateCounts[] = [];
+  const maxKeys = Math.floor(deps.countsBytes / SCOPES / COUNT_BYTES);
 
   function limitOf(scope: Scope, limit: number): Take {
     if (limit === 0) return () => null;
-    const counts = createRateCounts({ limit, maxKeys: MAX_KEYS, nowMs: deps.nowMs });
+    const counts = createRateCounts({ limit, maxKeys, nowMs: deps.nowMs });
     shared.push(counts);
     return (key) => {
       const decision = counts.take(`${scope}:${key}`);
@@ -68,7 +74,9 @@ export function createRateLimits({ redis, prefix, ...deps }: RateLimitDeps): Rat
   const tick = async (): Promise<void> => {
     await Promise.all(shared.map((counts) => counts.share(add)));
   };
-  return { ...handlersOf(deps.limits, limitOf), tick, ...createLoop(tick) };
+  const usedBytes = (): number =>
+    shared.reduce((sum, counts) => sum + counts.size(), 0) * COUNT_BYTES;
+  return { ...handlersOf(deps.limits, limitOf), tick, usedBytes, ...createLoop(tick) };
 }
 
 function handlersOf(

@@ -33,7 +33,7 @@ beforeEach(() => {
   };
   const hasApp = (companyId: string, appId: string) =>
     Promise.resolve(apps.has(`${companyId}/${appId}`));
-  targets = createTargetResolver({ webhooks: webhookStore, hasApp });
+  targets = createTargetResolver({ cacheBytes: 1_000_000, webhooks: webhookStore, hasApp });
 });
 
 function stored(companyId: string, isMeant: (webhook: Webhook) => boolean): FoundWebhook[] {

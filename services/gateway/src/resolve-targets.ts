@@ -2,6 +2,7 @@ import { wantsEvent } from '@posthorn/domain/webhook.ts';
 import { createCoalescingCache } from '@posthorn/platform/coalescing-cache.ts';
 import type { FoundWebhook, WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
 import { EVERYTHING, type Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import { bytesOfTargets } from './weigh-targets.ts';
 
 /** Whom a message is addressed to: every webhook of an app that wants it, or one webhook. */
 export type Address =
@@ -15,19 +16,21 @@ export interface TargetResolver {
   resolve: (companyId: string, address: Address) => Promise<FoundWebhook[] | null>;
   forget: (invalidation: Invalidation) => void;
   forgetAll: () => void;
+  /** What is remembered, in bytes, by estimate. */
+  usedBytes: () => number;
 }
 
 /** Upper bound of a stale answer when an invalidation is lost (docs/decisions/0003-caches.md). */
 const REMEMBER_MS = 2_000;
-/** Webhooks, over all apps. */
-const MAX_REMEMBERED = 50_000;
 
 export interface TargetDeps {
+  /** What may be remembered, in bytes. */
+  cacheBytes: number;
   webhooks: Pick<WebhookStore, 'findTarget' | 'findByApp'>;
   hasApp: (companyId: string, appId: string) => Promise<boolean>;
 }
 
-export function createTargetResolver({ webhooks, hasApp }: TargetDeps): TargetResolver {
+export function createTargetResolver({ cacheBytes, webhooks, hasApp }: TargetDeps): TargetResolver {
   async function load(companyId: string, address: Address): Promise<FoundWebhook[] | null> {
     if (address.kind === 'webhook') {
       const webhook = await webhooks.findTarget(companyId, address.webhookId);
@@ -43,8 +46,8 @@ export function createTargetResolver({ webhooks, hasApp }: TargetDeps): TargetRe
   }
 
   const cache = createCoalescingCache<FoundWebhook[]>({
-    maxSize: MAX_REMEMBERED,
-    sizeOf: (found) => found.length + 1,
+    maxSize: cacheBytes,
+    sizeOf: bytesOfTargets,
     ttlMs: REMEMBER_MS,
   });
 
@@ -60,6 +63,7 @@ export function createTargetResolver({ webhooks, hasApp }: TargetDeps): TargetRe
       cache.forget(`${companyId}/${id}`);
     },
     forgetAll: cache.forgetAll,
+    usedBytes: cache.usedSize,
   };
 }
 

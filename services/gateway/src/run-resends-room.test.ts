@@ -7,6 +7,7 @@ import {
   sampleResend,
   type MemoryResends,
 } from '../../../test/support/memory-resends.ts';
+import { createResendRoom } from './resend-room.ts';
 import { createResendRunner, type ResendRunner } from './run-resends.ts';
 
 let world: MemoryResends;
@@ -20,6 +21,7 @@ beforeEach(() => {
 /** Nothing that is published ever settles: what begins goes on running. */
 function runner(holder: string): ResendRunner {
   return createResendRunner({
+    room: createResendRoom(16_777_216),
     ...{ holder, resends: world.resends, marks: world.marks, leases, retryDueTopic: 'due' },
     rateLimitOf: () => Promise.resolve(null),
     isCircuitOpen: () => Promise.resolve(false),

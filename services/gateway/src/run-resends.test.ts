@@ -9,6 +9,7 @@ import {
   sampleResend,
   type MemoryResends,
 } from '../../../test/support/memory-resends.ts';
+import { createResendRoom } from './resend-room.ts';
 import { createResendRunner, type ResendRunner, type RunResendsDeps } from './run-resends.ts';
 
 let world: MemoryResends;
@@ -35,6 +36,7 @@ beforeEach(() => {
 
 function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): ResendRunner {
   return createResendRunner({
+    room: createResendRoom(16_777_216),
     ...{ holder, resends: world.resends, marks: world.marks, leases, retryDueTopic: 'due' },
     rateLimitOf: () => Promise.resolve(perSecond),
     isCircuitOpen: () => Promise.resolve(false),

@@ -10,6 +10,7 @@ import {
   sampleResend,
   type MemoryResends,
 } from '../../../test/support/memory-resends.ts';
+import { createResendRoom } from './resend-room.ts';
 import { createResendRunner, type ResendRunner, type RunResendsDeps } from './run-resends.ts';
 
 const OF_FIRST = ['dlv_1', 'dlv_2'];
@@ -46,6 +47,7 @@ const log = {
 
 function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): ResendRunner {
   return createResendRunner({
+    room: createResendRoom(16_777_216),
     ...{ holder, resends: world.resends, marks: world.marks, leases, log, retryDueTopic: 'due' },
     rateLimitOf: () => Promise.resolve(null),
     isCircuitOpen: () => Promise.resolve(false),

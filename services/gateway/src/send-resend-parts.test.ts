@@ -9,6 +9,7 @@ import {
   sampleResend,
   type MemoryResends,
 } from '../../../test/support/memory-resends.ts';
+import { createResendRoom } from './resend-room.ts';
 import { createResendRunner, type ResendRunner, type RunResendsDeps } from './run-resends.ts';
 
 const PATIENCE_MS = 300_000;
@@ -31,6 +32,7 @@ beforeEach(async () => {
 
 function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): ResendRunner {
   return createResendRunner({
+    room: createResendRoom(16_777_216),
     ...{ holder, resends: world.resends, marks: world.marks, leases, retryDueTopic: 'due' },
     rateLimitOf: () => Promise.resolve(null),
     isCircuitOpen: (webhookId) => Promise.resolve(openCircuits.has(webhookId)),

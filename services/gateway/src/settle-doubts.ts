@@ -24,6 +24,8 @@ export interface Doubts {
 
 /** Longer than the write concern's time-out (10 s) and the socket's (20 s): nothing can turn up later. */
 const DOUBT_MS = 60_000;
+/** Messages that are looked for at once: 25 MiB of the largest. */
+const PAGE = 100;
 
 export function createDoubts({ messages, publishLate, nowMs }: DoubtsDeps): Doubts {
   const sinceMsOf = new Map<string, number>();
@@ -34,9 +36,12 @@ export function createDoubts({ messages, publishLate, nowMs }: DoubtsDeps): Doub
     async tick() {
       if (sinceMsOf.size === 0) return;
       const askedAtMs = nowMs();
-      const found = await messages.findDecided([...sinceMsOf.keys()]);
-      await publishLate(found);
-      for (const { id } of found) sinceMsOf.delete(id);
+      const open = [...sinceMsOf.keys()];
+      for (let begin = 0; begin < open.length; begin += PAGE) {
+        const found = await messages.findDecided(open.slice(begin, begin + PAGE));
+        await publishLate(found);
+        for (const { id } of found) sinceMsOf.delete(id);
+      }
       for (const [id, sinceMs] of sinceMsOf) {
         if (askedAtMs - sinceMs > DOUBT_MS) sinceMsOf.delete(id);
       }

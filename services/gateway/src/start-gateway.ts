@@ -1,9 +1,9 @@
 import { closeServer } from '@posthorn/platform/close-server.ts';
 import { egressPolicyOf } from '@posthorn/platform/egress-policy.ts';
 import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
+import { createMemoryBudgets, type MemoryBudgets } from '@posthorn/platform/memory-budgets.ts';
 import { listen } from '@posthorn/platform/listen.ts';
 import { watchDependencies } from '@posthorn/platform/metrics.ts';
-import { createAccountStore } from '@posthorn/platform/mongo/accounts.ts';
 import { openMongo } from '@posthorn/platform/mongo/connect.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
 import { createDeliveryQueries } from '@posthorn/platform/mongo/delivery-queries.ts';
@@ -11,24 +11,26 @@ import { createMessageQueries } from '@posthorn/platform/mongo/message-queries.t
 import { createMessageStore } from '@posthorn/platform/mongo/messages.ts';
 import { openOpsServer } from '@posthorn/platform/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service.ts';
+import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/system.ts';
 import type { Express } from 'express';
 import type { mongo } from 'mongoose';
-import { createAcceptMessage } from './accept-message.ts';
 import { createAcceptOnce } from './accept-once.ts';
 import { createApp } from './app.ts';
-import { createAuthentication } from './authenticate.ts';
 import { createChangeWebhook } from './change-webhook.ts';
-import type { GatewayConfig } from './config.ts';
+import { bytesOfMib, type GatewayConfig } from './config.ts';
 import { createHardenedServer } from './http/harden-server.ts';
 import { createHttpMetrics } from './http/http-metrics.ts';
+import { createRequestMemory } from './http/request-memory.ts';
 import type { Route } from './http/route.ts';
+import { openAccept } from './open-accept.ts';
+import { openAuthentication } from './open-authentication.ts';
 import { openBackground } from './open-background.ts';
 import { openCaches, type Caches } from './open-caches.ts';
 import { openOutbox } from './open-outbox.ts';
 import { openRateLimits } from './open-rate-limits.ts';
-import { createReadHealth } from './read-health.ts';
+import { concurrencyBoundsOf, createReadHealth } from './read-health.ts';
 import { apiRoutes } from './routes/api-routes.ts';
 import { createStartResend } from './start-resend.ts';
 
@@ -41,21 +43,21 @@ export async function startGateway(context: Context): Promise<void> {
   const mongo = await openMongo('posthorn-gateway', context);
   await openOpsServer(context, () => lifecycle.isReady() && mongo.isConnected());
   const kafka = await openRecordLog('posthorn-gateway', context);
-  const caches = openCaches(context, mongo.db);
-  const limits = openRateLimits(context, caches.redis);
+  const budgets = createMemoryBudgets(registry);
+  const caches = openCaches(context, mongo.db, budgets);
+  const limits = openRateLimits(context, caches.redis, budgets);
   const { wrongKeys } = limits;
-  const { companyOfKey } = createAccountStore(mongo.db);
-  const { authenticate, forget } = createAuthentication({
-    ...{ companyOfKey, wrongKeys, nowMs: systemClockMs },
-  });
-  caches.alsoForget(forget);
+  const requestBytes = bytesOfMib(config.REQUEST_MIB);
+  const memory = createRequestMemory(requestBytes);
+  budgets.add('requests', requestBytes, memory.usedBytes);
   const app = createApp({
-    authenticate,
+    authenticate: openAuthentication(context, { db: mongo.db, caches, wrongKeys, budgets }),
     limits,
+    memory,
     trustedProxies: config.TRUSTED_PROXIES,
     metrics: createHttpMetrics(registry),
     logger,
-    routes: await openRoutes(context, mongo.db, kafka, caches),
+    routes: await openRoutes(context, mongo.db, kafka, caches, budgets),
   });
   watchDependencies(registry, {
     mongodb: mongo.isConnected,
@@ -70,24 +72,23 @@ async function openRoutes(
   db: mongo.Db,
   { log, topics }: Kafka,
   caches: Caches,
+  budgets: MemoryBudgets,
 ): Promise<Route[]> {
-  const { config, logger, lifecycle, registry } = context;
+  const { config, logger, registry } = context;
   const { invalidate, webhooks } = caches;
   const messages = createMessageStore(db);
   const topic = topics.messageCreated;
-  const outbox = await openOutbox(context, { db, log, messages, topic });
+  const outbox = await openOutbox(context, { db, log, messages, topic, budgets });
   const circuits = createOpenCircuits(caches.redis, config.REDIS_PREFIX, systemClockMs);
   const background = openBackground(context, {
-    ...{ db, log, invalidate, webhooks, circuits },
+    ...{ db, log, invalidate, webhooks, circuits, budgets },
     retryDueTopic: topics.retryDue,
   });
 
   const shared = { db, newId: systemIds, nowMs: systemClockMs, logger };
-  const { accept, idle } = createAcceptMessage({
-    ...{ ...shared, ...outbox, ...caches, messages },
-    deliveries: createDeliveryStore(db),
-  });
-  lifecycle.onStop('accept', idle);
+  const deliveries = createDeliveryStore(db);
+  const acceptDeps = { ...shared, ...outbox, ...caches, messages, deliveries };
+  const accept = openAccept(context, acceptDeps, budgets);
   const queries = { messages: createMessageQueries(db), deliveries: createDeliveryQueries(db) };
   const stores = { ...queries, ...caches, ...background };
   return apiRoutes({
@@ -98,7 +99,13 @@ async function openRoutes(
     acceptOnce: createAcceptOnce({ ...shared, ...stores, accept, registry }),
     changeWebhook: createChangeWebhook({ ...shared, ...caches }),
     startResend: createStartResend({ ...shared, ...stores }),
-    readHealth: createReadHealth({ ...shared, ...stores, circuits }),
+    readHealth: createReadHealth({
+      ...shared,
+      ...stores,
+      circuits,
+      flows: createEndpointFlows(caches.redis, config.REDIS_PREFIX, systemClockMs),
+      concurrency: concurrencyBoundsOf(config),
+    }),
   });
 }
 

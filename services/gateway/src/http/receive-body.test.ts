@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createLogger } from '@posthorn/platform/logger.ts';
-import express from 'express';
+import express, { type RequestHandler } from 'express';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { eventually } from '../../../../test/support/eventually.ts';
 import {
   ENVELOPE,
   openConnection,
@@ -11,15 +12,23 @@ import {
 } from '../../../../test/support/raw-connection.ts';
 import { answerError } from './answer-error.ts';
 import { createHardenedServer } from './harden-server.ts';
-import { receiveBody } from './receive-body.ts';
+import { createReceiveBody } from './receive-body.ts';
+import { createRequestMemory, type RequestMemory } from './request-memory.ts';
 
 const LIMIT = 262_144;
 
 let server: Server;
+let memory: RequestMemory;
 
 beforeEach(async () => {
   const app = express();
-  app.post('/', receiveBody, (request, response) => {
+  // A company that is alone may hold half of it: two of the largest bodies.
+  memory = createRequestMemory(4 * LIMIT);
+  const identify: RequestHandler = (request, response, next) => {
+    response.locals.caller = { companyId: request.get('companyid') ?? 'comp_a' };
+    next();
+  };
+  app.post('/', identify, createReceiveBody(memory), (request, response) => {
     response.json({ bytes: (request.body as Buffer).length });
   });
   app.use(answerError(createLogger('test', 'silent')));
@@ -93,4 +102,31 @@ test('a body with Content-Encoding identity is taken', async () => {
 
 test('no body is an empty one', async () => {
   await post('X: y').until(/"bytes":0/);
+});
+
+describe('bodies that are being read', () => {
+  const half = `Content-Length: ${LIMIT}`;
+  const unfinished = (): RawConnection => post(half, 'x'.repeat(LIMIT - 1));
+  const untilHeld = (bytes: number) =>
+    eventually(`${bytes} bytes`, () => memory.usedBytes() === bytes);
+
+  test('are refused with 503 when their company holds too much, not when another one does', async () => {
+    const held = [unfinished(), unfinished()];
+    await untilHeld(2 * (LIMIT - 1));
+    const { status, body } = parseAnswer(
+      await post('Content-Length: 9', '{"n": 12}').until(ENVELOPE),
+    );
+    expect([status, body.code]).toEqual([503, 'unavailable']);
+    await post('companyid: comp_b\r\nContent-Length: 2', '{}').until(/"bytes":2/);
+    for (const { socket } of held) socket.destroy();
+    await untilHeld(0);
+  });
+
+  test('count until the answer is out', async () => {
+    const { socket, until } = unfinished();
+    await untilHeld(LIMIT - 1);
+    socket.write('x');
+    await until(ENVELOPE);
+    await untilHeld(0);
+  });
 });

@@ -1,32 +1,46 @@
 import { MAX_BODY_BYTES } from '@posthorn/domain/message.ts';
-import type { Request, RequestHandler } from 'express';
-import { ApiError } from './api-error.ts';
+import type { Request, RequestHandler, Response } from 'express';
+import { ApiError, unavailable } from './api-error.ts';
+import type { RequestMemory } from './request-memory.ts';
 
 /**
  * Reads the body into `request.body`, a Buffer. Refuses what is too large or compressed as soon as
- * it shows, and does not wait for the rest as express.raw does. Throws ApiError 400, 413, 415.
+ * it shows, and does not wait for the rest as express.raw does. Throws ApiError 400, 413, 415, and
+ * 503 when the bodies of this company that are here already hold as much memory as they may.
  */
-export const receiveBody: RequestHandler = async (request, response, next) => {
-  if ((request.headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity') {
-    throw new ApiError(415, 'unsupported_media_type', 'Send the body without compression.');
-  }
-  if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw tooLarge();
-  if (request.headers.expect !== undefined) response.writeContinue();
-  request.body = await readAll(request);
-  next();
-};
+export function createReceiveBody(memory: Pick<RequestMemory, 'tryHold'>): RequestHandler {
+  return async (request, response, next) => {
+    if ((request.headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity') {
+      throw new ApiError(415, 'unsupported_media_type', 'Send the body without compression.');
+    }
+    if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw tooLarge();
+    if (request.headers.expect !== undefined) response.writeContinue();
+    request.body = await readAll(request, response, memory);
+    next();
+  };
+}
 
-function readAll(request: Request): Promise<Buffer> {
+function readAll(
+  request: Request,
+  response: Response,
+  memory: Pick<RequestMemory, 'tryHold'>,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
+    let chunks: Buffer[] | null = [];
     let bytes = 0;
+    const refuse = (error: ApiError): void => {
+      chunks = null;
+      reject(error);
+    };
     request.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
-      else reject(tooLarge());
+      if (!chunks) return;
+      if (bytes > MAX_BODY_BYTES) refuse(tooLarge());
+      else if (!memory.tryHold(response, chunk.length)) refuse(unavailable());
+      else chunks.push(chunk);
     });
     request.on('end', () => {
-      resolve(Buffer.concat(chunks));
+      if (chunks) resolve(Buffer.concat(chunks));
     });
     request.on('error', () => {
       reject(new ApiError(400, 'incomplete_body', 'The body ended before its announced length.'));

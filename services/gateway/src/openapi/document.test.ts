@@ -28,6 +28,7 @@ function mountedRoutes(): string[] {
     limits: { limitAddress: pass, limitCompany: pass },
     trustedProxies: 0,
     metrics: { observe: pass },
+    memory: { tryHold: () => true, hold: () => undefined },
     authenticate: () => Promise.reject(new Error('nobody calls')),
     logger: pino({ enabled: false }),
   });

@@ -63,8 +63,11 @@ export function createMessageRoute({ acceptOnce, logger }: CreateMessageDeps): R
       const { requestId } = request;
       const { data, isReplayed } = await acceptOnce(keyedRequest(request));
       if (isReplayed) return { data, headers: { 'Idempotency-Replayed': 'true' } };
-      const { id: messageId, deliveries } = data;
-      logger.info({ requestId, messageId, deliveries: deliveries.length }, 'message accepted');
+      // A line for each message is for looking closely; at 650/s it took 10 % of the process.
+      if (logger.isLevelEnabled('debug')) {
+        const { id: messageId, deliveries } = data;
+        logger.debug({ requestId, messageId, deliveries: deliveries.length }, 'message accepted');
+      }
       return { data };
     },
   });
