@@ -41,10 +41,12 @@ describe('records under work', () => {
     expect(memory.usedBytes()).toBe(RECORD);
   });
 
-  it('are not read any more when the memory is full, and again when there is room', () => {
+  it('are not read any more when the memory is full, and again when a quarter of it is free', () => {
     const releases = hold(99);
     expect(memory.hasRoom()).toBe(true);
     releases.push(...hold(1));
+    expect(memory.hasRoom()).toBe(false);
+    for (const release of releases.splice(0, 24)) release();
     expect(memory.hasRoom()).toBe(false);
     releases[0]?.();
     expect(memory.hasRoom()).toBe(true);

@@ -1,5 +1,6 @@
 import type { Registry } from 'prom-client';
 import type { z } from 'zod';
+import { collectAtRest } from './collect-at-rest.ts';
 import { parseConfig } from './config.ts';
 import { messageOf, StartupError } from './errors.ts';
 import { createLifecycle, type Lifecycle } from './lifecycle.ts';
@@ -52,6 +53,7 @@ async function startOrUndo<Config>(
 ): Promise<void> {
   try {
     await start(context);
+    context.lifecycle.onStop('collection at rest', collectAtRest());
     context.lifecycle.markReady();
     context.logger.info('ready');
   } catch (error) {

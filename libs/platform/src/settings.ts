@@ -142,7 +142,7 @@ export const settings = {
       .describe('How long a stop waits for work under way'),
   }),
   records: {
-    RECORD_MEMORY_MIB: mebibytesOf(64).describe(
+    RECORD_MEMORY_MIB: mebibytesOf(32).describe(
       'Memory for records under work, in MiB; when it is full nothing more is read',
     ),
   },

@@ -1,0 +1,46 @@
+import { performance, type EventLoopUtilization } from 'node:perf_hooks';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+export interface Rest {
+  /** Share of the last look's time in which the event loop had work, from 0 to 1. */
+  busyShare: number;
+  residentBytes: number;
+  /** What was left after the last collection; null before the first. */
+  keptBytes: number | null;
+}
+
+/** Less than this, and a pause of some 100 ms delays next to nothing. */
+const RESTING_BELOW = 0.1;
+/** As much more than after the last collection is worth one. */
+const GROWN_BY = 1.1;
+const EVERY_MS = 10_000;
+
+export function isWorthCollecting({ busyShare, residentBytes, keptBytes }: Rest): boolean {
+  return busyShare < RESTING_BELOW && (keptBytes === null || residentBytes > keptBytes * GROWN_BY);
+}
+
+/**
+ * V8 collects when memory is asked for, and a process that rests asks for none: after a burst the
+ * dispatcher held 638 MB for as long as it rested, of which 326 were in use. Answers what ends it.
+ */
+export function collectAtRest(): () => void {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  let before: EventLoopUtilization = performance.eventLoopUtilization();
+  let keptBytes: number | null = null;
+  const look = (): void => {
+    const now = performance.eventLoopUtilization();
+    const { utilization: busyShare } = performance.eventLoopUtilization(now, before);
+    before = now;
+    if (!isWorthCollecting({ busyShare, residentBytes: process.memoryUsage.rss(), keptBytes })) {
+      return;
+    }
+    collect();
+    keptBytes = process.memoryUsage.rss();
+  };
+  const timer = setInterval(look, EVERY_MS).unref();
+  return () => {
+    clearInterval(timer);
+  };
+}
