@@ -44,9 +44,14 @@ export function openLoneSender({ resolve, policy }: LoneSenderOptions): LoneSend
     onOpened: () => undefined,
   });
   const deadlines = createDeadlineSweep(() => nowMs);
+  const watched = agent.compose(watch(seen));
   const post = createSendWebhook({
-    ...{ agent: agent.compose(watch(seen)), deadlines, timeoutMs: TIMEOUT_MS },
-    ...{ userAgent: 'Posthorn/1', wallClockMs: () => 0, monotonicMs: () => nowMs },
+    agentOf: () => watched,
+    deadlines,
+    timeoutMs: TIMEOUT_MS,
+    userAgent: 'Posthorn/1',
+    wallClockMs: () => 0,
+    monotonicMs: () => nowMs,
   });
   return {
     send(url) {

@@ -3,7 +3,13 @@ import { MAX_HOLD_MS, retryAfterMsOf } from './retry-after.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 22, 12, 0, 0);
 const ask = (value: string, key = 'retry-after'): number | null =>
-  retryAfterMsOf([{ key: 'date', value: 'now' }, { key, value }], NOW_MS);
+  retryAfterMsOf(
+    [
+      { key: 'date', value: 'now' },
+      { key, value },
+    ],
+    NOW_MS,
+  );
 
 describe('Retry-After', () => {
   test('is read as seconds', () => {

@@ -61,8 +61,12 @@ function send(customHeaders: Webhook['customHeaders'] = []) {
     authMethod: { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Key' },
   });
   const post = createSendWebhook({
-    ...{ agent, deadlines, timeoutMs: 15_000, userAgent: 'Posthorn/1' },
-    ...{ wallClockMs: () => WALL_MS, monotonicMs: () => nowMs },
+    agentOf: () => agent,
+    deadlines,
+    timeoutMs: 15_000,
+    userAgent: 'Posthorn/1',
+    wallClockMs: () => WALL_MS,
+    monotonicMs: () => nowMs,
   });
   return post(due, payload, { webhook, signer: signerOf(webhook), origin, path: '/hook?a=1' });
 }

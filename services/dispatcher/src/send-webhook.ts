@@ -17,7 +17,7 @@ export type SendWebhook = (
 ) => Promise<Attempt>;
 
 export interface SendDeps {
-  agent: Dispatcher;
+  agentOf: (webhookId: string) => Dispatcher;
   deadlines: DeadlineSweep;
   /** For the whole exchange, from the look-up to the end of the answer. */
   timeoutMs: number;
@@ -42,7 +42,7 @@ export function createSendWebhook(deps: SendDeps): SendWebhook {
     const timestampSeconds = Math.floor(startedAtMs / 1_000);
     const parts = { messageId: due.messageId, timestampSeconds, payload, traceparent };
     const headers = deliveryHeaders(webhook, signer, parts, userAgent);
-    const exchange = await post(deps, { origin, path, headers, body: payload });
+    const exchange = await post(deps, webhook.id, { origin, path, headers, body: payload });
     const durationMs = Math.round(monotonicMs() - startedMs);
     const { attemptId: id, attemptNumber: number, trigger } = due;
     return { id, number, trigger, startedAtMs, durationMs, ...exchange };
@@ -74,11 +74,11 @@ const MAX_HINTS = 16;
  * `dispatch` with a handler of our own saves a fifth of the dispatcher's CPU against `request`.
  * The status decides: once it is there, a body that stalls, breaks off or never ends changes nothing.
  */
-function post(deps: SendDeps, options: PostOptions): Promise<Exchange> {
+function post(deps: SendDeps, webhookId: string, options: PostOptions): Promise<Exchange> {
   return new Promise((resolve) => {
     const running = startExchange(deps, resolve);
     try {
-      deps.agent.dispatch({ ...options, method: 'POST' }, handlerOf(running));
+      deps.agentOf(webhookId).dispatch({ ...options, method: 'POST' }, handlerOf(running));
     } catch {
       // A header or path that must never be sent: nothing has left, and the attempt has failed.
       running.finish('aborted');

@@ -23,18 +23,18 @@ describe('the time in which this process could work', () => {
     expect(clock.nowMs()).toBe(6_000);
   });
 
-  it('does not mind a timer that is late by a few milliseconds', () => {
-    for (let n = 0; n < 10; n += 1) tickAfter(115);
-    expect(clock.nowMs()).toBe(5_000 + 10 * 115);
+  it('does not mind a timer that is late by a millisecond or two', () => {
+    for (let n = 0; n < 10; n += 1) tickAfter(102);
+    expect(clock.nowMs()).toBe(5_000 + 10 * 102);
   });
 
   it('leaves out a stall, from its first answer after it on', () => {
     monotonicMs += 3_000;
-    expect(clock.nowMs()).toBe(5_000 + 100 + 20);
+    expect(clock.nowMs()).toBe(5_000 + 100 + 2);
     clock.tick();
-    expect(clock.nowMs()).toBe(5_120);
+    expect(clock.nowMs()).toBe(5_102);
     tickAfter(100);
-    expect(clock.nowMs()).toBe(5_220);
+    expect(clock.nowMs()).toBe(5_202);
   });
 
   it('never runs backwards, and never faster than time does', () => {

@@ -31,6 +31,7 @@ function show(tookMs: number, shown: Partial<Shown> = {}): void {
       retryAfterMs: null,
       startedMs: endedMs - tookMs,
       endedMs,
+      durationMs: tookMs,
       running: 1,
       isLimited: false,
       ...shown,

@@ -49,6 +49,8 @@ export interface Shown {
   retryAfterMs: number | null;
   startedMs: number;
   endedMs: number;
+  /** How long it took, without the time in which this process did something else, see busy-clock.ts. */
+  durationMs: number;
   /** Attempts under way to the endpoint when it ended, itself included. */
   running: number;
   /** Others wait for a place at the endpoint. */
@@ -134,8 +136,7 @@ export function takePacedTurn(endpoint: Endpoint, nowMs: number, isWaited: boole
 
 /** Learns from an attempt that has ended. */
 export function learn(endpoint: Endpoint, shown: Shown, bounds: LimitBounds): void {
-  const { startedMs, endedMs, outcome, retryAfterMs } = shown;
-  const durationMs = endedMs - startedMs;
+  const { endedMs, durationMs, outcome, retryAfterMs } = shown;
   endpoint.quickestMs = quickestOf(endpoint.quickestMs, durationMs);
   // The newest attempt to end decides whether the endpoint is slow.
   endpoint.slowUntilMs = durationMs >= SLOW_MS ? endedMs + FORGIVEN_MS : 0;

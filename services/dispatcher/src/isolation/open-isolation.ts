@@ -38,6 +38,8 @@ type Context = ServiceContext<DispatcherConfig>;
 
 const MIB = 1_048_576;
 const QUEUES_EVERY_MS = 100;
+/** The resolution of the busy clock: less than a busy turn of the event loop. */
+const CLOCK_EVERY_MS = 20;
 const LEASES_EVERY_MS = 50;
 const TELL_EVERY_MS = 1_000;
 
@@ -47,7 +49,7 @@ export function openIsolation(
 ): Isolation {
   const { config, registry } = context;
   const memory = createRecordMemory(config.RECORD_MEMORY_MIB * MIB);
-  const clock = createBusyClock(QUEUES_EVERY_MS, monotonicMs);
+  const clock = createBusyClock(CLOCK_EVERY_MS, monotonicMs);
   const circuits = openCircuits(context, shared);
   const queues = openQueues(context, { shared, memory, clock, circuits });
   const leases = createAttemptLeases({ running: shared.runningAttempts, monotonicMs, wait });
@@ -143,12 +145,9 @@ function keepTicking(
     nowMs: systemClockMs,
     monotonicMs,
   });
-  const lookAtQueues = (): void => {
-    clock.tick();
-    queues.tick();
-  };
   const timers = [
-    setInterval(lookAtQueues, QUEUES_EVERY_MS),
+    setInterval(clock.tick, CLOCK_EVERY_MS),
+    setInterval(queues.tick, QUEUES_EVERY_MS),
     setInterval(leases.tick, LEASES_EVERY_MS),
     setInterval(flows.tick, TELL_EVERY_MS),
   ];

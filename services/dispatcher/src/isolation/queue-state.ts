@@ -95,6 +95,8 @@ export interface Running {
   report: (outcome: Outcome | null) => Promise<void>;
   /** When its request began, by `busyMs`; null before. */
   begunMs: number | null;
+  /** The same by `monotonicMs`. */
+  begunAtMs: number;
   isOverdue: boolean;
   isOver: boolean;
 }

@@ -26,6 +26,7 @@ export function startTurn(
     lane,
     report: state.permit(candidate),
     begunMs: null,
+    begunAtMs: 0,
     isOverdue: false,
     isOver: false,
   };
@@ -42,6 +43,7 @@ export function startTurn(
 function begin(state: QueueState, running: Running): boolean {
   if (running.endpoint.holdUntilMs > state.monotonicMs()) return false;
   running.begunMs = state.busyMs();
+  running.begunAtMs = state.monotonicMs();
   state.requests.add(running);
   return true;
 }
@@ -65,13 +67,15 @@ async function end(
   }
 }
 
-function learnFrom(state: QueueState, { endpoint, begunMs }: Running, result: Result): void {
+function learnFrom(state: QueueState, running: Running, result: Result): void {
+  const { endpoint, begunMs, begunAtMs } = running;
   if (begunMs === null) return;
   const endedMs = state.monotonicMs();
   const shown = {
     ...result,
     endedMs,
-    startedMs: endedMs - (state.busyMs() - begunMs),
+    startedMs: begunAtMs,
+    durationMs: state.busyMs() - begunMs,
     running: runningOf(endpoint),
     isLimited: waitingOf(endpoint) > 0,
   };
