@@ -88,6 +88,7 @@ export function createAttemptSteps(around: Around = {}): AttemptSteps {
       slow: 10,
     },
     maxWaitMs: () => around.maxWaitMs ?? 30_000,
+    isOverloaded: () => false,
     circuitOf: around.circuit ?? (() => ({ kind: 'closed' })),
     permit: () => () => Promise.resolve(),
     onHold: () => undefined,

@@ -20,7 +20,12 @@ export const ENDPOINT: EndpointView = {
   concurrency: 16,
   spacingMs: 10,
 };
-const DISPATCHER: DispatcherView = { hasPlace: true, maySlowTry: true, maxWaitMs: 30_000 };
+const DISPATCHER: DispatcherView = {
+  hasPlace: true,
+  maySlowTry: true,
+  maxWaitMs: 30_000,
+  isOverloaded: false,
+};
 
 /** What differs from an attempt that may be made at once. */
 export interface Case {

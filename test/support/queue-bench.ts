@@ -84,6 +84,7 @@ export function createQueueBench({
   const queues = createQueues({
     limits: { ...LIMITS, ...limits },
     maxWaitMs: () => maxWait.ms,
+    isOverloaded: () => false,
     circuitOf: ({ webhookId }) => circuits.get(webhookId) ?? { kind: 'closed' },
     permit() {
       permits += 1;

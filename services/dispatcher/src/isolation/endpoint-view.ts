@@ -24,6 +24,7 @@ export function decideFor(
       // Slow endpoints together hold at most a quarter of the fast places.
       maySlowTry: state.stuck < state.limits.fast / 4,
       maxWaitMs: state.maxWaitMs(),
+      isOverloaded: state.isOverloaded(),
     },
   );
 }

@@ -141,7 +141,8 @@ export function learn(endpoint: Endpoint, shown: Shown, bounds: LimitBounds): vo
   // The newest attempt to end decides whether the endpoint is slow.
   endpoint.slowUntilMs = durationMs >= SLOW_MS ? endedMs + FORGIVEN_MS : 0;
   endpoint.lastEndMs = endedMs;
-  endpoint.limit = limitAfter(endpoint.limit, { ...shown, verdict: verdictOf(shown) }, bounds);
+  const ended = { ...shown, startedMs: endedMs - durationMs, verdict: verdictOf(shown) };
+  endpoint.limit = limitAfter(endpoint.limit, ended, bounds);
   if (outcome === 'success') endpoint.rate = rateAfterSuccess(endpoint.rate, shown);
   if (isRefusal(shown)) endpoint.rate = rateAfterRefusal(endpoint.rate, shown);
   if (isRefusal(shown) && retryAfterMs !== null) {

@@ -42,6 +42,7 @@ const dispatcher: fc.Arbitrary<DispatcherView> = fc.record({
   hasPlace: fc.boolean(),
   maySlowTry: fc.boolean(),
   maxWaitMs: fc.integer({ min: 1_000, max: 30_000 }),
+  isOverloaded: fc.boolean(),
 });
 
 function always(holds: (a: AttemptView, e: EndpointView, d: DispatcherView) => void): void {

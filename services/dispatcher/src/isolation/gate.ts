@@ -76,6 +76,8 @@ export interface DispatcherView {
   maySlowTry: boolean;
   /** How long an attempt may wait in memory for its endpoint. */
   maxWaitMs: number;
+  /** This process cannot keep up: every endpoint looks slow, and that is not theirs. */
+  isOverloaded: boolean;
 }
 
 /** A turn nearer than this is waited for in memory, in order, and not in a delay topic. */
@@ -130,11 +132,12 @@ function bySlowness(
 function byEndpoint(
   attempt: AttemptView,
   endpoint: EndpointView,
-  { maxWaitMs }: DispatcherView,
+  { maxWaitMs, isOverloaded }: DispatcherView,
 ): Decision | null {
   const bottleneck = bottleneckOf(attempt, endpoint);
   if (!bottleneck) return null;
   const { because, wakeInMs } = bottleneck;
+  if (isOverloaded && because === 'concurrency') return { kind: 'wait', because, wakeInMs };
   const expectedMs = expectedWaitMs(attempt, endpoint);
   if (expectedMs > maxWaitMs) return { kind: 'defer', because, inMs: expectedMs };
   return { kind: 'wait', because, wakeInMs };

@@ -15,6 +15,7 @@ import { openQueues } from './open-queues.ts';
 import { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS, type Queues } from './queues.ts';
 import { createRecordMemory, type RecordMemory } from '@posthorn/platform/record-memory.ts';
 import { createTellFlows } from './tell-flows.ts';
+import { createOverloadWatch, type OverloadWatch } from './watch-overload.ts';
 
 /** What keeps endpoints and companies apart, and where their attempts go meanwhile. */
 export interface Isolation {
@@ -40,6 +41,7 @@ const MIB = 1_048_576;
 const QUEUES_EVERY_MS = 100;
 /** The resolution of the busy clock: less than a busy turn of the event loop. */
 const CLOCK_EVERY_MS = 20;
+const OVERLOAD_EVERY_MS = 250;
 const LEASES_EVERY_MS = 50;
 const TELL_EVERY_MS = 1_000;
 
@@ -51,13 +53,14 @@ export function openIsolation(
   const memory = createRecordMemory(config.RECORD_MEMORY_MIB * MIB);
   const clock = createBusyClock(CLOCK_EVERY_MS, monotonicMs);
   const circuits = openCircuits(context, shared);
-  const queues = openQueues(context, { shared, memory, clock, circuits });
+  const overload = createOverloadWatch(monotonicMs);
+  const queues = openQueues(context, { shared, memory, clock, circuits, overload });
   const leases = createAttemptLeases({ running: shared.runningAttempts, monotonicMs, wait });
   const metrics = createIsolationMetrics(registry);
   const limit = config.MAX_IN_FLIGHT + config.SLOW_LANE_CONCURRENCY;
   watchIsolation(registry, { queues, circuits, limit });
   watchMemory(context, { budgets, memory, circuits, queues });
-  keepTicking(context, { queues, circuits, leases, clock, shared });
+  keepTicking(context, { queues, circuits, leases, clock, overload, shared });
   const takeOver = async (): Promise<void> => {
     await Promise.all([circuits.takeOver(), takeOverHolds(shared, queues)]);
   };
@@ -131,12 +134,13 @@ interface Ticking {
   circuits: Circuits;
   leases: AttemptLeases;
   clock: BusyClock;
+  overload: OverloadWatch;
   shared: SharedState;
 }
 
 function keepTicking(
   { config, lifecycle }: Context,
-  { queues, circuits, leases, clock, shared }: Ticking,
+  { queues, circuits, leases, clock, overload, shared }: Ticking,
 ): void {
   const flows = createTellFlows({
     endpoints: queues.endpoints,
@@ -147,6 +151,7 @@ function keepTicking(
   });
   const timers = [
     setInterval(clock.tick, CLOCK_EVERY_MS),
+    setInterval(measureLoop(overload.tick), OVERLOAD_EVERY_MS),
     setInterval(queues.tick, QUEUES_EVERY_MS),
     setInterval(leases.tick, LEASES_EVERY_MS),
     setInterval(flows.tick, TELL_EVERY_MS),
@@ -156,4 +161,14 @@ function keepTicking(
     leases.tick();
     circuits.stop();
   });
+}
+
+/** Tells, at each call, how busy the event loop was since the one before. */
+function measureLoop(tell: (busyShare: number) => void): () => void {
+  let before = performance.eventLoopUtilization();
+  return () => {
+    const now = performance.eventLoopUtilization();
+    tell(performance.eventLoopUtilization(now, before).utilization);
+    before = now;
+  };
 }

@@ -6,6 +6,7 @@ import type { BusyClock } from './busy-clock.ts';
 import { circuitViewOf, CLOSED } from './circuit-view.ts';
 import type { Circuits } from './circuits.ts';
 import { maxWaitMsAt } from './max-wait.ts';
+import type { OverloadWatch } from './watch-overload.ts';
 import { createQueues, type Queues } from './queues.ts';
 import type { Candidate } from './queue-state.ts';
 import type { RecordMemory } from '@posthorn/platform/record-memory.ts';
@@ -18,11 +19,12 @@ interface QueueParts {
   memory: RecordMemory;
   clock: BusyClock;
   circuits: Circuits;
+  overload: OverloadWatch;
 }
 
 export function openQueues(
   { config }: Pick<ServiceContext<DispatcherConfig>, 'config'>,
-  { shared, memory, clock, circuits }: QueueParts,
+  { shared, memory, clock, circuits, overload }: QueueParts,
 ): Queues {
   const { ENDPOINT_CONCURRENCY: start, ENDPOINT_CONCURRENCY_MAX, MAX_IN_FLIGHT } = config;
   // However well an endpoint does, half of the places are left for others.
@@ -34,6 +36,7 @@ export function openQueues(
       slow: config.SLOW_LANE_CONCURRENCY,
     },
     maxWaitMs: () => maxWaitMsAt(memory.usedShare()),
+    isOverloaded: overload.isOverloaded,
     circuitOf(candidate) {
       const obstacle = circuits.obstacle(endpointOf(candidate), candidate.trigger);
       return obstacle

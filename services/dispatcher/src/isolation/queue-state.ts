@@ -54,6 +54,8 @@ export interface QueueDeps {
   limits: { perEndpoint: LimitBounds; fast: number; slow: number };
   /** How long an attempt may wait in memory for its endpoint now, in milliseconds. */
   maxWaitMs: () => number;
+  /** True while this process has no time left, see watch-overload.ts. */
+  isOverloaded: () => boolean;
   circuitOf: (candidate: Candidate) => CircuitView;
   /** Takes the permit of its circuit; to be told what came of the attempt, null when it was not made. */
   permit: (candidate: Candidate) => (outcome: Outcome | null) => Promise<void>;

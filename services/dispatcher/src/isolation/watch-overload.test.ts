@@ -1,0 +1,16 @@
+import { expect, test } from '@jest/globals';
+import { createOverloadWatch } from './watch-overload.ts';
+
+test('a process is overloaded from when it has no time left until two seconds after', () => {
+  let nowMs = 0;
+  const watch = createOverloadWatch(() => nowMs);
+  watch.tick(0.89);
+  expect(watch.isOverloaded()).toBe(false);
+  watch.tick(0.9);
+  expect(watch.isOverloaded()).toBe(true);
+  nowMs += 1_999;
+  watch.tick(0.2);
+  expect(watch.isOverloaded()).toBe(true);
+  nowMs += 1;
+  expect(watch.isOverloaded()).toBe(false);
+});
