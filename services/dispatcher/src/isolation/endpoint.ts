@@ -39,6 +39,8 @@ export interface Endpoint {
   /** Turns up to here (milliseconds since 1970) are given to attempts that were deferred. */
   bookedUntilMs: number;
   lastEndMs: number;
+  /** Attempts that its circuit has deferred since it last answered well. */
+  deferredByCircuit: number;
 }
 
 /** What one attempt showed of its endpoint. */
@@ -62,7 +64,7 @@ export const SLOW_MS = 1_000;
 /** A slow endpoint without traffic is given another chance after this time. */
 const FORGIVEN_MS = 60_000;
 /** A rate is kept by the schedule: what a late timer left out is made good up to this. */
-const CATCH_UP_MS = 50;
+const CATCH_UP_MS = 100;
 /** Of the difference to each slower answer: half of a lasting change is learned after 35 answers. */
 const QUICKEST_RISES_BY = 0.02;
 /** Before the first attempt has ended, one is taken to last for this long. */
@@ -87,6 +89,7 @@ export function createEndpoint(
     nextTurnMs: 0,
     bookedUntilMs: 0,
     lastEndMs: 0,
+    deferredByCircuit: 0,
   };
 }
 
@@ -143,7 +146,10 @@ export function learn(endpoint: Endpoint, shown: Shown, bounds: LimitBounds): vo
   endpoint.lastEndMs = endedMs;
   const ended = { ...shown, startedMs: endedMs - durationMs, verdict: verdictOf(shown) };
   endpoint.limit = limitAfter(endpoint.limit, ended, bounds);
-  if (outcome === 'success') endpoint.rate = rateAfterSuccess(endpoint.rate, shown);
+  if (outcome === 'success') {
+    endpoint.rate = rateAfterSuccess(endpoint.rate, shown);
+    endpoint.deferredByCircuit = 0;
+  }
   if (isRefusal(shown)) endpoint.rate = rateAfterRefusal(endpoint.rate, shown);
   if (isRefusal(shown) && retryAfterMs !== null) {
     endpoint.holdUntilMs = Math.max(endpoint.holdUntilMs, endedMs + retryAfterMs);

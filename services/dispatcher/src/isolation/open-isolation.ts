@@ -57,8 +57,7 @@ export function openIsolation(
   const queues = openQueues(context, { shared, memory, clock, circuits, overload });
   const leases = createAttemptLeases({ running: shared.runningAttempts, monotonicMs, wait });
   const metrics = createIsolationMetrics(registry);
-  const limit = config.MAX_IN_FLIGHT + config.SLOW_LANE_CONCURRENCY;
-  watchIsolation(registry, { queues, circuits, limit });
+  watchIsolation(registry, { queues, circuits, limit: placesOf(config) });
   watchMemory(context, { budgets, memory, circuits, queues });
   keepTicking(context, { queues, circuits, leases, clock, overload, shared });
   const takeOver = async (): Promise<void> => {
@@ -85,6 +84,10 @@ export function openIsolation(
       await Promise.all([takeOver(), wait(ANNOUNCED_WITHIN_MS)]);
     },
   };
+}
+
+function placesOf({ MAX_IN_FLIGHT, SLOW_LANE_CONCURRENCY }: DispatcherConfig): number {
+  return MAX_IN_FLIGHT + SLOW_LANE_CONCURRENCY;
 }
 
 function monotonicMs(): number {

@@ -35,6 +35,16 @@ describe('an open circuit', () => {
     expect(count(await bench.enter('b', 'first', 3)).turns).toBe(3);
   });
 
+  it('spreads a large backlog, so that it does not come back at once', async () => {
+    bench.circuits.set('a', OPEN);
+    const nowMs = EPOCH_MS + bench.time.nowMs();
+    const all = await bench.enter('a', 'first', 4_000);
+    const inMs = all.map(({ admission }) =>
+      admission?.kind === 'defer' ? admission.turnAtMs - nowMs : 0,
+    );
+    expect([inMs[0], inMs[2_999], inMs[3_999]]).toEqual([30_000, 30_000, 40_000]);
+  });
+
   it('sends those away that waited for a place when it opened', async () => {
     const all = await bench.enter('a', 'first', 20);
     bench.circuits.set('a', OPEN);

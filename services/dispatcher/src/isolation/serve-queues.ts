@@ -14,6 +14,9 @@ import {
 } from './queue-state.ts';
 import { startTurn } from './take-turn.ts';
 
+/** A dead endpoint's backlog comes back at this distance: 30,000 at once took the dispatcher for a minute. */
+const SPREAD_MS = 10;
+const MAX_SPREAD_MS = 30 * 60_000;
 /** What was deferred comes back at the earliest then. */
 const BOOK_AHEAD_MS = 5_000;
 /** One turn in four goes to a retry where first attempts of the endpoint wait as well. */
@@ -69,10 +72,17 @@ function turnAtOf(
   { because, inMs }: Extract<Decision, { kind: 'defer' }>,
 ): number {
   const nowMs = state.nowMs();
-  if (because === 'circuit') return nowMs + inMs;
+  if (because === 'circuit') {
+    endpoint.deferredByCircuit += 1;
+    return nowMs + Math.max(inMs, spreadMsOf(endpoint));
+  }
   // A turn that was given is kept.
   if (turnAtMs !== null && turnAtMs > nowMs) return turnAtMs;
   return book(state, endpoint, inMs);
+}
+
+function spreadMsOf({ deferredByCircuit }: Known): number {
+  return Math.min(deferredByCircuit * SPREAD_MS, MAX_SPREAD_MS);
 }
 
 /** A turn behind those that wait here and those that were booked before. */
