@@ -2,7 +2,7 @@ import { createArrivals } from './load/arrivals.ts';
 import { createGatewayClient } from './load/gateway-client.ts';
 import { startReceivers } from './load/receivers.ts';
 import { createPhases } from './measure/measure-phase.ts';
-import type { Bench, WantedEndpoints } from './scenario.ts';
+import type { Bench, Targets, WantedEndpoints } from './scenario.ts';
 import type { BenchStack } from './stack/start-stack.ts';
 import { watchUsage } from './stack/watch-usage.ts';
 
@@ -18,17 +18,18 @@ export interface OpenBench {
 }
 
 export function createBench({ stack, signal, log }: BenchDeps): OpenBench {
-  const { baseUrl, apiKey } = stack.credentials;
-  const client = createGatewayClient(baseUrl, apiKey);
+  const client = createGatewayClient(stack.credentials);
   const arrivals = createArrivals(() => performance.now());
   const usage = watchUsage(stack.processes, stack.stackDir);
   const closers: (() => void)[] = [];
 
-  async function open({ count, ports = count, behaviourOf = () => 'answers' }: WantedEndpoints) {
-    const receivers = await startReceivers({ endpoints: count, ports, behaviourOf, arrivals });
+  async function open(wanted: WantedEndpoints): Promise<Targets> {
+    const { count, ports = count, behaviourOf = () => 'answers', note = arrivals.note } = wanted;
+    const receivers = await startReceivers({ endpoints: count, ports, behaviourOf, note });
     closers.push(receivers.close);
     const appId = await client.createApp();
-    return { appId, webhookIds: await client.createWebhooks(appId, receivers.urls) };
+    const webhookIds = await client.createWebhooks(appId, receivers.urls, wanted.enough);
+    return { appId, webhookIds };
   }
 
   const bench: Bench = {
@@ -44,6 +45,7 @@ export function createBench({ stack, signal, log }: BenchDeps): OpenBench {
       return { send: client.sendToWebhook, webhookIds, signal };
     },
     openApp: async (wanted) => (await open(wanted)).appId,
+    openTargets: open,
   };
   const close = async (): Promise<void> => {
     usage.stop();

@@ -18,7 +18,8 @@ function log(line: string): void {
 export async function runScenario(command: Command, signal: AbortSignal): Promise<boolean> {
   const serviceFlags = command.isProfiling ? PROFILE_FLAGS : [];
   const interrupted = once(signal, 'abort');
-  const stack = await startStack({ serviceFlags, log });
+  const isLimited = command.scenario.isLimited === true;
+  const stack = await startStack({ serviceFlags, isLimited, log });
   const working = measured(command, stack.started, signal);
   try {
     await Promise.race([working, stack.died, interrupted]);

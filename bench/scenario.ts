@@ -25,7 +25,16 @@ export interface Bench {
   openEndpoints: (wanted: WantedEndpoints) => Promise<Load>;
   /** Endpoints of one app; a message to it goes to each. */
   openApp: (wanted: WantedEndpoints) => Promise<string>;
+  /** The same, for messages that do not come in by the front door. */
+  openTargets: (wanted: WantedEndpoints) => Promise<Targets>;
   log: (line: string) => void;
+}
+
+/** Whose messages go to a set of endpoints. */
+export interface Targets {
+  appId: string;
+  /** By the number of their endpoint. */
+  webhookIds: readonly string[];
 }
 
 export interface WantedEndpoints {
@@ -33,6 +42,10 @@ export interface WantedEndpoints {
   /** As many as endpoints unless given. */
   ports?: number;
   behaviourOf?: (endpoint: number) => Behaviour;
+  /** Is told of what arrives, in place of `arrivals`. */
+  note?: Arrivals['note'];
+  /** Ends the creation of their webhooks early, so that there are fewer. */
+  enough?: AbortSignal | undefined;
 }
 
 export interface Outcome {
@@ -51,6 +64,8 @@ export interface Outcome {
 export interface Scenario<Options extends ScenarioOptions = ScenarioOptions> {
   summary: string;
   options: Options;
+  /** The services get no more memory than their pods; false unless told. */
+  isLimited?: boolean;
   run: (bench: Bench, options: OptionValues<Options>) => Promise<Outcome>;
 }
 
@@ -58,10 +73,11 @@ export interface Scenario<Options extends ScenarioOptions = ScenarioOptions> {
 export function defineScenario<Options extends ScenarioOptions>(
   scenario: Scenario<Options>,
 ): Scenario {
-  const { summary, options } = scenario;
+  const { summary, options, isLimited = false } = scenario;
   return {
     summary,
     options,
+    isLimited,
     run: (bench, values) => scenario.run(bench, values as OptionValues<Options>),
   };
 }

@@ -4,6 +4,7 @@ import { deliver } from './scenarios/deliver.ts';
 import { fanOut } from './scenarios/fan-out.ts';
 import { isolation } from './scenarios/isolation.ts';
 import { manyEndpoints } from './scenarios/many-endpoints.ts';
+import { overload } from './scenarios/overload.ts';
 import { retry } from './scenarios/retry.ts';
 
 export const SCENARIOS: Record<string, Scenario> = {
@@ -12,5 +13,6 @@ export const SCENARIOS: Record<string, Scenario> = {
   isolation,
   'fan-out': fanOut,
   'many-endpoints': manyEndpoints,
+  overload,
   retry,
 };

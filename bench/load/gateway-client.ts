@@ -5,24 +5,36 @@ export type Sending = { id: string } | { refusedWith: string };
 /** The Posthorn under load, as an API client sees it. */
 export interface GatewayClient {
   createApp: () => Promise<string>;
-  /** One webhook for each address, in that order. */
-  createWebhooks: (appId: string, urls: readonly string[]) => Promise<string[]>;
+  /** One webhook for each address, in that order; only for the first ones when the signal ends it early. */
+  createWebhooks: (
+    appId: string,
+    urls: readonly string[],
+    signal?: AbortSignal,
+  ) => Promise<string[]>;
   sendToWebhook: (webhookId: string) => Promise<Sending>;
   sendToApp: (appId: string) => Promise<Sending>;
   close: () => Promise<void>;
 }
 
-/** Size of a payload as JSON. */
+export interface ClientOptions {
+  connections?: number;
+  /** Size of a payload as JSON. */
+  payloadBytes?: number;
+}
+
 const PAYLOAD_BYTES = 1_024;
 /** More than the closed loop uses: an open loop whose answers stall must not wait in line here. */
 const MAX_CONNECTIONS = 256;
 /** What one client keeps under way while it creates webhooks. */
 const CREATING_AT_ONCE = 64;
 
-export function createGatewayClient(baseUrl: string, apiKey: string): GatewayClient {
-  const pool = new Pool(baseUrl, { connections: MAX_CONNECTIONS });
+export function createGatewayClient(
+  { baseUrl, apiKey }: { baseUrl: string; apiKey: string },
+  { connections = MAX_CONNECTIONS, payloadBytes = PAYLOAD_BYTES }: ClientOptions = {},
+): GatewayClient {
+  const pool = new Pool(baseUrl, { connections });
   const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' };
-  const payload = JSON.stringify({ text: 'x'.repeat(PAYLOAD_BYTES - '{"text":""}'.length) });
+  const payload = JSON.stringify({ text: 'x'.repeat(payloadBytes - '{"text":""}'.length) });
 
   async function post(path: string, body: string): Promise<{ status: number; text: string }> {
     return exchange(pool, { method: 'POST', path, headers, body });
@@ -49,8 +61,10 @@ export function createGatewayClient(baseUrl: string, apiKey: string): GatewayCli
       const projectId = await create('/projects', { name: 'bench' });
       return create('/apps', { name: 'bench', projectId });
     },
-    createWebhooks: (appId, urls) =>
-      inTurns(urls, CREATING_AT_ONCE, (url) => create('/webhooks', { url, appId })),
+    createWebhooks: (appId, urls, signal) =>
+      inTurns(urls, { atOnce: CREATING_AT_ONCE, signal }, (url) =>
+        create('/webhooks', { url, appId }),
+      ),
     sendToWebhook: (webhookId) => send(`"webhookId":"${webhookId}"`),
     sendToApp: (appId) => send(`"appId":"${appId}"`),
     close: () => pool.destroy(),
@@ -89,16 +103,19 @@ function idIn(text: string): string | undefined {
   return /"data":\{"id":"([^"]+)"/.exec(text)?.[1];
 }
 
-/** Results in the order of the inputs, so many under way at once. */
+/** Results in the order of the inputs, so many under way at once; nothing is begun after the signal. */
 async function inTurns<In, Out>(
   inputs: readonly In[],
-  atOnce: number,
+  { atOnce, signal }: { atOnce: number; signal: AbortSignal | undefined },
   work: (input: In) => Promise<Out>,
 ): Promise<Out[]> {
   const results: Out[] = [];
   const entries = inputs.entries();
   const worker = async (): Promise<void> => {
-    for (const [index, input] of entries) results[index] = await work(input);
+    for (const [index, input] of entries) {
+      if (signal?.aborted === true) return;
+      results[index] = await work(input);
+    }
   };
   await Promise.all(Array.from({ length: atOnce }, worker));
   return results;

@@ -2,15 +2,15 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import { answerRequests, writeAnswer } from './answer-requests.ts';
 import type { Arrivals } from './arrivals.ts';
 
-/** How an endpoint behaves: 200 at once, 500 at once, or nothing before the dispatcher has given up. */
-export type Behaviour = 'answers' | 'fails' | 'hangs';
+/** How an endpoint behaves: 200 at once, 500 at once, nothing before the dispatcher has given up, or 200 later. */
+export type Behaviour = 'answers' | 'fails' | 'hangs' | { answersAfterMs: number };
 
 export interface ReceiverOptions {
   endpoints: number;
   /** Fewer ports than endpoints: the endpoints of one port differ by their paths. */
   ports: number;
   behaviourOf: (endpoint: number) => Behaviour;
-  arrivals: Arrivals;
+  note: Arrivals['note'];
 }
 
 export interface Receivers {
@@ -42,19 +42,23 @@ export async function startReceivers(options: ReceiverOptions): Promise<Receiver
   };
 }
 
-function serverOf({ behaviourOf, arrivals }: ReceiverOptions, sockets: Set<Socket>): Server {
+function serverOf({ behaviourOf, note }: ReceiverOptions, sockets: Set<Socket>): Server {
   return createServer((socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
     answerRequests(socket, ({ path, messageId }) => {
       const endpoint = Number(path.slice(1));
-      arrivals.note(messageId, endpoint);
+      note(messageId, endpoint);
       answer(socket, behaviourOf(endpoint));
     });
   });
 }
 
 function answer(socket: Socket, behaviour: Behaviour): void {
+  if (typeof behaviour === 'object') {
+    answerAfter(socket, behaviour.answersAfterMs);
+    return;
+  }
   switch (behaviour) {
     case 'answers':
       writeAnswer(socket, '200 OK');
@@ -63,8 +67,12 @@ function answer(socket: Socket, behaviour: Behaviour): void {
       writeAnswer(socket, '500 Internal Server Error');
       return;
     case 'hangs':
-      setTimeout(() => {
-        writeAnswer(socket, '200 OK');
-      }, HANG_MS).unref();
+      answerAfter(socket, HANG_MS);
   }
+}
+
+function answerAfter(socket: Socket, delayMs: number): void {
+  setTimeout(() => {
+    writeAnswer(socket, '200 OK');
+  }, delayMs).unref();
 }

@@ -14,6 +14,8 @@ export interface PhaseSpec {
   name: string;
   /** Which endpoints answer, so that their messages must arrive; all unless given. */
   isCounted?: (endpoint: number) => boolean;
+  /** How long to wait for the rest after the load, at most; 180,000 unless told. */
+  patienceMs?: number;
   load: () => Promise<LoadRecord>;
 }
 
@@ -31,14 +33,14 @@ const QUIET_MS = 25_000;
 const PATIENCE_MS = 180_000;
 
 export function createPhases({ arrivals, usage, signal, log }: PhaseDeps): MeasurePhase {
-  return async ({ name, load, isCounted = () => true }) => {
+  return async ({ name, load, isCounted = () => true, patienceMs = PATIENCE_MS }) => {
     log(`Measuring: ${name}`);
     arrivals.forgetAll();
     const endSpending = watchSpending(usage);
     const record = await load();
     const owed = record.sent.filter(({ endpoint }) => isCounted(endpoint));
     const missing = missingCounter(owed, arrivals);
-    await untilArrived(missing, { quietMs: QUIET_MS, totalMs: PATIENCE_MS, signal });
+    await untilArrived(missing, { quietMs: QUIET_MS, totalMs: patienceMs, signal });
     const spending = endSpending(record.sent.length);
     return { name, ...phaseFigures(record, arrivals, isCounted), ...spending };
   };

@@ -2,7 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import { memoryFigures } from './memory-figures.ts';
 
 function sample(residentMiB: number | null) {
-  return { second: 0, residentMiB, heapUsedMiB: null, timers: 3 };
+  const heap = { heapUsedMiB: null, heapTotalMiB: null, externalMiB: null };
+  return { second: 0, residentMiB, ...heap, timers: 3, usedMiB: {} };
 }
 
 describe('the memory of a service', () => {

@@ -22,7 +22,10 @@ export function memoryFigures(samples: readonly MemorySample[]): MemoryFigures {
 }
 
 function courseOf(values: readonly (number | null)[]): Course {
-  const read = values.filter((value) => value !== null);
-  const highest = read.length === 0 ? null : Math.max(...read);
-  return { before: values[0] ?? null, highest, after: values.at(-1) ?? null };
+  return { before: values[0] ?? null, highest: highestOf(values), after: values.at(-1) ?? null };
+}
+
+export function highestOf(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : Math.max(...known);
 }

@@ -1,8 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { closedLoop } from '../load/loops.ts';
+import { closedLoop, type Load } from '../load/loops.ts';
 import { memoryFigures } from '../measure/memory-figures.ts';
+import type { Phase, PhaseSpec } from '../measure/measure-phase.ts';
 import { memoryPanels } from '../report/memory-panels.ts';
-import { defineScenario } from '../scenario.ts';
+import { type Bench, defineScenario } from '../scenario.ts';
 import { watchMemory } from '../stack/watch-memory.ts';
 import { CONNECTIONS, LOAD_OPTIONS, warmUp } from '../warm-up.ts';
 
@@ -21,22 +22,11 @@ export const manyEndpoints = defineScenario({
   },
   async run(bench, { warmup, endpoints, failing, rest }) {
     await warmUp(bench, await bench.openEndpoints({ count: WARM_UP_ENDPOINTS }), { warmup });
-    const every = Math.max(1, Math.round(100 / failing));
-    const isCounted = (endpoint: number): boolean => endpoint % every !== 0;
-    bench.log(`Creating ${endpoints} webhooks (100,000 take some minutes)`);
-    const load = await bench.openEndpoints({
-      count: endpoints,
-      ports: Math.min(PORTS, endpoints),
-      behaviourOf: (endpoint) => (isCounted(endpoint) ? 'answers' : 'fails'),
-    });
+    const many = await openMany(bench, { endpoints, failing });
     // It keeps queues and breakers for each endpoint.
     const service = 'dispatcher';
     const memory = await watchMemory(bench, { service, everyMs: SAMPLE_EVERY_MS });
-    const phase = await bench.measure({
-      name: `one message to each of ${endpoints} endpoints`,
-      isCounted,
-      load: () => closedLoop(load, { connections: CONNECTIONS, messages: endpoints }),
-    });
+    const phase = await sendToEach(bench, many);
     bench.log(`Watching the memory for ${rest} s`);
     await wait(rest * 1_000, undefined, { signal: bench.signal }).catch(() => undefined);
     const samples = await memory.stop();
@@ -54,3 +44,48 @@ export const manyEndpoints = defineScenario({
     };
   },
 });
+
+export interface ManyEndpoints {
+  load: Load;
+  /** False for those that fail. */
+  isCounted: (endpoint: number) => boolean;
+}
+
+export interface ManySpec {
+  endpoints: number;
+  /** Percent of them that answer 500. */
+  failing: number;
+  /** Ends their creation early. */
+  enough?: AbortSignal;
+}
+
+export async function openMany(
+  { log, openEndpoints }: Bench,
+  { endpoints, failing, enough }: ManySpec,
+): Promise<ManyEndpoints> {
+  const every = Math.max(1, Math.round(100 / failing));
+  const isCounted = (endpoint: number): boolean => endpoint % every !== 0;
+  log(`Creating ${endpoints} webhooks (100,000 take some minutes)`);
+  const load = await openEndpoints({
+    count: endpoints,
+    ports: Math.min(PORTS, endpoints),
+    behaviourOf: (endpoint) => (isCounted(endpoint) ? 'answers' : 'fails'),
+    enough,
+  });
+  return { load, isCounted };
+}
+
+/** The load ends after `seconds` even when there are endpoints that got nothing. */
+export function sendToEach(
+  { measure }: Bench,
+  { load, isCounted }: ManyEndpoints,
+  { seconds = Infinity, ...patience }: Pick<PhaseSpec, 'patienceMs'> & { seconds?: number } = {},
+): Promise<Phase> {
+  const messages = load.webhookIds.length;
+  return measure({
+    name: `one message to each of ${messages} endpoints`,
+    isCounted,
+    ...patience,
+    load: () => closedLoop(load, { connections: CONNECTIONS, messages, seconds }),
+  });
+}

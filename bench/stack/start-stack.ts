@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { freePorts, startBackingServices } from '../../deploy/local/backing-services.ts';
 import { type Child, diedMessage, type StackProcess } from '../../deploy/local/processes/child.ts';
 import { type Children, createChildren } from '../../deploy/local/processes/children.ts';
@@ -23,6 +23,7 @@ import {
 } from '../../deploy/local/supervisor/services.ts';
 import { setUpStores } from '../../deploy/local/supervisor/set-up.ts';
 import { narrate } from '../../deploy/local/waiting.ts';
+import { type MemoryLimits, openMemoryLimits } from '../limits/memory-limits.ts';
 import { freePortRow } from './free-port-row.ts';
 
 export interface BenchStack {
@@ -31,6 +32,8 @@ export interface BenchStack {
   credentials: Credentials;
   processes: StackProcess[];
   opsUrlOf: (name: ServiceName) => string;
+  /** Null when the services may take what they like. */
+  limits: MemoryLimits | null;
   /** Ends one service for the rest of the run: what it would do must not mix with what is measured. */
   stopService: (name: ServiceName) => Promise<void>;
 }
@@ -46,6 +49,8 @@ export interface StartingStack {
 export interface StackOptions {
   /** Flags of Node for the three services. */
   serviceFlags: readonly string[];
+  /** The services get no more memory than their pods. */
+  isLimited: boolean;
   log: (line: string) => void;
 }
 
@@ -53,28 +58,30 @@ export interface StackOptions {
  * Stores and services of its own, in a scratch folder on free ports: no stack that runs is touched. The folder belongs
  * to this checkout, so that what a killed run left behind is found and ended.
  */
-export async function startStack({ serviceFlags, log }: StackOptions): Promise<StartingStack> {
+export async function startStack(options: StackOptions): Promise<StartingStack> {
   const stackDir = join(tmpdir(), `posthorn-bench-${hash('sha1', import.meta.dirname)}`);
   mkdirSync(stackDir, { recursive: true });
   const lock = takeLock(stackDir, 'npm run bench');
-  await endOrphans(stackDir, log);
+  await endOrphans(stackDir, options.log);
+  const limits = options.isLimited ? openMemoryLimits(basename(stackDir)) : null;
   const children = createChildren(stackDir);
   const stops: (() => Promise<void>)[] = [];
   const stop = async (): Promise<void> => {
     await children.stopAll();
     for (const stopOne of stops) await stopOne();
+    await limits?.close();
     rmSync(stackDir, { recursive: true, force: true });
     lock.release();
   };
   const onStop = (stopOne: () => Promise<void>) => void stops.push(stopOne);
-  const started = bringUp({ children, stackDir, onStop }, { serviceFlags, log });
-  return { started, died: deathOf(children), stop };
+  const started = bringUp({ children, stackDir, onStop, limits }, options);
+  return { started, died: deathOf(children, limits), stop };
 }
 
-function deathOf(children: Children): Promise<never> {
+function deathOf(children: Children, limits: MemoryLimits | null): Promise<never> {
   return new Promise((_, reject) => {
     children.onUnexpectedExit((child, exit) => {
-      reject(new StackError(diedMessage(child, exit)));
+      reject(new StackError(limits?.explain(child.name) ?? diedMessage(child, exit)));
     });
   });
 }
@@ -84,10 +91,11 @@ interface Place {
   stackDir: string;
   /** For what is no child process. */
   onStop: (stop: () => Promise<void>) => void;
+  limits: MemoryLimits | null;
 }
 
 async function bringUp(
-  { children, stackDir, onStop }: Place,
+  { children, stackDir, onStop, limits }: Place,
   { serviceFlags, log }: StackOptions,
 ): Promise<BenchStack> {
   takeOverEnvironment(stackDir);
@@ -102,9 +110,10 @@ async function bringUp(
   const place = { stackDir, baseUrl: `http://127.0.0.1:${settings.gatewayPort}` };
   const credentials = await provideCompany(place, addresses, children);
   const services = new Map<string, Child>();
-  await startServices(settings, addresses, asServices(children, serviceFlags, services));
+  const limited = limits ? underLimits(children, limits) : children;
+  await startServices(settings, addresses, asServices(limited, serviceFlags, services));
   return {
-    ...{ stackDir, addresses, credentials, processes: children.list() },
+    ...{ stackDir, addresses, credentials, processes: children.list(), limits },
     opsUrlOf: (name) => `http://127.0.0.1:${opsPortOf(name, opsPort)}`,
     stopService: async (name) => services.get(name)?.stop(),
   };
@@ -139,6 +148,17 @@ function asServices(
   const start: Children['start'] = (spec) => {
     const child = children.start({ ...spec, args: [...flags, ...spec.args] });
     started.set(child.name, child);
+    return child;
+  };
+  return { ...children, start };
+}
+
+function underLimits(children: Children, { startOf, onStarted }: MemoryLimits): Children {
+  const start: Children['start'] = (spec) => {
+    const service = SERVICES.find((each) => each === spec.name);
+    if (service === undefined) return children.start(spec);
+    const child = children.start(startOf(service, spec));
+    onStarted(service, child);
     return child;
   };
   return { ...children, start };

@@ -1,6 +1,6 @@
 import type { ServiceName } from '../../deploy/local/supervisor/services.ts';
 import { rounded } from '../measure/percentiles.ts';
-import { readMetric } from './read-metric.ts';
+import { metricBy, metricIn, readMetrics } from './read-metric.ts';
 import type { BenchStack } from './start-stack.ts';
 import type { UsageWatch } from './watch-usage.ts';
 
@@ -8,7 +8,13 @@ export interface MemorySample {
   second: number;
   residentMiB: number | null;
   heapUsedMiB: number | null;
+  /** What V8 has taken for its heap, used or not. */
+  heapTotalMiB: number | null;
+  /** Buffers and the like, outside of the heap. */
+  externalMiB: number | null;
   timers: number | null;
+  /** Of each part that has a budget of memory, by the service's own estimate. */
+  usedMiB: Record<string, number>;
 }
 
 export interface MemorySpec {
@@ -22,34 +28,66 @@ export interface MemoryWatch {
   stop: () => Promise<MemorySample[]>;
 }
 
+interface Watched {
+  stack: BenchStack;
+  usage: UsageWatch;
+}
+
 /** What one service holds of memory and timers, from now on. */
 export async function watchMemory(
-  { stack, usage }: { stack: BenchStack; usage: UsageWatch },
+  watched: Watched,
   { service, everyMs }: MemorySpec,
 ): Promise<MemoryWatch> {
   const samples: MemorySample[] = [];
   const startedAtMs = performance.now();
-  const opsUrl = stack.opsUrlOf(service);
   const look = async (): Promise<void> => {
     const second = rounded((performance.now() - startedAtMs) / 1_000);
-    const residentMiB = inMiB(usage.read()[service]?.residentBytes);
-    const [timers, heapUsed] = await Promise.all([
-      readMetric(opsUrl, 'nodejs_active_resources', 'type="Timeout"'),
-      readMetric(opsUrl, 'nodejs_heap_size_used_bytes'),
-    ]);
-    samples.push({ second, residentMiB, heapUsedMiB: inMiB(heapUsed), timers });
+    samples.push({ second, ...(await sampleOf(watched, service)) });
   };
-  await look();
-  const timer = setInterval(() => void look(), everyMs);
+  let looking: Promise<void> | null = null;
+  const lookUnlessLooking = (): Promise<void> =>
+    (looking ??= look().finally(() => {
+      looking = null;
+    }));
+  await lookUnlessLooking();
+  const timer = setInterval(() => void lookUnlessLooking(), everyMs);
   return {
     async stop() {
       clearInterval(timer);
+      await looking;
       await look();
       return samples;
     },
   };
 }
 
+async function sampleOf({ stack, usage }: Watched, service: ServiceName) {
+  const residentMiB = inMiB(usage.read()[service]?.residentBytes);
+  const metrics = await readMetrics(stack.opsUrlOf(service));
+  return {
+    residentMiB,
+    heapUsedMiB: inMiB(metricIn(metrics, 'nodejs_heap_size_used_bytes')),
+    heapTotalMiB: inMiB(metricIn(metrics, 'nodejs_heap_size_total_bytes')),
+    externalMiB: inMiB(metricIn(metrics, 'nodejs_external_memory_bytes')),
+    timers: metricIn(metrics, 'nodejs_active_resources', 'type="Timeout"'),
+    usedMiB: partsInMiB(metrics, 'posthorn_memory_used_bytes'),
+  };
+}
+
+/** What each part of a service may hold; a part without a budget is not in it. */
+export async function readBudgetsMiB(opsUrl: string): Promise<Record<string, number>> {
+  return partsInMiB(await readMetrics(opsUrl), 'posthorn_memory_budget_bytes');
+}
+
+function partsInMiB(metrics: string, name: string): Record<string, number> {
+  const parts = Object.entries(metricBy(metrics, name, 'part'));
+  return Object.fromEntries(parts.map(([part, bytes]) => [part, toMiB(bytes)]));
+}
+
 function inMiB(bytes: number | null | undefined): number | null {
-  return bytes === null || bytes === undefined ? null : rounded(bytes / 2 ** 20);
+  return bytes === null || bytes === undefined ? null : toMiB(bytes);
+}
+
+function toMiB(bytes: number): number {
+  return rounded(bytes / 2 ** 20);
 }

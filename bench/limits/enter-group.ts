@@ -1,0 +1,28 @@
+import { spawnSync } from 'node:child_process';
+import type { MemoryGroup } from './memory-group.ts';
+
+const SHELL = '/bin/sh';
+const ENTER_AND_RUN = 'echo $$ > "$0" && exec "$@"';
+
+export interface CommandLine {
+  command: string;
+  args: readonly string[];
+}
+
+/**
+ * The same command, started inside the group and with the pid of who starts it. Node sizes its heap
+ * by the limit that it finds at its start, as in a pod, so it must not be moved there later.
+ */
+export function insideGroup({ procsPath }: MemoryGroup, { command, args }: CommandLine) {
+  return { command: SHELL, args: ['-c', ENTER_AND_RUN, procsPath, command, ...args] };
+}
+
+const PATIENCE_MS = 20_000;
+
+/** Some sandboxes take a limit and hold nobody to it: true when a process that takes `bytes` is ended. */
+export function isHeldToLimit(group: MemoryGroup, bytes: number): boolean {
+  const glutton = ['-e', `Buffer.alloc(${bytes}, 1)`];
+  const { command, args } = insideGroup(group, { command: process.execPath, args: glutton });
+  const { signal } = spawnSync(command, args, { stdio: 'ignore', timeout: PATIENCE_MS });
+  return signal === 'SIGKILL' && group.killed() > 0;
+}

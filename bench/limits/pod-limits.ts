@@ -1,0 +1,17 @@
+import { z } from 'zod';
+import { containerOf, find, readBase } from '../../k8s/read-manifests.ts';
+import { type PerService, perService } from '../stack/per-service.ts';
+import { bytesOfQuantity } from './quantity.ts';
+
+const limitedContainer = z.object({
+  resources: z.object({ limits: z.object({ memory: z.string() }) }),
+});
+
+/** How much memory the pod of each service may take, in bytes, as k8s/base says. */
+export function podMemoryLimits(): PerService<number> {
+  const manifests = readBase();
+  return perService((service) => {
+    const container = limitedContainer.parse(containerOf(find(manifests, service)));
+    return bytesOfQuantity(container.resources.limits.memory);
+  });
+}

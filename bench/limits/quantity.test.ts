@@ -1,0 +1,16 @@
+import { expect, test } from '@jest/globals';
+import { bytesOfQuantity } from './quantity.ts';
+
+test.each([
+  ['768Mi', 768 * 1_048_576],
+  ['1Gi', 1_073_741_824],
+  ['1.5Gi', 1_610_612_736],
+  ['500M', 500_000_000],
+  ['134217728', 134_217_728],
+])('%s of memory is %i bytes', (quantity: string, bytes: number) => {
+  expect(bytesOfQuantity(quantity)).toBe(bytes);
+});
+
+test.each(['', '500m', 'Mi', '1 Gi', '-1'])('"%s" is no amount of memory', (quantity: string) => {
+  expect(() => bytesOfQuantity(quantity)).toThrow('is no amount of memory');
+});
