@@ -15,6 +15,11 @@ const RESTING_BELOW = 0.1;
 /** As much more than after the last collection is worth one. */
 const GROWN_BY = 1.1;
 const EVERY_MS = 10_000;
+/**
+ * An ordinary collection leaves freed pages in V8's pool, and a process that allocates a little ten
+ * times a second never gives them back: 398 MiB resident with 41 in use, 65 after this one.
+ */
+const LAST_RESORT = { type: 'major', flavor: 'last-resort' };
 
 export function isWorthCollecting({ busyShare, residentBytes, keptBytes }: Rest): boolean {
   return busyShare < RESTING_BELOW && (keptBytes === null || residentBytes > keptBytes * GROWN_BY);
@@ -26,7 +31,7 @@ export function isWorthCollecting({ busyShare, residentBytes, keptBytes }: Rest)
  */
 export function collectAtRest(): () => void {
   setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
+  const collect = runInNewContext('gc') as (options: object) => void;
   let before: EventLoopUtilization = performance.eventLoopUtilization();
   let keptBytes: number | null = null;
   const look = (): void => {
@@ -36,7 +41,7 @@ export function collectAtRest(): () => void {
     if (!isWorthCollecting({ busyShare, residentBytes: process.memoryUsage.rss(), keptBytes })) {
       return;
     }
-    collect();
+    collect(LAST_RESORT);
     keptBytes = process.memoryUsage.rss();
   };
   const timer = setInterval(look, EVERY_MS).unref();
