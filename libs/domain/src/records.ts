@@ -6,7 +6,7 @@ import { attemptIdOf, deliveryIdOf } from './ids.ts';
 export const DUE_AT_HEADER = 'due-at';
 
 /**
- * Header of a record that was put off or driven again: when its turn is, in milliseconds since 1970.
+ * Header of a record that was deferred or driven again: when its turn is, in milliseconds since 1970.
  * Its attempt may have been made meanwhile, so what is recorded is looked at before it is made.
  */
 export const TURN_AT_HEADER = 'turn-at';

@@ -21,14 +21,14 @@ describe('deciding about a parked attempt that is due', () => {
     expect(decide({ delivery: { status: 'pending', attemptCount: 3 } })).toBe('drop');
   });
 
-  test('leaves it to the dispatcher whether the failure of a recorded attempt was published, if it was put off', () => {
+  test('leaves it to the dispatcher whether the failure of a recorded attempt was published, if it was deferred', () => {
     const recorded = { status: 'pending' as const, attemptCount: 3 };
     expect(decide({ isPutOff: true, delivery: recorded })).toBe('release');
     const deleted = { isPutOff: true, delivery: recorded, webhook: undefined };
     expect(decide(deleted)).toBe('webhook_deleted');
   });
 
-  test('drops what was put off and is settled', () => {
+  test('drops what was deferred and is settled', () => {
     const delivered = { status: 'delivered' as const, attemptCount: 3 };
     const further = { status: 'pending' as const, attemptCount: 4 };
     expect(decide({ isPutOff: true, delivery: delivered })).toBe('drop');

@@ -16,7 +16,7 @@ export interface Releasable {
 /**
  * Decides by what is recorded at the moment of release, not by what was true when it was parked.
  * Two kinds go on in any case, because the dispatcher alone can settle them: a resend, which its
- * mark decides, and a delivery of which nothing is recorded yet. So can it alone what was put off by
+ * mark decides, and a delivery of which nothing is recorded yet. So can it alone what was deferred by
  * one dispatcher while another made the attempt, and may have died before it published the failure.
  */
 export function decideRelease({ due, isPutOff, delivery, webhook }: Releasable): ReleaseDecision {

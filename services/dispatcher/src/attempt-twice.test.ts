@@ -15,7 +15,7 @@ describe('a record that somebody may have worked on before', () => {
   it.each([
     ['of a partition that changed hands', { ...created, isInherited: true }],
     ['of the slow lane', sampleRecord({}, { topic: 'slow', value: RETRY })],
-    ['that was put off', sampleRecord({ 'turn-at': '1' }, { topic: 'due', value: RETRY })],
+    ['that was deferred', sampleRecord({ 'turn-at': '1' }, { topic: 'due', value: RETRY })],
     ['that was perhaps taken for lost', sampleRecord({}, { topic: 'due', value: LATE })],
   ])('is asked about, and left alone when it was made: %s', async (_what, record) => {
     const { attempt, asked, sent } = createAttemptSteps({

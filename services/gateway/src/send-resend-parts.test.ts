@@ -19,7 +19,7 @@ let leases: MemoryLeases;
 /** Ids of the deliveries in each send, in order. */
 let sends: string[][];
 let nowMs: number;
-/** Endpoints that take nothing: what is sent to them is put off. */
+/** Endpoints that take nothing: what is sent to them is deferred. */
 let dead: Set<string>;
 let openCircuits: Set<string>;
 

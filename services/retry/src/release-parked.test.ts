@@ -129,7 +129,7 @@ describe('releasing a parked record', () => {
     ]);
   });
 
-  test('publishes a resend that was put off whatever its delivery has become', async () => {
+  test('publishes a resend that was deferred whatever its delivery has become', async () => {
     stateOf('msg_1', 'exhausted', 7);
     const retry = parked('msg_1', 8);
     const value = Buffer.from(

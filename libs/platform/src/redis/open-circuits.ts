@@ -12,7 +12,7 @@ export interface OpenCircuits {
 }
 
 const KEY = 'open-circuits';
-/** Longer than the longest wait of a record that an open circuit put off. */
+/** Longer than the longest wait of a record that an open circuit deferred. */
 const FORGOTTEN_AFTER_MS = 12 * 3_600_000;
 
 /** One Redis hash: a new owner reads all of it in one step, and it holds sick endpoints only. */

@@ -42,7 +42,7 @@ export interface BreakerDeps {
   maxCircuits: number;
 }
 
-/** Longer than the longest wait of a record that was put off. */
+/** Longer than the longest wait of a record that was deferred. */
 const FORGOTTEN_AFTER_MS = 12 * 3_600_000;
 /** What one circuit takes, mostly opossum's. */
 export const CIRCUIT_BYTES = 13_000;
