@@ -157,6 +157,7 @@ async function consumeDue(
     }),
     await log.consume({
       ...{ ...common, groupId: `${group}-slow`, topics: [topics.slowLane] },
+      mayRead: isolation.mayReadSlowLane,
       // Mostly idle, and in no hurry once it was full.
       maxWaitMs: 500,
     }),

@@ -1,6 +1,6 @@
 import { isSlow, SLOW_MS } from './endpoint.ts';
 import { isIdle, type Known, type QueueState, type Running } from './queue-state.ts';
-import { arrange } from './serve-queues.ts';
+import { serveAfter } from './serve-queues.ts';
 
 /** What an endpoint showed is forgotten when it was idle for so long. */
 const KEPT_IDLE_MS = 60_000;
@@ -19,7 +19,7 @@ function markOverdue(state: QueueState, running: Running): void {
   running.isOverdue = true;
   endpoint.overdue += 1;
   if (lane !== 'slow') state.stuck += 1;
-  arrange(state, endpoint);
+  serveAfter(state, endpoint);
 }
 
 export function forgetIdle(state: QueueState): void {

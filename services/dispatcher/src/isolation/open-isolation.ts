@@ -26,6 +26,8 @@ export interface Isolation {
   moveToSlowLane: MoveToSlowLane;
   /** False while what is under work fills the memory, or more places are wanted than there are. */
   mayRead: () => boolean;
+  /** The same for the slow lane, which has places of its own. */
+  mayReadSlowLane: () => boolean;
   /** To be awaited before the first record of new partitions is worked on. */
   takeOver: () => Promise<void>;
 }
@@ -60,9 +62,8 @@ export function openIsolation(
   watchIsolation(registry, { queues, circuits, limit: placesOf(config) });
   watchMemory(context, { budgets, memory, circuits, queues });
   keepTicking(context, { queues, circuits, leases, clock, overload, shared });
-  const takeOver = async (): Promise<void> => {
-    await Promise.all([circuits.takeOver(), takeOverHolds(shared, queues)]);
-  };
+  const takeOver = (): Promise<unknown> =>
+    Promise.all([circuits.takeOver(), takeOverHolds(shared, queues)]);
   shared.onReady(() => void takeOver());
   return {
     queues,
@@ -80,6 +81,7 @@ export function openIsolation(
       count: metrics.countSlowLane,
     }),
     mayRead: () => memory.hasRoom() && !queues.isFull(),
+    mayReadSlowLane: memory.hasRoom,
     takeOver: async () => {
       await Promise.all([takeOver(), wait(ANNOUNCED_WITHIN_MS)]);
     },

@@ -79,6 +79,20 @@ describe('attempts of a webhook with a rate limit', () => {
     expect(count(all).turns).toBe(4);
   });
 
+  it('are made when their time comes in the moment in which they enter', async () => {
+    await bench.finish(await offer(1, 4));
+    await bench.pass(249);
+    // The gate is asked twice, and the clock runs on in between.
+    let asked = 0;
+    bench.circuits.get = () => {
+      asked += 1;
+      if (asked === 2) bench.time.jump(1);
+      return undefined;
+    };
+    const second = await offer(1, 4);
+    expect(count(second)).toMatchObject({ turns: 1, waiting: 0 });
+  });
+
   it('make up for 100 ms at most, so that a long stall ends in no burst', async () => {
     const all = await offer(100, 100);
     bench.time.jump(500);

@@ -12,7 +12,7 @@ import {
   type QueueState,
 } from './queue-state.ts';
 import { sendAllAway, sendOverdueAway } from './send-away.ts';
-import { admissionOf, arrange } from './serve-queues.ts';
+import { admissionOf, serveAfter } from './serve-queues.ts';
 
 export interface Queues {
   /** Resolves when the attempt may be made, or must go elsewhere. */
@@ -96,6 +96,7 @@ function enter(state: QueueState, candidate: Candidate): Promise<Admission> {
   return new Promise((admit) => {
     endpoint.waiting[lane].push({ candidate, sinceMs: state.monotonicMs(), admit });
     state.waiting[poolOf(lane)] += 1;
-    if (ahead === 0) arrange(state, endpoint);
+    // Its time may have come since the gate was asked.
+    if (ahead === 0) serveAfter(state, endpoint);
   });
 }

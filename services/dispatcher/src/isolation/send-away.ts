@@ -1,7 +1,7 @@
 import { decideFor } from './endpoint-view.ts';
 import type { Decision, Lane } from './gate.ts';
 import { LANES, type Known, type QueueState, type Waiting } from './queue-state.ts';
-import { admissionOf, arrange, elsewhere, HEAD, takeHead } from './serve-queues.ts';
+import { admissionOf, arrange, elsewhere, HEAD, serveAfter, takeHead } from './serve-queues.ts';
 
 /** An attempt that waits holds back the commit of its partition. */
 const MAX_WAIT_MS = 30_000;
@@ -24,7 +24,10 @@ function sendOldAway(state: QueueState, endpoint: Known, lane: Lane, beforeMs: n
     const head = endpoint.waiting[lane].peek();
     if (!head || head.sinceMs >= beforeMs) return;
     const decision = decideFor(state, endpoint, head.candidate, HEAD);
-    if (decision.kind !== 'wait' || decision.because === 'busy') return;
+    if (decision.kind !== 'wait' || decision.because === 'busy') {
+      serveAfter(state, endpoint);
+      return;
+    }
     takeHead(state, endpoint, lane);
     const { because } = decision;
     head.admit(admissionOf(state, endpoint, head.candidate, { kind: 'defer', because, inMs: 0 }));

@@ -94,7 +94,7 @@ function book(state: QueueState, endpoint: Known, inMs: number): number {
 }
 
 /** Something has changed at the endpoint, or a place has come free. */
-function serveAfter(state: QueueState, endpoint: Known): void {
+export function serveAfter(state: QueueState, endpoint: Known): void {
   arrange(state, endpoint);
   for (const pool of SERVED) serve(state, pool);
   forgetIfMany(state, endpoint);
