@@ -12,7 +12,8 @@ describe('what an operator sees', () => {
   let receiver: Receiver;
 
   beforeAll(async () => {
-    posthorn = await startPosthorn();
+    // A line for each attempt that succeeds is for debugging; at `info` there are only failures.
+    posthorn = await startPosthorn({ LOG_LEVEL: 'debug' });
     receiver = await startReceiver();
   }, 120_000);
 
@@ -52,6 +53,7 @@ describe('what an operator sees', () => {
         .find((text) => text.includes(data.id)),
     );
     expect(JSON.parse(line)).toMatchObject({
+      level: 'debug',
       requestId: 'request-0001',
       messageId: data.id,
       deliveryId: data.deliveries[0]?.id,
