@@ -14,7 +14,7 @@ import {
 } from './queue-state.ts';
 import { startTurn } from './take-turn.ts';
 
-/** A dead endpoint's backlog comes back at this distance: 30,000 at once took the dispatcher for a minute. */
+/** A dead endpoint's backlog comes back at this distance, a hundred a second, and not all at once. */
 const SPREAD_MS = 10;
 const MAX_SPREAD_MS = 30 * 60_000;
 /** What was deferred comes back at the earliest then. */
