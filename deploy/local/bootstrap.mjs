@@ -65,11 +65,8 @@ function findNode() {
 
 function runEntry(node, entry, args) {
   if (!existsSync(entry)) fail(`${entry} is missing in this checkout.`);
-  // kafkajs 2.2.4 sets a negative timer once (tulios/kafkajs#1751), and type stripping is not news.
-  const quiet = ['ExperimentalWarning', 'TimeoutNegativeWarning'].map(
-    (warning) => `--disable-warning=${warning}`,
-  );
-  const child = spawn(node, [...quiet, entry, ...args], {
+  // Type stripping is not news.
+  const child = spawn(node, ['--disable-warning=ExperimentalWarning', entry, ...args], {
     stdio: 'inherit',
     env: { ...process.env, POSTHORN_PARENT_PID: String(process.pid) },
   });

@@ -8,8 +8,8 @@ const PART_TIMEOUT_MS = 2_400_000;
 /** From the report of a part, when every test has ended, to the end of its process. */
 const LET_GO_MS = 30_000;
 const ROOT = join(import.meta.dirname, '../..');
-/** Native ESM in jest is experimental; kafkajs sets a negative timer once (tulios/kafkajs#1751). */
-const QUIET = ['--disable-warning=ExperimentalWarning', '--disable-warning=TimeoutNegativeWarning'];
+/** Native ESM in jest is experimental. */
+const QUIET = ['--disable-warning=ExperimentalWarning'];
 
 /** Runs the parts of a test run one after the other and counts what passed and failed. */
 export interface Tally {

@@ -33,7 +33,6 @@ export const NODE_FLAGS = [
   YOUNG_GENERATION,
   OLD_GENERATION,
   '--disable-warning=ExperimentalWarning',
-  '--disable-warning=TimeoutNegativeWarning',
 ];
 
 /** What every program of Posthorn gets on this stack. What the user has set wins. */

@@ -2,13 +2,14 @@ import { Kafka, logLevel, type logCreator } from 'kafkajs';
 import { topicSpecs, type TopicNames } from '@posthorn/domain/topics.ts';
 import { messageOf, StartupError } from '../errors.ts';
 import type { Logger } from '../logger.ts';
+import { mendRequestQueue } from './request-queue.ts';
 
 const START_TIMEOUT_MS = 10_000;
 const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 };
 
 /** Makes the client; connects nowhere. `retry` is explicit because kafkajs changes it in tests. */
 export function createKafkaClient(clientId: string, brokers: string[], logger: Logger): Kafka {
-  silenceTimerWarning();
+  mendRequestQueue();
   return new Kafka({
     clientId,
     brokers,
@@ -79,18 +80,4 @@ function toPino(logger: Logger): logCreator {
 
 function textOf(error: unknown): string | undefined {
   return error === undefined ? undefined : messageOf(error);
-}
-
-let isSilenced = false;
-
-/** kafkajs 2.2.4 sets a negative timer once at start on Node 24 (tulios/kafkajs#1751); harmless. */
-function silenceTimerWarning(): void {
-  if (isSilenced) return;
-  isSilenced = true;
-  const listeners = process.listeners('warning');
-  process.removeAllListeners('warning');
-  process.on('warning', (warning) => {
-    if (warning.name === 'TimeoutNegativeWarning') return;
-    for (const listener of listeners) listener(warning);
-  });
 }
