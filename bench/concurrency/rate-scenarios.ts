@@ -1,11 +1,17 @@
 import * as receivers from './receivers.ts';
-import type { Scenario } from './scenarios.ts';
+import { busy, type Scenario } from './scenarios.ts';
+
+interface Limited {
+  ms?: number;
+  retryAfterMs?: number;
+  noise?: Scenario['noise'];
+}
 
 /** 600/s to a receiver that takes 300/s, told from the second minute on. */
 function limited(
   name: string,
   limiter: () => receivers.RateLimiter,
-  { ms = 20, retryAfterMs = 1_000 } = {},
+  { ms = 20, retryAfterMs = 1_000, noise }: Limited = {},
 ): Scenario {
   return {
     name,
@@ -15,6 +21,7 @@ function limited(
     fromSecond: 60,
     receiver: (random) =>
       receivers.limitedRate(limiter(), receivers.spreadLatency(ms, random), retryAfterMs),
+    ...(noise && { noise }),
   };
 }
 
@@ -50,6 +57,9 @@ export const RATE_SCENARIOS: Scenario[] = [
   limited('300/s, sliding window, no Retry-After', () => slidingWindow(300), UNTOLD),
   limited('300/s, bucket of 300, no Retry-After', () => tokenBucket(300, 300), UNTOLD),
   limited('300/s, bucket of 30, no Retry-After', () => tokenBucket(300, 30), UNTOLD),
+  limited('300/s, fixed window, own process busy', () => fixedWindow(300), { noise: busy }),
+  limited('300/s, sliding window, own process busy', () => slidingWindow(300), { noise: busy }),
+  limited('300/s, bucket of 30, own process busy', () => tokenBucket(300, 30), { noise: busy }),
   moved('30/s, after 60 s 300/s', 30, 300, 60),
   moved('300/s, after 60 s 30/s', 300, 30, 60),
 ];

@@ -25,7 +25,7 @@ function quiet(random: () => number): Load['seenAt'] {
  * Two cores, busy: each answer is seen 1 to 40 ms late, and the process stands still for 50 to 150 ms
  * about once a second. What came meanwhile is seen together when it goes on.
  */
-function busy(random: () => number): Load['seenAt'] {
+export function busy(random: () => number): Load['seenAt'] {
   let [fromMs, toMs] = [0, 0];
   return (ms) => {
     while (toMs < ms) {

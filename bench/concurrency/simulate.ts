@@ -5,6 +5,12 @@ import {
   ratePerSecond,
   type LearnedRate,
 } from '../../services/dispatcher/src/isolation/learned-rate.ts';
+import {
+  countSent,
+  createSentLately,
+  untilSecondHasRoomMs,
+  type SentLately,
+} from '../../services/dispatcher/src/isolation/sent-lately.ts';
 import { createEventQueue, type EventQueue } from '../../test/simulation/event-queue.ts';
 import type { Answer, Receiver } from './receivers.ts';
 import type { Rule } from './rules.ts';
@@ -42,7 +48,7 @@ const VERDICTS = {
   'no connection': 'neutral',
 } as const;
 /** The dispatcher catches up this much after a late timer. */
-const CATCH_UP_MS = 50;
+const CATCH_UP_MS = 200;
 
 interface Simulation {
   load: Load;
@@ -54,6 +60,7 @@ interface Simulation {
   running: number;
   rate: LearnedRate;
   nextTurnMs: number;
+  sent: SentLately;
   holdUntilMs: number;
   isWoken: boolean;
 }
@@ -70,6 +77,7 @@ export function simulate(load: Load, rule: Rule): Run {
     running: 0,
     rate: NO_RATE,
     nextTurnMs: 0,
+    sent: createSentLately(),
     holdUntilMs: 0,
     isWoken: false,
   };
@@ -152,16 +160,19 @@ function emptySecond(): Second {
   return { sent: 0, succeeded: 0, refused: 0, longestQueue: 0, limit: 0 };
 }
 
-function turnOf({ rate, nextTurnMs, holdUntilMs, nowMs }: Simulation): number {
-  const turnMs = ratePerSecond(rate, nowMs) === null ? 0 : nextTurnMs;
-  return Math.max(turnMs, holdUntilMs);
+function turnOf({ rate, nextTurnMs, sent, holdUntilMs, nowMs }: Simulation): number {
+  const perSecond = ratePerSecond(rate, nowMs);
+  if (perSecond === null) return holdUntilMs;
+  const roomMs = nowMs + untilSecondHasRoomMs(sent, perSecond, nowMs);
+  return Math.max(nextTurnMs, roomMs, holdUntilMs);
 }
 
 function takeTurn(simulation: Simulation): void {
-  const { rate, nextTurnMs, nowMs } = simulation;
+  const { rate, nextTurnMs, sent, nowMs } = simulation;
   const perSecond = ratePerSecond(rate, nowMs);
   if (perSecond === null) return;
   simulation.nextTurnMs = Math.max(nextTurnMs, nowMs - CATCH_UP_MS) + 1_000 / perSecond;
+  countSent(sent, nowMs);
 }
 
 function learnRate(

@@ -29,11 +29,25 @@ export function obstacleOf(
   return mayProbe ? null : { untilMs: circuit.probeAtMs(), probe: null };
 }
 
+/** What an attempt showed of its endpoint. */
+export interface Shown {
+  outcome: Outcome;
+  /** It said when to come again: a 429 or 503 with Retry-After. */
+  asksForPause: boolean;
+  /** Attempts of its endpoint that succeeded in the second or two before it ended. */
+  succeededLately: number;
+}
+
 const FAILURES = new Set<Outcome>([
   ...(['timeout', 'http_5xx', 'http_429', 'dns_error', 'connect_error', 'tls_error'] as const),
 ]);
 
-/** An endpoint that refuses or redirects what it gets is there; null when nothing was sent. */
-export function hasFailedBy(outcome: Outcome): boolean | null {
-  return outcome === 'aborted' ? null : FAILURES.has(outcome);
+/**
+ * Null when nothing was sent. An endpoint that refuses or redirects what it gets is there. One that
+ * asks for a pause is given it: a receiver that takes 300/s and refuses the rest would be left alone
+ * for 30 s by its circuit, instead of one.
+ */
+export function hasFailedBy({ outcome, asksForPause }: Shown): boolean | null {
+  if (outcome === 'aborted') return null;
+  return FAILURES.has(outcome) && !asksForPause;
 }

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import type { Shown } from './circuit-rule.ts';
 import { createCircuits, type Circuits } from './circuits.ts';
 
 const RESET_MS = 30_000;
@@ -37,8 +38,12 @@ function start(): Circuits {
   });
 }
 
+function shown(outcome: Shown['outcome']): Shown {
+  return { outcome, asksForPause: false, succeededLately: 0 };
+}
+
 async function open({ permit }: Circuits): Promise<void> {
-  for (let n = 0; n < 10; n += 1) await permit(endpoint)('timeout');
+  for (let n = 0; n < 10; n += 1) await permit(endpoint)(shown('timeout'));
 }
 
 const obstacleTo = (to = endpoint): number | null =>
@@ -59,7 +64,7 @@ describe('a new owner', () => {
   it('tells that a circuit of the one before has closed', async () => {
     shared.set('wh_1', Date.now() - 1);
     await circuits.takeOver();
-    await circuits.permit(endpoint)('success');
+    await circuits.permit(endpoint)(shown('success'));
     expect(shared.size).toBe(0);
     expect(obstacleTo()).toBeNull();
   });

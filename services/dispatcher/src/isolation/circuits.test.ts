@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { Trigger } from '@posthorn/domain/delivery.ts';
 import type { Outcome } from '@posthorn/domain/outcome.ts';
+import type { Shown } from './circuit-rule.ts';
 import { createCircuits, type Circuits } from './circuits.ts';
 
 const RESET_MS = 30_000;
@@ -35,8 +36,12 @@ function open(maxCircuits = 100): Circuits {
   });
 }
 
+function shown(outcome: Outcome, more: Partial<Shown> = {}): Shown {
+  return { outcome, asksForPause: false, succeededLately: 0, ...more };
+}
+
 async function make(outcome: Outcome, times: number, to = endpoint): Promise<void> {
-  for (let n = 0; n < times; n += 1) await circuits.permit(to)(outcome);
+  for (let n = 0; n < times; n += 1) await circuits.permit(to)(shown(outcome));
 }
 
 const opensAtMs = (to = endpoint, trigger: Trigger = 'first'): number | null =>
@@ -64,6 +69,21 @@ describe('a circuit', () => {
     await make('http_3xx', 50);
     expect(opensAtMs()).toBeNull();
     expect(circuits.count()).toEqual({ closed: 0, open: 0, half_open: 0 });
+  });
+
+  it('stays closed for an endpoint that says when to come again', async () => {
+    for (let n = 0; n < 50; n += 1) {
+      await circuits.permit(endpoint)(shown('http_429', { asksForPause: true }));
+    }
+    expect(opensAtMs()).toBeNull();
+  });
+
+  it('counts what succeeded before the first failure: a short fault of a busy endpoint is none', async () => {
+    const fault = shown('connect_error', { succeededLately: 100 });
+    for (let n = 0; n < 100; n += 1) await circuits.permit(endpoint)(fault);
+    expect(opensAtMs()).toBeNull();
+    await circuits.permit(endpoint)(fault);
+    expect(opensAtMs()).not.toBeNull();
   });
 
   it('stays closed while half of the attempts succeed', async () => {
@@ -112,7 +132,7 @@ describe('an open circuit', () => {
     expect(opensAtMs()).toBeNull();
     const report = circuits.permit(endpoint);
     expect(opensAtMs()).not.toBeNull();
-    await report('success');
+    await report(shown('success'));
     expect(opensAtMs()).toBeNull();
     expect(circuits.count()).toEqual({ closed: 0, open: 0, half_open: 0 });
     await make('http_5xx', 9);
@@ -137,7 +157,7 @@ describe('an open circuit', () => {
     circuits = open();
     const late = circuits.permit(endpoint);
     await make('timeout', 10);
-    await late('success');
+    await late(shown('success'));
     expect(circuits.count().open).toBe(1);
     jest.advanceTimersByTime(RESET_MS);
     expect(circuits.count().half_open).toBe(1);
@@ -147,7 +167,7 @@ describe('an open circuit', () => {
     expect(opensAtMs(endpoint, 'test')).toBeNull();
     const report = circuits.permit(endpoint);
     expect(opensAtMs(endpoint, 'test')).not.toBeNull();
-    await report('success');
+    await report(shown('success'));
     expect(opensAtMs()).toBeNull();
   });
 

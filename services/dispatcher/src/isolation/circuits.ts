@@ -1,11 +1,10 @@
 import type { Trigger } from '@posthorn/domain/delivery.ts';
-import type { Outcome } from '@posthorn/domain/outcome.ts';
 import { messageOf } from '@posthorn/platform/errors.ts';
 import type { Logger } from '@posthorn/platform/logger.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { EventEmitter } from 'node:events';
 import { BUCKETS, createCircuit, WINDOW_MS, type Circuit, type CircuitState } from './circuit.ts';
-import { hasFailedBy, obstacleOf, type Obstacle } from './circuit-rule.ts';
+import { hasFailedBy, obstacleOf, type Obstacle, type Shown } from './circuit-rule.ts';
 
 /** Where an attempt would go; a changed address is another endpoint and begins with a closed circuit. */
 export interface Endpoint {
@@ -14,7 +13,7 @@ export interface Endpoint {
 }
 
 /** What came of the attempt must be told once; null when it was not made after all. */
-export type Permit = (outcome: Outcome | null) => Promise<void>;
+export type Permit = (shown: Shown | null) => Promise<void>;
 
 export interface Circuits {
   /**
@@ -42,6 +41,8 @@ export interface BreakerDeps {
   maxCircuits: number;
 }
 
+/** Of the successes before the first failure: 20 broken connections among 1,000 must not open it. */
+const MAX_SEEDED = 200;
 /** Longer than the longest wait of a record that was deferred. */
 const FORGOTTEN_AFTER_MS = 12 * 3_600_000;
 /** What one circuit takes, mostly opossum's. */
@@ -79,14 +80,15 @@ function permit(state: State, endpoint: Endpoint): Permit {
   const isProbe = circuit !== undefined && circuit.state() !== 'closed';
   const endProbe = isProbe ? circuit.beginProbe() : null;
   const openings = circuit?.openings() ?? 0;
-  return async (outcome) => {
+  return async (shown) => {
     const present = find(state, endpoint);
-    const hasFailed = outcome === null ? null : hasFailedBy(outcome);
+    const hasFailed = shown && hasFailedBy(shown);
     if (isProbe) {
       if (hasFailed !== null && present === circuit) judge(state, endpoint, circuit, hasFailed);
       endProbe?.();
-    } else if (hasFailed !== null && (present?.openings() ?? 0) === openings) {
-      await countIn(state, endpoint, present, hasFailed);
+    } else if (shown && hasFailed !== null && (present?.openings() ?? 0) === openings) {
+      if (!present && !hasFailed) return;
+      await countIn(state, endpoint, present ?? createAfter(state, endpoint, shown), hasFailed);
     }
   };
 }
@@ -106,14 +108,18 @@ function moveToEnd({ circuits }: State, id: string, circuit: Circuit): void {
 async function countIn(
   state: State,
   endpoint: Endpoint,
-  known: Circuit | undefined,
+  circuit: Circuit,
   hasFailed: boolean,
 ): Promise<void> {
-  if (!known && !hasFailed) return;
-  const circuit = known ?? create(state, endpoint);
   if (circuit.state() !== 'closed') return;
   if (hasFailed) moveToEnd(state, endpoint.id, circuit);
   await circuit.count(hasFailed);
+}
+
+function createAfter(state: State, endpoint: Endpoint, { succeededLately }: Shown): Circuit {
+  const circuit = create(state, endpoint);
+  for (let n = 0; n < Math.min(succeededLately, MAX_SEEDED); n += 1) void circuit.count(false);
+  return circuit;
 }
 
 function find(state: State, endpoint: Endpoint): Circuit | undefined {

@@ -1,5 +1,6 @@
-import { concurrencyOf, isSlow, paceOf, spacingMs } from './endpoint.ts';
+import { concurrencyOf, isSlow } from './endpoint.ts';
 import { decide, type AttemptView, type Decision, type EndpointView } from './gate.ts';
+import { spacingMs, untilPaceAllowsMs } from './pace.ts';
 import { poolOf, type Candidate, type Known, type QueueState } from './queue-state.ts';
 
 interface Standing {
@@ -24,7 +25,8 @@ export function decideFor(
       // Slow endpoints together hold at most a quarter of the fast places.
       maySlowTry: state.stuck < state.limits.fast / 4,
       maxWaitMs: state.maxWaitMs(),
-      isOverloaded: state.isOverloaded(),
+      // A queue of more than all places together is not of our making alone.
+      isOverloaded: state.isOverloaded() && standing.ahead < state.limits.fast,
     },
   );
 }
@@ -48,14 +50,13 @@ export function endpointViewOf(
   candidate: Candidate,
 ): EndpointView {
   const nowMs = state.monotonicMs();
-  const { running, waiting, holdUntilMs, nextTurnMs, bookedUntilMs } = endpoint;
+  const { running, waiting, holdUntilMs, bookedUntilMs } = endpoint;
   return {
     circuit: state.circuitOf(candidate),
     isSlow: isSlow(endpoint, nowMs),
     hasRateLimit: candidate.rateLimitPerSecond !== null,
     holdInMs: Math.max(0, holdUntilMs - nowMs),
-    // A rate that was forgotten leaves its next turn behind.
-    paceInMs: paceOf(endpoint, nowMs) === null ? 0 : Math.max(0, nextTurnMs - nowMs),
+    paceInMs: untilPaceAllowsMs(endpoint, nowMs),
     bookedInMs: bookedUntilMs === 0 ? 0 : Math.max(0, bookedUntilMs - state.nowMs()),
     running,
     waitingSlow: waiting.slow.size(),

@@ -4,12 +4,10 @@ import {
   createEndpoint,
   isSlow,
   learn,
-  paceOf,
-  spacingMs,
-  takePacedTurn,
   type Endpoint,
   type Shown,
 } from './endpoint.ts';
+import { paceOf } from './pace.ts';
 
 const BOUNDS = { floor: 1, start: 16, ceiling: 64 };
 const NOW_MS = 100_000;
@@ -106,68 +104,5 @@ describe('the pause that an endpoint asks for', () => {
     expect(paceOf(endpoint, NOW_MS)).toBeNull();
     show(10, { outcome: 'http_5xx', statusCode: 503, retryAfterMs: 1_000 });
     expect(paceOf(endpoint, NOW_MS)).not.toBeNull();
-  });
-});
-
-describe('the rate of an endpoint', () => {
-  it('is that of the webhook, or the learned one when that is less', () => {
-    endpoint.rateLimitPerSecond = 1_000;
-    expect(paceOf(endpoint, NOW_MS)).toBe(1_000);
-    show(10, refused(null));
-    const learned = paceOf(endpoint, NOW_MS);
-    expect(learned).toBeLessThan(1_000);
-    endpoint.rateLimitPerSecond = 0.1;
-    expect(paceOf(endpoint, NOW_MS)).toBe(0.1);
-  });
-
-  it('gives turns at even distances', () => {
-    endpoint.rateLimitPerSecond = 4;
-    takePacedTurn(endpoint, NOW_MS, false);
-    takePacedTurn(endpoint, NOW_MS, true);
-    expect(endpoint.nextTurnMs).toBe(NOW_MS + 500);
-  });
-
-  it('makes up for a late timer where others wait, by 100 ms at most, and never otherwise', () => {
-    endpoint.rateLimitPerSecond = 10;
-    endpoint.nextTurnMs = NOW_MS - 30;
-    takePacedTurn(endpoint, NOW_MS, true);
-    expect(endpoint.nextTurnMs).toBe(NOW_MS + 70);
-    endpoint.nextTurnMs = NOW_MS - 5_000;
-    takePacedTurn(endpoint, NOW_MS, true);
-    expect(endpoint.nextTurnMs).toBe(NOW_MS);
-    endpoint.nextTurnMs = NOW_MS - 5_000;
-    takePacedTurn(endpoint, NOW_MS, false);
-    expect(endpoint.nextTurnMs).toBe(NOW_MS + 100);
-  });
-
-  it('does not count turns when there is none', () => {
-    takePacedTurn(endpoint, NOW_MS, true);
-    expect(endpoint.nextTurnMs).toBe(0);
-  });
-});
-
-describe('how often an endpoint can begin an attempt', () => {
-  it('is taken for 100 ms by each of its places before one has ended', () => {
-    expect(spacingMs(endpoint, NOW_MS)).toBe(100 / 16);
-  });
-
-  it('goes by its quickest answers, since ours make all of them look slow at once', () => {
-    show(160);
-    show(900);
-    expect(endpoint.quickestMs).toBeCloseTo(160 + 740 * 0.02);
-    show(80);
-    expect(spacingMs(endpoint, NOW_MS)).toBe(80 / concurrencyOf(endpoint));
-  });
-
-  it('follows a lasting change within some dozens of answers', () => {
-    show(100);
-    for (let n = 0; n < 35; n += 1) show(300);
-    expect(endpoint.quickestMs).toBeGreaterThan(200);
-  });
-
-  it('is never more often than its rate', () => {
-    show(16);
-    endpoint.rateLimitPerSecond = 0.5;
-    expect(spacingMs(endpoint, NOW_MS)).toBe(2_000);
   });
 });

@@ -7,13 +7,8 @@ import {
   type LimitBounds,
 } from './concurrency-limit.ts';
 import type { Lane } from './gate.ts';
-import {
-  NO_RATE,
-  rateAfterRefusal,
-  rateAfterSuccess,
-  ratePerSecond,
-  type LearnedRate,
-} from './learned-rate.ts';
+import { NO_RATE, rateAfterRefusal, rateAfterSuccess, type LearnedRate } from './learned-rate.ts';
+import type { SentLately } from './sent-lately.ts';
 
 /** What is known of one webhook's endpoint. Times are of the monotonic clock unless said otherwise. */
 export interface Endpoint {
@@ -36,6 +31,8 @@ export interface Endpoint {
   holdUntilMs: number;
   /** When its rate allows the next attempt. */
   nextTurnMs: number;
+  /** What its rate has allowed of late; null before it had one. */
+  sent: SentLately | null;
   /** Turns up to here (milliseconds since 1970) are given to attempts that were deferred. */
   bookedUntilMs: number;
   lastEndMs: number;
@@ -63,13 +60,8 @@ export interface Shown {
 export const SLOW_MS = 1_000;
 /** A slow endpoint without traffic is given another chance after this time. */
 const FORGIVEN_MS = 60_000;
-/** A rate is kept by the schedule: what a late timer left out is made good up to this. */
-const CATCH_UP_MS = 100;
 /** Of the difference to each slower answer: half of a lasting change is learned after 35 answers. */
 const QUICKEST_RISES_BY = 0.02;
-/** Before the first attempt has ended, one is taken to last for this long. */
-const UNKNOWN_MS = 100;
-
 export function createEndpoint(
   { webhookId, companyId }: { webhookId: string; companyId: string },
   bounds: LimitBounds,
@@ -87,6 +79,7 @@ export function createEndpoint(
     rateLimitPerSecond: null,
     holdUntilMs: 0,
     nextTurnMs: 0,
+    sent: null,
     bookedUntilMs: 0,
     lastEndMs: 0,
     deferredByCircuit: 0,
@@ -108,35 +101,6 @@ export function isSlow(
   return overdue > 0 || slowUntilMs > nowMs;
 }
 
-/** Attempts per second, set or learned, whichever is less; null for no bound. */
-export function paceOf(
-  { rateLimitPerSecond, rate }: Pick<Endpoint, 'rateLimitPerSecond' | 'rate'>,
-  nowMs: number,
-): number | null {
-  const learned = ratePerSecond(rate, nowMs);
-  if (learned === null || rateLimitPerSecond === null) return learned ?? rateLimitPerSecond;
-  return Math.min(learned, rateLimitPerSecond);
-}
-
-/**
- * How often the endpoint can begin an attempt when all of its places are taken, in milliseconds. By
- * its quickest answers: when this process is short of CPU all endpoints look slow, and that is not
- * theirs to wait for.
- */
-export function spacingMs(endpoint: Endpoint, nowMs: number): number {
-  const byPlacesMs = (endpoint.quickestMs || UNKNOWN_MS) / concurrencyOf(endpoint);
-  const pace = paceOf(endpoint, nowMs);
-  return pace === null ? byPlacesMs : Math.max(byPlacesMs, 1_000 / pace);
-}
-
-/** Takes the next turn of the endpoint's rate, if it has one. `isWaited`: others wait for theirs. */
-export function takePacedTurn(endpoint: Endpoint, nowMs: number, isWaited: boolean): void {
-  const pace = paceOf(endpoint, nowMs);
-  if (pace === null) return;
-  const catchUpMs = isWaited ? CATCH_UP_MS : 0;
-  endpoint.nextTurnMs = Math.max(endpoint.nextTurnMs, nowMs - catchUpMs) + 1_000 / pace;
-}
-
 /** Learns from an attempt that has ended. */
 export function learn(endpoint: Endpoint, shown: Shown, bounds: LimitBounds): void {
   const { endedMs, durationMs, outcome, retryAfterMs } = shown;
@@ -151,7 +115,7 @@ export function learn(endpoint: Endpoint, shown: Shown, bounds: LimitBounds): vo
     endpoint.deferredByCircuit = 0;
   }
   if (isRefusal(shown)) endpoint.rate = rateAfterRefusal(endpoint.rate, shown);
-  if (isRefusal(shown) && retryAfterMs !== null) {
+  if (asksForPause(shown) && retryAfterMs !== null) {
     endpoint.holdUntilMs = Math.max(endpoint.holdUntilMs, endedMs + retryAfterMs);
     // Else the rate would make good what it left out meanwhile, and be refused again.
     endpoint.nextTurnMs = Math.max(endpoint.nextTurnMs, endpoint.holdUntilMs);
@@ -163,9 +127,17 @@ function quickestOf(knownMs: number, durationMs: number): number {
   return Math.min(durationMs, knownMs + (durationMs - knownMs) * QUICKEST_RISES_BY);
 }
 
+/** A 429 or 503 that says when to come again. */
+export function asksForPause({
+  statusCode,
+  retryAfterMs,
+}: Pick<Shown, 'statusCode' | 'retryAfterMs'>): boolean {
+  return retryAfterMs !== null && (statusCode === 429 || statusCode === 503);
+}
+
 /** It takes fewer attempts than it gets: a 429, or a 503 that says when to come again. */
-function isRefusal({ outcome, statusCode, retryAfterMs }: Shown): boolean {
-  return outcome === 'http_429' || (statusCode === 503 && retryAfterMs !== null);
+function isRefusal(shown: Shown): boolean {
+  return shown.outcome === 'http_429' || asksForPause(shown);
 }
 
 function verdictOf({ outcome, statusCode }: Shown): EndedAttempt['verdict'] {

@@ -120,6 +120,22 @@ describe('the learned rate of an endpoint', () => {
     expect(rates[2]).toBeGreaterThan(300);
   });
 
+  test('returns to a limit that was found again in twice the time', () => {
+    let rate = succeed(refusedAt300(), { fromMs: 6_000, toMs: 28_500, perSecond: 600 });
+    rate = rateAfterRefusal(rate, at(28_500));
+    rate = succeed(rate, { fromMs: 29_500, toMs: 49_500, perSecond: 600 });
+    expect(ratePerSecond(rate, 49_500)).toBeLessThan(0.98 * 300);
+  });
+
+  test('of a limit that was found again falls little when a stall of our own made a second too rich', () => {
+    let rate = succeed(refusedAt300(), { fromMs: 6_000, toMs: 28_500, perSecond: 600 });
+    rate = rateAfterRefusal(rate, at(28_500));
+    rate = succeed(rate, { fromMs: 29_500, toMs: 40_000, perSecond: 600 });
+    // Half a second without an attempt, and what was made good is refused.
+    rate = rateAfterRefusal(rateAfterSuccess(rate, at(40_500)), at(40_501));
+    expect(ratePerSecond(rate, 40_501)).toBeGreaterThan(0.9 * 300);
+  });
+
   test('finds a limit that was raised tenfold within two minutes', () => {
     const window = { fromMs: 6_000, toMs: 126_000, perSecond: 3_000 };
     const rate = succeed(refusedAt300(), window);

@@ -20,6 +20,8 @@ interface RateBound {
   /** Time since the first success after the decrease, without pauses. */
   readonly grownMs: number;
   readonly hasSucceeded: boolean;
+  /** How often in a row about the same rate was refused; that many times the limit was found again. */
+  readonly confirmed: number;
 }
 
 interface Ended {
@@ -49,6 +51,8 @@ const SOON_MS = 5_000;
 const PLATEAU_SHARE = 0.98;
 /** From the decrease to the plateau: K of RFC 9438. The refused rate is met after 1.9 K, ten times that after 7.6 K. */
 const PLATEAU_AFTER_MS = 12_000;
+/** To a limit that was found again the rate returns in twice the time: each search beyond it costs a pause. */
+const CONFIRMED = { within: 0.1, atMost: 1 };
 /** While the bound is searched for, the rate doubles in this time. */
 const DOUBLING_MS = 1_000;
 /** A bound so many times what succeeds does not bind. */
@@ -84,6 +88,14 @@ export function rateAfterRefusal(rate: LearnedRate, ended: Ended): LearnedRate {
 export function ratePerSecond(rate: LearnedRate, nowMs: number): number | null {
   const { bound } = rate;
   return bound === null ? null : rateOf(bound, bound.grownMs + growthMs(rate, nowMs));
+}
+
+/** How many succeeded in the second or two before. */
+export function succeededLately(
+  { successes, successesBefore, lastMs }: LearnedRate,
+  nowMs: number,
+): number {
+  return nowMs - lastMs > SECOND_MS ? 0 : successes + successesBefore;
 }
 
 function isMeasured({ startedMs, endedMs }: Ended): boolean {
@@ -126,29 +138,51 @@ function firstBound(rate: LearnedRate, { endedMs }: Ended): RateBound {
     plateau: rate.successesBefore > 0 ? PLATEAU_SHARE * succeeded : null,
     grownMs: 0,
     hasSucceeded: false,
+    confirmed: 0,
   };
 }
 
 /** Without a success since the last decrease the plateau stays: an outage says nothing of the rate. */
 function lowered(rate: LearnedRate, bound: RateBound, { endedMs }: Ended): RateBound {
-  const refused = rateOf(bound, bound.grownMs);
-  const isCounted = rate.successesBefore > 0;
-  const succeeded = isCounted ? Math.min(refused, successesPerSecond(rate, endedMs)) : refused;
-  const { hasSucceeded } = bound;
-  const kept = bound.grownMs < SOON_MS ? KEPT.soon : KEPT.first;
-  const base = hasSucceeded ? kept * succeeded : KEPT.afterNone * refused;
+  const { hasSucceeded, confirmed } = bound;
+  const succeeded = succeededBefore(rate, bound, endedMs);
+  const kept = bound.grownMs < SOON_MS && confirmed === 0 ? KEPT.soon : KEPT.first;
+  const base = hasSucceeded ? kept * succeeded : KEPT.afterNone * rateOf(bound, bound.grownMs);
+  const plateau = hasSucceeded ? PLATEAU_SHARE * succeeded : bound.plateau;
   return {
     refusedMs: endedMs,
     base: Math.max(LEAST_RATE, base),
-    plateau: hasSucceeded ? PLATEAU_SHARE * succeeded : bound.plateau,
+    plateau,
     grownMs: 0,
     hasSucceeded: false,
+    confirmed: hasSucceeded ? confirmedBy(bound, plateau) : 0,
   };
 }
 
+/**
+ * What succeeded when the rate was refused. A stall of our own makes a second look poor and the next
+ * one too rich: a limit that was confirmed falls by 2 % at once, however little that second had.
+ */
+function succeededBefore(rate: LearnedRate, bound: RateBound, nowMs: number): number {
+  const refused = rateOf(bound, bound.grownMs);
+  if (rate.successesBefore === 0) return refused;
+  const counted = Math.min(refused, successesPerSecond(rate, nowMs));
+  return bound.confirmed > 0 ? Math.max(counted, bound.plateau ?? 0) : counted;
+}
+
+/** Found again when it had time to be; a refusal that comes early is the opposite. */
+function confirmedBy({ plateau, grownMs, confirmed }: RateBound, found: number | null): number {
+  if (grownMs < SOON_MS) return Math.max(0, confirmed - 1);
+  const isFoundAgain =
+    plateau !== null && found !== null && Math.abs(found - plateau) <= CONFIRMED.within * plateau;
+  return isFoundAgain ? Math.min(confirmed + 1, CONFIRMED.atMost) : 0;
+}
+
 /** The cubic of RFC 9438: fast at first, flat at the plateau, then faster and faster. */
-function rateOf({ base, plateau }: RateBound, grownMs: number): number {
+function rateOf({ base, plateau, confirmed }: RateBound, grownMs: number): number {
   if (plateau === null) return Math.min(base * 2 ** (grownMs / DOUBLING_MS), 1e9);
-  const x = grownMs / PLATEAU_AFTER_MS - 1;
+  const toPlateauMs = PLATEAU_AFTER_MS * 2 ** confirmed;
+  const beyondMs = grownMs - toPlateauMs;
+  const x = beyondMs / (beyondMs < 0 ? toPlateauMs : PLATEAU_AFTER_MS);
   return Math.max(base, plateau + (plateau - base) * x ** 3);
 }

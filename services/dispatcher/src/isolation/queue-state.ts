@@ -1,5 +1,6 @@
 import type { Trigger } from '@posthorn/domain/delivery.ts';
 import type { Outcome } from '@posthorn/domain/outcome.ts';
+import type { Permit } from './circuits.ts';
 import type { LimitBounds } from './concurrency-limit.ts';
 import { createEndpoint, runningOf, type Endpoint } from './endpoint.ts';
 import { createFifo, type Fifo } from './fifo.ts';
@@ -58,7 +59,7 @@ export interface QueueDeps {
   isOverloaded: () => boolean;
   circuitOf: (candidate: Candidate) => CircuitView;
   /** Takes the permit of its circuit; to be told what came of the attempt, null when it was not made. */
-  permit: (candidate: Candidate) => (outcome: Outcome | null) => Promise<void>;
+  permit: (candidate: Candidate) => Permit;
   /** The endpoint asked for a pause of this many milliseconds. */
   onHold: (webhookId: string, forMs: number) => void;
   nowMs: () => number;
@@ -94,7 +95,7 @@ export interface Known extends Endpoint {
 export interface Running {
   endpoint: Known;
   lane: Lane;
-  report: (outcome: Outcome | null) => Promise<void>;
+  report: Permit;
   /** When its request began, by `busyMs`; null before. */
   begunMs: number | null;
   /** The same by `monotonicMs`. */

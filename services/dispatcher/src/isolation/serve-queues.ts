@@ -1,6 +1,6 @@
 import { decideFor } from './endpoint-view.ts';
-import { spacingMs } from './endpoint.ts';
 import type { Decision, Lane } from './gate.ts';
+import { spacingMs } from './pace.ts';
 import {
   forgetIfMany,
   LANES,

@@ -1,4 +1,7 @@
-import { learn, runningOf, takePacedTurn } from './endpoint.ts';
+import type { Shown as CircuitShown } from './circuit-rule.ts';
+import { asksForPause, learn, runningOf } from './endpoint.ts';
+import { succeededLately } from './learned-rate.ts';
+import { takePacedTurn } from './pace.ts';
 import {
   poolOf,
   type Candidate,
@@ -59,12 +62,20 @@ async function end(
   const { endpoint } = running;
   if (result) learnFrom(state, running, result);
   try {
-    await running.report(result?.outcome ?? null);
+    await running.report(result && shownTo(state, endpoint, result));
   } finally {
     // Not earlier: who comes meanwhile would take the place before those that wait for it.
     leavePlace(state, running);
     after(state, endpoint);
   }
+}
+
+function shownTo({ monotonicMs }: QueueState, { rate }: Known, result: Result): CircuitShown {
+  return {
+    outcome: result.outcome,
+    asksForPause: asksForPause(result),
+    succeededLately: succeededLately(rate, monotonicMs()),
+  };
 }
 
 function learnFrom(state: QueueState, running: Running, result: Result): void {

@@ -3,7 +3,8 @@ import {
   type EndpointFlow,
   type EndpointFlows,
 } from '@posthorn/platform/redis/endpoint-flows.ts';
-import { concurrencyOf, paceOf, type Endpoint } from './endpoint.ts';
+import { concurrencyOf, type Endpoint } from './endpoint.ts';
+import { paceOf } from './pace.ts';
 
 export interface TellFlowsDeps {
   endpoints: () => Iterable<Endpoint>;
