@@ -1,3 +1,4 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { createRequire } from 'node:module';
 import { mendRequestQueue } from './request-queue.ts';
 

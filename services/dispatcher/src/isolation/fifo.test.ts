@@ -2,10 +2,11 @@ import { expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { createFifo } from './fifo.ts';
 
-it('does what an array does, whatever is pushed and shifted', () => {
+it('does what an array does, whatever is pushed, shifted and popped', () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('push'), times: fc.integer({ min: 1, max: 3_000 }) }),
     fc.record({ kind: fc.constant('shift'), times: fc.integer({ min: 1, max: 3_000 }) }),
+    fc.record({ kind: fc.constant('pop'), times: fc.integer({ min: 1, max: 3_000 }) }),
   );
   fc.assert(
     fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
@@ -18,9 +19,12 @@ it('does what an array does, whatever is pushed and shifted', () => {
             fifo.push(pushed);
             model.push(pushed);
             pushed += 1;
+          } else if (kind === 'pop') {
+            if (fifo.pop() !== model.pop()) return false;
           } else if (fifo.shift() !== model.shift()) return false;
         }
         if (fifo.size() !== model.length || fifo.peek() !== model[0]) return false;
+        if (fifo.peekLast() !== model.at(-1)) return false;
       }
       return true;
     }),

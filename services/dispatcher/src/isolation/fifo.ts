@@ -1,8 +1,10 @@
-/** First in, first out, in constant time: `shift` of an array of 50,000 moves all of them. */
+/** First in, first out, in constant time: `shift` of an array of 50,000 moves all of them. The last one may leave, too. */
 export interface Fifo<T> {
   push: (item: T) => void;
   peek: () => T | undefined;
   shift: () => T | undefined;
+  peekLast: () => T | undefined;
+  pop: () => T | undefined;
   size: () => number;
 }
 
@@ -28,6 +30,8 @@ export function createFifo<T>(): Fifo<T> {
       }
       return item;
     },
+    peekLast: () => (items.length === first ? undefined : items.at(-1)),
+    pop: () => (items.length === first ? undefined : items.pop()),
     size: () => items.length - first,
   };
 }

@@ -1,7 +1,7 @@
 /** An attempt that waits holds back the commit of its partition. */
 const MAX_WAIT_MS = 30_000;
 /** However little memory is left: a shorter wait says nothing about the endpoint. */
-const MIN_WAIT_MS = 1_000;
+export const MIN_WAIT_MS = 1_000;
 /** Between these shares of the memory the wait shrinks. */
 const SHRINKS_FROM = 0.25;
 const SHRINKS_TO = 0.75;

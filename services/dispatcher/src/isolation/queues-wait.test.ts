@@ -82,6 +82,25 @@ describe('a dispatcher whose memory runs short', () => {
     expect(count(busy)).toMatchObject({ turns: 4, waiting: 11 });
   });
 
+  it('sends away who came last to an endpoint that cannot take its load, and keeps all others', async () => {
+    bench = createQueueBench({ limits: { fast: 20 } });
+    const paced = await bench.enter('paced', 'first', 100, { rateLimitPerSecond: 10 });
+    const busy = await bench.enter('busy', 'first', 50);
+    bench.maxWait.ms = 1_000;
+    await bench.pass(100);
+    expect(count(paced)).toMatchObject({ turns: 2, waiting: 10, deferred: 88 });
+    expect(count(busy)).toMatchObject({ deferred: 0, slowLane: 0 });
+  });
+
+  it('sends away no more at once than leaves meanwhile', async () => {
+    const paced = await bench.enter('paced', 'first', 290, { rateLimitPerSecond: 10 });
+    bench.maxWait.ms = 1_000;
+    await bench.pass(100);
+    expect(count(paced).deferred).toBe(250);
+    await bench.pass(100);
+    expect(count(paced).deferred).toBeGreaterThan(250);
+  });
+
   it('defers who comes in a pause that is longer than the memory lasts, and keeps who waits', async () => {
     const one = await bench.enter('a', 'first', 1);
     await bench.finish(one, { outcome: 'http_429', statusCode: 429, retryAfterMs: 20_000 });

@@ -11,7 +11,7 @@ import {
   type QueueDeps,
   type QueueState,
 } from './queue-state.ts';
-import { sendAllAway, sendOverdueAway } from './send-away.ts';
+import { sendAllAway, sendOverdueAway, sendSurplusAway } from './send-away.ts';
 import { admissionOf, serveAfter } from './serve-queues.ts';
 
 export interface Queues {
@@ -27,7 +27,10 @@ export interface Queues {
   size: () => number;
   /** Webhook id → for how many milliseconds from now a former owner was asked not to send. */
   inheritHolds: (holds: ReadonlyMap<string, number>) => void;
-  /** Finds endpoints that turned slow, and attempts that have waited for too long; for every 100 ms. */
+  /**
+   * Finds endpoints that turned slow, attempts that have waited for too long, and those that must
+   * leave for want of memory; for every 100 ms.
+   */
   tick: () => void;
   /** Sends away whoever waits, and lets nobody wait any more. */
   close: () => void;
@@ -58,6 +61,7 @@ export function createQueues(deps: QueueDeps): Queues {
     tick: () => {
       findSlow(state);
       sendOverdueAway(state);
+      sendSurplusAway(state);
       forgetIdle(state);
     },
     close: () => {
