@@ -86,6 +86,7 @@ export function createAttemptSteps(around: Around = {}): AttemptSteps {
       perEndpoint: { floor: places, start: places, ceiling: places },
       fast: 1_000,
       slow: 10,
+      beginsATurn: { fast: 16, slow: 4 },
     },
     maxWaitMs: () => around.maxWaitMs ?? 30_000,
     isOverloaded: () => false,
@@ -95,6 +96,7 @@ export function createAttemptSteps(around: Around = {}): AttemptSteps {
     nowMs,
     monotonicMs,
     busyMs: monotonicMs,
+    inNextTurn: (act) => void setImmediate(act),
     wakeAfter: () => () => undefined,
   });
   const memory = createRecordMemory(1_000_000);

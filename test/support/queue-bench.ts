@@ -42,6 +42,8 @@ export interface QueueBench {
   ) => Promise<Entered[]>;
   /** Ends the turns of those that have one. */
   finish: (entered: readonly Entered[], result?: Partial<Result> | null) => Promise<void>;
+  /** Begins the next turn of the event loop. */
+  nextTurn: () => Promise<void>;
   /** Lets time pass; the queues are looked at each 100 ms. */
   pass: (ms: number) => Promise<void>;
 }
@@ -62,6 +64,7 @@ const LIMITS: QueueDeps['limits'] = {
   perEndpoint: { floor: 16, start: 16, ceiling: 16 },
   fast: 1_000,
   slow: 100,
+  beginsATurn: { fast: Infinity, slow: Infinity },
 };
 
 /** What is decided already has been told. */
@@ -80,6 +83,7 @@ export function createQueueBench({
   const circuits: QueueBench['circuits'] = new Map();
   const holds: QueueBench['holds'] = [];
   const maxWait = { ms: 30_000 };
+  const acts: (() => void)[] = [];
   let permits = 0;
   const queues = createQueues({
     limits: { ...LIMITS, ...limits },
@@ -99,6 +103,7 @@ export function createQueueBench({
     nowMs: () => EPOCH_MS + time.nowMs(),
     monotonicMs: () => time.nowMs(),
     busyMs: () => time.nowMs() - (stoodStillMs?.() ?? 0),
+    inNextTurn: (act) => void acts.push(act),
     // As setTimeout is used: whole milliseconds.
     wakeAfter: (ms, wake) => time.after(Math.ceil(ms), wake),
   });
@@ -127,6 +132,10 @@ export function createQueueBench({
     async finish(entered, result = {}) {
       const told = result && { ...SUCCESS, ...result };
       for (const { turn } of entered) void turn?.end(told);
+      await settled();
+    },
+    async nextTurn() {
+      for (const act of acts.splice(0)) act();
       await settled();
     },
     async pass(ms) {

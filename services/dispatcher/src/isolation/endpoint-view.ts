@@ -1,7 +1,13 @@
 import { concurrencyOf, isSlow } from './endpoint.ts';
 import { decide, type AttemptView, type Decision, type EndpointView } from './gate.ts';
 import { spacingMs, untilPaceAllowsMs } from './pace.ts';
-import { poolOf, type Candidate, type Known, type QueueState } from './queue-state.ts';
+import {
+  poolOf,
+  type Candidate,
+  type Known,
+  type Pool,
+  type QueueState,
+} from './queue-state.ts';
 
 interface Standing {
   /** Attempts of its lane in front of it. */
@@ -66,7 +72,11 @@ export function endpointViewOf(
   };
 }
 
-export function hasPlace({ taken, limits }: QueueState, { lane }: Candidate): boolean {
-  const pool = poolOf(lane);
-  return taken[pool] < limits[pool];
+export function hasPlace(state: QueueState, { lane }: Candidate): boolean {
+  return mayBegin(state, poolOf(lane));
+}
+
+/** A place is free, and this turn of the event loop has not begun its share. */
+export function mayBegin({ taken, limits, beginsLeft }: QueueState, pool: Pool): boolean {
+  return taken[pool] < limits[pool] && beginsLeft[pool] > 0;
 }

@@ -50,9 +50,18 @@ export type Admission =
   /** `turnAtMs`: when it is to come again, in milliseconds since 1970. */
   | { kind: 'defer'; because: Reason; turnAtMs: number };
 
+export interface QueueLimits {
+  /** Attempts at once to one endpoint. */
+  perEndpoint: LimitBounds;
+  /** In all on the fast side, and in the slow lane. */
+  fast: number;
+  slow: number;
+  /** Attempts that begin in one turn of the event loop. */
+  beginsATurn: Record<Pool, number>;
+}
+
 export interface QueueDeps {
-  /** Attempts at once: to one endpoint; in all on the fast side and in the slow lane. */
-  limits: { perEndpoint: LimitBounds; fast: number; slow: number };
+  limits: QueueLimits;
   /** How long an attempt may wait in memory for its endpoint now, in milliseconds. */
   maxWaitMs: () => number;
   /** True while this process has no time left, see watch-overload.ts. */
@@ -67,6 +76,8 @@ export interface QueueDeps {
   monotonicMs: () => number;
   /** For durations: without the time in which this process stood still, see busy-clock.ts. */
   busyMs: () => number;
+  /** Calls `act` in the next turn of the event loop. */
+  inNextTurn: (act: () => void) => void;
   /** Calls `wake` after this time; answers what ends the timer. */
   wakeAfter: (ms: number, wake: () => void) => () => void;
 }
@@ -110,6 +121,9 @@ export interface QueueState extends QueueDeps {
   requests: Set<Running>;
   taken: Record<Pool, number>;
   waiting: Record<Pool, number>;
+  /** Attempts that may still begin in this turn of the event loop. */
+  beginsLeft: Record<Pool, number>;
+  isNextTurnAsked: boolean;
   order: Record<Pool, PlaceOrder<Known>>;
   /** Fast attempts that have lasted for too long. */
   stuck: number;
@@ -131,6 +145,8 @@ export function createQueueState(deps: QueueDeps): QueueState {
     requests: new Set(),
     taken: { fast: 0, slow: 0 },
     waiting: { fast: 0, slow: 0 },
+    beginsLeft: { ...deps.limits.beginsATurn },
+    isNextTurnAsked: false,
     order: { fast: createPlaceOrder(), slow: createPlaceOrder() },
     stuck: 0,
     isClosed: false,

@@ -103,3 +103,42 @@ describe('a place that has just come free', () => {
     expect(comes?.admission).toBeUndefined();
   });
 });
+
+describe('a turn of the event loop', () => {
+  const begun = (all: readonly Entered[]): number => count(all).turns;
+
+  beforeEach(() => {
+    bench = createQueueBench({ limits: { beginsATurn: { fast: 4, slow: 1 } } });
+  });
+
+  it('begins some of the attempts that come due together, and the next one goes on', async () => {
+    const all = await bench.enter('a', 'first', 10);
+    expect(begun(all)).toBe(4);
+    await bench.nextTurn();
+    expect(begun(all)).toBe(8);
+    await bench.nextTurn();
+    await bench.nextTurn();
+    expect(begun(all)).toBe(10);
+  });
+
+  it('serves a company that comes later as soon as the one that has a thousand', async () => {
+    const many = await bench.enter('many', 'first', 16);
+    const few = await bench.enter('few', 'first', 2);
+    await bench.nextTurn();
+    expect([begun(many), begun(few)]).toEqual([4 + 2, 2]);
+  });
+
+  it('has a part for the slow lane', async () => {
+    const fast = await bench.enter('a', 'first', 10);
+    const slow = await bench.enter('b', 'slow', 3);
+    expect([begun(fast), begun(slow)]).toEqual([4, 1]);
+    await bench.nextTurn();
+    expect([begun(fast), begun(slow)]).toEqual([8, 2]);
+  });
+
+  it('defers and moves nobody for it', async () => {
+    bench.maxWait.ms = 1;
+    const all = await bench.enter('a', 'first', 10);
+    expect(count(all)).toEqual({ turns: 4, waiting: 6, deferred: 0, slowLane: 0 });
+  });
+});

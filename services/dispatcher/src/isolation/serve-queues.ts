@@ -1,4 +1,4 @@
-import { decideFor } from './endpoint-view.ts';
+import { decideFor, mayBegin } from './endpoint-view.ts';
 import type { Decision, Lane } from './gate.ts';
 import { spacingMs } from './pace.ts';
 import {
@@ -40,6 +40,7 @@ export function admissionOf(
 ): Admission {
   switch (decision.kind) {
     case 'now':
+      countBegin(state, poolOf(candidate.lane));
       return { kind: 'turn', turn: startTurn(state, endpoint, candidate, serveAfter) };
     case 'slow lane':
       return { kind: 'slow lane' };
@@ -50,6 +51,21 @@ export function admissionOf(
       return { kind: 'defer', because: decision.because, turnAtMs };
     }
   }
+}
+
+/**
+ * Of 2,000 attempts that come due together, each company begins some in each turn of the event loop;
+ * between two turns the process reads what has come for the others.
+ */
+function countBegin(state: QueueState, pool: Pool): void {
+  state.beginsLeft[pool] -= 1;
+  if (state.isNextTurnAsked) return;
+  state.isNextTurnAsked = true;
+  state.inNextTurn(() => {
+    state.isNextTurnAsked = false;
+    state.beginsLeft = { ...state.limits.beginsATurn };
+    for (const each of SERVED) serve(state, each);
+  });
 }
 
 /** For who would wait here and may not: another dispatcher takes it from the slow lane at once. */
@@ -142,7 +158,7 @@ function setWake(state: QueueState, endpoint: Known, inMs: number): void {
 }
 
 function serve(state: QueueState, pool: Pool): void {
-  while (state.taken[pool] < state.limits[pool]) {
+  while (mayBegin(state, pool)) {
     const endpoint = state.order[pool].next();
     if (!endpoint) return;
     startNext(state, endpoint, pool);
