@@ -1,13 +1,7 @@
 import { concurrencyOf, isSlow } from './endpoint.ts';
 import { decide, type AttemptView, type Decision, type EndpointView } from './gate.ts';
 import { spacingMs, untilPaceAllowsMs } from './pace.ts';
-import {
-  poolOf,
-  type Candidate,
-  type Known,
-  type Pool,
-  type QueueState,
-} from './queue-state.ts';
+import { poolOf, type Candidate, type Known, type Pool, type QueueState } from './queue-state.ts';
 
 interface Standing {
   /** Attempts of its lane in front of it. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { ATTEMPT, decideOf, ENDPOINT } from '../../../../test/support/gate-cases.ts';
-import { expectedWaitMs, type AttemptView, type EndpointView } from './gate.ts';
+import { expectedWaitMs } from './expected-wait.ts';
+import type { AttemptView, EndpointView } from './gate.ts';
 
 describe('the places of an endpoint', () => {
   const mayGo = (

@@ -2,7 +2,6 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import {
   decide,
-  NEAR_MS,
   PROBE_PATIENCE_MS,
   REASONS,
   type AttemptView,
@@ -11,6 +10,7 @@ import {
   type DispatcherView,
   type EndpointView,
 } from './gate.ts';
+import { isNear, longestWaitMs } from './expected-wait.ts';
 
 const ms = fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 100_000 }));
 const few = fc.nat(20);
@@ -93,8 +93,10 @@ describe('whatever an attempt, its endpoint and the dispatcher look like', () =>
       const decision = decide(a, e, d);
       const isOfEndpoint = ['hold', 'pace', 'concurrency'].includes(reasonOf(decision) ?? '');
       if (!isOfEndpoint) return;
-      if (decision.kind === 'defer') expect(decision.inMs).toBeGreaterThan(d.maxWaitMs);
-      if (decision.kind === 'wait') expect(e.holdInMs).toBeLessThanOrEqual(d.maxWaitMs);
+      if (decision.kind === 'defer')
+        expect(decision.inMs).toBeGreaterThan(longestWaitMs(a, d.maxWaitMs));
+      if (decision.kind === 'wait')
+        expect(e.holdInMs).toBeLessThanOrEqual(longestWaitMs(a, d.maxWaitMs));
     });
   });
 
@@ -116,7 +118,7 @@ describe('whatever an attempt, its endpoint and the dispatcher look like', () =>
   it('a turn that is far is kept, whatever else there is', () => {
     always((a, e, d) => {
       const decision = decide(a, e, d);
-      const isFar = a.turnInMs > NEAR_MS;
+      const isFar = !isNear(a.turnInMs, d.maxWaitMs);
       expect(reasonOf(decision) === 'turn').toBe(isFar);
       if (isFar) expect(decision).toEqual({ kind: 'defer', because: 'turn', inMs: a.turnInMs });
     });

@@ -28,8 +28,18 @@ describe('an attempt', () => {
   it.each<[why: string, given: Case, decision: Decision]>([
     ['goes when nothing stands against it', {}, NOW],
 
-    ['is deferred when its turn is far', { attempt: { turnInMs: 5_001 } }, defer('turn', 5_001)],
-    ['goes when its turn is near', { attempt: { turnInMs: 5_000 } }, NOW],
+    ['is deferred when its turn is far', { attempt: { turnInMs: 10_001 } }, defer('turn', 10_001)],
+    ['goes when its turn is near', { attempt: { turnInMs: 10_000 } }, NOW],
+    [
+      'is deferred when its turn is further than it may wait with little memory',
+      { attempt: { turnInMs: 8_001 }, dispatcher: { maxWaitMs: 24_000 } },
+      defer('turn', 8_001),
+    ],
+    [
+      'goes when its turn is very near, however little memory is left',
+      { attempt: { turnInMs: 5_000 }, dispatcher: { maxWaitMs: 1_000 } },
+      NOW,
+    ],
 
     ['is deferred by an open circuit', { endpoint: { circuit: open } }, defer('circuit', 30_000)],
     ['waits for a probe', { endpoint: { circuit: probing } }, wait('circuit', 400)],

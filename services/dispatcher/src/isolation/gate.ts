@@ -1,3 +1,5 @@
+import { expectedWaitMs, isNear, longestWaitMs } from './expected-wait.ts';
+
 /** Which queue of its endpoint an attempt stands in: first attempts, retries, or the slow lane. */
 export type Lane = 'first' | 'retry' | 'slow';
 
@@ -80,8 +82,6 @@ export interface DispatcherView {
   isOverloaded: boolean;
 }
 
-/** A turn nearer than this is waited for in memory, in order, and not in a delay topic. */
-export const NEAR_MS = 5_000;
 /** An endpoint that is well answers its probe sooner, and nothing need be deferred for it. */
 export const PROBE_PATIENCE_MS = 500;
 
@@ -96,7 +96,7 @@ export function decide(
   dispatcher: DispatcherView,
 ): Decision {
   return (
-    beforeItsTurn(attempt) ??
+    beforeItsTurn(attempt, dispatcher) ??
     byCircuit(endpoint.circuit) ??
     bySlowness(attempt, endpoint, dispatcher) ??
     byEndpoint(attempt, endpoint, dispatcher) ??
@@ -104,8 +104,8 @@ export function decide(
   );
 }
 
-function beforeItsTurn({ turnInMs }: AttemptView): Decision | null {
-  return turnInMs > NEAR_MS ? { kind: 'defer', because: 'turn', inMs: turnInMs } : null;
+function beforeItsTurn({ turnInMs }: AttemptView, { maxWaitMs }: DispatcherView): Decision | null {
+  return isNear(turnInMs, maxWaitMs) ? null : { kind: 'defer', because: 'turn', inMs: turnInMs };
 }
 
 function byCircuit(circuit: CircuitView): Decision | null {
@@ -139,17 +139,9 @@ function byEndpoint(
   const { because, wakeInMs } = bottleneck;
   if (isOverloaded && because === 'concurrency') return { kind: 'wait', because, wakeInMs };
   const expectedMs = expectedWaitMs(attempt, endpoint);
-  if (expectedMs > maxWaitMs) return { kind: 'defer', because, inMs: expectedMs };
+  if (expectedMs > longestWaitMs(attempt, maxWaitMs))
+    return { kind: 'defer', because, inMs: expectedMs };
   return { kind: 'wait', because, wakeInMs };
-}
-
-/** How long it will take until the attempt is begun, as far as its endpoint alone decides that. */
-export function expectedWaitMs(
-  { ahead, isInFront }: AttemptView,
-  { holdInMs, paceInMs, bookedInMs, spacingMs }: EndpointView,
-): number {
-  // Turns were booked behind those that stand in line.
-  return Math.max(isInFront ? 0 : bookedInMs, Math.max(holdInMs, paceInMs) + ahead * spacingMs);
 }
 
 function bottleneckOf(

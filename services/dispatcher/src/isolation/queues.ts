@@ -1,6 +1,6 @@
 import type { Endpoint } from './endpoint.ts';
 import { attemptViewOf, decideFor, endpointViewOf, hasPlace } from './endpoint-view.ts';
-import { expectedWaitMs } from './gate.ts';
+import { expectedWaitMs } from './expected-wait.ts';
 import { findSlow, forgetIdle } from './find-slow.ts';
 import {
   createQueueState,
