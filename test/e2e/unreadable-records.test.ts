@@ -138,7 +138,7 @@ describe('records that nobody can read', () => {
   it('are shown one by one, whole or as they begin', async () => {
     const shown = async ({ id }: ShownLetter) => JSON.parse(await admin('show', id)) as object;
     const all = await Promise.all(
-      (await list('--source-topic', 'delivery-failed')).letters.slice(0, 4).map(shown),
+      (await list('--source-topic', 'delivery-failed')).letters.map(shown),
     );
     const headers = { twice: 'a,b', 'due-at': 'tomorrow' };
     const topic = `${posthorn.env.TOPIC_PREFIX}delivery-failed`;
