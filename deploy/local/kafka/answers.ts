@@ -1,15 +1,8 @@
-import { Kafka, logLevel } from 'kafkajs';
+import { createLocalAdmin } from './local-admin.ts';
 
 /** A listening port is not enough: a broker that still starts up accepts connections and answers nothing. */
 export async function kafkaAnswers(brokers: string): Promise<boolean> {
-  const admin = new Kafka({
-    clientId: 'posthorn-local-stack',
-    brokers: brokers.split(',').map((broker) => broker.trim()),
-    logLevel: logLevel.NOTHING,
-    connectionTimeout: 2_000,
-    requestTimeout: 3_000,
-    retry: { retries: 0 },
-  }).admin();
+  const admin = createLocalAdmin(brokers);
   try {
     await admin.connect();
     const cluster = await admin.describeCluster();

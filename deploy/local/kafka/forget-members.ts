@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { Kafka, logLevel } from 'kafkajs';
 import { settlesWithin, until } from '../waiting.ts';
+import { createLocalAdmin } from './local-admin.ts';
 
 const LEAVE_GROUP = 13;
 const CORRELATION_ID = 1;
@@ -28,12 +28,7 @@ async function triedToForget(port: number): Promise<boolean> {
 async function groupsWithMembers(
   port: number,
 ): Promise<{ groupId: string; memberIds: string[] }[]> {
-  const kafka = new Kafka({
-    brokers: [`127.0.0.1:${port}`],
-    logLevel: logLevel.NOTHING,
-    retry: { retries: 0 },
-  });
-  const admin = kafka.admin();
+  const admin = createLocalAdmin(`127.0.0.1:${port}`);
   try {
     await admin.connect();
     const { groups } = await admin.listGroups();
