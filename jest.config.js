@@ -11,9 +11,15 @@ const base = {
   },
 };
 
-const UNIT = ['libs', 'services', 'deploy', 'bench', 'test/support', 'test/simulation'].map(
-  (folder) => `<rootDir>/${folder}/**/*.test.ts`,
-);
+const UNIT = [
+  'libs',
+  'services',
+  'deploy',
+  'tools',
+  'bench',
+  'test/support',
+  'test/simulation',
+].map((folder) => `<rootDir>/${folder}/**/*.test.ts`);
 
 export default {
   // Stories wait for conditions, not for the clock; this only ends one that will never come true.

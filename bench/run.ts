@@ -1,5 +1,5 @@
-import { messageOf } from '../deploy/local/stack-error.ts';
-import { stopRequest } from '../deploy/local/supervisor/stop-request.ts';
+import { messageOf } from '../tools/local-stack/stack-error.ts';
+import { stopRequest } from '../tools/local-stack/supervisor/stop-request.ts';
 import { type Command, CommandLineError, helpOf, readCommand } from './command-line.ts';
 import { runScenario } from './run-scenario.ts';
 import { SCENARIOS } from './scenarios.ts';

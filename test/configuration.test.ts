@@ -24,7 +24,7 @@ describe('docs/configuration.md', () => {
 
 /** Names in `env.NAME` and in `readPort(env, 'NAME')` or `setOr(env, 'NAME')`. */
 function localVariables(): string[] {
-  const files = globSync('deploy/local/**/*.{ts,mjs}', { cwd: ROOT });
+  const files = globSync('tools/local-stack/**/*.{ts,mjs}', { cwd: ROOT });
   const texts = files.map((file) => readFileSync(join(ROOT, file), 'utf8')).join('\n');
   const reads = texts.matchAll(/\benv(?:\.|, ')([A-Z][A-Z_]+)\b/g);
   return [...new Set([...reads].map(([, name = '']) => name))].sort();

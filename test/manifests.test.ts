@@ -1,8 +1,8 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { parseConfig } from '@posthorn/platform/config.ts';
-import { settings } from '@posthorn/platform/settings.ts';
+import { parseConfig } from '@posthorn/platform/service/config.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 import {
   type Container,
@@ -30,7 +30,7 @@ const SECRET: Record<string, string> = {
   REDIS_URL: 'redis://redis',
   ENCRYPTION_KEYS: `k1:${'A'.repeat(43)}=`,
 };
-/** A service may close this long after its drain: CLOSING_MS in libs/platform/src/service.ts. */
+/** A service may close this long after its drain: CLOSING_MS in libs/platform/src/service/run-service.ts. */
 const CLOSING_MS = 10_000;
 /** What every installation on Kubernetes may leave as it is; the rest stands where an overlay can change it. */
 const LEFT_OUT = /^(OPS_)?(HOST|PORT)$|^REDIS_PREFIX$|^EGRESS_ALLOW_LOOPBACK$/;

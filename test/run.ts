@@ -2,11 +2,11 @@ import { hash } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePorts, startBackingServices } from '../deploy/local/backing-services.ts';
-import { createChildren } from '../deploy/local/processes/children.ts';
-import { takeLock } from '../deploy/local/processes/lock.ts';
-import { endOrphans } from '../deploy/local/processes/recover.ts';
-import { readSettings } from '../deploy/local/settings.ts';
+import { freePorts, startBackingServices } from '../tools/local-stack/backing-services.ts';
+import { createChildren } from '../tools/local-stack/processes/children.ts';
+import { takeLock } from '../tools/local-stack/processes/lock.ts';
+import { endOrphans } from '../tools/local-stack/processes/recover.ts';
+import { readSettings } from '../tools/local-stack/settings.ts';
 import { createTally, type Tally } from './support/tally.ts';
 
 /** Everything that `npm test` promises: lint, types, unit, integration, end to end, on real parts. */

@@ -3,7 +3,7 @@ import {
   limitAfter,
   type EndedAttempt,
   type LimitBounds,
-} from '../../services/dispatcher/src/isolation/concurrency-limit.ts';
+} from '../../services/dispatcher/src/isolation/endpoint/concurrency-limit.ts';
 
 /** The limit of one endpoint, by one of the rules compared. */
 export interface Rule {

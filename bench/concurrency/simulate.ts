@@ -4,13 +4,13 @@ import {
   rateAfterSuccess,
   ratePerSecond,
   type LearnedRate,
-} from '../../services/dispatcher/src/isolation/learned-rate.ts';
+} from '../../services/dispatcher/src/isolation/endpoint/learned-rate.ts';
 import {
   countSent,
   createSentLately,
   untilSecondHasRoomMs,
   type SentLately,
-} from '../../services/dispatcher/src/isolation/sent-lately.ts';
+} from '../../services/dispatcher/src/isolation/endpoint/sent-lately.ts';
 import { createEventQueue, type EventQueue } from '../../test/simulation/event-queue.ts';
 import type { Answer, Receiver } from './receivers.ts';
 import type { Rule } from './rules.ts';

@@ -1,9 +1,9 @@
-import { type ServiceName, SERVICES } from '../../deploy/local/supervisor/services.ts';
+import { type ServiceName, SERVICES } from '../../tools/local-stack/supervisor/services.ts';
 import type { PerService } from '../stack/per-service.ts';
 import { insideGroup, isHeldToLimit } from './enter-group.ts';
 import { makeMemoryGroup, type MemoryGroup } from './memory-group.ts';
 import type { MemoryHierarchy } from './memory-hierarchy.ts';
-import type { MemoryHold } from './memory-limits.ts';
+import type { MemoryHold } from './memory-hold.ts';
 
 /** Of the group that is made to see whether groups hold; Node takes 45 MiB by itself. */
 const TRIAL_BYTES = 96 * 2 ** 20;

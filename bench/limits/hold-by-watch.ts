@@ -1,7 +1,7 @@
-import type { ServiceName } from '../../deploy/local/supervisor/services.ts';
+import type { ServiceName } from '../../tools/local-stack/supervisor/services.ts';
 import type { PerService } from '../stack/per-service.ts';
 import { readProcessUsage } from '../stack/process-usage.ts';
-import type { MemoryHold } from './memory-limits.ts';
+import type { MemoryHold } from './memory-hold.ts';
 
 const EVERY_MS = 200;
 

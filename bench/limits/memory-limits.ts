@@ -1,24 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { type ServiceName, SERVICES } from '../../deploy/local/supervisor/services.ts';
-import type { Child, ChildSpec } from '../../deploy/local/processes/child.ts';
+import { SERVICES } from '../../tools/local-stack/supervisor/services.ts';
 import type { PerService } from '../stack/per-service.ts';
 import { holdByGroups } from './hold-by-groups.ts';
 import { holdByWatch } from './hold-by-watch.ts';
+import type { MemoryHold } from './memory-hold.ts';
 import { memoryHierarchyOf } from './memory-hierarchy.ts';
 import { podMemoryLimits } from './pod-limits.ts';
-
-/** What ends a service that takes more memory than its limit. */
-export interface MemoryHold {
-  /** For the report: "a memory cgroup (version 1)". */
-  heldBy: string;
-  /** How the service is started instead. */
-  startOf: (service: ServiceName, spec: ChildSpec) => ChildSpec;
-  /** It has been started. */
-  onStarted: (service: ServiceName, child: Child) => void;
-  /** True when this is what ended it. */
-  hasEnded: (service: ServiceName) => boolean;
-  close: () => Promise<void>;
-}
 
 export interface MemoryLimits extends MemoryHold {
   limitBytes: PerService<number>;

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { SERVICES } from '../../deploy/local/supervisor/services.ts';
+import { SERVICES } from '../../tools/local-stack/supervisor/services.ts';
 import { podMemoryLimits } from './pod-limits.ts';
 
 test('the manifests limit the memory of every service', () => {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type DeliveryRef, encodeDeliveryFailed } from '@posthorn/domain/records.ts';
+import { type DeliveryRef, encodeDeliveryFailed } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { createOpenLoopSchedule } from './open-loop-schedule.ts';
 import type { Retry, RetryBook } from './retry-book.ts';

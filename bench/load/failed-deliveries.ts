@@ -1,7 +1,10 @@
 import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
-import type { DeliveryRef } from '@posthorn/domain/records.ts';
-import type { DeliveryStore, SettledDelivery } from '@posthorn/platform/mongo/deliveries.ts';
-import { systemIds } from '@posthorn/platform/system.ts';
+import type { DeliveryRef } from '@posthorn/domain/records/records.ts';
+import type {
+  DeliveryStore,
+  SettledDelivery,
+} from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 
 /** Whose deliveries they are; each webhook takes its turn. */
 export interface Owner {

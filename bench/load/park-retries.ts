@@ -1,5 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { type DeliveryRef, DUE_AT_HEADER, encodeRetryDue } from '@posthorn/domain/records.ts';
+import {
+  type DeliveryRef,
+  DUE_AT_HEADER,
+  encodeRetryDue,
+} from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { newDeliveries, type Owner } from './failed-deliveries.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { decodeMessageCreated } from '@posthorn/domain/records.ts';
+import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createBacklogBook } from './backlog-book.ts';
 import { putBacklog } from './put-backlog.ts';

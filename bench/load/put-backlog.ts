@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Message } from '@posthorn/domain/message.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import type { MessageStore } from '@posthorn/platform/mongo/messages.ts';
+import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createdRecords } from '@posthorn/platform/outbox/created-records.ts';
-import { systemIds } from '@posthorn/platform/system.ts';
+import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { BacklogBook } from './backlog-book.ts';
 import type { Owner } from './failed-deliveries.ts';
 

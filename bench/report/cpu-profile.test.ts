@@ -9,8 +9,8 @@ describe('the summary of a profile', () => {
   const profile = {
     nodes: [
       node(1, '(idle)', ''),
-      node(2, 'accept', 'file:///x/services/gateway/src/accept-message.ts', 9),
-      node(3, 'accept', 'file:///x/services/gateway/src/accept-message.ts', 9),
+      node(2, 'accept', 'file:///x/services/gateway/src/accept/accept-message.ts', 9),
+      node(3, 'accept', 'file:///x/services/gateway/src/accept/accept-message.ts', 9),
       node(4, 'write', 'node:net', 0),
     ],
     samples: [1, 2, 3, 4, 1],
@@ -19,14 +19,14 @@ describe('the summary of a profile', () => {
 
   test('sums the time of a function over all its callers, without idle time', () => {
     expect(summarize(profile, 10).functions).toEqual([
-      { name: 'accept  services/gateway/src/accept-message.ts:10', share: 75, selfMs: 6 },
+      { name: 'accept  services/gateway/src/accept/accept-message.ts:10', share: 75, selfMs: 6 },
       { name: 'write  node:net:1', share: 25, selfMs: 2 },
     ]);
   });
 
   test('keeps the highest only, and sums modules', () => {
     expect(summarize(profile, 1).modules).toEqual([
-      { name: 'services/gateway/src/accept-message.ts', share: 75, selfMs: 6 },
+      { name: 'services/gateway/src/accept/accept-message.ts', share: 75, selfMs: 6 },
     ]);
   });
 });

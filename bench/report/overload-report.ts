@@ -1,11 +1,11 @@
-import { type ServiceName, SERVICES } from '../../deploy/local/supervisor/services.ts';
+import { type ServiceName, SERVICES } from '../../tools/local-stack/supervisor/services.ts';
 import type { MemoryLimits } from '../limits/memory-limits.ts';
 import { percentOfBaseline } from '../measure/comeback.ts';
 import { highestOf } from '../measure/memory-figures.ts';
 import { rounded } from '../measure/percentiles.ts';
 import type { BacklogRun } from '../scenarios/overload-backlog.ts';
 import type { PhaseMemory, WatchedRun } from '../scenarios/overload-watch.ts';
-import type { OverloadRun } from '../scenarios/overload.ts';
+import type { OverloadRun } from '../scenarios/overload-run.ts';
 import type { MemorySample } from '../stack/watch-memory.ts';
 import type { Column, Panel } from './chart.ts';
 import { memoryPanels } from './memory-panels.ts';

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { StackProcess } from '../../deploy/local/processes/child.ts';
-import { SERVICES } from '../../deploy/local/supervisor/services.ts';
+import type { StackProcess } from '../../tools/local-stack/processes/child.ts';
+import { SERVICES } from '../../tools/local-stack/supervisor/services.ts';
 import { type CpuProfile, summarize } from './cpu-profile.ts';
 import { RESULTS } from './write-report.ts';
 

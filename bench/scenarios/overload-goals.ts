@@ -1,11 +1,11 @@
-import { SERVICES } from '../../deploy/local/supervisor/services.ts';
+import { SERVICES } from '../../tools/local-stack/supervisor/services.ts';
 import { BACK_WITHIN, percentOfBaseline } from '../measure/comeback.ts';
 import type { Goal } from '../measure/goals.ts';
 import type { Phase } from '../measure/measure-phase.ts';
 import { highestOf } from '../measure/memory-figures.ts';
 import { rounded } from '../measure/percentiles.ts';
 import { CROWD, HOT_ENDPOINTS } from './overload-sizes.ts';
-import type { OverloadRun } from './overload.ts';
+import type { OverloadRun } from './overload-run.ts';
 
 /** Of every service, in every phase. */
 const MAX_RESIDENT_MIB = 512;

@@ -1,16 +1,17 @@
-import { SERVICES } from '../../deploy/local/supervisor/services.ts';
+import { SERVICES } from '../../tools/local-stack/supervisor/services.ts';
 import type { Phase } from '../measure/measure-phase.ts';
 import { createTimeLeft, type TimeLeft } from '../measure/time-left.ts';
 import { overloadColumns, overloadTables } from '../report/overload-report.ts';
 import { type Bench, defineScenario, type Outcome } from '../scenario.ts';
 import { CONNECTIONS, LOAD_OPTIONS, warmUp } from '../warm-up.ts';
 import { openMany, sendToEach } from './many-endpoints.ts';
-import { type BacklogRun, measureBacklog } from './overload-backlog.ts';
+import { measureBacklog } from './overload-backlog.ts';
 import { overloadGoals } from './overload-goals.ts';
 import { loadHotEndpoint, loadLargePayloads, loadWithConnections } from './overload-loads.ts';
-import { measureBaseline, type RestRun, restUntilBack } from './overload-rest.ts';
+import { measureBaseline, restUntilBack } from './overload-rest.ts';
+import type { OverloadRun } from './overload-run.ts';
 import { CROWD, HOT_ENDPOINTS } from './overload-sizes.ts';
-import { type OverloadWatch, type WatchedRun, watchOverload } from './overload-watch.ts';
+import { type OverloadWatch, watchOverload } from './overload-watch.ts';
 
 const OPTIONS = {
   warmup: { default: 20, meaning: 'seconds of closed loop before anything is measured' },
@@ -36,16 +37,6 @@ const AFTER_BACKLOG_SECONDS = 500;
 const CREATION_SECONDS = 300;
 const WAVE_SECONDS = 120;
 const PATIENCE_MS = 45_000;
-
-/** All that one run has found. */
-export interface OverloadRun extends WatchedRun {
-  connections: { few: Phase; many: Phase };
-  hot: Phase[];
-  backlog: BacklogRun;
-  wave: Phase;
-  large: Phase;
-  rest: RestRun;
-}
 
 export const overload = defineScenario({
   summary:

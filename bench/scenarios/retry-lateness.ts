@@ -1,5 +1,5 @@
-import type { DeliveryRef } from '@posthorn/domain/records.ts';
-import { formatDelay } from '@posthorn/domain/retry-schedule.ts';
+import type { DeliveryRef } from '@posthorn/domain/records/records.ts';
+import { formatDelay } from '@posthorn/domain/schedule/retry-schedule.ts';
 import { failAtRate, type FailureDeps } from '../load/fail-at-rate.ts';
 import { newDeliveries, type Owner, storeFailed } from '../load/failed-deliveries.ts';
 import { createRetryBook, type RetryBook } from '../load/retry-book.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { formatDelay } from '@posthorn/domain/retry-schedule.ts';
-import { createPositionSource } from '@posthorn/platform/kafka/ask-positions.ts';
+import { formatDelay } from '@posthorn/domain/schedule/retry-schedule.ts';
+import { createPositionSource } from '@posthorn/platform/kafka/positions/ask-positions.ts';
 import type { Owner } from '../load/failed-deliveries.ts';
 import { parkRetries, type Tier } from '../load/park-retries.ts';
 import type { RetryBook } from '../load/retry-book.ts';

@@ -1,4 +1,4 @@
-import { freePorts, requireFreePorts } from '../../deploy/local/machine/ports.ts';
+import { freePorts, requireFreePorts } from '../../tools/local-stack/machine/ports.ts';
 
 const TRIES = 20;
 

@@ -4,9 +4,9 @@ import { availableParallelism, cpus, release, totalmem, type } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import mongoose from 'mongoose';
-import type { Addresses } from '../../deploy/local/settings.ts';
+import type { Addresses } from '../../tools/local-stack/settings.ts';
 
-const KAFKA_POM = join(import.meta.dirname, '../../deploy/local/kafka/pom.xml');
+const KAFKA_POM = join(import.meta.dirname, '../../tools/local-stack/kafka/pom.xml');
 
 const GIT = {
   cwd: import.meta.dirname,

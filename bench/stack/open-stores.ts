@@ -1,20 +1,26 @@
 import { randomUUID } from 'node:crypto';
-import type { RetrySchedule } from '@posthorn/domain/retry-schedule.ts';
-import { topicNames, type TopicNames } from '@posthorn/domain/topics.ts';
-import { parseConfig } from '@posthorn/platform/config.ts';
+import type { RetrySchedule } from '@posthorn/domain/schedule/retry-schedule.ts';
+import { topicNames, type TopicNames } from '@posthorn/domain/records/topics.ts';
+import { parseConfig } from '@posthorn/platform/service/config.ts';
 import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { createLogger } from '@posthorn/platform/logger.ts';
-import { createRegistry } from '@posthorn/platform/metrics.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import { createRegistry } from '@posthorn/platform/service/metrics.ts';
 import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
-import { createDeliveryStore, type DeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
-import { createMessageStore, type MessageStore } from '@posthorn/platform/mongo/messages.ts';
-import { settings } from '@posthorn/platform/settings.ts';
+import {
+  createDeliveryStore,
+  type DeliveryStore,
+} from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import {
+  createMessageStore,
+  type MessageStore,
+} from '@posthorn/platform/mongo/messages/messages.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import type { Kafka } from 'kafkajs';
 import { z } from 'zod';
-import type { Addresses } from '../../deploy/local/settings.ts';
+import type { Addresses } from '../../tools/local-stack/settings.ts';
 
 /** The stores of the stack, for load that does not come in by the front door. */
 export interface OpenStores {

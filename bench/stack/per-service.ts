@@ -1,4 +1,4 @@
-import { type ServiceName, SERVICES } from '../../deploy/local/supervisor/services.ts';
+import { type ServiceName, SERVICES } from '../../tools/local-stack/supervisor/services.ts';
 
 /** One value for each of the three services. */
 export type PerService<Value> = Record<ServiceName, Value>;

@@ -2,27 +2,31 @@ import { hash } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { freePorts, startBackingServices } from '../../deploy/local/backing-services.ts';
-import { type Child, diedMessage, type StackProcess } from '../../deploy/local/processes/child.ts';
-import { type Children, createChildren } from '../../deploy/local/processes/children.ts';
-import { takeLock } from '../../deploy/local/processes/lock.ts';
-import { endOrphans } from '../../deploy/local/processes/recover.ts';
+import { freePorts, startBackingServices } from '../../tools/local-stack/backing-services.ts';
+import {
+  type Child,
+  diedMessage,
+  type StackProcess,
+} from '../../tools/local-stack/processes/child.ts';
+import { type Children, createChildren } from '../../tools/local-stack/processes/children.ts';
+import { takeLock } from '../../tools/local-stack/processes/lock.ts';
+import { endOrphans } from '../../tools/local-stack/processes/recover.ts';
 import {
   type Addresses,
   readSettings,
   readWay,
   type Settings,
-} from '../../deploy/local/settings.ts';
-import { StackError } from '../../deploy/local/stack-error.ts';
-import { type Credentials, provideCompany } from '../../deploy/local/supervisor/company.ts';
+} from '../../tools/local-stack/settings.ts';
+import { StackError } from '../../tools/local-stack/stack-error.ts';
+import { type Credentials, provideCompany } from '../../tools/local-stack/supervisor/company.ts';
 import {
   opsPortOf,
   type ServiceName,
   SERVICES,
   startServices,
-} from '../../deploy/local/supervisor/services.ts';
-import { setUpStores } from '../../deploy/local/supervisor/set-up.ts';
-import { narrate } from '../../deploy/local/waiting.ts';
+} from '../../tools/local-stack/supervisor/services.ts';
+import { setUpStores } from '../../tools/local-stack/supervisor/set-up.ts';
+import { narrate } from '../../tools/local-stack/waiting.ts';
 import { type MemoryLimits, openMemoryLimits } from '../limits/memory-limits.ts';
 import { freePortRow } from './free-port-row.ts';
 

@@ -1,4 +1,4 @@
-import type { ServiceName } from '../../deploy/local/supervisor/services.ts';
+import type { ServiceName } from '../../tools/local-stack/supervisor/services.ts';
 import { rounded } from '../measure/percentiles.ts';
 import { metricBy, metricIn, readMetrics } from './read-metric.ts';
 import type { BenchStack } from './start-stack.ts';

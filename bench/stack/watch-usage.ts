@@ -1,5 +1,5 @@
-import { winePrefix } from '../../deploy/local/mongodb/wine.ts';
-import type { StackProcess } from '../../deploy/local/processes/child.ts';
+import { winePrefix } from '../../tools/local-stack/mongodb/wine.ts';
+import type { StackProcess } from '../../tools/local-stack/processes/child.ts';
 import { pidsWithEnvironment, type ProcessUsage, readProcessUsage } from './process-usage.ts';
 
 /** Name of a part (gateway, kafka, …) → what it has used so far. */

@@ -1,6 +1,6 @@
 import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
 import { createIndexes } from '@posthorn/platform/mongo/create-indexes.ts';
-import { settings } from '@posthorn/platform/settings.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 import { runSetup } from './run-setup.ts';
 

@@ -1,7 +1,7 @@
-import { topicNames, topicSpecs } from '@posthorn/domain/topics.ts';
+import { topicNames, topicSpecs } from '@posthorn/domain/records/topics.ts';
 import { assertKafkaReachable, createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
 import { createTopics } from '@posthorn/platform/kafka/create-topics.ts';
-import { settings } from '@posthorn/platform/settings.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 import { runSetup } from './run-setup.ts';
 

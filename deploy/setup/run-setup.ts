@@ -1,6 +1,6 @@
-import { parseConfig } from '@posthorn/platform/config.ts';
-import { messageOf } from '@posthorn/platform/errors.ts';
-import { createLogger, type Logger } from '@posthorn/platform/logger.ts';
+import { parseConfig } from '@posthorn/platform/service/config.ts';
+import { messageOf } from '@posthorn/platform/service/errors.ts';
+import { createLogger, type Logger } from '@posthorn/platform/service/logger.ts';
 import type { z } from 'zod';
 
 /** Runs one setup step to its exit code: its result on standard output, one message when it fails. */

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { freePorts } from '../../deploy/local/machine/ports.ts';
+import { freePorts } from '../../tools/local-stack/machine/ports.ts';
 import { createApiClient, type ApiClient } from '../support/api-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { startKafkaProxy, type KafkaProxy } from '../support/kafka-proxy.ts';

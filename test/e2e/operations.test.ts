@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { freePorts } from '../../deploy/local/machine/ports.ts';
+import { freePorts } from '../../tools/local-stack/machine/ports.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPosthorn, type Posthorn, type ServiceName } from '../support/posthorn.ts';
 import { startReceiver, type Receiver } from '../support/receiver.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { freePorts } from '../../deploy/local/machine/ports.ts';
+import { freePorts } from '../../tools/local-stack/machine/ports.ts';
 import { createApiClient, type ApiAnswer } from '../support/api-client.ts';
 import { startPosthorn, type Posthorn } from '../support/posthorn.ts';
 import { runProgram } from '../support/service-process.ts';
@@ -47,7 +47,7 @@ describe('rate limits while Redis cannot be reached', () => {
     expect(last?.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
 
     const made = await runProgram(
-      'services/gateway/src/admin.ts',
+      'services/admin/src/main.ts',
       ['company', 'create', 'Other', '--json'],
       posthorn.env,
     );

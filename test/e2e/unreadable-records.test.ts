@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { encodeRetryDue, type DeliveryRef } from '@posthorn/domain/records.ts';
+import { encodeRetryDue, type DeliveryRef } from '@posthorn/domain/records/records.ts';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
-import { systemIds } from '@posthorn/platform/system.ts';
+import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { eventually } from '../support/eventually.ts';
 import { ADMIN, startPosthorn, type Posthorn } from '../support/posthorn.ts';
 import { failing, startReceiver, type Receiver } from '../support/receiver.ts';

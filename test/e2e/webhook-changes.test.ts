@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { freePorts } from '../../deploy/local/machine/ports.ts';
+import { freePorts } from '../../tools/local-stack/machine/ports.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../support/busy-endpoint.ts';
 import { eventually } from '../support/eventually.ts';
 import { dataOf } from '../support/expect-answers.ts';

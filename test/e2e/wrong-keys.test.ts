@@ -22,7 +22,7 @@ describe('wrong API keys', () => {
 
   async function makeRevokedKey(): Promise<string> {
     const admin = async (...args: string[]) => {
-      const printed = await runProgram('services/gateway/src/admin.ts', args, posthorn.env);
+      const printed = await runProgram('services/admin/src/main.ts', args, posthorn.env);
       return JSON.parse(printed) as { keyId: string; apiKey: string };
     };
     const { keyId, apiKey } = await admin('key', 'create', posthorn.companyId, '--json');

@@ -1,4 +1,4 @@
-import { decodeMessageCreated, decodeRetryDue } from '@posthorn/domain/records.ts';
+import { decodeMessageCreated, decodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { MadeRequest } from './simulated-endpoints.ts';
 import { TOPICS } from './world.ts';

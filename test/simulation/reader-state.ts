@@ -1,7 +1,10 @@
-import type { Commit, PartitionWindow } from '@posthorn/platform/kafka/partition-window.ts';
-import type { Pauses } from '@posthorn/platform/kafka/pauses.ts';
+import type {
+  Commit,
+  PartitionWindow,
+} from '@posthorn/platform/kafka/positions/partition-window.ts';
+import type { Pauses } from '@posthorn/platform/kafka/positions/pauses.ts';
 import type { ConsumeOptions, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
-import type { Intake } from '@posthorn/platform/kafka/take-in.ts';
+import type { Intake } from '@posthorn/platform/kafka/consumer/take-in.ts';
 import type { Group, SimulatedKafka } from './simulated-kafka.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 import type { World } from './world.ts';

@@ -1,6 +1,6 @@
 import { isFinal } from '@posthorn/domain/delivery.ts';
-import { encodeRetryDue } from '@posthorn/domain/records.ts';
-import { keepTrying } from '@posthorn/platform/keep-trying.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { keepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
 import { connect, type Cluster } from './cluster.ts';

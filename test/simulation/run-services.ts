@@ -1,5 +1,5 @@
-import { delayTiersOf } from '../../services/retry/src/delay-tiers.ts';
-import { postponementMs } from '../../services/retry/src/hold-until-due.ts';
+import { delayTiersOf } from '../../services/retry/src/release/delay-tiers.ts';
+import { postponementMs } from '../../services/retry/src/release/hold-until-due.ts';
 import { keepRunning, pause, type Cluster } from './cluster.ts';
 import { createDispatcherSteps, type ServiceDeps } from './simulated-dispatcher.ts';
 import { createSend, type MadeRequest } from './simulated-endpoints.ts';

@@ -1,5 +1,5 @@
-import type { Commit } from '@posthorn/platform/kafka/partition-window.ts';
-import { goOn } from '@posthorn/platform/kafka/take-in.ts';
+import type { Commit } from '@posthorn/platform/kafka/positions/partition-window.ts';
+import { goOn } from '@posthorn/platform/kafka/consumer/take-in.ts';
 import type { Reader } from './reader-state.ts';
 import { keyOf } from './simulated-kafka.ts';
 

@@ -1,6 +1,6 @@
 import type { Attempt } from '@posthorn/domain/delivery.ts';
 import type { Outcome } from '@posthorn/domain/outcome.ts';
-import type { DueAttempt } from '@posthorn/domain/records.ts';
+import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 import type { World } from './world.ts';
 

@@ -1,13 +1,13 @@
-import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
-import { createMessageStore } from '@posthorn/platform/mongo/messages.ts';
+import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createdRecords } from '@posthorn/platform/outbox/created-records.ts';
 import {
   createAcceptMessage,
   type AcceptMessage,
-} from '../../services/gateway/src/accept-message.ts';
-import { createHeartbeat } from '../../services/gateway/src/keep-heartbeat.ts';
-import { createPublication } from '../../services/gateway/src/publish-created.ts';
-import { createDoubts } from '../../services/gateway/src/settle-doubts.ts';
+} from '../../services/gateway/src/accept/accept-message.ts';
+import { createHeartbeat } from '../../services/gateway/src/outbox/keep-heartbeat.ts';
+import { createPublication } from '../../services/gateway/src/outbox/publish-created.ts';
+import { createDoubts } from '../../services/gateway/src/outbox/unconfirmed-inserts.ts';
 import { sampleWebhook } from '../support/sample-webhook.ts';
 import { LOGGER } from './silent.ts';
 import type { ServiceDeps } from './simulated-dispatcher.ts';

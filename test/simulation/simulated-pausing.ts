@@ -1,4 +1,4 @@
-import type { createPauses } from '@posthorn/platform/kafka/pauses.ts';
+import type { createPauses } from '@posthorn/platform/kafka/positions/pauses.ts';
 import { keyOf, type Place } from './simulated-kafka.ts';
 
 /** kafkajs as far as pauses need it. */

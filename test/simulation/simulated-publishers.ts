@@ -1,5 +1,5 @@
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
-import type { PublisherStore } from '@posthorn/platform/mongo/publishers.ts';
+import type { PublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 import type { World } from './world.ts';
 

@@ -1,8 +1,8 @@
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
-import { createPartitionWindow } from '@posthorn/platform/kafka/partition-window.ts';
-import { createPauses } from '@posthorn/platform/kafka/pauses.ts';
+import { createPartitionWindow } from '@posthorn/platform/kafka/positions/partition-window.ts';
+import { createPauses } from '@posthorn/platform/kafka/positions/pauses.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
-import { takeIn, type Intake } from '@posthorn/platform/kafka/take-in.ts';
+import { takeIn, type Intake } from '@posthorn/platform/kafka/consumer/take-in.ts';
 import type { EachBatchPayload } from 'kafkajs';
 import { setMaxListeners } from 'node:events';
 import { Registry } from 'prom-client';

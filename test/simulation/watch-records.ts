@@ -4,7 +4,7 @@ import {
   decodeRetryDue,
   TURN_AT_HEADER,
   type DueAttempt,
-} from '@posthorn/domain/records.ts';
+} from '@posthorn/domain/records/records.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { attemptIdIn, count, type Evidence } from './evidence.ts';
 import type { ReaderWatch } from './reader-state.ts';

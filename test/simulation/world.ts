@@ -1,8 +1,14 @@
-import { DEFAULT_DEFERRAL_DELAYS, deferralDelaysSchema } from '@posthorn/domain/deferral-delays.ts';
+import {
+  DEFAULT_DEFERRAL_DELAYS,
+  deferralDelaysSchema,
+} from '@posthorn/domain/schedule/deferral-delays.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { createIdFactory } from '@posthorn/domain/ids.ts';
-import { DEFAULT_RETRY_DELAYS, retryScheduleSchema } from '@posthorn/domain/retry-schedule.ts';
-import { delayTopicsAmong, topicNames, topicSpecs } from '@posthorn/domain/topics.ts';
+import {
+  DEFAULT_RETRY_DELAYS,
+  retryScheduleSchema,
+} from '@posthorn/domain/schedule/retry-schedule.ts';
+import { delayTopicsAmong, topicNames, topicSpecs } from '@posthorn/domain/records/topics.ts';
 import type { Plan } from './plan.ts';
 import type { Random } from './random.ts';
 import type { VirtualTime } from './virtual-time.ts';

@@ -1,5 +1,5 @@
 import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
-import { createLogger } from '@posthorn/platform/logger.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { Admin } from 'kafkajs';
 import type { Namespace } from './namespace.ts';
 

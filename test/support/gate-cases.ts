@@ -1,10 +1,9 @@
-import {
-  decide,
-  type AttemptView,
-  type Decision,
-  type DispatcherView,
-  type EndpointView,
-} from '../../services/dispatcher/src/isolation/gate.ts';
+import { decide, type Decision } from '../../services/dispatcher/src/isolation/gate/gate.ts';
+import type {
+  AttemptView,
+  DispatcherView,
+  EndpointView,
+} from '../../services/dispatcher/src/isolation/gate/views.ts';
 
 export const ATTEMPT: AttemptView = { lane: 'first', turnInMs: 0, isInFront: false, ahead: 0 };
 export const ENDPOINT: EndpointView = {

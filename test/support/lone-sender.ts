@@ -1,12 +1,12 @@
 import type { Attempt } from '@posthorn/domain/delivery.ts';
-import { signerOf } from '@posthorn/domain/delivery-headers.ts';
-import type { EgressPolicy, EgressRefusal } from '@posthorn/domain/egress.ts';
-import { secretFromBytes } from '@posthorn/domain/signature.ts';
+import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
+import type { EgressPolicy, EgressRefusal } from '@posthorn/domain/egress/egress-rules.ts';
+import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import type { Dispatcher } from 'undici';
-import { createDeadlineSweep } from '../../services/dispatcher/src/deadline-sweep.ts';
-import { createDeliveryAgent } from '../../services/dispatcher/src/delivery-agent.ts';
-import type { Resolve } from '../../services/dispatcher/src/resolve-host.ts';
-import { createSendWebhook } from '../../services/dispatcher/src/send-webhook.ts';
+import { createDeadlineSweep } from '../../services/dispatcher/src/sending/deadline-sweep.ts';
+import { createDeliveryAgent } from '../../services/dispatcher/src/sending/connect/delivery-agent.ts';
+import type { Resolve } from '../../services/dispatcher/src/sending/connect/resolve-host.ts';
+import { createSendWebhook } from '../../services/dispatcher/src/sending/send-webhook.ts';
 import { sampleDue } from './sample-record.ts';
 import { sampleWebhook } from './sample-webhook.ts';
 

@@ -1,8 +1,8 @@
 import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
 import { createIdFactory, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
-import type { DeliveryOutline } from '@posthorn/platform/mongo/delivery-queries.ts';
-import type { ListDeps } from '../../services/gateway/src/list-messages.ts';
+import type { DeliveryOutline } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+import type { ListDeps } from '../../services/gateway/src/history/list-messages.ts';
 import { sampleMessage } from './sample-message.ts';
 
 export const START_MS = 1_700_000_000_000;

@@ -1,9 +1,12 @@
 import type { Attempt } from '@posthorn/domain/delivery.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
-import type { MessageChecks } from '@posthorn/platform/mongo/message-checks.ts';
-import type { StuckDeliveries, StuckDelivery } from '@posthorn/platform/mongo/stuck-deliveries.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { MessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
+import type {
+  StuckDeliveries,
+  StuckDelivery,
+} from '@posthorn/platform/mongo/deliveries/stuck-deliveries.ts';
 import { countingIds, sampleMessage } from './sample-message.ts';
 
 /** Messages and deliveries in memory, as far as the reconciler reads and writes them. */

@@ -1,12 +1,12 @@
 import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
-import type { MarkedDelivery, ResendMarks } from '@posthorn/platform/mongo/resend-marks.ts';
+import type { MarkedDelivery, ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import {
   isOfOne,
   ResendMovedError,
   type Resend,
   type ResendStore,
-} from '@posthorn/platform/mongo/resends.ts';
-import type { ResendPartStore } from '@posthorn/platform/mongo/resends-of-app.ts';
+} from '@posthorn/platform/mongo/resends/resends.ts';
+import type { ResendPartStore } from '@posthorn/platform/mongo/resends/resends-of-app.ts';
 
 export interface MemoryDelivery extends MarkedDelivery {
   attemptCount: number;

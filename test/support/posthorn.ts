@@ -1,4 +1,4 @@
-import { freePorts } from '../../deploy/local/machine/ports.ts';
+import { freePorts } from '../../tools/local-stack/machine/ports.ts';
 import { newEncryptionKey } from '../../deploy/setup/create-encryption-keys.ts';
 import { createApiClient, type ApiClient } from './api-client.ts';
 import { createNamespace, type Namespace } from './namespace.ts';
@@ -78,7 +78,7 @@ export async function startPosthorn(
   return { api, baseUrl, apiKey, companyId, env, gateway, dispatcher, retry, start, stop };
 }
 
-export const ADMIN = 'services/gateway/src/admin.ts';
+export const ADMIN = 'services/admin/src/main.ts';
 
 async function startService(
   name: ServiceName,

@@ -4,9 +4,12 @@ import type {
   QueueDeps,
   Result,
   Turn,
-} from '../../services/dispatcher/src/isolation/queue-state.ts';
-import type { CircuitView, Lane } from '../../services/dispatcher/src/isolation/gate.ts';
-import { createQueues, type Queues } from '../../services/dispatcher/src/isolation/queues.ts';
+} from '../../services/dispatcher/src/isolation/queues/queue-state.ts';
+import type { CircuitView, Lane } from '../../services/dispatcher/src/isolation/gate/views.ts';
+import {
+  createQueues,
+  type Queues,
+} from '../../services/dispatcher/src/isolation/queues/queues.ts';
 import { createVirtualTimers, type VirtualTimers } from './virtual-timers.ts';
 
 /** One attempt at the bench, and what became of it. */

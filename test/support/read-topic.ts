@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
-import { createLogger } from '@posthorn/platform/logger.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { Namespace } from './namespace.ts';
 
 export interface ReadRecord {

@@ -1,5 +1,5 @@
 import type { Route } from '../../services/gateway/src/http/route.ts';
-import { apiRoutes, type ApiDeps } from '../../services/gateway/src/routes/api-routes.ts';
+import { apiRoutes, type ApiDeps } from '../../services/gateway/src/api/routes/api-routes.ts';
 
 const policy = { allowLoopback: false, allowHttp: false, allowCidrs: [] };
 

@@ -1,6 +1,9 @@
-import { encodeDeliveryFailed } from '@posthorn/domain/records.ts';
-import { toDeadLetter, type DeadLetterReason } from '@posthorn/platform/dead-letter-record.ts';
-import type { StoredRecord } from '@posthorn/platform/kafka/read-topic.ts';
+import { encodeDeliveryFailed } from '@posthorn/domain/records/records.ts';
+import {
+  toDeadLetter,
+  type DeadLetterReason,
+} from '@posthorn/platform/dead-letters/dead-letter-record.ts';
+import type { StoredRecord } from '@posthorn/platform/kafka/reading/read-topic.ts';
 import { sampleRecord } from './sample-record.ts';
 
 export const FAILED = {

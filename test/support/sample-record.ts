@@ -1,5 +1,5 @@
 import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
-import type { DueAttempt } from '@posthorn/domain/records.ts';
+import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 
 /** A first attempt that is due, of msg_1 at wh_1. */

@@ -1,6 +1,6 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
-import type { EncryptionKey } from '@posthorn/platform/vault-keys.ts';
+import type { EncryptionKey } from '@posthorn/platform/vault/vault-keys.ts';
 
 /** A webhook of its own id for each `n`. Whatever in it is secret contains `hush`. */
 export function sampleWebhook(n: number, overrides: Partial<Webhook> = {}): Webhook {

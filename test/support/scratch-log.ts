@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
 import { createTopics } from '@posthorn/platform/kafka/create-topics.ts';
-import type { GroupClient, RecordCarrier } from '@posthorn/platform/kafka/group-client.ts';
+import type { GroupClient, RecordCarrier } from '@posthorn/platform/kafka/consumer/group-client.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
-import type { KafkaClientName } from '@posthorn/platform/kafka/kafka-clients.ts';
+import type { KafkaClientName } from '@posthorn/platform/service/kafka-clients.ts';
 import { openCarrier } from '@posthorn/platform/kafka/open-carrier.ts';
-import type { Commit } from '@posthorn/platform/kafka/partition-window.ts';
+import type { Commit } from '@posthorn/platform/kafka/positions/partition-window.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { createLogger } from '@posthorn/platform/logger.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { Kafka } from 'kafkajs';
 import { Registry } from 'prom-client';
 import { createNamespace } from './namespace.ts';

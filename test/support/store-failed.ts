@@ -1,6 +1,6 @@
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
-import { systemIds } from '@posthorn/platform/system.ts';
+import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { mongo } from 'mongoose';
 
 /**

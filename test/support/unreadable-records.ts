@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { encodeRetryDue, type DeliveryRef } from '@posthorn/domain/records.ts';
+import { encodeRetryDue, type DeliveryRef } from '@posthorn/domain/records/records.ts';
 import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
-import { createLogger } from '@posthorn/platform/logger.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { IHeaders, Message } from 'kafkajs';
 import type { Namespace } from './namespace.ts';
 

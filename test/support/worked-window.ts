@@ -2,7 +2,7 @@ import {
   createPartitionWindow,
   type OwnedPartition,
   type PartitionWindow,
-} from '@posthorn/platform/kafka/partition-window.ts';
+} from '@posthorn/platform/kafka/positions/partition-window.ts';
 
 /** A window, and what a member does with it. */
 export interface WorkedWindow {

@@ -1,5 +1,5 @@
 import type { Outcome } from './outcome.ts';
-import { delayAfterAttempt, type RetrySchedule } from './retry-schedule.ts';
+import { delayAfterAttempt, type RetrySchedule } from './schedule/retry-schedule.ts';
 import type { Header } from './webhook.ts';
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'exhausted' | 'cancelled';

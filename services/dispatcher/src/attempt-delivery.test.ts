@@ -5,9 +5,9 @@ import {
   encodeMessageCreated,
   encodeRetryDue,
   refOf,
-} from '@posthorn/domain/records.ts';
+} from '@posthorn/domain/records/records.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
-import { SealedValueError } from '@posthorn/platform/vault.ts';
+import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
 import {
   createAttemptSteps,
   FOUND,
@@ -17,7 +17,7 @@ import {
 import { eventually } from '../../../test/support/eventually.ts';
 import { sampleDue, sampleRecord } from '../../../test/support/sample-record.ts';
 import { sampleWebhook } from '../../../test/support/sample-webhook.ts';
-import type { SendWebhook } from './send-webhook.ts';
+import type { SendWebhook } from './sending/send-webhook.ts';
 
 const REF = { ...refOf(sampleDue()), createdAtMs: NOW_MS };
 const CREATED = encodeMessageCreated(REF, Buffer.from('{}'));

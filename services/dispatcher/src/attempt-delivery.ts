@@ -5,12 +5,12 @@ import {
   readRecord,
   UnreadableRecordError,
   type DueAttempt,
-} from '@posthorn/domain/records.ts';
-import type { DeadLetters } from '@posthorn/platform/dead-letters.ts';
+} from '@posthorn/domain/records/records.ts';
+import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
-import type { Held, RecordMemory } from '@posthorn/platform/record-memory.ts';
-import type { AttemptLeases } from './attempt-leases.ts';
-import { findTarget, type Target } from './find-target.ts';
+import type { Held, RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
+import type { AttemptLeases } from './once/attempt-leases.ts';
+import { findTarget, type Target } from './load/find-target.ts';
 import {
   DEFERRED_SINCE_HEADER,
   lastingHeaders,
@@ -18,14 +18,14 @@ import {
   turnAtOf,
   type Defer,
 } from './isolation/defer-attempt.ts';
-import type { Lane } from './isolation/gate.ts';
+import type { Lane } from './isolation/gate/views.ts';
 import type { MoveToSlowLane } from './isolation/move-to-slow-lane.ts';
-import type { Candidate } from './isolation/queue-state.ts';
-import type { Queues } from './isolation/queues.ts';
-import type { LoadedWebhook, LoadWebhook } from './load-webhook.ts';
-import type { MadeBefore } from './made-before.ts';
+import type { Candidate } from './isolation/queues/queue-state.ts';
+import type { Queues } from './isolation/queues/queues.ts';
+import type { LoadedWebhook, LoadWebhook } from './load/load-webhook.ts';
+import type { MadeBefore } from './settle/settle-if-recorded.ts';
 import type { Made, MakeAttempt } from './make-attempt.ts';
-import type { Settle } from './settle-delivery.ts';
+import type { Settle } from './settle/settle-delivery.ts';
 
 export interface AttemptDeps {
   topics: { messageCreated: string; slowLane: string };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { encodeMessageCreated, encodeRetryDue, refOf } from '@posthorn/domain/records.ts';
+import { encodeMessageCreated, encodeRetryDue, refOf } from '@posthorn/domain/records/records.ts';
 import { createAttemptSteps, FOUND, type Around } from '../../../test/support/attempt-steps.ts';
 import { sampleDue, sampleRecord } from '../../../test/support/sample-record.ts';
 import { sampleWebhook } from '../../../test/support/sample-webhook.ts';

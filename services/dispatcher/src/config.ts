@@ -1,4 +1,4 @@
-import { settings } from '@posthorn/platform/settings.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 
 export const dispatcherConfig = z.object({

@@ -1,5 +1,5 @@
 import { endedAtMs, type Attempt } from '@posthorn/domain/delivery.ts';
-import type { DueAttempt } from '@posthorn/domain/records.ts';
+import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { Counter, Histogram, type Registry } from 'prom-client';
 
 export interface DispatcherMetrics {

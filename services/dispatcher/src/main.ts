@@ -1,4 +1,4 @@
-import { runService } from '@posthorn/platform/service.ts';
+import { runService } from '@posthorn/platform/service/run-service.ts';
 import { dispatcherConfig } from './config.ts';
 import { startDispatcher } from './start-dispatcher.ts';
 

@@ -1,15 +1,15 @@
-import { traceparentOf } from '@posthorn/domain/traceparent.ts';
+import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import type { Attempt } from '@posthorn/domain/delivery.ts';
-import type { DueAttempt } from '@posthorn/domain/records.ts';
-import { retryAfterMsOf } from '@posthorn/domain/retry-after.ts';
+import type { DueAttempt } from '@posthorn/domain/records/records.ts';
+import { retryAfterMsOf } from '@posthorn/domain/schedule/retry-after.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
-import { cancelReason, findTarget } from './find-target.ts';
+import { cancelReason, findTarget } from './load/find-target.ts';
 import { lastingHeaders } from './isolation/defer-attempt.ts';
-import type { Result, Turn } from './isolation/queue-state.ts';
-import type { HeldPayload, PayloadMemory } from './payload-memory.ts';
-import type { LoadedWebhook, LoadWebhook } from './load-webhook.ts';
-import type { SendWebhook } from './send-webhook.ts';
-import type { SettledAttempt } from './settle-delivery.ts';
+import type { Result, Turn } from './isolation/queues/queue-state.ts';
+import type { HeldPayload, PayloadMemory } from './load/payload-memory.ts';
+import type { LoadedWebhook, LoadWebhook } from './load/load-webhook.ts';
+import type { SendWebhook } from './sending/send-webhook.ts';
+import type { SettledAttempt } from './settle/settle-delivery.ts';
 
 /** What became of a turn. */
 export type Made =

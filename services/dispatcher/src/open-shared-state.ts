@@ -1,23 +1,23 @@
 import { randomUUID } from 'node:crypto';
-import { createWebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
+import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { connectRedis } from '@posthorn/platform/redis/connect.ts';
 import { EVERYTHING, listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
 import {
   createEndpointFlows,
   type EndpointFlows,
 } from '@posthorn/platform/redis/endpoint-flows.ts';
-import type { MemoryBudgets } from '@posthorn/platform/memory-budgets.ts';
+import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createOpenCircuits, type OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import {
   createRunningAttempts,
   type RunningAttempts,
 } from '@posthorn/platform/redis/running-attempts.ts';
-import type { ServiceContext } from '@posthorn/platform/service.ts';
-import { systemClockMs } from '@posthorn/platform/system.ts';
-import { createVault } from '@posthorn/platform/vault.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { createVault } from '@posthorn/platform/vault/vault.ts';
 import type { mongo } from 'mongoose';
 import type { DispatcherConfig } from './config.ts';
-import { createWebhookLoader, type LoadWebhook } from './load-webhook.ts';
+import { createWebhookLoader, type LoadWebhook } from './load/load-webhook.ts';
 
 type Context = ServiceContext<DispatcherConfig>;
 

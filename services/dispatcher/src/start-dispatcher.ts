@@ -1,29 +1,32 @@
-import { createDeadLetters } from '@posthorn/platform/dead-letters.ts';
+import { createDeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import type { Consumption, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
-import { watchDependencies } from '@posthorn/platform/metrics.ts';
-import { createMemoryBudgets, type MemoryBudgets } from '@posthorn/platform/memory-budgets.ts';
+import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
+import {
+  createMemoryBudgets,
+  type MemoryBudgets,
+} from '@posthorn/platform/memory/memory-budgets.ts';
 import { openMongo } from '@posthorn/platform/mongo/connect.ts';
-import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
-import { createMessageStore } from '@posthorn/platform/mongo/messages.ts';
-import { createResendMarks } from '@posthorn/platform/mongo/resend-marks.ts';
-import { openOpsServer } from '@posthorn/platform/ops-server.ts';
-import type { ServiceContext } from '@posthorn/platform/service.ts';
-import { systemClockMs } from '@posthorn/platform/system.ts';
+import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { mongo } from 'mongoose';
 import { createAttemptDelivery } from './attempt-delivery.ts';
 import type { DispatcherConfig } from './config.ts';
 import { createDispatcherMetrics, type DispatcherMetrics } from './dispatcher-metrics.ts';
-import { createPayloadLoader } from './load-payload.ts';
-import { createMadeBefore } from './made-before.ts';
+import { createPayloadLoader } from './load/load-payload.ts';
+import { createMadeBefore } from './settle/settle-if-recorded.ts';
 import { createMakeAttempt, type MakeAttempt } from './make-attempt.ts';
 import { openIsolation, type Isolation } from './isolation/open-isolation.ts';
-import { openSender } from './open-sender.ts';
+import { openSender } from './sending/open-sender.ts';
 import { openSharedState, type SharedState } from './open-shared-state.ts';
-import { createPayloadMemory } from './payload-memory.ts';
-import { createRecordAttempts } from './record-attempts.ts';
-import { createSettle, type Settle } from './settle-delivery.ts';
-import { createResends } from './settle-resend.ts';
+import { createPayloadMemory } from './load/payload-memory.ts';
+import { createRecordAttempts } from './settle/record-attempts.ts';
+import { createSettle, type Settle } from './settle/settle-delivery.ts';
+import { createResends } from './settle/settle-resend.ts';
 
 type Context = ServiceContext<DispatcherConfig>;
 

@@ -1,6 +1,6 @@
-import type { Logger } from '@posthorn/platform/logger.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
-import type { Authenticate } from './authenticate.ts';
+import type { Authenticate } from './api-keys/authenticate.ts';
 import { answerError } from './http/answer-error.ts';
 import { ApiError } from './http/api-error.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
@@ -9,9 +9,9 @@ import { checkHead } from './http/read-head.ts';
 import { createReceiveBody } from './http/receive-body.ts';
 import { giveRequestId } from './http/request-id.ts';
 import type { RequestMemory } from './http/request-memory.ts';
-import { createDocument } from './openapi/document.ts';
-import { docsPage } from './openapi/docs-page.ts';
-import type { RateLimits } from './rate-limits.ts';
+import { createDocument } from './api/openapi/document.ts';
+import { docsPage } from './api/openapi/docs-page.ts';
+import type { RateLimits } from './limits/rate-limits.ts';
 import { NO_FIELDS, pathsOf, type ApiAnswer, type Caller, type Route } from './http/route.ts';
 
 export interface AppDeps {

@@ -1,4 +1,4 @@
-import { runService } from '@posthorn/platform/service.ts';
+import { runService } from '@posthorn/platform/service/run-service.ts';
 import { gatewayConfig } from './config.ts';
 import { startGateway } from './start-gateway.ts';
 

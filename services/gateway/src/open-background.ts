@@ -1,20 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import type { MemoryBudgets } from '@posthorn/platform/memory-budgets.ts';
+import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import { createRemovalStore } from '@posthorn/platform/mongo/removals.ts';
-import { createResendMarks, type ResendMarks } from '@posthorn/platform/mongo/resend-marks.ts';
-import { createResendStore, type ResendStore } from '@posthorn/platform/mongo/resends.ts';
-import type { WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
+import {
+  createResendMarks,
+  type ResendMarks,
+} from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import { createResendStore, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
-import type { ServiceContext } from '@posthorn/platform/service.ts';
-import { systemClockMs, systemIds } from '@posthorn/platform/system.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { mongo } from 'mongoose';
 import { bytesOfMib, type GatewayConfig } from './config.ts';
-import { createRemovals, type RemoveTree } from './remove-tree.ts';
-import { createResendRoom } from './resend-room.ts';
-import { createResendRunner, type ResendRunner } from './run-resends.ts';
+import { createRemovals, type RemoveTree } from './removal/remove-tree.ts';
+import { createResendRoom } from './resend/resend-room.ts';
+import { createResendRunner, type ResendRunner } from './resend/run-resends.ts';
 
 export interface Background {
   remove: RemoveTree;

@@ -1,19 +1,22 @@
-import type { MemoryBudgets } from '@posthorn/platform/memory-budgets.ts';
+import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import { createWebhookStore, type WebhookStore } from '@posthorn/platform/mongo/webhooks.ts';
+import {
+  createWebhookStore,
+  type WebhookStore,
+} from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { connectRedis } from '@posthorn/platform/redis/connect.ts';
 import {
   announce,
   listenForInvalidations,
   type Invalidation,
 } from '@posthorn/platform/redis/invalidations.ts';
-import type { ServiceContext } from '@posthorn/platform/service.ts';
-import { createVault } from '@posthorn/platform/vault.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import { createVault } from '@posthorn/platform/vault/vault.ts';
 import type { Redis } from 'ioredis';
 import type { mongo } from 'mongoose';
 import { bytesOfMib, type GatewayConfig } from './config.ts';
-import { createKeptAnswers, type KeptAnswers } from './keep-answer.ts';
-import { createTargetResolver, type TargetResolver } from './resolve-targets.ts';
+import { createKeptAnswers, type KeptAnswers } from './accept/sealed-answers.ts';
+import { createTargetResolver, type TargetResolver } from './accept/resolve-targets.ts';
 
 export interface Caches {
   webhooks: WebhookStore;

@@ -1,5 +1,5 @@
-import { parseDelay } from '@posthorn/domain/retry-schedule.ts';
-import { settings } from '@posthorn/platform/settings.ts';
+import { parseDelay } from '@posthorn/domain/schedule/retry-schedule.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 
 /** Shorter, and passes would follow one another without a pause. */

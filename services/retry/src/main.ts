@@ -1,4 +1,4 @@
-import { runService } from '@posthorn/platform/service.ts';
+import { runService } from '@posthorn/platform/service/run-service.ts';
 import { retryConfig } from './config.ts';
 import { startRetry } from './start-retry.ts';
 

@@ -4,11 +4,14 @@ import {
   decodeRetryDue,
   encodeDeliveryFailed,
   type DeliveryFailed,
-} from '@posthorn/domain/records.ts';
-import { DEFAULT_RETRY_DELAYS, retryScheduleSchema } from '@posthorn/domain/retry-schedule.ts';
-import { topicNames } from '@posthorn/domain/topics.ts';
+} from '@posthorn/domain/records/records.ts';
+import {
+  DEFAULT_RETRY_DELAYS,
+  retryScheduleSchema,
+} from '@posthorn/domain/schedule/retry-schedule.ts';
+import { topicNames } from '@posthorn/domain/records/topics.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
-import { createLogger } from '@posthorn/platform/logger.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { Registry } from 'prom-client';
 import { createParkFailure } from './park-failure.ts';
 import { createRetryMetrics, type RetryMetrics } from './retry-metrics.ts';

@@ -1,4 +1,4 @@
-import { nextAttemptAfter, type NextAttempt } from '@posthorn/domain/after-failure.ts';
+import { nextAttemptAfter, type NextAttempt } from '@posthorn/domain/schedule/after-failure.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import {
   decodeDeliveryFailed,
@@ -8,14 +8,14 @@ import {
   refOf,
   UnreadableRecordError,
   type DeliveryFailed,
-} from '@posthorn/domain/records.ts';
-import { formatDelay, type RetrySchedule } from '@posthorn/domain/retry-schedule.ts';
-import { createBatcher } from '@posthorn/platform/batcher.ts';
-import type { DeadLetters } from '@posthorn/platform/dead-letters.ts';
+} from '@posthorn/domain/records/records.ts';
+import { formatDelay, type RetrySchedule } from '@posthorn/domain/schedule/retry-schedule.ts';
+import { createBatcher } from '@posthorn/platform/async/batcher.ts';
+import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { keepTrying } from '@posthorn/platform/keep-trying.ts';
-import type { Logger } from '@posthorn/platform/logger.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
+import { keepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import type { RetryMetrics } from './retry-metrics.ts';
 
 export interface ParkDeps {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { DelayTopic } from '@posthorn/domain/topics.ts';
+import type { DelayTopic } from '@posthorn/domain/records/topics.ts';
 import { Gauge, Registry } from 'prom-client';
 import { createRetryMetrics, showParked } from './retry-metrics.ts';
 

@@ -1,5 +1,5 @@
-import { formatDelay } from '@posthorn/domain/retry-schedule.ts';
-import type { DelayKind, DelayTopic } from '@posthorn/domain/topics.ts';
+import { formatDelay } from '@posthorn/domain/schedule/retry-schedule.ts';
+import type { DelayKind, DelayTopic } from '@posthorn/domain/records/topics.ts';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 export interface RetryMetrics {

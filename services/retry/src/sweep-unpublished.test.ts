@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
-import { decodeMessageCreated } from '@posthorn/domain/records.ts';
+import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
-import { createLogger } from '@posthorn/platform/logger.ts';
-import type { DeliveryState } from '@posthorn/platform/mongo/deliveries.ts';
-import type { SweepCandidate } from '@posthorn/platform/mongo/publishers.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import type { DeliveryState } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { SweepCandidate } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { Registry } from 'prom-client';
 import { createRetryMetrics } from './retry-metrics.ts';
 import { createSweeper } from './sweep-unpublished.ts';

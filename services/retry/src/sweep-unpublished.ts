@@ -1,11 +1,14 @@
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import type { Logger } from '@posthorn/platform/logger.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
-import type { MessageStore } from '@posthorn/platform/mongo/messages.ts';
-import type { PublisherStore, SweepCandidate } from '@posthorn/platform/mongo/publishers.ts';
+import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import type {
+  PublisherStore,
+  SweepCandidate,
+} from '@posthorn/platform/mongo/messages/publishers.ts';
 import {
   createdRecords,
   ONE_SEND,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { freePorts } from '../../../deploy/local/machine/ports.ts';
+import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { createApiClient, type ApiAnswer } from '../../support/api-client.ts';
 import { dataOf, expectInvalid } from '../../support/expect-answers.ts';
 import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { topicNames, topicSpecs } from '@posthorn/domain/topics.ts';
-import { StartupError } from '../errors.ts';
+import { topicNames, topicSpecs } from '@posthorn/domain/records/topics.ts';
+import { StartupError } from '../service/errors.ts';
 import { assertTopicsExist } from './connect.ts';
 
 const names = topicNames('p.', [5_000], [1_000, 5_000]);

@@ -1,8 +1,8 @@
 import { Kafka, logLevel, type logCreator } from 'kafkajs';
-import { topicSpecs, type TopicNames } from '@posthorn/domain/topics.ts';
-import { messageOf, StartupError } from '../errors.ts';
-import type { Logger } from '../logger.ts';
-import { mendRequestQueue } from './request-queue.ts';
+import { topicSpecs, type TopicNames } from '@posthorn/domain/records/topics.ts';
+import { messageOf, StartupError } from '../service/errors.ts';
+import type { Logger } from '../service/logger.ts';
+import { mendRequestQueue } from './kafkajs/request-queue.ts';
 
 const START_TIMEOUT_MS = 10_000;
 const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 };

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { ConfigResourceTypes, type Admin } from 'kafkajs';
 import { createNamespace } from '../../../../test/support/namespace.ts';
-import { createLogger } from '../logger.ts';
+import { createLogger } from '../service/logger.ts';
 import { createKafkaClient } from './connect.ts';
 import { createTopics } from './create-topics.ts';
 

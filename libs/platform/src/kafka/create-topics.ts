@@ -1,6 +1,6 @@
-import type { TopicSpec } from '@posthorn/domain/topics.ts';
+import type { TopicSpec } from '@posthorn/domain/records/topics.ts';
 import type { Kafka } from 'kafkajs';
-import { keepTrying } from '../keep-trying.ts';
+import { keepTrying } from '../async/keep-trying.ts';
 
 export interface TopicLayout {
   partitions: number;

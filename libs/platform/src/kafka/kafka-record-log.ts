@@ -1,7 +1,7 @@
-import { consume } from './consume.ts';
-import type { RecordCarrier } from './group-client.ts';
-import type { ConsumeDeps } from './join-group.ts';
-import { createKafkajsCarrier } from './kafkajs-carrier.ts';
+import { consume } from './consumer/consume.ts';
+import type { RecordCarrier } from './consumer/group-client.ts';
+import type { ConsumeDeps } from './consumer/join-group.ts';
+import { createKafkajsCarrier } from './kafkajs/carrier.ts';
 import type { OutgoingRecord, RecordLog } from './record-log.ts';
 
 export interface RecordLogDeps extends Omit<ConsumeDeps, 'openGroupClient'> {

@@ -1,8 +1,9 @@
 import type { Kafka } from 'kafkajs';
-import type { RecordCarrier } from './group-client.ts';
-import type { KafkaClientName } from './kafka-clients.ts';
-import { createKafkajsCarrier } from './kafkajs-carrier.ts';
-import { createPlatformaticCarrier, type CarrierSettings } from './platformatic/carrier.ts';
+import type { RecordCarrier } from './consumer/group-client.ts';
+import type { KafkaClientName } from '../service/kafka-clients.ts';
+import { createKafkajsCarrier } from './kafkajs/carrier.ts';
+import type { CarrierSettings } from './platformatic/carrier-settings.ts';
+import { createPlatformaticCarrier } from './platformatic/carrier.ts';
 
 /** Makes the carrier; connects nowhere. */
 export function openCarrier(

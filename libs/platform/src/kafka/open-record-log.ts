@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import type { DeferralDelays } from '@posthorn/domain/deferral-delays.ts';
-import type { RetrySchedule } from '@posthorn/domain/retry-schedule.ts';
+import type { DeferralDelays } from '@posthorn/domain/schedule/deferral-delays.ts';
+import type { RetrySchedule } from '@posthorn/domain/schedule/retry-schedule.ts';
 import {
   delayTopicsAmong,
   topicNames,
   type DelayTopic,
   type TopicNames,
-} from '@posthorn/domain/topics.ts';
-import type { ServiceContext } from '../service.ts';
+} from '@posthorn/domain/records/topics.ts';
+import type { ServiceContext } from '../service/run-service.ts';
 import {
   assertKafkaReachable,
   assertTopicsExist,
@@ -16,7 +16,7 @@ import {
 } from './connect.ts';
 import { createKafkaMetrics } from './kafka-metrics.ts';
 import { createKafkaRecordLog } from './kafka-record-log.ts';
-import type { KafkaClientName } from './kafka-clients.ts';
+import type { KafkaClientName } from '../service/kafka-clients.ts';
 import { openCarrier } from './open-carrier.ts';
 import type { RecordLog } from './record-log.ts';
 

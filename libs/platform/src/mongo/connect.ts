@@ -1,6 +1,6 @@
 import mongoose, { type Connection } from 'mongoose';
-import { messageOf, StartupError, StoreUnavailableError } from '../errors.ts';
-import type { ServiceContext } from '../service.ts';
+import { messageOf, StartupError, StoreUnavailableError } from '../service/errors.ts';
+import type { ServiceContext } from '../service/run-service.ts';
 
 const { MongoNetworkError, MongoNotConnectedError, MongoServerSelectionError } = mongoose.mongo;
 

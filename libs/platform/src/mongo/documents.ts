@@ -1,6 +1,6 @@
 import type { Idempotency } from '@posthorn/domain/message.ts';
 import type { Attempt, CancelReason, DeliveryStatus } from '@posthorn/domain/delivery.ts';
-import type { SealedFields } from './webhooks-sealed.ts';
+import type { SealedFields } from './sealed-fields.ts';
 
 /** The shapes in the database. `_id` is the id that the API shows, prefix included. */
 

@@ -5,10 +5,10 @@ import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../test/support/scratch-database.ts';
-import { createVault } from '../vault.ts';
+import { createVault } from '../vault/vault.ts';
 import { collection } from './collections.ts';
 import { createRemovalStore, type Removal, type RemovalStore } from './removals.ts';
-import { createWebhookStore } from './webhooks.ts';
+import { createWebhookStore } from './webhooks/webhooks.ts';
 
 const [FIRST, SECOND, GLOBAL, OTHER] = [1, 2, 3, 4].map((n) => sampleWebhook(n).id) as [
   ...[string, string, string, string],

@@ -2,8 +2,8 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createNamespace } from '../../../../test/support/namespace.ts';
 import { connectMongo, type MongoConnection } from './connect.ts';
-import { createDeliveryStore, type SettledDelivery } from './deliveries.ts';
-import { createMessageStore } from './messages.ts';
+import { createDeliveryStore, type SettledDelivery } from './deliveries/deliveries.ts';
+import { createMessageStore } from './messages/messages.ts';
 
 /** A way to the real store that can be cut. */
 async function startProxy(host: string, port: number) {

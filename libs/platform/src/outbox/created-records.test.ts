@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Message } from '@posthorn/domain/message.ts';
-import { decodeMessageCreated } from '@posthorn/domain/records.ts';
+import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import fc from 'fast-check';
 import { createdRecords, ONE_SEND, takeForOneSend } from './created-records.ts';
 

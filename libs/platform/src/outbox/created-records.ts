@@ -3,7 +3,7 @@ import {
   encodeMessageCreated,
   INLINE_PAYLOAD_MAX_BYTES,
   type MessageCreated,
-} from '@posthorn/domain/records.ts';
+} from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '../kafka/record-log.ts';
 
 /** Above this many targets the payload would be copied more often than it is worth; it is loaded instead. */

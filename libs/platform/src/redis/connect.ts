@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import type { Logger } from '../logger.ts';
+import type { Logger } from '../service/logger.ts';
 
 /**
  * A connection that never makes a caller wait: commands fail at once while Redis is away, and it

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import type { Redis } from 'ioredis';
 import { eventually } from '../../../../test/support/eventually.ts';
 import { createNamespace } from '../../../../test/support/namespace.ts';
-import { createLogger } from '../logger.ts';
+import { createLogger } from '../service/logger.ts';
 import { connectRedis } from './connect.ts';
 import { createOpenCircuits, type OpenCircuits } from './open-circuits.ts';
 

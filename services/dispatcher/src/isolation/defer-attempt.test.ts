@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { DUE_AT_HEADER } from '@posthorn/domain/records.ts';
+import { DUE_AT_HEADER } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { sampleDue, sampleRecord } from '../../../../test/support/sample-record.ts';
 import {
@@ -9,7 +9,7 @@ import {
   DEFERRED_SINCE_HEADER,
   turnAtOf,
 } from './defer-attempt.ts';
-import type { Reason } from './gate.ts';
+import type { Reason } from './gate/gate.ts';
 
 const NOW_MS = 1_700_000_000_000;
 const DAY_MS = 86_400_000;

@@ -4,11 +4,11 @@ import {
   refOf,
   TURN_AT_HEADER,
   type DueAttempt,
-} from '@posthorn/domain/records.ts';
-import { createBatcher } from '@posthorn/platform/batcher.ts';
+} from '@posthorn/domain/records/records.ts';
+import { createBatcher } from '@posthorn/platform/async/batcher.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { keepTrying } from '@posthorn/platform/keep-trying.ts';
-import type { Reason } from './gate.ts';
+import { keepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import type { Reason } from './gate/gate.ts';
 
 /** Header of a deferred record: how much later it is due because of another clock, in milliseconds. */
 export const AHEAD_HEADER = 'clock-ahead';

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Registry } from 'prom-client';
-import { createEndpoint, type Endpoint } from './endpoint.ts';
-import { REASONS } from './gate.ts';
+import { createEndpoint, type Endpoint } from './endpoint/endpoint.ts';
+import { REASONS } from './gate/gate.ts';
 import {
   createIsolationMetrics,
   watchIsolation,

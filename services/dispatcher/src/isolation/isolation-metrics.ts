@@ -1,8 +1,8 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { concurrencyOf } from './endpoint.ts';
-import { REASONS, type Reason } from './gate.ts';
-import type { Circuits } from './circuits.ts';
-import type { Queues } from './queues.ts';
+import { concurrencyOf } from './endpoint/endpoint.ts';
+import { REASONS, type Reason } from './gate/gate.ts';
+import type { Circuits } from './circuits/circuits.ts';
+import type { Queues } from './queues/queues.ts';
 
 /** What is counted of the gate's decisions; an attempt that goes at once or waits in memory counts nowhere. */
 export interface IsolationMetrics {

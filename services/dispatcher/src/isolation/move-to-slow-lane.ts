@@ -1,7 +1,7 @@
-import { encodeRetryDue, refOf, type DueAttempt } from '@posthorn/domain/records.ts';
-import { createBatcher } from '@posthorn/platform/batcher.ts';
+import { encodeRetryDue, refOf, type DueAttempt } from '@posthorn/domain/records/records.ts';
+import { createBatcher } from '@posthorn/platform/async/batcher.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { keepTrying } from '@posthorn/platform/keep-trying.ts';
+import { keepTrying } from '@posthorn/platform/async/keep-trying.ts';
 
 /**
  * Takes a due attempt of a slow endpoint out of the way of the others on its partition. Resolves when

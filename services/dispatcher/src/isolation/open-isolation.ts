@@ -1,19 +1,23 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
-import type { MemoryBudgets } from '@posthorn/platform/memory-budgets.ts';
-import type { ServiceContext } from '@posthorn/platform/service.ts';
-import { systemClockMs } from '@posthorn/platform/system.ts';
-import { ANNOUNCED_WITHIN_MS, createAttemptLeases, type AttemptLeases } from '../attempt-leases.ts';
+import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import {
+  ANNOUNCED_WITHIN_MS,
+  createAttemptLeases,
+  type AttemptLeases,
+} from '../once/attempt-leases.ts';
 import type { DispatcherConfig } from '../config.ts';
 import type { SharedState } from '../open-shared-state.ts';
-import { createBusyClock, type BusyClock } from './busy-clock.ts';
-import { CIRCUIT_BYTES, createCircuits, type Circuits } from './circuits.ts';
+import { createBusyClock, type BusyClock } from './endpoint/busy-clock.ts';
+import { CIRCUIT_BYTES, createCircuits, type Circuits } from './circuits/circuits.ts';
 import { createDefer, type Defer } from './defer-attempt.ts';
 import { createIsolationMetrics, watchIsolation } from './isolation-metrics.ts';
 import { createMoveToSlowLane, type MoveToSlowLane } from './move-to-slow-lane.ts';
-import { openQueues } from './open-queues.ts';
-import { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS, type Queues } from './queues.ts';
-import { createRecordMemory, type RecordMemory } from '@posthorn/platform/record-memory.ts';
+import { openQueues } from './queues/open-queues.ts';
+import { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS, type Queues } from './queues/queues.ts';
+import { createRecordMemory, type RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
 import { createTellFlows } from './tell-flows.ts';
 import { createOverloadWatch, type OverloadWatch } from './watch-overload.ts';
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { EndpointFlow } from '@posthorn/platform/redis/endpoint-flows.ts';
-import { createEndpoint, type Endpoint } from './endpoint.ts';
+import { createEndpoint, type Endpoint } from './endpoint/endpoint.ts';
 import { createTellFlows } from './tell-flows.ts';
 
 const BOUNDS = { floor: 1, start: 16, ceiling: 64 };

@@ -3,8 +3,8 @@ import {
   type EndpointFlow,
   type EndpointFlows,
 } from '@posthorn/platform/redis/endpoint-flows.ts';
-import { concurrencyOf, type Endpoint } from './endpoint.ts';
-import { paceOf } from './pace.ts';
+import { concurrencyOf, type Endpoint } from './endpoint/endpoint.ts';
+import { paceOf } from './endpoint/pace.ts';
 
 export interface TellFlowsDeps {
   endpoints: () => Iterable<Endpoint>;

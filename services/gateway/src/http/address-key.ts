@@ -1,4 +1,4 @@
-import { parseIp } from '@posthorn/domain/ip-address.ts';
+import { parseIp } from '@posthorn/domain/egress/ip-address.ts';
 
 const MAPPED_IPV4 = '::ffff:';
 const LONGEST_CHARS = 45;

@@ -1,4 +1,4 @@
-import { JsonTextError, readJsonObject } from '@posthorn/domain/json-members.ts';
+import { JsonTextError, readJsonObject } from './json-members.ts';
 import { MAX_PAYLOAD_DEPTH } from '@posthorn/domain/message.ts';
 import type { z } from 'zod';
 import { ApiError, invalidRequest, type Problem } from './api-error.ts';

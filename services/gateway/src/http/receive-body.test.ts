@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createLogger } from '@posthorn/platform/logger.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
 import express, { type RequestHandler } from 'express';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,4 +1,4 @@
-import { createShares } from '@posthorn/platform/shares.ts';
+import { createShares } from '@posthorn/platform/memory/shares.ts';
 import type { Response } from 'express';
 import type { Caller } from './route.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ClusterMetadata, ExtendedGroupProtocolSubscription } from '@platformatic/kafka';
 import kafkajs from 'kafkajs';
-import { createCoPartitionAssigner } from '../co-partition-assigner.ts';
+import { createCoPartitionAssigner } from '../kafkajs/co-partition-assigner.ts';
 import { assignCoPartitions } from './assigner.ts';
 
 type AssignerConfig = Parameters<ReturnType<typeof createCoPartitionAssigner>>[0];

@@ -1,5 +1,5 @@
 import type { GroupPartitionsAssigner } from '@platformatic/kafka';
-import { assignTogether, type GroupMember } from '@posthorn/domain/partition-assignment.ts';
+import { assignTogether, type GroupMember } from '../partition-assignment.ts';
 
 type Subscription =
   Parameters<GroupPartitionsAssigner>[1] extends Map<string, infer Member> ? Member : never;

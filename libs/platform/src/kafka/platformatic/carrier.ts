@@ -1,15 +1,7 @@
-import type { Logger } from '../../logger.ts';
-import type { RecordCarrier } from '../group-client.ts';
+import type { RecordCarrier } from '../consumer/group-client.ts';
+import type { CarrierSettings } from './carrier-settings.ts';
 import { openGroupClient } from './group-client.ts';
 import { connectSender } from './sender.ts';
-
-export interface CarrierSettings {
-  clientId: string;
-  brokers: string[];
-  /** Names this process among the members of its groups. */
-  instanceId: string;
-  logger: Logger;
-}
 
 /** Carries records with @platformatic/kafka. */
 export function createPlatformaticCarrier(settings: CarrierSettings): RecordCarrier {

@@ -1,5 +1,5 @@
 import { offsetCommitV8, type Consumer } from '@platformatic/kafka';
-import type { Commit } from '../partition-window.ts';
+import type { Commit } from '../positions/partition-window.ts';
 
 /** One generation of the group, as one member knows it. */
 export interface Generation {

@@ -1,4 +1,4 @@
-import { messageOf } from '../../errors.ts';
+import { messageOf } from '../../service/errors.ts';
 
 /** What went wrong, on one line: the client hides the refusals of a broker inside of another error. */
 export function errorText(error: unknown): string {

@@ -1,9 +1,9 @@
 import type { ConnectionPool, Consumer } from '@platformatic/kafka';
 import { setTimeout as wait } from 'node:timers/promises';
-import { keepTrying } from '../../keep-trying.ts';
-import type { Logger } from '../../logger.ts';
-import type { GroupEvents } from '../group-client.ts';
-import type { Place } from '../pauses.ts';
+import { keepTrying } from '../../async/keep-trying.ts';
+import type { Logger } from '../../service/logger.ts';
+import type { GroupEvents } from '../consumer/group-client.ts';
+import type { Place } from '../positions/pauses.ts';
 import { commitInGeneration, type Generation } from './commit-in-generation.ts';
 import { errorText } from './error-text.ts';
 import {

@@ -1,5 +1,5 @@
 import type { Consumer, fetchV17 } from '@platformatic/kafka';
-import type { Place } from '../pauses.ts';
+import type { Place } from '../positions/pauses.ts';
 import type { PartitionAnswer } from './fetched-records.ts';
 import { keyOf, type Positions } from './start-positions.ts';
 

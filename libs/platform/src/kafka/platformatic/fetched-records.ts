@@ -1,5 +1,5 @@
 import { IS_CONTROL, type fetchV17, type KafkaRecord } from '@platformatic/kafka';
-import type { FetchedMessage } from '../fetched-batch.ts';
+import type { FetchedMessage } from '../consumer/fetched-batch.ts';
 
 /** What one partition answered to a fetch. */
 export type PartitionAnswer = fetchV17.FetchResponse['responses'][number]['partitions'][number];

@@ -1,11 +1,11 @@
 import { ConnectionPool, Consumer, type ConsumerGroupJoinPayload } from '@platformatic/kafka';
 import { setTimeout as wait } from 'node:timers/promises';
-import { keepTrying } from '../../keep-trying.ts';
-import { ASSIGNER_NAME, ASSIGNER_VERSION } from '../co-partition-assigner.ts';
-import type { GroupClient, GroupEvents } from '../group-client.ts';
+import { keepTrying } from '../../async/keep-trying.ts';
+import { ASSIGNER_NAME, ASSIGNER_VERSION } from '../kafkajs/co-partition-assigner.ts';
+import type { GroupClient, GroupEvents } from '../consumer/group-client.ts';
 import type { ConsumeOptions } from '../record-log.ts';
 import { assignCoPartitions } from './assigner.ts';
-import type { CarrierSettings } from './carrier.ts';
+import type { CarrierSettings } from './carrier-settings.ts';
 import { errorText } from './error-text.ts';
 import { startFetchLoop, type FetchLoop, type FetchLoopDeps } from './fetch-loop.ts';
 import { createPauseList, type PauseList } from './pause-list.ts';

@@ -1,5 +1,5 @@
 import { keyOf } from './start-positions.ts';
-import type { Pausable, Place, TopicPartitions } from '../pauses.ts';
+import type { Pausable, Place, TopicPartitions } from '../positions/pauses.ts';
 
 export interface PauseList extends Pausable {
   isPaused: (place: Place) => boolean;

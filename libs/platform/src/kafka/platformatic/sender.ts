@@ -1,6 +1,6 @@
 import { ProduceAcks, Producer, stringSerializer } from '@platformatic/kafka';
-import type { RecordSender } from '../group-client.ts';
-import type { CarrierSettings } from './carrier.ts';
+import type { RecordSender } from '../consumer/group-client.ts';
+import type { CarrierSettings } from './carrier-settings.ts';
 import { partitionHash } from './partition-hash.ts';
 import { retryDelayMs } from './retry-delay.ts';
 

@@ -1,5 +1,5 @@
 import { ListOffsetTimestamps, type Consumer } from '@platformatic/kafka';
-import type { Place } from '../pauses.ts';
+import type { Place } from '../positions/pauses.ts';
 
 /** The offset that each partition is read from next, by `keyOf` its place. */
 export type Positions = Map<string, number>;

@@ -1,0 +1,135 @@
+import { describe, expect, test } from '@jest/globals';
+import { attemptIdOf, deliveryIdOf } from '../ids.ts';
+import {
+  decodeDeliveryFailed,
+  decodeMessageCreated,
+  decodeRetryDue,
+  encodeDeliveryFailed,
+  encodeMessageCreated,
+  encodeRetryDue,
+  readRecord,
+  refOf,
+  UnreadableRecordError,
+  type DeliveryRef,
+} from './records.ts';
+
+const ref: DeliveryRef = {
+  ...{ messageId: 'msg_1', webhookId: 'wh_1', companyId: 'comp_1', appId: 'app_1' },
+  createdAtMs: 1_700_000_000_123,
+};
+const failed = {
+  ...ref,
+  ...{ attemptNumber: 3, endedAtMs: 1_700_000_009_999, outcome: 'http_5xx', statusCode: 503 },
+};
+
+function idsOf(attemptNumber: number) {
+  const deliveryId = deliveryIdOf(ref.messageId, ref.webhookId);
+  return { deliveryId, attemptId: attemptIdOf(deliveryId, attemptNumber) };
+}
+
+describe('a message-created record', () => {
+  test.each([
+    ['a newline in the payload', Buffer.from('{\n"a":\n\n1}\n')],
+    ['bytes that are not UTF-8', Buffer.from([0x0a, 0xff, 0x00, 0xfe, 0x0a])],
+    ['numbers that JSON.parse would change', Buffer.from('{"n":12345678901234567890,"x":1e400}')],
+  ])('carries %s byte for byte', (_what, payload) => {
+    expect(decodeMessageCreated(encodeMessageCreated(ref, payload)).payload).toEqual(payload);
+  });
+
+  test('is the first attempt, due when the message was created', () => {
+    expect(decodeMessageCreated(encodeMessageCreated(ref, null))).toEqual({
+      version: 1,
+      ...ref,
+      ...idsOf(1),
+      ...{ attemptNumber: 1, trigger: 'first', dueAtMs: ref.createdAtMs },
+      ...{ isCancelled: false, payload: null },
+    });
+  });
+
+  test('names no app when the message was addressed to one webhook', () => {
+    const value = encodeMessageCreated({ ...ref, appId: null }, null);
+    expect(decodeMessageCreated(value).appId).toBeNull();
+  });
+});
+
+describe('a retry-due record', () => {
+  test('comes back as the attempt it asks for, without a payload', () => {
+    const retry = { ...ref, attemptNumber: 4, dueAtMs: 1_700_000_005_000 };
+    expect(decodeRetryDue(encodeRetryDue(retry))).toEqual({
+      version: 1,
+      ...retry,
+      ...idsOf(4),
+      ...{ trigger: 'retry', isCancelled: false, payload: null },
+    });
+  });
+});
+
+describe('a delivery-failed record', () => {
+  test('comes back as it was written', () => {
+    expect(decodeDeliveryFailed(encodeDeliveryFailed(failed))).toEqual({ version: 1, ...failed });
+    const silent = { ...failed, outcome: 'timeout', statusCode: null };
+    expect(decodeDeliveryFailed(encodeDeliveryFailed(silent))).toEqual({ version: 1, ...silent });
+  });
+
+  test('lends its identity to the retry and nothing else', () => {
+    expect(refOf(decodeDeliveryFailed(encodeDeliveryFailed(failed)))).toEqual(ref);
+  });
+});
+
+describe('an unreadable record', () => {
+  const line = (changes: object) =>
+    Buffer.from(`${JSON.stringify({ version: 1, ...failed, dueAtMs: 1, ...changes })}\n`);
+  const decoders = [
+    ['message-created', decodeMessageCreated],
+    ['retry-due', decodeRetryDue],
+    ['delivery-failed', decodeDeliveryFailed],
+  ] as const;
+
+  const unreadable: [string, Buffer][] = [
+    ['an empty value', Buffer.alloc(0)],
+    ['a newline alone', Buffer.from('\n')],
+    ['no JSON', Buffer.from('{"version":1\n')],
+    ['null', Buffer.from('null\n')],
+    ['a list', Buffer.from('[]\n')],
+    ['a version of the future', line({ version: 2 })],
+    ['no version', line({ version: undefined })],
+    ['a message id of another kind', line({ messageId: 'wh_1' })],
+    ['an endless webhook id', line({ webhookId: `wh_${'x'.repeat(64)}` })],
+    ['no company', line({ companyId: undefined })],
+    ['a time that is text', line({ createdAtMs: '1' })],
+  ];
+  const cases = decoders.flatMap(([name, decode]) =>
+    unreadable.map(([what, value]) => ({ name, what, decode, value })),
+  );
+
+  test.each(cases)('$name with $what', ({ decode, value }) => {
+    expect(() => decode(value)).toThrow(UnreadableRecordError);
+  });
+
+  test.each([0, -1, 1.5, '1', null])('asks for attempt %j', (attemptNumber) => {
+    expect(() => decodeRetryDue(line({ attemptNumber }))).toThrow(UnreadableRecordError);
+    expect(() => decodeDeliveryFailed(line({ attemptNumber }))).toThrow(UnreadableRecordError);
+  });
+
+  test('is told by the names of its wrong fields, never by their values', () => {
+    expect(() => decodeRetryDue(line({ companyId: 'wrong-7781', dueAtMs: 'late' }))).toThrow(
+      'not a version 1 record: companyId, dueAtMs',
+    );
+  });
+
+  test('comes back as a value, whatever the decoder throws', () => {
+    const error = new UnreadableRecordError('no');
+    const thrown = (cause: Error) =>
+      readRecord(() => {
+        throw cause;
+      });
+    expect(thrown(error)).toBe(error);
+    expect(thrown(new RangeError('odd'))).toBeInstanceOf(UnreadableRecordError);
+    expect(readRecord(() => 5)).toBe(5);
+  });
+
+  test('has no first line', () => {
+    const value = Buffer.from(JSON.stringify({ version: 1, ...ref }));
+    expect(() => decodeMessageCreated(value)).toThrow('no newline after the first line');
+  });
+});

@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { eventually } from '../../../../../test/support/eventually.ts';
+import { openScratchLog, type ScratchLog } from '../../../../../test/support/scratch-log.ts';
+import { KAFKA_CLIENTS, type KafkaClientName } from '../../service/kafka-clients.ts';
+import type { Consumption, LogRecord, RecordLog } from '../record-log.ts';
+
+const KEYS = Array.from({ length: 60 }, (_, n) => `k${n}`);
+
+/** While the setting is changed, one process after the other, both clients are in use at once. */
+describe.each(KAFKA_CLIENTS)('a group that a member on %s leads', (leader) => {
+  const follower = KAFKA_CLIENTS.find((name) => name !== leader) ?? leader;
+  const logs = new Map<KafkaClientName, RecordLog>();
+  let scratch: ScratchLog;
+
+  beforeAll(async () => {
+    scratch = await openScratchLog({ client: leader });
+    logs.set(leader, scratch.log);
+    logs.set(follower, await scratch.openAnother(follower));
+  });
+
+  afterAll(() => Promise.all([...logs.values()].map((log) => log.close())));
+
+  it('shares partition p of every topic with the other client, and keys with both', async () => {
+    const topics = [await scratch.newTopic('fresh'), await scratch.newTopic('retries')];
+    const seen: { by: KafkaClientName; record: LogRecord }[] = [];
+    const assigned = new Map<KafkaClientName, number>();
+    const join = (by: KafkaClientName): Promise<Consumption> | undefined =>
+      logs.get(by)?.consume({
+        groupId: `${topics[0]}-group`,
+        topics,
+        window: { high: 1_000, low: 500 },
+        handle: (record) => Promise.resolve(void seen.push({ by, record })),
+        onAssigned: () => assigned.set(by, (assigned.get(by) ?? 0) + 1),
+      });
+    const first = await join(leader);
+    const second = await join(follower);
+    await eventually('both know their share', () => (assigned.get(leader) ?? 0) >= 2);
+    for (const log of logs.values()) {
+      await log.publish(
+        KEYS.flatMap((key) => topics.map((topic) => ({ topic, key, value: Buffer.alloc(0) }))),
+      );
+    }
+    await eventually('all', () => seen.length === 2 * 2 * KEYS.length);
+    for (const key of KEYS) {
+      const ofKey = seen.filter(({ record }) => record.key === key);
+      expect(new Set(ofKey.map(({ record }) => record.partition)).size).toBe(1);
+      expect(new Set(ofKey.map(({ by }) => by)).size).toBe(1);
+    }
+    expect(new Set(seen.map(({ by }) => by)).size).toBe(2);
+    await Promise.all([first?.stop(5_000), second?.stop(5_000)]);
+  });
+});

@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { eventually } from '../../../../../test/support/eventually.ts';
+import { openScratchLog, type ScratchLog } from '../../../../../test/support/scratch-log.ts';
+import type { Commit } from '../positions/partition-window.ts';
+import { KAFKA_CLIENTS } from '../../service/kafka-clients.ts';
+import type { Consumption, LogRecord, RecordLog } from '../record-log.ts';
+
+const ROUNDS = 6;
+const PER_ROUND = 300;
+
+describe.each(KAFKA_CLIENTS)('the record log while members come and go, on %s', (client) => {
+  let scratch: ScratchLog;
+  let others: RecordLog;
+  /** topic/partition → what was committed there, by whomever, in order. */
+  const commits = new Map<string, number[]>();
+
+  function onCommit(made: readonly Commit[]): void {
+    for (const { topic, partition, offset } of made) {
+      const key = `${topic}/${partition}`;
+      commits.set(key, [...(commits.get(key) ?? []), offset]);
+    }
+  }
+
+  beforeAll(async () => {
+    scratch = await openScratchLog({ client, onCommit });
+    others = await scratch.openAnother();
+  });
+
+  afterAll(() => Promise.all([scratch.log.close(), others.close()]));
+
+  it('loses nothing, never commits backwards and never stands still', async () => {
+    const topic = await scratch.newTopic('rebalanced');
+    const done = new Set<string>();
+    let assignments = 0;
+    const join = (log: RecordLog): Promise<Consumption> =>
+      log.consume({
+        ...{ groupId: `${topic}-group`, topics: [topic], stallMs: 10_000 },
+        window: { high: 100, low: 50 },
+        handle: async ({ value }) => {
+          await new Promise((resolve) => setImmediate(resolve));
+          done.add(value.toString());
+        },
+        onAssigned: () => (assignments += 1),
+      });
+    const publish = (round: number): Promise<void> =>
+      scratch.log.publish(
+        Array.from({ length: PER_ROUND }, (_, n) => ({
+          ...{ topic, key: `k${n}`, value: Buffer.from(`${round}-${n}`) },
+        })),
+      );
+    const first = await join(scratch.log);
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const before = assignments;
+      const published = publish(round);
+      const second = await join(others);
+      // The one that joins, and the one that has to share with it.
+      await eventually('both know their share', () => assignments >= before + 2);
+      await Promise.all([published, publish(ROUNDS + round)]);
+      await second.stop(5_000);
+    }
+    await eventually('all of them', () => done.size === 2 * ROUNDS * PER_ROUND);
+    await first.stop(5_000);
+    expect(first.isAlive()).toBe(true);
+    expect(commits.size).toBe(3);
+    for (const offsets of commits.values()) {
+      expect(offsets).toEqual([...offsets].sort((a, b) => a - b));
+    }
+    const last = [...commits.values()].map((offsets) => offsets.at(-1) ?? 0);
+    expect(last.reduce((a, b) => a + b, 0)).toBe(2 * ROUNDS * PER_ROUND);
+  });
+
+  it('tells what a former owner may have begun from what came later', async () => {
+    const topic = await scratch.newTopic('inherited');
+    const seen: LogRecord[] = [];
+    await scratch.log.publish([{ topic, key: 'k', value: Buffer.from('early') }]);
+    const consumption = await scratch.log.consume({
+      ...{ groupId: `${topic}-group`, topics: [topic], window: { high: 10, low: 5 } },
+      handle: (record) => Promise.resolve(void seen.push(record)),
+    });
+    await eventually('the early one', () => seen.length === 1);
+    await scratch.log.publish([{ topic, key: 'k', value: Buffer.from('late') }]);
+    await eventually('the late one', () => seen.length === 2);
+    expect(seen.map(({ isInherited }) => isInherited)).toEqual([true, false]);
+    await consumption.stop(1_000);
+  });
+});

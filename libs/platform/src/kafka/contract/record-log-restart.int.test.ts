@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { eventually } from '../../../../../test/support/eventually.ts';
+import { openScratchLog, type ScratchLog } from '../../../../../test/support/scratch-log.ts';
+import { KAFKA_CLIENTS } from '../../service/kafka-clients.ts';
+import type { ConsumeOptions, LogRecord, RecordLog } from '../record-log.ts';
+
+const WINDOW = { high: 1_000, low: 500 };
+
+describe.each(KAFKA_CLIENTS)('the record log over a stop and a start, on %s', (client) => {
+  let scratch: ScratchLog;
+  let log: RecordLog;
+  let topic: string;
+  let counter = 0;
+
+  beforeAll(async () => {
+    scratch = await openScratchLog({ client });
+    log = scratch.log;
+  });
+
+  afterAll(() => log.close());
+
+  beforeEach(async () => {
+    counter += 1;
+    topic = await scratch.newTopic(`log-${counter}`);
+  });
+
+  function consume(handle: ConsumeOptions['handle'], more: Partial<ConsumeOptions> = {}) {
+    return log.consume({
+      groupId: `${topic}-group`,
+      topics: [topic],
+      handle,
+      window: WINDOW,
+      ...more,
+    });
+  }
+
+  function publish(keys: readonly string[]): Promise<void> {
+    return log.publish(keys.map((key, n) => ({ topic, key, value: Buffer.from(`v${n}`) })));
+  }
+
+  const keysOf = (records: readonly LogRecord[]): string[] => records.map(({ key }) => key).sort();
+
+  it('gives a record again after a restart when its work had not finished, and no other', async () => {
+    await publish(['a', 'b', 'c', 'd']);
+    const done: string[] = [];
+    const first = await consume(async ({ key }) => {
+      if (key === 'c') await new Promise(() => undefined);
+      done.push(key);
+    });
+    await eventually('the others', () => done.length === 3);
+    await first.stop(0);
+
+    const again: LogRecord[] = [];
+    const second = await consume((record) => Promise.resolve(void again.push(record)));
+    await eventually('the unfinished one', () => again.some(({ key }) => key === 'c'));
+    await second.stop(1_000);
+    // Only what lies behind it in its own partition may come twice.
+    const partition = again.find(({ key }) => key === 'c')?.partition;
+    expect(again.every((record) => record.partition === partition)).toBe(true);
+  });
+
+  it('finishes what is under work before a stop, and commits it', async () => {
+    await publish(['slow']);
+    let finish = (): void => undefined;
+    let isBegun = false;
+    const first = await consume(async () => {
+      isBegun = true;
+      await new Promise<void>((resolve) => (finish = resolve));
+    });
+    await eventually('the work begins', () => isBegun);
+    const stopped = first.stop(10_000);
+    finish();
+    await stopped;
+    await publish(['later']);
+    const rest: LogRecord[] = [];
+    const second = await consume((record) => Promise.resolve(void rest.push(record)));
+    await eventually('the later one', () => rest.length > 0);
+    expect(keysOf(rest)).toEqual(['later']);
+    await second.stop(1_000);
+  });
+});

@@ -1,0 +1,162 @@
+import type { Admin, Consumer, EachBatchPayload, Kafka } from 'kafkajs';
+import { messageOf } from '../../service/errors.ts';
+import { keepTrying } from '../../async/keep-trying.ts';
+import { within } from '../../async/with-timeout.ts';
+import { readRanges, type OffsetRange, type RangeOptions } from './read-ranges.ts';
+import { contentOf } from '../record-content.ts';
+import type { LogRecord } from '../record-log.ts';
+
+/** A record as it lies in its topic. */
+export interface StoredRecord extends Omit<LogRecord, 'isInherited'> {
+  /** When it was stored, in milliseconds since 1970. */
+  atMs: number;
+}
+
+export interface ReadTopicOptions extends RangeOptions {
+  /** A name that no other reader has at the time; the group is deleted in the end. */
+  groupId: string;
+  /** After so long without a heartbeat Kafka ends the reader, in milliseconds; 60,000 unless given. */
+  sessionMs?: number;
+  /** Gets one record after the other, those of one partition in their order. */
+  visit: (record: StoredRecord) => Promise<void>;
+}
+
+/** kafkajs reads only as a group; nobody else joins this one, so a long session costs nothing. */
+const SESSION_MS = 60_000;
+/** A visit may outlast the session: the last of a replay sends thousands again. */
+const HEARTBEATS_PER_SESSION = 6;
+const SILENCE_MS = 30_000;
+const CLOSE_TIMEOUT_MS = 8_000;
+const GROUPS_TIMEOUT_MS = 30_000;
+const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 };
+
+/**
+ * Reads what lies in a topic at the start, to there and no further, without committing anything.
+ * Rejects when there is no such topic, when `visit` rejects, or when Kafka falls silent, or does not
+ * serve the group, for 30 s.
+ */
+export async function readTopic(kafka: Kafka, options: ReadTopicOptions): Promise<void> {
+  const admin = kafka.admin({ retry: RETRY });
+  await admin.connect();
+  try {
+    const ranges = await readRanges(admin, options);
+    if (ranges.length > 0) await readThrough(kafka, admin, ranges, options);
+  } finally {
+    await within(admin.disconnect(), CLOSE_TIMEOUT_MS).catch(() => undefined);
+  }
+}
+
+async function readThrough(
+  kafka: Kafka,
+  admin: Admin,
+  ranges: readonly OffsetRange[],
+  options: ReadTopicOptions,
+): Promise<void> {
+  const { groupId } = options;
+  // A broker that started a moment ago loads its groups, and kafkajs gives up a join over that at once.
+  const signal = AbortSignal.timeout(GROUPS_TIMEOUT_MS);
+  await keepTrying(() => admin.describeGroups([groupId]), { signal });
+  const consumer = kafka.consumer({
+    groupId,
+    sessionTimeout: options.sessionMs ?? SESSION_MS,
+    maxWaitTimeInMs: 250,
+    retry: { ...RETRY, restartOnFailure: () => Promise.resolve(false) },
+  });
+  try {
+    await consumer.connect();
+    await consumer.subscribe({ topics: [options.topic], fromBeginning: true });
+    await consumeRanges(consumer, ranges, options);
+  } finally {
+    await within(consumer.disconnect(), CLOSE_TIMEOUT_MS).catch(() => undefined);
+    // An empty group without offsets vanishes by itself too, only later.
+    await within(admin.deleteGroups([groupId]), CLOSE_TIMEOUT_MS).catch(() => undefined);
+  }
+}
+
+/** Resolves when every range was visited; the consumer runs on until it is disconnected. */
+function consumeRanges(
+  consumer: Consumer,
+  ranges: readonly OffsetRange[],
+  { topic, visit, sessionMs = SESSION_MS }: ReadTopicOptions,
+): Promise<void> {
+  const open = new Map(ranges.map((range) => [range.partition, { ...range }]));
+  return new Promise((resolve, reject) => {
+    const silence = createSilence(() => {
+      reject(new Error(`Kafka gave no further record of ${topic} within ${SILENCE_MS} ms.`));
+    });
+    const end = (error?: unknown): void => {
+      silence.close();
+      // Batches that still come are not visited.
+      open.clear();
+      if (error === undefined) resolve();
+      else reject(error instanceof Error ? error : new Error(messageOf(error)));
+    };
+    consumer.on(consumer.events.CRASH, ({ payload }) => {
+      end(payload.error);
+    });
+    const eachBatch = async (payload: EachBatchPayload): Promise<void> => {
+      silence.pause();
+      const beat = setInterval(() => {
+        payload.heartbeat().catch(() => undefined);
+      }, sessionMs / HEARTBEATS_PER_SESSION);
+      // An error thrown here would have kafkajs hand the batch over again.
+      await visitBatch(consumer, open, payload, visit).catch(end);
+      clearInterval(beat);
+      silence.start();
+      if (open.size === 0) end();
+    };
+    silence.start();
+    consumer
+      .run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch })
+      .then(() => {
+        for (const { partition, from } of ranges) {
+          consumer.seek({ topic, partition, offset: String(from) });
+        }
+      })
+      .catch(end);
+  });
+}
+
+async function visitBatch(
+  consumer: Consumer,
+  open: Map<number, OffsetRange>,
+  payload: EachBatchPayload,
+  visit: ReadTopicOptions['visit'],
+): Promise<void> {
+  const { topic, partition, messages } = payload.batch;
+  for (const message of messages) {
+    const range = open.get(partition);
+    if (!range) break;
+    const offset = Number(message.offset);
+    // What was fetched before the seek, or is fetched again after a fault of the connection.
+    if (offset >= range.from && offset < range.end) {
+      const atMs = Number(message.timestamp);
+      range.from = offset + 1;
+      await visit({ topic, partition, offset, atMs, ...contentOf(message) });
+    }
+    payload.resolveOffset(message.offset);
+    if (offset >= range.end - 1) open.delete(partition);
+    await payload.heartbeat();
+  }
+  if (!open.has(partition)) consumer.pause([{ topic, partitions: [partition] }]);
+}
+
+/** Calls once nothing has begun for too long. */
+function createSilence(onSilence: () => void) {
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+  const pause = (): void => {
+    clearTimeout(timer);
+  };
+  return {
+    start() {
+      pause();
+      if (!isClosed) timer = setTimeout(onSilence, SILENCE_MS);
+    },
+    pause,
+    close() {
+      isClosed = true;
+      pause();
+    },
+  };
+}

@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import {
+  openScratchDatabase,
+  type ScratchDatabase,
+} from '../../../../../test/support/scratch-database.ts';
+import { createAccountStore, type AccountStore } from './accounts.ts';
+import type { ApiKeyDocument } from '../documents.ts';
+
+function key(n: number, companyId = 'comp_a'): ApiKeyDocument {
+  const texts = { name: `Key ${n}`, prefix: `ph_${n}`, hash: `hash-${n}` };
+  return { _id: `key_${n}`, companyId, ...texts, createdAt: new Date(n) };
+}
+
+describe('companies and their keys', () => {
+  let database: ScratchDatabase;
+  let accounts: AccountStore;
+
+  beforeAll(async () => {
+    database = await openScratchDatabase();
+    accounts = createAccountStore(database.db);
+    for (const n of [2, 1]) await accounts.insertKey(key(n));
+    await accounts.insertKey(key(3, 'comp_b'));
+  });
+
+  afterAll(() => database.drop());
+
+  it('are listed oldest first', async () => {
+    const company = (n: number) => ({ _id: `comp_${n}`, name: `C ${n}`, createdAt: new Date(n) });
+    for (const n of [2, 1]) await accounts.insertCompany(company(n));
+    expect(await accounts.listCompanies()).toEqual([company(1), company(2)]);
+    expect(await accounts.hasCompany('comp_1')).toBe(true);
+    expect(await accounts.hasCompany('comp_3')).toBe(false);
+    await expect(accounts.insertCompany(company(1))).rejects.toThrow('duplicate key');
+  });
+
+  it('are told by the hash of a key alone', async () => {
+    expect(await accounts.companyOfKey('hash-1')).toBe('comp_a');
+    expect(await accounts.companyOfKey('hash-3')).toBe('comp_b');
+    expect(await accounts.companyOfKey('ph_1')).toBeNull();
+    expect(await accounts.companyOfKey('')).toBeNull();
+  });
+
+  it('show no hash, and of another company nothing', async () => {
+    const shown = [1, 2].map((n) => ({ ...key(n), hash: undefined }));
+    expect(await accounts.listKeys('comp_a')).toEqual(shown);
+    expect(JSON.stringify(await accounts.listKeys('comp_a'))).not.toContain('hash');
+    expect(await accounts.listKeys('comp_c')).toEqual([]);
+  });
+
+  it('have no two keys with one hash', async () => {
+    await expect(accounts.insertKey({ ...key(4), hash: 'hash-1' })).rejects.toThrow('duplicate');
+  });
+
+  it('lose a key once, and with it the way in', async () => {
+    expect(await accounts.removeKey('key_2')).toBe(true);
+    expect(await accounts.removeKey('key_2')).toBe(false);
+    expect(await accounts.companyOfKey('hash-2')).toBeNull();
+    expect(await accounts.companyOfKey('hash-1')).toBe('comp_a');
+  });
+});

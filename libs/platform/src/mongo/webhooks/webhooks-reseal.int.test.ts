@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { mongo } from 'mongoose';
+import { randomKey, sampleWebhook } from '../../../../../test/support/sample-webhook.ts';
+import {
+  openScratchDatabase,
+  type ScratchDatabase,
+} from '../../../../../test/support/scratch-database.ts';
+import { createVault, type SealedValueError, type Vault } from '../../vault/vault.ts';
+import { collection } from '../collections.ts';
+import { countByKey, resealWebhooks } from './webhooks-reseal.ts';
+import { createWebhookStore } from './webhooks.ts';
+
+const [OLD, NEW] = [randomKey('old'), randomKey('new')];
+const COMPANY = 'comp_a';
+const rotated = createVault([NEW, OLD]);
+
+const unexpected = (problem: SealedValueError): void => {
+  throw problem;
+};
+
+/** The database, with one change between the reading and the writing of a rotation. */
+function changingBeforeWrites(db: mongo.Db, change: () => Promise<unknown>): mongo.Db {
+  const webhooks = db.collection('webhooks');
+  const bulkWrite = webhooks.bulkWrite.bind(webhooks);
+  webhooks.bulkWrite = async (...args) => {
+    await change();
+    return bulkWrite(...args);
+  };
+  // A rotation asks the database for this collection and for nothing else.
+  return { collection: () => webhooks } as unknown as mongo.Db;
+}
+
+/** Fails like a process that is ended, at the given webhook. */
+function endingAt(nth: number): Vault {
+  let sealed = 0;
+  const seal: Vault['seal'] = (plain, binding) => {
+    if (binding.field === 'secret') sealed += 1;
+    if (sealed === nth) throw new Error('interrupted');
+    return rotated.seal(plain, binding);
+  };
+  return { ...rotated, seal };
+}
+
+describe('the rotation of the key', () => {
+  let database: ScratchDatabase;
+  let db: mongo.Db;
+
+  beforeAll(async () => {
+    database = await openScratchDatabase();
+    db = database.db;
+  });
+
+  beforeEach(async () => {
+    await collection(db, 'webhooks').deleteMany({});
+  });
+
+  afterAll(() => database.drop());
+
+  async function insert(count: number): Promise<Webhook[]> {
+    const store = createWebhookStore(db, createVault([OLD]));
+    const all = Array.from({ length: count }, (_, n) => sampleWebhook(n));
+    await Promise.all(all.map((each) => store.insert(each)));
+    return all;
+  }
+
+  it('seals 1,200 webhooks anew, also when it was interrupted halfway', async () => {
+    const all = await insert(1_200);
+    await expect(resealWebhooks(db, endingAt(600), unexpected)).rejects.toThrow('interrupted');
+    expect(await countByKey(db)).toEqual({ new: 500, old: 700 });
+
+    const rest = await resealWebhooks(db, rotated, unexpected);
+    expect(rest).toEqual({ resealed: 700, remaining: 0 });
+    expect(await countByKey(db)).toEqual({ new: 1_200 });
+    const again = await resealWebhooks(db, rotated, unexpected);
+    expect(again).toEqual({ resealed: 0, remaining: 0 });
+
+    const onlyNew = createWebhookStore(db, createVault([NEW]));
+    expect(await onlyNew.findByApp(COMPANY, 'app_1')).toEqual(all);
+  });
+
+  it('keeps a change that was made between its reading and its writing', async () => {
+    const [first = sampleWebhook(0), second = sampleWebhook(1)] = await insert(2);
+    const change = { secret: 'whsec_changed', updatedAtMs: 3_000 };
+    const meddling = changingBeforeWrites(db, () =>
+      createWebhookStore(db, createVault([OLD])).update(first, change),
+    );
+    const result = await resealWebhooks(meddling, rotated, unexpected);
+    expect(result).toEqual({ resealed: 1, remaining: 1 });
+    const rest = await resealWebhooks(db, rotated, unexpected);
+    expect(rest).toEqual({ resealed: 1, remaining: 0 });
+    const store = createWebhookStore(db, createVault([NEW]));
+    expect(await store.findByApp(COMPANY, 'app_1')).toEqual([{ ...first, ...change }, second]);
+  });
+
+  it('does not bring back a webhook that was deleted meanwhile', async () => {
+    const [first = sampleWebhook(0)] = await insert(2);
+    const meddling = changingBeforeWrites(db, () =>
+      createWebhookStore(db, rotated).deleteOne(COMPANY, first.id),
+    );
+    const result = await resealWebhooks(meddling, rotated, unexpected);
+    expect(result).toEqual({ resealed: 1, remaining: 0 });
+    expect(await countByKey(db)).toEqual({ new: 1 });
+  });
+
+  it('goes on past a webhook that does not open, and tells which one', async () => {
+    const [{ id: _id } = sampleWebhook(0)] = await insert(2);
+    const $set = { 'sealed.secret': 'whsec_hush' };
+    await collection(db, 'webhooks').updateOne({ _id }, { $set });
+    const problems: string[] = [];
+    const result = await resealWebhooks(db, rotated, ({ message }) => problems.push(message));
+    expect(result).toEqual({ resealed: 1, remaining: 1 });
+    expect(problems).toEqual([`secret of ${_id} is not a sealed value`]);
+    expect(await countByKey(db)).toEqual({ new: 1, old: 1 });
+  });
+});

@@ -1,0 +1,61 @@
+import type { AuthMethod, Header, RetiringSecret, Webhook } from '@posthorn/domain/webhook.ts';
+import { SealedValueError, type Binding, type Vault } from '../../vault/vault.ts';
+import type { WebhookDocument } from '../documents.ts';
+import { sealedFields, type SealedFields } from '../sealed-fields.ts';
+
+type SealedField = keyof SealedFields;
+
+export function sealWebhook(vault: Vault, webhook: Webhook): WebhookDocument {
+  const { id, createdAtMs, updatedAtMs, ...others } = webhook;
+  const { secret, previousSecret, authMethod, customHeaders, ...open } = others;
+  const seal = (field: SealedField, text: string) => vault.seal(text, bindingOf(webhook, field));
+  const sealed = {
+    secret: seal('secret', secret),
+    previousSecret: previousSecret && seal('previousSecret', JSON.stringify(previousSecret)),
+    authMethod: seal('authMethod', JSON.stringify(authMethod)),
+    customHeaders: seal('customHeaders', JSON.stringify(customHeaders)),
+  };
+  const keyId = vault.keyIdOf(sealed.secret);
+  const dates = { createdAt: new Date(createdAtMs), updatedAt: new Date(updatedAtMs) };
+  return { _id: id, ...open, sealed, keyId, ...dates };
+}
+
+/** Throws SealedValueError unless every sealed value is one that was sealed for this webhook. */
+export function openWebhook(vault: Vault, document: WebhookDocument): Webhook {
+  const { secret, previousSecret, authMethod, customHeaders } = sealedFieldsOf(document);
+  const read = (field: SealedField, text: string) =>
+    vault.open(text, bindingOf({ id: document._id, companyId: document.companyId }, field));
+  return {
+    ...unsealedOf(document),
+    // What opens was written by sealWebhook, so its JSON has the shape that was put in.
+    secret: read('secret', secret),
+    previousSecret:
+      previousSecret === null
+        ? null
+        : (JSON.parse(read('previousSecret', previousSecret)) as RetiringSecret),
+    authMethod: JSON.parse(read('authMethod', authMethod)) as AuthMethod,
+    customHeaders: JSON.parse(read('customHeaders', customHeaders)) as Header[],
+  };
+}
+
+function unsealedOf(document: WebhookDocument): Omit<Webhook, SealedField> {
+  const { _id: id, companyId, projectId, appId, environmentId, name, url } = document;
+  const { eventTypes, disabled, rateLimitPerSecond, createdAt, updatedAt } = document;
+  const owner = { companyId, projectId, appId, environmentId };
+  const dates = { createdAtMs: createdAt.getTime(), updatedAtMs: updatedAt.getTime() };
+  return { id, ...owner, name, url, eventTypes, disabled, rateLimitPerSecond, ...dates };
+}
+
+/** The database may hold anything; what is not even of the right form is as bad as what does not open. */
+function sealedFieldsOf({ _id, sealed }: WebhookDocument): SealedFields {
+  const fields = sealedFields.safeParse(sealed);
+  if (fields.success) return fields.data;
+  throw new SealedValueError(`webhook ${_id} has no sealed values`, null);
+}
+
+function bindingOf(
+  { id: ownerId, companyId }: Pick<Webhook, 'id' | 'companyId'>,
+  field: SealedField,
+): Binding {
+  return { companyId, ownerId, field };
+}

@@ -1,0 +1,146 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { AuthMethod } from '@posthorn/domain/webhook.ts';
+import { randomKey, sampleWebhook } from '../../../../../test/support/sample-webhook.ts';
+import {
+  openScratchDatabase,
+  type ScratchDatabase,
+} from '../../../../../test/support/scratch-database.ts';
+import { createVault, SealedValueError } from '../../vault/vault.ts';
+import { collection } from '../collections.ts';
+import { createWebhookStore, type WebhookStore } from './webhooks.ts';
+
+const COMPANY = 'comp_a';
+
+let database: ScratchDatabase;
+let store: WebhookStore;
+
+beforeAll(async () => {
+  database = await openScratchDatabase();
+  store = createWebhookStore(database.db, createVault([randomKey('k1')]));
+});
+
+beforeEach(async () => {
+  await documents().deleteMany({});
+});
+
+afterAll(() => database.drop());
+
+const documents = () => collection(database.db, 'webhooks');
+const raw = (_id: string) => documents().findOne({ _id });
+
+describe('webhooks in the store', () => {
+  const methods: AuthMethod[] = [
+    sampleWebhook(1).authMethod,
+    { method: 'basic', username: 'hush-user', password: 'hush-password' },
+    { method: 'api_key', apiKey: 'hush-key', apiKeyHeader: 'X-Their-Key' },
+  ];
+
+  it.each(methods)(
+    'come back as they were stored, and the document shows no secret: %j',
+    async (authMethod) => {
+      const stored = sampleWebhook(1, { authMethod });
+      await store.insert(stored);
+      expect(await store.findOne(COMPANY, stored.id)).toEqual(stored);
+      expect(await store.findByApp(COMPANY, 'app_1')).toEqual([stored]);
+      expect(await store.findMany([stored.id])).toEqual([stored]);
+      const document = await raw(stored.id);
+      expect(document?.keyId).toBe('k1');
+      expect(JSON.stringify(document)).not.toMatch(/hush|whsec_|X-Their-Key|X-Tenant/);
+    },
+  );
+
+  it('are sealed anew by every change', async () => {
+    const stored = sampleWebhook(1, { previousSecret: null });
+    await store.insert(stored);
+    const before = await raw(stored.id);
+    const changed = await store.update(stored, { secret: 'whsec_hush-next', updatedAtMs: 3_000 });
+    expect(changed).toEqual({ ...stored, secret: 'whsec_hush-next', updatedAtMs: 3_000 });
+    const after = await raw(stored.id);
+    expect(after?.sealed.authMethod).not.toBe(before?.sealed.authMethod);
+    expect(after?.sealed.previousSecret).toBeNull();
+    expect(JSON.stringify(after)).not.toMatch(/hush|whsec_/);
+  });
+
+  it('do not change when somebody else was faster', async () => {
+    const stored = sampleWebhook(1);
+    await store.insert(stored);
+    await store.update(stored, { name: 'First', updatedAtMs: 3_000 });
+    expect(await store.update(stored, { name: 'Second', updatedAtMs: 3_001 })).toBeNull();
+    expect((await store.findOne(COMPANY, stored.id))?.name).toBe('First');
+  });
+
+  it('change once of many changes at the same time', async () => {
+    const stored = sampleWebhook(1);
+    await store.insert(stored);
+    const rivals = Array.from({ length: 9 }, (_, n) =>
+      store.update(stored, { name: `Rival ${n}`, updatedAtMs: 3_000 + n }),
+    );
+    const changed = (await Promise.all(rivals)).filter((answer) => answer !== null);
+    expect(changed).toEqual([await store.findOne(COMPANY, stored.id)]);
+  });
+
+  it('do not come back by a change when they were deleted meanwhile', async () => {
+    const stored = sampleWebhook(1);
+    await store.insert(stored);
+    expect(await store.deleteOne('comp_b', stored.id)).toBe(false);
+    expect(await store.deleteOne(COMPANY, stored.id)).toBe(true);
+    expect(await store.update(stored, { name: 'Late', updatedAtMs: 3_000 })).toBeNull();
+    expect(await store.findOne(COMPANY, stored.id)).toBeNull();
+  });
+});
+
+describe('a sealed value that was tampered with', () => {
+  const [mine, other] = [sampleWebhook(1), sampleWebhook(2)];
+
+  beforeEach(async () => {
+    await Promise.all([store.insert(mine), store.insert(other)]);
+  });
+
+  async function expectRefusal(reason: RegExp): Promise<void> {
+    await expect(store.findOne(COMPANY, mine.id)).rejects.toThrow(SealedValueError);
+    await expect(store.findOne(COMPANY, mine.id)).rejects.toThrow(reason);
+    const { id, disabled, eventTypes } = mine;
+    const problem: unknown = expect.any(SealedValueError);
+    const both = [{ id, disabled, eventTypes, problem }, other];
+    expect(await store.findMany([id, other.id])).toEqual(expect.arrayContaining(both));
+    expect(await store.findByApp(COMPANY, 'app_1')).toEqual(both);
+    expect(await store.list(COMPANY, { skip: 0, limit: 9 })).toEqual(both);
+    expect(await store.findTarget(COMPANY, id)).toEqual(both[0]);
+  }
+
+  const moves = [
+    ['authMethod', 'secret'],
+    ['secret', 'previousSecret'],
+    ['customHeaders', 'authMethod'],
+  ] as const;
+
+  it.each(moves)('by a move from %s to %s opens nothing', async (from, to) => {
+    const value = (await raw(mine.id))?.sealed[from];
+    await documents().updateOne({ _id: mine.id }, { $set: { [`sealed.${to}`]: value } });
+    await expectRefusal(/^(secret|previousSecret|authMethod) of .* was changed or moved$/);
+  });
+
+  it.each(['secret', 'previousSecret', 'authMethod', 'customHeaders'] as const)(
+    "by another webhook's %s in its place opens nothing, and the other webhook still opens",
+    async (field) => {
+      const value = (await raw(other.id))?.sealed[field];
+      await documents().updateOne({ _id: mine.id }, { $set: { [`sealed.${field}`]: value } });
+      await expectRefusal(new RegExp(`^${field} of ${mine.id} is sealed with key k1, and`));
+    },
+  );
+
+  it('by another company as its owner opens nothing', async () => {
+    await documents().updateOne({ _id: mine.id }, { $set: { companyId: 'comp_b' } });
+    await expect(store.findOne('comp_b', mine.id)).rejects.toThrow('changed or moved');
+  });
+
+  it.each([
+    ['plain text in its place', { 'sealed.secret': 'whsec_hush' }],
+    ['a number in its place', { 'sealed.secret': 7 }],
+    ['an empty text in its place', { 'sealed.previousSecret': '' }],
+    ['nothing sealed at all', { sealed: null, secret: 'whsec_hush' }],
+  ])('by %s opens nothing', async (_what, $set) => {
+    await documents().updateOne({ _id: mine.id }, { $set } as object);
+    await expectRefusal(/^(secret|previousSecret) of wh_|^webhook \S+ has no sealed values$/);
+  });
+});

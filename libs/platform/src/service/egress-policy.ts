@@ -1,0 +1,15 @@
+import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
+import type { Cidr } from '@posthorn/domain/egress/ip-address.ts';
+
+/** The egress settings of a service as the domain takes them. */
+export function egressPolicyOf(config: {
+  EGRESS_ALLOW_LOOPBACK: boolean;
+  EGRESS_ALLOW_HTTP: boolean;
+  EGRESS_ALLOW_CIDRS?: Cidr[] | undefined;
+}): EgressPolicy {
+  return {
+    allowLoopback: config.EGRESS_ALLOW_LOOPBACK,
+    allowHttp: config.EGRESS_ALLOW_HTTP,
+    allowCidrs: config.EGRESS_ALLOW_CIDRS ?? [],
+  };
+}

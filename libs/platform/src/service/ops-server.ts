@@ -1,0 +1,57 @@
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { Registry } from 'prom-client';
+import { closeServer } from './close-server.ts';
+import { listen } from './listen.ts';
+import type { ServiceContext } from './run-service.ts';
+
+export interface OpsServerDeps {
+  host: string;
+  port: number;
+  registry: Registry;
+  /** False while starting, while stopping, and while a part the service cannot do without is away. */
+  isReady: () => boolean;
+  /** False only when a restart would help; a dependency that is away is no reason. */
+  isAlive: () => boolean;
+}
+
+interface OpsConfig {
+  OPS_HOST: string;
+  OPS_PORT: number;
+}
+
+/**
+ * Opens the management port of a service; it stays open while the rest drains. `isAlive` is for
+ * services that consume, see Consumption.
+ */
+export async function openOpsServer(
+  { config, lifecycle, registry }: ServiceContext<OpsConfig>,
+  isReady: () => boolean,
+  isAlive: () => boolean = () => true,
+): Promise<void> {
+  const { OPS_HOST: host, OPS_PORT: port } = config;
+  const server = await startOpsServer({ host, port, registry, isReady, isAlive });
+  lifecycle.onStop('ops', () => closeServer(server, 1_000));
+}
+
+/** Serves `/livez`, `/readyz` and `/metrics` on the management port, apart from public traffic. */
+export async function startOpsServer(deps: OpsServerDeps): Promise<Server> {
+  const server = createServer((request, response) => {
+    const path = request.url?.split('?')[0];
+    if (path === '/livez') answer(response, deps.isAlive());
+    else if (path === '/readyz') answer(response, deps.isReady());
+    else if (path === '/metrics') void answerMetrics(response, deps.registry);
+    else response.writeHead(404).end('not found\n');
+  });
+  await listen(server, { host: deps.host, port: deps.port, setting: 'OPS_PORT' });
+  return server;
+}
+
+function answer(response: ServerResponse, isGood: boolean): void {
+  response.writeHead(isGood ? 200 : 503, { 'content-type': 'text/plain' });
+  response.end(isGood ? 'ok\n' : 'unavailable\n');
+}
+
+async function answerMetrics(response: ServerResponse, registry: Registry): Promise<void> {
+  const text = await registry.metrics();
+  response.writeHead(200, { 'content-type': registry.contentType }).end(text);
+}

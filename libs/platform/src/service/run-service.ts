@@ -1,0 +1,80 @@
+import type { Registry } from 'prom-client';
+import type { z } from 'zod';
+import { collectAtRest } from '../memory/collect-at-rest.ts';
+import { parseConfig } from './config.ts';
+import { messageOf, StartupError } from './errors.ts';
+import { createLifecycle, type Lifecycle } from './lifecycle.ts';
+import { createLogger, type Logger } from './logger.ts';
+import { createRegistry } from './metrics.ts';
+
+/** Settings that every service has. */
+interface ProcessSettings {
+  LOG_LEVEL: string;
+  DRAIN_TIMEOUT_MS: number;
+}
+
+export interface ServiceContext<Config> {
+  config: Config;
+  logger: Logger;
+  lifecycle: Lifecycle;
+  registry: Registry;
+}
+
+/** A stop gets the drain's time and this much more to commit, leave and close. */
+const CLOSING_MS = 10_000;
+
+/**
+ * Runs one service from its environment to its exit code: settings, logger, signals, then `start`.
+ * A start that fails prints one message on standard error and exits 1 after undoing what it did.
+ */
+export async function runService<Schema extends z.ZodObject>(
+  name: string,
+  schema: Schema,
+  start: (context: ServiceContext<z.infer<Schema> & ProcessSettings>) => Promise<void>,
+): Promise<void> {
+  try {
+    const config = parseConfig(name, schema, process.env) as z.infer<Schema> & ProcessSettings;
+    const logger = createLogger(name, config.LOG_LEVEL);
+    const lifecycle = createLifecycle(logger, {
+      stopTimeoutMs: config.DRAIN_TIMEOUT_MS + CLOSING_MS,
+      exit: (code) => process.exit(code),
+    });
+    endOnSignals(lifecycle, logger);
+    await startOrUndo({ config, logger, lifecycle, registry: createRegistry(name) }, start);
+  } catch (error) {
+    reportFailedStart(name, error);
+    process.exit(1);
+  }
+}
+
+async function startOrUndo<Config>(
+  context: ServiceContext<Config>,
+  start: (context: ServiceContext<Config>) => Promise<void>,
+): Promise<void> {
+  try {
+    await start(context);
+    context.lifecycle.onStop('collection at rest', collectAtRest());
+    context.lifecycle.markReady();
+    context.logger.info('ready');
+  } catch (error) {
+    reportFailedStart(String(context.logger.bindings().service), error);
+    await context.lifecycle.shutDown('the start failed', 1);
+  }
+}
+
+function endOnSignals(lifecycle: Lifecycle, logger: Logger): void {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => void lifecycle.shutDown(signal, 0));
+  }
+  const crash = (error: unknown): void => {
+    logger.fatal({ err: error }, 'unexpected error');
+    void lifecycle.shutDown('unexpected error', 1);
+  };
+  process.on('unhandledRejection', crash);
+  process.on('uncaughtException', crash);
+}
+
+function reportFailedStart(name: string, error: unknown): void {
+  const text = error instanceof StartupError ? error.message : `${name}: ${messageOf(error)}`;
+  process.stderr.write(`${text}\n`);
+}

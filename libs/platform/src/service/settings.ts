@@ -1,0 +1,167 @@
+import {
+  DEFAULT_DEFERRAL_DELAYS,
+  deferralDelaysSchema,
+} from '@posthorn/domain/schedule/deferral-delays.ts';
+import { parseCidr } from '@posthorn/domain/egress/ip-address.ts';
+import {
+  DEFAULT_RETRY_DELAYS,
+  retryScheduleSchema,
+} from '@posthorn/domain/schedule/retry-schedule.ts';
+import { z } from 'zod';
+import { KAFKA_CLIENTS } from './kafka-clients.ts';
+import { keyRingSchema } from '../vault/vault-keys.ts';
+
+const port = z.coerce
+  .number('must be a port from 0 to 65535')
+  .int('must be a port from 0 to 65535')
+  .min(0, 'must be a port from 0 to 65535')
+  .max(65_535, 'must be a port from 0 to 65535');
+
+const mebibytesMessage = 'must be a whole number of MiB from 1 to 16384';
+
+function mebibytesOf(mib: number) {
+  return z.coerce
+    .number(mebibytesMessage)
+    .int(mebibytesMessage)
+    .min(1, mebibytesMessage)
+    .max(16_384, mebibytesMessage)
+    .default(mib);
+}
+
+const placesMessage = 'must be a whole number from 1 to 1000';
+const places = z.coerce.number().int(placesMessage).min(1, placesMessage).max(1_000, placesMessage);
+
+const flag = z
+  .enum(['true', 'false'], 'must be true or false')
+  .transform((text) => text === 'true');
+
+const hostAndPort = /^[^\s:,/]+:\d{1,5}$/;
+
+const kafkaBrokers = z
+  .string()
+  .transform((text) => text.split(',').map((broker) => broker.trim()))
+  .refine((brokers) => brokers.every((broker) => hostAndPort.test(broker)), {
+    message: 'must be host:port, several separated by commas',
+  });
+
+const cidrList = z
+  .string()
+  .transform((text) => text.split(',').map(parseCidr))
+  .refine((ranges) => ranges.every((range) => range !== null), {
+    message: 'must be address ranges such as 10.20.0.0/16, separated by commas',
+  })
+  .transform((ranges) => ranges.filter((range) => range !== null));
+
+/** Settings that several services share. One place, so that a name means the same everywhere. */
+export const settings = {
+  kafka: {
+    KAFKA_BROKERS: kafkaBrokers.describe('Addresses of the Kafka brokers, host:port, by commas'),
+    KAFKA_CLIENT: z
+      .enum(KAFKA_CLIENTS, 'must be kafkajs or platformatic')
+      .default('kafkajs')
+      .describe('Package that carries the records; processes with either may run side by side'),
+    TOPIC_PREFIX: z
+      .string()
+      .regex(/^[A-Za-z0-9._-]{0,60}$/, 'must be at most 60 letters, digits, dots, _ or -')
+      .default('posthorn.')
+      .describe('Put before every topic and consumer group name'),
+    RETRY_DELAYS: retryScheduleSchema
+      .prefault(DEFAULT_RETRY_DELAYS)
+      .describe('Waits between attempts, from the end of the failed one'),
+    DEFERRAL_DELAYS: deferralDelaysSchema
+      .prefault(DEFAULT_DEFERRAL_DELAYS)
+      .describe(
+        'Waits of attempts that an endpoint cannot take now: rate limit, open circuit, Retry-After, backlog',
+      ),
+  },
+  topics: {
+    TOPIC_PARTITIONS: z.coerce
+      .number()
+      .int('must be a whole number from 1 to 1000')
+      .min(1, 'must be a whole number from 1 to 1000')
+      .max(1_000, 'must be a whole number from 1 to 1000')
+      .default(12)
+      .describe('Partitions of each topic'),
+    TOPIC_REPLICATION: z.coerce
+      .number()
+      .int('must be a whole number from 1 to 7')
+      .min(1, 'must be a whole number from 1 to 7')
+      .max(7, 'must be a whole number from 1 to 7')
+      .default(3)
+      .describe('Copies of each topic; with 2 or more, writes wait for all but one of them'),
+  },
+  mongodb: {
+    MONGODB_URL: z
+      .string()
+      .regex(/^mongodb(\+srv)?:\/\/\S+$/, 'must be a mongodb:// or mongodb+srv:// URL')
+      .describe('MongoDB replica set and database, mongodb://…/posthorn'),
+  },
+  retention: {
+    RETENTION_DAYS: z.coerce
+      .number()
+      .min(1, 'must be from 1 to 3650')
+      .max(3_650, 'must be from 1 to 3650')
+      .default(30)
+      .describe('How long messages, deliveries and attempts are kept'),
+  },
+  redis: {
+    REDIS_URL: z
+      .string()
+      .regex(/^rediss?:\/\/\S+$/, 'must be a redis:// or rediss:// URL')
+      .describe(
+        'Redis, for cache invalidation and shared rate limits; deliveries go on without it',
+      ),
+    REDIS_PREFIX: z
+      .string()
+      .regex(/^[A-Za-z0-9:._-]{0,60}$/, 'must be at most 60 letters, digits, : . _ or -')
+      .default('posthorn:')
+      .describe('Put before every Redis channel and key'),
+  },
+  encryption: {
+    ENCRYPTION_KEYS: keyRingSchema.describe(
+      'Keys of stored webhook secrets, keyId:base64 of 32 bytes, by commas; the first one seals',
+    ),
+  },
+  egress: {
+    EGRESS_ALLOW_LOOPBACK: flag.prefault('false').describe('Deliveries may go to this machine'),
+    EGRESS_ALLOW_HTTP: flag.prefault('false').describe('Deliveries may go over plain http'),
+    EGRESS_ALLOW_CIDRS: cidrList
+      .optional()
+      .describe('Private ranges that deliveries may go to, by commas'),
+  },
+  process: (defaultOpsPort: number) => ({
+    OPS_HOST: z.string().default('127.0.0.1').describe('Address of the management port'),
+    OPS_PORT: port.default(defaultOpsPort).describe('Management port: metrics, livez, readyz'),
+    LOG_LEVEL: z
+      .enum(
+        ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+        'must be fatal, error, warn, info, debug, trace or silent',
+      )
+      .default('info')
+      .describe('Least important level that is logged'),
+    DRAIN_TIMEOUT_MS: z.coerce
+      .number()
+      .int('must be milliseconds from 0 to 600000')
+      .min(0, 'must be milliseconds from 0 to 600000')
+      .max(600_000, 'must be milliseconds from 0 to 600000')
+      .default(25_000)
+      .describe('How long a stop waits for work under way'),
+  }),
+  records: {
+    RECORD_MEMORY_MIB: mebibytesOf(32).describe(
+      'Memory for records under work, in MiB; when it is full nothing more is read',
+    ),
+  },
+  /** How many attempts one webhook may have at once: the dispatcher keeps to it, the gateway shows it. */
+  concurrency: {
+    ENDPOINT_CONCURRENCY: places
+      .default(16)
+      .describe('Attempts under way at once to a webhook of which nothing is known yet'),
+    ENDPOINT_CONCURRENCY_MAX: places
+      .default(1_000)
+      .describe('The most that a webhook which answers well may have at once'),
+  },
+  /** A budget of memory, in MiB, with its default. */
+  mebibytes: mebibytesOf,
+  port,
+};

@@ -1,0 +1,106 @@
+import { isId } from '@posthorn/domain/ids.ts';
+import { DEAD_LETTER_REASONS } from '@posthorn/platform/dead-letters/dead-letter-record.ts';
+import { z } from 'zod';
+import type { Letter } from './read-letter.ts';
+
+const time = z.iso
+  .datetime({ offset: true, error: 'must be an ISO time with its zone, as 2026-08-01T09:30:00Z' })
+  .transform((text) => Date.parse(text));
+
+const id = (prefix: 'wh' | 'msg') =>
+  z.string().refine((text) => isId(prefix, text), `must be an id, ${prefix}_…`);
+
+const filterSchema = z.object({
+  reason: z
+    .enum(DEAD_LETTER_REASONS, `must be one of ${DEAD_LETTER_REASONS.join(', ')}`)
+    .optional(),
+  sourceTopic: z.string().optional(),
+  webhook: id('wh').optional(),
+  message: id('msg').optional(),
+  since: time.optional(),
+  until: time.optional(),
+});
+
+/** Which letters are meant; what is not given does not matter. Both ends of the time are included. */
+export type LetterFilter = z.output<typeof filterSchema>;
+
+export const MAX_LISTED = 10_000;
+
+const limitSchema = z.coerce
+  .number('must be a whole number')
+  .int('must be a whole number')
+  .min(1, `must be from 1 to ${MAX_LISTED}`)
+  .max(MAX_LISTED, `must be from 1 to ${MAX_LISTED}`);
+
+const placeSchema = z
+  .string()
+  .regex(/^\d{1,9}:\d{1,15}$/, 'must be partition:offset, as the list shows it');
+
+/** Throws with every option that is wrong. */
+export function parseFilter(options: object): LetterFilter {
+  return parse(filterSchema, options);
+}
+
+export function parseLimit(limit: string): number {
+  return parse(z.object({ limit: limitSchema }), { limit }).limit;
+}
+
+export interface Place {
+  partition: number;
+  offset: number;
+}
+
+export function parsePlace(text: string): Place {
+  const { id: place } = parse(z.object({ id: placeSchema }), { id: text });
+  const [partition, offset] = place.split(':').map(Number);
+  return { partition: partition ?? 0, offset: offset ?? 0 };
+}
+
+/** What a replay is asked for: one letter, or those that match. */
+export interface Selection {
+  place: Place | null;
+  filter: LetterFilter;
+}
+
+/** Throws unless it is clear what is meant: an id, filters or `--all`. */
+export function parseSelection(id: string | undefined, options: { all?: boolean }): Selection {
+  const filter = parseFilter(options);
+  const isFiltered = Object.values(filter).some((value) => value !== undefined);
+  const ways = [id !== undefined, isFiltered, options.all === true].filter(Boolean);
+  if (ways.length === 0) {
+    throw new Error('Name a dead letter by its id, give filters, or --all for every one there is.');
+  }
+  if (ways.length > 1) throw new Error('Give an id, filters or --all, not more than one of them.');
+  return { place: id === undefined ? null : parsePlace(id), filter };
+}
+
+/** A topic may be named with the prefix of the installation or without. */
+export function matches(letter: Letter, filter: LetterFilter, prefix: string): boolean {
+  const { reason, sourceTopic: topic, webhook, message, since, until } = filter;
+  if (reason !== undefined && letter.reason !== reason) return false;
+  if (topic !== undefined && ![topic, prefix + topic].includes(letter.source.topic)) return false;
+  if (webhook !== undefined && webhookIdOf(letter) !== webhook) return false;
+  if (message !== undefined && letter.content?.messageId !== message) return false;
+  if (since !== undefined && letter.atMs < since) return false;
+  return until === undefined || letter.atMs <= until;
+}
+
+/** Every record is keyed by its webhook, so that this is known of most that cannot be read. */
+export function webhookIdOf({ content, record }: Letter): string | null {
+  return content?.webhookId ?? (isId('wh', record.key) ? record.key : null);
+}
+
+function parse<Schema extends z.ZodType>(schema: Schema, input: object): z.output<Schema> {
+  const result = schema.safeParse(input);
+  if (result.success) return result.data;
+  const problems = result.error.issues.map(({ path, message }) => {
+    return `${optionOf(path.join('.'))} ${message}.`;
+  });
+  throw new Error(problems.join('\n'));
+}
+
+function optionOf(name: string): string {
+  return name === 'id'
+    ? 'id'
+    : `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}

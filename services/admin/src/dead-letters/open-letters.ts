@@ -1,0 +1,55 @@
+import { randomUUID } from 'node:crypto';
+import { topicNames } from '@posthorn/domain/records/topics.ts';
+import { assertKafkaReachable, createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { readTopic, type ReadTopicOptions } from '@posthorn/platform/kafka/reading/read-topic.ts';
+import { createLogger, type Logger } from '@posthorn/platform/service/logger.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
+import type { Kafka } from 'kafkajs';
+import { z } from 'zod';
+import type { Place } from './letter-filter.ts';
+import { createLetterReader, type Letter } from './read-letter.ts';
+
+const { KAFKA_BROKERS, TOPIC_PREFIX } = settings.kafka;
+
+export const lettersConfig = z.object({ KAFKA_BROKERS, TOPIC_PREFIX });
+
+export type LettersConfig = z.infer<typeof lettersConfig>;
+
+export interface Letters {
+  /** Every letter there is at the start, in the order of its partition. */
+  read: (
+    which: Pick<ReadTopicOptions, 'sinceMs' | 'only'>,
+    visit: (letter: Letter) => Promise<void>,
+  ) => Promise<void>;
+  kafka: Kafka;
+  prefix: string;
+}
+
+/** Throws StartupError when Kafka does not answer. */
+export async function openLetters(config: LettersConfig): Promise<Letters> {
+  const { KAFKA_BROKERS: brokers, TOPIC_PREFIX: prefix } = config;
+  const kafka = createKafkaClient('posthorn-admin', brokers, silent());
+  await assertKafkaReachable(kafka, brokers);
+  const toLetter = createLetterReader(prefix);
+  const { deadLetters: topic } = topicNames(prefix, [], []);
+  return {
+    ...{ kafka, prefix },
+    read: (which, visit) =>
+      readTopic(kafka, {
+        ...{ ...which, topic, groupId: `${prefix}admin-${randomUUID()}` },
+        visit: (record) => visit(toLetter(record)),
+      }),
+  };
+}
+
+/** Throws when there is none, or none any more. */
+export async function findLetter(letters: Letters, place: Place): Promise<Letter> {
+  const found: Letter[] = [];
+  await letters.read({ only: place }, (letter) => Promise.resolve(void found.push(letter)));
+  const [letter] = found;
+  if (!letter) throw new Error(`There is no dead letter ${place.partition}:${place.offset}.`);
+  return letter;
+}
+
+/** What a command has to say it prints itself. */
+export const silent = (): Logger => createLogger('admin', 'silent');

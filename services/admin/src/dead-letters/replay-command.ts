@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto';
+import { parseConfig } from '@posthorn/platform/service/config.ts';
+import { messageOf } from '@posthorn/platform/service/errors.ts';
+import { listTopics } from '@posthorn/platform/kafka/connect.ts';
+import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
+import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
+import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
+import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
+import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import { createResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
+import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
+import type { mongo } from 'mongoose';
+import { Registry } from 'prom-client';
+import { print, type Output } from '../output.ts';
+import { matches, parseSelection, type Selection } from './letter-filter.ts';
+import { findLetter, lettersConfig, openLetters, silent, type Letters } from './open-letters.ts';
+import { createReplay, type Replay } from './replay-letters.ts';
+import { createReplayBook, type ReplayBook } from './replay-tally.ts';
+import { createRepublish } from './republish-records.ts';
+import { createResendFailures } from './resend-failures.ts';
+
+export interface ReplayOptions extends Output {
+  dryRun?: boolean;
+  all?: boolean;
+}
+
+const replayConfig = lettersConfig.extend(settings.mongodb);
+
+/** Replays one letter, those that match, or all; prints what became of each, or with `--json` the counts. */
+export async function replay(id: string | undefined, options: ReplayOptions): Promise<void> {
+  const selection = parseSelection(id, options);
+  const config = parseConfig('admin', replayConfig, process.env);
+  const isDryRun = options.dryRun ?? false;
+  const book = createReplayBook(isDryRun, (letterId, text) => {
+    if (!options.json) process.stdout.write(`${letterId}  ${text}\n`);
+  });
+  const letters = await openLetters(config);
+  const mongo = await connectMongo(config.MONGODB_URL, 'posthorn-admin');
+  try {
+    const run = await openReplay(letters, mongo.db, { isDryRun, book });
+    await replaySelected(letters, selection, run).finally(run.close);
+  } catch (error) {
+    throw new Error(`Stopped after ${JSON.stringify(book.tally())}: ${messageOf(error)}`, {
+      cause: error,
+    });
+  } finally {
+    await mongo.close();
+  }
+  print(options, { dryRun: isDryRun, ...book.tally() });
+}
+
+async function replaySelected(letters: Letters, selection: Selection, run: Replay): Promise<void> {
+  const { place, filter } = selection;
+  if (place) await run.add(await findLetter(letters, place));
+  else {
+    await letters.read({ sinceMs: filter.since }, async (letter) => {
+      if (matches(letter, filter, letters.prefix)) await run.add(letter);
+    });
+  }
+  await run.finish();
+}
+
+interface OpenReplay extends Replay {
+  close: () => Promise<void>;
+}
+
+async function openReplay(
+  { kafka }: Letters,
+  db: mongo.Db,
+  { isDryRun, book }: { isDryRun: boolean; book: ReplayBook },
+): Promise<OpenReplay> {
+  const topics = await listTopics(kafka);
+  const log = await createKafkaRecordLog({
+    ...{ kafka, instanceId: randomUUID(), logger: silent() },
+    metrics: createKafkaMetrics(new Registry()),
+    onFatal: () => undefined,
+  });
+  const shared = { isDryRun, book, newId: systemIds, nowMs: systemClockMs };
+  const stores = { resends: createResendStore(db), marks: createResendMarks(db) };
+  const deliveries = createDeliveryStore(db);
+  const findWebhook = (companyId: string, _id: string) =>
+    documentsOf(db, 'webhooks', companyId).findOne({ _id });
+  const replay = createReplay({
+    book,
+    republish: createRepublish({ ...shared, topics, deliveries, log }),
+    resend: createResendFailures({ ...shared, ...stores, findWebhook }),
+  });
+  return { ...replay, close: log.close };
+}

@@ -1,0 +1,129 @@
+import { describe, expect, it } from '@jest/globals';
+import { decideOf, type Case } from '../../../../../test/support/gate-cases.ts';
+import { type Decision } from './gate.ts';
+
+const NOW: Decision = { kind: 'now' };
+const SLOW_LANE: Decision = { kind: 'slow lane', because: 'slow' };
+const full = { running: { first: 10, retry: 4, slow: 2 } };
+const open = { kind: 'open', deferForMs: 30_000 } as const;
+const probing = { kind: 'probing', sinceMs: 100, deferForMs: 30_000 } as const;
+const wait = (
+  because: 'hold' | 'pace' | 'circuit' | 'concurrency' | 'busy',
+  wakeInMs = Infinity,
+): Decision => ({
+  kind: 'wait',
+  because,
+  wakeInMs,
+});
+const defer = (
+  because: 'turn' | 'circuit' | 'hold' | 'pace' | 'slow' | 'concurrency',
+  inMs: number,
+): Decision => ({
+  kind: 'defer',
+  because,
+  inMs,
+});
+
+describe('an attempt', () => {
+  it.each<[why: string, given: Case, decision: Decision]>([
+    ['goes when nothing stands against it', {}, NOW],
+
+    ['is deferred when its turn is far', { attempt: { turnInMs: 10_001 } }, defer('turn', 10_001)],
+    ['goes when its turn is near', { attempt: { turnInMs: 10_000 } }, NOW],
+    [
+      'is deferred when its turn is further than it may wait with little memory',
+      { attempt: { turnInMs: 8_001 }, dispatcher: { maxWaitMs: 24_000 } },
+      defer('turn', 8_001),
+    ],
+    [
+      'goes when its turn is very near, however little memory is left',
+      { attempt: { turnInMs: 5_000 }, dispatcher: { maxWaitMs: 1_000 } },
+      NOW,
+    ],
+
+    ['is deferred by an open circuit', { endpoint: { circuit: open } }, defer('circuit', 30_000)],
+    ['waits for a probe', { endpoint: { circuit: probing } }, wait('circuit', 400)],
+    [
+      'does not wait for a probe that has taken half a second',
+      { endpoint: { circuit: { ...probing, sinceMs: 500 } } },
+      defer('circuit', 30_000),
+    ],
+
+    [
+      'moves to the slow lane when its endpoint is slow and has a fast attempt',
+      { endpoint: { isSlow: true, running: { first: 0, retry: 1, slow: 0 } } },
+      SLOW_LANE,
+    ],
+    [
+      'moves there as well when one waits to be the fast attempt',
+      { attempt: { ahead: 1 }, endpoint: { isSlow: true } },
+      SLOW_LANE,
+    ],
+    ['is the one fast attempt of a slow endpoint', { endpoint: { isSlow: true } }, NOW],
+    [
+      'is not even that when slow endpoints have enough of the places',
+      { endpoint: { isSlow: true }, dispatcher: { maySlowTry: false } },
+      SLOW_LANE,
+    ],
+    [
+      'is deferred by a slow endpoint with a rate limit',
+      { attempt: { ahead: 1 }, endpoint: { isSlow: true, hasRateLimit: true } },
+      defer('slow', 0),
+    ],
+    [
+      'stays in the slow lane where its endpoint is slow',
+      { attempt: { lane: 'slow' }, endpoint: { isSlow: true } },
+      NOW,
+    ],
+
+    ['waits for a pause', { endpoint: { holdInMs: 30_000 } }, wait('hold', 30_000)],
+    ['is deferred by a long pause', { endpoint: { holdInMs: 30_001 } }, defer('hold', 30_001)],
+    ['waits for its rate', { endpoint: { paceInMs: 200 } }, wait('pace', 200)],
+    [
+      'is deferred when its rate is too low for all that stand in front of it',
+      { attempt: { ahead: 40 }, endpoint: { paceInMs: 500, spacingMs: 1_000 } },
+      defer('pace', 40_500),
+    ],
+    ['waits for a place of its endpoint', { endpoint: full }, wait('concurrency')],
+    [
+      'waits for a place when a place and its rate are both missing',
+      { endpoint: { ...full, paceInMs: 100 } },
+      wait('concurrency'),
+    ],
+    [
+      'is deferred when too many stand in front of it for a place',
+      { attempt: { ahead: 3_001 }, endpoint: full },
+      defer('concurrency', 30_010),
+    ],
+    [
+      'is deferred sooner when the memory runs short',
+      { attempt: { ahead: 101 }, endpoint: full, dispatcher: { maxWaitMs: 1_000 } },
+      defer('concurrency', 1_010),
+    ],
+    [
+      'is deferred when turns of others are booked beyond the longest wait',
+      { endpoint: { ...full, bookedInMs: 60_000 } },
+      defer('concurrency', 60_000),
+    ],
+    [
+      'waits in front of what was booked when it was deferred itself, or waits already',
+      { attempt: { isInFront: true }, endpoint: { ...full, bookedInMs: 60_000 } },
+      wait('concurrency'),
+    ],
+    [
+      'goes before booked turns when its endpoint is free',
+      { endpoint: { bookedInMs: 60_000 } },
+      NOW,
+    ],
+
+    ['waits for a place of ours', { dispatcher: { hasPlace: false } }, wait('busy')],
+    ['waits behind others', { attempt: { ahead: 1 } }, wait('busy')],
+    [
+      'waits for a place of ours, however short memory is and however many stand in front of it',
+      { attempt: { ahead: 1e6 }, dispatcher: { hasPlace: false, maxWaitMs: 1_000 } },
+      wait('busy'),
+    ],
+  ])('%s', (_why, given, decision) => {
+    expect(decideOf(given)).toEqual(decision);
+  });
+});

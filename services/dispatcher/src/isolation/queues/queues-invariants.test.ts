@@ -1,0 +1,196 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  count,
+  createQueueBench,
+  type Entered,
+  type QueueBench,
+} from '../../../../../test/support/queue-bench.ts';
+import type { Result } from './queue-state.ts';
+
+const IDS = ['a', 'b', 'c', 'd'] as const;
+const LIMITS = { perEndpoint: { floor: 1, start: 4, ceiling: 8 }, fast: 6, slow: 3 };
+
+const id = fc.constantFrom(...IDS);
+const result = fc.constantFrom<Partial<Result> | null>(
+  null,
+  {},
+  {},
+  { outcome: 'timeout', statusCode: null },
+  { outcome: 'http_5xx', statusCode: 500 },
+  { outcome: 'http_429', statusCode: 429, retryAfterMs: 3_000 },
+  { outcome: 'http_429', statusCode: 429, retryAfterMs: 90_000 },
+);
+const step = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('enter'),
+      id,
+      lane: fc.constantFrom('first', 'retry', 'slow'),
+      times: fc.integer({ min: 1, max: 12 }),
+      rate: fc.constantFrom(null, null, 0.5, 20),
+      isLarge: fc.boolean(),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({ kind: fc.constant('finish'), nth: fc.nat(20), result }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('pass'), ms: fc.constantFrom(1, 60, 700, 31_000) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('circuit'),
+      id,
+      now: fc.constantFrom('closed', 'open', 'probing'),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('memory'), ms: fc.constantFrom(1_000, 30_000) }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('inherit'), id, ms: fc.nat(40_000) }) },
+);
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+interface Run {
+  bench: QueueBench;
+  all: Entered[];
+  over: Set<Entered>;
+}
+
+const underWay = ({ all, over }: Run): Entered[] =>
+  all.filter((each) => each.turn && !over.has(each));
+
+async function finish(run: Run, entered: Entered[], told: Partial<Result> | null): Promise<void> {
+  for (const each of entered) run.over.add(each);
+  await run.bench.finish(entered, told);
+  // What did not begin gives its place back, as make-attempt.ts does.
+  const unmade = underWay(run).filter(({ hasBegun }) => hasBegun === false);
+  if (unmade.length > 0) await finish(run, unmade, null);
+}
+
+async function apply(run: Run, next: Step): Promise<void> {
+  const { bench } = run;
+  switch (next.kind) {
+    case 'enter': {
+      const companyId = next.isLarge ? 'large' : next.id;
+      const as = { rateLimitPerSecond: next.rate, companyId };
+      run.all.push(...(await bench.enter(next.id, next.lane, next.times, as)));
+      return;
+    }
+    case 'finish': {
+      const open = underWay(run);
+      return finish(run, open.slice(next.nth % Math.max(1, open.length)).slice(0, 1), next.result);
+    }
+    case 'pass':
+      return bench.pass(next.ms);
+    case 'circuit':
+      bench.circuits.set(
+        next.id,
+        {
+          closed: { kind: 'closed' } as const,
+          open: { kind: 'open', deferForMs: 60_000 } as const,
+          probing: { kind: 'probing', sinceMs: 0, deferForMs: 60_000 } as const,
+        }[next.now],
+      );
+      return;
+    case 'memory':
+      bench.maxWait.ms = next.ms;
+      return;
+    case 'inherit':
+      bench.queues.inheritHolds(new Map([[next.id, next.ms]]));
+  }
+}
+
+/** What the queues say of themselves is what has happened. */
+function expectTrue(run: Run): void {
+  const { queues, permits } = run.bench;
+  const open = underWay(run);
+  const begun = open.filter(({ hasBegun }) => hasBegun);
+  expect(queues.running()).toBe(begun.length);
+  expect(permits()).toBe(open.length);
+  expect(queues.waiting()).toBe(count(run.all).waiting);
+  const slow = open.filter(({ candidate }) => candidate.lane === 'slow');
+  expect(slow.length).toBeLessThanOrEqual(LIMITS.slow);
+  expect(open.length - slow.length).toBeLessThanOrEqual(LIMITS.fast);
+  for (const endpoint of queues.endpoints()) {
+    const own = open.filter(({ candidate }) => candidate.webhookId === endpoint.webhookId);
+    const of = (lane: string): number =>
+      own.filter(({ candidate }) => candidate.lane === lane).length;
+    const counted = { first: of('first'), retry: of('retry'), slow: of('slow') };
+    expect(endpoint.running).toEqual(counted);
+    expect(own.length).toBeLessThanOrEqual(LIMITS.perEndpoint.ceiling);
+  }
+}
+
+/** All that is under way ends, as long as anything follows. */
+async function drain(run: Run): Promise<void> {
+  run.bench.circuits.clear();
+  for (
+    let round = 0;
+    round < 400 && count(run.all).waiting + underWay(run).length > 0;
+    round += 1
+  ) {
+    await finish(run, underWay(run), {});
+    await run.bench.pass(500);
+  }
+}
+
+const anySteps = fc.array(step, { maxLength: 40 });
+const newRun = (): Run => ({
+  bench: createQueueBench({ limits: LIMITS }),
+  all: [],
+  over: new Set(),
+});
+
+describe('whatever enters, ends and changes', () => {
+  it('keeps all counts true and all bounds held', async () => {
+    await fc.assert(
+      fc.asyncProperty(anySteps, async (steps) => {
+        const run = newRun();
+        for (const next of steps) {
+          await apply(run, next);
+          expectTrue(run);
+        }
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('answers every attempt once all turns end and time passes, and leaves nothing behind', async () => {
+    await fc.assert(
+      fc.asyncProperty(anySteps, async (steps) => {
+        const run = newRun();
+        for (const next of steps) await apply(run, next);
+        await drain(run);
+        expect(count(run.all).waiting).toBe(0);
+        expectTrue(run);
+        run.bench.time.jump(160_000);
+        await run.bench.pass(100);
+        expect([run.bench.queues.size(), run.bench.time.size()]).toEqual([0, 0]);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('answers everybody at once at a stop', async () => {
+    await fc.assert(
+      fc.asyncProperty(anySteps, async (steps) => {
+        const run = newRun();
+        for (const next of steps) await apply(run, next);
+        run.bench.queues.close();
+        await run.bench.pass(0);
+        expect(count(run.all).waiting).toBe(0);
+        await finish(run, underWay(run), {});
+        expectTrue(run);
+        expect([run.bench.permits(), run.bench.time.size()]).toEqual([0, 0]);
+      }),
+      { numRuns: 30 },
+    );
+  });
+});

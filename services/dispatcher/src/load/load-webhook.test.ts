@@ -1,0 +1,57 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { UnopenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
+import { sampleWebhook } from '../../../../test/support/sample-webhook.ts';
+import { createWebhookLoader } from './load-webhook.ts';
+
+const good = sampleWebhook(1);
+const problem = new SealedValueError('secret of wh_2 was changed or moved', 'k1');
+const bad: UnopenedWebhook = { id: 'wh_2', disabled: false, eventTypes: [], problem };
+
+let asked: string[][] = [];
+let logged: unknown[][] = [];
+
+beforeEach(() => {
+  [asked, logged] = [[], []];
+});
+
+function loaderOf(stored: (Webhook | UnopenedWebhook)[]) {
+  const logger = { error: (...line: unknown[]) => void logged.push(line) };
+  const findMany = (ids: readonly string[]) => {
+    asked.push([...ids]);
+    return Promise.resolve(stored.filter(({ id }) => ids.includes(id)));
+  };
+  return createWebhookLoader({ findMany }, logger, 1_000_000);
+}
+
+describe('the loader of webhooks', () => {
+  it('prepares what it finds, and answers null for what is gone', async () => {
+    const loader = loaderOf([good]);
+    const [found, gone] = await Promise.all([loader.load(good.id), loader.load('wh_gone')]);
+    expect(found).toMatchObject({ webhook: good, origin: 'https://example.com', path: '/hook' });
+    expect(gone).toBeNull();
+    expect(asked).toEqual([[good.id, 'wh_gone']]);
+  });
+
+  it('hands on one that does not open, names it once, and loads the others beside it', async () => {
+    const loader = loaderOf([good, bad]);
+    const [found, unopened] = await Promise.all([loader.load(good.id), loader.load(bad.id)]);
+    expect(found).toMatchObject({ webhook: good });
+    expect(unopened).toBe(bad);
+    expect(await loader.load(bad.id)).toBe(bad);
+    const reason = 'secret of wh_2 was changed or moved';
+    expect(logged).toEqual([
+      [{ webhookId: 'wh_2', keyId: 'k1', reason }, 'webhook cannot be opened'],
+    ]);
+  });
+
+  it('asks again for one that does not open once it is told to forget it', async () => {
+    const stored: (Webhook | UnopenedWebhook)[] = [bad];
+    const loader = loaderOf(stored);
+    await loader.load(bad.id);
+    stored[0] = { ...good, id: bad.id };
+    loader.forget(bad.id);
+    expect(await loader.load(bad.id)).toMatchObject({ webhook: { id: bad.id } });
+  });
+});

@@ -1,0 +1,84 @@
+import { signerOf, type Signer } from '@posthorn/domain/request/delivery-headers.ts';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import { createBatcher } from '@posthorn/platform/async/batcher.ts';
+import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
+import { keepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { UnopenedWebhook, WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+
+/** A webhook with what every delivery to it needs and that is made only once. */
+export interface LoadedWebhook {
+  webhook: Webhook;
+  signer: Signer;
+  origin: string;
+  /** Path and query. */
+  path: string;
+}
+
+/** What was found, whether or not something can be sent to it; null when the webhook was deleted. */
+export type LoadWebhook = (webhookId: string) => Promise<LoadedWebhook | UnopenedWebhook | null>;
+
+export interface WebhookLoader {
+  load: LoadWebhook;
+  forget: (webhookId: string) => void;
+  forgetAll: () => void;
+  /** What is remembered, in bytes. */
+  usedBytes: () => number;
+}
+
+/** A changed webhook takes effect at once through Redis, and within this time without it. */
+const REMEMBER_MS = 2_000;
+/** Of an entry beside its texts: objects, keys, the signer. */
+const ENTRY_BYTES = 1_536;
+
+export function createWebhookLoader(
+  webhooks: Pick<WebhookStore, 'findMany'>,
+  logger: Pick<Logger, 'error'>,
+  cacheBytes: number,
+): WebhookLoader {
+  const batch = createBatcher<string, Webhook | UnopenedWebhook | undefined>({
+    maxItems: 500,
+    lingerMs: 1,
+    maxInFlight: 2,
+    run: async (ids) => {
+      const found = await keepTrying(() => webhooks.findMany([...new Set(ids)]));
+      const byId = new Map(found.map((webhook) => [webhook.id, webhook]));
+      return ids.map((id) => byId.get(id));
+    },
+  });
+  const cache = createCoalescingCache<LoadedWebhook | UnopenedWebhook>({
+    maxSize: cacheBytes,
+    sizeOf: bytesOf,
+    ttlMs: REMEMBER_MS,
+  });
+  const load: LoadWebhook = async (id) => {
+    const webhook = await batch.add(id);
+    if (!webhook) return null;
+    if (!('problem' in webhook)) return prepare(webhook);
+    const { keyId, message } = webhook.problem;
+    logger.error({ webhookId: id, keyId, reason: message }, 'webhook cannot be opened');
+    return webhook;
+  };
+  return {
+    load: (id) => cache.get(id, () => load(id)),
+    forget: cache.forget,
+    forgetAll: cache.forgetAll,
+    usedBytes: cache.usedSize,
+  };
+}
+
+function bytesOf(found: LoadedWebhook | UnopenedWebhook): number {
+  if ('problem' in found) return ENTRY_BYTES;
+  const { url, name, customHeaders, eventTypes } = found.webhook;
+  const headerChars = customHeaders.reduce(
+    (sum, { key, value }) => sum + key.length + value.length,
+    0,
+  );
+  const eventChars = eventTypes.reduce((sum, eventType) => sum + eventType.length, 0);
+  return ENTRY_BYTES + 2 * url.length + name.length + headerChars + eventChars;
+}
+
+function prepare(webhook: Webhook): LoadedWebhook {
+  const { origin, pathname, search } = new URL(webhook.url);
+  return { webhook, signer: signerOf(webhook), origin, path: pathname + search };
+}

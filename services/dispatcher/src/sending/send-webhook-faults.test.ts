@@ -1,0 +1,168 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { Socket } from 'node:net';
+import { eventually } from '../../../../test/support/eventually.ts';
+import {
+  openLoneSender,
+  TIMEOUT_MS,
+  type LoneSender,
+} from '../../../../test/support/lone-sender.ts';
+import {
+  openRawEndpoint,
+  writeForever,
+  type RawEndpoint,
+} from '../../../../test/support/raw-endpoint.ts';
+import { LookupFailedError, type Resolve } from './connect/resolve-host.ts';
+
+const NOTHING = { statusCode: null, response: null, responseHeaders: [] };
+
+let sender: LoneSender;
+let endpoint: RawEndpoint;
+let resolveName: Resolve;
+
+beforeEach(async () => {
+  resolveName = () => Promise.reject(new LookupFailedError(null));
+  sender = openLoneSender({ resolve: (name) => resolveName(name) });
+  endpoint = await openRawEndpoint();
+});
+
+afterEach(async () => {
+  await sender.close();
+  endpoint.close();
+});
+
+function sendTo(talk: (socket: Socket) => void) {
+  endpoint.talk = talk;
+  return sender.send(endpoint.origin);
+}
+
+/** Sends, and resolves once the endpoint was asked; the attempt itself is still under way. */
+async function ask(talk: (socket: Socket) => void) {
+  let attempt: ReturnType<LoneSender['send']> | null = null;
+  await new Promise<void>((asked) => {
+    attempt = sendTo((socket) => {
+      talk(socket);
+      asked();
+    });
+  });
+  return { ended: () => attempt };
+}
+
+/** Nothing is left of the attempt, and the next one gets through. */
+async function expectNothingLeft(): Promise<void> {
+  await eventually('the request is let go', () => sender.held() === 0);
+  const next = await sendTo((socket) => socket.end('HTTP/1.1 204 No\r\n\r\n'));
+  expect(next.outcome).toBe('success');
+}
+
+describe('an endpoint', () => {
+  test.each([
+    ['nothing', ''],
+    ['a header that never ends', 'HTTP/1.1 200 OK\r\nx-slow: '],
+    ['two early hints', 'HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 103 Early\r\n\r\n'],
+  ])('that answers %s is given up when the time is over, and not before', async (_what, start) => {
+    let isOver = false;
+    const attempt = await ask((socket) => socket.write(start));
+    void attempt.ended()?.then(() => (isOver = true));
+    sender.timePasses(TIMEOUT_MS - 1);
+    await Promise.resolve();
+    expect(isOver).toBe(false);
+    sender.timePasses(1);
+    const over = { outcome: 'timeout', durationMs: TIMEOUT_MS, ...NOTHING };
+    expect(await attempt.ended()).toMatchObject(over);
+    await endpoint.allClosed();
+    await expectNothingLeft();
+  });
+
+  test('that drips its headers is given up when the time is over', async () => {
+    const attempt = await ask((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\n');
+      const dripping = setInterval(() => socket.write('x: y\r\n'), 1);
+      socket.once('close', () => {
+        clearInterval(dripping);
+      });
+    });
+    sender.timePasses(TIMEOUT_MS);
+    expect(await attempt.ended()).toMatchObject({ outcome: 'timeout', ...NOTHING });
+    await endpoint.allClosed();
+    await expectNothingLeft();
+  });
+
+  test.each([
+    ['200 OK', 'success'],
+    ['500 No', 'http_5xx'],
+  ])('that drips its body behind %s is judged by its status', async (status, outcome) => {
+    const attempt = await ask((socket) => {
+      socket.write(`HTTP/1.1 ${status}\r\ncontent-length: 100000000\r\n\r\n`);
+      const dripping = setInterval(() => socket.write('x'), 1);
+      socket.once('close', () => {
+        clearInterval(dripping);
+      });
+    });
+    await eventually('some of the body came', () => sender.readBytes() > 2);
+    sender.timePasses(TIMEOUT_MS);
+    expect(await attempt.ended()).toMatchObject({ outcome });
+    await endpoint.allClosed();
+    await expectNothingLeft();
+  });
+
+  test('whose name is never resolved is given up when the time is over', async () => {
+    let attempt: ReturnType<LoneSender['send']> | undefined;
+    await new Promise<void>((asked) => {
+      resolveName = () => {
+        asked();
+        return new Promise(() => undefined);
+      };
+      attempt = sender.send('http://hook.example.com');
+    });
+    sender.timePasses(TIMEOUT_MS);
+    expect(await attempt).toMatchObject({ outcome: 'timeout', ...NOTHING });
+  });
+
+  test('whose name is unknown is a dns_error', async () => {
+    const attempt = await sender.send('http://hook.example.com');
+    expect(attempt).toMatchObject({ outcome: 'dns_error', ...NOTHING });
+  });
+
+  test.each([
+    ['200 OK', 'success'],
+    ['503 No', 'http_5xx'],
+  ])('that sends an endless body behind %s is cut at 64 KiB', async (status, outcome) => {
+    const attempt = await sendTo((socket) => {
+      socket.write(`HTTP/1.1 ${status}\r\nconnection: close\r\n\r\n`);
+      writeForever(socket);
+    });
+    expect(attempt).toMatchObject({ outcome, response: 'x'.repeat(4_096) });
+    // The piece that crosses the limit is the last.
+    expect(sender.readBytes()).toBeLessThanOrEqual(65_536 + 4_096);
+    await endpoint.allClosed();
+    await expectNothingLeft();
+  });
+
+  test.each<[string, (socket: Socket) => void]>([
+    [
+      '100 kB in one header',
+      (socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`),
+    ],
+    [
+      '100 kB of headers',
+      (socket) => socket.write(`HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(20_000)}`),
+    ],
+    [
+      'endless early hints',
+      (socket) => {
+        writeForever(socket, 'HTTP/1.1 103 Early\r\n\r\n'.repeat(100));
+      },
+    ],
+    [
+      'endless headers',
+      (socket) => {
+        socket.write('HTTP/1.1 200 OK\r\n');
+        writeForever(socket, 'x: y\r\n'.repeat(1_000));
+      },
+    ],
+  ])('that sends %s is cut', async (_what, talk) => {
+    expect(await sendTo(talk)).toMatchObject({ outcome: 'response_too_large', ...NOTHING });
+    await endpoint.allClosed();
+    await expectNothingLeft();
+  });
+});

@@ -1,0 +1,159 @@
+import type { Attempt } from '@posthorn/domain/delivery.ts';
+import { deliveryHeaders } from '@posthorn/domain/request/delivery-headers.ts';
+import { outcomeOfErrorCode, outcomeOfStatus, type Outcome } from '@posthorn/domain/outcome.ts';
+import type { DueAttempt } from '@posthorn/domain/records/records.ts';
+import type { Header } from '@posthorn/domain/webhook.ts';
+import type { Dispatcher } from 'undici';
+import type { DeadlineSweep, Timed } from './deadline-sweep.ts';
+import type { LoadedWebhook } from '../load/load-webhook.ts';
+import { createResponseCapture, safeHeaders, type ResponseCapture } from './response-capture.ts';
+
+/** Makes one attempt; every failure of the endpoint is a value, not an error. */
+export type SendWebhook = (
+  due: DueAttempt,
+  payload: Buffer,
+  webhook: LoadedWebhook,
+  traceparent?: string,
+) => Promise<Attempt>;
+
+export interface SendDeps {
+  agentOf: (webhookId: string) => Dispatcher;
+  deadlines: DeadlineSweep;
+  /** For the whole exchange, from the look-up to the end of the answer. */
+  timeoutMs: number;
+  userAgent: string;
+  wallClockMs: () => number;
+  monotonicMs: () => number;
+}
+
+/** What came of the exchange. */
+interface Exchange {
+  outcome: Outcome;
+  statusCode: number | null;
+  response: string | null;
+  responseHeaders: Header[];
+}
+
+export function createSendWebhook(deps: SendDeps): SendWebhook {
+  const { wallClockMs, monotonicMs, userAgent } = deps;
+  return async (due, payload, { webhook, signer, origin, path }, traceparent) => {
+    const startedAtMs = wallClockMs();
+    const startedMs = monotonicMs();
+    const timestampSeconds = Math.floor(startedAtMs / 1_000);
+    const parts = { messageId: due.messageId, timestampSeconds, payload, traceparent };
+    const headers = deliveryHeaders(webhook, signer, parts, userAgent);
+    const exchange = await post(deps, webhook.id, { origin, path, headers, body: payload });
+    const durationMs = Math.round(monotonicMs() - startedMs);
+    const { attemptId: id, attemptNumber: number, trigger } = due;
+    return { id, number, trigger, startedAtMs, durationMs, ...exchange };
+  };
+}
+
+type PostOptions = Pick<Dispatcher.DispatchOptions, 'origin' | 'path' | 'body'> & {
+  headers: string[];
+};
+
+/** One exchange under way. */
+interface Running extends Timed {
+  controller: Dispatcher.DispatchController | null;
+  status: { code: number; headers: Header[] } | null;
+  /** Informational answers (1xx) before the answer. */
+  hints: number;
+  capture: ResponseCapture;
+  /** Ends it once; `failure` counts only when no status has arrived. */
+  finish: (failure: Outcome) => void;
+  isOver: boolean;
+}
+
+const TOO_LATE = new Error('the attempt took too long');
+const ENOUGH = new Error('enough of the answer was read');
+/** An endpoint with nothing but early hints would keep the parser busy until the deadline. */
+const MAX_HINTS = 16;
+
+/**
+ * `dispatch` with a handler of our own saves a fifth of the dispatcher's CPU against `request`.
+ * The status decides: once it is there, a body that stalls, breaks off or never ends changes nothing.
+ */
+function post(deps: SendDeps, webhookId: string, options: PostOptions): Promise<Exchange> {
+  return new Promise((resolve) => {
+    const running = startExchange(deps, resolve);
+    try {
+      deps.agentOf(webhookId).dispatch({ ...options, method: 'POST' }, handlerOf(running));
+    } catch {
+      // A header or path that must never be sent: nothing has left, and the attempt has failed.
+      running.finish('aborted');
+    }
+  });
+}
+
+function startExchange(
+  { deadlines, monotonicMs, timeoutMs }: SendDeps,
+  resolve: (exchange: Exchange) => void,
+): Running {
+  const running: Running = {
+    controller: null,
+    status: null,
+    hints: 0,
+    capture: createResponseCapture(),
+    isOver: false,
+    deadlineAtMs: monotonicMs() + timeoutMs,
+    expire() {
+      running.finish('timeout');
+      running.controller?.abort(TOO_LATE);
+    },
+    finish(failure) {
+      if (running.isOver) return;
+      running.isOver = true;
+      deadlines.remove(running);
+      resolve(exchangeOf(running, failure));
+    },
+  };
+  deadlines.add(running);
+  return running;
+}
+
+function exchangeOf({ status, capture }: Running, failure: Outcome): Exchange {
+  if (!status) return { outcome: failure, statusCode: null, response: null, responseHeaders: [] };
+  return {
+    outcome: outcomeOfStatus(status.code),
+    statusCode: status.code,
+    response: capture.text(),
+    responseHeaders: status.headers,
+  };
+}
+
+function handlerOf(running: Running): Dispatcher.DispatchHandler {
+  return {
+    onRequestStart(controller) {
+      running.controller = controller;
+      if (running.isOver) controller.abort(TOO_LATE);
+    },
+    onResponseStart(controller, code, headers) {
+      // An informational answer (103) is not the answer.
+      if (code >= 200) running.status = { code, headers: safeHeaders(headers) };
+      else if ((running.hints += 1) > MAX_HINTS) stopReading(running, controller);
+    },
+    onResponseData(controller, chunk) {
+      if (!running.capture.take(chunk)) stopReading(running, controller);
+    },
+    onResponseEnd() {
+      running.finish('connect_error');
+    },
+    onResponseError(_controller, error) {
+      running.finish(outcomeOfErrorCode(codeOf(error)));
+    },
+  };
+}
+
+function stopReading(running: Running, controller: Dispatcher.DispatchController): void {
+  running.finish('response_too_large');
+  controller.abort(ENOUGH);
+}
+
+/** The first `code` from the outside in: undici and happy eyeballs wrap what really went wrong. */
+function codeOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return 'UNKNOWN';
+  if ('errors' in error && Array.isArray(error.errors)) return codeOf(error.errors[0]);
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  return 'cause' in error ? codeOf(error.cause) : 'UNKNOWN';
+}

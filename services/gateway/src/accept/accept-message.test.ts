@@ -1,0 +1,194 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { timeMsOf } from '@posthorn/domain/ids.ts';
+import type { Message } from '@posthorn/domain/message.ts';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import type { SettledDelivery } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
+import { eventually } from '../../../../test/support/eventually.ts';
+import { countingIds } from '../../../../test/support/sample-message.ts';
+import { sampleWebhook } from '../../../../test/support/sample-webhook.ts';
+import { createAcceptMessage, type AcceptMessage, type NewMessage } from './accept-message.ts';
+import type { KeptAnswers } from './sealed-answers.ts';
+
+const UNAVAILABLE = { status: 503, code: 'unavailable', headers: { 'Retry-After': '2' } };
+const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+
+let batches: Message[][];
+let published: Message[];
+let doubtful: Message[];
+let cancelled: SettledDelivery[];
+let webhooks: Webhook[] | null;
+/** What the store answers to a batch. */
+let answerTo: (batch: readonly Message[]) => Promise<InsertOutcome[]>;
+let seal: KeptAnswers['seal'];
+let acceptMessage: AcceptMessage;
+
+const allAs = (outcome: InsertOutcome) => (batch: readonly Message[]) =>
+  Promise.resolve(batch.map(() => outcome));
+
+beforeEach(() => {
+  [batches, published, doubtful, cancelled] = [[], [], [], []];
+  webhooks = [sampleWebhook(1, { secret: SECRET })];
+  answerTo = allAs('stored');
+  seal = ({ id }, answer) => `sealed ${id} ${answer.id}`;
+  acceptMessage = createAcceptMessage({
+    targets: { resolve: () => Promise.resolve(webhooks) },
+    messages: {
+      insertAll: (batch) => {
+        batches.push([...batch]);
+        return answerTo(batch);
+      },
+    },
+    publication: { add: (stored) => published.push(...stored) },
+    doubts: { add: (batch) => doubtful.push(...batch) },
+    deliveries: {
+      insertAll: (batch) => {
+        cancelled.push(...batch);
+        return Promise.resolve(new Set());
+      },
+    },
+    answers: { seal: (...given) => seal(...given) },
+    acceptQueueBytes: 67_108_864,
+    monotonicMs: () => performance.now(),
+    publisherId: 'gw_1',
+    newId: countingIds(),
+    logger: createLogger('test', 'silent'),
+  });
+});
+
+function request(n: number, overrides: Partial<NewMessage> = {}): NewMessage {
+  return {
+    ...{ companyId: 'comp_a', address: { kind: 'webhook', webhookId: 'wh_1' }, eventType: null },
+    ...{ payload: `{"n":${n}}`, requestId: `request-${n}`, idempotency: null },
+    ...overrides,
+  };
+}
+
+const acceptMany = (count: number, overrides: Partial<NewMessage> = {}) =>
+  Promise.allSettled(
+    Array.from({ length: count }, (_, n) => acceptMessage.accept(request(n, overrides))),
+  );
+const ids = (messages: readonly Message[]) => messages.map(({ id }) => id);
+
+describe('accepting a message', () => {
+  test('cancels its deliveries to disabled webhooks before it answers', async () => {
+    webhooks = [sampleWebhook(1, { secret: SECRET }), sampleWebhook(2, { disabled: true })];
+    const answer = await acceptMessage.accept(request(1));
+    expect(answer?.deliveries.map(({ status }) => status)).toEqual(['pending', 'cancelled']);
+    const expected = { status: 'cancelled', reason: 'webhook_disabled', attempt: null };
+    expect(cancelled).toMatchObject([{ id: answer?.deliveries[1]?.id, ...expected }]);
+  });
+
+  test('answers it once it is stored, as it is stored', async () => {
+    const answer = await acceptMessage.accept(request(1));
+    const [stored] = published;
+    expect(answer).toMatchObject({ id: stored?.id, payload: '{"n":1}', delivered: false });
+    expect(stored).toMatchObject({
+      ...{ companyId: 'comp_a', appId: null, requestId: 'request-1', publisherId: 'gw_1' },
+      ...{ targets: [sampleWebhook(1).id], disabledTargets: [], idempotency: null },
+    });
+    expect(stored?.createdAtMs).toBe(timeMsOf(String(stored?.id)));
+  });
+
+  test('notes which of its webhooks are disabled, and its app', async () => {
+    webhooks = [sampleWebhook(1, { secret: SECRET }), sampleWebhook(2, { disabled: true })];
+    const address = { kind: 'app' as const, appId: 'app_1', eventType: null };
+    const answer = await acceptMessage.accept(request(1, { address }));
+    const [on = '', off = ''] = [1, 2].map((n) => sampleWebhook(n).id);
+    expect(published).toMatchObject([
+      { appId: 'app_1', targets: [on, off], disabledTargets: [off] },
+    ]);
+    expect(answer?.deliveries.map(({ status }) => status)).toEqual(['pending', 'cancelled']);
+  });
+
+  test('refuses an unknown address with 404 and stores nothing', async () => {
+    webhooks = null;
+    await expect(acceptMessage.accept(request(1))).rejects.toMatchObject({
+      ...{ status: 404, message: 'There is no such webhook.' },
+    });
+    expect(batches).toEqual([]);
+  });
+
+  test('stores the sealed answer in the same write when there is a key', async () => {
+    const idempotency = { key: 'k', bodyHash: 'h' };
+    const answer = await acceptMessage.accept(request(1, { idempotency }));
+    const id = answer?.id ?? '';
+    expect(batches[0]).toMatchObject([
+      { id, idempotency: { ...idempotency, answer: `sealed ${id} ${id}` } },
+    ]);
+  });
+});
+
+describe('a batch of messages', () => {
+  test('has ids that grow in the order of the inserts, over all batches', async () => {
+    await acceptMany(1_000);
+    expect(batches.length).toBeGreaterThan(1);
+    const inserted = ids(batches.flat());
+    expect(inserted).toHaveLength(1_000);
+    expect([...inserted].sort()).toEqual(inserted);
+    expect(ids(published)).toEqual(inserted);
+  });
+
+  test('tells each request what became of its own message', async () => {
+    const cycle: InsertOutcome[] = ['stored', 'repeated', 'refused', 'doubtful'];
+    const outcomeOf = ({ requestId }: Message) => cycle[Number(requestId.at(-1)) % 4] ?? 'stored';
+    answerTo = (batch) => Promise.resolve(batch.map(outcomeOf));
+    const settled = await acceptMany(8);
+    const of = (outcome: InsertOutcome) =>
+      ids(batches.flat().filter((message) => outcomeOf(message) === outcome));
+    expect(settled).toHaveLength(8);
+    for (const [n, result] of settled.entries()) {
+      const expected = [
+        { status: 'fulfilled', value: { id: of('stored')[Math.floor(n / 4)] } },
+        { status: 'fulfilled', value: null },
+        { status: 'rejected', reason: UNAVAILABLE },
+        { status: 'rejected', reason: UNAVAILABLE },
+      ][n % 4];
+      expect(result).toMatchObject(expected ?? {});
+    }
+    expect(ids(published)).toEqual(of('stored'));
+    expect(ids(doubtful)).toEqual(of('doubtful'));
+  });
+
+  test('that fails as a whole fails every request of it, and the next one is stored', async () => {
+    answerTo = () => Promise.reject(new Error('a fault of ours'));
+    for (const result of await acceptMany(3)) expect(result).toMatchObject({ status: 'rejected' });
+    answerTo = allAs('stored');
+    expect(await acceptMessage.accept(request(1))).toMatchObject({ payload: '{"n":1}' });
+    expect(published).toHaveLength(1);
+  });
+
+  /** Answers nothing until the returned function is called. */
+  function holdTheStore(): () => void {
+    let letGo: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => (letGo = resolve));
+    answerTo = async (batch) => {
+      await held;
+      return batch.map(() => 'stored');
+    };
+    return () => {
+      letGo();
+    };
+  }
+
+  test('loses only the message that cannot be formed', async () => {
+    seal = () => {
+      throw new Error('a fault of ours');
+    };
+    const keyed = acceptMessage.accept(request(1, { idempotency: { key: 'k', bodyHash: 'h' } }));
+    const others = acceptMany(2);
+    await expect(keyed).rejects.toThrow('a fault of ours');
+    expect((await others).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
+    expect(published).toHaveLength(2);
+  });
+
+  test('is waited for at the stop', async () => {
+    const letGo = holdTheStore();
+    void acceptMany(3);
+    await eventually('the insert', () => batches.length > 0);
+    letGo();
+    await acceptMessage.idle();
+    expect(published).toHaveLength(3);
+  });
+});

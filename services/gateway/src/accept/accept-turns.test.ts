@@ -1,0 +1,105 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { Message } from '@posthorn/domain/message.ts';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import { eventually } from '../../../../test/support/eventually.ts';
+import { countingIds } from '../../../../test/support/sample-message.ts';
+import { sampleWebhook } from '../../../../test/support/sample-webhook.ts';
+import { createAcceptMessage, type AcceptMessage } from './accept-message.ts';
+
+const UNAVAILABLE = { status: 503, code: 'unavailable', headers: { 'Retry-After': '2' } };
+
+let batches: Message[][];
+let webhooks: Webhook[];
+/** The store answers nothing until this is resolved. */
+let gate: Promise<void>;
+let letGo: () => void;
+let acceptMessage: AcceptMessage;
+
+beforeEach(() => {
+  batches = [];
+  webhooks = [sampleWebhook(1)];
+  gate = new Promise((resolve) => (letGo = resolve));
+  acceptMessage = createAcceptMessage({
+    targets: { resolve: () => Promise.resolve(webhooks) },
+    messages: {
+      insertAll: async (batch) => {
+        batches.push([...batch]);
+        await gate;
+        return batch.map(() => 'stored');
+      },
+    },
+    publication: { add: () => undefined },
+    doubts: { add: () => undefined },
+    deliveries: { insertAll: () => Promise.resolve(new Set()) },
+    answers: { seal: () => '' },
+    acceptQueueBytes: 67_108_864,
+    monotonicMs: () => performance.now(),
+    publisherId: 'gw_1',
+    newId: countingIds(),
+    logger: createLogger('test', 'silent'),
+  });
+});
+
+const acceptOne = (companyId: string, payload = '{}') =>
+  acceptMessage.accept({
+    companyId,
+    address: { kind: 'webhook', webhookId: 'wh_1' },
+    eventType: null,
+    payload,
+    requestId: 'request-1',
+    idempotency: null,
+  });
+const acceptMany = (count: number, companyId: string, payload?: string) =>
+  Promise.allSettled(Array.from({ length: count }, () => acceptOne(companyId, payload)));
+const countOf = (batch: readonly Message[] | undefined, company: string) =>
+  batch?.filter(({ companyId }) => companyId === company).length;
+
+describe('a batch of messages', () => {
+  test('has one place for each company in turn, whoever came first', async () => {
+    const waiting = [acceptMany(1_000, 'comp_a'), acceptMany(50, 'comp_b')];
+    letGo();
+    await Promise.all(waiting);
+    const [first, second] = batches;
+    expect([countOf(first, 'comp_a'), countOf(first, 'comp_b')]).toEqual([1, 0]);
+    expect([countOf(second, 'comp_a'), countOf(second, 'comp_b')]).toEqual([150, 50]);
+  });
+
+  test('is filled by a company that is alone', async () => {
+    const waiting = acceptMany(401, 'comp_a');
+    letGo();
+    await waiting;
+    expect(batches.map(({ length }) => length)).toEqual([1, 200, 200]);
+  });
+
+  test('holds fewer messages when they go to many webhooks', async () => {
+    webhooks = Array.from({ length: 1_000 }, (_, n) => sampleWebhook(n));
+    const waiting = acceptMany(40, 'comp_a');
+    letGo();
+    await waiting;
+    expect(Math.max(...batches.map(({ length }) => length))).toBe(19);
+  });
+});
+
+describe('what waits', () => {
+  test('has 5,000 places, of which a company that waits alone may take half', async () => {
+    const waiting = acceptMany(2_500, 'comp_a');
+    await expect(acceptOne('comp_a')).rejects.toMatchObject(UNAVAILABLE);
+    const other = acceptOne('comp_b');
+    letGo();
+    expect((await waiting).every(({ status }) => status === 'fulfilled')).toBe(true);
+    expect(await other).toMatchObject({ payload: '{}' });
+    expect(batches.flat()).toHaveLength(2_501);
+  });
+
+  test('is weighed, and a company that waits alone may take half of the memory', async () => {
+    const waiting = acceptMany(80, 'comp_a', `"${'x'.repeat(250_000)}"`);
+    await eventually('the insert', () => batches.length > 0);
+    expect(acceptMessage.usedBytes()).toBeGreaterThan(30_000_000);
+    letGo();
+    const refused = (await waiting).filter(({ status }) => status === 'rejected');
+    expect(refused).toHaveLength(14);
+    expect(refused[0]).toMatchObject({ reason: UNAVAILABLE });
+    expect(acceptMessage.usedBytes()).toBe(0);
+  });
+});

@@ -1,0 +1,145 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { Message } from '@posthorn/domain/message.ts';
+import { Registry } from 'prom-client';
+import { countingIds, sampleMessage } from '../../../../test/support/sample-message.ts';
+import type { NewMessage } from './accept-message.ts';
+import { createAcceptOnce, type AcceptOnce } from './idempotent-accept.ts';
+import { describeAccepted, type CreatedMessage } from '../http/answers/message.ts';
+
+const NOW_MS = 1_700_000_000_000;
+const DAY_MS = 86_400_000;
+
+/** What lies under the unique index, by company and key. */
+let stored: Map<string, Message>;
+/** Every message that was accepted, also those without a key. */
+let accepted: Message[];
+let nowMs = NOW_MS;
+let newId: ReturnType<typeof countingIds>;
+let registry: Registry;
+let acceptOnce: AcceptOnce;
+let accepting: (request: NewMessage) => Promise<CreatedMessage | null>;
+let find: (companyId: string, key: string) => Message | null;
+
+/** As the store does: one write accepts and claims. */
+function accept(request: NewMessage): Promise<CreatedMessage | null> {
+  const { companyId, payload, idempotency } = request;
+  const key = `${companyId}/${idempotency?.key ?? ''}`;
+  if (idempotency && stored.has(key)) return Promise.resolve(null);
+  const message = sampleMessage(newId('msg'), {
+    ...{ companyId, payload, createdAtMs: nowMs },
+    idempotency: idempotency && { ...idempotency, answer: `first answer to ${payload}` },
+  });
+  if (idempotency) stored.set(key, message);
+  accepted.push(message);
+  return Promise.resolve(describeAccepted(message, []));
+}
+
+beforeEach(() => {
+  [accepted, nowMs, newId] = [[], NOW_MS, countingIds()];
+  stored = new Map();
+  [registry, accepting] = [new Registry(), accept];
+  find = (companyId, key) => stored.get(`${companyId}/${key}`) ?? null;
+  acceptOnce = createAcceptOnce({
+    accept: (request) => accepting(request),
+    messages: {
+      findByKey: (companyId, key) => Promise.resolve(find(companyId, key)),
+      releaseKey: (companyId, id) => {
+        for (const [key, message] of stored) {
+          if (message.companyId === companyId && message.id === id) stored.delete(key);
+        }
+        return Promise.resolve();
+      },
+    },
+    answers: { open: (message) => describeAccepted(message, []) },
+    registry,
+    nowMs: () => nowMs,
+  });
+});
+
+function post(key: string | undefined, payload = '{"n":1}', companyId = 'comp_a') {
+  const address = { kind: 'webhook' as const, webhookId: 'wh_1' };
+  const message = { companyId, address, eventType: null, payload, requestId: 'request-1' };
+  return acceptOnce({ message, key, bytes: Buffer.from(payload) });
+}
+
+async function lookups(): Promise<Record<string, number>> {
+  const metric = await registry.getSingleMetric('posthorn_idempotency_lookups_total')?.get();
+  const values = metric?.values ?? [];
+  return Object.fromEntries(values.map(({ labels, value }) => [String(labels.result), value]));
+}
+
+describe('a request with an idempotency key', () => {
+  test('is accepted the first time and answered again every other time', async () => {
+    const first = await post('k');
+    expect(first.isReplayed).toBe(false);
+    expect(await post('k')).toEqual({ data: first.data, isReplayed: true });
+    expect(await post('k')).toEqual({ data: first.data, isReplayed: true });
+    expect(accepted).toHaveLength(1);
+    expect(await lookups()).toEqual({ new: 1, repeated: 2 });
+  });
+
+  test('is refused with 422 when the body is another one, by a single byte', async () => {
+    await post('k', '{"n":1}');
+    const again = { status: 422, code: 'idempotency_key_reused' };
+    await expect(post('k', '{"n":1} ')).rejects.toMatchObject(again);
+    expect(accepted).toHaveLength(1);
+  });
+
+  test('is accepted once of many that come at the same time, and all get its answer', async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => post('k')));
+    expect(accepted).toHaveLength(1);
+    expect(new Set(answers.map(({ data }) => data.id)).size).toBe(1);
+    expect(answers.filter(({ isReplayed }) => !isReplayed)).toHaveLength(1);
+  });
+
+  test('is refused with 409 while the first one is not decided', async () => {
+    find = () => null;
+    accepting = () => Promise.resolve(null);
+    await expect(post('k')).rejects.toMatchObject({
+      ...{ status: 409, code: 'idempotency_key_running', headers: { 'Retry-After': '1' } },
+    });
+  });
+
+  test('has nothing to do with the same key of another company', async () => {
+    const mine = await post('k', '{"n":1}', 'comp_a');
+    const theirs = await post('k', '{"n":2}', 'comp_b');
+    expect([mine.isReplayed, theirs.isReplayed]).toEqual([false, false]);
+    expect(accepted.map(({ companyId }) => companyId)).toEqual(['comp_a', 'comp_b']);
+  });
+
+  test('is kept for 24 hours and not a millisecond longer', async () => {
+    await post('k', '{"n":1}');
+    nowMs += DAY_MS - 1;
+    expect((await post('k', '{"n":1}')).isReplayed).toBe(true);
+    nowMs += 1;
+    expect((await post('k', '{"n":2}')).isReplayed).toBe(false);
+    expect((await post('k', '{"n":2}')).isReplayed).toBe(true);
+    expect(accepted).toHaveLength(2);
+  });
+
+  test('leaves the message of an expired key where it is', async () => {
+    await post('k');
+    nowMs += DAY_MS;
+    await Promise.all(Array.from({ length: 5 }, () => post('k')));
+    expect(accepted).toHaveLength(2);
+    expect([...stored.values()]).toEqual([accepted[1]]);
+  });
+
+  test('that could not be stored is told so, and is new the next time', async () => {
+    const away = new Error('the store is away');
+    accepting = () => Promise.reject(away);
+    await expect(post('k')).rejects.toBe(away);
+    accepting = accept;
+    expect((await post('k')).isReplayed).toBe(false);
+  });
+});
+
+describe('a request without an idempotency key', () => {
+  test('is accepted every time', async () => {
+    const answers = [await post(undefined), await post(undefined)];
+    expect(new Set(answers.map(({ data }) => data.id)).size).toBe(2);
+    expect(answers.every(({ isReplayed }) => !isReplayed)).toBe(true);
+    expect(accepted.every(({ idempotency }) => idempotency === null)).toBe(true);
+    expect(await lookups()).toEqual({});
+  });
+});

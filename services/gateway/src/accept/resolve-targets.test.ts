@@ -1,0 +1,131 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
+import { sampleWebhook } from '../../../../test/support/sample-webhook.ts';
+import { createTargetResolver, type TargetDeps, type TargetResolver } from './resolve-targets.ts';
+
+let webhooks: Webhook[];
+/** Ids of those whose stored secrets do not open. */
+let damaged: Set<string>;
+/** `company/app` of every app there is. */
+let apps: Set<string>;
+let reads: number;
+let targets: TargetResolver;
+
+const counted = <T>(answer: T): Promise<T> => {
+  reads += 1;
+  return Promise.resolve(answer);
+};
+
+beforeEach(() => {
+  reads = 0;
+  damaged = new Set();
+  apps = new Set(['comp_a/app_1', 'comp_a/app_empty']);
+  webhooks = [
+    sampleWebhook(1, { eventTypes: [] }),
+    sampleWebhook(2, { eventTypes: ['order.paid'] }),
+    sampleWebhook(3, { eventTypes: ['order.paid', 'order.sent'] }),
+  ];
+  const webhookStore: TargetDeps['webhooks'] = {
+    findTarget: (companyId, id) => counted(stored(companyId, (each) => each.id === id)[0] ?? null),
+    findByApp: (companyId, appId) => counted(stored(companyId, (each) => each.appId === appId)),
+  };
+  const hasApp = (companyId: string, appId: string) =>
+    Promise.resolve(apps.has(`${companyId}/${appId}`));
+  targets = createTargetResolver({ cacheBytes: 1_000_000, webhooks: webhookStore, hasApp });
+});
+
+function stored(companyId: string, isMeant: (webhook: Webhook) => boolean): FoundWebhook[] {
+  const found = webhooks.filter((each) => each.companyId === companyId && isMeant(each));
+  return found.map((webhook) => {
+    const { id, disabled, eventTypes } = webhook;
+    const problem = new SealedValueError(`secret of ${id}`, 'k1');
+    return damaged.has(id) ? { id, disabled, eventTypes, problem } : webhook;
+  });
+}
+
+const toApp = (appId: string, eventType: string | null = null, companyId = 'comp_a') =>
+  targets.resolve(companyId, { kind: 'app', appId, eventType });
+const toWebhook = (webhookId: string, companyId = 'comp_a') =>
+  targets.resolve(companyId, { kind: 'webhook', webhookId });
+const numbers = (found: FoundWebhook[] | null) => found?.map(({ id }) => Number(id.slice(3)));
+
+describe('the webhooks of an address', () => {
+  test('are those of the app that want the event', async () => {
+    expect(numbers(await toApp('app_1'))).toEqual([1]);
+    expect(numbers(await toApp('app_1', 'order.paid'))).toEqual([1, 2, 3]);
+    expect(numbers(await toApp('app_1', 'order.sent'))).toEqual([1, 3]);
+    expect(numbers(await toApp('app_1', 'order.lost'))).toEqual([1]);
+  });
+
+  test('are the same in any order of asking, because one look-up serves every event type', async () => {
+    const types = ['order.sent', null, 'order.paid', 'order.sent', null];
+    const found = await Promise.all(types.map((type) => toApp('app_1', type)));
+    expect(found.map(numbers)).toEqual([[1, 3], [1], [1, 2, 3], [1, 3], [1]]);
+    expect(numbers(await toApp('app_1', 'order.paid'))).toEqual([1, 2, 3]);
+    expect(reads).toBe(1);
+  });
+
+  test('are the one webhook that was named, whatever events it wants', async () => {
+    expect(numbers(await toWebhook(sampleWebhook(2).id))).toEqual([2]);
+  });
+
+  test('include disabled ones, whose deliveries are cancelled', async () => {
+    webhooks = [sampleWebhook(1, { eventTypes: [], disabled: true })];
+    expect(numbers(await toApp('app_1'))).toEqual([1]);
+  });
+
+  test('include those that do not open, which stop no other and want what they always wanted', async () => {
+    damaged = new Set([sampleWebhook(1).id, sampleWebhook(2).id]);
+    expect(numbers(await toApp('app_1', 'order.paid'))).toEqual([1, 2, 3]);
+    expect(numbers(await toApp('app_1', 'order.sent'))).toEqual([1, 3]);
+    expect(numbers(await toWebhook(sampleWebhook(2).id))).toEqual([2]);
+  });
+
+  test('are none for an app without webhooks, and null for one that is not there', async () => {
+    expect(await toApp('app_empty')).toEqual([]);
+    expect(await toApp('app_gone')).toBeNull();
+    expect(await toWebhook('wh_gone')).toBeNull();
+  });
+
+  test('are null from the moment an app is deleted, though its webhooks are still being removed', async () => {
+    apps.clear();
+    expect(await toApp('app_1')).toBeNull();
+  });
+
+  test('of one company are never those of another, whoever asks first', async () => {
+    const { id } = sampleWebhook(1);
+    expect(await toApp('app_1', null, 'comp_b')).toBeNull();
+    expect(await toWebhook(id, 'comp_b')).toBeNull();
+    expect(numbers(await toApp('app_1'))).toEqual([1]);
+    expect(numbers(await toWebhook(id))).toEqual([1]);
+    expect(await toApp('app_1', null, 'comp_b')).toBeNull();
+    expect(await toWebhook(id, 'comp_b')).toBeNull();
+  });
+});
+
+describe('what is remembered of an address', () => {
+  test('ends with an announced change of it, and of nothing else', async () => {
+    await toApp('app_1');
+    webhooks = [];
+    targets.forget({ companyId: 'comp_b', id: 'app_1' });
+    targets.forget({ companyId: 'comp_a', id: 'app_2' });
+    expect(numbers(await toApp('app_1'))).toEqual([1]);
+    targets.forget({ companyId: 'comp_a', id: 'app_1' });
+    expect(await toApp('app_1')).toEqual([]);
+  });
+
+  test('ends when an announcement may have been missed', async () => {
+    await toWebhook(sampleWebhook(1).id);
+    webhooks = [];
+    targets.forgetAll();
+    expect(await toWebhook(sampleWebhook(1).id)).toBeNull();
+  });
+
+  test('is not that something is missing: what is made now is found now', async () => {
+    expect(await toApp('app_new')).toBeNull();
+    apps.add('comp_a/app_new');
+    expect(await toApp('app_new')).toEqual([]);
+  });
+});

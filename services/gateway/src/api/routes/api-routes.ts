@@ -1,0 +1,35 @@
+import type { Route } from '../../http/route.ts';
+import { apiKeyRoutes, type ApiKeyDeps } from './api-keys.ts';
+import { appRoutes, type AppRouteDeps } from './apps.ts';
+import { messageHistoryRoutes, type HistoryDeps } from './message-history.ts';
+import { projectRoutes, type ProjectDeps } from './projects.ts';
+import { resendFailedRoutes, type ResendFailedDeps } from './resend-failed.ts';
+import { resendRoutes, type ResendRouteDeps } from './resends.ts';
+import { webhookActionRoutes, type WebhookActionDeps } from './webhook-actions.ts';
+import { createMessageRoute, type CreateMessageDeps } from './webhook-messages.ts';
+import { webhookRoutes, type WebhookRouteDeps } from './webhooks.ts';
+
+export type ApiDeps = ProjectDeps &
+  AppRouteDeps &
+  WebhookRouteDeps &
+  WebhookActionDeps &
+  ResendFailedDeps &
+  CreateMessageDeps &
+  HistoryDeps &
+  ResendRouteDeps &
+  ApiKeyDeps;
+
+/** Every address of the API, in the order of the document. */
+export function apiRoutes(deps: ApiDeps): Route[] {
+  return [
+    ...projectRoutes(deps),
+    ...appRoutes(deps),
+    ...webhookRoutes(deps),
+    ...webhookActionRoutes(deps),
+    ...resendFailedRoutes(deps),
+    createMessageRoute(deps),
+    ...messageHistoryRoutes(deps),
+    ...resendRoutes(deps),
+    ...apiKeyRoutes(deps),
+  ];
+}

@@ -1,0 +1,68 @@
+import { idPattern, type IdPrefix } from '@posthorn/domain/ids.ts';
+import { z } from 'zod';
+import { exampleId } from '../../http/answers/fields.ts';
+
+/**
+ * Text of a bounded length in characters. JSON Schema counts code points; zod by itself counts UTF-16
+ * units, to which one emoji is two.
+ */
+export function text(minChars: number, maxChars: number) {
+  const problem =
+    minChars === 0
+      ? `must have at most ${maxChars} characters`
+      : `must have ${minChars} to ${maxChars} characters`;
+  const fits = (given: string): boolean => {
+    const chars = given.length > 2 * maxChars ? given.length : Array.from(given).length;
+    return chars >= minChars && chars <= maxChars;
+  };
+  return z
+    .string('must be text')
+    .refine(fits, problem)
+    .meta({ ...(minChars > 0 && { minLength: minChars }), maxLength: maxChars });
+}
+
+/** Fields that several requests share, in bodies and in queries. */
+export const name = text(1, 100).meta({ example: 'Orders' });
+
+export const description = text(0, 1_000);
+
+export const environment = z.enum(
+  ['development', 'production'],
+  'must be development or production',
+);
+
+/** An id as text; whether it exists is another question, answered with 404. */
+export const idText = (prefix: IdPrefix) => text(1, 128).meta({ example: exampleId(prefix) });
+
+/** A whole number in a query, where everything is text. */
+function wholeNumber(min: number, max: number) {
+  const problem = `must be a whole number from ${min} to ${max}`;
+  return z
+    .string()
+    .regex(/^\d{1,9}$/, problem)
+    .transform(Number)
+    .pipe(z.int().min(min, problem).max(max, problem));
+}
+
+export const limit = (max: number, usual: number) =>
+  wholeNumber(1, max).prefault(String(usual)).meta({ description: 'Most entries in the answer' });
+
+export const skip = wholeNumber(0, 999_999_999)
+  .prefault('0')
+  .meta({ description: 'Entries to leave out before the first one' });
+
+/** An update without fields changes nothing, `updatedAt` included. */
+export function isEmptyUpdate(body: object): boolean {
+  return Object.keys(body).length === 0;
+}
+
+/** A time in milliseconds since 1970, from ISO 8601 with a zone. */
+export const timeText = z.iso
+  .datetime({ offset: true, error: 'must be a time such as 2026-01-31T09:30:00.000Z' })
+  .meta({ example: '2026-01-31T09:30:00.000Z' });
+
+export const cursor = (prefix: IdPrefix) =>
+  z
+    .string()
+    .regex(idPattern(prefix), 'is not a cursor of this list')
+    .meta({ description: '`nextCursor` of the page before', example: exampleId(prefix) });

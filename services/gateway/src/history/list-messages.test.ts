@@ -1,0 +1,151 @@
+import { describe, expect, test } from '@jest/globals';
+import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import { timeMsOf } from '@posthorn/domain/ids.ts';
+import { messageStatus, statusBeforeAttempts } from '@posthorn/domain/message.ts';
+import fc from 'fast-check';
+import {
+  descending,
+  listDepsOf,
+  START_MS,
+  storeMessages,
+  type Shape,
+  type Stored,
+} from '../../../../test/support/memory-messages.ts';
+import { listMessages, type ListDeps, type MessageQuery } from './list-messages.ts';
+
+function statusOf({ message, known }: Stored): DeliveryStatus {
+  return messageStatus(
+    message.targets.map(
+      (to) =>
+        known.find(({ webhookId }) => webhookId === to)?.status ??
+        statusBeforeAttempts(message, to),
+    ),
+  );
+}
+
+type Filter = Omit<MessageQuery, 'limit' | 'cursor'>;
+
+/** The rule without pages, indexes and bounds of work. */
+function expectedIds(stored: readonly Stored[], filter: Filter): string[] {
+  const { appId, webhookId, status, fromMs = 0, toMs = Infinity } = filter;
+  return stored
+    .filter((each) => status === undefined || statusOf(each) === status)
+    .map(({ message }) => message)
+    .filter((each) => appId === undefined || each.appId === appId)
+    .filter(({ targets }) => webhookId === undefined || targets.includes(webhookId))
+    .filter(({ createdAtMs }) => createdAtMs >= fromMs && createdAtMs <= toMs)
+    .map(({ id }) => id)
+    .sort(descending);
+}
+
+/** Follows the cursors to the end. */
+async function pagesOf(deps: ListDeps, filter: Filter, limit: number): Promise<string[][]> {
+  const pages: string[][] = [];
+  let cursor: string | null | undefined;
+  while (cursor !== null) {
+    const query = { ...filter, cursor, limit };
+    const { messages, nextCursor } = await listMessages(deps, 'comp_a', query);
+    pages.push(messages.map(({ message }) => message.id));
+    cursor = nextCursor;
+  }
+  return pages;
+}
+
+const STATUSES = ['pending', 'delivered', 'exhausted', 'cancelled'] as const;
+
+const shape = fc.array(fc.constantFrom(...STATUSES, 'none' as const), { maxLength: 4 });
+const atMs = fc.option(fc.integer({ min: START_MS - 2, max: START_MS + 14 }), { nil: undefined });
+const filters = fc.record({
+  appId: fc.constantFrom(undefined, 'app_1'),
+  webhookId: fc.constantFrom(undefined, 'wh_0', 'wh_2'),
+  status: fc.constantFrom(undefined, ...STATUSES),
+  fromMs: atMs,
+  toMs: atMs,
+});
+
+describe('the list of messages', () => {
+  test('joined from its pages is every message that fits, newest first, for every filter', async () => {
+    const shapes = fc.array(shape, { maxLength: 24 });
+    const limits = fc.integer({ min: 1, max: 5 });
+    const holds = fc.asyncProperty(shapes, filters, limits, async (given, filter, limit) => {
+      const stored = storeMessages(given);
+      const pages = await pagesOf(listDepsOf(stored), filter, limit);
+      expect(pages.flat()).toEqual(expectedIds(stored, filter));
+      for (const page of pages) expect(page.length).toBeLessThanOrEqual(limit);
+    });
+    await fc.assert(holds, { numRuns: 500 });
+  });
+
+  test('shows with each message those of its deliveries that have a document', async () => {
+    const stored = storeMessages([['delivered', 'none', 'pending']]);
+    const { messages } = await listMessages(listDepsOf(stored), 'comp_a', { limit: 1 });
+    expect(messages.map(({ known }) => known.map(({ webhookId }) => webhookId))).toEqual([
+      ['wh_0', 'wh_2'],
+    ]);
+  });
+
+  test('has no cursor behind its last page, also when that is full', async () => {
+    const deps = listDepsOf(storeMessages([['delivered'], ['delivered']]));
+    const { nextCursor } = await listMessages(deps, 'comp_a', { limit: 2 });
+    expect(nextCursor).toBeNull();
+  });
+
+  test('includes both bounds', async () => {
+    const stored = storeMessages([['delivered'], ['delivered'], ['delivered'], ['delivered']]);
+    const [, at = ''] = stored.map(({ message }) => message.id);
+    const [fromMs, toMs] = [timeMsOf(at), timeMsOf(at)];
+    const [ids] = await pagesOf(listDepsOf(stored), { fromMs, toMs }, 5);
+    expect(ids).toEqual(expectedIds(stored, { fromMs, toMs }));
+    expect(ids).toContain(at);
+  });
+});
+
+describe('a page of a rare status', () => {
+  const many = (count: number, rest: Shape): Stored[] =>
+    storeMessages(Array<Shape>(count).fill(rest));
+
+  test.each([
+    ['pending', 10_000, many(10_700, ['delivered'])],
+    ['cancelled', 5_000, many(5_700, ['exhausted', 'cancelled'])],
+  ] as const)('stops looking after 10,000 deliveries: %s', async (status, messages, stored) => {
+    const [oldest] = stored;
+    Object.assign(oldest?.known[0] ?? {}, { status });
+    const reads = { count: 0, deliveries: 0 };
+    const deps = listDepsOf(stored, reads);
+    const first = await listMessages(deps, 'comp_a', { status, limit: 5 });
+    expect([first.messages, reads]).toEqual([[], { count: messages, deliveries: 10_000 }]);
+    const pages = await pagesOf(deps, { status }, 5);
+    expect(pages).toEqual([[], [oldest?.message.id]]);
+  });
+
+  test('counts failures of other apps among those 10,000', async () => {
+    const stored = many(10_700, ['exhausted']);
+    const reads = { count: 0, deliveries: 0 };
+    const deps = listDepsOf(stored, reads);
+    const query = { appId: 'app_none', status: 'exhausted', limit: 5 } as const;
+    const { messages, nextCursor } = await listMessages(deps, 'comp_a', query);
+    expect([messages, reads.count, typeof nextCursor]).toEqual([[], 10_000, 'string']);
+    expect((await pagesOf(deps, query, 5)).flat()).toEqual([]);
+  });
+
+  test('is not held up by one message that failed at more webhooks than one look takes', async () => {
+    const wide = storeMessages([['exhausted'], Array<DeliveryStatus>(1_200).fill('exhausted')]);
+    const pages = await pagesOf(listDepsOf(wide), { status: 'exhausted' }, 1);
+    expect(pages.flat()).toEqual(expectedIds(wide, {}));
+  });
+});
+
+describe('a page of messages to a thousand webhooks each', () => {
+  const wide = storeMessages(Array<Shape>(25).fill(Array<DeliveryStatus>(1_000).fill('exhausted')));
+
+  test.each([undefined, 'delivered', 'cancelled', 'exhausted'] as const)(
+    'ends after ten of them, and the next one goes on there: %s',
+    async (status) => {
+      const reads = { count: 0, deliveries: 0 };
+      await listMessages(listDepsOf(wide, reads), 'comp_a', { status, limit: 50 });
+      expect(reads.deliveries).toBeLessThanOrEqual(10_000);
+      const pages = await pagesOf(listDepsOf(wide), { status }, 50);
+      expect(pages.flat()).toEqual(expectedIds(wide, { status }));
+    },
+  );
+});

@@ -1,0 +1,173 @@
+import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import { deliveryIdOf, firstIdAt } from '@posthorn/domain/ids.ts';
+import { messageStatus, statusBeforeAttempts, type Message } from '@posthorn/domain/message.ts';
+import type {
+  DeliveryOutline,
+  DeliveryQueries,
+} from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+import type {
+  MessageOutline,
+  MessageQueries,
+  OutlineBounds,
+} from '@posthorn/platform/mongo/messages/message-queries.ts';
+
+export interface MessageQuery {
+  appId?: string | undefined;
+  webhookId?: string | undefined;
+  status?: DeliveryStatus | undefined;
+  /** Both inclusive, in milliseconds since 1970. */
+  fromMs?: number | undefined;
+  toMs?: number | undefined;
+  /** The last message of the page before. */
+  cursor?: string | undefined;
+  limit: number;
+}
+
+export interface ListedMessages {
+  /** Newest first. */
+  messages: { message: Message; known: DeliveryOutline[] }[];
+  nextCursor: string | null;
+}
+
+export interface ListDeps {
+  messages: Pick<MessageQueries, 'listOutlines' | 'outlinesOf' | 'findMany'>;
+  deliveries: Pick<DeliveryQueries, 'outlinesOf' | 'messagesOfFailed'>;
+}
+
+interface Candidate {
+  outline: MessageOutline;
+  known: DeliveryOutline[];
+}
+
+const CHUNK = 500;
+/**
+ * A page stops looking behind so many deliveries, or messages where those have fewer than one each,
+ * and answers what it has: neither rare states nor wide messages may cost unbounded work.
+ */
+const MAX_SCANNED = 10_000;
+
+/**
+ * One page of messages. The status of a message is that of its deliveries and is stored nowhere, so
+ * a filter by status reads candidates and keeps those that match.
+ */
+export async function listMessages(
+  deps: ListDeps,
+  companyId: string,
+  query: MessageQuery,
+): Promise<ListedMessages> {
+  const { limit, status } = query;
+  const kept: Candidate[] = [];
+  let beforeId = upperBound(query);
+  let scanned = 0;
+  for (;;) {
+    const messages = status === undefined ? limit + 1 : CHUNK;
+    const bounds = { messages, targets: MAX_SCANNED - scanned };
+    const candidates = await candidatesBefore(deps, companyId, query, beforeId, bounds);
+    for (const candidate of candidates.page) {
+      if (kept.length === limit) return answer(deps, companyId, kept, kept.at(-1)?.outline.id);
+      if (status === undefined || statusOf(candidate) === status) kept.push(candidate);
+    }
+    scanned += Math.max(messages, candidates.targets);
+    beforeId = candidates.lastId ?? beforeId;
+    if (candidates.isEnd) return answer(deps, companyId, kept, undefined);
+    if (scanned >= MAX_SCANNED) return answer(deps, companyId, kept, beforeId);
+  }
+}
+
+/** Exclusive. */
+function upperBound({ toMs, cursor }: MessageQuery): string | undefined {
+  const end = toMs === undefined ? undefined : firstIdAt('msg', toMs + 1);
+  if (end === undefined || cursor === undefined) return end ?? cursor;
+  return cursor < end ? cursor : end;
+}
+
+interface Candidates {
+  page: Candidate[];
+  lastId: string | undefined;
+  /** Of all messages that were read for the page. */
+  targets: number;
+  isEnd: boolean;
+}
+
+/** Failures are few and have an index; every other state is looked for among all messages. */
+async function candidatesBefore(
+  deps: ListDeps,
+  companyId: string,
+  query: MessageQuery,
+  beforeId: string | undefined,
+  bounds: OutlineBounds,
+): Promise<Candidates> {
+  const { appId, webhookId, status, fromMs } = query;
+  const fromId = fromMs === undefined ? undefined : firstIdAt('msg', fromMs);
+  if (status !== 'exhausted' && status !== 'cancelled') {
+    const filter = { appId, webhookId, fromId, beforeId };
+    const outlines = await deps.messages.listOutlines(companyId, filter, bounds);
+    const isAll = outlines.length < bounds.messages;
+    const page = await withDeliveries(deps, companyId, outlines);
+    return { page, ...endOf(outlines, bounds, outlines.at(-1)?.id, isAll) };
+  }
+  const failures = { status, fromId, beforeId };
+  const ids = await deps.deliveries.messagesOfFailed(companyId, failures, bounds.messages);
+  const outlines = await deps.messages.outlinesOf(companyId, [...new Set(ids)], bounds.targets);
+  const page = await withDeliveries(deps, companyId, outlines.filter(isWanted(query)));
+  return { page, ...endOf(outlines, bounds, ids.at(-1), ids.length < bounds.messages) };
+}
+
+/**
+ * Asked of messages, because the index of failures knows neither. Not of deliveries: a message to
+ * the webhook may have failed at another one, and that is its status too.
+ */
+function isWanted({ appId, webhookId }: MessageQuery): (outline: MessageOutline) => boolean {
+  return (outline) =>
+    (appId === undefined || outline.appId === appId) &&
+    (webhookId === undefined || outline.targets.includes(webhookId));
+}
+
+/** Where the next look begins: what the bound of targets has cut off was not looked at. */
+function endOf(
+  read: readonly MessageOutline[],
+  bounds: OutlineBounds,
+  lastId: string | undefined,
+  isAll: boolean,
+): Omit<Candidates, 'page'> {
+  const targets = read.reduce((sum, outline) => sum + outline.targets.length, 0);
+  if (targets < bounds.targets) return { targets, lastId, isEnd: isAll };
+  return { targets, lastId: read.at(-1)?.id, isEnd: false };
+}
+
+async function withDeliveries(
+  { deliveries }: ListDeps,
+  companyId: string,
+  outlines: readonly MessageOutline[],
+): Promise<Candidate[]> {
+  const ids = outlines.flatMap(({ id, targets }) => targets.map((to) => deliveryIdOf(id, to)));
+  const known = new Map(
+    (await deliveries.outlinesOf(companyId, ids)).map((each) => [each.id, each]),
+  );
+  return outlines.map((outline) => ({
+    outline,
+    known: outline.targets.flatMap((to) => known.get(deliveryIdOf(outline.id, to)) ?? []),
+  }));
+}
+
+function statusOf({ outline, known }: Candidate): DeliveryStatus {
+  const byWebhook = new Map(known.map(({ webhookId, status }) => [webhookId, status]));
+  return messageStatus(
+    outline.targets.map((to) => byWebhook.get(to) ?? statusBeforeAttempts(outline, to)),
+  );
+}
+
+async function answer(
+  { messages }: ListDeps,
+  companyId: string,
+  kept: readonly Candidate[],
+  nextCursor: string | undefined,
+): Promise<ListedMessages> {
+  const ids = kept.map(({ outline }) => outline.id);
+  const byId = new Map((await messages.findMany(companyId, ids)).map((each) => [each.id, each]));
+  const page = kept.flatMap(({ outline, known }) => {
+    const message = byId.get(outline.id);
+    return message ? [{ message, known }] : [];
+  });
+  return { messages: page, nextCursor: nextCursor ?? null };
+}

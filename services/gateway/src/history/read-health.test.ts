@@ -1,0 +1,147 @@
+import { describe, expect, test } from '@jest/globals';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { Outcome } from '@posthorn/domain/outcome.ts';
+import type { AttemptFigures } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+import type { EndpointFlow } from '@posthorn/platform/redis/endpoint-flows.ts';
+import fc from 'fast-check';
+import { countingIds, sampleMessage } from '../../../../test/support/sample-message.ts';
+import { createReadHealth } from './read-health.ts';
+
+type Made = [Outcome, durationMs: number];
+
+/** One message for each entry; null for one whose delivery has no document yet. */
+async function healthOf(
+  deliveries: readonly (readonly Made[] | null)[],
+  waiting = 0,
+  readCircuit: () => Promise<number | null> = () => Promise.resolve(null),
+  readFlow: () => Promise<EndpointFlow | null> = () => Promise.resolve(null),
+) {
+  const newId = countingIds();
+  const messages = deliveries.map(() => sampleMessage(newId('msg')));
+  const known = new Map<string, AttemptFigures[]>();
+  for (const [n, made] of deliveries.entries()) {
+    const figures = made?.map(([outcome, durationMs]) => ({ outcome, durationMs }));
+    if (figures) known.set(deliveryIdOf(messages[n]?.id ?? '', 'wh_1'), figures);
+  }
+  const read = createReadHealth({
+    webhooks: { has: (_company, id) => Promise.resolve(id === 'wh_1') },
+    messages: {
+      listOutlines: (_company, _filter, bounds) =>
+        Promise.resolve(messages.slice(0, bounds.messages)),
+    },
+    deliveries: {
+      attemptFiguresOf: (_company, ids) =>
+        Promise.resolve(ids.flatMap((id) => (known.has(id) ? [known.get(id) ?? []] : []))),
+      countPending: (_company, _webhook, limit) => Promise.resolve(Math.min(waiting, limit)),
+    },
+    circuits: { read: readCircuit },
+    flows: { read: readFlow },
+    concurrency: { floor: 1, start: 16, ceiling: 1_000 },
+    nowMs: () => 1_000,
+  });
+  return { known: await read('comp_a', 'wh_1'), unknown: await read('comp_a', 'wh_2') };
+}
+
+describe('the health of a webhook', () => {
+  test('that got nothing yet has no rate and no latencies', async () => {
+    expect((await healthOf([])).known).toEqual({
+      circuit: 'closed',
+      concurrency: { now: 16, floor: 1, ceiling: 1_000 },
+      ratePerSecond: null,
+      heldUntil: null,
+      successRate: null,
+      latencyMs: { p50: null, p95: null },
+      backlog: 0,
+    });
+  });
+
+  test.each<[string, EndpointFlow, object]>([
+    [
+      'how many attempts at once and how fast',
+      { concurrency: 180, ratePerSecond: 285.5, heldUntilMs: null },
+      {
+        concurrency: { now: 180, floor: 1, ceiling: 1_000 },
+        ratePerSecond: 285.5,
+        heldUntil: null,
+      },
+    ],
+    [
+      'until when nothing is sent',
+      { concurrency: 16, ratePerSecond: null, heldUntilMs: 61_000 },
+      { heldUntil: '1970-01-01T00:01:01.000Z' },
+    ],
+    [
+      'no pause that is over',
+      { concurrency: 16, ratePerSecond: null, heldUntilMs: 1_000 },
+      { heldUntil: null },
+    ],
+  ])('shows what its dispatcher has told: %s', async (_what, flow, shown) => {
+    const { known } = await healthOf([], 0, undefined, () => Promise.resolve(flow));
+    expect(known).toMatchObject(shown);
+  });
+
+  test('shows the flow of a new endpoint while Redis is away', async () => {
+    const away = () => Promise.reject(new Error('away'));
+    const { known } = await healthOf([], 0, away, away);
+    expect(known).toMatchObject({ concurrency: { now: 16 }, heldUntil: null });
+  });
+
+  test('is none for a webhook that is not there', async () => {
+    expect((await healthOf([])).unknown).toBeNull();
+  });
+
+  test.each<[string, string, () => Promise<number | null>]>([
+    ['closed', 'nobody told of an open one', () => Promise.resolve(null)],
+    ['open', 'its probe is still to come', () => Promise.resolve(1_001)],
+    ['half_open', 'the time of its probe is over', () => Promise.resolve(1_000)],
+    ['closed', 'Redis is away', () => Promise.reject(new Error('away'))],
+  ])('shows a circuit as %s when %s', async (circuit, _why, readCircuit) => {
+    expect((await healthOf([], 0, readCircuit)).known).toMatchObject({ circuit });
+  });
+
+  test('counts attempts, not deliveries', async () => {
+    const { known } = await healthOf([
+      [
+        ['timeout', 15_000],
+        ['http_5xx', 30],
+        ['success', 20],
+      ],
+      [['success', 10]],
+    ]);
+    expect(known).toMatchObject({ successRate: 0.5, latencyMs: { p50: 20, p95: 15_000 } });
+  });
+
+  test('has percentiles by nearest rank: that share of the attempts took no longer', async () => {
+    const durations = fc.array(fc.nat(20_000), { minLength: 1, maxLength: 50 });
+    const holds = fc.asyncProperty(durations, async (all) => {
+      const { known } = await healthOf(all.map((durationMs) => [['success', durationMs]]));
+      for (const [share, found] of [
+        [0.5, known?.latencyMs.p50],
+        [0.95, known?.latencyMs.p95],
+      ] as const) {
+        const noLonger = (ms: number): number => all.filter((each) => each <= ms).length;
+        expect(all).toContain(found);
+        expect(noLonger(found ?? -1)).toBeGreaterThanOrEqual(share * all.length);
+        const shorter = all.filter((each) => each < (found ?? 0)).length;
+        expect(shorter).toBeLessThan(share * all.length);
+      }
+    });
+    await fc.assert(holds);
+  });
+
+  test('counts what waits for a retry and what was not attempted yet', async () => {
+    const { known } = await healthOf([null, [['timeout', 1]], null], 1);
+    expect(known?.backlog).toBe(3);
+  });
+
+  test('counts a backlog no further than 10,000', async () => {
+    expect((await healthOf([null, null], 20_000)).known?.backlog).toBe(10_000);
+  });
+
+  test('looks at the newest 200 messages', async () => {
+    const made = Array.from({ length: 250 }, (_, n): Made[] => [
+      [n < 200 ? 'success' : 'timeout', 1],
+    ]);
+    expect((await healthOf(made)).known?.successRate).toBe(1);
+  });
+});

@@ -1,0 +1,104 @@
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type {
+  AttemptFigures,
+  DeliveryQueries,
+} from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { EndpointFlow, EndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
+import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import type { Health } from '../http/answers/health.ts';
+
+export interface HealthDeps {
+  webhooks: Pick<WebhookStore, 'has'>;
+  messages: Pick<MessageQueries, 'listOutlines'>;
+  deliveries: Pick<DeliveryQueries, 'attemptFiguresOf' | 'countPending'>;
+  circuits: Pick<OpenCircuits, 'read'>;
+  flows: Pick<EndpointFlows, 'read'>;
+  /** Attempts at once to one endpoint, as the dispatchers are set. */
+  concurrency: ConcurrencyBounds;
+  nowMs: () => number;
+}
+
+export interface ConcurrencyBounds {
+  floor: number;
+  start: number;
+  ceiling: number;
+}
+
+/** As the dispatchers are set; an endpoint that fails all it gets goes down to one. */
+export function concurrencyBoundsOf(config: {
+  ENDPOINT_CONCURRENCY: number;
+  ENDPOINT_CONCURRENCY_MAX: number;
+}): ConcurrencyBounds {
+  return {
+    floor: 1,
+    start: config.ENDPOINT_CONCURRENCY,
+    ceiling: config.ENDPOINT_CONCURRENCY_MAX,
+  };
+}
+
+/** Null when there is no such webhook of the company. */
+export type ReadHealth = (companyId: string, webhookId: string) => Promise<Health | null>;
+
+/** The newest 200; fewer where each went to more than 500 webhooks. */
+const BOUNDS = { messages: 200, targets: 100_000 };
+const MAX_BACKLOG = 10_000;
+
+/** How deliveries to one webhook fare, from its newest messages; nothing is kept for it on the hot path. */
+export function createReadHealth(deps: HealthDeps): ReadHealth {
+  const { webhooks, messages, deliveries } = deps;
+  return async (companyId, webhookId) => {
+    if (!(await webhooks.has(companyId, webhookId))) return null;
+    const newest = await messages.listOutlines(companyId, { webhookId }, BOUNDS);
+    const [circuit, flow, known, waiting] = await Promise.all([
+      circuitOf(deps, webhookId),
+      deps.flows.read(webhookId).catch(() => null),
+      deliveries.attemptFiguresOf(
+        companyId,
+        newest.map(({ id }) => deliveryIdOf(id, webhookId)),
+      ),
+      deliveries.countPending(companyId, webhookId, MAX_BACKLOG),
+    ]);
+    const untouched = newest.length - known.length;
+    const backlog = Math.min(waiting + untouched, MAX_BACKLOG);
+    return { circuit, ...flowOf(deps, flow), ...figuresOf(known.flat()), backlog };
+  };
+}
+
+/** As its dispatcher told Redis; while Redis is away nothing is known of any that is open. */
+async function circuitOf(
+  { circuits, nowMs }: HealthDeps,
+  webhookId: string,
+): Promise<Health['circuit']> {
+  const probeAtMs = await circuits.read(webhookId).catch(() => null);
+  if (probeAtMs === null) return 'closed';
+  return probeAtMs > nowMs() ? 'open' : 'half_open';
+}
+
+/** What no dispatcher has told of is treated as a new endpoint is. */
+function flowOf(
+  { concurrency: { floor, start, ceiling }, nowMs }: HealthDeps,
+  flow: EndpointFlow | null,
+): Pick<Health, 'concurrency' | 'ratePerSecond' | 'heldUntil'> {
+  const heldUntilMs = flow?.heldUntilMs ?? 0;
+  return {
+    concurrency: { now: flow?.concurrency ?? Math.min(start, ceiling), floor, ceiling },
+    ratePerSecond: flow?.ratePerSecond ?? null,
+    heldUntil: heldUntilMs > nowMs() ? new Date(heldUntilMs).toISOString() : null,
+  };
+}
+
+function figuresOf(attempts: readonly AttemptFigures[]): Pick<Health, 'successRate' | 'latencyMs'> {
+  const durations = attempts.map(({ durationMs }) => durationMs).sort((a, b) => a - b);
+  const succeeded = attempts.filter(({ outcome }) => outcome === 'success').length;
+  return {
+    successRate: attempts.length === 0 ? null : succeeded / attempts.length,
+    latencyMs: { p50: percentile(durations, 0.5), p95: percentile(durations, 0.95) },
+  };
+}
+
+/** Nearest rank; null when there is nothing to rank. */
+function percentile(ascending: readonly number[], share: number): number | null {
+  return ascending[Math.ceil(ascending.length * share) - 1] ?? null;
+}

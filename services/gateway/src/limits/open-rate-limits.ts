@@ -1,0 +1,31 @@
+import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import type { Redis } from 'ioredis';
+import { bytesOfMib, type GatewayConfig } from '../config.ts';
+import { createRateLimits, type RateLimits } from './rate-limits.ts';
+
+/** The limits as configured, sharing what they count until the gateway stops. */
+export function openRateLimits(
+  { config, registry, lifecycle }: ServiceContext<GatewayConfig>,
+  redis: Redis,
+  budgets: MemoryBudgets,
+): RateLimits {
+  const countsBytes = bytesOfMib(config.RATE_COUNTS_MIB);
+  const rateLimits = createRateLimits({
+    redis,
+    prefix: config.REDIS_PREFIX,
+    limits: {
+      company: config.RATE_LIMIT_COMPANY_PER_MINUTE,
+      address: config.RATE_LIMIT_ADDRESS_PER_MINUTE,
+      wrongKeys: config.WRONG_KEYS_PER_MINUTE,
+    },
+    countsBytes,
+    registry,
+    nowMs: systemClockMs,
+  });
+  budgets.add('rate_counts', countsBytes, rateLimits.usedBytes);
+  rateLimits.start();
+  lifecycle.onStop('rate limits', rateLimits.stop);
+  return rateLimits;
+}

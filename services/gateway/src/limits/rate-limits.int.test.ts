@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import { connectRedis } from '@posthorn/platform/redis/connect.ts';
+import type { Redis } from 'ioredis';
+import { Registry } from 'prom-client';
+import { eventually } from '../../../../test/support/eventually.ts';
+import { createNamespace } from '../../../../test/support/namespace.ts';
+import { createRateLimits, type RateLimits } from './rate-limits.ts';
+
+const MINUTE_MS = 60_000;
+
+describe('rate limits of two gateways on one Redis', () => {
+  const env = createNamespace();
+  const logger = createLogger('test', 'silent');
+  let redis: Redis;
+  let prefix: string;
+  let nowMs: number;
+  let round = 0;
+
+  beforeAll(async () => {
+    redis = connectRedis(env.REDIS_URL, logger);
+    await eventually('a connection', () => redis.status === 'ready');
+  });
+
+  afterAll(() => {
+    redis.disconnect();
+  });
+
+  beforeEach(() => {
+    round += 1;
+    prefix = `${env.REDIS_PREFIX}${round}:`;
+    nowMs = 29_000_000 * MINUTE_MS + round;
+  });
+
+  function gateway(connection = redis): RateLimits {
+    const limits = { company: 0, address: 0, wrongKeys: 10 };
+    const registry = new Registry();
+    return createRateLimits({
+      redis: connection,
+      prefix,
+      limits,
+      countsBytes: 1_000_000,
+      registry,
+      nowMs: () => nowMs,
+    });
+  }
+
+  /** How many of these wrong keys were let through. */
+  function send({ wrongKeys }: RateLimits, times: number, address = '192.0.2.1'): number {
+    let allowed = 0;
+    for (let n = 0; n < times; n += 1) {
+      try {
+        wrongKeys.count(address);
+        allowed += 1;
+      } catch {
+        // Counted by not being counted.
+      }
+    }
+    return allowed;
+  }
+
+  it('is one limit, each key for itself', async () => {
+    const [one, two] = [gateway(), gateway()];
+    send(one, 7);
+    await one.tick();
+    send(two, 1);
+    await two.tick();
+    expect(send(two, 10)).toBe(2);
+    expect(send(two, 20, '192.0.2.2')).toBe(10);
+    await two.tick();
+    send(one, 1);
+    await one.tick();
+    expect(send(one, 10)).toBe(0);
+  });
+
+  it('reaches into the next minute', async () => {
+    const [one, two] = [gateway(), gateway()];
+    send(one, 10);
+    await one.tick();
+    nowMs += 1.5 * MINUTE_MS;
+    send(two, 1);
+    await two.tick();
+    expect(send(two, 10)).toBe(4);
+  });
+
+  it('shares by itself once started, and no more after the stop', async () => {
+    const [one, two] = [gateway(), gateway()];
+    one.start();
+    send(one, 10);
+    await eventually('the count in Redis', () => redis.keys(`${prefix}*`).then((all) => all[0]));
+    one.stop();
+    send(two, 1);
+    await two.tick();
+    expect(send(two, 10)).toBe(0);
+  });
+
+  it('leaves nothing in Redis for longer than two minutes', async () => {
+    const one = gateway();
+    send(one, 3);
+    await one.tick();
+    const [name = ''] = await redis.keys(`${prefix}*`);
+    const ttlMs = await redis.pttl(name);
+    expect(ttlMs).toBeGreaterThan(0);
+    expect(ttlMs).toBeLessThanOrEqual(2 * MINUTE_MS);
+  });
+
+  it('goes on alone while Redis is away, and shares what it counted once it is back', async () => {
+    const connection = connectRedis(env.REDIS_URL, logger);
+    connection.disconnect();
+    await eventually('the end', () => connection.status === 'end');
+    const [one, two] = [gateway(connection), gateway()];
+    send(one, 8);
+    await one.tick();
+    expect(send(one, 10)).toBe(2);
+    await connection.connect();
+    await one.tick();
+    connection.disconnect();
+    send(two, 1);
+    await two.tick();
+    expect(send(two, 10)).toBe(0);
+  });
+});

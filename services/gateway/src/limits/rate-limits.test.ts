@@ -1,0 +1,171 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { Request, Response } from 'express';
+import type { Redis } from 'ioredis';
+import { Registry } from 'prom-client';
+import { ApiError } from '../http/api-error.ts';
+import { createRateLimits, type Limits, type RateLimits } from './rate-limits.ts';
+
+const MINUTE_MS = 60_000;
+
+let nowMs: number;
+let registry: Registry;
+
+beforeEach(() => {
+  nowMs = 29_000_000 * MINUTE_MS;
+});
+
+function open(limits: Partial<Limits>): RateLimits {
+  registry = new Registry();
+  return createRateLimits({
+    // A client that is away is asked for its state and for nothing else.
+    redis: { status: 'end' } as unknown as Redis,
+    prefix: 't:',
+    limits: { company: 0, address: 0, wrongKeys: 0, ...limits },
+    countsBytes: 1_000_000,
+    registry,
+    nowMs: () => nowMs,
+  });
+}
+
+interface Answered {
+  refusal: ApiError | null;
+  headers: Record<string, unknown>;
+  isPassedOn: boolean;
+}
+
+/** One request through both limits, as the app lets it pass. */
+function send(
+  { limitAddress, limitCompany }: RateLimits,
+  { ip = '192.0.2.1', companyId = 'comp_1' } = {},
+): Answered {
+  const headers: Record<string, unknown> = {};
+  // The few members of request and response that the limits use; express has no smaller type for them.
+  const response = {
+    locals: { caller: { companyId } },
+    setHeader: (name: string, value: unknown) => (headers[name] = value),
+  } as unknown as Response;
+  let passed = 0;
+  const refusal = refusalOf(() => {
+    for (const limit of [limitAddress, limitCompany]) {
+      void limit({ ip } as unknown as Request, response, () => (passed += 1));
+    }
+  });
+  return { refusal, headers, isPassedOn: passed === 2 };
+}
+
+function refusalOf(run: () => void): ApiError | null {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof ApiError) return error;
+    throw error;
+  }
+  return null;
+}
+
+describe('the limit of a company', () => {
+  test('is told in the headers of each answer', () => {
+    nowMs += 18_000;
+    expect(send(open({ company: 300_000 }))).toEqual({
+      refusal: null,
+      isPassedOn: true,
+      headers: {
+        'RateLimit-Policy': '"company";q=300000;w=60',
+        RateLimit: '"company";r=299999;t=42',
+      },
+    });
+  });
+
+  test('answers 429, and says after how many seconds it will not', () => {
+    const limits = open({ company: 2 });
+    send(limits);
+    send(limits);
+    const { refusal, headers } = send(limits);
+    expect(refusal).toMatchObject({ status: 429, code: 'rate_limited' });
+    expect(refusal?.headers).toEqual({ 'Retry-After': '90' });
+    expect(headers.RateLimit).toBe('"company";r=0;t=90');
+    nowMs += 90_000;
+    expect(send(limits).isPassedOn).toBe(true);
+  });
+
+  test('is no other company’s', () => {
+    const limits = open({ company: 1 });
+    expect(send(limits, { companyId: 'comp_1' }).isPassedOn).toBe(true);
+    expect(send(limits, { companyId: 'comp_2' }).isPassedOn).toBe(true);
+  });
+});
+
+describe('the limit of an address', () => {
+  test('answers 429 whatever the company', () => {
+    const limits = open({ address: 1, company: 100 });
+    send(limits, { companyId: 'comp_1' });
+    const { refusal, headers } = send(limits, { companyId: 'comp_2' });
+    expect(refusal).toMatchObject({ status: 429, code: 'rate_limited' });
+    expect(headers.RateLimit).toBe('"address";r=0;t=120');
+    expect(send(limits, { ip: '192.0.2.2' }).isPassedOn).toBe(true);
+  });
+
+  test('is told when a smaller part of it is left than of the company’s', () => {
+    const limits = open({ address: 10, company: 100 });
+    expect(send(limits).headers.RateLimit).toBe('"address";r=9;t=60');
+    const others = open({ address: 100, company: 10 });
+    expect(send(others).headers.RateLimit).toBe('"company";r=9;t=60');
+  });
+});
+
+describe('limits that are off', () => {
+  test('refuse nothing and tell nothing', () => {
+    const limits = open({});
+    expect(send(limits)).toEqual({ refusal: null, headers: {}, isPassedOn: true });
+    expect(
+      refusalOf(() => {
+        limits.wrongKeys.count('192.0.2.1');
+      }),
+    ).toBeNull();
+  });
+});
+
+describe('wrong keys', () => {
+  test('are refused with a code of their own after so many of one address', () => {
+    const { wrongKeys } = open({ wrongKeys: 100 });
+    const tries = Array.from({ length: 101 }, () =>
+      refusalOf(() => {
+        wrongKeys.count('192.0.2.1');
+      }),
+    );
+    expect(tries.slice(0, 100).every((refusal) => refusal === null)).toBe(true);
+    expect(tries[100]).toMatchObject({ status: 429, code: 'too_many_wrong_keys' });
+    expect(Number(tries[100]?.headers['Retry-After'])).toBeGreaterThan(0);
+    expect(() => {
+      wrongKeys.count('192.0.2.2');
+    }).not.toThrow();
+  });
+
+  test('take nothing from the limits of address and company', () => {
+    const limits = open({ wrongKeys: 5, address: 2, company: 2 });
+    limits.wrongKeys.count('192.0.2.1');
+    expect(send(limits).headers.RateLimit).toBe('"company";r=1;t=60');
+  });
+});
+
+test('every decision is counted by scope and outcome', async () => {
+  const limits = open({ company: 1, address: 10, wrongKeys: 1 });
+  limits.wrongKeys.count(undefined);
+  send(limits);
+  send(limits);
+  const text = await registry.metrics();
+  for (const line of [
+    '{scope="company",outcome="allowed"} 1',
+    '{scope="company",outcome="refused"} 1',
+    '{scope="address",outcome="allowed"} 2',
+    '{scope="wrong_keys",outcome="allowed"} 1',
+  ]) {
+    expect(text).toContain(`posthorn_rate_limit_decisions_total${line}`);
+  }
+});
+
+test('a round without Redis fails nobody', async () => {
+  const limits = open({ company: 10 });
+  send(limits);
+  await expect(limits.tick()).resolves.toBeUndefined();
+});

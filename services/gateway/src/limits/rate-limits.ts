@@ -1,0 +1,158 @@
+import type { RequestHandler, Response } from 'express';
+import type { Redis } from 'ioredis';
+import { Counter, type Registry } from 'prom-client';
+import type { WrongKeys } from '../api-keys/authenticate.ts';
+import { addressKey } from '../http/address-key.ts';
+import { ApiError } from '../http/api-error.ts';
+import type { Caller } from '../http/route.ts';
+import { createRateCounts, type Decision, type RateCounts } from './rate-limit-counts.ts';
+import { createAddToShared } from './rate-limit-redis.ts';
+
+/** Requests in any minute; 0 for no limit. */
+export interface Limits {
+  company: number;
+  address: number;
+  wrongKeys: number;
+}
+
+export interface RateLimitDeps {
+  redis: Redis;
+  prefix: string;
+  limits: Limits;
+  /** What the counts of all three may hold, in bytes. */
+  countsBytes: number;
+  registry: Registry;
+  nowMs: () => number;
+}
+
+export interface RateLimits {
+  /** Before authentication; throws ApiError 429. */
+  limitAddress: RequestHandler;
+  /** After authentication, for the company in `locals.caller`; throws ApiError 429. */
+  limitCompany: RequestHandler;
+  wrongKeys: WrongKeys;
+  start: () => void;
+  /** Shares what was counted with the other gateways. */
+  tick: () => Promise<void>;
+  stop: () => void;
+  /** What the counts hold, by estimate. */
+  usedBytes: () => number;
+}
+
+type Scope = 'company' | 'address' | 'wrong_keys';
+type Take = (key: string) => Decision | null;
+
+/** The limits of all gateways together are late by this much. */
+const SHARE_EVERY_MS = 100;
+/** A count, its key and its places in a map and a set. */
+const COUNT_BYTES = 250;
+const SCOPES = 3;
+
+/** Limits per company, address and wrong keys, decided in memory (docs/decisions/0010-rate-limits.md). */
+export function createRateLimits({ redis, prefix, ...deps }: RateLimitDeps): RateLimits {
+  const add = createAddToShared(redis, prefix);
+  const decisions = new Counter({
+    name: 'posthorn_rate_limit_decisions_total',
+    help: 'Requests and wrong keys that a limit allowed or refused.',
+    labelNames: ['scope', 'outcome'],
+    registers: [deps.registry],
+  });
+  const shared: RateCounts[] = [];
+  const maxKeys = Math.floor(deps.countsBytes / SCOPES / COUNT_BYTES);
+
+  function limitOf(scope: Scope, limit: number): Take {
+    if (limit === 0) return () => null;
+    const counts = createRateCounts({ limit, maxKeys, nowMs: deps.nowMs });
+    shared.push(counts);
+    return (key) => {
+      const decision = counts.take(`${scope}:${key}`);
+      decisions.inc({ scope, outcome: decision.isAllowed ? 'allowed' : 'refused' });
+      return decision;
+    };
+  }
+
+  const tick = async (): Promise<void> => {
+    await Promise.all(shared.map((counts) => counts.share(add)));
+  };
+  const usedBytes = (): number =>
+    shared.reduce((sum, counts) => sum + counts.size(), 0) * COUNT_BYTES;
+  return { ...handlersOf(deps.limits, limitOf), tick, usedBytes, ...createLoop(tick) };
+}
+
+function handlersOf(
+  limits: Limits,
+  limitOf: (scope: Scope, limit: number) => Take,
+): Pick<RateLimits, 'limitAddress' | 'limitCompany' | 'wrongKeys'> {
+  const takeCompany = limitOf('company', limits.company);
+  const takeAddress = limitOf('address', limits.address);
+  const takeWrongKey = limitOf('wrong_keys', limits.wrongKeys);
+  return {
+    limitAddress(request, response, next) {
+      enforce(response, 'address', takeAddress(addressKey(request.ip)));
+      next();
+    },
+    limitCompany(_request, response, next) {
+      enforce(response, 'company', takeCompany((response.locals.caller as Caller).companyId));
+      next();
+    },
+    wrongKeys: {
+      count(address) {
+        const decision = takeWrongKey(addressKey(address));
+        if (decision?.isAllowed === false) throw tooMany('wrong_keys', decision);
+      },
+    },
+  };
+}
+
+function enforce(
+  response: Response,
+  scope: 'address' | 'company',
+  decision: Decision | null,
+): void {
+  if (!decision) return;
+  tellClosest(response, scope, decision);
+  if (!decision.isAllowed) throw tooMany(scope, decision);
+}
+
+/** draft-ietf-httpapi-ratelimit-headers-10, for the limit of which the smallest part is left. */
+function tellClosest(response: Response, scope: string, decision: Decision): void {
+  const { limit, remaining, resetMs } = decision;
+  const part = remaining / limit;
+  const { leastPart = 1 } = response.locals as { leastPart?: number };
+  if (part > leastPart) return;
+  response.locals.leastPart = part;
+  response.setHeader('RateLimit-Policy', `"${scope}";q=${limit};w=60`);
+  response.setHeader('RateLimit', `"${scope}";r=${remaining};t=${Math.ceil(resetMs / 1_000)}`);
+}
+
+const REFUSALS = {
+  company: ['rate_limited', 'This company has sent too many requests; wait.'],
+  address: ['rate_limited', 'This address has sent too many requests; wait.'],
+  wrong_keys: ['too_many_wrong_keys', 'This address has sent too many wrong API keys; wait.'],
+} as const;
+
+function tooMany(scope: Scope, { resetMs }: Decision): ApiError {
+  const [code, message] = REFUSALS[scope];
+  const headers = { 'Retry-After': String(Math.ceil(resetMs / 1_000)) };
+  return new ApiError(429, code, message, { headers });
+}
+
+/** A round that Redis answers late is not overtaken by the next. */
+function createLoop(tick: () => Promise<void>): Pick<RateLimits, 'start' | 'stop'> {
+  let timer: NodeJS.Timeout | undefined;
+  let isBusy = false;
+  const beat = async (): Promise<void> => {
+    if (isBusy) return;
+    isBusy = true;
+    await tick();
+    isBusy = false;
+  };
+  return {
+    start() {
+      timer = setInterval(() => void beat(), SHARE_EVERY_MS);
+    },
+    stop() {
+      clearInterval(timer);
+    },
+  };
+}

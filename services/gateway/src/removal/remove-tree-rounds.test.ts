@@ -1,0 +1,90 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
+import { createMemoryLeases, type MemoryLeases } from '../../../../test/support/memory-leases.ts';
+import { plantTree, type MemoryRemovals } from '../../../../test/support/memory-removals.ts';
+import { countingIds } from '../../../../test/support/sample-message.ts';
+import { createRemovals, type RemovalDeps, type Removals } from './remove-tree.ts';
+
+let tree: MemoryRemovals;
+let leases: MemoryLeases;
+let warned: string[];
+
+beforeEach(() => {
+  [tree, leases, warned] = [plantTree(), createMemoryLeases(), []];
+});
+
+function removals(overrides: Partial<RemovalDeps> = {}): Removals {
+  const warn = (_fields: unknown, text?: string): void => void warned.push(text ?? '');
+  return createRemovals({
+    ...{ holder: 'b', removals: tree.store, leases, newId: countingIds(), nowMs: () => 1 },
+    invalidate: () => Promise.resolve(),
+    logger: { warn },
+    ...overrides,
+  });
+}
+
+/** A note of another process for each of these apps; of those that `holder` names it has the lease. */
+function note(numbers: readonly number[], holder?: string): void {
+  for (const n of numbers) {
+    const _id = `rmv_${String(n).padStart(3, '0')}`;
+    tree.notes.set(_id, { _id, companyId: 'comp_a', kind: 'app', rootId: `app_${n}` });
+    tree.apps.set(`app_${n}`, { projectId: 'proj_1' });
+    if (holder) leases.holders.set(`removal/${_id}`, holder);
+  }
+}
+
+const numbersTo = (count: number) => Array.from({ length: count }, (_, n) => n);
+
+describe('a round of removals that others have left', () => {
+  test('gets to those behind any number that other processes hold', async () => {
+    note(numbersTo(250), 'a');
+    note([250, 251]);
+    await removals().tick();
+    expect([tree.notes.size, tree.apps.has('app_251')]).toEqual([250, false]);
+    expect(warned).toEqual([]);
+  });
+
+  test('works at no more than a hundred at once, also when rounds overlap', async () => {
+    note(numbersTo(230));
+    let [atWork, most] = [0, 0];
+    const webhooksUnder: RemovalStore['webhooksUnder'] = async (...args) => {
+      atWork += 1;
+      most = Math.max(most, atWork);
+      const found = await tree.store.webhooksUnder(...args);
+      atWork -= 1;
+      return found;
+    };
+    const { tick } = removals({ removals: { ...tree.store, webhooksUnder } });
+    await Promise.all([tick(), tick()]);
+    expect([tree.notes.size, most <= 100]).toEqual([0, true]);
+  });
+
+  test('that cannot list them says so once, and the next one does the work', async () => {
+    note([1]);
+    let isAway = true;
+    const list: RemovalStore['list'] = (...args) =>
+      isAway ? Promise.reject(new Error('MongoDB is away')) : tree.store.list(...args);
+    const { tick } = removals({ removals: { ...tree.store, list } });
+    await tick();
+    expect([warned, tree.notes.size]).toEqual([['removals cannot be listed'], 1]);
+    isAway = false;
+    await tick();
+    expect([warned.length, tree.notes.size]).toEqual([1, 0]);
+  });
+
+  test('begins nothing more once the process is to stop', async () => {
+    note(numbersTo(150));
+    let letGo: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => (letGo = resolve));
+    const removeRoot: RemovalStore['removeRoot'] = async (removal) => {
+      await held;
+      return tree.store.removeRoot(removal);
+    };
+    const { tick, stop } = removals({ removals: { ...tree.store, removeRoot } });
+    const round = tick();
+    const stopped = stop();
+    letGo();
+    await Promise.all([round, stopped]);
+    expect(tree.notes.size).toBe(150);
+  });
+});

@@ -1,0 +1,107 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
+import { createMemoryLeases, type MemoryLeases } from '../../../../test/support/memory-leases.ts';
+import {
+  leftOf,
+  plantTree,
+  WITHOUT_THE_FIRST_PROJECT,
+  type MemoryRemovals,
+} from '../../../../test/support/memory-removals.ts';
+import { countingIds } from '../../../../test/support/sample-message.ts';
+import { createRemovals, type RemovalDeps, type Removals, type Root } from './remove-tree.ts';
+
+const PROJECT: Root = { companyId: 'comp_a', kind: 'project', id: 'proj_1' };
+const APP: Root = { companyId: 'comp_a', kind: 'app', id: 'app_1' };
+const WEBHOOK: Root = { companyId: 'comp_a', kind: 'webhook', id: 'wh_1' };
+
+let tree: MemoryRemovals;
+let leases: MemoryLeases;
+/** Ids that every process was told to forget, in order. */
+let forgotten: string[];
+
+beforeEach(() => {
+  [tree, leases, forgotten] = [plantTree(), createMemoryLeases(), []];
+});
+
+const invalidate: RemovalDeps['invalidate'] = ({ id }) => {
+  forgotten.push(id);
+  return Promise.resolve();
+};
+
+function removals(holder: string, overrides: Partial<RemovalDeps> = {}): Removals {
+  return createRemovals({
+    ...{ holder, removals: tree.store, leases, newId: countingIds(), nowMs: () => 1 },
+    invalidate,
+    logger: createLogger('test', 'silent'),
+    ...overrides,
+  });
+}
+
+describe('a removal', () => {
+  test('of a project takes its apps, their webhooks and the global ones, and nothing else', async () => {
+    expect(await removals('a').remove(PROJECT)).toBe(true);
+    expect(leftOf(tree)).toEqual(WITHOUT_THE_FIRST_PROJECT);
+    expect(leases.holders.size).toBe(0);
+    // Everything that is remembered, once for the apps and once for the webhooks.
+    expect(forgotten.sort()).toEqual(['*', '*', 'proj_1']);
+  });
+
+  test('of an app takes its webhooks', async () => {
+    expect(await removals('a').remove(APP)).toBe(true);
+    expect(leftOf(tree)).toMatchObject({
+      ...{ projects: ['proj_1', 'proj_2'], apps: ['app_2', 'app_3'], notes: 0 },
+      ...{ webhooks: ['wh_2', 'wh_3', 'wh_global'], pending: ['wh_2', 'wh_3', 'wh_global'] },
+    });
+  });
+
+  test('of a webhook cancels its pending deliveries, however many', async () => {
+    for (let n = 0; n < 4_500; n += 1) tree.pending.set(`dlv_${n}`, 'wh_1');
+    expect(await removals('a').remove(WEBHOOK)).toBe(true);
+    expect(leftOf(tree)).toMatchObject({
+      ...{ webhooks: ['wh_2', 'wh_3', 'wh_global'], pending: ['wh_2', 'wh_3', 'wh_global'] },
+      ...{ apps: ['app_1', 'app_2', 'app_3'], notes: 0 },
+    });
+  });
+
+  test('takes 4,500 webhooks in steps of 1,000 and holds its lease before each', async () => {
+    tree.webhooks.clear();
+    for (let n = 0; n < 4_500; n += 1) tree.webhooks.set(`wh_${n}`, { projectId: 'proj_1' });
+    const sizes: number[] = [];
+    const removeWebhooks: RemovalStore['removeWebhooks'] = (companyId, ids) => {
+      expect([...leases.holders.values()]).toEqual(['a']);
+      sizes.push(ids.length);
+      return tree.store.removeWebhooks(companyId, ids);
+    };
+    await removals('a', { removals: { ...tree.store, removeWebhooks } }).remove(PROJECT);
+    expect(sizes).toEqual([1_000, 1_000, 1_000, 1_000, 500]);
+    expect(tree.webhooks.size).toBe(0);
+  });
+
+  test('of what is not there is false and leaves no note', async () => {
+    expect(await removals('a').remove({ ...APP, id: 'app_gone' })).toBe(false);
+    expect(tree.notes.size).toBe(0);
+  });
+
+  test('that many ask for at the same time is answered with true to each of them, when it is done', async () => {
+    const { remove } = removals('a');
+    const answers = await Promise.all(Array.from({ length: 5 }, () => remove(APP)));
+    expect(answers).toEqual([true, true, true, true, true]);
+    expect(leftOf(tree)).toMatchObject({ apps: ['app_2', 'app_3'], notes: 0 });
+  });
+
+  test('notes itself, then removes the root, then cancels before it removes webhooks', async () => {
+    const steps: string[] = [];
+    const named = new Proxy(tree.store, {
+      get: (store, name: keyof RemovalStore) => {
+        steps.push(name);
+        return store[name];
+      },
+    });
+    await removals('a', { removals: named }).remove(APP);
+    const changes = steps.filter((name) => !/^(has|list)|Under$/.test(name));
+    expect(changes).toEqual([
+      ...['insert', 'removeRoot', 'removeRoot', 'cancelPending', 'removeWebhooks', 'finish'],
+    ]);
+  });
+});

@@ -1,0 +1,189 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { decodeRetryDue } from '@posthorn/domain/records/records.ts';
+import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import { eventually } from '../../../../test/support/eventually.ts';
+import { interruptAt, type Moment } from '../../../../test/support/interrupted.ts';
+import { createMemoryLeases, type MemoryLeases } from '../../../../test/support/memory-leases.ts';
+import {
+  createMemoryResends,
+  sampleResend,
+  type MemoryResends,
+} from '../../../../test/support/memory-resends.ts';
+import { createResendRoom } from './resend-room.ts';
+import { createResendRunner, type ResendRunner, type RunResendsDeps } from './run-resends.ts';
+
+const IDS = ['dlv_1', 'dlv_2', 'dlv_3', 'dlv_4', 'dlv_5'];
+const LEASE = 'resend/rsnd_1';
+
+let world: MemoryResends;
+let leases: MemoryLeases;
+let sends: string[][];
+let nowMs: number;
+/** Which of the published attempts are made. */
+let isMade: (deliveryId: string) => boolean;
+
+beforeEach(async () => {
+  await storeFailed();
+  isMade = () => true;
+});
+
+async function storeFailed(): Promise<void> {
+  [world, leases, sends, nowMs] = [createMemoryResends(), createMemoryLeases(), [], 0];
+  for (const id of IDS) world.add(id, 'exhausted');
+  await world.resends.insert(sampleResend('rsnd_1'));
+}
+
+const log = {
+  publish(records: readonly OutgoingRecord[]): Promise<void> {
+    const ids = records.map(({ value }) => decodeRetryDue(value).messageId.slice('msg_'.length));
+    if (ids.length > 0) sends.push(ids);
+    for (const id of ids.filter(isMade)) world.settle(id, true);
+    return Promise.resolve();
+  },
+};
+
+/** One round, and everything that it begins. */
+async function work({ tick, idle }: ResendRunner): Promise<void> {
+  await tick();
+  await idle();
+}
+
+function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): ResendRunner {
+  return createResendRunner({
+    room: createResendRoom(16_777_216),
+    ...{ holder, resends: world.resends, marks: world.marks, leases, log, retryDueTopic: 'due' },
+    rateLimitOf: () => Promise.resolve(null),
+    isCircuitOpen: () => Promise.resolve(false),
+    nowMs: () => nowMs,
+    logger: createLogger('test', 'silent'),
+    ...overrides,
+  });
+}
+
+const DONE = { status: 'done', total: 5, succeeded: 5, failed: 0 };
+
+function expectAllDone(): void {
+  expect(world.running.get('rsnd_1')).toMatchObject(DONE);
+  // One attempt each, however often it was asked for.
+  expect([...world.deliveries.values()].map(({ attemptCount }) => attemptCount)).toEqual(
+    IDS.map(() => 8),
+  );
+}
+
+describe('a resend whose process stops in the middle of a page', () => {
+  test('goes on at once elsewhere, with those that are still on their way', async () => {
+    isMade = (id) => id < 'dlv_3';
+    const first = runner('a');
+    const round = work(first);
+    await eventually('the page is sent', () => sends.length > 0);
+    await first.stop();
+    await round;
+    expect(leases.holders.size).toBe(0);
+    isMade = () => true;
+    await work(runner('b'));
+    expect(sends).toEqual([IDS, ['dlv_3', 'dlv_4', 'dlv_5']]);
+    expectAllDone();
+  });
+
+  test('waits for the lease of a process that has died', async () => {
+    const hangs = new Promise<never>(() => undefined);
+    void work(runner('a', { log: { publish: () => hangs } }));
+    await eventually('the page is noted', () => world.running.get('rsnd_1')?.page.length === 5);
+    await work(runner('b'));
+    expect(sends).toEqual([]);
+    leases.holders.delete(LEASE);
+    await work(runner('b'));
+    expect(sends).toEqual([IDS]);
+    expectAllDone();
+  });
+
+  test.each<Moment>(['before', 'after'])(
+    'is finished by the next one, wherever it ended: %s each of its calls',
+    async (moment) => {
+      for (let nth = 1; ; nth += 1) {
+        await storeFailed();
+        const { wrap, wasReached } = interruptAt(nth, moment);
+        const { resends, marks } = world;
+        const parts = { resends: wrap(resends), marks: wrap(marks), log: wrap(log) };
+        await work(runner('a', { ...parts, leases: wrap(leases) }));
+        leases.holders.clear();
+        await work(runner('b'));
+        expectAllDone();
+        if (!wasReached()) break;
+        expect(nth).toBeLessThan(50);
+      }
+    },
+  );
+});
+
+describe('a resend whose lease is lost', () => {
+  test('is left to the new holder, and counted once', async () => {
+    isMade = () => false;
+    const round = work(runner('a'));
+    await eventually('the page is sent', () => sends.length > 0);
+    leases.holders.set(LEASE, 'b');
+    await round;
+    expect(leases.holders.get(LEASE)).toBe('b');
+    isMade = () => true;
+    await work(runner('b'));
+    expect(sends).toEqual([IDS, IDS]);
+    expectAllDone();
+  });
+
+  test('by a process that hung and wakes up is not counted a second time', async () => {
+    let wake: () => void = () => undefined;
+    const hung = new Promise<void>((resolve) => (wake = resolve));
+    const late = { ...world.resends, endPage: afterwards(hung, world.resends.endPage) };
+    const round = work(runner('a', { resends: late }));
+    await eventually('the page is settled', () =>
+      [...world.deliveries.values()].every(({ status }) => status === 'delivered'),
+    );
+    leases.holders.delete(LEASE);
+    await work(runner('b'));
+    wake();
+    await round;
+    expectAllDone();
+  });
+});
+
+function afterwards<Args extends unknown[], Answer>(
+  ready: Promise<void>,
+  call: (...args: Args) => Promise<Answer>,
+): (...args: Args) => Promise<Answer> {
+  return async (...args) => {
+    await ready;
+    return call(...args);
+  };
+}
+
+describe('a record that was lost', () => {
+  test('is published again after two minutes, and not before', async () => {
+    isMade = (id) => id !== 'dlv_2';
+    let reads = 0;
+    const read: typeof world.marks.read = (...args) => {
+      reads += 1;
+      return world.marks.read(...args);
+    };
+    const round = work(runner('a', { marks: { ...world.marks, read } }));
+    await eventually('the page is sent', () => sends.length > 0);
+    nowMs = 120_000;
+    const readBefore = reads;
+    await eventually('it was looked at twice more', () => reads > readBefore + 1);
+    expect(sends).toEqual([IDS]);
+    isMade = () => true;
+    nowMs = 120_001;
+    await round;
+    expect(sends).toEqual([IDS, ['dlv_2']]);
+    expectAllDone();
+  });
+});
+
+test('a round that cannot ask the store is followed by one that can', async () => {
+  const away = () => Promise.reject(new Error('MongoDB is away'));
+  const all = runner('a', { resends: { ...world.resends, listRunning: away } });
+  await work(all);
+  expect(sends).toEqual([]);
+  await work(runner('a'));
+  expectAllDone();
+});

@@ -1,0 +1,64 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import { eventually } from '../../../../test/support/eventually.ts';
+import { createMemoryLeases, type MemoryLeases } from '../../../../test/support/memory-leases.ts';
+import {
+  createMemoryResends,
+  sampleResend,
+  type MemoryResends,
+} from '../../../../test/support/memory-resends.ts';
+import { createResendRoom } from './resend-room.ts';
+import { createResendRunner, type ResendRunner } from './run-resends.ts';
+
+let world: MemoryResends;
+let leases: MemoryLeases;
+
+beforeEach(() => {
+  world = createMemoryResends();
+  leases = createMemoryLeases();
+});
+
+/** Nothing that is published ever settles: what begins goes on running. */
+function runner(holder: string): ResendRunner {
+  return createResendRunner({
+    room: createResendRoom(16_777_216),
+    ...{ holder, resends: world.resends, marks: world.marks, leases, retryDueTopic: 'due' },
+    rateLimitOf: () => Promise.resolve(null),
+    isCircuitOpen: () => Promise.resolve(false),
+    log: { publish: () => Promise.resolve() },
+    nowMs: () => 0,
+    logger: createLogger('test', 'silent'),
+  });
+}
+
+const idOf = (n: number): string => `rsnd_${String(n).padStart(4, '0')}`;
+
+/** A resend of a delivery of its own. */
+async function begin(n: number, companyId: string): Promise<void> {
+  world.add(`dlv_${String(n)}`, 'exhausted');
+  await world.resends.insert(sampleResend(idOf(n), { companyId, page: [`dlv_${String(n)}`] }));
+}
+
+describe('many resends at once', () => {
+  test('leave room for other companies: five spans of one, and one of the next', async () => {
+    for (let n = 0; n < 20; n += 1) await begin(n, 'comp_a');
+    await begin(20, 'comp_b');
+    const running = runner('a');
+    void running.tick();
+    await eventually('the spans', () => leases.holders.size === 6);
+    expect([...leases.holders.keys()]).toContain(`resend/${idOf(20)}`);
+    await running.stop();
+  });
+
+  test('that other processes hold do not hide the one behind them', async () => {
+    for (let n = 0; n < 250; n += 1) {
+      await begin(n, `comp_${String(n)}`);
+      await leases.hold(`resend/${idOf(n)}`, 'b', 60_000);
+    }
+    await begin(250, 'comp_z');
+    const running = runner('a');
+    void running.tick();
+    await eventually('the last one', () => leases.holders.get(`resend/${idOf(250)}`) === 'a');
+    await running.stop();
+  });
+});

@@ -1,0 +1,126 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import { sampleWebhook } from '../../../../test/support/sample-webhook.ts';
+import { createChangeWebhook } from './change-webhook.ts';
+
+const NOW_MS = 5_000;
+const which = { companyId: 'comp_a', webhookId: sampleWebhook(1).id };
+
+let stored: Webhook | null;
+let writes: WebhookChanges[];
+let announced: Invalidation[];
+/** Runs between the reading and the writing. */
+let meanwhile: () => void;
+
+beforeEach(() => {
+  stored = sampleWebhook(1);
+  [writes, announced, meanwhile] = [[], [], () => undefined];
+});
+
+type Decide = (seen: Webhook) => WebhookChanges | null;
+
+const change = (decide: Decide, nowMs = NOW_MS) => changer(nowMs)(which, decide);
+
+function changer(nowMs = NOW_MS) {
+  const webhooks = {
+    findOne: () => Promise.resolve(stored),
+    update: (seen: Webhook, changes: WebhookChanges) => {
+      meanwhile();
+      if (stored?.updatedAtMs !== seen.updatedAtMs) return Promise.resolve(null);
+      writes.push(changes);
+      stored = { ...seen, ...changes };
+      return Promise.resolve(stored);
+    },
+  };
+  const invalidate = (invalidation: Invalidation) => {
+    announced.push(invalidation);
+    return Promise.resolve();
+  };
+  return createChangeWebhook({ webhooks, nowMs: () => nowMs, invalidate });
+}
+
+/** Changes the stored webhook as another request would, `times` times. */
+function rival(times: number, changes: Partial<Webhook>): void {
+  let left = times;
+  meanwhile = () => {
+    if (left === 0 || !stored) return;
+    left -= 1;
+    stored = { ...stored, ...changes, updatedAtMs: stored.updatedAtMs + 1 };
+  };
+}
+
+describe('a change of a webhook', () => {
+  test('is written with the time of the change, and announced for the webhook and its app', async () => {
+    const changed = await change(() => ({ name: 'New' }));
+    expect(changed).toEqual({ ...sampleWebhook(1), name: 'New', updatedAtMs: NOW_MS });
+    expect(announced.map(({ id }) => id)).toEqual([which.webhookId, 'app_1']);
+  });
+
+  test('of a global webhook is announced for itself only', async () => {
+    stored = sampleWebhook(1, { appId: null, environmentId: 'live' });
+    await change(() => ({ name: 'New' }));
+    expect(announced).toEqual([{ companyId: 'comp_a', id: which.webhookId }]);
+  });
+
+  test('to nothing writes nothing and announces nothing', async () => {
+    expect(await change(() => null)).toEqual(sampleWebhook(1));
+    expect([writes, announced]).toEqual([[], []]);
+  });
+
+  test('moves its time on, also within one millisecond and when the clock steps back', async () => {
+    for (const nowMs of [NOW_MS, NOW_MS, 1, 2_500]) await change(() => ({ name: 'New' }), nowMs);
+    const times = writes.map(({ updatedAtMs }) => updatedAtMs);
+    expect(times).toEqual([5_000, 5_001, 5_002, 5_003]);
+  });
+
+  test('is decided again on what a faster one has left, and loses nothing of it', async () => {
+    rival(3, { url: 'https://example.com/rival' });
+    const seenUrls: string[] = [];
+    const changed = await change((seen) => {
+      seenUrls.push(seen.url);
+      return { name: 'New' };
+    });
+    expect(changed).toMatchObject({ name: 'New', url: 'https://example.com/rival' });
+    expect(seenUrls).toEqual([sampleWebhook(1).url, ...Array<string>(3).fill(changed.url)]);
+    expect(writes).toHaveLength(1);
+  });
+
+  test('ends in 404 when there is no such webhook, also when it is deleted meanwhile', async () => {
+    meanwhile = () => {
+      stored = null;
+    };
+    const failure = { status: 404, code: 'not_found' };
+    await expect(change(() => ({ name: 'New' }))).rejects.toMatchObject(failure);
+    await expect(change(() => ({ name: 'New' }))).rejects.toMatchObject(failure);
+    expect(announced).toEqual([]);
+  });
+
+  test('ends in 503 when others are always faster', async () => {
+    rival(1_000, {});
+    await expect(change(() => ({ name: 'New' }))).rejects.toMatchObject({ status: 503 });
+    expect([writes, announced]).toEqual([[], []]);
+  });
+
+  test('writes nothing when it is refused', async () => {
+    const refusal = new Error('400');
+    await expect(
+      change(() => {
+        throw refusal;
+      }),
+    ).rejects.toBe(refusal);
+    expect(writes).toEqual([]);
+  });
+
+  test('stands in line with others of its process, so that none of them fails', async () => {
+    const changeOne = changer();
+    let decisions = 0;
+    const rename = (n: number) => () => {
+      decisions += 1;
+      return { name: `Name ${n}` };
+    };
+    await Promise.all(Array.from({ length: 30 }, (_, n) => changeOne(which, rename(n))));
+    expect([decisions, writes.length, stored?.name]).toEqual([30, 30, 'Name 29']);
+  });
+});

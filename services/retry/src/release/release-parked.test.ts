@@ -1,0 +1,191 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { delayTopicsAmong } from '@posthorn/domain/records/topics.ts';
+import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
+import { Registry } from 'prom-client';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import type { Cancellation } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { WebhookState } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
+import { createReleaseParked } from './release-parked.ts';
+import { createRetryMetrics } from '../retry-metrics.ts';
+import { createOverdueWatch } from './watch-overdue.ts';
+
+const DUE_MS = 1_700_000_000_000;
+const DELAY_TOPICS = delayTopicsAmong('', ['retry.5s', 'deferred.5s']);
+
+let published: OutgoingRecord[][] = [];
+let deadLetters: [LogRecord, string][] = [];
+let cancelled: Cancellation[] = [];
+const states = new Map<string, { status: DeliveryStatus; attemptCount: number }>();
+const webhooks = new Map<string, WebhookState>();
+let nowMs: () => number;
+let registry: Registry;
+
+beforeEach(() => {
+  registry = new Registry();
+  [published, deadLetters] = [[], []];
+  cancelled = [];
+  states.clear();
+  webhooks.clear();
+  webhooks.set('wh_1', { disabled: false, hasRateLimit: false });
+  nowMs = () => DUE_MS;
+});
+
+function createRelease() {
+  return createReleaseParked({
+    retryDueTopic: 'retry-due',
+    metrics: createRetryMetrics(registry),
+    delayTopics: DELAY_TOPICS,
+    overdue: createOverdueWatch(),
+    logger: createLogger('test', 'silent'),
+    log: {
+      publish: (records) => {
+        published.push([...records]);
+        return Promise.resolve();
+      },
+    },
+    deliveries: {
+      statesOf: () => Promise.resolve(states),
+      cancelPending: (cancellations) => {
+        cancelled.push(...cancellations);
+        return Promise.resolve();
+      },
+    },
+    webhooks: { statesOf: () => Promise.resolve(webhooks) },
+    deadLetters: {
+      put: (record, reason) => {
+        deadLetters.push([record, reason]);
+        return Promise.resolve();
+      },
+    },
+    ...{ nowMs: () => nowMs(), monotonicMs: () => 0, latestRelease: () => Infinity },
+  });
+}
+
+function parked(messageId: string, attemptNumber: number, offset = 0, dueAtMs = DUE_MS): LogRecord {
+  const value = encodeRetryDue({
+    ...{ messageId, webhookId: 'wh_1', companyId: 'comp_1', appId: null, createdAtMs: 1 },
+    ...{ attemptNumber, dueAtMs },
+  });
+  const headers = { requestId: 'request-1', 'due-at': String(dueAtMs) };
+  const place = { topic: 'retry.5s', partition: 0, offset, isInherited: false };
+  return { ...place, key: 'wh_1', value, headers };
+}
+
+const stateOf = (messageId: string, status: DeliveryStatus, attemptCount: number) =>
+  states.set(deliveryIdOf(messageId, 'wh_1'), { status, attemptCount });
+
+describe('releasing a parked record', () => {
+  test('publishes it to retry-due as it is', async () => {
+    stateOf('msg_1', 'pending', 1);
+    const record = parked('msg_1', 2);
+    await createRelease()(record);
+    const { key, value, headers } = record;
+    expect(published).toEqual([[{ topic: 'retry-due', key, value, headers }]]);
+  });
+
+  test('publishes it also when its delivery has no document', async () => {
+    await createRelease()(parked('msg_1', 2));
+    expect(published.flat()).toHaveLength(1);
+  });
+
+  test('publishes a failure that was parked twice once', async () => {
+    stateOf('msg_1', 'pending', 1);
+    const release = createRelease();
+    const records = [parked('msg_1', 2, 0), parked('msg_1', 2, 1), parked('msg_2', 2, 2)];
+    await Promise.all(records.map(release));
+    const [batch = []] = published;
+    expect([published.length, batch.map(({ value }) => value)]).toEqual([
+      1,
+      [records[0]?.value, records[2]?.value],
+    ]);
+  });
+
+  test('drops it when its delivery has moved on, and counts it as done', async () => {
+    stateOf('msg_1', 'pending', 2);
+    stateOf('msg_2', 'delivered', 1);
+    stateOf('msg_3', 'cancelled', 1);
+    stateOf('msg_4', 'exhausted', 7);
+    const release = createRelease();
+    await Promise.all(['msg_1', 'msg_2', 'msg_3', 'msg_4'].map((id) => release(parked(id, 2))));
+    expect([published.flat(), deadLetters]).toEqual([[], []]);
+  });
+
+  test('cancels its delivery instead when its webhook is deleted or disabled', async () => {
+    for (const id of ['msg_1', 'msg_2']) stateOf(id, 'pending', 1);
+    webhooks.delete('wh_1');
+    const release = createRelease();
+    await release(parked('msg_1', 2));
+    webhooks.set('wh_1', { disabled: true, hasRateLimit: false });
+    await release(parked('msg_2', 2));
+    expect([published.flat(), cancelled]).toEqual([
+      [],
+      [
+        { id: deliveryIdOf('msg_1', 'wh_1'), reason: 'webhook_deleted', atMs: DUE_MS },
+        { id: deliveryIdOf('msg_2', 'wh_1'), reason: 'webhook_disabled', atMs: DUE_MS },
+      ],
+    ]);
+  });
+
+  test('publishes a resend that was deferred whatever its delivery has become', async () => {
+    stateOf('msg_1', 'exhausted', 7);
+    const retry = parked('msg_1', 8);
+    const value = Buffer.from(
+      JSON.stringify({ ...JSON.parse(retry.value.toString()), trigger: 'resend' }),
+    );
+    await createRelease()({ ...retry, value });
+    expect(published.flat()).toHaveLength(1);
+  });
+
+  test('that was deferred takes the same checks', async () => {
+    for (const id of ['msg_1', 'msg_2', 'msg_3']) stateOf(id, 'pending', 1);
+    stateOf('msg_2', 'delivered', 2);
+    const release = createRelease();
+    const due = { ...parked('msg_1', 2), topic: 'deferred.5s' };
+    await Promise.all([release(due), release({ ...parked('msg_2', 2), topic: 'deferred.5s' })]);
+    webhooks.delete('wh_1');
+    await release({ ...parked('msg_3', 2), topic: 'deferred.5s' });
+    const { key, value, headers } = due;
+    expect(published.flat()).toEqual([{ topic: 'retry-due', key, value, headers }]);
+    expect(cancelled).toMatchObject([{ id: deliveryIdOf('msg_3', 'wh_1') }]);
+  });
+
+  test('counts its lateness with its kind', async () => {
+    nowMs = () => DUE_MS + 2_000;
+    const release = createRelease();
+    await release(parked('msg_1', 2));
+    await release({ ...parked('msg_2', 2), topic: 'deferred.5s' });
+    await release({ ...parked('msg_3', 2), topic: 'deferred.5s' });
+    const text = await registry.metrics();
+    expect(text).toContain('retry_lateness_seconds_count{delay="5s",kind="retry"} 1');
+    expect(text).toContain('retry_lateness_seconds_count{delay="5s",kind="deferred"} 2');
+  });
+
+  test('waits until it is due', async () => {
+    const times = [DUE_MS - 1, DUE_MS - 1, DUE_MS];
+    const left: number[] = [];
+    nowMs = () => {
+      if (published.length === 0) left.push(times.length);
+      return times.shift() ?? DUE_MS;
+    };
+    await createRelease()(parked('msg_1', 2));
+    expect([left, published.flat().length]).toEqual([[3, 2, 1], 1]);
+  });
+});
+
+describe('a parked record that cannot be used', () => {
+  const good = parked('msg_1', 2);
+  const tooFar = parked('msg_1', 2, 0, 4_102_444_800_000);
+  test.each([
+    ['no JSON', { ...good, value: Buffer.from('{') }],
+    ['no due-at header', { ...good, headers: {} }],
+    ['a header that contradicts it', { ...good, headers: { 'due-at': String(DUE_MS + 1) } }],
+    ['a time of the next century', tooFar],
+  ])('because of %s goes to the dead letters', async (_what, record) => {
+    await createRelease()(record);
+    expect(deadLetters).toEqual([[record, 'unreadable_record']]);
+    expect(published).toEqual([]);
+  });
+});

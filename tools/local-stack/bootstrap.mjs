@@ -1,0 +1,95 @@
+// Runs on Node 20 without any package: makes sure of the packages and of Node 24, then hands over to TypeScript.
+// Standard output belongs to the command (`npm run admin -- … --json` is parsed), so this file prints to standard error.
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, statSync } from 'node:fs';
+import { constants } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setInterval } from 'node:timers';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), '../..');
+const MIN_NODE = 24;
+
+const COMMANDS = {
+  start: 'tools/local-stack/start.ts',
+  stack: 'tools/local-stack/stack.ts',
+  service: 'tools/local-stack/service.ts',
+  demo: 'tools/local-stack/demo.ts',
+  admin: 'tools/local-stack/admin.ts',
+  bench: 'bench/run.ts',
+  test: 'test/run.ts',
+  'test-unit': 'test/run-unit.ts',
+  simulate: 'test/simulation/run.ts',
+};
+
+function main([command, ...args]) {
+  if (!Object.hasOwn(COMMANDS, command ?? '')) {
+    fail(`Unknown command "${command ?? ''}". Known: ${Object.keys(COMMANDS).join(', ')}`);
+  }
+  installPackages();
+  runEntry(findNode(), join(ROOT, COMMANDS[command]), args);
+}
+
+/** npm writes its own copy of the lock file last, so an interrupted installation counts as none. */
+function installPackages() {
+  const installed = modifiedAt(join(ROOT, 'node_modules/.package-lock.json'));
+  const wanted = modifiedAt(join(ROOT, 'package-lock.json'));
+  if (installed !== undefined && (wanted === undefined || installed >= wanted)) return;
+  const reason = installed === undefined ? 'not installed' : 'older than package-lock.json';
+  console.error(`Packages are ${reason}: running npm ci`);
+  const { command, args } = npm(['ci', '--loglevel=error']);
+  const { status } = spawnSync(command, args, { cwd: ROOT, stdio: ['ignore', 2, 2] });
+  if (status !== 0) fail('npm ci failed; its message is above.');
+}
+
+function npm(args) {
+  const cli = process.env.npm_execpath;
+  return cli?.endsWith('.js') === true
+    ? { command: process.execPath, args: [cli, ...args] }
+    : { command: 'npm', args };
+}
+
+function modifiedAt(path) {
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+}
+
+function findNode() {
+  if (Number(process.versions.node.split('.')[0]) >= MIN_NODE) return process.execPath;
+  const packaged = join(ROOT, 'node_modules/.bin/node');
+  if (existsSync(packaged)) return packaged;
+  return fail(
+    `Posthorn needs Node ${MIN_NODE} or later; this is ${process.version}, and npm has no packaged Node for ` +
+      `${process.platform} ${process.arch}. Install Node ${MIN_NODE} and run this again.`,
+  );
+}
+
+function runEntry(node, entry, args) {
+  if (!existsSync(entry)) fail(`${entry} is missing in this checkout.`);
+  // Type stripping is not news.
+  const child = spawn(node, ['--disable-warning=ExperimentalWarning', entry, ...args], {
+    stdio: 'inherit',
+    env: { ...process.env, POSTHORN_PARENT_PID: String(process.pid) },
+  });
+  forwardSignals(child);
+  child.on('error', (error) => fail(`Cannot run ${node}: ${error.message}`));
+  child.on('exit', (code, signal) => process.exit(code ?? 128 + constants.signals[signal]));
+}
+
+/** A terminal sends Ctrl-C to the child as well: every entry takes a second signal calmly. */
+function forwardSignals(child) {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    process.on(signal, () => child.kill(signal));
+  }
+  if (process.env.npm_lifecycle_event === undefined) return;
+  // npm killed with SIGKILL forwards nothing; without it nobody could stop what it started. The scripts
+  // begin with exec, so npm itself is the parent; what had started npm may end, as with nohup.
+  const npm = process.ppid;
+  setInterval(() => process.ppid === npm || child.kill('SIGTERM'), 1_000).unref();
+}
+
+function fail(message) {
+  console.error(message);
+  return process.exit(1);
+}
+
+main(process.argv.slice(2));

@@ -1,0 +1,42 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { scratchFolder } from '../../../test/support/scratch-folder.ts';
+import { keyRingSchema } from '@posthorn/platform/vault/vault-keys.ts';
+import { createEncryptionKeys } from '../../../deploy/setup/create-encryption-keys.ts';
+import { encryptionEnv } from './encryption.ts';
+
+describe('the encryption keys of a local stack', () => {
+  let folder: string;
+
+  beforeEach(() => {
+    folder = scratchFolder();
+  });
+
+  test('are made once, also in a folder that is not there yet, for their owner only', () => {
+    const STACK_DIR = join(folder, 'new');
+    const path = join(STACK_DIR, 'encryption-keys');
+    expect(encryptionEnv({ STACK_DIR })).toEqual({ ENCRYPTION_KEYS_FILE: path });
+    const text = readFileSync(path, 'utf8');
+    expect(keyRingSchema.parse(text)).toHaveLength(1);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(encryptionEnv({ STACK_DIR })).toEqual({ ENCRYPTION_KEYS_FILE: path });
+    expect(readFileSync(path, 'utf8')).toBe(text);
+    expect(readdirSync(STACK_DIR)).toEqual(['encryption-keys']);
+  });
+
+  test('are others in another folder', () => {
+    const [one, other] = [join(folder, 'one'), join(folder, 'other')];
+    createEncryptionKeys(one);
+    createEncryptionKeys(other);
+    expect(readFileSync(one, 'utf8')).not.toBe(readFileSync(other, 'utf8'));
+  });
+
+  test.each([{ ENCRYPTION_KEYS: 'k1:mine' }, { ENCRYPTION_KEYS_FILE: '/mine' }])(
+    "are the user's where there are some: %j",
+    (own) => {
+      expect(encryptionEnv({ STACK_DIR: folder, ...own })).toEqual({});
+      expect(readdirSync(folder)).toEqual([]);
+    },
+  );
+});
