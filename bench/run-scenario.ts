@@ -46,7 +46,10 @@ async function measured(
   const { bench, close } = createBench({ stack, signal, log });
   const outcome = await scenario.run(bench, values).finally(close);
   const report: Report = {
-    ...{ scenario: name, startedAt, machine, options: values },
+    scenario: name,
+    startedAt,
+    machine,
+    options: values,
     ...reported(outcome),
   };
   if (!signal.aborted) tell(report);
@@ -57,7 +60,9 @@ function reported({ goals, tables = [], extra = {}, columns = [], ...outcome }: 
   return {
     phases: outcome.phases,
     goals: goals.map(judge),
-    ...{ tables, extra, columns },
+    tables,
+    extra,
+    columns,
     isWhole: isWhole(outcome.phases) && (outcome.isWhole ?? true),
   };
 }

@@ -16,7 +16,8 @@ const READERS: Readonly<Record<string, Readonly<Record<string, Field>>>> = {
   'create-topics': { ...settings.kafka, ...settings.topics },
   'create-indexes': { ...settings.mongodb, ...settings.retention },
   admin: {
-    ...{ ...settings.mongodb, ...settings.encryption },
+    ...settings.mongodb,
+    ...settings.encryption,
     KAFKA_BROKERS: settings.kafka.KAFKA_BROKERS,
     TOPIC_PREFIX: settings.kafka.TOPIC_PREFIX,
   },

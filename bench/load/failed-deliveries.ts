@@ -25,7 +25,9 @@ export function newDeliveries(
   return Array.from({ length: count }, (_, n) => ({
     messageId: systemIds('msg'),
     webhookId: webhookIds[n % webhookIds.length] ?? '',
-    ...{ companyId, appId, createdAtMs },
+    companyId,
+    appId,
+    createdAtMs,
   }));
 }
 

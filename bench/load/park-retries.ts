@@ -37,7 +37,8 @@ export async function parkRetries(
 
 function parked({ topic, attemptNumber }: Tier, ref: DeliveryRef, dueAtMs: number): OutgoingRecord {
   return {
-    ...{ topic, key: ref.webhookId },
+    topic,
+    key: ref.webhookId,
     value: encodeRetryDue({ ...ref, attemptNumber, dueAtMs }),
     headers: { requestId: randomUUID(), [DUE_AT_HEADER]: String(dueAtMs) },
   };

@@ -9,7 +9,9 @@ const DUE_AT_MS = STARTED_AT_MS + 5_000;
 function retry(releasedAfterMs: number | null, changed: Partial<Retry> = {}): Retry {
   const releasedAtMs = DUE_AT_MS + (releasedAfterMs ?? 0);
   return {
-    ...{ endedAtMs: STARTED_AT_MS, dueAtMs: DUE_AT_MS, storedAtMs: STARTED_AT_MS + 8 },
+    endedAtMs: STARTED_AT_MS,
+    dueAtMs: DUE_AT_MS,
+    storedAtMs: STARTED_AT_MS + 8,
     release: releasedAfterMs === null ? null : { releasedAtMs, receivedAtMs: releasedAtMs + 4 },
     count: releasedAfterMs === null ? 0 : 1,
     ...changed,

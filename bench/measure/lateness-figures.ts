@@ -60,7 +60,9 @@ interface Released {
 
 function timelineOf(released: readonly Released[], startedAtMs: number): LatenessSecond[] {
   const timelines = released.map(({ dueAtMs, releasedAtMs, receivedAtMs }) => ({
-    ...{ intendedAtMs: dueAtMs, acceptedAtMs: releasedAtMs, arrivedAtMs: receivedAtMs },
+    intendedAtMs: dueAtMs,
+    acceptedAtMs: releasedAtMs,
+    arrivedAtMs: receivedAtMs,
   }));
   return secondsOf(timelines, startedAtMs).map((each) => ({
     second: each.second,

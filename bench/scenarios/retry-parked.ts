@@ -57,7 +57,11 @@ export async function measureParked(
   const after = await restFor(bench, rest);
   const samples = await memory.stop();
   return {
-    ...{ name, parkSeconds, samples, spending: after, memory: memoryFigures(samples) },
+    name,
+    parkSeconds,
+    samples,
+    spending: after,
+    memory: memoryFigures(samples),
     stillParked: await countParked(stores, tier),
     released: book.strangers() - strangers,
     cpuPercent: { before: percentOf(before, rest), after: percentOf(after, rest) },

@@ -74,7 +74,10 @@ function goalsOf(
 ): Goal[] {
   const p99 = figures.receivedAfterMs.p99;
   const none = (what: string, measured: number): Goal => ({
-    ...{ name: what, unit: '', atMost: 0, measured },
+    name: what,
+    unit: '',
+    atMost: 0,
+    measured,
   });
   return [
     { name: `${name}: received after due, p99`, unit: 'ms', atMost: 250, measured: p99 },

@@ -21,7 +21,9 @@ export async function followTopic(
   onRecord: (followed: Followed) => void,
 ): Promise<Follower> {
   const consumer = kafka.consumer({
-    ...{ groupId: `bench-${randomUUID()}`, minBytes: 1, maxWaitTimeInMs: 100 },
+    groupId: `bench-${randomUUID()}`,
+    minBytes: 1,
+    maxWaitTimeInMs: 100,
   });
   const hasJoined = new Promise<void>((resolve) => {
     consumer.on(consumer.events.GROUP_JOIN, () => {

@@ -44,7 +44,9 @@ export async function openStores({ kafkaBrokers, mongodbUrl }: Addresses): Promi
   const logger = createLogger(NAME, 'silent');
   const kafka = createKafkaClient(NAME, config.KAFKA_BROKERS, logger);
   const log = await createKafkaRecordLog({
-    ...{ kafka, logger, instanceId: randomUUID() },
+    kafka,
+    logger,
+    instanceId: randomUUID(),
     metrics: createKafkaMetrics(createRegistry(NAME)),
     onFatal: () => undefined,
   });

@@ -117,7 +117,11 @@ async function bringUp(
   const limited = limits ? underLimits(children, limits) : children;
   await startServices(settings, addresses, asServices(limited, serviceFlags, services));
   return {
-    ...{ stackDir, addresses, credentials, processes: children.list(), limits },
+    stackDir,
+    addresses,
+    credentials,
+    processes: children.list(),
+    limits,
     opsUrlOf: (name) => `http://127.0.0.1:${opsPortOf(name, opsPort)}`,
     stopService: async (name) => services.get(name)?.stop(),
   };

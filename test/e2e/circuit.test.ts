@@ -16,7 +16,8 @@ describe('an endpoint that fails again and again', () => {
 
   beforeAll(async () => {
     posthorn = await startPosthorn({
-      ...{ CIRCUIT_RESET_MS: '8000', RETRY_DELAYS: '1s,8s,8s' },
+      CIRCUIT_RESET_MS: '8000',
+      RETRY_DELAYS: '1s,8s,8s',
     });
     [failing, healthy] = await Promise.all([startBusyEndpoint(), startBusyEndpoint()]);
   }, 120_000);

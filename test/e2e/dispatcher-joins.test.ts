@@ -14,7 +14,9 @@ describe('a dispatcher that joins while the others are at work', () => {
 
   beforeAll(async () => {
     posthorn = await startPosthorn({
-      ...{ DELIVERY_TIMEOUT_MS: '5000', ENDPOINT_CONCURRENCY: '4', RETRY_DELAYS: '1s,2s' },
+      DELIVERY_TIMEOUT_MS: '5000',
+      ENDPOINT_CONCURRENCY: '4',
+      RETRY_DELAYS: '1s,2s',
     });
     await posthorn.start('dispatcher');
     endpoints = await Promise.all(Array.from({ length: ENDPOINTS }, startBusyEndpoint));

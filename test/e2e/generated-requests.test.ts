@@ -58,8 +58,11 @@ describe('10,000 requests generated from the API document', () => {
   function generate(operations: readonly Operation[]): WrittenRequest[] {
     const { schemas: named } = document.components;
     const deps = {
-      ...{ named, compile: createCompiler(document), ids },
-      ...{ apiKey: posthorn.apiKey, companyId: posthorn.companyId },
+      named,
+      compile: createCompiler(document),
+      ids,
+      apiKey: posthorn.apiKey,
+      companyId: posthorn.companyId,
       receiverUrl: new URL(receiver.url).origin,
     };
     const draftsOf = createDrafts(deps);

@@ -35,9 +35,18 @@ describe('a project with 100,000 webhooks', () => {
     }
     const now = new Date();
     const waiting = Array.from({ length: PENDING }, (_, i) => ({
-      ...{ _id: `dlv_${String(i)}`, messageId: `msg_${String(i)}`, webhookId: idOf(i % 700) },
-      ...{ companyId: posthorn.companyId, appId, status: 'pending' as const, reason: null },
-      ...{ attemptCount: 1, attempts: [], nextAttemptAt: now, createdAt: now, updatedAt: now },
+      _id: `dlv_${String(i)}`,
+      messageId: `msg_${String(i)}`,
+      webhookId: idOf(i % 700),
+      companyId: posthorn.companyId,
+      appId,
+      status: 'pending' as const,
+      reason: null,
+      attemptCount: 1,
+      attempts: [],
+      nextAttemptAt: now,
+      createdAt: now,
+      updatedAt: now,
     }));
     await deliveries().insertMany(waiting, { ordered: false });
   }

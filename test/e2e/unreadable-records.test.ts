@@ -97,8 +97,13 @@ describe('records that nobody can read', () => {
     const messageId = systemIds('msg');
     const { companyId, createdAtMs } = ref;
     await collection(mongo.db, 'messages').insertOne({
-      ...{ _id: messageId, companyId, appId: null, payload: '{"in":"the slow lane"}' },
-      ...{ targets: [webhookId], publisherId: 'gw_0', requestId: 'request-1' },
+      _id: messageId,
+      companyId,
+      appId: null,
+      payload: '{"in":"the slow lane"}',
+      targets: [webhookId],
+      publisherId: 'gw_0',
+      requestId: 'request-1',
       createdAt: new Date(createdAtMs),
     });
     const due = { ...ref, messageId, attemptNumber: 1, dueAtMs: createdAtMs };
@@ -161,7 +166,8 @@ describe('records that nobody can read', () => {
     const id = letter?.id ?? '';
     expect(await replay(id, '--dry-run')).toEqual({ dryRun: true, ...counts });
     expect(await replay('--all', '--dry-run')).toMatchObject({
-      ...{ matched: before.matched, skipped: { cut: TOPICS.length } },
+      matched: before.matched,
+      skipped: { cut: TOPICS.length },
     });
     expect(await replay(id)).toEqual({ dryRun: false, ...counts });
     const after = await listOf(before.matched + 1);

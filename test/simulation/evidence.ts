@@ -27,9 +27,14 @@ export interface Evidence {
 export function createEvidence(): Evidence {
   return {
     accepted: [],
-    ...{ made: new Map(), copies: new Map(), interruptions: new Map() },
-    ...{ deadLetters: new Set(), closedWebhooks: new Set() },
-    ...{ recordedSinceMs: new Map(), finalSinceMs: new Map(), closedSinceMs: new Map() },
+    made: new Map(),
+    copies: new Map(),
+    interruptions: new Map(),
+    deadLetters: new Set(),
+    closedWebhooks: new Set(),
+    recordedSinceMs: new Map(),
+    finalSinceMs: new Map(),
+    closedSinceMs: new Map(),
   };
 }
 

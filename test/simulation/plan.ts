@@ -56,7 +56,14 @@ export function drawPlan(random: Random): Plan {
 export function calmPlan(random: Random): Plan {
   return {
     ...drawPlan(random),
-    ...{ successRates: [0, 0], latencyMs: 20, faultRate: 0, faults: 0, lossRate: 0 },
-    ...{ deferRate: 0, window: ROOMY, webhookChanges: 0, resends: 0 },
+    successRates: [0, 0],
+    latencyMs: 20,
+    faultRate: 0,
+    faults: 0,
+    lossRate: 0,
+    deferRate: 0,
+    window: ROOMY,
+    webhookChanges: 0,
+    resends: 0,
   };
 }

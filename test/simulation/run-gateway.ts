@@ -5,8 +5,12 @@ import type { SimulatedProcess } from './simulated-process.ts';
 const MAX_GAP_MS = 3_000;
 const MAX_RESTART_MS = 20_000;
 const NEW_MESSAGE = {
-  ...{ companyId: 'comp_a', eventType: null, payload: '{}', requestId: 'request-1' },
-  ...{ address: { kind: 'app' as const, appId: 'app_1', eventType: null }, idempotency: null },
+  companyId: 'comp_a',
+  eventType: null,
+  payload: '{}',
+  requestId: 'request-1',
+  address: { kind: 'app' as const, appId: 'app_1', eventType: null },
+  idempotency: null,
 };
 
 /** Accepts the messages of the plan; after a crash another gateway goes on with what is left. */

@@ -23,7 +23,10 @@ function startDispatcher({ world, kafka, watch, evidence }: Cluster, deps: Servi
     evidence.made.set(made.attemptId, [...(evidence.made.get(made.attemptId) ?? []), made]);
   };
   openReader(world, kafka, {
-    ...{ process, watch, groupId: 'dispatcher', window: windowOf(world) },
+    process,
+    watch,
+    groupId: 'dispatcher',
+    window: windowOf(world),
     topics: [TOPICS.messageCreated, TOPICS.retryDue],
     handle: createDispatcherSteps({ ...deps, send: createSend(world, process, note) }),
   });
@@ -44,11 +47,17 @@ function startRetry(cluster: Cluster, deps: ServiceDeps): void {
   const { park, release, sweeper } = createRetrySteps(deps, publishers);
   const common = { process, watch, window: windowOf(world) };
   openReader(world, kafka, {
-    ...{ ...common, groupId: 'park', topics: [TOPICS.deliveryFailed], handle: park },
+    ...common,
+    groupId: 'park',
+    topics: [TOPICS.deliveryFailed],
+    handle: park,
   });
   for (const [groupId, topics] of Object.entries(delayTiersOf(DELAY_TOPICS))) {
     openReader(world, kafka, {
-      ...{ ...common, groupId, topics, handle: release },
+      ...common,
+      groupId,
+      topics,
+      handle: release,
       postponeMs: (record) => postponementMs(record, process.nowMs()),
     });
   }

@@ -76,7 +76,10 @@ function createWorld(
     trace?.push(`${clockFace(time.nowMs())}  ${who.padEnd(16)} ${what}`);
   };
   return {
-    ...{ plan, random, time, tell },
+    plan,
+    random,
+    time,
+    tell,
     newId: createIds(random, () => EPOCH_MS),
     fail(violation) {
       violations.push(violation);

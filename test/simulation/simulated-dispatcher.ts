@@ -49,7 +49,10 @@ export function createDispatcherSteps(
   const deliveries = createDeliveryStore(db);
   const resends = createResends({ ...common, marks: createResendMarks(db) });
   const settleDelivery = createSettle({
-    ...{ ...common, log, failedTopic: TOPICS.deliveryFailed, schedule: SCHEDULE },
+    ...common,
+    log,
+    failedTopic: TOPICS.deliveryFailed,
+    schedule: SCHEDULE,
     recordAttempts: createRecordAttempts(deliveries),
   });
   const settle: Settle = (settled) =>

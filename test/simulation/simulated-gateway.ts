@@ -36,17 +36,26 @@ export function createSimulatedGateway(
   const messages = createMessageStore(db);
   const common = { publisherId, logger: LOGGER, nowMs: process.nowMs };
   const publication = createPublication({
-    ...{ ...common, topic, log, messages },
+    ...common,
+    topic,
+    log,
+    messages,
     publishQueueBytes: 50_331_648,
   });
   const doubts = createDoubts({
     publishLate: (late) => log.publish(late.flatMap((message) => createdRecords(topic, message))),
-    ...{ messages, nowMs: world.time.nowMs },
+    messages,
+    nowMs: world.time.nowMs,
   });
   const { publishers } = publishersStore.reachedBy(process);
   const heartbeat = createHeartbeat({ ...common, publishers, publication, doubts });
   const { accept } = createAcceptMessage({
-    ...{ ...common, messages, publication, doubts, newId, deliveries: createDeliveryStore(db) },
+    ...common,
+    messages,
+    publication,
+    doubts,
+    newId,
+    deliveries: createDeliveryStore(db),
     targets: { resolve: () => Promise.resolve(targetsAmong(webhooks)) },
     answers: { seal: () => '' },
     acceptQueueBytes: 67_108_864,

@@ -66,7 +66,9 @@ export function createSimulatedKafka(world: World): SimulatedKafka {
     publish,
     logOf: (process) => ({
       publish: (records) => publish(process, records),
-      ...{ consume: unused, close: unused, isConnected: () => true },
+      consume: unused,
+      close: unused,
+      isConnected: () => true,
     }),
     onAppend: (act) => state.listeners.push(act),
   };
@@ -86,7 +88,11 @@ function partitionAt(state: State, { topic, partition }: Place): Partition {
 
 function groupOf({ groups }: State, id: string): Group {
   const found = groups.get(id) ?? {
-    ...{ id, topics: new Set(), committed: new Map(), members: [], generation: 0 },
+    id,
+    topics: new Set(),
+    committed: new Map(),
+    members: [],
+    generation: 0,
   };
   groups.set(id, found);
   return found;

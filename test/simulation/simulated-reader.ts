@@ -68,12 +68,28 @@ function createReader(
   );
   const { window, postponeMs } = options;
   const intake: Intake = {
-    ...{ handle, window, offsets, pauses, draining, logger: LOGGER, metrics: METRICS },
+    handle,
+    window,
+    offsets,
+    pauses,
+    draining,
+    logger: LOGGER,
+    metrics: METRICS,
     ...(postponeMs && { postponeMs }),
   };
   const reader: Reader = {
-    ...{ ...options, world, kafka, group, offsets, pauses, intake, paused },
-    ...{ generation: 0, positions: new Map(), fetching: new Set(), begun: new Map() },
+    ...options,
+    world,
+    kafka,
+    group,
+    offsets,
+    pauses,
+    intake,
+    paused,
+    generation: 0,
+    positions: new Map(),
+    fetching: new Set(),
+    begun: new Map(),
     isCommitting: false,
   };
   return reader;

@@ -29,8 +29,12 @@ export function createRetrySteps(
 ): RetrySteps {
   const { parkedByDelayMs, retryDue: retryDueTopic, messageCreated: createdTopic } = TOPICS;
   const wires = {
-    ...{ log, metrics: METRICS, logger: LOGGER, nowMs: process.nowMs },
-    ...{ deliveries: createDeliveryStore(db), deadLetters: openDeadLetters(log) },
+    log,
+    metrics: METRICS,
+    logger: LOGGER,
+    nowMs: process.nowMs,
+    deliveries: createDeliveryStore(db),
+    deadLetters: openDeadLetters(log),
   };
   const webhooks = createWebhookStates(db);
   const overdue = createOverdueWatch();
@@ -52,7 +56,10 @@ export function createRetrySteps(
       webhooks,
     }),
     sweeper: createSweeper({
-      ...{ ...wires, createdTopic, holder: process.name, messages: createMessageStore(db) },
+      ...wires,
+      createdTopic,
+      holder: process.name,
+      messages: createMessageStore(db),
       ...publishers.reachedBy(process),
     }),
   };

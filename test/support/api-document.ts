@@ -60,7 +60,9 @@ export interface DocumentedAnswer {
 export function operationsOf(document: ApiDocument): Operation[] {
   return Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
-      ...{ id: operation.operationId, method: method.toUpperCase(), path },
+      id: operation.operationId,
+      method: method.toUpperCase(),
+      path,
       parameters: (operation.parameters ?? []).map((each) => resolved<Parameter>(document, each)),
       body: bodyOf(operation),
       answers: answersOf(document, operation),

@@ -19,8 +19,10 @@ import { sampleWebhook } from './sample-webhook.ts';
 export const NOW_MS = 1_700_000_000_000;
 const webhook = sampleWebhook(1, { rateLimitPerSecond: null });
 export const FOUND = {
-  ...{ webhook, signer: signerOf(webhook) },
-  ...{ origin: 'https://example.com', path: '/' },
+  webhook,
+  signer: signerOf(webhook),
+  origin: 'https://example.com',
+  path: '/',
 };
 
 /** Around the real steps of an attempt: what they find, and what they leave behind. */
@@ -154,6 +156,13 @@ export function createAttemptSteps(around: Around = {}): AttemptSteps {
 
 export const sendWell: SendWebhook = ({ attemptNumber: number, trigger }) =>
   Promise.resolve({
-    ...{ id: `att_${number}`, number, trigger, outcome: 'success', statusCode: 200 },
-    ...{ response: null, responseHeaders: [], startedAtMs: NOW_MS, durationMs: 1 },
+    id: `att_${number}`,
+    number,
+    trigger,
+    outcome: 'success',
+    statusCode: 200,
+    response: null,
+    responseHeaders: [],
+    startedAtMs: NOW_MS,
+    durationMs: 1,
   });

@@ -32,8 +32,13 @@ interface State {
 /** Answers 200 at once until told. */
 export async function startBusyEndpoint(): Promise<BusyEndpoint> {
   const state: State = {
-    ...{ requests: new Map(), successes: new Map(), open: new Map(), held: new Set() },
-    ...{ total: 0, mostOpen: 0, answer: { status: 200, afterMs: 0 } },
+    requests: new Map(),
+    successes: new Map(),
+    open: new Map(),
+    held: new Set(),
+    total: 0,
+    mostOpen: 0,
+    answer: { status: 200, afterMs: 0 },
   };
   const server = createServer((request, response) => {
     request.resume().on('end', () => {
@@ -44,7 +49,8 @@ export async function startBusyEndpoint(): Promise<BusyEndpoint> {
   const { requests, successes, open } = state;
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
-    ...{ requests, successes },
+    requests,
+    successes,
     total: () => state.total,
     open: () => open.size,
     mostOpen: () => state.mostOpen,

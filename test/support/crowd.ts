@@ -24,7 +24,10 @@ export async function insertCrowd(db: mongo.Db, own: Crowded, size: number): Pro
     collection(db, name).insertMany(Array.from({ length: size }, (_, n) => make(n)) as never);
   const companyOf = (n: number): string => (n % 2 === 0 ? own.companyId : `comp_${n % 50}`);
   const named = (prefix: Parameters<typeof systemIds>[0], n: number) => ({
-    ...{ _id: systemIds(prefix), companyId: companyOf(n), name: `Crowd ${n}`, ...times },
+    _id: systemIds(prefix),
+    companyId: companyOf(n),
+    name: `Crowd ${n}`,
+    ...times,
   });
 
   await insert('companies', (n) => ({
@@ -35,17 +38,23 @@ export async function insertCrowd(db: mongo.Db, own: Crowded, size: number): Pro
   await insert('apiKeys', (n) => ({ ...named('key', n), hash: `hash ${n}`, prefix: 'phk_' }));
   await insert('projects', (n) => ({ ...named('proj', n), environment: 'development' }));
   await insert('apps', (n) => ({
-    ...{ ...named('app', n), environment: 'development' },
+    ...named('app', n),
+    environment: 'development',
     projectId: n % 4 === 0 ? own.projectId : `proj_${n % 50}`,
   }));
   // Of other companies only: their sealed fields would not open.
   await insert('webhooks', (n) => ({
-    ...{ ...named('wh', n), companyId: `comp_${n % 50}` },
-    ...{ projectId: `proj_${n % 50}`, appId: `app_${n % 50}` },
+    ...named('wh', n),
+    companyId: `comp_${n % 50}`,
+    projectId: `proj_${n % 50}`,
+    appId: `app_${n % 50}`,
   }));
   await insertDeliveries(db, own, size, companyOf);
   await insert('resends', (n) => ({
-    ...{ ...named('rsnd', n), webhookId: own.webhookId, status: 'done', page: [] },
+    ...named('rsnd', n),
+    webhookId: own.webhookId,
+    status: 'done',
+    page: [],
   }));
 }
 
@@ -57,15 +66,28 @@ async function insertDeliveries(
 ): Promise<void> {
   const createdAt = new Date();
   const messages = Array.from({ length: size }, (_, n) => ({
-    ...{ _id: systemIds('msg'), companyId: companyOf(n), payload: '{}', createdAt },
+    _id: systemIds('msg'),
+    companyId: companyOf(n),
+    payload: '{}',
+    createdAt,
     appId: n % 4 === 0 ? own.appId : null,
     targets: [n % 6 === 0 ? own.webhookId : `wh_${n % 50}`],
-    ...{ publisherId: 'gw_crowd', requestId: `crowd-${n}` },
+    publisherId: 'gw_crowd',
+    requestId: `crowd-${n}`,
   }));
   const deliveries = messages.map(({ _id: messageId, companyId, appId, targets }, n) => ({
-    ...{ _id: deliveryIdOf(messageId, String(targets[0])), messageId, companyId, appId },
-    ...{ webhookId: targets[0], status: STATUSES[(n >> 1) % STATUSES.length], reason: null },
-    ...{ attemptCount: 0, attempts: [], nextAttemptAt: null, createdAt, updatedAt: createdAt },
+    _id: deliveryIdOf(messageId, String(targets[0])),
+    messageId,
+    companyId,
+    appId,
+    webhookId: targets[0],
+    status: STATUSES[(n >> 1) % STATUSES.length],
+    reason: null,
+    attemptCount: 0,
+    attempts: [],
+    nextAttemptAt: null,
+    createdAt,
+    updatedAt: createdAt,
   }));
   await collection(db, 'messages').insertMany(messages);
   await collection(db, 'deliveries').insertMany(deliveries as never);

@@ -25,7 +25,10 @@ export async function startKafkaProxy(broker: string, delayMs = 0): Promise<Kafk
   const [host = '', port = ''] = broker.split(':');
   const server = createServer();
   const way: Way = {
-    ...{ server, delayMs, isBlocked: false, clients: new Set() },
+    server,
+    delayMs,
+    isBlocked: false,
+    clients: new Set(),
     to: { host, port: Number(port) },
   };
   server.on('connection', (client) => {

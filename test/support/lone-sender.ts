@@ -39,7 +39,8 @@ export function openLoneSender({ resolve, policy }: LoneSenderOptions): LoneSend
   const refused: EgressRefusal[] = [];
   const agent = createDeliveryAgent({
     policy: { allowLoopback: true, allowHttp: true, allowCidrs: [], ...policy },
-    ...{ connectTimeoutMs: 5_000, hosts: { resolve, forget: () => undefined } },
+    connectTimeoutMs: 5_000,
+    hosts: { resolve, forget: () => undefined },
     onRefused: (reason) => refused.push(reason),
     onOpened: () => undefined,
   });

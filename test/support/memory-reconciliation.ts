@@ -40,7 +40,9 @@ export function createMemoryReconciliation(nowMs: number): MemoryReconciliation 
     [...deliveries.values()].filter((each) => each.status === 'pending' && matches(each));
 
   return {
-    ...{ messages, deliveries, checkedTo: () => checkedTo },
+    messages,
+    deliveries,
+    checkedTo: () => checkedTo,
     keepFor: (ms) => {
       retentionMs = ms;
     },

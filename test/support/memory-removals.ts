@@ -56,7 +56,11 @@ export function leftOf({ projects, apps, webhooks, pending, notes }: MemoryRemov
 
 /** The planted tree without its first project and all that lies under it. */
 export const WITHOUT_THE_FIRST_PROJECT: ReturnType<typeof leftOf> = {
-  ...{ projects: ['proj_2'], apps: ['app_3'], webhooks: ['wh_3'], pending: ['wh_3'], notes: 0 },
+  projects: ['proj_2'],
+  apps: ['app_3'],
+  webhooks: ['wh_3'],
+  pending: ['wh_3'],
+  notes: 0,
 };
 
 function storeOf(tree: Omit<MemoryRemovals, 'store'>): RemovalStore {

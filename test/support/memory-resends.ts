@@ -37,7 +37,9 @@ export function createMemoryResends(): MemoryResends {
   return {
     resends: resendsIn(running, deliveries, webhooks),
     marks: marksIn(deliveries),
-    ...{ running, deliveries, webhooks },
+    running,
+    deliveries,
+    webhooks,
     add(id, status, attemptCount = 7, webhookId = 'wh_1') {
       const ref = { messageId: `msg_${id}`, webhookId, companyId: 'comp_a', appId: null };
       const made = { id, ...ref, createdAtMs: 1, status, attemptCount, mark: null };
@@ -98,8 +100,10 @@ function resendsIn(
     beginPage: (resend, page) => move(resend, { page: [...page] }),
     endPage: (resend, { succeeded, failed }) =>
       move(resend, {
-        ...{ afterId: resend.page.at(-1) ?? resend.afterId, page: [] },
-        ...{ succeeded: resend.succeeded + succeeded, failed: resend.failed + failed },
+        afterId: resend.page.at(-1) ?? resend.afterId,
+        page: [],
+        succeeded: resend.succeeded + succeeded,
+        failed: resend.failed + failed,
       }),
     async finish(resend) {
       const { succeeded, failed } = resend;
@@ -172,9 +176,18 @@ function isFailure(status: DeliveryStatus): boolean {
 
 export function sampleResend(id: string, overrides: Partial<Resend> = {}): Resend {
   return {
-    ...{ _id: id, companyId: 'comp_a', webhookId: 'wh_1', afterId: '', beforeId: '~' },
-    ...{ page: [], status: 'running', total: 0, succeeded: 0, failed: 0 },
-    ...{ createdAt: new Date(1), updatedAt: new Date(1) },
+    _id: id,
+    companyId: 'comp_a',
+    webhookId: 'wh_1',
+    afterId: '',
+    beforeId: '~',
+    page: [],
+    status: 'running',
+    total: 0,
+    succeeded: 0,
+    failed: 0,
+    createdAt: new Date(1),
+    updatedAt: new Date(1),
     ...overrides,
   };
 }

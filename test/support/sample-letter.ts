@@ -7,9 +7,15 @@ import type { StoredRecord } from '@posthorn/platform/kafka/reading/read-topic.t
 import { sampleRecord } from './sample-record.ts';
 
 export const FAILED = {
-  ...{ messageId: `msg_${'1'.repeat(26)}`, webhookId: `wh_${'2'.repeat(26)}` },
-  ...{ companyId: 'comp_a', appId: null, createdAtMs: 1_000 },
-  ...{ attemptNumber: 7, endedAtMs: 2_000, outcome: 'http_5xx', statusCode: 503 },
+  messageId: `msg_${'1'.repeat(26)}`,
+  webhookId: `wh_${'2'.repeat(26)}`,
+  companyId: 'comp_a',
+  appId: null,
+  createdAtMs: 1_000,
+  attemptNumber: 7,
+  endedAtMs: 2_000,
+  outcome: 'http_5xx',
+  statusCode: 503,
 };
 
 export interface SampleLetter {

@@ -9,9 +9,17 @@ export function countingIds(firstMs = 1_700_000_000_000): (prefix: IdPrefix) => 
 
 export function sampleMessage(id: string, overrides: Partial<Message> = {}): Message {
   return {
-    ...{ id, companyId: 'comp_a', appId: null, payload: '{"n":1}', targets: ['wh_1'] },
-    ...{ publisherId: 'gw_1', requestId: 'request-1', createdAtMs: timeMsOf(id) },
-    ...{ eventType: null, disabledTargets: [], idempotency: null },
+    id,
+    companyId: 'comp_a',
+    appId: null,
+    payload: '{"n":1}',
+    targets: ['wh_1'],
+    publisherId: 'gw_1',
+    requestId: 'request-1',
+    createdAtMs: timeMsOf(id),
+    eventType: null,
+    disabledTargets: [],
+    idempotency: null,
     ...overrides,
   };
 }

@@ -5,9 +5,16 @@ import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 /** A first attempt that is due, of msg_1 at wh_1. */
 export function sampleDue(changed: Partial<DueAttempt> = {}): DueAttempt {
   const due = {
-    ...{ messageId: 'msg_01m7y9sd1vcyc08g7bpf97f5mm', webhookId: 'wh_1' },
-    ...{ companyId: 'comp_a', appId: 'app_1', createdAtMs: 1_000, dueAtMs: 1_000 },
-    ...{ attemptNumber: 1, trigger: 'first', isCancelled: false, payload: null },
+    messageId: 'msg_01m7y9sd1vcyc08g7bpf97f5mm',
+    webhookId: 'wh_1',
+    companyId: 'comp_a',
+    appId: 'app_1',
+    createdAtMs: 1_000,
+    dueAtMs: 1_000,
+    attemptNumber: 1,
+    trigger: 'first',
+    isCancelled: false,
+    payload: null,
     ...changed,
   } satisfies Partial<DueAttempt>;
   const deliveryId = deliveryIdOf(due.messageId, due.webhookId);
@@ -20,8 +27,13 @@ export function sampleRecord(
   changed: Partial<LogRecord> = {},
 ): LogRecord {
   return {
-    ...{ topic: 'created', partition: 0, offset: 0, key: 'wh_1', value: Buffer.alloc(0) },
-    ...{ isInherited: false, headers: { requestId: 'req_1', ...headers } },
+    topic: 'created',
+    partition: 0,
+    offset: 0,
+    key: 'wh_1',
+    value: Buffer.alloc(0),
+    isInherited: false,
+    headers: { requestId: 'req_1', ...headers },
     ...changed,
   };
 }

@@ -14,14 +14,29 @@ export async function storeFailed(
 ): Promise<string[]> {
   const createdAt = new Date();
   const messages = Array.from({ length: count }, (_, n) => ({
-    ...{ _id: systemIds('msg'), companyId, appId: null, payload: JSON.stringify({ n }) },
-    ...{ targets: [webhookId], publisherId: 'gw_0', requestId: 'request-1', createdAt },
+    _id: systemIds('msg'),
+    companyId,
+    appId: null,
+    payload: JSON.stringify({ n }),
+    targets: [webhookId],
+    publisherId: 'gw_0',
+    requestId: 'request-1',
+    createdAt,
   }));
   await collection(db, 'messages').insertMany(messages, { ordered: false });
   const deliveries = messages.map(({ _id: messageId }) => ({
-    ...{ _id: deliveryIdOf(messageId, webhookId), messageId, webhookId, companyId, appId: null },
-    ...{ status: 'exhausted' as const, reason: null, attemptCount: 7, attempts: [] },
-    ...{ nextAttemptAt: null, createdAt, updatedAt: createdAt },
+    _id: deliveryIdOf(messageId, webhookId),
+    messageId,
+    webhookId,
+    companyId,
+    appId: null,
+    status: 'exhausted' as const,
+    reason: null,
+    attemptCount: 7,
+    attempts: [],
+    nextAttemptAt: null,
+    createdAt,
+    updatedAt: createdAt,
   }));
   await collection(db, 'deliveries').insertMany(deliveries, { ordered: false });
   return messages.map(({ _id }) => _id);

@@ -13,9 +13,16 @@ const FULL_BATCH_BYTES = 1_048_430;
 const DEEP = 400_000;
 
 const oddHeaders: IHeaders = {
-  ...{ 'due-at': 'tomorrow', 'turn-at': '-1', traceparent: 'not a trace', reason: 'mine' },
-  ...{ requestId: Buffer.from([0xff, 0x00, 0x0a]), twice: ['a', 'b'], '': 'nameless' },
-  ...{ 'source-topic': 'elsewhere', 'cut-from-bytes': 'many', constructor: 'x' },
+  'due-at': 'tomorrow',
+  'turn-at': '-1',
+  traceparent: 'not a trace',
+  reason: 'mine',
+  requestId: Buffer.from([0xff, 0x00, 0x0a]),
+  twice: ['a', 'b'],
+  '': 'nameless',
+  'source-topic': 'elsewhere',
+  'cut-from-bytes': 'many',
+  constructor: 'x',
   ['__proto__']: 'x',
 };
 
@@ -44,7 +51,9 @@ export function undueRecords(ref: DeliveryRef): Record<string, Message> {
     'no due time': { key, value: dueAt(1) },
     'due at another time': { key, value: dueAt(1), headers: { 'due-at': '2' } },
     'due in thirty thousand years': {
-      ...{ key, value: dueAt(farMs), headers: { 'due-at': String(farMs) } },
+      key,
+      value: dueAt(farMs),
+      headers: { 'due-at': String(farMs) },
     },
   };
 }

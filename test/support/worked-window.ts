@@ -32,7 +32,8 @@ export function createWorkedWindow(): WorkedWindow {
     return owned;
   };
   return {
-    ...{ window, arrive },
+    window,
+    arrive,
     work(topic, partition, begun, finished) {
       const { offsets } = arrive(topic, partition, begun[0] ?? 0);
       for (const offset of begun) offsets.begin(offset);

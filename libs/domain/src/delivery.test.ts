@@ -6,8 +6,15 @@ const SCHEDULE = [5_000, 300_000];
 
 function attempt(changes: Partial<Attempt>): Attempt {
   return {
-    ...{ id: 'att_1', number: 1, trigger: 'first', outcome: 'http_5xx', statusCode: 500 },
-    ...{ response: '', responseHeaders: [], startedAtMs: 1_000, durationMs: 200 },
+    id: 'att_1',
+    number: 1,
+    trigger: 'first',
+    outcome: 'http_5xx',
+    statusCode: 500,
+    response: '',
+    responseHeaders: [],
+    startedAtMs: 1_000,
+    durationMs: 200,
     ...changes,
   };
 }

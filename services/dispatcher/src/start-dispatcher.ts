@@ -61,7 +61,9 @@ export async function startDispatcher(context: Context): Promise<void> {
     ...(await consumeDue(context, log, topics, { attempt, isolation, isJudgeable })),
   );
   watchDependencies(registry, {
-    ...{ mongodb: isConnected, kafka: log.isConnected, redis: shared.isConnected },
+    mongodb: isConnected,
+    kafka: log.isConnected,
+    redis: shared.isConnected,
   });
 }
 
@@ -110,7 +112,10 @@ function openMakeAttempt(context: Context, { db, shared, budgets }: Parts): Make
 
 function openSettle({ config, logger }: Context, { db, log, topics, metrics }: Parts): Settle {
   return createSettle({
-    ...{ log, metrics, logger, nowMs: systemClockMs },
+    log,
+    metrics,
+    logger,
+    nowMs: systemClockMs,
     recordAttempts: createRecordAttempts(createDeliveryStore(db)),
     failedTopic: topics.deliveryFailed,
     schedule: config.RETRY_DELAYS,
@@ -156,10 +161,14 @@ async function consumeDue(
   const group = `${config.TOPIC_PREFIX}dispatcher`;
   const consumptions = [
     await log.consume({
-      ...{ ...common, groupId: group, topics: [topics.messageCreated, topics.retryDue] },
+      ...common,
+      groupId: group,
+      topics: [topics.messageCreated, topics.retryDue],
     }),
     await log.consume({
-      ...{ ...common, groupId: `${group}-slow`, topics: [topics.slowLane] },
+      ...common,
+      groupId: `${group}-slow`,
+      topics: [topics.slowLane],
       mayRead: isolation.mayReadSlowLane,
       // Mostly idle, and in no hurry once it was full.
       maxWaitMs: 500,

@@ -95,7 +95,11 @@ async function callRoute(route: Route, request: Request, response: Response): Pr
     : [];
   const body = readBody(bytes, schema, [...head.problems, ...stored]);
   return route.handle({
-    ...{ caller, params, header, query: head.query as never, body: body as Body<never> },
+    caller,
+    params,
+    header,
+    query: head.query as never,
+    body: body as Body<never>,
     requestId: String(response.locals.requestId),
   });
 }

@@ -55,7 +55,11 @@ export function openBackground(
   const room = createResendRoom(roomBytes);
   budgets.add('resend_pages', roomBytes, room.usedBytes);
   const runner = createResendRunner({
-    ...{ ...shared, ...stores, log, retryDueTopic, rateLimitOf },
+    ...shared,
+    ...stores,
+    log,
+    retryDueTopic,
+    rateLimitOf,
     room,
     // Without Redis no endpoint is known to fail.
     isCircuitOpen: async (webhookId) => (await circuits.read(webhookId).catch(() => null)) !== null,

@@ -84,7 +84,12 @@ async function openRoutes(
   const outbox = await openOutbox(context, { db, log, messages, topic, budgets });
   const circuits = createOpenCircuits(caches.redis, config.REDIS_PREFIX, systemClockMs);
   const background = openBackground(context, {
-    ...{ db, log, invalidate, webhooks, circuits, budgets },
+    db,
+    log,
+    invalidate,
+    webhooks,
+    circuits,
+    budgets,
     retryDueTopic: topics.retryDue,
   });
 

@@ -46,7 +46,9 @@ function parkWith(schedule: readonly number[] = DEFAULT) {
         published.push(...records);
         return onPublish();
       },
-      ...{ consume: unused, close: unused, isConnected: () => true },
+      consume: unused,
+      close: unused,
+      isConnected: () => true,
     },
     deliveries: {
       exhaust: (...call) => {
@@ -61,14 +63,22 @@ function parkWith(schedule: readonly number[] = DEFAULT) {
         return Promise.resolve();
       },
     },
-    ...{ logger: createLogger('test', 'silent'), nowMs: () => 77 },
+    logger: createLogger('test', 'silent'),
+    nowMs: () => 77,
   });
 }
 
 function failure(attemptNumber: number, changes: Partial<DeliveryFailed> = {}): LogRecord {
   const value = encodeDeliveryFailed({
-    ...{ messageId: 'msg_1', webhookId: 'wh_1', companyId: 'comp_1', appId: 'app_1' },
-    ...{ createdAtMs: 1, attemptNumber, endedAtMs: ENDED_MS, outcome: 'http_5xx', statusCode: 503 },
+    messageId: 'msg_1',
+    webhookId: 'wh_1',
+    companyId: 'comp_1',
+    appId: 'app_1',
+    createdAtMs: 1,
+    attemptNumber,
+    endedAtMs: ENDED_MS,
+    outcome: 'http_5xx',
+    statusCode: 503,
     ...changes,
   });
   return recordOf(value);
@@ -99,8 +109,12 @@ describe('parking a failure', () => {
         'due-at': String(ENDED_MS + delayMs),
       });
       expect(decodeRetryDue(record?.value ?? Buffer.alloc(0))).toMatchObject({
-        ...{ messageId: 'msg_1', webhookId: 'wh_1', companyId: 'comp_1', appId: 'app_1' },
-        ...{ attemptNumber: number + 1, dueAtMs: ENDED_MS + delayMs },
+        messageId: 'msg_1',
+        webhookId: 'wh_1',
+        companyId: 'comp_1',
+        appId: 'app_1',
+        attemptNumber: number + 1,
+        dueAtMs: ENDED_MS + delayMs,
       });
       expect([deadLetters, exhaustions]).toEqual([[], []]);
     },

@@ -40,7 +40,9 @@ function namesOf(records: readonly OutgoingRecord[]): string {
 
 const createTestSweeper = () =>
   createSweeper({
-    ...{ holder: 'gw_me', createdTopic: 'created', logger: createLogger('test', 'silent') },
+    holder: 'gw_me',
+    createdTopic: 'created',
+    logger: createLogger('test', 'silent'),
     metrics: createRetryMetrics(new Registry()),
     leases: {
       hold: () => Promise.resolve(holds.shift() ?? true),
@@ -64,14 +66,24 @@ const createTestSweeper = () =>
         await onPublish(records);
         await done(`publish ${namesOf(records)}`);
       },
-      ...{ consume: unused, close: unused, isConnected: () => true },
+      consume: unused,
+      close: unused,
+      isConnected: () => true,
     },
   });
 
 const message = (id: string, targets = ['wh_1'], publisherId = 'gw_1'): Message => ({
-  ...{ id, targets, publisherId, companyId: 'comp_1', appId: null, payload: '{}' },
-  ...{ eventType: null, disabledTargets: [], idempotency: null },
-  ...{ requestId: 'request-1', createdAtMs: 1 },
+  id,
+  targets,
+  publisherId,
+  companyId: 'comp_1',
+  appId: null,
+  payload: '{}',
+  eventType: null,
+  disabledTargets: [],
+  idempotency: null,
+  requestId: 'request-1',
+  createdAtMs: 1,
 });
 
 describe('a sweep', () => {

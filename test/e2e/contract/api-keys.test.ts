@@ -99,7 +99,10 @@ describe('API keys · POST /api/v1/api-keys', () => {
     const made = dataOf<ShownKey>(await posthorn.api.post(KEYS, { name: 'Deploy' }), 201);
     const { key = '' } = made;
     expect(made).toEqual({
-      ...{ id: anId('key'), name: 'Deploy', prefix: key.slice(0, made.prefix.length), key },
+      id: anId('key'),
+      name: 'Deploy',
+      prefix: key.slice(0, made.prefix.length),
+      key,
       createdAt: aTime,
     });
     expect(made.prefix.length).toBeGreaterThanOrEqual(4);

@@ -33,8 +33,12 @@ describe('Apps · POST /apps', () => {
   it('answers an app with an empty description, in development, and never its project', async () => {
     const { body } = await posthorn.api.post('/apps', { name: 'Customer', projectId });
     expect(body.data).toEqual({
-      ...{ id: anId('app'), name: 'Customer', description: '', environment: 'development' },
-      ...{ createdAt: aTime, updatedAt: aTime },
+      id: anId('app'),
+      name: 'Customer',
+      description: '',
+      environment: 'development',
+      createdAt: aTime,
+      updatedAt: aTime,
     });
   });
 

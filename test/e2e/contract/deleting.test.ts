@@ -151,7 +151,9 @@ describe('What was sent', () => {
     const { messageId } = delivery;
     expectDeleted(await api.delete(pathOf(tree)));
     expect(await make.delivery(delivery.id)).toMatchObject({
-      ...{ status: 'delivered', webhookId: tree.webhookId, messageId },
+      status: 'delivered',
+      webhookId: tree.webhookId,
+      messageId,
       attempts: [{ number: 1, statusCode: 200, response: 'ok' }],
     });
     const path = `/api/v1/webhook-messages/${messageId}`;

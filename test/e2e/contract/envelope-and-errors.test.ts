@@ -72,7 +72,9 @@ describe('Errors · what the body must be', () => {
   it('an update that is wrong by itself and for what is stored is told both at once', async () => {
     const { webhookId } = await posthorn.api.createTarget('http://127.0.0.1:9/hook');
     const update = {
-      ...{ name: 'a', apiKey: 'k', url: 7 },
+      name: 'a',
+      apiKey: 'k',
+      url: 7,
       customHeaders: [{ key: 'X-Service-Signature', value: 'v' }],
     };
     const answer = await posthorn.api.put(`/webhooks/${webhookId}?colour=red`, update);

@@ -110,8 +110,10 @@ describe('Disabled webhooks', () => {
       expect(message.deliveries).toEqual([expect.objectContaining({ webhookId, ...CANCELLED })]);
       expect(message.delivered).toBe(false);
       expect(await make.delivery(String(message.deliveries[0]?.id))).toMatchObject({
-        ...{ status: 'cancelled', reason: 'webhook_disabled' },
-        ...{ attempts: [], nextAttemptAt: null },
+        status: 'cancelled',
+        reason: 'webhook_disabled',
+        attempts: [],
+        nextAttemptAt: null,
       });
       const { id } = message;
       const shown = dataOf<ShownMessage>(await posthorn.api.get(`/api/v1/webhook-messages/${id}`));

@@ -77,16 +77,30 @@ describe('History · GET /api/v1/deliveries/{id}', () => {
     const { id = '' } = exhausted.deliveries[0] ?? {};
     const shown = await make.delivery(id);
     const attempt = (number: number) => ({
-      ...{ id: anId('att'), number, processed: true, resend: false, outcome: 'http_5xx' },
-      ...{ statusCode: 503, response: `sorry ${'x'.repeat(4_090)}` },
-      ...{ durationMs: expect.any(Number), headers: exhausted.headers },
+      id: anId('att'),
+      number,
+      processed: true,
+      resend: false,
+      outcome: 'http_5xx',
+      statusCode: 503,
+      response: `sorry ${'x'.repeat(4_090)}`,
+      durationMs: expect.any(Number),
+      headers: exhausted.headers,
       responseHeaders: expect.arrayContaining([{ key: 'x-request-id', value: 'r-1' }]),
-      ...{ createdAt: aTime, updatedAt: aTime },
+      createdAt: aTime,
+      updatedAt: aTime,
     });
     expect(shown).toEqual({
-      ...{ id, messageId: exhausted.id, webhookId: bad, status: 'exhausted', reason: null },
-      ...{ attemptCount: 2, nextAttemptAt: null, attempts: [attempt(1), attempt(2)] },
-      ...{ createdAt: exhausted.createdAt, updatedAt: aTime },
+      id,
+      messageId: exhausted.id,
+      webhookId: bad,
+      status: 'exhausted',
+      reason: null,
+      attemptCount: 2,
+      nextAttemptAt: null,
+      attempts: [attempt(1), attempt(2)],
+      createdAt: exhausted.createdAt,
+      updatedAt: aTime,
     });
     expect(JSON.stringify(shown)).not.toContain('hush');
     expect(exhausted.deliveryAttempt?.id).toBe(shown.attempts[0]?.id);

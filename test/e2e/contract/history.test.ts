@@ -71,8 +71,14 @@ describe('History · GET /api/v1/webhook-messages', () => {
     const [newest, ...rest] = dataOf<ShownMessage[]>(await list(''));
     expect(rest.map(({ id }) => id)).toEqual([cancelled.id, exhausted.id, delivered.id]);
     expect(newest).toEqual({
-      ...{ id: mixed.id, appId, eventType: 'x', status: 'exhausted', delivered: false },
-      ...{ payload: '{"n":1}', createdAt: mixed.createdAt, updatedAt: aTime },
+      id: mixed.id,
+      appId,
+      eventType: 'x',
+      status: 'exhausted',
+      delivered: false,
+      payload: '{"n":1}',
+      createdAt: mixed.createdAt,
+      updatedAt: aTime,
       deliveries: [
         { id: anId('dlv'), webhookId: good, status: 'delivered', attemptCount: 1 },
         { id: anId('dlv'), webhookId: bad, status: 'exhausted', attemptCount: 2 },
@@ -156,11 +162,20 @@ describe('History · GET /api/v1/webhook-messages/{id}', () => {
   it('answers the message as it stands, with the fields of its creation', async () => {
     const shown = dataOf<ShownMessage>(await posthorn.api.get(`${MESSAGES}/${exhausted.id}`));
     expect(shown).toEqual({
-      ...{ ...exhausted, appId: null, eventType: null, status: 'exhausted', updatedAt: aTime },
+      ...exhausted,
+      appId: null,
+      eventType: null,
+      status: 'exhausted',
+      updatedAt: aTime,
       deliveryAttempt: {
-        ...{ id: anId('att'), processed: true, resend: false, statusCode: 503 },
-        ...{ response: expect.stringMatching(/^sorry x+$/), headers: exhausted.headers },
-        ...{ createdAt: aTime, updatedAt: aTime },
+        id: anId('att'),
+        processed: true,
+        resend: false,
+        statusCode: 503,
+        response: expect.stringMatching(/^sorry x+$/),
+        headers: exhausted.headers,
+        createdAt: aTime,
+        updatedAt: aTime,
       },
       deliveries: [{ ...exhausted.deliveries[0], status: 'exhausted', attemptCount: 2 }],
     });

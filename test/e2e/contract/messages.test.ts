@@ -39,16 +39,26 @@ describe('Webhook messages · POST /webhook-messages', () => {
     const message = dataOf<ShownMessage>(await post(body), 202);
     const signature = hmac(webhook.secret, '{"order": 17}');
     expect(message).toEqual({
-      ...{ id: anId('msg'), delivered: false, payload: '{"order": 17}', signature },
+      id: anId('msg'),
+      delivered: false,
+      payload: '{"order": 17}',
+      signature,
       headers: expect.arrayContaining([
         { key: 'Content-Type', value: 'application/json' },
         { key: 'X-Service-Signature', value: signature },
         { key: 'webhook-id', value: message.id },
       ]),
-      ...{ createdAt: aTime, updatedAt: message.createdAt },
+      createdAt: aTime,
+      updatedAt: message.createdAt,
       deliveryAttempt: {
-        ...{ id: anId('att'), processed: false, resend: false, statusCode: null, response: null },
-        ...{ headers: message.headers, createdAt: aTime, updatedAt: aTime },
+        id: anId('att'),
+        processed: false,
+        resend: false,
+        statusCode: null,
+        response: null,
+        headers: message.headers,
+        createdAt: aTime,
+        updatedAt: aTime,
       },
       deliveries: [{ id: anId('dlv'), webhookId: webhook.id, status: 'pending', attemptCount: 0 }],
     });
@@ -61,10 +71,18 @@ describe('Webhook messages · POST /webhook-messages', () => {
     const answer = await posthorn.api.get(`/api/v1/webhook-messages/${created.id}`);
     expect(dataOf(answer)).toEqual({
       ...created,
-      ...{ appId: null, eventType: null, status: 'delivered', delivered: true, updatedAt: aTime },
+      appId: null,
+      eventType: null,
+      status: 'delivered',
+      delivered: true,
+      updatedAt: aTime,
       deliveryAttempt: {
-        ...{ ...created.deliveryAttempt, processed: true, statusCode: 200, response: 'ok' },
-        ...{ createdAt: aTime, updatedAt: aTime },
+        ...created.deliveryAttempt,
+        processed: true,
+        statusCode: 200,
+        response: 'ok',
+        createdAt: aTime,
+        updatedAt: aTime,
       },
       deliveries: [{ ...created.deliveries[0], status: 'delivered', attemptCount: 1 }],
     });
@@ -145,8 +163,11 @@ describe('Webhook messages · rules 2 and 3 · who gets it', () => {
   it('an app without webhooks is accepted, and nothing is delivered', async () => {
     const { id: appId } = await make.app();
     expect(await make.message({ appId })).toMatchObject({
-      ...{ delivered: false, signature: null, headers: [] },
-      ...{ deliveryAttempt: null, deliveries: [] },
+      delivered: false,
+      signature: null,
+      headers: [],
+      deliveryAttempt: null,
+      deliveries: [],
     });
   });
 

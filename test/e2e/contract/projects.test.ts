@@ -29,7 +29,10 @@ const path = (id: string): string => `/api/v1/projects/${id}`;
 describe('Projects · POST /projects', () => {
   it('answers the project without company, environment and a description that was not given', async () => {
     expect(dataOf(await posthorn.api.post('/projects', { name: 'Shop' }), 201)).toEqual({
-      ...{ id: anId('proj'), name: 'Shop', createdAt: aTime, updatedAt: aTime },
+      id: anId('proj'),
+      name: 'Shop',
+      createdAt: aTime,
+      updatedAt: aTime,
     });
   });
 
@@ -91,8 +94,12 @@ describe('Projects · GET /api/v1/projects', () => {
     const shown = dataOf<ShownProject[]>(await own.get('/api/v1/projects'));
     expect(shown.map(({ id }) => id)).toEqual(ids);
     expect(shown[0]).toEqual({
-      ...{ id: anId('proj'), name: 'A', company: anId('comp'), environment: 'development' },
-      ...{ createdAt: aTime, updatedAt: aTime },
+      id: anId('proj'),
+      name: 'A',
+      company: anId('comp'),
+      environment: 'development',
+      createdAt: aTime,
+      updatedAt: aTime,
     });
   });
 
@@ -119,8 +126,13 @@ describe('Projects · GET /api/v1/projects/{projectId}', () => {
   it('answers the project with company and environment, and needs no companyid', async () => {
     const { id, createdAt } = await make.project({ name: 'Shop', description: 'D' });
     expect(dataOf(await posthorn.api.get(path(id)))).toEqual({
-      ...{ id, name: 'Shop', description: 'D', company: posthorn.companyId },
-      ...{ environment: 'development', createdAt, updatedAt: createdAt },
+      id,
+      name: 'Shop',
+      description: 'D',
+      company: posthorn.companyId,
+      environment: 'development',
+      createdAt,
+      updatedAt: createdAt,
     });
   });
 
@@ -134,8 +146,11 @@ describe('Projects · PUT /api/v1/projects/{projectId}', () => {
     const made = await make.project({ name: 'Old', description: 'Stays' });
     const changed = dataOf<ShownProject>(await posthorn.api.put(path(made.id), { name: 'New' }));
     expect(changed).toMatchObject({
-      ...{ name: 'New', description: 'Stays', company: posthorn.companyId },
-      ...{ environment: 'development', createdAt: made.createdAt },
+      name: 'New',
+      description: 'Stays',
+      company: posthorn.companyId,
+      environment: 'development',
+      createdAt: made.createdAt,
     });
     expect(changed.updatedAt > made.updatedAt).toBe(true);
     expect(dataOf(await posthorn.api.get(path(made.id)))).toEqual(changed);

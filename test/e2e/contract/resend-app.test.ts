@@ -70,8 +70,15 @@ describe('Resend · POST /api/v1/apps/{id}/resend-failed', () => {
     const started = dataOf<ShownResend>(await start(appId, { since: SINCE }), 202);
     expect(started).toMatchObject({ id: anId('rsnd'), status: 'running', total: 3 });
     expect(await done(started.id)).toEqual({
-      ...{ id: started.id, appId, webhookId: null, status: 'done' },
-      ...{ total: 3, succeeded: 3, failed: 0, createdAt: aTime, updatedAt: aTime },
+      id: started.id,
+      appId,
+      webhookId: null,
+      status: 'done',
+      total: 3,
+      succeeded: 3,
+      failed: 0,
+      createdAt: aTime,
+      updatedAt: aTime,
     });
     expect(await Promise.all(mine.map(statusOf))).toEqual(['delivered', 'delivered', 'delivered']);
     expect(await Promise.all(others.map(statusOf))).toEqual(['exhausted', 'exhausted']);

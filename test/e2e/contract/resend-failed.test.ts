@@ -80,16 +80,15 @@ describe('Resend · POST /api/v1/webhooks/{id}/resend-failed', () => {
     const started = dataOf<ShownResend>(await start(webhookId, { since }), 202);
     expect(started).toMatchObject({ id: anId('rsnd'), status: 'running' });
     expect(await done(started.id)).toEqual({
-      ...{
-        id: started.id,
-        appId: null,
-        webhookId,
-        status: 'done',
-        total: 4,
-        succeeded: 3,
-        failed: 1,
-      },
-      ...{ createdAt: aTime, updatedAt: aTime },
+      id: started.id,
+      appId: null,
+      webhookId,
+      status: 'done',
+      total: 4,
+      succeeded: 3,
+      failed: 1,
+      createdAt: aTime,
+      updatedAt: aTime,
     });
     const statuses = await Promise.all(
       [...failed.map(({ id }) => id), cancelled].map(

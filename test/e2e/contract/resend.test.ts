@@ -65,7 +65,8 @@ describe('Resend · POST /api/v1/deliveries/{id}/resend', () => {
     ]);
     const message = await posthorn.api.get(`/api/v1/webhook-messages/${messageId}`);
     expect(dataOf<ShownMessage>(message)).toMatchObject({
-      ...{ status: 'delivered', delivered: true },
+      status: 'delivered',
+      delivered: true,
       deliveryAttempt: { resend: true, processed: true, statusCode: 200 },
     });
     expect(receiver.of(messageId)).toHaveLength(3);

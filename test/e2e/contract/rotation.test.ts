@@ -48,7 +48,8 @@ describe('Rotation · POST /api/v1/webhooks/{id}/rotate-secret', () => {
     await deliver(old);
     const rotated = await rotate(old, { graceSeconds: 3_600 });
     expect(rotated).toEqual({
-      ...{ ...withoutAuth(old), secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=$/) },
+      ...withoutAuth(old),
+      secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=$/),
       updatedAt: aTime,
     });
     expect(rotated.secret).not.toBe(old.secret);

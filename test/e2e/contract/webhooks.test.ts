@@ -44,27 +44,45 @@ describe('Webhooks · POST /webhooks', () => {
   it('answers every field, with the defaults of those that were not given', async () => {
     const made = await make.webhook({ url: URL, appId });
     expect(made).toEqual({
-      ...{ id: anId('wh'), name: 'example.com', url: URL, customHeaders: [] },
+      id: anId('wh'),
+      name: 'example.com',
+      url: URL,
+      customHeaders: [],
       secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=$/),
       headers: [{ key: 'Content-Type', value: 'application/json' }],
       authMethod: {
-        ...{ method: 'hmac', hmacHeader: 'X-Service-Signature', hmacSecret: made.secret },
+        method: 'hmac',
+        hmacHeader: 'X-Service-Signature',
+        hmacSecret: made.secret,
       },
-      ...{ eventTypes: [], disabled: false, rateLimitPerSecond: null },
-      ...{ createdAt: aTime, updatedAt: made.createdAt },
+      eventTypes: [],
+      disabled: false,
+      rateLimitPerSecond: null,
+      createdAt: aTime,
+      updatedAt: made.createdAt,
     });
   });
 
   it('answers the fields that were given, in camelCase also when they came in snake_case', async () => {
     const custom = [{ key: 'X-Tenant', value: 't-1' }];
     const made = await make.webhook({
-      ...{ url: URL, app_id: appId, appId, name: 'Orders', custom_headers: custom },
-      ...{ auth_method: 'apiKey', api_key: 'k-1', api_key_header: 'X-Key' },
-      ...{ event_types: ['order.paid'], rate_limit_per_second: 5 },
+      url: URL,
+      app_id: appId,
+      appId,
+      name: 'Orders',
+      custom_headers: custom,
+      auth_method: 'apiKey',
+      api_key: 'k-1',
+      api_key_header: 'X-Key',
+      event_types: ['order.paid'],
+      rate_limit_per_second: 5,
     });
     expect(made).toMatchObject({
-      ...{ name: 'Orders', customHeaders: custom, eventTypes: ['order.paid'] },
-      ...{ rateLimitPerSecond: 5, disabled: false },
+      name: 'Orders',
+      customHeaders: custom,
+      eventTypes: ['order.paid'],
+      rateLimitPerSecond: 5,
+      disabled: false,
       authMethod: { method: 'api_key', apiKey: 'k-1', apiKeyHeader: 'X-Key' },
     });
   });

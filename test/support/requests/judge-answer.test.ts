@@ -14,12 +14,21 @@ const envelope = (success: boolean) => ({
 });
 
 const operation: Operation = {
-  ...{ id: 'appGet', method: 'GET', path: '/apps/{appId}', parameters: [], body: null },
+  id: 'appGet',
+  method: 'GET',
+  path: '/apps/{appId}',
+  parameters: [],
+  body: null,
   answers: new Map([200, 400, 404].map((status) => [status, envelope(status === 200)])),
 };
 
 const good: WrittenRequest = {
-  ...{ operation, what: 'valid', method: 'GET', path: '/apps/a', body: null, isAtHome: true },
+  operation,
+  what: 'valid',
+  method: 'GET',
+  path: '/apps/a',
+  body: null,
+  isAtHome: true,
   headers: { 'X-Request-Id': 'request-1' },
 };
 const bad = { ...good, what: 'no key' };

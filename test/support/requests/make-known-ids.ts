@@ -46,7 +46,9 @@ async function makeIds(api: ApiClient, { goodUrl, badUrl }: Places): Promise<Ids
   const states = ['delivered', 'exhausted', 'cancelled'];
   await Promise.all(deliveries.map(({ id }, index) => make.deliveryOnce(states[index] ?? '', id)));
   return {
-    ...{ projectId: [project.id], appId: [app.id], webhookId: webhookIds },
+    projectId: [project.id],
+    appId: [app.id],
+    webhookId: webhookIds,
     messageId: messages.map(({ id }) => id),
     deliveryId: deliveries.map(({ id }) => id),
     resendId: [await startResend(api, webhookIds[1] ?? '')],
@@ -78,7 +80,12 @@ async function makeThrowAway(api: ApiClient, { goodUrl }: Places): Promise<Ids> 
   ]);
   const idsOf = (made: { id: string }[]): string[] => made.map(({ id }) => id);
   return {
-    ...{ projectId: idsOf(projects), appId: idsOf(apps), webhookId: idsOf(webhooks), keyId },
-    ...{ messageId: [], deliveryId: [], resendId: [] },
+    projectId: idsOf(projects),
+    appId: idsOf(apps),
+    webhookId: idsOf(webhooks),
+    keyId,
+    messageId: [],
+    deliveryId: [],
+    resendId: [],
   };
 }

@@ -49,7 +49,9 @@ export function createDrafts(deps: RequestDeps): DraftOf {
         body: bodyOf(operation, valueOf),
       })
       .map(({ pathIds, query, headers, company, body: fields }) => ({
-        ...{ operation, pathIds, body: fields },
+        operation,
+        pathIds,
+        body: fields,
         query: Object.entries(query).map(([name, value]): [string, string] => [
           name,
           String(value),
@@ -92,7 +94,8 @@ function idOf({ ids }: RequestDeps, { method }: Operation, name: string): fc.Arb
 function valuesFor(deps: RequestDeps, operation: Operation): ValueOf {
   const { named, compile, receiverUrl } = deps;
   return createValues({
-    ...{ named, compile },
+    named,
+    compile,
     fieldValues(field) {
       if (isIdField(field)) return idOf(deps, { ...operation, method: 'GET' }, field);
       if (field === 'url') {

@@ -22,7 +22,11 @@ export function write(draft: Draft, what: string): WrittenRequest {
   );
   const pairs = query.map((pair) => pair.map(encodeURIComponent).join('='));
   return {
-    ...{ operation, what, method: operation.method, headers, isAtHome },
+    operation,
+    what,
+    method: operation.method,
+    headers,
+    isAtHome,
     path: pairs.length > 0 ? `${path}?${pairs.join('&')}` : path,
     body: body && Buffer.from(JSON.stringify(body)),
   };

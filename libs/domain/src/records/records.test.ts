@@ -14,12 +14,18 @@ import {
 } from './records.ts';
 
 const ref: DeliveryRef = {
-  ...{ messageId: 'msg_1', webhookId: 'wh_1', companyId: 'comp_1', appId: 'app_1' },
+  messageId: 'msg_1',
+  webhookId: 'wh_1',
+  companyId: 'comp_1',
+  appId: 'app_1',
   createdAtMs: 1_700_000_000_123,
 };
 const failed = {
   ...ref,
-  ...{ attemptNumber: 3, endedAtMs: 1_700_000_009_999, outcome: 'http_5xx', statusCode: 503 },
+  attemptNumber: 3,
+  endedAtMs: 1_700_000_009_999,
+  outcome: 'http_5xx',
+  statusCode: 503,
 };
 
 function idsOf(attemptNumber: number) {
@@ -41,8 +47,11 @@ describe('a message-created record', () => {
       version: 1,
       ...ref,
       ...idsOf(1),
-      ...{ attemptNumber: 1, trigger: 'first', dueAtMs: ref.createdAtMs },
-      ...{ isCancelled: false, payload: null },
+      attemptNumber: 1,
+      trigger: 'first',
+      dueAtMs: ref.createdAtMs,
+      isCancelled: false,
+      payload: null,
     });
   });
 
@@ -59,7 +68,9 @@ describe('a retry-due record', () => {
       version: 1,
       ...retry,
       ...idsOf(4),
-      ...{ trigger: 'retry', isCancelled: false, payload: null },
+      trigger: 'retry',
+      isCancelled: false,
+      payload: null,
     });
   });
 });

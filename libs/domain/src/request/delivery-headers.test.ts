@@ -14,10 +14,22 @@ function webhookWith(
   customHeaders: Webhook['customHeaders'] = [],
 ): Webhook {
   return {
-    ...{ id: 'wh_1', companyId: 'comp_1', projectId: 'proj_1', appId: null, environmentId: 'live' },
-    ...{ name: 'hook', url: 'https://example.com/', secret, previousSecret: null },
-    ...{ customHeaders, authMethod, eventTypes: [], disabled: false, rateLimitPerSecond: null },
-    ...{ createdAtMs: 1, updatedAtMs: 1 },
+    id: 'wh_1',
+    companyId: 'comp_1',
+    projectId: 'proj_1',
+    appId: null,
+    environmentId: 'live',
+    name: 'hook',
+    url: 'https://example.com/',
+    secret,
+    previousSecret: null,
+    customHeaders,
+    authMethod,
+    eventTypes: [],
+    disabled: false,
+    rateLimitPerSecond: null,
+    createdAtMs: 1,
+    updatedAtMs: 1,
   };
 }
 

@@ -7,7 +7,9 @@ const schedule = retryScheduleSchema.parse(DEFAULT_RETRY_DELAYS);
 describe('what follows a failed attempt', () => {
   test('is the next attempt, its delay counted from the end of the failed one', () => {
     expect(nextAttemptAfter({ attemptNumber: 2, endedAtMs: 1_000 }, schedule)).toEqual({
-      ...{ attemptNumber: 3, delayMs: 300_000, dueAtMs: 301_000 },
+      attemptNumber: 3,
+      delayMs: 300_000,
+      dueAtMs: 301_000,
     });
   });
 

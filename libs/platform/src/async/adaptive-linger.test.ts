@@ -17,7 +17,10 @@ const gatherings = fc.record<Gathering>({
   waiting: fc.integer({ min: 1, max: 40 }),
 });
 const gathering = (changes: Partial<Gathering>): Gathering => ({
-  ...{ intervalMs: 1, waitedMs: 0, quietMs: 0, waiting: 1 },
+  intervalMs: 1,
+  waitedMs: 0,
+  quietMs: 0,
+  waiting: 1,
   ...changes,
 });
 

@@ -109,7 +109,9 @@ describe('a batcher', () => {
 
   test('survives a run that throws before it returns a promise', async () => {
     const batcher = createBatcher<number, string>({
-      ...{ maxItems: 1, lingerMs: 0, maxInFlight: 1 },
+      maxItems: 1,
+      lingerMs: 0,
+      maxInFlight: 1,
       run: ([item]) => {
         if (item === 1) throw new Error('at once');
         return Promise.resolve(['fine']);

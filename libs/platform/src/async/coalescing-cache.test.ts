@@ -86,7 +86,10 @@ describe('a cache that shares look-ups', () => {
   it('keeps each value for as long as the value says', async () => {
     let nowMs = 1;
     const cache = createCoalescingCache<{ ttlMs: number }>({
-      ...{ maxSize: 10, sizeOf: () => 1, ttlMs: (value) => value.ttlMs, monotonicMs: () => nowMs },
+      maxSize: 10,
+      sizeOf: () => 1,
+      ttlMs: (value) => value.ttlMs,
+      monotonicMs: () => nowMs,
     });
     const ask = (ttlMs: number) => cache.get(String(ttlMs), () => Promise.resolve({ ttlMs }));
     const [short, long] = [await ask(1_000), await ask(5_000)];

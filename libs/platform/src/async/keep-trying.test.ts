@@ -48,7 +48,9 @@ describe('keepTrying', () => {
   test('ends a long wait when it is aborted, and tries a last time', async () => {
     const abort = new AbortController();
     const options = {
-      ...{ firstWaitMs: 3_600_000, maxWaitMs: 3_600_000, signal: abort.signal },
+      firstWaitMs: 3_600_000,
+      maxWaitMs: 3_600_000,
+      signal: abort.signal,
       onFailure: () =>
         setImmediate(() => {
           abort.abort();

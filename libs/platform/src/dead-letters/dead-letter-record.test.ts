@@ -3,8 +3,13 @@ import { cutDeadLetter, readDeadLetter, toDeadLetter } from './dead-letter-recor
 import type { LogRecord, OutgoingRecord } from '../kafka/record-log.ts';
 
 const record: LogRecord = {
-  ...{ topic: 'retry-due', partition: 3, offset: 42, isInherited: false, key: 'wh_1' },
-  ...{ value: Buffer.from([0xff, 0x0a]), headers: { requestId: 'request-1', 'due-at': '5' } },
+  topic: 'retry-due',
+  partition: 3,
+  offset: 42,
+  isInherited: false,
+  key: 'wh_1',
+  value: Buffer.from([0xff, 0x0a]),
+  headers: { requestId: 'request-1', 'due-at': '5' },
 };
 
 function stored({ key, value, headers = {} }: OutgoingRecord) {
@@ -16,7 +21,10 @@ describe('a dead letter that is read', () => {
     const letter = toDeadLetter('dead', record, 'unreadable_record', 'not JSON');
     const { key, value, headers } = record;
     expect(readDeadLetter(stored(letter))).toEqual({
-      ...{ id: '1:7', atMs: 9, reason: 'unreadable_record', detail: 'not JSON' },
+      id: '1:7',
+      atMs: 9,
+      reason: 'unreadable_record',
+      detail: 'not JSON',
       source: { topic: 'retry-due', place: '3:42' },
       record: { key, value, headers },
       cutFromBytes: null,

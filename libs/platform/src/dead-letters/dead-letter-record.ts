@@ -77,7 +77,8 @@ export function readDeadLetter({
 }: StoredRecord): DeadLetter {
   const cut = headers[HEADER.cutFromBytes];
   return {
-    ...{ id: `${partition}:${offset}`, atMs },
+    id: `${partition}:${offset}`,
+    atMs,
     reason: headers[HEADER.reason] ?? '',
     detail: headers[HEADER.detail] ?? '',
     source: { topic: headers[HEADER.topic] ?? '', place: headers[HEADER.place] ?? '' },

@@ -5,14 +5,12 @@ import type { LogRecord, OutgoingRecord } from '../kafka/record-log.ts';
 import { createLogger } from '../service/logger.ts';
 
 const record: LogRecord = {
-  ...{
-    topic: 'retry-due',
-    partition: 3,
-    offset: 42,
-    key: 'wh_1',
-    value: Buffer.from([0xff, 0x0a]),
-    isInherited: false,
-  },
+  topic: 'retry-due',
+  partition: 3,
+  offset: 42,
+  key: 'wh_1',
+  value: Buffer.from([0xff, 0x0a]),
+  isInherited: false,
   headers: { requestId: 'request-1', 'due-at': '5' },
 };
 
@@ -41,10 +39,16 @@ describe('a dead letter', () => {
     await letters.put(record, 'unreadable_record', 'not JSON');
     expect(published).toEqual([
       {
-        ...{ topic: 'dead', key: 'wh_1', value: record.value },
+        topic: 'dead',
+        key: 'wh_1',
+        value: record.value,
         headers: {
-          ...{ requestId: 'request-1', 'due-at': '5', reason: 'unreadable_record' },
-          ...{ 'source-topic': 'retry-due', 'source-offset': '3:42', detail: 'not JSON' },
+          requestId: 'request-1',
+          'due-at': '5',
+          reason: 'unreadable_record',
+          'source-topic': 'retry-due',
+          'source-offset': '3:42',
+          detail: 'not JSON',
         },
       },
     ]);

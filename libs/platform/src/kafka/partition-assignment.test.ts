@@ -87,7 +87,9 @@ describe('partition assignment', () => {
       fc.property(twoGroups, ([ids, ...groupNames]) => {
         const [first, second] = groupNames.map((names) => {
           const members = ids.map((instanceId, n) => ({
-            ...{ memberId: names[n] ?? '', instanceId, topics: ['t'] },
+            memberId: names[n] ?? '',
+            instanceId,
+            topics: ['t'],
           }));
           const assignment = assignTogether(members, () => upTo(12));
           return members.map(({ memberId }) => assignment[memberId]?.t);
@@ -104,7 +106,9 @@ describe('partition assignment', () => {
       { memberId: 'm-3', instanceId: 'a', topics: ['t'] },
     ];
     expect(assignTogether(members, () => upTo(3))).toEqual({
-      ...{ 'm-3': { t: [0] }, 'm-2': { t: [1] }, 'm-1': { t: [2] } },
+      'm-3': { t: [0] },
+      'm-2': { t: [1] },
+      'm-1': { t: [2] },
     });
   });
 });

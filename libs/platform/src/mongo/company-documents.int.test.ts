@@ -48,7 +48,8 @@ describe('the documents of a company', () => {
     expect(await mine.count({})).toBe(2);
     expect(await mine.count({}, { limit: 1 })).toBe(1);
     expect(await mine.updateOne({ _id: 'app_1' }, { $set: { name: 'New' } })).toEqual({
-      ...{ ...app('app_1', 'comp_a'), name: 'New' },
+      ...app('app_1', 'comp_a'),
+      name: 'New',
     });
     expect(await mine.updateMany({}, { $set: { name: 'Newer' } })).toBe(2);
     expect(await mine.deleteMany({ _id: 'app_1' })).toBe(1);

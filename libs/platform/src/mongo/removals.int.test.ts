@@ -123,8 +123,17 @@ describe('the pending deliveries of webhooks that are removed', () => {
     companyId = 'comp_a',
   ) {
     await deliveries().insertOne({
-      ...{ _id, messageId: `msg_${_id}`, webhookId, companyId, appId: null, status, reason: null },
-      ...{ attemptCount: 1, attempts: [], nextAttemptAt: new Date(5), ...TIMES },
+      _id,
+      messageId: `msg_${_id}`,
+      webhookId,
+      companyId,
+      appId: null,
+      status,
+      reason: null,
+      attemptCount: 1,
+      attempts: [],
+      nextAttemptAt: new Date(5),
+      ...TIMES,
     });
   }
 
@@ -141,7 +150,10 @@ describe('the pending deliveries of webhooks that are removed', () => {
     expect(await removals.cancelPending('comp_a', both, step)).toBe(1);
     expect(await removals.cancelPending('comp_a', both, step)).toBe(0);
     expect(await deliveries().findOne({ _id: 'dlv_1' })).toMatchObject({
-      ...{ status: 'cancelled', nextAttemptAt: null, updatedAt: new Date(9), attemptCount: 1 },
+      status: 'cancelled',
+      nextAttemptAt: null,
+      updatedAt: new Date(9),
+      attemptCount: 1,
     });
     expect(await cancelled()).toEqual(['dlv_1', 'dlv_2', 'dlv_3']);
   });

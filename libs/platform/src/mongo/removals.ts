@@ -87,7 +87,9 @@ async function cancelPending(
     { _id: { $in: found.map(({ _id }) => _id) }, status: 'pending' },
     {
       $set: {
-        ...{ status: 'cancelled', reason: 'webhook_deleted', nextAttemptAt: null },
+        status: 'cancelled',
+        reason: 'webhook_deleted',
+        nextAttemptAt: null,
         updatedAt: new Date(atMs),
       },
     },

@@ -47,7 +47,9 @@ const MESSAGE = {
   payload: '{}',
   targets: [],
   publisherId: 'gw_1',
-  ...{ eventType: null, disabledTargets: [], idempotency: null },
+  eventType: null,
+  disabledTargets: [],
+  idempotency: null,
   requestId: 'request-1',
   createdAtMs: 0,
 };

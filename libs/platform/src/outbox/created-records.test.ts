@@ -8,9 +8,17 @@ const targets = (count: number) => Array.from({ length: count }, (_, index) => `
 
 function message(payload: string, targetCount = 1): Message {
   return {
-    ...{ id: 'msg_1', companyId: 'comp_1', appId: 'app_1', payload, targets: targets(targetCount) },
-    ...{ publisherId: 'gw_1', requestId: 'request-1', createdAtMs: 5 },
-    ...{ eventType: null, disabledTargets: [], idempotency: null },
+    id: 'msg_1',
+    companyId: 'comp_1',
+    appId: 'app_1',
+    payload,
+    targets: targets(targetCount),
+    publisherId: 'gw_1',
+    requestId: 'request-1',
+    createdAtMs: 5,
+    eventType: null,
+    disabledTargets: [],
+    idempotency: null,
   };
 }
 

@@ -33,10 +33,13 @@ export async function openLetters(config: LettersConfig): Promise<Letters> {
   const toLetter = createLetterReader(prefix);
   const { deadLetters: topic } = topicNames(prefix, [], []);
   return {
-    ...{ kafka, prefix },
+    kafka,
+    prefix,
     read: (which, visit) =>
       readTopic(kafka, {
-        ...{ ...which, topic, groupId: `${prefix}admin-${randomUUID()}` },
+        ...which,
+        topic,
+        groupId: `${prefix}admin-${randomUUID()}`,
         visit: (record) => visit(toLetter(record)),
       }),
   };

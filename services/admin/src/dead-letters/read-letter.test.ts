@@ -11,7 +11,9 @@ const due = encodeRetryDue({ ...refOf(FAILED), attemptNumber: 3, dueAtMs: 9 });
 describe('the record in a dead letter', () => {
   test('is a failed attempt where it came from delivery-failed', () => {
     expect(read(sampleLetter()).content).toMatchObject({
-      ...{ deliveryId, nextAttemptNumber: 8, companyId: 'comp_a' },
+      deliveryId,
+      nextAttemptNumber: 8,
+      companyId: 'comp_a',
       details: { attemptNumber: 7, outcome: 'http_5xx', statusCode: 503 },
     });
   });

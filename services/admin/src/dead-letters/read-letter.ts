@@ -64,7 +64,9 @@ function contentOfDue(due: DueAttempt): LetterContent {
     deliveryId: due.deliveryId,
     nextAttemptNumber: attemptNumber,
     details: {
-      ...{ attemptNumber, trigger, dueAt: isoTime(dueAtMs) },
+      attemptNumber,
+      trigger,
+      dueAt: isoTime(dueAtMs),
       ...(payload && { payloadBytes: payload.length }),
     },
   };

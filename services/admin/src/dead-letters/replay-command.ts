@@ -73,7 +73,9 @@ async function openReplay(
 ): Promise<OpenReplay> {
   const topics = await listTopics(kafka);
   const log = await createKafkaRecordLog({
-    ...{ kafka, instanceId: randomUUID(), logger: silent() },
+    kafka,
+    instanceId: randomUUID(),
+    logger: silent(),
     metrics: createKafkaMetrics(new Registry()),
     onFatal: () => undefined,
   });

@@ -28,7 +28,9 @@ async function replay(letters: readonly SampleLetter[], isDryRun = false): Promi
   const run = createReplay({
     book,
     republish: createRepublish({
-      ...{ isDryRun, book, topics: new Set(['p.delivery-failed', 'p.retry.5s']) },
+      isDryRun,
+      book,
+      topics: new Set(['p.delivery-failed', 'p.retry.5s']),
       deliveries: {
         statesOf: (ids) =>
           Promise.resolve(new Map(ids.flatMap((id) => (state ? [[id, state]] : [])))),
@@ -114,6 +116,9 @@ describe('the replay of a delivery that has failed', () => {
 test('a letter of an unknown reason is left alone', async () => {
   await replay([{ reason: 'made_up' as typeof reason }]);
   expect(book.tally()).toEqual({
-    ...{ matched: 1, republished: 0, resent: 0, skipped: { unknown_reason: 1 } },
+    matched: 1,
+    republished: 0,
+    resent: 0,
+    skipped: { unknown_reason: 1 },
   });
 });

@@ -25,9 +25,13 @@ beforeEach(() => {
 async function resend(deliveryIds: readonly string[], isDryRun = false): Promise<void> {
   book = createReplayBook(isDryRun, () => undefined);
   const run = createResendFailures({
-    ...{ isDryRun, book, resends: world.resends, marks: world.marks },
+    isDryRun,
+    book,
+    resends: world.resends,
+    marks: world.marks,
     findWebhook: () => Promise.resolve(webhook),
-    ...{ newId: countingIds(), nowMs: () => 5_000 },
+    newId: countingIds(),
+    nowMs: () => 5_000,
   });
   const owner = { companyId: 'comp_a', webhookId: 'wh_1' };
   await run(deliveryIds.map((deliveryId, n) => ({ ...owner, letterId: `0:${n}`, deliveryId })));

@@ -135,10 +135,18 @@ function toResend({ newId, nowMs }: ResendFailuresDeps, of: Page): Resend {
   const last = page.at(-1) ?? '';
   const now = new Date(nowMs());
   return {
-    ...{ _id: newId('rsnd'), companyId, webhookId },
-    ...{ afterId: page.length === 1 ? last : '', beforeId: last, page },
-    ...{ status: 'running', total: page.length, succeeded: 0, failed: 0 },
-    ...{ createdAt: now, updatedAt: now },
+    _id: newId('rsnd'),
+    companyId,
+    webhookId,
+    afterId: page.length === 1 ? last : '',
+    beforeId: last,
+    page,
+    status: 'running',
+    total: page.length,
+    succeeded: 0,
+    failed: 0,
+    createdAt: now,
+    updatedAt: now,
   };
 }
 

@@ -17,9 +17,15 @@ describe('a dead letter', () => {
     const value = encodeMessageCreated(refOf(FAILED), Buffer.from('"hush"'));
     const line = lineOf(read(sampleLetter({ topic: 'message-created', value })));
     expect(describeLine(line)).toEqual({
-      ...{ id: '1:7', at: '1970-01-01T00:00:05.000Z', reason: 'schedule_exhausted', detail: 'why' },
-      ...{ sourceTopic: 'p.message-created', sourcePlace: '3:42' },
-      ...{ messageId, webhookId, deliveryId },
+      id: '1:7',
+      at: '1970-01-01T00:00:05.000Z',
+      reason: 'schedule_exhausted',
+      detail: 'why',
+      sourceTopic: 'p.message-created',
+      sourcePlace: '3:42',
+      messageId,
+      webhookId,
+      deliveryId,
     });
     expect(textOfLine(line)).toBe(
       `1:7  1970-01-01T00:00:05.000Z  schedule_exhausted  p.message-created 3:42  ${messageId}  ${webhookId}  why`,
@@ -36,13 +42,25 @@ describe('a dead letter', () => {
 
   test('is shown with its source, its headers and what its record says', () => {
     expect(shown()).toEqual({
-      ...{ id: '1:7', at: '1970-01-01T00:00:05.000Z', reason: 'schedule_exhausted', detail: 'why' },
+      id: '1:7',
+      at: '1970-01-01T00:00:05.000Z',
+      reason: 'schedule_exhausted',
+      detail: 'why',
       source: { topic: 'p.delivery-failed', place: '3:42' },
-      ...{ key: webhookId, headers: { requestId: 'req_1' }, bytes: expect.any(Number) },
+      key: webhookId,
+      headers: { requestId: 'req_1' },
+      bytes: expect.any(Number),
       record: {
-        ...{ deliveryId, messageId, webhookId, companyId: 'comp_a', appId: null },
-        ...{ createdAt: '1970-01-01T00:00:01.000Z', endedAt: '1970-01-01T00:00:02.000Z' },
-        ...{ attemptNumber: 7, outcome: 'http_5xx', statusCode: 503 },
+        deliveryId,
+        messageId,
+        webhookId,
+        companyId: 'comp_a',
+        appId: null,
+        createdAt: '1970-01-01T00:00:01.000Z',
+        endedAt: '1970-01-01T00:00:02.000Z',
+        attemptNumber: 7,
+        outcome: 'http_5xx',
+        statusCode: 503,
       },
     });
   });

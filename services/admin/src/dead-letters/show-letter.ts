@@ -21,8 +21,12 @@ const SHOWN_BYTES = 512;
 export function lineOf(letter: Letter): LetterLine {
   const { id, atMs, reason, detail, source, content } = letter;
   return {
-    ...{ id, atMs, reason, detail },
-    ...{ sourceTopic: source.topic, sourcePlace: source.place },
+    id,
+    atMs,
+    reason,
+    detail,
+    sourceTopic: source.topic,
+    sourcePlace: source.place,
     messageId: content?.messageId ?? null,
     webhookId: webhookIdOf(letter),
     deliveryId: content?.deliveryId ?? null,
@@ -47,7 +51,10 @@ export function textOfLine(line: LetterLine): string {
 export function describeLetter(letter: Letter): object {
   const { id, atMs, reason, detail, source, record, content, cutFromBytes } = letter;
   return {
-    ...{ id, at: isoTime(atMs), reason, detail },
+    id,
+    at: isoTime(atMs),
+    reason,
+    detail,
     source: { topic: source.topic, place: source.place },
     ...(cutFromBytes !== null && { cutFromBytes }),
     key: record.key,
@@ -60,8 +67,13 @@ export function describeLetter(letter: Letter): object {
 function describeContent(content: NonNullable<Letter['content']>): object {
   const { deliveryId, messageId, webhookId, companyId, appId, createdAtMs, details } = content;
   return {
-    ...{ deliveryId, messageId, webhookId, companyId, appId },
-    ...{ createdAt: isoTime(createdAtMs), ...details },
+    deliveryId,
+    messageId,
+    webhookId,
+    companyId,
+    appId,
+    createdAt: isoTime(createdAtMs),
+    ...details,
   };
 }
 

@@ -17,7 +17,9 @@ const WALL_MS = 1_700_000_000_999;
 const policy = { allowLoopback: true, allowHttp: true, allowCidrs: [] };
 const payload = Buffer.from('{"n":12345678901234567890, "é":1e400}');
 const due = sampleDue({
-  ...{ messageId: 'msg_01hf2m6q7xabcdefghjkmnpqrs', attemptNumber: 3, trigger: 'retry' },
+  messageId: 'msg_01hf2m6q7xabcdefghjkmnpqrs',
+  attemptNumber: 3,
+  trigger: 'retry',
 });
 
 let nowMs = 0;
@@ -32,8 +34,11 @@ beforeEach(async () => {
   [nowMs, requests] = [0, []];
   answer = (response) => response.end('ok');
   agent = createDeliveryAgent({
-    ...{ policy, connectTimeoutMs: 5_000, hosts: createHostResolver() },
-    ...{ onRefused: () => undefined, onOpened: () => undefined },
+    policy,
+    connectTimeoutMs: 5_000,
+    hosts: createHostResolver(),
+    onRefused: () => undefined,
+    onOpened: () => undefined,
   });
   deadlines = createDeadlineSweep(() => nowMs);
   server = createServer((request, response) => {
@@ -57,7 +62,9 @@ afterEach(async () => {
 
 function send(customHeaders: Webhook['customHeaders'] = []) {
   const webhook = sampleWebhook(1, {
-    ...{ url: `${origin}/hook?a=1`, secret: secretFromBytes(Buffer.alloc(32, 7)), customHeaders },
+    url: `${origin}/hook?a=1`,
+    secret: secretFromBytes(Buffer.alloc(32, 7)),
+    customHeaders,
     authMethod: { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Key' },
   });
   const post = createSendWebhook({

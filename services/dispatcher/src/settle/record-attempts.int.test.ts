@@ -18,11 +18,21 @@ function settled(id: string, number: number, outcome: Attempt['outcome']): Settl
   const status = outcome === 'success' ? 'delivered' : 'pending';
   const answer = { statusCode: null, response: null, responseHeaders: [] };
   return {
-    ...{ id, ...OWNER, status, reason: null, nextAttemptAtMs: null },
-    ...{ createdAtMs: 1, updatedAtMs: number },
+    id,
+    ...OWNER,
+    status,
+    reason: null,
+    nextAttemptAtMs: null,
+    createdAtMs: 1,
+    updatedAtMs: number,
     attempt: {
-      ...{ id: `att_${id}_${number}`, number, trigger: 'first', outcome },
-      ...{ ...answer, startedAtMs: 1, durationMs: 1 },
+      id: `att_${id}_${number}`,
+      number,
+      trigger: 'first',
+      outcome,
+      ...answer,
+      startedAtMs: 1,
+      durationMs: 1,
     },
   };
 }

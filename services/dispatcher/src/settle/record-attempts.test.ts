@@ -64,26 +64,35 @@ function createStore(documents: Map<string, Stored>): DeliveryStore {
 
 function settled(id: string, number: number, outcome: Attempt['outcome']): SettledDelivery {
   return {
-    ...{
-      id,
-      messageId: 'msg_1',
-      webhookId: 'wh_1',
-      companyId: 'comp_1',
-      appId: null,
-      reason: null,
-    },
-    ...{ status: outcome === 'success' ? 'delivered' : 'pending', nextAttemptAtMs: null },
-    ...{ createdAtMs: 1, updatedAtMs: 2 },
+    id,
+    messageId: 'msg_1',
+    webhookId: 'wh_1',
+    companyId: 'comp_1',
+    appId: null,
+    reason: null,
+    status: outcome === 'success' ? 'delivered' : 'pending',
+    nextAttemptAtMs: null,
+    createdAtMs: 1,
+    updatedAtMs: 2,
     attempt: {
-      ...{ id: `att_${number}`, number, trigger: 'first', outcome, statusCode: null },
-      ...{ response: null, responseHeaders: [], startedAtMs: 1, durationMs: 1 },
+      id: `att_${number}`,
+      number,
+      trigger: 'first',
+      outcome,
+      statusCode: null,
+      response: null,
+      responseHeaders: [],
+      startedAtMs: 1,
+      durationMs: 1,
     },
   };
 }
 
 const cancelled = (id: string): SettledDelivery => ({
   ...settled(id, 1, 'aborted'),
-  ...{ status: 'cancelled', reason: 'webhook_deleted', attempt: null },
+  status: 'cancelled',
+  reason: 'webhook_deleted',
+  attempt: null,
 });
 
 const pending = (attemptCount: number): Stored => ({

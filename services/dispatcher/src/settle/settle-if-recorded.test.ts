@@ -28,9 +28,15 @@ beforeEach(() => {
 
 function record(status: RecordedDelivery['status'], attemptCount: number): Attempt {
   const lastAttempt: Attempt = {
-    ...{ id: attemptIdOf(deliveryId, attemptCount), number: attemptCount, trigger: 'retry' },
-    ...{ outcome: 'http_5xx', statusCode: 500, response: '', responseHeaders: [] },
-    ...{ startedAtMs: 5, durationMs: 1 },
+    id: attemptIdOf(deliveryId, attemptCount),
+    number: attemptCount,
+    trigger: 'retry',
+    outcome: 'http_5xx',
+    statusCode: 500,
+    response: '',
+    responseHeaders: [],
+    startedAtMs: 5,
+    durationMs: 1,
   };
   recorded = new Map([[deliveryId, { status, attemptCount, lastAttempt }]]);
   return lastAttempt;

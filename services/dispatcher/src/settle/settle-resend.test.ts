@@ -50,8 +50,15 @@ function due(n: number, attemptNumber = 8): DueAttempt {
 
 function made(number: number, outcome: Attempt['outcome']): Attempt {
   return {
-    ...{ id: `att_${number}`, number, trigger: 'resend', outcome, statusCode: null },
-    ...{ response: null, responseHeaders: [], startedAtMs: NOW_MS, durationMs: 20 },
+    id: `att_${number}`,
+    number,
+    trigger: 'resend',
+    outcome,
+    statusCode: null,
+    response: null,
+    responseHeaders: [],
+    startedAtMs: NOW_MS,
+    durationMs: 20,
   };
 }
 

@@ -59,8 +59,12 @@ beforeEach(() => {
 
 function request(n: number, overrides: Partial<NewMessage> = {}): NewMessage {
   return {
-    ...{ companyId: 'comp_a', address: { kind: 'webhook', webhookId: 'wh_1' }, eventType: null },
-    ...{ payload: `{"n":${n}}`, requestId: `request-${n}`, idempotency: null },
+    companyId: 'comp_a',
+    address: { kind: 'webhook', webhookId: 'wh_1' },
+    eventType: null,
+    payload: `{"n":${n}}`,
+    requestId: `request-${n}`,
+    idempotency: null,
     ...overrides,
   };
 }
@@ -85,8 +89,13 @@ describe('accepting a message', () => {
     const [stored] = published;
     expect(answer).toMatchObject({ id: stored?.id, payload: '{"n":1}', delivered: false });
     expect(stored).toMatchObject({
-      ...{ companyId: 'comp_a', appId: null, requestId: 'request-1', publisherId: 'gw_1' },
-      ...{ targets: [sampleWebhook(1).id], disabledTargets: [], idempotency: null },
+      companyId: 'comp_a',
+      appId: null,
+      requestId: 'request-1',
+      publisherId: 'gw_1',
+      targets: [sampleWebhook(1).id],
+      disabledTargets: [],
+      idempotency: null,
     });
     expect(stored?.createdAtMs).toBe(timeMsOf(String(stored?.id)));
   });
@@ -105,7 +114,8 @@ describe('accepting a message', () => {
   test('refuses an unknown address with 404 and stores nothing', async () => {
     webhooks = null;
     await expect(acceptMessage.accept(request(1))).rejects.toMatchObject({
-      ...{ status: 404, message: 'There is no such webhook.' },
+      status: 404,
+      message: 'There is no such webhook.',
     });
     expect(batches).toEqual([]);
   });

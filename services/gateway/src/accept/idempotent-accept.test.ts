@@ -26,7 +26,9 @@ function accept(request: NewMessage): Promise<CreatedMessage | null> {
   const key = `${companyId}/${idempotency?.key ?? ''}`;
   if (idempotency && stored.has(key)) return Promise.resolve(null);
   const message = sampleMessage(newId('msg'), {
-    ...{ companyId, payload, createdAtMs: nowMs },
+    companyId,
+    payload,
+    createdAtMs: nowMs,
     idempotency: idempotency && { ...idempotency, answer: `first answer to ${payload}` },
   });
   if (idempotency) stored.set(key, message);
@@ -96,7 +98,9 @@ describe('a request with an idempotency key', () => {
     find = () => null;
     accepting = () => Promise.resolve(null);
     await expect(post('k')).rejects.toMatchObject({
-      ...{ status: 409, code: 'idempotency_key_running', headers: { 'Retry-After': '1' } },
+      status: 409,
+      code: 'idempotency_key_running',
+      headers: { 'Retry-After': '1' },
     });
   });
 

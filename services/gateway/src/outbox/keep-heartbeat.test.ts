@@ -26,7 +26,8 @@ beforeEach(() => {
     publishers: {
       heartbeat: (...args) => told('heartbeat', ...args),
       forget: (...args) => told('forget', ...args),
-      ...{ findToSweep: unused, markSwept: unused },
+      findToSweep: unused,
+      markSwept: unused,
     },
     publication: { state: () => state },
     doubts: {

@@ -25,7 +25,9 @@ beforeEach(() => {
   gate = Promise.resolve();
   onSend = () => undefined;
   publication = createPublication({
-    ...{ topic: 'created', publisherId: 'gw_1', logger: createLogger('test', 'silent') },
+    topic: 'created',
+    publisherId: 'gw_1',
+    logger: createLogger('test', 'silent'),
     publishQueueBytes: QUEUE_BYTES,
     nowMs: () => nowMs,
     log: { publish },
@@ -54,10 +56,18 @@ function shut(): void {
 /** Stores messages with these numbers and hands them over, as an accepted batch is. */
 function accept(numbers: number[], changes: Partial<Message> = {}): void {
   const batch = numbers.map((number) => ({
-    ...{ id: `msg_${String(number).padStart(6, '0')}`, companyId: 'comp_1', appId: null },
-    ...{ payload: '{}', targets: ['wh_1'], publisherId: 'gw_1', requestId: 'request-1' },
-    ...{ eventType: null, disabledTargets: [], idempotency: null },
-    ...{ createdAtMs: number, ...changes },
+    id: `msg_${String(number).padStart(6, '0')}`,
+    companyId: 'comp_1',
+    appId: null,
+    payload: '{}',
+    targets: ['wh_1'],
+    publisherId: 'gw_1',
+    requestId: 'request-1',
+    eventType: null,
+    disabledTargets: [],
+    idempotency: null,
+    createdAtMs: number,
+    ...changes,
   }));
   stored.push(...batch);
   publication.add(batch);
@@ -138,7 +148,9 @@ describe('a publication that falls behind', () => {
     await publication.close(60_000);
     expect(sends.flat()).toEqual(idsOf(stored));
     expect(publication.state()).toEqual({
-      ...{ watermark: stored.at(-1)?.id, unpublished: 0, behindMs: null },
+      watermark: stored.at(-1)?.id,
+      unpublished: 0,
+      behindMs: null,
     });
   });
 

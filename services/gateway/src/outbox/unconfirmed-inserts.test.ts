@@ -12,9 +12,17 @@ let nowMs = 0;
 let doubts: Doubts;
 
 const message = (id: string): Message => ({
-  ...{ id, companyId: 'comp_1', appId: null, payload: '{}', targets: ['wh_1'] },
-  ...{ publisherId: 'gw_1', requestId: 'request-1', createdAtMs: 1 },
-  ...{ eventType: null, disabledTargets: [], idempotency: null },
+  id,
+  companyId: 'comp_1',
+  appId: null,
+  payload: '{}',
+  targets: ['wh_1'],
+  publisherId: 'gw_1',
+  requestId: 'request-1',
+  createdAtMs: 1,
+  eventType: null,
+  disabledTargets: [],
+  idempotency: null,
 });
 
 beforeEach(() => {

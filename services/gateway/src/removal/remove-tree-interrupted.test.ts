@@ -28,7 +28,11 @@ afterEach(() => {
 
 function removals(holder: string, overrides: Partial<RemovalDeps> = {}): Removals {
   return createRemovals({
-    ...{ holder, removals: tree.store, leases, newId: countingIds(), nowMs: () => 1 },
+    holder,
+    removals: tree.store,
+    leases,
+    newId: countingIds(),
+    nowMs: () => 1,
     invalidate: () => Promise.resolve(),
     logger: createLogger('test', 'silent'),
     ...overrides,

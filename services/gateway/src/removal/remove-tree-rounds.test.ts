@@ -16,7 +16,11 @@ beforeEach(() => {
 function removals(overrides: Partial<RemovalDeps> = {}): Removals {
   const warn = (_fields: unknown, text?: string): void => void warned.push(text ?? '');
   return createRemovals({
-    ...{ holder: 'b', removals: tree.store, leases, newId: countingIds(), nowMs: () => 1 },
+    holder: 'b',
+    removals: tree.store,
+    leases,
+    newId: countingIds(),
+    nowMs: () => 1,
     invalidate: () => Promise.resolve(),
     logger: { warn },
     ...overrides,

@@ -31,7 +31,11 @@ const invalidate: RemovalDeps['invalidate'] = ({ id }) => {
 
 function removals(holder: string, overrides: Partial<RemovalDeps> = {}): Removals {
   return createRemovals({
-    ...{ holder, removals: tree.store, leases, newId: countingIds(), nowMs: () => 1 },
+    holder,
+    removals: tree.store,
+    leases,
+    newId: countingIds(),
+    nowMs: () => 1,
     invalidate,
     logger: createLogger('test', 'silent'),
     ...overrides,
@@ -50,8 +54,11 @@ describe('a removal', () => {
   test('of an app takes its webhooks', async () => {
     expect(await removals('a').remove(APP)).toBe(true);
     expect(leftOf(tree)).toMatchObject({
-      ...{ projects: ['proj_1', 'proj_2'], apps: ['app_2', 'app_3'], notes: 0 },
-      ...{ webhooks: ['wh_2', 'wh_3', 'wh_global'], pending: ['wh_2', 'wh_3', 'wh_global'] },
+      projects: ['proj_1', 'proj_2'],
+      apps: ['app_2', 'app_3'],
+      notes: 0,
+      webhooks: ['wh_2', 'wh_3', 'wh_global'],
+      pending: ['wh_2', 'wh_3', 'wh_global'],
     });
   });
 
@@ -59,8 +66,10 @@ describe('a removal', () => {
     for (let n = 0; n < 4_500; n += 1) tree.pending.set(`dlv_${n}`, 'wh_1');
     expect(await removals('a').remove(WEBHOOK)).toBe(true);
     expect(leftOf(tree)).toMatchObject({
-      ...{ webhooks: ['wh_2', 'wh_3', 'wh_global'], pending: ['wh_2', 'wh_3', 'wh_global'] },
-      ...{ apps: ['app_1', 'app_2', 'app_3'], notes: 0 },
+      webhooks: ['wh_2', 'wh_3', 'wh_global'],
+      pending: ['wh_2', 'wh_3', 'wh_global'],
+      apps: ['app_1', 'app_2', 'app_3'],
+      notes: 0,
     });
   });
 

@@ -52,7 +52,12 @@ async function work({ tick, idle }: ResendRunner): Promise<void> {
 function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): ResendRunner {
   return createResendRunner({
     room: createResendRoom(16_777_216),
-    ...{ holder, resends: world.resends, marks: world.marks, leases, log, retryDueTopic: 'due' },
+    holder,
+    resends: world.resends,
+    marks: world.marks,
+    leases,
+    log,
+    retryDueTopic: 'due',
     rateLimitOf: () => Promise.resolve(null),
     isCircuitOpen: () => Promise.resolve(false),
     nowMs: () => nowMs,

@@ -22,7 +22,11 @@ beforeEach(() => {
 function runner(holder: string): ResendRunner {
   return createResendRunner({
     room: createResendRoom(16_777_216),
-    ...{ holder, resends: world.resends, marks: world.marks, leases, retryDueTopic: 'due' },
+    holder,
+    resends: world.resends,
+    marks: world.marks,
+    leases,
+    retryDueTopic: 'due',
     rateLimitOf: () => Promise.resolve(null),
     isCircuitOpen: () => Promise.resolve(false),
     log: { publish: () => Promise.resolve() },

@@ -37,7 +37,11 @@ beforeEach(() => {
 function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): ResendRunner {
   return createResendRunner({
     room: createResendRoom(16_777_216),
-    ...{ holder, resends: world.resends, marks: world.marks, leases, retryDueTopic: 'due' },
+    holder,
+    resends: world.resends,
+    marks: world.marks,
+    leases,
+    retryDueTopic: 'due',
     rateLimitOf: () => Promise.resolve(perSecond),
     isCircuitOpen: () => Promise.resolve(false),
     log: { publish },
@@ -70,7 +74,11 @@ const begin = (id = 'rsnd_1', page: string[] = []) =>
   world.resends.insert(sampleResend(id, { page }));
 const stateOf = (id = 'rsnd_1') => world.running.get(id);
 const done = (succeeded: number, failed = 0) => ({
-  ...{ status: 'done', total: succeeded + failed, succeeded, failed, page: [] },
+  status: 'done',
+  total: succeeded + failed,
+  succeeded,
+  failed,
+  page: [],
 });
 
 describe('a resend of many', () => {

@@ -48,10 +48,16 @@ const log = {
 function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): ResendRunner {
   return createResendRunner({
     room: createResendRoom(16_777_216),
-    ...{ holder, resends: world.resends, marks: world.marks, leases, log, retryDueTopic: 'due' },
+    holder,
+    resends: world.resends,
+    marks: world.marks,
+    leases,
+    log,
+    retryDueTopic: 'due',
     rateLimitOf: () => Promise.resolve(null),
     isCircuitOpen: () => Promise.resolve(false),
-    ...{ nowMs: () => 0, logger: createLogger('test', 'silent') },
+    nowMs: () => 0,
+    logger: createLogger('test', 'silent'),
     ...overrides,
   });
 }
@@ -65,7 +71,10 @@ async function work({ tick, idle }: ResendRunner): Promise<void> {
 describe('a resend of an app whose process stops', () => {
   function expectAllDone(): void {
     expect(world.running.get('rsnd_1')).toMatchObject({
-      ...{ status: 'done', total: 4, succeeded: 4, failed: 0 },
+      status: 'done',
+      total: 4,
+      succeeded: 4,
+      failed: 0,
     });
     expect(world.running.size).toBe(1);
     // One attempt each, however often it was asked for.

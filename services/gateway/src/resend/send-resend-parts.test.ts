@@ -33,10 +33,16 @@ beforeEach(async () => {
 function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): ResendRunner {
   return createResendRunner({
     room: createResendRoom(16_777_216),
-    ...{ holder, resends: world.resends, marks: world.marks, leases, retryDueTopic: 'due' },
+    holder,
+    resends: world.resends,
+    marks: world.marks,
+    leases,
+    retryDueTopic: 'due',
     rateLimitOf: () => Promise.resolve(null),
     isCircuitOpen: (webhookId) => Promise.resolve(openCircuits.has(webhookId)),
-    ...{ log, nowMs: () => nowMs, logger: createLogger('test', 'silent') },
+    log,
+    nowMs: () => nowMs,
+    logger: createLogger('test', 'silent'),
     ...overrides,
   });
 }
@@ -71,7 +77,10 @@ function fail(webhookId: string, count: number): string[] {
 const stateOf = () => world.running.get('rsnd_1');
 const shown = async () => world.resends.findShown('comp_a', 'rsnd_1');
 const done = (succeeded: number, failed = 0) => ({
-  ...{ status: 'done', total: succeeded + failed, succeeded, failed },
+  status: 'done',
+  total: succeeded + failed,
+  succeeded,
+  failed,
 });
 
 describe('a resend of an app', () => {
@@ -139,7 +148,9 @@ describe('a dead endpoint of an app', () => {
     expect(stateOf()).toMatchObject(done(701, 600));
     // What was given up may be sent again, and is not asked for any more.
     expect(world.deliveries.get(String(lost[0]))).toMatchObject({
-      ...{ status: 'exhausted', attemptCount: 7, mark: { state: 'failed' } },
+      status: 'exhausted',
+      attemptCount: 7,
+      mark: { state: 'failed' },
     });
     expect(world.deliveries.get(String(lost[599]))?.mark).toBeNull();
   });

@@ -24,7 +24,8 @@ beforeEach(() => {
   startResend = createStartResend({
     webhooks: { findOne: () => Promise.resolve(webhook) },
     hasApp: () => Promise.resolve(hasApp),
-    ...{ resends: world.resends, marks: world.marks },
+    resends: world.resends,
+    marks: world.marks,
     wake: (resend) => woken.push(resend),
     newId: countingIds(),
     nowMs: () => NOW_MS,
@@ -39,15 +40,18 @@ function delivery(
 ): Delivery {
   if (storedAs) world.add(id, storedAs);
   return {
-    ...{ id, messageId: `msg_${id}`, webhookId: 'wh_1', companyId: 'comp_a', appId: null, status },
-    ...{
-      reason: null,
-      attemptCount: 0,
-      attempts: [],
-      nextAttemptAtMs: null,
-      createdAtMs: 1,
-      updatedAtMs: 1,
-    },
+    id,
+    messageId: `msg_${id}`,
+    webhookId: 'wh_1',
+    companyId: 'comp_a',
+    appId: null,
+    status,
+    reason: null,
+    attemptCount: 0,
+    attempts: [],
+    nextAttemptAtMs: null,
+    createdAtMs: 1,
+    updatedAtMs: 1,
   };
 }
 
@@ -62,7 +66,9 @@ describe('the resend of one delivery', () => {
       expect(resend).toMatchObject({ page: ['dlv_1'], total: 1, status: 'running' });
       expect([...world.running.values()]).toEqual([resend]);
       expect(world.deliveries.get('dlv_1')?.mark).toEqual({
-        ...{ resendId: resend?._id, attemptNumber: 8, state: 'asked' },
+        resendId: resend?._id,
+        attemptNumber: 8,
+        state: 'asked',
       });
     },
   );

@@ -104,7 +104,11 @@ function newResend(
   return {
     _id: newId('rsnd'),
     ...span,
-    ...{ page: [], status: 'running', ...counts, createdAt: now, updatedAt: now },
+    page: [],
+    status: 'running',
+    ...counts,
+    createdAt: now,
+    updatedAt: now,
   };
 }
 

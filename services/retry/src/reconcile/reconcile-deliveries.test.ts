@@ -29,7 +29,10 @@ beforeEach(() => {
 function createTestReconciler(hasRateLimit = false) {
   const { checks, stuck, insertAll } = memory;
   return createReconciler({
-    ...{ holder: 'me', afterMs: DAY_MS, pauseMs: 0, logger: createLogger('test', 'silent') },
+    holder: 'me',
+    afterMs: DAY_MS,
+    pauseMs: 0,
+    logger: createLogger('test', 'silent'),
     topics: { retryDue: 'due', deliveryFailed: 'failed' },
     metrics: createReconcileMetrics(registry),
     leases: {

@@ -9,18 +9,34 @@ import { drivingRecord, findingOf, unattemptedDeliveries } from './reconcile-rul
 const NOW_MS = 1_700_000_000_000;
 const TOPICS = { retryDue: 'due', deliveryFailed: 'failed' };
 const REF = {
-  ...{ messageId: 'msg_1', webhookId: 'wh_1', companyId: 'comp_1', appId: null },
+  messageId: 'msg_1',
+  webhookId: 'wh_1',
+  companyId: 'comp_1',
+  appId: null,
   createdAtMs: NOW_MS - 90_000_000,
 };
 
 const attempt: Attempt = {
-  ...{ id: 'att_2', number: 2, trigger: 'retry', outcome: 'http_5xx', statusCode: 503 },
-  ...{ response: null, responseHeaders: [], startedAtMs: 5_000, durationMs: 20 },
+  id: 'att_2',
+  number: 2,
+  trigger: 'retry',
+  outcome: 'http_5xx',
+  statusCode: 503,
+  response: null,
+  responseHeaders: [],
+  startedAtMs: 5_000,
+  durationMs: 20,
 };
 
 const stuck = (fields: Partial<StuckDelivery> = {}): StuckDelivery => ({
-  ...{ ...REF, id: deliveryIdOf('msg_1', 'wh_1'), status: 'pending', reason: null },
-  ...{ attemptCount: 2, attempts: [attempt], nextAttemptAtMs: 7_000, updatedAtMs: 5_020 },
+  ...REF,
+  id: deliveryIdOf('msg_1', 'wh_1'),
+  status: 'pending',
+  reason: null,
+  attemptCount: 2,
+  attempts: [attempt],
+  nextAttemptAtMs: 7_000,
+  updatedAtMs: 5_020,
   ...fields,
 });
 
@@ -39,8 +55,11 @@ describe('a delivery that stands still', () => {
     expect(findingOf(unended)).toBe('unended_schedule');
     expect([topic, key]).toEqual(['failed', 'wh_1']);
     expect(decodeDeliveryFailed(value)).toMatchObject({
-      ...{ ...REF, attemptNumber: 2, endedAtMs: 5_020 },
-      ...{ outcome: 'http_5xx', statusCode: 503 },
+      ...REF,
+      attemptNumber: 2,
+      endedAtMs: 5_020,
+      outcome: 'http_5xx',
+      statusCode: 503,
     });
   });
 
@@ -61,9 +80,16 @@ describe('the deliveries that a message should have', () => {
 
   test('are due since the message was accepted as long as no attempt is recorded', () => {
     expect(unattemptedDeliveries([message], NOW_MS)[0]).toEqual({
-      ...{ id: deliveryIdOf(message.id, 'wh_1'), messageId: message.id, webhookId: 'wh_1' },
-      ...{ companyId: 'comp_a', appId: null, status: 'pending', reason: null, attempt: null },
-      ...{ createdAtMs: message.createdAtMs, nextAttemptAtMs: message.createdAtMs },
+      id: deliveryIdOf(message.id, 'wh_1'),
+      messageId: message.id,
+      webhookId: 'wh_1',
+      companyId: 'comp_a',
+      appId: null,
+      status: 'pending',
+      reason: null,
+      attempt: null,
+      createdAtMs: message.createdAtMs,
+      nextAttemptAtMs: message.createdAtMs,
       updatedAtMs: NOW_MS,
     });
   });
@@ -71,7 +97,9 @@ describe('the deliveries that a message should have', () => {
   test('are cancelled where the webhook was disabled when the message came', () => {
     const [, disabled] = unattemptedDeliveries([message], NOW_MS);
     expect(disabled).toMatchObject({
-      ...{ webhookId: 'wh_2', status: 'cancelled', reason: 'webhook_disabled' },
+      webhookId: 'wh_2',
+      status: 'cancelled',
+      reason: 'webhook_disabled',
       nextAttemptAtMs: null,
     });
   });

@@ -60,14 +60,21 @@ function createRelease() {
         return Promise.resolve();
       },
     },
-    ...{ nowMs: () => nowMs(), monotonicMs: () => 0, latestRelease: () => Infinity },
+    nowMs: () => nowMs(),
+    monotonicMs: () => 0,
+    latestRelease: () => Infinity,
   });
 }
 
 function parked(messageId: string, attemptNumber: number, offset = 0, dueAtMs = DUE_MS): LogRecord {
   const value = encodeRetryDue({
-    ...{ messageId, webhookId: 'wh_1', companyId: 'comp_1', appId: null, createdAtMs: 1 },
-    ...{ attemptNumber, dueAtMs },
+    messageId,
+    webhookId: 'wh_1',
+    companyId: 'comp_1',
+    appId: null,
+    createdAtMs: 1,
+    attemptNumber,
+    dueAtMs,
   });
   const headers = { requestId: 'request-1', 'due-at': String(dueAtMs) };
   const place = { topic: 'retry.5s', partition: 0, offset, isInherited: false };

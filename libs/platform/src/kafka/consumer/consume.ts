@@ -28,7 +28,8 @@ export async function consume(deps: ConsumeDeps, options: ConsumeOptions): Promi
   const watch = openWatch(deps, options, lives, positions);
   watch.start();
   const setbacks = watchForSetbacks({
-    ...{ nowMs: systemClockMs, monotonicMs: () => performance.now() },
+    nowMs: systemClockMs,
+    monotonicMs: () => performance.now(),
     onSetback(byMs) {
       deps.logger.warn(
         { groupId: options.groupId, byMs },
@@ -57,7 +58,10 @@ function openWatch(
 ): StallWatch {
   const { topics, groupId, stallMs = STALL_MS, isJudgeable = () => true } = options;
   return watchForStalls({
-    ...{ topics, stallMs, isJudgeable, metrics: deps.metrics },
+    topics,
+    stallMs,
+    isJudgeable,
+    metrics: deps.metrics,
     askPositions: positions.ask,
     reader: () => lives.reader,
     restart: () => beginAnew(deps, options, lives),

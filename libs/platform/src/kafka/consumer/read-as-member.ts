@@ -64,7 +64,11 @@ export function createReader(deps: ConsumeDeps, options: ConsumeOptions): Reader
 
 function createLife(deps: ConsumeDeps, options: ConsumeOptions): Life {
   const state: Membership = {
-    ...{ isRunning: false, isOver: false, assignment: {}, sendCommit: null, fetches: 0 },
+    isRunning: false,
+    isOver: false,
+    assignment: {},
+    sendCommit: null,
+    fetches: 0,
   };
   const client = deps.openGroupClient(options, {
     ...followMembership(() => life, deps.onFatal),

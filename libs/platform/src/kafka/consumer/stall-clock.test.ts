@@ -12,7 +12,11 @@ beforeEach(() => {
 });
 
 const at = (position: number, more: Partial<Reading> = {}): Reading => ({
-  ...{ topic: 'a', partition: 0, position, lag: 5, isWaiting: false },
+  topic: 'a',
+  partition: 0,
+  position,
+  lag: 5,
+  isWaiting: false,
   ...more,
 });
 

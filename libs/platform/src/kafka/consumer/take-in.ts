@@ -109,7 +109,9 @@ function toRecord(
 ): LogRecord {
   const offset = Number(message.offset);
   return {
-    ...{ topic, partition, offset },
+    topic,
+    partition,
+    offset,
     ...contentOf(message),
     isInherited: offset < inheritedBelow,
   };

@@ -11,7 +11,8 @@ let watch: SetbackWatch;
 beforeEach(() => {
   [nowMs, monotonicMs, setbacks] = [1_700_000_000_000, 0, []];
   watch = watchForSetbacks({
-    ...{ nowMs: () => nowMs, monotonicMs: () => monotonicMs },
+    nowMs: () => nowMs,
+    monotonicMs: () => monotonicMs,
     onSetback: (byMs) => setbacks.push(byMs),
   });
 });

@@ -23,7 +23,9 @@ beforeEach(() => {
   [isJudgeable, isWaiting, isKafkaUp] = [true, false, true];
   registry = new Registry();
   watch = watchForStalls({
-    ...{ topics: ['a'], stallMs: STALL_MS, logger: createLogger('test', 'silent') },
+    topics: ['a'],
+    stallMs: STALL_MS,
+    logger: createLogger('test', 'silent'),
     metrics: createKafkaMetrics(registry),
     isJudgeable: () => isJudgeable,
     askPositions: () => (isKafkaUp ? Promise.resolve(positions()) : Promise.reject(new Error())),

@@ -56,8 +56,13 @@ export function watchForStalls(deps: StallWatchDeps): StallWatch {
     ...deps,
     clock: createStallClock(deps.stallMs),
     state: {
-      ...{ isAlive: true, isStopped: false, lastLookMs: null, silentMs: 0, fetches: 0 },
-      ...{ tried: [], hasTriedLoop: false },
+      isAlive: true,
+      isStopped: false,
+      lastLookMs: null,
+      silentMs: 0,
+      fetches: 0,
+      tried: [],
+      hasTriedLoop: false,
     },
   };
   let timer: NodeJS.Timeout | undefined;

@@ -34,7 +34,9 @@ describe.each(KAFKA_CLIENTS)('the record log while members come and go, on %s', 
     let assignments = 0;
     const join = (log: RecordLog): Promise<Consumption> =>
       log.consume({
-        ...{ groupId: `${topic}-group`, topics: [topic], stallMs: 10_000 },
+        groupId: `${topic}-group`,
+        topics: [topic],
+        stallMs: 10_000,
         window: { high: 100, low: 50 },
         handle: async ({ value }) => {
           await new Promise((resolve) => setImmediate(resolve));
@@ -45,7 +47,9 @@ describe.each(KAFKA_CLIENTS)('the record log while members come and go, on %s', 
     const publish = (round: number): Promise<void> =>
       scratch.log.publish(
         Array.from({ length: PER_ROUND }, (_, n) => ({
-          ...{ topic, key: `k${n}`, value: Buffer.from(`${round}-${n}`) },
+          topic,
+          key: `k${n}`,
+          value: Buffer.from(`${round}-${n}`),
         })),
       );
     const first = await join(scratch.log);
@@ -74,7 +78,9 @@ describe.each(KAFKA_CLIENTS)('the record log while members come and go, on %s', 
     const seen: LogRecord[] = [];
     await scratch.log.publish([{ topic, key: 'k', value: Buffer.from('early') }]);
     const consumption = await scratch.log.consume({
-      ...{ groupId: `${topic}-group`, topics: [topic], window: { high: 10, low: 5 } },
+      groupId: `${topic}-group`,
+      topics: [topic],
+      window: { high: 10, low: 5 },
       handle: (record) => Promise.resolve(void seen.push(record)),
     });
     await eventually('the early one', () => seen.length === 1);

@@ -29,7 +29,10 @@ describe.each(KAFKA_CLIENTS)('a consumer that stands still, on %s', (client) => 
 
   function consume(handle: ConsumeOptions['handle'], more: Partial<ConsumeOptions> = {}) {
     return log.consume({
-      ...{ groupId: `${topic}-group`, topics: [topic], handle, stallMs: STALL_MS },
+      groupId: `${topic}-group`,
+      topics: [topic],
+      handle,
+      stallMs: STALL_MS,
       window: { high: 1_000, low: 500 },
       ...more,
     });
@@ -95,7 +98,8 @@ describe.each(KAFKA_CLIENTS)('a consumer that stands still, on %s', (client) => 
     };
     const away = await consume(() => new Promise(() => undefined), { isJudgeable });
     const postponed = await consume(() => Promise.resolve(), {
-      ...{ groupId: `${topic}-late`, postponeMs: () => 60_000 },
+      groupId: `${topic}-late`,
+      postponeMs: () => 60_000,
     });
     // Two looks of each kind a sixth of the time to stall: thrice that time.
     await eventually('many looks', () => looks >= 36);

@@ -120,8 +120,13 @@ function arrive(
     return null;
   }
   const begun = {
-    ...{ topic, partition, offsets: createContiguousOffsets(), resumesAt: batch.firstOffset },
-    ...{ inheritedBelow, isDoubted: false, wasLeftUnread: false },
+    topic,
+    partition,
+    offsets: createContiguousOffsets(),
+    resumesAt: batch.firstOffset,
+    inheritedBelow,
+    isDoubted: false,
+    wasLeftUnread: false,
   };
   owned.set(key, begun);
   return begun;

@@ -22,7 +22,9 @@ export async function readRanges(
 ): Promise<OffsetRange[]> {
   if (!(await admin.listTopics()).includes(topic)) throw new Error(`Kafka has no topic ${topic}.`);
   const whole = (await admin.fetchTopicOffsets(topic)).map(({ partition, low, high }) => ({
-    ...{ partition, from: Number(low), end: Number(high) },
+    partition,
+    from: Number(low),
+    end: Number(high),
   }));
   if (only) return rangeOfOne(whole, only);
   if (sinceMs === undefined) return whole.filter(isOpen);

@@ -28,7 +28,8 @@ describe('reading what lies in a topic', () => {
   async function read(which: Partial<ReadTopicOptions> = {}): Promise<StoredRecord[]> {
     const found: StoredRecord[] = [];
     await readTopic(kafka, {
-      ...{ topic, groupId: `${topic}-reader-${randomUUID()}` },
+      topic,
+      groupId: `${topic}-reader-${randomUUID()}`,
       visit: (record) => Promise.resolve(void found.push(record)),
       ...which,
     });

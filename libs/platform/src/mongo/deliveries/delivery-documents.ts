@@ -28,7 +28,13 @@ export function toDelivery(document: DeliveryDocument): Delivery {
   const { messageId, webhookId, companyId, appId, status, reason, attemptCount } = document;
   return {
     id: _id,
-    ...{ messageId, webhookId, companyId, appId, status, reason, attemptCount },
+    messageId,
+    webhookId,
+    companyId,
+    appId,
+    status,
+    reason,
+    attemptCount,
     attempts: attempts.map(toAttempt),
     nextAttemptAtMs: nextAttemptAt?.getTime() ?? null,
     createdAtMs: createdAt.getTime(),

@@ -26,9 +26,19 @@ function delivery(
   overrides: Partial<DeliveryDocument> = {},
 ): DeliveryDocument {
   return {
-    ...{ _id, messageId, webhookId: 'wh_1', companyId: 'comp_a', appId: null, status },
-    ...{ reason: null, attemptCount: 2, attempts: [], nextAttemptAt: null },
-    ...{ createdAt: new Date(1), updatedAt: new Date(7), ...overrides },
+    _id,
+    messageId,
+    webhookId: 'wh_1',
+    companyId: 'comp_a',
+    appId: null,
+    status,
+    reason: null,
+    attemptCount: 2,
+    attempts: [],
+    nextAttemptAt: null,
+    createdAt: new Date(1),
+    updatedAt: new Date(7),
+    ...overrides,
   };
 }
 
@@ -86,8 +96,15 @@ describe('what the API asks about deliveries', () => {
   it('shows outcome and duration of attempts, and nothing of what was answered', async () => {
     const outcome = 'http_5xx' as const;
     const attempts = [1, 2].map((number) => ({
-      ...{ id: `att_${number}`, number, trigger: 'retry' as const, outcome, statusCode: 500 },
-      ...{ response: 'long', responseHeaders: [], startedAt: new Date(1), durationMs: number },
+      id: `att_${number}`,
+      number,
+      trigger: 'retry' as const,
+      outcome,
+      statusCode: 500,
+      response: 'long',
+      responseHeaders: [],
+      startedAt: new Date(1),
+      durationMs: number,
     }));
     const stored = delivery('dlv_figures', 'msg_7', 'delivered', { attempts });
     await collection(database.db, 'deliveries').insertOne(stored);

@@ -28,7 +28,9 @@ const QUERIES = {
     'deliveries',
     {
       webhookId: { $in: ['wh_1', 'wh_2'] },
-      ...{ status: 'exhausted', _id: { $gt: 'dlv_1', $lt: 'dlv_2' }, companyId },
+      status: 'exhausted',
+      _id: { $gt: 'dlv_1', $lt: 'dlv_2' },
+      companyId,
     },
     {},
   ],

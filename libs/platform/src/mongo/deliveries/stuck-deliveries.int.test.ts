@@ -16,13 +16,26 @@ function failed(fields: Partial<SettledDelivery>, number = 1): SettledDelivery {
   const messageId = newId('msg');
   const id = deliveryIdOf(messageId, 'wh_1');
   return {
-    ...{ id, messageId, webhookId: 'wh_1', companyId: 'comp_a', appId: null },
-    ...{ status: 'pending', reason: null, nextAttemptAtMs: null },
-    ...{ createdAtMs: Date.now(), updatedAtMs: 1_000 },
+    id,
+    messageId,
+    webhookId: 'wh_1',
+    companyId: 'comp_a',
+    appId: null,
+    status: 'pending',
+    reason: null,
+    nextAttemptAtMs: null,
+    createdAtMs: Date.now(),
+    updatedAtMs: 1_000,
     attempt: {
-      ...{ id: attemptIdOf(id, number), number, trigger: 'first', outcome: 'http_5xx' },
-      ...{ statusCode: 500, response: 'no', responseHeaders: [] },
-      ...{ startedAtMs: 900, durationMs: 100 },
+      id: attemptIdOf(id, number),
+      number,
+      trigger: 'first',
+      outcome: 'http_5xx',
+      statusCode: 500,
+      response: 'no',
+      responseHeaders: [],
+      startedAtMs: 900,
+      durationMs: 100,
     },
     ...fields,
   };

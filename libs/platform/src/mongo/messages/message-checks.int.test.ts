@@ -44,11 +44,17 @@ describe('the check of the messages', () => {
 
   it('reads them in the order in which they were made, without their payloads', async () => {
     const [first, second] = await checks.pageOf({
-      ...{ afterId: ids[0] ?? '', beforeMs: Date.now(), limit: 2 },
+      afterId: ids[0] ?? '',
+      beforeMs: Date.now(),
+      limit: 2,
     });
     expect(first).toMatchObject({
-      ...{ id: ids[1], companyId: 'comp_a', appId: null, createdAtMs: FIRST_MS + 1 },
-      ...{ targets: ['wh_1', 'wh_2'], disabledTargets: ['wh_2'] },
+      id: ids[1],
+      companyId: 'comp_a',
+      appId: null,
+      createdAtMs: FIRST_MS + 1,
+      targets: ['wh_1', 'wh_2'],
+      disabledTargets: ['wh_2'],
     });
     expect(first).not.toHaveProperty('payload', expect.anything());
     expect(second?.id).toBe(ids[2]);
@@ -63,9 +69,17 @@ describe('the check of the messages', () => {
     const [known = '', unknown = ''] = ids.map((id) => deliveryIdOf(id, 'wh_1'));
     await createDeliveryStore(database.db).insertAll([
       {
-        ...{ id: known, messageId: ids[0] ?? '', webhookId: 'wh_1', companyId: 'comp_a' },
-        ...{ appId: null, status: 'pending', reason: null, attempt: null },
-        ...{ nextAttemptAtMs: 1, createdAtMs: FIRST_MS, updatedAtMs: 1 },
+        id: known,
+        messageId: ids[0] ?? '',
+        webhookId: 'wh_1',
+        companyId: 'comp_a',
+        appId: null,
+        status: 'pending',
+        reason: null,
+        attempt: null,
+        nextAttemptAtMs: 1,
+        createdAtMs: FIRST_MS,
+        updatedAtMs: 1,
       },
     ]);
     expect(await checks.recordedAmong([known, unknown])).toEqual(new Set([known]));

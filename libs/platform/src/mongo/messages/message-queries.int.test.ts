@@ -131,7 +131,10 @@ describe('the outlines of messages', () => {
     const bounds = { messages: 1, targets: 9 };
     const [found] = await queries.listOutlines('comp_a', { webhookId: 'wh_2' }, bounds);
     expect(found).toEqual({
-      ...{ id: message(2).id, appId: null, targets: ['wh_2'], disabledTargets: ['wh_2'] },
+      id: message(2).id,
+      appId: null,
+      targets: ['wh_2'],
+      disabledTargets: ['wh_2'],
     });
     expect(await queries.outlinesOf('comp_a', idsOf([2, 4]), 9)).toEqual([found]);
   });

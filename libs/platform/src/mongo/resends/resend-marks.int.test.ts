@@ -34,9 +34,19 @@ async function store(
   overrides: Partial<DeliveryDocument> = {},
 ): Promise<void> {
   await deliveries().insertOne({
-    ...{ _id: ID, messageId: 'msg_1', webhookId: 'wh_1', companyId: 'comp_a', appId: 'app_1' },
-    ...{ status, reason: null, attemptCount: 7, attempts: [], nextAttemptAt: null },
-    ...{ createdAt: new Date(1), updatedAt: new Date(2), ...overrides },
+    _id: ID,
+    messageId: 'msg_1',
+    webhookId: 'wh_1',
+    companyId: 'comp_a',
+    appId: 'app_1',
+    status,
+    reason: null,
+    attemptCount: 7,
+    attempts: [],
+    nextAttemptAt: null,
+    createdAt: new Date(1),
+    updatedAt: new Date(2),
+    ...overrides,
   });
 }
 
@@ -46,15 +56,24 @@ const single = (id = 'rsnd_1') => sampleResend(id, { page: [ID], afterId: ID, be
 
 function made(number: number, outcome: Attempt['outcome']): Attempt {
   return {
-    ...{ id: `att_${number}`, number, trigger: 'resend', outcome, statusCode: null },
-    ...{ response: null, responseHeaders: [], startedAtMs: 3, durationMs: 1 },
+    id: `att_${number}`,
+    number,
+    trigger: 'resend',
+    outcome,
+    statusCode: null,
+    response: null,
+    responseHeaders: [],
+    startedAtMs: 3,
+    durationMs: 1,
   };
 }
 
 const finish = (outcome: Attempt['outcome'] | null, attemptNumber = 8) =>
   marks.finish([
     {
-      ...{ deliveryId: ID, attemptNumber, atMs: 9 },
+      deliveryId: ID,
+      attemptNumber,
+      atMs: 9,
       attempt: outcome && made(attemptNumber, outcome),
     },
   ]);
@@ -94,7 +113,9 @@ describe('asking for one more attempt', () => {
     await finish('http_5xx');
     await marks.ask(span(loser));
     expect((await stored())?.resend).toEqual({
-      ...{ resendId: loser, attemptNumber: 9, state: 'asked' },
+      resendId: loser,
+      attemptNumber: 9,
+      state: 'asked',
     });
   });
 
@@ -118,8 +139,13 @@ describe('asking for one more attempt', () => {
   it('is read with all that a record needs', async () => {
     await store('exhausted');
     const known = {
-      ...{ id: ID, messageId: 'msg_1', webhookId: 'wh_1', companyId: 'comp_a', appId: 'app_1' },
-      ...{ createdAtMs: 1, status: 'exhausted' },
+      id: ID,
+      messageId: 'msg_1',
+      webhookId: 'wh_1',
+      companyId: 'comp_a',
+      appId: 'app_1',
+      createdAtMs: 1,
+      status: 'exhausted',
     };
     expect(await marks.read('comp_a', [ID, 'dlv_none'])).toEqual([{ ...known, mark: null }]);
     await marks.ask(span());
@@ -138,7 +164,10 @@ describe('the attempt that was asked for', () => {
   it('makes the delivery delivered when it succeeds', async () => {
     await finish('success');
     expect(await stored()).toMatchObject({
-      ...{ status: 'delivered', reason: null, attemptCount: 8, updatedAt: new Date(9) },
+      status: 'delivered',
+      reason: null,
+      attemptCount: 8,
+      updatedAt: new Date(9),
       attempts: [{ number: 8, trigger: 'resend', outcome: 'success', startedAt: new Date(3) }],
       resend: { state: 'succeeded' },
     });
@@ -148,15 +177,21 @@ describe('the attempt that was asked for', () => {
   it('leaves its status and reason when it fails', async () => {
     await finish('timeout');
     expect(await stored()).toMatchObject({
-      ...{ status: 'cancelled', reason: 'webhook_disabled', attemptCount: 8 },
-      ...{ attempts: [{ number: 8, outcome: 'timeout' }], resend: { state: 'failed' } },
+      status: 'cancelled',
+      reason: 'webhook_disabled',
+      attemptCount: 8,
+      attempts: [{ number: 8, outcome: 'timeout' }],
+      resend: { state: 'failed' },
     });
   });
 
   it('that could not be made is a failure without an attempt', async () => {
     await finish(null);
     expect(await stored()).toMatchObject({
-      ...{ status: 'cancelled', attemptCount: 7, attempts: [], resend: { state: 'failed' } },
+      status: 'cancelled',
+      attemptCount: 7,
+      attempts: [],
+      resend: { state: 'failed' },
     });
   });
 

@@ -93,7 +93,11 @@ function toMarked(document: DeliveryDocument): MarkedDelivery {
   const { _id, messageId, webhookId, companyId, appId, createdAt, status, resend } = document;
   return {
     id: _id,
-    ...{ messageId, webhookId, companyId, appId, status },
+    messageId,
+    webhookId,
+    companyId,
+    appId,
+    status,
     createdAtMs: createdAt.getTime(),
     mark: resend ?? null,
   };

@@ -41,9 +41,18 @@ async function storeDelivery(
   status: DeliveryStatus = 'exhausted',
 ): Promise<void> {
   await collection(database.db, 'deliveries').insertOne({
-    ...{ _id, messageId: `msg_${_id}`, webhookId, companyId: 'comp_a', appId: null, status },
-    ...{ reason: null, attemptCount: 7, attempts: [], nextAttemptAt: null },
-    ...{ createdAt: new Date(1), updatedAt: new Date(1) },
+    _id,
+    messageId: `msg_${_id}`,
+    webhookId,
+    companyId: 'comp_a',
+    appId: null,
+    status,
+    reason: null,
+    attemptCount: 7,
+    attempts: [],
+    nextAttemptAt: null,
+    createdAt: new Date(1),
+    updatedAt: new Date(1),
   });
 }
 

@@ -23,9 +23,19 @@ export function partFor(resend: ResendDocument, webhookId: string, atMs: number)
   const { _id: partOf, companyId, afterId, beforeId } = resend;
   const at = new Date(atMs);
   return {
-    ...{ _id: `${partOf}/${webhookId}`, companyId, webhookId, partOf, afterId, beforeId },
-    ...{ page: [], status: 'running', total: 0, succeeded: 0, failed: 0 },
-    ...{ createdAt: at, updatedAt: at },
+    _id: `${partOf}/${webhookId}`,
+    companyId,
+    webhookId,
+    partOf,
+    afterId,
+    beforeId,
+    page: [],
+    status: 'running',
+    total: 0,
+    succeeded: 0,
+    failed: 0,
+    createdAt: at,
+    updatedAt: at,
   };
 }
 

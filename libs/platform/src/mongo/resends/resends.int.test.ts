@@ -30,9 +30,18 @@ async function storeDelivery(
   { webhookId = 'wh_1', companyId = 'comp_a' } = {},
 ): Promise<void> {
   await collection(database.db, 'deliveries').insertOne({
-    ...{ _id, messageId: `msg_${_id}`, webhookId, companyId, appId: null, status, reason: null },
-    ...{ attemptCount: 7, attempts: [], nextAttemptAt: null },
-    ...{ createdAt: new Date(1), updatedAt: new Date(1) },
+    _id,
+    messageId: `msg_${_id}`,
+    webhookId,
+    companyId,
+    appId: null,
+    status,
+    reason: null,
+    attemptCount: 7,
+    attempts: [],
+    nextAttemptAt: null,
+    createdAt: new Date(1),
+    updatedAt: new Date(1),
   });
 }
 
@@ -74,8 +83,14 @@ describe('a resend in the store', () => {
     const last = await resends.beginPage(next, ['dlv_3'], 7);
     await resends.finish(await resends.endPage(last, { succeeded: 1, failed: 0 }, 8), 9);
     expect(await resends.findOne('comp_a', 'rsnd_1')).toEqual({
-      ...{ ...resend, status: 'done', afterId: 'dlv_3', page: [] },
-      ...{ total: 3, succeeded: 2, failed: 1, updatedAt: new Date(9) },
+      ...resend,
+      status: 'done',
+      afterId: 'dlv_3',
+      page: [],
+      total: 3,
+      succeeded: 2,
+      failed: 1,
+      updatedAt: new Date(9),
     });
   });
 

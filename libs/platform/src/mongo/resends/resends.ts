@@ -68,7 +68,8 @@ export function createResendStore(db: mongo.Db): ResendStore {
       move(db, resend, {
         $set: {
           afterId: resend.page.at(-1) ?? resend.afterId,
-          ...{ page: [], updatedAt: new Date(atMs) },
+          page: [],
+          updatedAt: new Date(atMs),
         },
         $inc: { succeeded, failed },
       }),

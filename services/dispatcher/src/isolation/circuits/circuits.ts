@@ -140,7 +140,11 @@ function create(state: State, { id, url }: Endpoint, probeAtMs?: number): Circui
   const { circuits, shared, logger, nowMs, resetMs, rotation } = state;
   makeRoom(state);
   const circuit = createCircuit({
-    ...{ url, resetMs, nowMs, rotation, ...(probeAtMs !== undefined && { probeAtMs }) },
+    url,
+    resetMs,
+    nowMs,
+    rotation,
+    ...(probeAtMs !== undefined && { probeAtMs }),
     onOpen: (untilMs) => {
       shared.opened(id, untilMs);
       logger.info({ webhookId: id, resetMs }, 'circuit open');

@@ -12,7 +12,10 @@ export interface Obstacle {
 
 /** Somebody waits for a test; resends come by thousands, and would burn themselves on a dead endpoint. */
 const EARLY_PROBE_AFTER_MS: Record<Trigger, number> = {
-  ...{ test: 0, resend: 5_000, first: Infinity, retry: Infinity },
+  test: 0,
+  resend: 5_000,
+  first: Infinity,
+  retry: Infinity,
 };
 
 /** Null when the attempt may be made now. `resetMs` is how long an open circuit waits for its probe. */

@@ -8,7 +8,8 @@ const strict: EgressPolicy = { allowLoopback: false, allowHttp: true, allowCidrs
 async function refuse(hostname: string, policy: EgressPolicy, port: number) {
   const [refused, forgotten]: [EgressRefusal[], string[]] = [[], []];
   const guarded = createGuardedConnect({
-    ...{ policy, connectTimeoutMs: 5_000 },
+    policy,
+    connectTimeoutMs: 5_000,
     hosts: {
       resolve: () => Promise.resolve([{ address: '10.0.0.1', family: 4 }]),
       forget: (name) => forgotten.push(name),

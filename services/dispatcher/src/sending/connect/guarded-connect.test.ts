@@ -53,7 +53,8 @@ function connect(
   // As undici calls it: brackets in `host`, none in `hostname`.
   const host = `${isIP(hostname) === 6 ? `[${hostname}]` : hostname}:${to}`;
   const guarded = createGuardedConnect({
-    ...{ policy, connectTimeoutMs: 5_000 },
+    policy,
+    connectTimeoutMs: 5_000,
     hosts: { resolve, forget: (name) => forgotten.push(name) },
     onRefused: (reason) => refused.push(reason),
     onOpened: (socket) => sockets.push(socket),

@@ -16,12 +16,11 @@ beforeEach(async () => {
   reuses = [];
   idle = createIdleConnections({ maxIdle: 2, onSent: (isReused) => reuses.push(isReused) });
   agent = createDeliveryAgent({
-    ...{
-      policy: { allowLoopback: true, allowHttp: true, allowCidrs: [] },
-      connectTimeoutMs: 5_000,
-    },
+    policy: { allowLoopback: true, allowHttp: true, allowCidrs: [] },
+    connectTimeoutMs: 5_000,
     hosts: { resolve: () => Promise.resolve([]), forget: () => undefined },
-    ...{ onRefused: () => undefined, onOpened: idle.opened },
+    onRefused: () => undefined,
+    onOpened: idle.opened,
   });
   endpoints = await Promise.all(Array.from({ length: 4 }, openRawEndpoint));
   for (const endpoint of endpoints) endpoint.talk = (socket) => socket.write(OK);

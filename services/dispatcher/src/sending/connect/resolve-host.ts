@@ -44,10 +44,16 @@ export function createHostResolver(
   monotonicMs: () => number = () => performance.now(),
 ): HostResolver {
   const names = createCoalescingCache<MachineNames>({
-    ...{ maxSize: 1, sizeOf: () => 1, ttlMs: MIN_TTL_MS, monotonicMs },
+    maxSize: 1,
+    sizeOf: () => 1,
+    ttlMs: MIN_TTL_MS,
+    monotonicMs,
   });
   const answers = createCoalescingCache<Answer>({
-    ...{ maxSize: MAX_NAMES, sizeOf: () => 1, ttlMs: ({ ttlMs }) => ttlMs, monotonicMs },
+    maxSize: MAX_NAMES,
+    sizeOf: () => 1,
+    ttlMs: ({ ttlMs }) => ttlMs,
+    monotonicMs,
   });
   const find = async (hostname: string): Promise<Answer> => {
     const machine = await names.get('machine', readNames);

@@ -19,7 +19,8 @@ export function createDocument(routes: readonly Route[]): JsonSchema {
   return {
     openapi: '3.1.0',
     info: {
-      ...{ title: 'Posthorn API', version: VERSION },
+      title: 'Posthorn API',
+      version: VERSION,
       summary: 'Webhook delivery: signed, retried on a fixed schedule, with proof of every attempt',
       description: GUIDE,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },

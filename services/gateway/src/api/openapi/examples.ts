@@ -8,8 +8,14 @@ const CREATED_AT = '2026-01-31T09:30:00.000Z';
 
 /** Before its first attempt, as the creation of a message answers it. */
 const PLANNED_ATTEMPT = {
-  ...{ id: exampleId('att'), processed: false, resend: false, statusCode: null, response: null },
-  ...{ headers: [JSON_HEADER], createdAt: CREATED_AT, updatedAt: CREATED_AT },
+  id: exampleId('att'),
+  processed: false,
+  resend: false,
+  statusCode: null,
+  response: null,
+  headers: [JSON_HEADER],
+  createdAt: CREATED_AT,
+  updatedAt: CREATED_AT,
 };
 
 /** What a field usually holds, by its name, or by schema and name where that decides. */

@@ -41,7 +41,9 @@ function addressesOf(route: Route): string[] {
 function headOf(route: Route): JsonSchema {
   const { tag, summary, description } = route;
   return {
-    ...{ tags: [tag], operationId: operationIdOf(route), summary },
+    tags: [tag],
+    operationId: operationIdOf(route),
+    summary,
     ...(description !== undefined && { description }),
   };
 }

@@ -8,7 +8,8 @@ export const NAMED_PARAMETERS: Record<string, JsonSchema> = {
   CompanyId: companyId(false, 'Id of your company. May be left out; a wrong one is refused'),
   RequiredCompanyId: companyId(true, 'Id of your company'),
   RequestId: {
-    ...{ in: 'header', name: 'X-Request-Id' },
+    in: 'header',
+    name: 'X-Request-Id',
     description:
       'Names the request in our logs and its answer, when it has 8 to 128 of `A-Z a-z 0-9 . _ -`; else it gets a name of ours',
     schema: { type: 'string', examples: ['order-17-attempt-1'] },
@@ -46,7 +47,9 @@ const ID_PREFIXES = {
 /** Any text may stand in a path; what is no id of anything is answered with 404. */
 function pathParameters({ path }: Route): JsonSchema[] {
   return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => ({
-    ...{ in: 'path', name, required: true },
+    in: 'path',
+    name,
+    required: true,
     schema: { type: 'string', minLength: 1, ...exampleOfId(name) },
   }));
 }
@@ -62,7 +65,9 @@ function queryParameters({ query }: Route, book: SchemaBook): JsonSchema[] {
     const { description, ...schema } = properties[name] ?? {};
     const absent: z.ZodSafeParseResult<unknown> = z.safeParse(check, undefined);
     return {
-      ...{ in: 'query', name, required: !absent.success },
+      in: 'query',
+      name,
+      required: !absent.success,
       ...(description !== undefined && { description }),
       schema: { ...schema, ...(absent.data !== undefined && { default: absent.data }) },
     };
@@ -71,7 +76,9 @@ function queryParameters({ query }: Route, book: SchemaBook): JsonSchema[] {
 
 function headerParameters({ headers = [] }: Route, book: SchemaBook): JsonSchema[] {
   return headers.map(({ name, description, schema }) => ({
-    ...{ in: 'header', name, description },
+    in: 'header',
+    name,
+    description,
     schema: book.ofInput(schema),
   }));
 }

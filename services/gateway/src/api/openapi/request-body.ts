@@ -22,21 +22,30 @@ const EXAMPLES: Record<string, Examples> = {
     hmac: {
       summary: 'Signed with a secret and in a header of your choice',
       value: {
-        ...{ url, appId, authMethod: 'hmac' },
-        ...{ hmacHeader: 'X-Signature', hmacSecret: 'a long random text' },
+        url,
+        appId,
+        authMethod: 'hmac',
+        hmacHeader: 'X-Signature',
+        hmacSecret: 'a long random text',
       },
     },
     basic: {
       summary: 'User name and password',
       value: {
-        ...{ url, appId, authMethod: 'basic' },
-        ...{ basicAuthUsername: 'posthorn', basicAuthPassword: 'a long random text' },
+        url,
+        appId,
+        authMethod: 'basic',
+        basicAuthUsername: 'posthorn',
+        basicAuthPassword: 'a long random text',
       },
     },
     apiKey: {
       summary: 'A key in a header, and a header for every delivery',
       value: {
-        ...{ url, appId, authMethod: 'apiKey', apiKey: 'a long random text' },
+        url,
+        appId,
+        authMethod: 'apiKey',
+        apiKey: 'a long random text',
         apiKeyHeader: 'X-Endpoint-Key',
         customHeaders: [{ key: 'X-Tenant', value: 'acme' }],
       },
@@ -49,7 +58,8 @@ const EXAMPLES: Record<string, Examples> = {
       summary: 'Another way to authenticate',
       value: {
         authMethod: 'basic',
-        ...{ basicAuthUsername: 'posthorn', basicAuthPassword: 'a long random text' },
+        basicAuthUsername: 'posthorn',
+        basicAuthPassword: 'a long random text',
       },
     },
   },

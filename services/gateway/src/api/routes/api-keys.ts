@@ -27,7 +27,11 @@ const listQuery = z.object({ limit: limit(1_000, 1_000), skip });
 export function apiKeyRoutes({ db, newId, nowMs, invalidate }: ApiKeyDeps): Route[] {
   return [
     route({
-      ...{ method: 'post', path, versionedOnly, tag, summary: 'Make an API key' },
+      method: 'post',
+      path,
+      versionedOnly,
+      tag,
+      summary: 'Make an API key',
       description: 'The key is in this answer and nowhere else: only its hash is stored.',
       body: createBody,
       answer: { status: 201, message: 'API key created', data: createdApiKey },
@@ -38,7 +42,11 @@ export function apiKeyRoutes({ db, newId, nowMs, invalidate }: ApiKeyDeps): Rout
       },
     }),
     route({
-      ...{ method: 'get', path, versionedOnly, tag, summary: 'List the API keys, oldest first' },
+      method: 'get',
+      path,
+      versionedOnly,
+      tag,
+      summary: 'List the API keys, oldest first',
       query: listQuery,
       answer: { status: 200, message: 'API keys found', data: z.array(apiKey) },
       async handle({ caller: { companyId }, query }) {
@@ -48,7 +56,10 @@ export function apiKeyRoutes({ db, newId, nowMs, invalidate }: ApiKeyDeps): Rout
       },
     }),
     route({
-      ...{ method: 'delete', path: `${path}/:keyId`, versionedOnly, tag },
+      method: 'delete',
+      path: `${path}/:keyId`,
+      versionedOnly,
+      tag,
       summary: 'Revoke an API key',
       description: 'Takes effect at once, at other gateways at the latest after two seconds.',
       answer: { status: 200, message: 'API key revoked' },

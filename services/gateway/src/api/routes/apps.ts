@@ -46,7 +46,10 @@ export function appRoutes(deps: AppRouteDeps): Route[] {
 
 function createApp({ db, newId, nowMs }: AppRouteDeps): Route {
   return route({
-    ...{ method: 'post', path: '/apps', tag, summary: 'Create an app in a project' },
+    method: 'post',
+    path: '/apps',
+    tag,
+    summary: 'Create an app in a project',
     body: createBody,
     answer: { status: 201, message: 'App created', data: app },
     errors: ['not_found'],
@@ -74,7 +77,10 @@ async function requireProject(db: mongo.Db, companyId: string, _id: string): Pro
 
 function listApps({ db }: AppRouteDeps): Route {
   return route({
-    ...{ method: 'get', path: '/apps', needsCompanyId, tag },
+    method: 'get',
+    path: '/apps',
+    needsCompanyId,
+    tag,
     summary: 'List the apps of a project, oldest first',
     query: listQuery,
     answer: { status: 200, message: 'Apps found', data: z.array(app) },
@@ -92,7 +98,11 @@ function listApps({ db }: AppRouteDeps): Route {
 
 function getApp({ db }: AppRouteDeps): Route {
   return route({
-    ...{ method: 'get', path, needsCompanyId, tag, summary: 'Get an app' },
+    method: 'get',
+    path,
+    needsCompanyId,
+    tag,
+    summary: 'Get an app',
     answer: { status: 200, message: 'App found', data: app },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { appId: _id = '' } }) {
@@ -105,7 +115,11 @@ function getApp({ db }: AppRouteDeps): Route {
 
 function updateApp({ db, nowMs }: AppRouteDeps): Route {
   return route({
-    ...{ method: 'put', path, needsCompanyId, tag, summary: 'Change an app' },
+    method: 'put',
+    path,
+    needsCompanyId,
+    tag,
+    summary: 'Change an app',
     description: 'Fields that are left out stay as they are.',
     body: updateBody,
     isBodyOptional: true,
@@ -125,7 +139,11 @@ function updateApp({ db, nowMs }: AppRouteDeps): Route {
 
 function deleteApp({ remove }: AppRouteDeps): Route {
   return route({
-    ...{ method: 'delete', path, needsCompanyId, tag, summary: 'Delete an app' },
+    method: 'delete',
+    path,
+    needsCompanyId,
+    tag,
+    summary: 'Delete an app',
     description: 'Takes its webhooks with it and cancels their pending deliveries.',
     answer: { status: 200, message: 'App deleted' },
     errors: ['not_found'],

@@ -39,13 +39,18 @@ export function messageHistoryRoutes(deps: HistoryDeps): Route[] {
 
 function listRoute(deps: HistoryDeps): Route {
   return route({
-    ...{ method: 'get', path: '/webhook-messages', versionedOnly, tag },
+    method: 'get',
+    path: '/webhook-messages',
+    versionedOnly,
+    tag,
     summary: 'List messages, newest first',
     description:
       'A page looks at a bounded number of messages and deliveries: it may hold fewer than `limit`, with a filter by status even none, while `nextCursor` is not null.',
     query: listQuery,
     answer: {
-      ...{ status: 200, message: 'Messages found', hasCursor: true },
+      status: 200,
+      message: 'Messages found',
+      hasCursor: true,
       data: z.array(listedMessage),
     },
     async handle({ caller: { companyId }, query }) {
@@ -65,7 +70,10 @@ function listRoute(deps: HistoryDeps): Route {
 
 function getRoute(deps: HistoryDeps): Route {
   return route({
-    ...{ method: 'get', path: '/webhook-messages/:messageId', versionedOnly, tag },
+    method: 'get',
+    path: '/webhook-messages/:messageId',
+    versionedOnly,
+    tag,
     summary: 'Get a message',
     answer: { status: 200, message: 'Message found', data: message },
     errors: ['not_found'],
@@ -94,11 +102,16 @@ async function requireMessage(
 
 function deliveriesRoute(deps: HistoryDeps): Route {
   return route({
-    ...{ method: 'get', path: '/webhook-messages/:messageId/deliveries', versionedOnly, tag },
+    method: 'get',
+    path: '/webhook-messages/:messageId/deliveries',
+    versionedOnly,
+    tag,
     summary: 'List the deliveries of a message, newest webhook first',
     query: deliveriesQuery,
     answer: {
-      ...{ status: 200, message: 'Deliveries found', hasCursor: true },
+      status: 200,
+      message: 'Deliveries found',
+      hasCursor: true,
       data: z.array(delivery),
     },
     errors: ['not_found'],
@@ -119,7 +132,10 @@ function deliveriesRoute(deps: HistoryDeps): Route {
 
 function deliveryRoute(deps: HistoryDeps): Route {
   return route({
-    ...{ method: 'get', path: '/deliveries/:deliveryId', versionedOnly, tag: 'Deliveries' },
+    method: 'get',
+    path: '/deliveries/:deliveryId',
+    versionedOnly,
+    tag: 'Deliveries',
     summary: 'Get a delivery with every one of its attempts',
     answer: { status: 200, message: 'Delivery found', data: delivery },
     errors: ['not_found'],

@@ -51,7 +51,10 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
 
 function createProject({ db, newId, nowMs }: ProjectDeps): Route {
   return route({
-    ...{ method: 'post', path: '/projects', tag, summary: 'Create a project' },
+    method: 'post',
+    path: '/projects',
+    tag,
+    summary: 'Create a project',
     body: createBody,
     answer: { status: 201, message: 'Project created', data: createdProject },
     async handle({ caller: { companyId }, body: { value } }) {
@@ -73,8 +76,12 @@ function createProject({ db, newId, nowMs }: ProjectDeps): Route {
 
 function listProjects({ db }: ProjectDeps): Route {
   return route({
-    ...{ method: 'get', path: '/projects', tag, summary: 'List the projects, oldest first' },
-    ...{ isVersionedInContract, needsCompanyId: true },
+    method: 'get',
+    path: '/projects',
+    tag,
+    summary: 'List the projects, oldest first',
+    isVersionedInContract,
+    needsCompanyId: true,
     query: listQuery,
     answer: { status: 200, message: 'Projects found', data: z.array(project) },
     async handle({ caller: { companyId }, query }) {
@@ -87,7 +94,11 @@ function listProjects({ db }: ProjectDeps): Route {
 
 function getProject({ db }: ProjectDeps): Route {
   return route({
-    ...{ method: 'get', path, isVersionedInContract, tag, summary: 'Get a project' },
+    method: 'get',
+    path,
+    isVersionedInContract,
+    tag,
+    summary: 'Get a project',
     answer: { status: 200, message: 'Project found', data: project },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { projectId: _id = '' } }) {
@@ -100,7 +111,11 @@ function getProject({ db }: ProjectDeps): Route {
 
 function updateProject({ db, nowMs }: ProjectDeps): Route {
   return route({
-    ...{ method: 'put', path, isVersionedInContract, tag, summary: 'Change a project' },
+    method: 'put',
+    path,
+    isVersionedInContract,
+    tag,
+    summary: 'Change a project',
     description: 'Fields that are left out stay as they are.',
     body: updateBody,
     isBodyOptional: true,
@@ -120,7 +135,11 @@ function updateProject({ db, nowMs }: ProjectDeps): Route {
 
 function deleteProject({ remove }: ProjectDeps): Route {
   return route({
-    ...{ method: 'delete', path, isVersionedInContract, tag, summary: 'Delete a project' },
+    method: 'delete',
+    path,
+    isVersionedInContract,
+    tag,
+    summary: 'Delete a project',
     description:
       'Takes its apps and webhooks with it and cancels their pending deliveries. Messages and deliveries stay readable.',
     answer: { status: 200, message: 'Project deleted' },

@@ -31,12 +31,15 @@ const answer = { status: 202, message: 'Resend started', data: resend } as const
 export function resendFailedRoutes({ startResend }: ResendFailedDeps): Route[] {
   return [
     route({
-      ...{ method: 'post', path: '/webhooks/:webhookId/resend-failed', versionedOnly },
+      method: 'post',
+      path: '/webhooks/:webhookId/resend-failed',
+      versionedOnly,
       tag: 'Webhooks',
       summary: 'Send all failed deliveries of a webhook again',
       description:
         'Each exhausted or cancelled delivery created from `since` to `until` gets one attempt, in the background, oldest first. Progress is at `GET /api/v1/resends/{id}`.',
-      ...{ body: resendBody, answer },
+      body: resendBody,
+      answer,
       errors: ['not_found', 'webhook_disabled'],
       async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
         const span = { companyId, ...spanOf(value) };
@@ -44,12 +47,15 @@ export function resendFailedRoutes({ startResend }: ResendFailedDeps): Route[] {
       },
     }),
     route({
-      ...{ method: 'post', path: '/apps/:appId/resend-failed', versionedOnly },
+      method: 'post',
+      path: '/apps/:appId/resend-failed',
+      versionedOnly,
       tag: 'Apps',
       summary: 'Send all failed deliveries of an app again',
       description:
         'Each exhausted or cancelled delivery to a webhook of the app, created from `since` to `until`, gets one attempt, in the background; several webhooks at a time, each oldest first. Disabled webhooks are left out. An endpoint that has kept failing for five minutes is given up: what it has not got counts as `failed` and keeps its status. Progress is at `GET /api/v1/resends/{id}`; only one runs at a time for an app.',
-      ...{ body: resendBody, answer },
+      body: resendBody,
+      answer,
       errors: ['not_found', 'resend_running'],
       async handle({ caller: { companyId }, params: { appId = '' }, body: { value } }) {
         const span = { companyId, ...spanOf(value) };

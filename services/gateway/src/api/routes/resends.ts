@@ -17,7 +17,10 @@ const versionedOnly = true;
 export function resendRoutes(deps: ResendRouteDeps): Route[] {
   return [
     route({
-      ...{ method: 'post', path: '/deliveries/:deliveryId/resend', versionedOnly, tag },
+      method: 'post',
+      path: '/deliveries/:deliveryId/resend',
+      versionedOnly,
+      tag,
       summary: 'Send a delivery again',
       description:
         'One attempt, numbered on and not retried. A success makes the delivery `delivered`; a failure leaves its status as it was.',
@@ -36,7 +39,10 @@ export function resendRoutes(deps: ResendRouteDeps): Route[] {
       },
     }),
     route({
-      ...{ method: 'get', path: '/resends/:resendId', versionedOnly, tag },
+      method: 'get',
+      path: '/resends/:resendId',
+      versionedOnly,
+      tag,
       summary: 'See how far a resend has got',
       answer: { status: 200, message: 'Resend found', data: resend },
       errors: ['not_found'],

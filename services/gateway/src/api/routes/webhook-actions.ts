@@ -40,7 +40,10 @@ const rotateBody = z
 
 function rotateSecret(deps: WebhookActionDeps): Route {
   return route({
-    ...{ method: 'post', path: '/webhooks/:webhookId/rotate-secret', versionedOnly, tag },
+    method: 'post',
+    path: '/webhooks/:webhookId/rotate-secret',
+    versionedOnly,
+    tag,
     summary: 'Give a webhook a new secret',
     description:
       'During the grace both secrets sign `webhook-signature`; the HMAC of the document uses the new one at once, unless the webhook has an `hmacSecret` of its own. A further rotation ends the grace of the one before.',
@@ -71,7 +74,10 @@ function rotated(seen: Webhook, secret: string, expiresAtMs: number | null): Web
 
 function testWebhook(deps: WebhookActionDeps): Route {
   return route({
-    ...{ method: 'post', path: '/webhooks/:webhookId/test', versionedOnly, tag },
+    method: 'post',
+    path: '/webhooks/:webhookId/test',
+    versionedOnly,
+    tag,
     summary: 'Send a small test message to a webhook',
     description: 'Answers its delivery; what became of it is at `GET /api/v1/deliveries/{id}`.',
     body: NO_FIELDS,
@@ -83,7 +89,10 @@ function testWebhook(deps: WebhookActionDeps): Route {
       const accepted = await deps.accept({
         companyId,
         address: { kind: 'webhook', webhookId },
-        ...{ eventType: null, requestId, idempotency: null, isTest: true },
+        eventType: null,
+        requestId,
+        idempotency: null,
+        isTest: true,
         payload: JSON.stringify({ type: 'webhook.test', webhookId, sentAt }),
       });
       const deliveryId = accepted?.deliveries[0]?.id ?? '';
@@ -96,7 +105,10 @@ function testWebhook(deps: WebhookActionDeps): Route {
 
 function webhookHealth({ readHealth }: WebhookActionDeps): Route {
   return route({
-    ...{ method: 'get', path: '/webhooks/:webhookId/health', versionedOnly, tag },
+    method: 'get',
+    path: '/webhooks/:webhookId/health',
+    versionedOnly,
+    tag,
     summary: 'See how deliveries to a webhook fare',
     description: 'Looks at the attempts of its newest messages, at most 200.',
     answer: { status: 200, message: 'Health found', data: health },

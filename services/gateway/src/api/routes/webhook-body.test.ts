@@ -67,10 +67,14 @@ describe('the authentication of a webhook', () => {
     const stored = (fields: object) =>
       authMethodOf(schema.parse({ ...base, ...fields }), undefined, 'whsec_x');
     expect(stored({})).toEqual({
-      ...{ method: 'hmac', hmacHeader: 'X-Service-Signature', hmacSecret: 'whsec_x' },
+      method: 'hmac',
+      hmacHeader: 'X-Service-Signature',
+      hmacSecret: 'whsec_x',
     });
     expect(stored({ hmacHeader: 'X-Sig', hmacSecret: 'own' })).toEqual({
-      ...{ method: 'hmac', hmacHeader: 'X-Sig', hmacSecret: 'own' },
+      method: 'hmac',
+      hmacHeader: 'X-Sig',
+      hmacSecret: 'own',
     });
     expect(stored(basic)).toEqual({ method: 'basic', username: 'u', password: 'p' });
     expect(stored(apiKey)).toEqual({ method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Key' });

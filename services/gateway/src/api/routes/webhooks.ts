@@ -62,7 +62,10 @@ export function webhookRoutes(deps: WebhookRouteDeps): Route[] {
 
 function createWebhook(deps: WebhookRouteDeps): Route {
   return route({
-    ...{ method: 'post', path: '/webhooks', tag, summary: 'Create a webhook' },
+    method: 'post',
+    path: '/webhooks',
+    tag,
+    summary: 'Create a webhook',
     description:
       'Of an app (`appId`), or a global one (`projectId` with `environmentId`). `authMethod` decides which of the credential fields are needed.',
     body: createWebhookBody(deps.policy),
@@ -108,22 +111,31 @@ function newWebhook(
   const secret = newSecret();
   const createdAtMs = nowMs();
   return {
-    ...{ id: newId('wh'), companyId, projectId },
-    ...{ appId: body.appId ?? null, environmentId: body.environmentId ?? null },
+    id: newId('wh'),
+    companyId,
+    projectId,
+    appId: body.appId ?? null,
+    environmentId: body.environmentId ?? null,
     name: body.name ?? new URL(body.url).host.slice(0, 100),
-    ...{ url: body.url, secret, previousSecret: null },
+    url: body.url,
+    secret,
+    previousSecret: null,
     customHeaders: body.customHeaders ?? [],
     authMethod: authMethodOf(body, undefined, secret),
     eventTypes: body.eventTypes ?? [],
     disabled: body.disabled ?? false,
     rateLimitPerSecond: body.rateLimitPerSecond ?? null,
-    ...{ createdAtMs, updatedAtMs: createdAtMs },
+    createdAtMs,
+    updatedAtMs: createdAtMs,
   };
 }
 
 function listWebhooks({ db, webhooks, logger }: WebhookRouteDeps): Route {
   return route({
-    ...{ method: 'get', path: '/webhooks', tag, summary: 'List the webhooks, oldest first' },
+    method: 'get',
+    path: '/webhooks',
+    tag,
+    summary: 'List the webhooks, oldest first',
     description:
       'One whose stored secrets cannot be read is left out, so a page may hold fewer than `limit`.',
     query: listQuery,
@@ -148,7 +160,10 @@ function isOpened(found: FoundWebhook, logger: WebhookRouteDeps['logger']): foun
 
 function getWebhook(deps: WebhookRouteDeps): Route {
   return route({
-    ...{ method: 'get', path, tag, summary: 'Get a webhook' },
+    method: 'get',
+    path,
+    tag,
+    summary: 'Get a webhook',
     answer: { status: 200, message: 'Webhook found', data: webhookWithAuth },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { webhookId = '' } }) {
@@ -161,7 +176,10 @@ function getWebhook(deps: WebhookRouteDeps): Route {
 
 function updateWebhook(deps: WebhookRouteDeps): Route {
   return route({
-    ...{ method: 'put', path, tag, summary: 'Change a webhook' },
+    method: 'put',
+    path,
+    tag,
+    summary: 'Change a webhook',
     description:
       'Fields that are left out stay as they are. Credentials must be those of the method that the webhook has or is given; a new method needs all of its own.',
     body: updateWebhookBody(deps.policy),
@@ -182,7 +200,10 @@ function updateWebhook(deps: WebhookRouteDeps): Route {
 
 function deleteWebhook(deps: WebhookRouteDeps): Route {
   return route({
-    ...{ method: 'delete', path, tag, summary: 'Delete a webhook' },
+    method: 'delete',
+    path,
+    tag,
+    summary: 'Delete a webhook',
     description: 'Cancels its pending deliveries. What was sent stays readable.',
     answer: { status: 200, message: 'Webhook deleted' },
     errors: ['not_found'],

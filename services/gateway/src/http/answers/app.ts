@@ -17,7 +17,10 @@ export const app = z
 export function describeApp(document: AppDocument): z.infer<typeof app> {
   const { _id, name, description, environment, createdAt, updatedAt } = document;
   return {
-    ...{ id: _id, name, description, environment },
+    id: _id,
+    name,
+    description,
+    environment,
     createdAt: isoTime(createdAt),
     updatedAt: isoTime(updatedAt),
   };

@@ -8,15 +8,31 @@ const messageId = 'msg_01hf2m6q7xabcdefghjkmnpqrs';
 
 function delivery(attemptCount: number, attempts: Attempt[]): Delivery {
   return {
-    ...{ id: deliveryIdOf(messageId, 'wh_1'), messageId, webhookId: 'wh_1', companyId: 'comp_a' },
-    ...{ appId: null, status: 'exhausted', reason: null, attemptCount, attempts },
-    ...{ nextAttemptAtMs: null, createdAtMs: 1, updatedAtMs: 2 },
+    id: deliveryIdOf(messageId, 'wh_1'),
+    messageId,
+    webhookId: 'wh_1',
+    companyId: 'comp_a',
+    appId: null,
+    status: 'exhausted',
+    reason: null,
+    attemptCount,
+    attempts,
+    nextAttemptAtMs: null,
+    createdAtMs: 1,
+    updatedAtMs: 2,
   };
 }
 
 const attempt = (number: number, startedAtMs: number): Attempt => ({
-  ...{ id: `att_${number}`, number, trigger: 'retry', outcome: 'timeout', statusCode: null },
-  ...{ response: null, responseHeaders: [], startedAtMs, durationMs: 1 },
+  id: `att_${number}`,
+  number,
+  trigger: 'retry',
+  outcome: 'timeout',
+  statusCode: null,
+  response: null,
+  responseHeaders: [],
+  startedAtMs,
+  durationMs: 1,
 });
 
 test('a delivery that keeps only its newest attempts still counts all of them', () => {

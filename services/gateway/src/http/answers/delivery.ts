@@ -65,7 +65,12 @@ export function describeAttempt(source: Attempt, sendable: Sendable): z.infer<ty
   const { id, trigger, statusCode, response } = source;
   const headers = source.startedAtMs >= sendable.sinceMs ? sendable.headers : [];
   return {
-    ...{ id, processed: true, resend: trigger === 'resend', statusCode, response, headers },
+    id,
+    processed: true,
+    resend: trigger === 'resend',
+    statusCode,
+    response,
+    headers,
     createdAt: isoTime(source.startedAtMs),
     updatedAt: isoTime(endedAtMs(source)),
   };
@@ -75,7 +80,12 @@ export function describeAttempt(source: Attempt, sendable: Sendable): z.infer<ty
 export function describeDelivery(source: Delivery, sendable: Sendable): z.infer<typeof delivery> {
   const { id, messageId, webhookId, status, reason, attemptCount, attempts } = source;
   return {
-    ...{ id, messageId, webhookId, status, reason, attemptCount },
+    id,
+    messageId,
+    webhookId,
+    status,
+    reason,
+    attemptCount,
     nextAttemptAt: source.nextAttemptAtMs === null ? null : isoTime(source.nextAttemptAtMs),
     attempts: attempts.map((each) => {
       const { number, outcome, durationMs, responseHeaders } = each;

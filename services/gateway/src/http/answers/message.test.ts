@@ -14,10 +14,17 @@ const CREATED = '2024-01-02T03:04:05.678Z';
 const MASK = '********';
 const secret = secretFromBytes(Buffer.alloc(32, 7));
 const message: Message = {
-  ...{ id: 'msg_01hf2m6q7xabcdefghjkmnpqrs', companyId: 'comp_1', appId: 'app_1' },
-  ...{ payload: '{"n": 1e400}', targets: ['wh_1', 'wh_2'], publisherId: 'gw_1' },
-  ...{ eventType: null, disabledTargets: [], idempotency: null },
-  ...{ requestId: 'request-1', createdAtMs: CREATED_MS },
+  id: 'msg_01hf2m6q7xabcdefghjkmnpqrs',
+  companyId: 'comp_1',
+  appId: 'app_1',
+  payload: '{"n": 1e400}',
+  targets: ['wh_1', 'wh_2'],
+  publisherId: 'gw_1',
+  eventType: null,
+  disabledTargets: [],
+  idempotency: null,
+  requestId: 'request-1',
+  createdAtMs: CREATED_MS,
 };
 const hmac: AuthMethod = { method: 'hmac', hmacHeader: 'X-Sig', hmacSecret: 'own' };
 
@@ -28,14 +35,27 @@ function webhook(id: string, authMethod = hmac, customHeaders: Header[] = []): W
 function delivery(webhookId: string, status: DeliveryStatus, statusCodes: number[]): Delivery {
   const id = deliveryIdOf(message.id, webhookId);
   return {
-    ...{ id, messageId: message.id, webhookId, companyId: 'comp_1', appId: 'app_1', status },
-    ...{ reason: null, nextAttemptAtMs: null, createdAtMs: CREATED_MS },
+    id,
+    messageId: message.id,
+    webhookId,
+    companyId: 'comp_1',
+    appId: 'app_1',
+    status,
+    reason: null,
+    nextAttemptAtMs: null,
+    createdAtMs: CREATED_MS,
     attemptCount: statusCodes.length,
     updatedAtMs: CREATED_MS + 1_000,
     attempts: statusCodes.map((statusCode, index) => ({
-      ...{ id: attemptIdOf(id, index + 1), number: index + 1, trigger: 'retry', statusCode },
-      ...{ outcome: 'http_5xx', response: `answer ${index + 1}`, responseHeaders: [] },
-      ...{ startedAtMs: CREATED_MS + 500, durationMs: 500 },
+      id: attemptIdOf(id, index + 1),
+      number: index + 1,
+      trigger: 'retry',
+      statusCode,
+      outcome: 'http_5xx',
+      response: `answer ${index + 1}`,
+      responseHeaders: [],
+      startedAtMs: CREATED_MS + 500,
+      durationMs: 500,
     })),
   };
 }
@@ -56,11 +76,22 @@ describe('an accepted message', () => {
     ];
     const [first, second] = ['wh_1', 'wh_2'].map((id) => deliveryIdOf(message.id, id));
     expect(describeAccepted(message, [webhook('wh_1'), webhook('wh_2')])).toEqual({
-      ...{ id: message.id, delivered: false, payload: '{"n": 1e400}', signature: signed('own') },
-      ...{ headers, createdAt: CREATED, updatedAt: CREATED },
+      id: message.id,
+      delivered: false,
+      payload: '{"n": 1e400}',
+      signature: signed('own'),
+      headers,
+      createdAt: CREATED,
+      updatedAt: CREATED,
       deliveryAttempt: {
-        ...{ id: attemptIdOf(String(first), 1), processed: false, resend: false },
-        ...{ statusCode: null, response: null, headers, createdAt: CREATED, updatedAt: CREATED },
+        id: attemptIdOf(String(first), 1),
+        processed: false,
+        resend: false,
+        statusCode: null,
+        response: null,
+        headers,
+        createdAt: CREATED,
+        updatedAt: CREATED,
       },
       deliveries: [
         { id: first, webhookId: 'wh_1', status: 'pending', attemptCount: 0 },
@@ -71,7 +102,11 @@ describe('an accepted message', () => {
 
   test('that no webhook gets is accepted and not delivered', () => {
     expect(describeAccepted({ ...message, targets: [] }, [])).toMatchObject({
-      ...{ delivered: false, signature: null, headers: [], deliveryAttempt: null, deliveries: [] },
+      delivered: false,
+      signature: null,
+      headers: [],
+      deliveryAttempt: null,
+      deliveries: [],
     });
   });
 
@@ -80,7 +115,9 @@ describe('an accepted message', () => {
     const oldest = { id: 'wh_1', disabled: false, eventTypes: [], problem };
     const deliveryId = deliveryIdOf(message.id, 'wh_1');
     expect(describeAccepted(message, [oldest, webhook('wh_2')])).toMatchObject({
-      ...{ signature: null, headers: [], deliveries: [{ webhookId: 'wh_1' }, {}] },
+      signature: null,
+      headers: [],
+      deliveries: [{ webhookId: 'wh_1' }, {}],
       deliveryAttempt: { id: attemptIdOf(deliveryId, 1), processed: false, headers: [] },
     });
   });
@@ -117,12 +154,21 @@ describe('a message later on', () => {
     const oldest = { webhook: webhook('wh_1'), delivery: delivery('wh_1', 'pending', [500, 503]) };
     const others = [delivery('wh_2', 'delivered', [200])];
     expect(describeMessage(message, oldest, others)).toMatchObject({
-      ...{ appId: 'app_1', status: 'pending', delivered: false, signature: signed('own') },
-      ...{ createdAt: CREATED, updatedAt: '2024-01-02T03:04:06.678Z' },
+      appId: 'app_1',
+      status: 'pending',
+      delivered: false,
+      signature: signed('own'),
+      createdAt: CREATED,
+      updatedAt: '2024-01-02T03:04:06.678Z',
       deliveryAttempt: {
-        ...{ id: attemptIdOf(deliveryIdOf(message.id, 'wh_1'), 2), processed: true, resend: false },
-        ...{ statusCode: 503, response: 'answer 2', headers: expect.any(Array) },
-        ...{ createdAt: '2024-01-02T03:04:06.178Z', updatedAt: '2024-01-02T03:04:06.678Z' },
+        id: attemptIdOf(deliveryIdOf(message.id, 'wh_1'), 2),
+        processed: true,
+        resend: false,
+        statusCode: 503,
+        response: 'answer 2',
+        headers: expect.any(Array),
+        createdAt: '2024-01-02T03:04:06.178Z',
+        updatedAt: '2024-01-02T03:04:06.678Z',
       },
       deliveries: [
         { webhookId: 'wh_1', status: 'pending', attemptCount: 2 },
@@ -152,7 +198,10 @@ describe('a message later on', () => {
     const oldest = { webhook: null, delivery: delivery('wh_1', 'cancelled', []) };
     const others = [delivery('wh_2', 'cancelled', [])];
     expect(describeMessage(message, oldest, others)).toMatchObject({
-      ...{ status: 'cancelled', signature: null, headers: [], deliveryAttempt: null },
+      status: 'cancelled',
+      signature: null,
+      headers: [],
+      deliveryAttempt: null,
     });
   });
 });

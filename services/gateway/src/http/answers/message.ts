@@ -58,7 +58,14 @@ export function describeAccepted(
   const { id, delivered, payload, createdAt, updatedAt, deliveries } = describeListed(source, []);
   const { signature, headers, deliveryAttempt } = ofOldest(source, webhooks[0] ?? null, undefined);
   return {
-    ...{ id, delivered, payload, signature, headers, createdAt, updatedAt, deliveryAttempt },
+    id,
+    delivered,
+    payload,
+    signature,
+    headers,
+    createdAt,
+    updatedAt,
+    deliveryAttempt,
     deliveries,
   };
 }
@@ -93,7 +100,8 @@ function ofOldest(
   const { signature, headers } = shown;
   const planned = webhook && plannedAttempt(source, webhook.id, headers);
   return {
-    ...{ signature, headers },
+    signature,
+    headers,
     deliveryAttempt: lastAttempt ? describeAttempt(lastAttempt, shown) : planned,
   };
 }
@@ -116,7 +124,10 @@ export function describeListed(
     createdAtMs,
   );
   return {
-    ...{ id, appId, eventType, status },
+    id,
+    appId,
+    eventType,
+    status,
     delivered: deliveries.length > 0 && status === 'delivered',
     payload,
     createdAt: isoTime(createdAtMs),
@@ -134,7 +145,11 @@ function plannedAttempt(
   const createdAt = isoTime(source.createdAtMs);
   return {
     id: attemptIdOf(deliveryIdOf(source.id, webhookId), 1),
-    ...{ processed: false, resend: false, statusCode: null, response: null, headers },
+    processed: false,
+    resend: false,
+    statusCode: null,
+    response: null,
+    headers,
     createdAt,
     updatedAt: createdAt,
   };

@@ -29,7 +29,13 @@ export function describeResend(document: ResendDocument): z.infer<typeof resend>
     updatedAt,
   } = document;
   return {
-    ...{ id: _id, appId, webhookId, status, total, succeeded, failed },
+    id: _id,
+    appId,
+    webhookId,
+    status,
+    total,
+    succeeded,
+    failed,
     createdAt: isoTime(createdAt),
     updatedAt: isoTime(updatedAt),
   };

@@ -38,8 +38,15 @@ export const webhookWithAuth = z
 export function describeWebhook(source: Webhook): z.infer<typeof webhook> {
   const { id, name, url, secret, customHeaders, eventTypes, disabled, rateLimitPerSecond } = source;
   return {
-    ...{ id, name, url, secret, customHeaders, headers: [...DEFAULT_HEADERS] },
-    ...{ eventTypes, disabled, rateLimitPerSecond },
+    id,
+    name,
+    url,
+    secret,
+    customHeaders,
+    headers: [...DEFAULT_HEADERS],
+    eventTypes,
+    disabled,
+    rateLimitPerSecond,
     createdAt: isoTime(source.createdAtMs),
     updatedAt: isoTime(source.updatedAtMs),
   };
