@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePorts, startBackingServices } from '../tools/local-stack/backing-services.ts';
+import { freePorts, startBackingServices } from '../tools/local-stack/stores/backing-services.ts';
 import { createChildren } from '../tools/local-stack/processes/children.ts';
 import { takeLock } from '../tools/local-stack/processes/lock.ts';
 import { endOrphans } from '../tools/local-stack/processes/recover.ts';

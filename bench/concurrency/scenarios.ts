@@ -1,4 +1,4 @@
-import { createRandom } from '../../test/support/seeded-random.ts';
+import { createRandom } from '../../test/support/samples/seeded-random.ts';
 import * as receivers from './receivers.ts';
 import type { Receiver } from './receivers.ts';
 import type { Load } from './simulate.ts';

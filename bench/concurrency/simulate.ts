@@ -11,7 +11,7 @@ import {
   untilSecondHasRoomMs,
   type SentLately,
 } from '../../services/dispatcher/src/isolation/endpoint/sent-lately.ts';
-import { createEventQueue, type EventQueue } from '../../test/simulation/event-queue.ts';
+import { createEventQueue, type EventQueue } from '../../test/simulation/chance/event-queue.ts';
 import type { Answer, Receiver } from './receivers.ts';
 import type { Rule } from './rules.ts';
 

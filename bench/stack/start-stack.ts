@@ -2,7 +2,10 @@ import { hash } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { freePorts, startBackingServices } from '../../tools/local-stack/backing-services.ts';
+import {
+  freePorts,
+  startBackingServices,
+} from '../../tools/local-stack/stores/backing-services.ts';
 import {
   type Child,
   diedMessage,

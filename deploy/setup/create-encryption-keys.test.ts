@@ -1,7 +1,7 @@
 import { linkSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { scratchFolder } from '../../test/support/scratch-folder.ts';
+import { scratchFolder } from '../../test/support/process/scratch-folder.ts';
 import { createEncryptionKeys } from './create-encryption-keys.ts';
 
 const KEY = /^k[0-9a-f]{8}:[A-Za-z0-9+/]{43}=\n$/;

@@ -1,5 +1,5 @@
 import type * as Simulate from './simulate.ts';
-import { installTimers } from './virtual-time.ts';
+import { installTimers } from './chance/virtual-time.ts';
 
 export type Simulation = typeof Simulate;
 

@@ -1,19 +1,19 @@
-import { type Cluster } from './cluster.ts';
-import { createEvidence, type Evidence } from './evidence.ts';
-import { judgeEnd } from './judge-end.ts';
-import { calmPlan, drawPlan, type Plan } from './plan.ts';
-import { createRandom } from './random.ts';
-import { runClient } from './run-client.ts';
-import { runGateway } from './run-gateway.ts';
-import { runDispatchers, runRetries } from './run-services.ts';
-import { createSimulatedKafka } from './simulated-kafka.ts';
-import { createSimulatedMongo, type SimulatedMongo } from './simulated-mongo.ts';
-import { createSimulatedPublishers } from './simulated-publishers.ts';
-import { createStrike } from './strike.ts';
-import { createVirtualTime } from './virtual-time.ts';
-import { watchDeliveries } from './watch-deliveries.ts';
-import { watchRecords } from './watch-records.ts';
-import { createIds, EPOCH_MS, type World } from './world.ts';
+import { type Cluster } from './run/cluster.ts';
+import { createEvidence, type Evidence } from './judge/evidence.ts';
+import { judgeEnd } from './judge/judge-end.ts';
+import { calmPlan, drawPlan, type Plan } from './run/plan.ts';
+import { createRandom } from './chance/random.ts';
+import { runClient } from './run/run-client.ts';
+import { runGateway } from './run/run-gateway.ts';
+import { runDispatchers, runRetries } from './run/run-services.ts';
+import { createSimulatedKafka } from './parts/simulated-kafka.ts';
+import { createSimulatedMongo, type SimulatedMongo } from './parts/simulated-mongo.ts';
+import { createSimulatedPublishers } from './parts/simulated-publishers.ts';
+import { createStrike } from './run/strike.ts';
+import { createVirtualTime } from './chance/virtual-time.ts';
+import { watchDeliveries } from './judge/watch-deliveries.ts';
+import { watchRecords } from './judge/watch-records.ts';
+import { createIds, EPOCH_MS, type World } from './run/world.ts';
 
 export interface SimulationResult {
   seed: number;

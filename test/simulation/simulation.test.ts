@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { describeFailure } from './describe-run.ts';
 import { loadSimulation } from './load-simulation.ts';
 import type { SimulationResult } from './simulate.ts';
-import { PROMISED_DELAYS_MS } from './watch-records.ts';
+import { PROMISED_DELAYS_MS } from './judge/watch-records.ts';
 
 const SEEDS = 1_000;
 const { simulate } = await loadSimulation();

@@ -13,10 +13,10 @@ import {
   FOUND,
   NOW_MS,
   type Around,
-} from '../../../test/support/attempt-steps.ts';
-import { eventually } from '../../../test/support/eventually.ts';
-import { sampleDue, sampleRecord } from '../../../test/support/sample-record.ts';
-import { sampleWebhook } from '../../../test/support/sample-webhook.ts';
+} from '../../../test/support/isolation/attempt-steps.ts';
+import { eventually } from '../../../test/support/time/eventually.ts';
+import { sampleDue, sampleRecord } from '../../../test/support/samples/sample-record.ts';
+import { sampleWebhook } from '../../../test/support/samples/sample-webhook.ts';
 import type { SendWebhook } from './sending/send-webhook.ts';
 
 const REF = { ...refOf(sampleDue()), createdAtMs: NOW_MS };

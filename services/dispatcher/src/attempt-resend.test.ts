@@ -1,8 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { encodeMessageCreated, encodeRetryDue, refOf } from '@posthorn/domain/records/records.ts';
-import { createAttemptSteps, FOUND, type Around } from '../../../test/support/attempt-steps.ts';
-import { sampleDue, sampleRecord } from '../../../test/support/sample-record.ts';
-import { sampleWebhook } from '../../../test/support/sample-webhook.ts';
+import {
+  createAttemptSteps,
+  FOUND,
+  type Around,
+} from '../../../test/support/isolation/attempt-steps.ts';
+import { sampleDue, sampleRecord } from '../../../test/support/samples/sample-record.ts';
+import { sampleWebhook } from '../../../test/support/samples/sample-webhook.ts';
 
 const REF = refOf(sampleDue());
 

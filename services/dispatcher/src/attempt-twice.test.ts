@@ -1,7 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import { encodeMessageCreated, encodeRetryDue, refOf } from '@posthorn/domain/records/records.ts';
-import { createAttemptSteps, NOW_MS, sendWell } from '../../../test/support/attempt-steps.ts';
-import { sampleDue, sampleRecord } from '../../../test/support/sample-record.ts';
+import {
+  createAttemptSteps,
+  NOW_MS,
+  sendWell,
+} from '../../../test/support/isolation/attempt-steps.ts';
+import { sampleDue, sampleRecord } from '../../../test/support/samples/sample-record.ts';
 
 const REF = { ...refOf(sampleDue()), createdAtMs: NOW_MS };
 const RETRY = encodeRetryDue({ ...REF, attemptNumber: 3, dueAtMs: NOW_MS });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { createApiClient, type ApiClient } from '../../support/api-client.ts';
-import { createCompany } from '../../support/companies.ts';
+import { createApiClient, type ApiClient } from '../../support/process/api-client.ts';
+import { createCompany } from '../../support/process/companies.ts';
 import {
   aTime,
   anId,
@@ -9,8 +9,8 @@ import {
   expectFailure,
   expectInvalid,
   expectNotFound,
-} from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
+} from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 
 interface ShownKey {
   id: string;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ApiClient } from '../../support/api-client.ts';
-import { withCompanyId } from '../../support/companies.ts';
+import type { ApiClient } from '../../support/process/api-client.ts';
+import { withCompanyId } from '../../support/process/companies.ts';
 import {
   aTime,
   anId,
@@ -8,9 +8,9 @@ import {
   expectDeleted,
   expectInvalid,
   expectNotFound,
-} from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
-import { createResources, type Resources, type ShownApp } from '../../support/resources.ts';
+} from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { createResources, type Resources, type ShownApp } from '../../support/process/resources.ts';
 
 const UNKNOWN_PROJECT = `proj_${'0'.repeat(26)}`;
 

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ApiClient } from '../../support/api-client.ts';
-import { withCompanyId } from '../../support/companies.ts';
-import { eventually } from '../../support/eventually.ts';
-import { dataOf, expectDeleted, expectNotFound } from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
-import { failing, startReceiver, type Receiver } from '../../support/receiver.ts';
+import type { ApiClient } from '../../support/process/api-client.ts';
+import { withCompanyId } from '../../support/process/companies.ts';
+import { eventually } from '../../support/time/eventually.ts';
+import { dataOf, expectDeleted, expectNotFound } from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import {
   createResources,
   type Resources,
   type ShownDelivery,
   type ShownMessage,
-} from '../../support/resources.ts';
+} from '../../support/process/resources.ts';
 
 /** A project with an app, a webhook of the app and a global one. */
 interface Tree {

@@ -1,11 +1,15 @@
 import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Webhook as Verifier, WebhookVerificationError } from 'standardwebhooks';
-import { eventually } from '../../support/eventually.ts';
-import { dataOf } from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
-import { startReceiver, type Received, type Receiver } from '../../support/receiver.ts';
-import { createResources, type Resources, type ShownWebhook } from '../../support/resources.ts';
+import { eventually } from '../../support/time/eventually.ts';
+import { dataOf } from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { startReceiver, type Received, type Receiver } from '../../support/receivers/receiver.ts';
+import {
+  createResources,
+  type Resources,
+  type ShownWebhook,
+} from '../../support/process/resources.ts';
 
 let posthorn: Posthorn;
 let receiver: Receiver;

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ApiAnswer } from '../../support/api-client.ts';
+import type { ApiAnswer } from '../../support/process/api-client.ts';
 import {
   dataOf,
   expectDeleted,
   expectFailure,
   expectInvalid,
   expectNotFound,
-} from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
+} from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 
 let posthorn: Posthorn;
 

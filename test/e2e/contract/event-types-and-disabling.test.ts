@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { dataOf, expectInvalid } from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
-import { failing, startReceiver, type Receiver } from '../../support/receiver.ts';
+import { dataOf, expectInvalid } from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import {
   createResources,
   type Resources,
   type ShownMessage,
   type ShownWebhook,
-} from '../../support/resources.ts';
+} from '../../support/process/resources.ts';
 
 let posthorn: Posthorn;
 let receiver: Receiver;

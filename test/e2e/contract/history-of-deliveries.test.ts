@@ -1,20 +1,20 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { eventually } from '../../support/eventually.ts';
+import { eventually } from '../../support/time/eventually.ts';
 import {
   aTime,
   anId,
   dataOf,
   expectInvalid,
   expectNotFound,
-} from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
-import { failing, startReceiver, type Receiver } from '../../support/receiver.ts';
+} from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import {
   createResources,
   type Resources,
   type ShownDelivery,
   type ShownMessage,
-} from '../../support/resources.ts';
+} from '../../support/process/resources.ts';
 
 const MESSAGES = '/api/v1/webhook-messages';
 

@@ -1,16 +1,20 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ApiAnswer } from '../../support/api-client.ts';
-import { eventually } from '../../support/eventually.ts';
+import type { ApiAnswer } from '../../support/process/api-client.ts';
+import { eventually } from '../../support/time/eventually.ts';
 import {
   aTime,
   anId,
   dataOf,
   expectInvalid,
   expectNotFound,
-} from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
-import { startReceiver, type Receiver } from '../../support/receiver.ts';
-import { createResources, type Resources, type ShownMessage } from '../../support/resources.ts';
+} from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import {
+  createResources,
+  type Resources,
+  type ShownMessage,
+} from '../../support/process/resources.ts';
 
 const MESSAGES = '/api/v1/webhook-messages';
 

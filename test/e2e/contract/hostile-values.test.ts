@@ -1,11 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { placesOf, readOperations, requestWith, type Place } from '../../support/request-places.ts';
-import type { ApiClient } from '../../support/api-client.ts';
-import { withCompanyId } from '../../support/companies.ts';
-import { dataOf } from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
-import { startReceiver, type Receiver } from '../../support/receiver.ts';
-import { createResources, type Resources } from '../../support/resources.ts';
+import {
+  placesOf,
+  readOperations,
+  requestWith,
+  type Place,
+} from '../../support/api/request-places.ts';
+import type { ApiClient } from '../../support/process/api-client.ts';
+import { withCompanyId } from '../../support/process/companies.ts';
+import { dataOf } from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { createResources, type Resources } from '../../support/process/resources.ts';
 
 const TEXTS = [
   ...['{"$gt":""}', '$where', 'a.b.$c', '__proto__', 'constructor.prototype', '\u0000', '[$ne]'],

@@ -1,17 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ApiAnswer } from '../../support/api-client.ts';
-import { createCompany, withCompanyId } from '../../support/companies.ts';
+import type { ApiAnswer } from '../../support/process/api-client.ts';
+import { createCompany, withCompanyId } from '../../support/process/companies.ts';
 import {
   dataOf,
   expectDeleted,
   expectFailure,
   expectInvalid,
   expectNotFound,
-} from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
-import { startReceiver, type Receiver } from '../../support/receiver.ts';
-import { createResources, type Resources, type ShownMessage } from '../../support/resources.ts';
+} from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import {
+  createResources,
+  type Resources,
+  type ShownMessage,
+} from '../../support/process/resources.ts';
 
 let posthorn: Posthorn;
 let receiver: Receiver;

@@ -1,11 +1,15 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ApiAnswer } from '../../support/api-client.ts';
-import { eventually } from '../../support/eventually.ts';
-import { dataOf, expectFailure } from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
-import { startReceiver, type Receiver } from '../../support/receiver.ts';
-import { createResources, type Resources, type ShownMessage } from '../../support/resources.ts';
+import type { ApiAnswer } from '../../support/process/api-client.ts';
+import { eventually } from '../../support/time/eventually.ts';
+import { dataOf, expectFailure } from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import {
+  createResources,
+  type Resources,
+  type ShownMessage,
+} from '../../support/process/resources.ts';
 
 const MAX_BODY_BYTES = 262_144;
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ApiClient } from '../../support/api-client.ts';
-import { createCompany, withCompanyId } from '../../support/companies.ts';
+import type { ApiClient } from '../../support/process/api-client.ts';
+import { createCompany, withCompanyId } from '../../support/process/companies.ts';
 import {
   aTime,
   anId,
@@ -8,9 +8,13 @@ import {
   expectDeleted,
   expectInvalid,
   expectNotFound,
-} from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
-import { createResources, type Resources, type ShownProject } from '../../support/resources.ts';
+} from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import {
+  createResources,
+  type Resources,
+  type ShownProject,
+} from '../../support/process/resources.ts';
 
 let posthorn: Posthorn;
 let api: ApiClient;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { createCompany } from '../../support/companies.ts';
-import { eventually } from '../../support/eventually.ts';
+import { createCompany } from '../../support/process/companies.ts';
+import { eventually } from '../../support/time/eventually.ts';
 import {
   aTime,
   anId,
@@ -8,10 +8,14 @@ import {
   expectFailure,
   expectInvalid,
   expectNotFound,
-} from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
-import { failing, startReceiver, type Receiver } from '../../support/receiver.ts';
-import { createResources, type Resources, type ShownDelivery } from '../../support/resources.ts';
+} from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import {
+  createResources,
+  type Resources,
+  type ShownDelivery,
+} from '../../support/process/resources.ts';
 
 interface ShownResend {
   id: string;

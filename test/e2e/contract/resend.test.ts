@@ -1,19 +1,24 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { eventually } from '../../support/eventually.ts';
+import { eventually } from '../../support/time/eventually.ts';
 import {
   dataOf,
   expectDeleted,
   expectFailure,
   expectNotFound,
-} from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
-import { failing, startReceiver, type Answer, type Receiver } from '../../support/receiver.ts';
+} from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import {
+  failing,
+  startReceiver,
+  type Answer,
+  type Receiver,
+} from '../../support/receivers/receiver.ts';
 import {
   createResources,
   type Resources,
   type ShownDelivery,
   type ShownMessage,
-} from '../../support/resources.ts';
+} from '../../support/process/resources.ts';
 
 const OK: Answer = (response) => response.writeHead(200).end('ok');
 

@@ -1,16 +1,16 @@
 import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Webhook as Verifier, WebhookVerificationError } from 'standardwebhooks';
-import { eventually } from '../../support/eventually.ts';
-import { aTime, dataOf, expectInvalid, expectNotFound } from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
-import { startReceiver, type Received, type Receiver } from '../../support/receiver.ts';
+import { eventually } from '../../support/time/eventually.ts';
+import { aTime, dataOf, expectInvalid, expectNotFound } from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { startReceiver, type Received, type Receiver } from '../../support/receivers/receiver.ts';
 import {
   createResources,
   withoutAuth,
   type Resources,
   type ShownWebhook,
-} from '../../support/resources.ts';
+} from '../../support/process/resources.ts';
 
 let posthorn: Posthorn;
 let receiver: Receiver;

@@ -1,13 +1,22 @@
 import { randomInt } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { placesOf, readOperations, requestWith, type Place } from '../../support/request-places.ts';
-import { createApiClient, type ApiAnswer, type ApiClient } from '../../support/api-client.ts';
-import { createCompany } from '../../support/companies.ts';
-import { eventually } from '../../support/eventually.ts';
-import { dataOf } from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
-import { failing, startReceiver, type Receiver } from '../../support/receiver.ts';
-import { createResources, type ShownDelivery } from '../../support/resources.ts';
+import {
+  placesOf,
+  readOperations,
+  requestWith,
+  type Place,
+} from '../../support/api/request-places.ts';
+import {
+  createApiClient,
+  type ApiAnswer,
+  type ApiClient,
+} from '../../support/process/api-client.ts';
+import { createCompany } from '../../support/process/companies.ts';
+import { eventually } from '../../support/time/eventually.ts';
+import { dataOf } from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { createResources, type ShownDelivery } from '../../support/process/resources.ts';
 
 /** The ids of one company, by the names that parameters and fields have. */
 type Ids = Record<

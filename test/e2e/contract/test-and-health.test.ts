@@ -1,9 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { eventually } from '../../support/eventually.ts';
-import { dataOf, expectNotFound } from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
-import { failing, startReceiver, type Answer, type Receiver } from '../../support/receiver.ts';
-import { createResources, type Resources, type ShownDelivery } from '../../support/resources.ts';
+import { eventually } from '../../support/time/eventually.ts';
+import { dataOf, expectNotFound } from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import {
+  failing,
+  startReceiver,
+  type Answer,
+  type Receiver,
+} from '../../support/receivers/receiver.ts';
+import {
+  createResources,
+  type Resources,
+  type ShownDelivery,
+} from '../../support/process/resources.ts';
 
 interface ShownHealth {
   circuit: string;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ApiClient } from '../../support/api-client.ts';
-import { withCompanyId } from '../../support/companies.ts';
-import { dataOf, expectDeleted, expectFailure } from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
+import type { ApiClient } from '../../support/process/api-client.ts';
+import { withCompanyId } from '../../support/process/companies.ts';
+import { dataOf, expectDeleted, expectFailure } from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 
 const WEBHOOK_URL = 'https://example.com/hook';
 

@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
-import { createApiClient, type ApiAnswer } from '../../support/api-client.ts';
-import { dataOf, expectInvalid } from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
-import { createResources, type Resources, type ShownWebhook } from '../../support/resources.ts';
+import { createApiClient, type ApiAnswer } from '../../support/process/api-client.ts';
+import { dataOf, expectInvalid } from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import {
+  createResources,
+  type Resources,
+  type ShownWebhook,
+} from '../../support/process/resources.ts';
 
 const url = 'https://example.com/hook';
 const basic = { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' };

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { expectInvalid } from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
-import { createResources, type Resources } from '../../support/resources.ts';
+import { expectInvalid } from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { createResources, type Resources } from '../../support/process/resources.ts';
 
 const url = 'https://example.com/hook';
 const basic = { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' };

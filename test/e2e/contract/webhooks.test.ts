@@ -6,14 +6,14 @@ import {
   expectDeleted,
   expectInvalid,
   expectNotFound,
-} from '../../support/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/posthorn.ts';
+} from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import {
   createResources,
   withoutAuth,
   type Resources,
   type ShownWebhook,
-} from '../../support/resources.ts';
+} from '../../support/process/resources.ts';
 
 const URL = 'https://example.com/hook';
 const UNKNOWN = `wh_${'0'.repeat(26)}`;

@@ -1,4 +1,4 @@
-import type { CompileSchema, JsonSchema } from '../api-document.ts';
+import type { CompileSchema, JsonSchema } from '../api/api-document.ts';
 
 /** Which of the fields under a schema's rules are there, and the values on which the rules turn. */
 export interface Shape {

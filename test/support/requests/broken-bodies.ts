@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { JsonSchema, Operation } from '../api-document.ts';
+import type { JsonSchema, Operation } from '../api/api-document.ts';
 import { createShapes } from './body-shapes.ts';
 import type { Broken } from './broken-requests.ts';
 import { resolve } from './schema-values.ts';

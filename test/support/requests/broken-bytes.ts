@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Operation } from '../api-document.ts';
+import type { Operation } from '../api/api-document.ts';
 import { withJson } from './broken-bodies.ts';
 import type { Broken } from './broken-requests.ts';
 import type { Draft } from './valid-requests.ts';

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { JsonSchema, Operation } from '../api-document.ts';
+import type { JsonSchema, Operation } from '../api/api-document.ts';
 import { brokenBodies } from './broken-bodies.ts';
 import { brokenBytes } from './broken-bytes.ts';
 import { ODD_IDS } from './known-ids.ts';

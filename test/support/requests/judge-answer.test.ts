@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { createCompiler, type ApiDocument, type Operation } from '../api-document.ts';
+import { createCompiler, type ApiDocument, type Operation } from '../api/api-document.ts';
 import { createJudge, type ReceivedAnswer } from './judge-answer.ts';
 import type { WrittenRequest } from './written-request.ts';
 

@@ -1,5 +1,5 @@
 import type { ValidateFunction } from 'ajv/dist/2020.js';
-import type { CompileSchema, Operation } from '../api-document.ts';
+import type { CompileSchema, Operation } from '../api/api-document.ts';
 import type { WrittenRequest } from './written-request.ts';
 
 export interface ReceivedAnswer {

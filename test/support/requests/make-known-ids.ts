@@ -1,6 +1,6 @@
-import type { ApiClient } from '../api-client.ts';
-import { createResources, type Resources } from '../resources.ts';
-import { dataOf } from '../expect-answers.ts';
+import type { ApiClient } from '../process/api-client.ts';
+import { createResources, type Resources } from '../process/resources.ts';
+import { dataOf } from '../api/expect-answers.ts';
 import type { Ids, KnownIds } from './known-ids.ts';
 
 const THROW_AWAY = 100;

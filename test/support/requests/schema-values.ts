@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { CompileSchema, JsonSchema } from '../api-document.ts';
+import type { CompileSchema, JsonSchema } from '../api/api-document.ts';
 import { createShapes } from './body-shapes.ts';
 
 /** A value for a field that a schema alone cannot choose well, such as an id; null for all others. */

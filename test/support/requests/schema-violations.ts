@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { CompileSchema, JsonSchema } from '../api-document.ts';
+import type { CompileSchema, JsonSchema } from '../api/api-document.ts';
 import { resolve } from './schema-values.ts';
 
 /** What no field of any schema should mistake for its own. */

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { CompileSchema, JsonSchema, Operation, Parameter } from '../api-document.ts';
+import type { CompileSchema, JsonSchema, Operation, Parameter } from '../api/api-document.ts';
 import { isIdField, ODD_IDS, unknownId, type KnownIds } from './known-ids.ts';
 import { createValues, type ValueOf } from './schema-values.ts';
 

@@ -1,4 +1,4 @@
-import type { Operation } from '../api-document.ts';
+import type { Operation } from '../api/api-document.ts';
 import type { Draft } from './valid-requests.ts';
 
 /** A request as it goes over the wire. */

@@ -3,7 +3,7 @@ import type { StartedTestContainer } from 'testcontainers';
 import { kafkaAnswers } from '../kafka/answers.ts';
 import { serverProperties } from '../kafka/server-properties.ts';
 import { leadReplicaSet } from '../mongodb/replica-set.ts';
-import { redisAnswers } from '../redis-native.ts';
+import { redisAnswers } from '../stores/redis-native.ts';
 import type { BackingPorts } from '../settings.ts';
 import { until } from '../waiting.ts';
 import { type BackingName, imageOf } from './images.ts';

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { scratchFolder } from '../../../test/support/scratch-folder.ts';
+import { scratchFolder } from '../../../test/support/process/scratch-folder.ts';
 import { cacheDir, cachedFolder } from './cache.ts';
 
 describe('a folder of the cache', () => {

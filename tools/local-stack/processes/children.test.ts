@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { scratchFolder } from '../../../test/support/scratch-folder.ts';
+import { scratchFolder } from '../../../test/support/process/scratch-folder.ts';
 import { createChildren } from './children.ts';
 import { isSameProcess } from './identity.ts';
 import { readRecord, recordPath } from './record.ts';

@@ -1,7 +1,7 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { scratchFolder } from '../../../test/support/scratch-folder.ts';
+import { scratchFolder } from '../../../test/support/process/scratch-folder.ts';
 import { takeLock } from './lock.ts';
 
 describe('the lock of a stack folder', () => {

@@ -1,4 +1,4 @@
-import { backingPortsOf, namesToStart, startBackingServices } from '../backing-services.ts';
+import { backingPortsOf, namesToStart, startBackingServices } from '../stores/backing-services.ts';
 import { type NeededPort, requireFreePorts } from '../machine/ports.ts';
 import type { Addresses, Settings } from '../settings.ts';
 import { narrate } from '../waiting.ts';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { scratchFolder } from '../../../test/support/scratch-folder.ts';
+import { scratchFolder } from '../../../test/support/process/scratch-folder.ts';
 import { keyRingSchema } from '@posthorn/platform/vault/vault-keys.ts';
 import { createEncryptionKeys } from '../../../deploy/setup/create-encryption-keys.ts';
 import { encryptionEnv } from './encryption.ts';

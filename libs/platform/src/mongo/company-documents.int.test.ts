@@ -3,7 +3,7 @@ import type { mongo } from 'mongoose';
 import {
   openScratchDatabase,
   type ScratchDatabase,
-} from '../../../../test/support/scratch-database.ts';
+} from '../../../../test/support/stores/scratch-database.ts';
 import { collection } from './collections.ts';
 import { documentsOf, type CompanyDocuments } from './company-documents.ts';
 import type { AppDocument } from './documents.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import {
   openScratchDatabase,
   type ScratchDatabase,
-} from '../../../../test/support/scratch-database.ts';
+} from '../../../../test/support/stores/scratch-database.ts';
 import { collection } from './collections.ts';
 import { createIndexes } from './create-indexes.ts';
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import {
   openScratchDatabase,
   type ScratchDatabase,
-} from '../../../../test/support/scratch-database.ts';
+} from '../../../../test/support/stores/scratch-database.ts';
 import { createLeaseStore, type LeaseStore } from './leases.ts';
 
 describe('a lease', () => {

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
-import { randomKey, sampleWebhook } from '../../../../test/support/sample-webhook.ts';
+import { randomKey, sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
-} from '../../../../test/support/scratch-database.ts';
+} from '../../../../test/support/stores/scratch-database.ts';
 import { createVault } from '../vault/vault.ts';
 import { collection } from './collections.ts';
 import { createRemovalStore, type Removal, type RemovalStore } from './removals.ts';

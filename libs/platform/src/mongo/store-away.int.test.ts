@@ -1,6 +1,6 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { createNamespace } from '../../../../test/support/namespace.ts';
+import { createNamespace } from '../../../../test/support/process/namespace.ts';
 import { connectMongo, type MongoConnection } from './connect.ts';
 import { createDeliveryStore, type SettledDelivery } from './deliveries/deliveries.ts';
 import { createMessageStore } from './messages/messages.ts';

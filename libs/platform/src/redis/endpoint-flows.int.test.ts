@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
-import { eventually } from '../../../../test/support/eventually.ts';
-import { createNamespace } from '../../../../test/support/namespace.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
+import { createNamespace } from '../../../../test/support/process/namespace.ts';
 import { createLogger } from '../service/logger.ts';
 import { connectRedis } from './connect.ts';
 import {

@@ -1,5 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import { FAILED, sampleLetter, type SampleLetter } from '../../../../test/support/sample-letter.ts';
+import {
+  FAILED,
+  sampleLetter,
+  type SampleLetter,
+} from '../../../../test/support/samples/sample-letter.ts';
 import { matches, parseFilter, parseLimit, parsePlace, parseSelection } from './letter-filter.ts';
 import { createLetterReader } from './read-letter.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { encodeMessageCreated, encodeRetryDue, refOf } from '@posthorn/domain/records/records.ts';
-import { FAILED, sampleLetter } from '../../../../test/support/sample-letter.ts';
+import { FAILED, sampleLetter } from '../../../../test/support/samples/sample-letter.ts';
 import { createLetterReader, isoTime } from './read-letter.ts';
 
 const read = createLetterReader('p.');

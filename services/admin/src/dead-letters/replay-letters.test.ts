@@ -2,7 +2,11 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { encodeDeliveryFailed, encodeRetryDue, refOf } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryState } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-import { FAILED, sampleLetter, type SampleLetter } from '../../../../test/support/sample-letter.ts';
+import {
+  FAILED,
+  sampleLetter,
+  type SampleLetter,
+} from '../../../../test/support/samples/sample-letter.ts';
 import { createLetterReader } from './read-letter.ts';
 import { createReplay } from './replay-letters.ts';
 import { createReplayBook, type ReplayBook } from './replay-tally.ts';

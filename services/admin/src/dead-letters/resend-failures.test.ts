@@ -3,8 +3,8 @@ import {
   createMemoryResends,
   sampleResend,
   type MemoryResends,
-} from '../../../../test/support/memory-resends.ts';
-import { countingIds } from '../../../../test/support/sample-message.ts';
+} from '../../../../test/support/memory/memory-resends.ts';
+import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { createReplayBook, type ReplayBook } from './replay-tally.ts';
 import { createResendFailures } from './resend-failures.ts';
 

@@ -1,7 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { encodeMessageCreated, refOf } from '@posthorn/domain/records/records.ts';
-import { FAILED, sampleLetter, type SampleLetter } from '../../../../test/support/sample-letter.ts';
+import {
+  FAILED,
+  sampleLetter,
+  type SampleLetter,
+} from '../../../../test/support/samples/sample-letter.ts';
 import { createLetterReader } from './read-letter.ts';
 import { describeLetter, describeLine, lineOf, textOfLine } from './show-letter.ts';
 

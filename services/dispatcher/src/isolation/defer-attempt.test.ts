@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { DUE_AT_HEADER } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
-import { sampleDue, sampleRecord } from '../../../../test/support/sample-record.ts';
+import { sampleDue, sampleRecord } from '../../../../test/support/samples/sample-record.ts';
 import {
   AHEAD_HEADER,
   chooseDelayMs,

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { UnopenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
-import { sampleWebhook } from '../../../../test/support/sample-webhook.ts';
+import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { createWebhookLoader } from './load-webhook.ts';
 
 const good = sampleWebhook(1);

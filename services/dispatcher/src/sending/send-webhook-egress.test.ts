@@ -1,9 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { isIP } from 'node:net';
-import { createConnectSpy } from '../../../../test/support/connect-spy.ts';
-import { openLoneSender, type LoneSender } from '../../../../test/support/lone-sender.ts';
-import { openRawEndpoint, type RawEndpoint } from '../../../../test/support/raw-endpoint.ts';
-import { REFUSED } from '../../../../test/support/refused-addresses.ts';
+import { createConnectSpy } from '../../../../test/support/receivers/connect-spy.ts';
+import { openLoneSender, type LoneSender } from '../../../../test/support/process/lone-sender.ts';
+import {
+  openRawEndpoint,
+  type RawEndpoint,
+} from '../../../../test/support/receivers/raw-endpoint.ts';
+import { REFUSED } from '../../../../test/support/receivers/refused-addresses.ts';
 
 const BLOCKED = {
   outcome: 'egress_blocked',

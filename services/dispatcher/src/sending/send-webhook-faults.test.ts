@@ -1,16 +1,16 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Socket } from 'node:net';
-import { eventually } from '../../../../test/support/eventually.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
 import {
   openLoneSender,
   TIMEOUT_MS,
   type LoneSender,
-} from '../../../../test/support/lone-sender.ts';
+} from '../../../../test/support/process/lone-sender.ts';
 import {
   openRawEndpoint,
   writeForever,
   type RawEndpoint,
-} from '../../../../test/support/raw-endpoint.ts';
+} from '../../../../test/support/receivers/raw-endpoint.ts';
 import { LookupFailedError, type Resolve } from './connect/resolve-host.ts';
 
 const NOTHING = { statusCode: null, response: null, responseHeaders: [] };

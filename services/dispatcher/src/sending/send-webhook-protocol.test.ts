@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Socket } from 'node:net';
-import { eventually } from '../../../../test/support/eventually.ts';
-import { openLoneSender, type LoneSender } from '../../../../test/support/lone-sender.ts';
-import { openRawEndpoint, type RawEndpoint } from '../../../../test/support/raw-endpoint.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
+import { openLoneSender, type LoneSender } from '../../../../test/support/process/lone-sender.ts';
+import {
+  openRawEndpoint,
+  type RawEndpoint,
+} from '../../../../test/support/receivers/raw-endpoint.ts';
 
 let sender: LoneSender;
 let endpoint: RawEndpoint;

@@ -6,8 +6,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { Webhook as Verifier } from 'standardwebhooks';
 import type { Agent } from 'undici';
-import { sampleDue } from '../../../../test/support/sample-record.ts';
-import { sampleWebhook } from '../../../../test/support/sample-webhook.ts';
+import { sampleDue } from '../../../../test/support/samples/sample-record.ts';
+import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { createDeadlineSweep, type DeadlineSweep } from './deadline-sweep.ts';
 import { createDeliveryAgent } from './connect/delivery-agent.ts';
 import { createHostResolver } from './connect/resolve-host.ts';

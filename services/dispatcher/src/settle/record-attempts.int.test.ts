@@ -9,7 +9,7 @@ import { createDeliveryQueries } from '@posthorn/platform/mongo/deliveries/deliv
 import {
   openScratchDatabase,
   type ScratchDatabase,
-} from '../../../../test/support/scratch-database.ts';
+} from '../../../../test/support/stores/scratch-database.ts';
 import { createRecordAttempts, type RecordAttempts } from './record-attempts.ts';
 
 const OWNER = { messageId: 'msg_1', webhookId: 'wh_1', companyId: 'comp_a', appId: null };

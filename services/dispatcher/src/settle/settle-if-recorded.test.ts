@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { Attempt } from '@posthorn/domain/delivery.ts';
 import { attemptIdOf } from '@posthorn/domain/ids.ts';
 import type { RecordedDelivery } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-import { sampleDue } from '../../../../test/support/sample-record.ts';
+import { sampleDue } from '../../../../test/support/samples/sample-record.ts';
 import { createMadeBefore, type MadeBefore } from './settle-if-recorded.ts';
 import type { Settled } from './settle-delivery.ts';
 

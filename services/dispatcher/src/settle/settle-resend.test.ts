@@ -4,7 +4,7 @@ import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { FinishedResend } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import { Registry } from 'prom-client';
-import { sampleDue } from '../../../../test/support/sample-record.ts';
+import { sampleDue } from '../../../../test/support/samples/sample-record.ts';
 import { createDispatcherMetrics } from '../dispatcher-metrics.ts';
 import { createResends, type Resends } from './settle-resend.ts';
 

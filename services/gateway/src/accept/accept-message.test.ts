@@ -5,9 +5,9 @@ import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { SettledDelivery } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
-import { eventually } from '../../../../test/support/eventually.ts';
-import { countingIds } from '../../../../test/support/sample-message.ts';
-import { sampleWebhook } from '../../../../test/support/sample-webhook.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
+import { countingIds } from '../../../../test/support/samples/sample-message.ts';
+import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { createAcceptMessage, type AcceptMessage, type NewMessage } from './accept-message.ts';
 import type { KeptAnswers } from './sealed-answers.ts';
 

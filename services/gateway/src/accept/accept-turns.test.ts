@@ -2,9 +2,9 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Message } from '@posthorn/domain/message.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import { eventually } from '../../../../test/support/eventually.ts';
-import { countingIds } from '../../../../test/support/sample-message.ts';
-import { sampleWebhook } from '../../../../test/support/sample-webhook.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
+import { countingIds } from '../../../../test/support/samples/sample-message.ts';
+import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { createAcceptMessage, type AcceptMessage } from './accept-message.ts';
 
 const UNAVAILABLE = { status: 503, code: 'unavailable', headers: { 'Retry-After': '2' } };

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Message } from '@posthorn/domain/message.ts';
 import { Registry } from 'prom-client';
-import { countingIds, sampleMessage } from '../../../../test/support/sample-message.ts';
+import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import type { NewMessage } from './accept-message.ts';
 import { createAcceptOnce, type AcceptOnce } from './idempotent-accept.ts';
 import { describeAccepted, type CreatedMessage } from '../http/answers/message.ts';

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
-import { sampleWebhook } from '../../../../test/support/sample-webhook.ts';
+import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { createTargetResolver, type TargetDeps, type TargetResolver } from './resolve-targets.ts';
 
 let webhooks: Webhook[];

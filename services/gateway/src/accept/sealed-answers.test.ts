@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { createVault, SealedValueError } from '@posthorn/platform/vault/vault.ts';
 import fc from 'fast-check';
-import { sampleMessage } from '../../../../test/support/sample-message.ts';
-import { randomKey, sampleWebhook } from '../../../../test/support/sample-webhook.ts';
+import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
+import { randomKey, sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { describeAccepted } from '../http/answers/message.ts';
 import { createKeptAnswers } from './sealed-answers.ts';
 

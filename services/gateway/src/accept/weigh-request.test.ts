@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { sampleWebhook } from '../../../../test/support/sample-webhook.ts';
+import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import type { Arrived } from './form-message.ts';
 import { bytesOf, costOf } from './weigh-request.ts';
 

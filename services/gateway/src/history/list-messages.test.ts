@@ -10,7 +10,7 @@ import {
   storeMessages,
   type Shape,
   type Stored,
-} from '../../../../test/support/memory-messages.ts';
+} from '../../../../test/support/memory/memory-messages.ts';
 import { listMessages, type ListDeps, type MessageQuery } from './list-messages.ts';
 
 function statusOf({ message, known }: Stored): DeliveryStatus {

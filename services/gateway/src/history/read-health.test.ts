@@ -4,7 +4,7 @@ import type { Outcome } from '@posthorn/domain/outcome.ts';
 import type { AttemptFigures } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
 import type { EndpointFlow } from '@posthorn/platform/redis/endpoint-flows.ts';
 import fc from 'fast-check';
-import { countingIds, sampleMessage } from '../../../../test/support/sample-message.ts';
+import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import { createReadHealth } from './read-health.ts';
 
 type Made = [Outcome, durationMs: number];

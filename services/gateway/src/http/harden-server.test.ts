@@ -7,7 +7,7 @@ import {
   openConnection,
   parseAnswer,
   type RawConnection,
-} from '../../../../test/support/raw-connection.ts';
+} from '../../../../test/support/receivers/raw-connection.ts';
 import { createHardenedServer, type ServerBounds } from './harden-server.ts';
 
 /** So short that what a slow client meets is seen in milliseconds. */

@@ -3,13 +3,13 @@ import { createLogger } from '@posthorn/platform/service/logger.ts';
 import express, { type RequestHandler } from 'express';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { eventually } from '../../../../test/support/eventually.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
 import {
   ENVELOPE,
   openConnection,
   parseAnswer,
   type RawConnection,
-} from '../../../../test/support/raw-connection.ts';
+} from '../../../../test/support/receivers/raw-connection.ts';
 import { answerError } from './answer-error.ts';
 import { createHardenedServer } from './harden-server.ts';
 import { createReceiveBody } from './receive-body.ts';

@@ -3,8 +3,8 @@ import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { connectRedis } from '@posthorn/platform/redis/connect.ts';
 import type { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
-import { eventually } from '../../../../test/support/eventually.ts';
-import { createNamespace } from '../../../../test/support/namespace.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
+import { createNamespace } from '../../../../test/support/process/namespace.ts';
 import { createRateLimits, type RateLimits } from './rate-limits.ts';
 
 const MINUTE_MS = 60_000;

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { sampleMessage } from '../../../../test/support/sample-message.ts';
+import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import { createLeftToStore, type LeftToStore } from './left-to-store.ts';
 
 const BYTES = 1_000;

@@ -1,8 +1,11 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
-import { createMemoryLeases, type MemoryLeases } from '../../../../test/support/memory-leases.ts';
-import { plantTree, type MemoryRemovals } from '../../../../test/support/memory-removals.ts';
-import { countingIds } from '../../../../test/support/sample-message.ts';
+import {
+  createMemoryLeases,
+  type MemoryLeases,
+} from '../../../../test/support/memory/memory-leases.ts';
+import { plantTree, type MemoryRemovals } from '../../../../test/support/memory/memory-removals.ts';
+import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { createRemovals, type RemovalDeps, type Removals } from './remove-tree.ts';
 
 let tree: MemoryRemovals;

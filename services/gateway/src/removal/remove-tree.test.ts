@@ -1,14 +1,17 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
-import { createMemoryLeases, type MemoryLeases } from '../../../../test/support/memory-leases.ts';
+import {
+  createMemoryLeases,
+  type MemoryLeases,
+} from '../../../../test/support/memory/memory-leases.ts';
 import {
   leftOf,
   plantTree,
   WITHOUT_THE_FIRST_PROJECT,
   type MemoryRemovals,
-} from '../../../../test/support/memory-removals.ts';
-import { countingIds } from '../../../../test/support/sample-message.ts';
+} from '../../../../test/support/memory/memory-removals.ts';
+import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { createRemovals, type RemovalDeps, type Removals, type Root } from './remove-tree.ts';
 
 const PROJECT: Root = { companyId: 'comp_a', kind: 'project', id: 'proj_1' };

@@ -2,13 +2,16 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { decodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import { eventually } from '../../../../test/support/eventually.ts';
-import { createMemoryLeases, type MemoryLeases } from '../../../../test/support/memory-leases.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
+import {
+  createMemoryLeases,
+  type MemoryLeases,
+} from '../../../../test/support/memory/memory-leases.ts';
 import {
   createMemoryResends,
   sampleResend,
   type MemoryResends,
-} from '../../../../test/support/memory-resends.ts';
+} from '../../../../test/support/memory/memory-resends.ts';
 import { createResendRoom } from './resend-room.ts';
 import { createResendRunner, type ResendRunner, type RunResendsDeps } from './run-resends.ts';
 

@@ -6,9 +6,9 @@ import type { Resend } from '@posthorn/platform/mongo/resends/resends.ts';
 import {
   createMemoryResends,
   type MemoryResends,
-} from '../../../../test/support/memory-resends.ts';
-import { countingIds } from '../../../../test/support/sample-message.ts';
-import { sampleWebhook } from '../../../../test/support/sample-webhook.ts';
+} from '../../../../test/support/memory/memory-resends.ts';
+import { countingIds } from '../../../../test/support/samples/sample-message.ts';
+import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { createStartResend, type StartResend } from './start-resend.ts';
 
 const NOW_MS = 1_700_000_100_000;

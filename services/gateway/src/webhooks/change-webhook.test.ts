@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
-import { sampleWebhook } from '../../../../test/support/sample-webhook.ts';
+import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { createChangeWebhook } from './change-webhook.ts';
 
 const NOW_MS = 5_000;

@@ -4,7 +4,7 @@ import { Registry } from 'prom-client';
 import {
   createMemoryReconciliation,
   type MemoryReconciliation,
-} from '../../../../test/support/memory-reconciliation.ts';
+} from '../../../../test/support/memory/memory-reconciliation.ts';
 import { createReconciler } from './reconcile-deliveries.ts';
 import { createReconcileMetrics } from './reconcile-metrics.ts';
 

@@ -3,7 +3,7 @@ import type { Attempt } from '@posthorn/domain/delivery.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { decodeDeliveryFailed, decodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { StuckDelivery } from '@posthorn/platform/mongo/deliveries/stuck-deliveries.ts';
-import { sampleMessage } from '../../../../test/support/sample-message.ts';
+import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import { drivingRecord, findingOf, unattemptedDeliveries } from './reconcile-rules.ts';
 
 const NOW_MS = 1_700_000_000_000;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { eventually } from '../../../../../test/support/eventually.ts';
-import { openScratchLog, type ScratchLog } from '../../../../../test/support/scratch-log.ts';
+import { eventually } from '../../../../../test/support/time/eventually.ts';
+import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
 import type { GroupClient } from '../consumer/group-client.ts';
 import { KAFKA_CLIENTS } from '../../service/kafka-clients.ts';
 import type { ConsumeOptions, LogRecord, RecordLog } from '../record-log.ts';

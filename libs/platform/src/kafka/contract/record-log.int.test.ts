@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { eventually } from '../../../../../test/support/eventually.ts';
-import { openScratchLog, type ScratchLog } from '../../../../../test/support/scratch-log.ts';
+import { eventually } from '../../../../../test/support/time/eventually.ts';
+import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
 import { KAFKA_CLIENTS } from '../../service/kafka-clients.ts';
 import type { ConsumeOptions, Consumption, LogRecord, RecordLog } from '../record-log.ts';
 import { isTooLarge } from '../too-large.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { eventually } from '../../../../../test/support/eventually.ts';
-import { createNamespace } from '../../../../../test/support/namespace.ts';
-import { openScratchLog, type ScratchLog } from '../../../../../test/support/scratch-log.ts';
+import { eventually } from '../../../../../test/support/time/eventually.ts';
+import { createNamespace } from '../../../../../test/support/process/namespace.ts';
+import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
 import { createLogger } from '../../service/logger.ts';
 import { createKafkaClient } from '../connect.ts';
 import type { Consumption } from '../record-log.ts';

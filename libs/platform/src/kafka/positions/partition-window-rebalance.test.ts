@@ -3,7 +3,7 @@ import { MAX_HELD } from './partition-window.ts';
 import {
   createWorkedWindow,
   type WorkedWindow,
-} from '../../../../../test/support/worked-window.ts';
+} from '../../../../../test/support/isolation/worked-window.ts';
 
 let window: WorkedWindow['window'];
 let arrive: WorkedWindow['arrive'];

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { openScratchLog, type ScratchLog } from '../../../../../test/support/scratch-log.ts';
+import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
 import { createLogger } from '../../service/logger.ts';
 import { createKafkaClient } from '../connect.ts';
 import { readTopic, type ReadTopicOptions, type StoredRecord } from './read-topic.ts';

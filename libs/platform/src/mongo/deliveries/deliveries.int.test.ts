@@ -3,7 +3,7 @@ import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
-} from '../../../../../test/support/scratch-database.ts';
+} from '../../../../../test/support/stores/scratch-database.ts';
 import { createDeliveryStore, type DeliveryStore, type SettledDelivery } from './deliveries.ts';
 import { createDeliveryQueries, type DeliveryQueries } from './delivery-queries.ts';
 

@@ -3,7 +3,7 @@ import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
-} from '../../../../../test/support/scratch-database.ts';
+} from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import {
   createDeliveryQueries,

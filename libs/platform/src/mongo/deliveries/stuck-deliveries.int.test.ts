@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
-import { countingIds } from '../../../../../test/support/sample-message.ts';
+import { countingIds } from '../../../../../test/support/samples/sample-message.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
-} from '../../../../../test/support/scratch-database.ts';
+} from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import { createDeliveryStore, type SettledDelivery } from './deliveries.ts';
 import { createStuckDeliveries, type StuckDeliveries } from './stuck-deliveries.ts';

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
-import { countingIds, sampleMessage } from '../../../../../test/support/sample-message.ts';
+import { countingIds, sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
-} from '../../../../../test/support/scratch-database.ts';
+} from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import { createIndexes } from '../create-indexes.ts';
 import { createDeliveryStore } from '../deliveries/deliveries.ts';

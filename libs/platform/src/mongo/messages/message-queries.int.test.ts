@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { firstIdAt } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
-import { sampleMessage } from '../../../../../test/support/sample-message.ts';
+import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
-} from '../../../../../test/support/scratch-database.ts';
+} from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import { createMessageQueries, type MessageQueries } from './message-queries.ts';
 import { createMessageStore, type MessageStore } from './messages.ts';

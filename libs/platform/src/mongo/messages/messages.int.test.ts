@@ -3,7 +3,7 @@ import type { Message } from '@posthorn/domain/message.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
-} from '../../../../../test/support/scratch-database.ts';
+} from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import { createMessageQueries, type MessageQueries } from './message-queries.ts';
 import { createMessageStore, type MessageStore } from './messages.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import {
   openScratchDatabase,
   type ScratchDatabase,
-} from '../../../../../test/support/scratch-database.ts';
+} from '../../../../../test/support/stores/scratch-database.ts';
 import { createPublisherStore, type PublisherStore } from './publishers.ts';
 
 const NEVER_STALE = { staleMs: 3_600_000, behindMs: 3_600_000 };

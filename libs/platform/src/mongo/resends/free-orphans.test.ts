@@ -3,7 +3,7 @@ import {
   createMemoryResends,
   sampleResend,
   type MemoryResends,
-} from '../../../../../test/support/memory-resends.ts';
+} from '../../../../../test/support/memory/memory-resends.ts';
 import { freeOrphans } from './free-orphans.ts';
 
 let memory: MemoryResends;

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
-import { sampleResend } from '../../../../../test/support/memory-resends.ts';
+import { sampleResend } from '../../../../../test/support/memory/memory-resends.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
-} from '../../../../../test/support/scratch-database.ts';
+} from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import { createResendStore, ResendMovedError, type ResendStore } from './resends.ts';
 

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { mongo } from 'mongoose';
-import { randomKey, sampleWebhook } from '../../../../../test/support/sample-webhook.ts';
+import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
-} from '../../../../../test/support/scratch-database.ts';
+} from '../../../../../test/support/stores/scratch-database.ts';
 import { createVault, type SealedValueError, type Vault } from '../../vault/vault.ts';
 import { collection } from '../collections.ts';
 import { countByKey, resealWebhooks } from './webhooks-reseal.ts';

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { AuthMethod } from '@posthorn/domain/webhook.ts';
-import { randomKey, sampleWebhook } from '../../../../../test/support/sample-webhook.ts';
+import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
-} from '../../../../../test/support/scratch-database.ts';
+} from '../../../../../test/support/stores/scratch-database.ts';
 import { createVault, SealedValueError } from '../../vault/vault.ts';
 import { collection } from '../collections.ts';
 import { createWebhookStore, type WebhookStore } from './webhooks.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { ATTEMPT, decideOf, ENDPOINT } from '../../../../../test/support/gate-cases.ts';
+import { ATTEMPT, decideOf, ENDPOINT } from '../../../../../test/support/isolation/gate-cases.ts';
 import { expectedWaitMs } from './expected-wait.ts';
 import type { AttemptView, EndpointView } from './views.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { decideOf, type Case } from '../../../../../test/support/gate-cases.ts';
+import { decideOf, type Case } from '../../../../../test/support/isolation/gate-cases.ts';
 import { type Decision } from './gate.ts';
 
 const NOW: Decision = { kind: 'now' };

@@ -4,7 +4,7 @@ import {
   createQueueBench,
   EPOCH_MS,
   type QueueBench,
-} from '../../../../../test/support/queue-bench.ts';
+} from '../../../../../test/support/isolation/queue-bench.ts';
 import type { CircuitView } from '../gate/views.ts';
 
 const OPEN: CircuitView = { kind: 'open', deferForMs: 30_000 };

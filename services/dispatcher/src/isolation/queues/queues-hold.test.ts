@@ -5,7 +5,7 @@ import {
   EPOCH_MS,
   type Entered,
   type QueueBench,
-} from '../../../../../test/support/queue-bench.ts';
+} from '../../../../../test/support/isolation/queue-bench.ts';
 import { MAX_IDLE_ENDPOINTS } from './queues.ts';
 
 let bench: QueueBench;

@@ -5,7 +5,7 @@ import {
   createQueueBench,
   type Entered,
   type QueueBench,
-} from '../../../../../test/support/queue-bench.ts';
+} from '../../../../../test/support/isolation/queue-bench.ts';
 import type { Result } from './queue-state.ts';
 
 const IDS = ['a', 'b', 'c', 'd'] as const;

@@ -6,7 +6,7 @@ import {
   turnsOf,
   type Entered,
   type QueueBench,
-} from '../../../../../test/support/queue-bench.ts';
+} from '../../../../../test/support/isolation/queue-bench.ts';
 
 let bench: QueueBench;
 let sinceMs: number;

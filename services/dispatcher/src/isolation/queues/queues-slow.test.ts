@@ -4,7 +4,7 @@ import {
   createQueueBench,
   type Entered,
   type QueueBench,
-} from '../../../../../test/support/queue-bench.ts';
+} from '../../../../../test/support/isolation/queue-bench.ts';
 
 let bench: QueueBench;
 

@@ -3,7 +3,7 @@ import {
   count,
   createQueueBench,
   type QueueBench,
-} from '../../../../../test/support/queue-bench.ts';
+} from '../../../../../test/support/isolation/queue-bench.ts';
 
 let bench: QueueBench;
 

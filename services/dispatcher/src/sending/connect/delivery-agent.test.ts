@@ -2,8 +2,11 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { openLoneSender, type LoneSender } from '../../../../../test/support/lone-sender.ts';
-import { selfSigned, type SelfSigned } from '../../../../../test/support/self-signed.ts';
+import {
+  openLoneSender,
+  type LoneSender,
+} from '../../../../../test/support/process/lone-sender.ts';
+import { selfSigned, type SelfSigned } from '../../../../../test/support/receivers/self-signed.ts';
 
 const NAME = 'hook.example.com';
 const DAY_MS = 86_400_000;

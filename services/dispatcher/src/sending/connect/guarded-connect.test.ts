@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { cidrs } from '@posthorn/domain/egress/ip-address.ts';
 import type { EgressPolicy, EgressRefusal } from '@posthorn/domain/egress/egress-rules.ts';
 import { createServer, isIP, type AddressInfo, type Server, type Socket } from 'node:net';
-import { createConnectSpy } from '../../../../../test/support/connect-spy.ts';
-import { REFUSED } from '../../../../../test/support/refused-addresses.ts';
+import { createConnectSpy } from '../../../../../test/support/receivers/connect-spy.ts';
+import { REFUSED } from '../../../../../test/support/receivers/refused-addresses.ts';
 import { createGuardedConnect, EgressBlockedError } from './guarded-connect.ts';
 import { createHostResolver, LookupFailedError, type Resolve } from './resolve-host.ts';
 

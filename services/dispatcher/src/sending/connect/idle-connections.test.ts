@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Agent } from 'undici';
-import { eventually } from '../../../../../test/support/eventually.ts';
-import { openRawEndpoint, type RawEndpoint } from '../../../../../test/support/raw-endpoint.ts';
+import { eventually } from '../../../../../test/support/time/eventually.ts';
+import {
+  openRawEndpoint,
+  type RawEndpoint,
+} from '../../../../../test/support/receivers/raw-endpoint.ts';
 import { createDeliveryAgent } from './delivery-agent.ts';
 import { createIdleConnections, type IdleConnections } from './idle-connections.ts';
 

@@ -4,8 +4,8 @@ import {
   createCompiler,
   operationsOf,
   type ApiDocument,
-} from '../../../../../test/support/api-document.ts';
-import { routeTable } from '../../../../../test/support/route-table.ts';
+} from '../../../../../test/support/api/api-document.ts';
+import { routeTable } from '../../../../../test/support/api/route-table.ts';
 import {
   bodiesOf,
   changes,
@@ -19,8 +19,8 @@ import {
   text,
   time,
   webhookFields,
-} from '../../../../../test/support/generated-bodies.ts';
-import { sampleWebhook } from '../../../../../test/support/sample-webhook.ts';
+} from '../../../../../test/support/api/generated-bodies.ts';
+import { sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import type { AuthMethod } from '@posthorn/domain/webhook.ts';
 import { NO_FIELDS } from '../../http/route.ts';
 import { changesOf, type UpdateWebhookBody } from '../routes/webhook-body.ts';

@@ -6,8 +6,8 @@ import {
   type ApiDocument,
   type JsonSchema,
   type Parameter,
-} from '../../../../../test/support/api-document.ts';
-import { routeTable } from '../../../../../test/support/route-table.ts';
+} from '../../../../../test/support/api/api-document.ts';
+import { routeTable } from '../../../../../test/support/api/route-table.ts';
 import type { RequestHandler } from 'express';
 import { pino } from 'pino';
 import { createApp } from '../../app.ts';

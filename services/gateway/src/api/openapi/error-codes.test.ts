@@ -1,8 +1,8 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { operationsOf, type ApiDocument } from '../../../../../test/support/api-document.ts';
-import { routeTable } from '../../../../../test/support/route-table.ts';
+import { operationsOf, type ApiDocument } from '../../../../../test/support/api/api-document.ts';
+import { routeTable } from '../../../../../test/support/api/route-table.ts';
 import { createDocument } from './document.ts';
 import { ERROR_CODES } from './error-codes.ts';
 

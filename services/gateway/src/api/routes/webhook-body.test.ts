@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { sampleWebhook } from '../../../../../test/support/sample-webhook.ts';
+import { sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import { authMethodOf, changesOf, createWebhookBody, updateWebhookBody } from './webhook-body.ts';
 
 const strict = { allowLoopback: false, allowHttp: false, allowCidrs: [] };

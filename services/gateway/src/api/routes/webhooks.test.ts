@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { FoundWebhook, WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
-import { sampleWebhook } from '../../../../../test/support/sample-webhook.ts';
+import { sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import type { ApiRequest } from '../../http/route.ts';
 import { webhookRoutes, type WebhookRouteDeps } from './webhooks.ts';
 

@@ -6,7 +6,7 @@ import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import type { AuthMethod, Header, Webhook } from '@posthorn/domain/webhook.ts';
 import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
 import { createHmac } from 'node:crypto';
-import { sampleWebhook } from '../../../../../test/support/sample-webhook.ts';
+import { sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import { describeAccepted, describeMessage } from './message.ts';
 
 const CREATED_MS = Date.UTC(2024, 0, 2, 3, 4, 5, 678);

@@ -1,0 +1,64 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
+import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
+import { circuitOf, openCircuit } from '../../support/isolation/circuits.ts';
+import { eventually } from '../../support/time/eventually.ts';
+import { killHard, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { readTopic } from '../../support/stores/read-topic.ts';
+import {
+  metricOf,
+  readDeliveries,
+  sendMany,
+  untilDelivered,
+} from '../../support/process/traffic.ts';
+
+/** Longer than the whole story. */
+const SETTINGS = { CIRCUIT_RESET_MS: '300000', RETRY_DELAYS: '1s,2s' };
+
+describe('an open circuit whose dispatcher is killed', () => {
+  let posthorn: Posthorn | undefined;
+  let endpoint: BusyEndpoint;
+
+  beforeEach(async () => {
+    endpoint = await startBusyEndpoint();
+    endpoint.answerWith(500);
+  });
+
+  afterEach(async () => {
+    await endpoint.close();
+    await posthorn?.stop();
+  }, 60_000);
+
+  it('stays open for the dispatcher that follows', async () => {
+    posthorn = await startPosthorn(SETTINGS);
+    const { api, dispatcher } = posthorn;
+    const { webhookId } = await api.createTarget(endpoint.url);
+    await openCircuit(posthorn, webhookId);
+    await killHard(dispatcher);
+    const requests = endpoint.total();
+    endpoint.answerWith(200);
+    const { deliveryId, messageId } = await api.send({ webhookId }, {});
+    await posthorn.start('dispatcher');
+    await readTopic(posthorn.env, 'deferred.8s', ({ value }) => value.includes(messageId));
+    expect(endpoint.requests.has(messageId)).toBe(false);
+    expect(endpoint.total()).toBe(requests);
+    expect(await circuitOf(api, webhookId)).toBe('open');
+    const [delivery] = await readDeliveries(api, [deliveryId]);
+    expect(delivery).toMatchObject({ status: 'pending', attemptCount: 0 });
+  });
+
+  it('is not known to the one that follows without Redis, and deliveries go on', async () => {
+    const [port = 0] = await freePorts(1);
+    posthorn = await startPosthorn({ ...SETTINGS, REDIS_URL: `redis://127.0.0.1:${port}` });
+    const { api, dispatcher } = posthorn;
+    const { webhookId } = await api.createTarget(endpoint.url);
+    await sendMany(api, [webhookId], 10);
+    await eventually('an open circuit', async () => {
+      return (await metricOf(dispatcher, 'posthorn_circuit_breakers', '"open"')) === 1;
+    });
+    endpoint.answerWith(200);
+    await killHard(dispatcher);
+    await posthorn.start('dispatcher');
+    await untilDelivered(api, await sendMany(api, [webhookId], 10));
+  });
+});

@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
+import { eventually } from '../../support/time/eventually.ts';
+import {
+  startPosthorn,
+  type Posthorn,
+  type RunningService,
+} from '../../support/process/posthorn.ts';
+import {
+  metricOf,
+  sendMany,
+  startLoad,
+  untilDelivered,
+  type Sent,
+} from '../../support/process/traffic.ts';
+
+const ENDPOINTS = 10;
+const ANSWER_AFTER_MS = 1_500;
+
+describe('a dispatcher that joins while the others are at work', () => {
+  let posthorn: Posthorn;
+  let endpoints: BusyEndpoint[];
+  let webhookIds: string[];
+
+  beforeAll(async () => {
+    posthorn = await startPosthorn({
+      DELIVERY_TIMEOUT_MS: '5000',
+      ENDPOINT_CONCURRENCY: '4',
+      RETRY_DELAYS: '1s,2s',
+    });
+    await posthorn.start('dispatcher');
+    endpoints = await Promise.all(Array.from({ length: ENDPOINTS }, startBusyEndpoint));
+    for (const endpoint of endpoints) endpoint.answerWith(200, ANSWER_AFTER_MS);
+    const targets = await Promise.all(endpoints.map(({ url }) => posthorn.api.createTarget(url)));
+    webhookIds = targets.map(({ webhookId }) => webhookId);
+  }, 120_000);
+
+  afterAll(async () => {
+    await Promise.all(endpoints.map((each) => each.close()));
+    await posthorn.stop();
+  }, 60_000);
+
+  const sumOf = (count: (endpoint: BusyEndpoint) => number): number =>
+    endpoints.reduce((sum, each) => sum + count(each), 0);
+  const makesAttempts = (service: RunningService) =>
+    eventually('attempts of the new one', async () => {
+      return (await metricOf(service, 'posthorn_delivery_attempts_total')) > 0;
+    });
+
+  /** Those with more requests than attempts, or with fewer: none when each was made once. */
+  async function notMadeOnce(sent: Sent[]): Promise<string[]> {
+    const deliveries = await untilDelivered(posthorn.api, sent, 45_000);
+    return deliveries
+      .filter(({ messageId, attemptCount }) => {
+        return sumOf(({ requests }) => requests.get(messageId) ?? 0) !== attemptCount;
+      })
+      .map(({ messageId }) => messageId);
+  }
+
+  it('sends nothing a second time that a former owner has under way', async () => {
+    const load = startLoad(posthorn.api, webhookIds, 25);
+    await eventually('many under way', () => sumOf(({ open }) => open()) >= 20);
+    await makesAttempts(await posthorn.start('dispatcher'));
+    expect(await notMadeOnce(await load.stop())).toEqual([]);
+  });
+
+  it('sends nothing a second time that waits for its turn there for longer than a lease', async () => {
+    const before = sumOf(({ total }) => total());
+    // 4 at once take 1.5 s: the last of 60 wait for 22 s, and a lease ends 5 s after the timeout of 5.
+    const sent = await sendMany(posthorn.api, webhookIds, 60);
+    await eventually('a long wait', () => sumOf(({ total }) => total()) >= before + 240, 40_000);
+    await Promise.all([posthorn.start('dispatcher'), posthorn.start('dispatcher')]);
+    expect(await notMadeOnce(sent)).toEqual([]);
+  });
+});

@@ -1,0 +1,55 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
+import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
+import { eventually } from '../../support/time/eventually.ts';
+import { dataOf } from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { untilDelivered } from '../../support/process/traffic.ts';
+
+describe.each([
+  ['with Redis', false],
+  ['without Redis', true],
+])('a changed webhook, %s', (_, isAway) => {
+  let posthorn: Posthorn;
+  let before: BusyEndpoint;
+  let after: BusyEndpoint;
+
+  beforeEach(async () => {
+    const [port = 0] = await freePorts(1);
+    posthorn = await startPosthorn({
+      RETRY_DELAYS: '1s',
+      ...(isAway && { REDIS_URL: `redis://127.0.0.1:${port}` }),
+    });
+    [before, after] = await Promise.all([startBusyEndpoint(), startBusyEndpoint()]);
+  }, 120_000);
+
+  afterEach(async () => {
+    await Promise.all([before.close(), after.close()]);
+    await posthorn.stop();
+  }, 60_000);
+
+  it('gets nothing more at its old address, and then nothing at all when it is disabled', async () => {
+    const { api } = posthorn;
+    const { webhookId } = await api.createTarget(before.url);
+    await untilDelivered(api, [await api.send({ webhookId }, {})]);
+    dataOf(await api.put(`/webhooks/${webhookId}`, { url: after.url }));
+    await eventually('a message at the new address', async () => {
+      const sent = await api.send({ webhookId }, {});
+      await untilDelivered(api, [sent]);
+      return after.requests.has(sent.messageId);
+    });
+    const atOldAddress = before.total();
+    const sent = await Promise.all(Array.from({ length: 20 }, () => api.send({ webhookId }, {})));
+    await untilDelivered(api, sent);
+    expect(before.total()).toBe(atOldAddress);
+
+    dataOf(await api.put(`/webhooks/${webhookId}`, { disabled: true }));
+    const atNewAddress = after.total();
+    const { deliveryId } = await api.send({ webhookId }, {});
+    await eventually('a cancelled delivery', async () => {
+      const { body } = await api.get(`/api/v1/deliveries/${deliveryId}`);
+      return (body.data as { status: string }).status === 'cancelled';
+    });
+    expect(after.total()).toBe(atNewAddress);
+  });
+});

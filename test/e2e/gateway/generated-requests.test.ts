@@ -1,0 +1,149 @@
+import { randomInt } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  createCompiler,
+  operationsOf,
+  type ApiDocument,
+  type Operation,
+} from '../../support/api/api-document.ts';
+import { createCompany } from '../../support/process/companies.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { brokenRequests } from '../../support/requests/broken-requests.ts';
+import { createJudge } from '../../support/requests/judge-answer.ts';
+import type { KnownIds } from '../../support/requests/known-ids.ts';
+import { makeKnownIds } from '../../support/requests/make-known-ids.ts';
+import { sendAll } from '../../support/requests/send-all.ts';
+import { createDrafts } from '../../support/requests/valid-requests.ts';
+import { write, type WrittenRequest } from '../../support/requests/written-request.ts';
+import { writtenOtherwise } from '../../support/requests/written-otherwise.ts';
+
+const REQUESTS = 10_000;
+const IN_FLIGHT = 32;
+const seed = Number(process.env.FUZZ_SEED ?? randomInt(2 ** 31));
+
+const UNLIMITED = {
+  RATE_LIMIT_COMPANY_PER_MINUTE: '0',
+  RATE_LIMIT_ADDRESS_PER_MINUTE: '0',
+  WRONG_KEYS_PER_MINUTE: '1000000',
+};
+
+describe('10,000 requests generated from the API document', () => {
+  let posthorn: Posthorn;
+  let receiver: Receiver;
+  let document: ApiDocument;
+  let ids: KnownIds;
+
+  beforeAll(async () => {
+    receiver = await startReceiver();
+    receiver.answerWith((response, { path }) => {
+      response.writeHead(path === '/bad' ? 500 : 200).end('noted');
+    });
+    // A failed delivery is exhausted after one more attempt. Only warnings are logged: the output is read.
+    posthorn = await startPosthorn({ ...UNLIMITED, RETRY_DELAYS: '20ms', LOG_LEVEL: 'warn' });
+    const answer = await fetch(`${posthorn.baseUrl}/openapi.json`);
+    document = (await answer.json()) as ApiDocument;
+    const other = await createCompany(posthorn, 'Other');
+    const { origin } = new URL(receiver.url);
+    const places = { goodUrl: receiver.url, badUrl: `${origin}/bad` };
+    ids = await makeKnownIds(posthorn.api, other.api, places);
+  }, 120_000);
+
+  afterAll(async () => {
+    await receiver.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  function generate(operations: readonly Operation[]): WrittenRequest[] {
+    const { schemas: named } = document.components;
+    const deps = {
+      named,
+      compile: createCompiler(document),
+      ids,
+      apiKey: posthorn.apiKey,
+      companyId: posthorn.companyId,
+      receiverUrl: new URL(receiver.url).origin,
+    };
+    const draftsOf = createDrafts(deps);
+    const anyOf = (operation: Operation): fc.Arbitrary<WrittenRequest> => {
+      const drafts = draftsOf(operation);
+      return fc.oneof(
+        { arbitrary: drafts.map((draft) => write(draft, 'valid')), weight: 4 },
+        { arbitrary: writtenOtherwise(drafts), weight: 1 },
+        { arbitrary: brokenRequests(deps, operation, drafts), weight: 5 },
+      );
+    };
+    return fc.sample(fc.oneof(...operations.map(anyOf)), { numRuns: REQUESTS, seed });
+  }
+
+  it('are each answered as it says, and none that it forbids is accepted', async () => {
+    console.log(`FUZZ_SEED=${seed}`);
+    const operations = operationsOf(document);
+    const requests = generate(operations);
+    const judge = createJudge(createCompiler(document));
+    const failures: object[] = [];
+    const byOperation = createCounts();
+    const byChange = createCounts();
+    await sendAll(posthorn.baseUrl, requests, IN_FLIGHT, (request, answer) => {
+      const { operation, what, path, headers, body } = request;
+      byOperation.add(`${operation.id} ${answer.status}`);
+      byChange.add(`${what} ${answer.status}`);
+      const problems = judge(request, answer);
+      if (problems.length === 0) return;
+      const sent = { what, request: `${request.method} ${path}`, headers, body: body?.toString() };
+      failures.push({ problems, ...sent, status: answer.status, answer: answer.text });
+    });
+    console.log(byOperation.text());
+    console.log(byChange.text());
+    expect({ failed: failures.length, first: failures.slice(0, 5) }).toEqual({
+      failed: 0,
+      first: [],
+    });
+    expect(requests).toHaveLength(REQUESTS);
+    const never = operations.filter(
+      ({ id }) => !byOperation.has(`${id} 20`) || !byOperation.has(`${id} 4`),
+    );
+    expect(never.map(({ id }) => id)).toEqual([]);
+    expect(posthorn.gateway.isRunning()).toBe(true);
+    expect(posthorn.gateway.output()).not.toMatch(/unhandled|uncaught|\bat .+:\d+:\d+/i);
+  }, 120_000);
+
+  it('leave the methods that it does not name unknown', async () => {
+    const methods = ['get', 'post', 'put', 'delete', 'patch'];
+    const missing = Object.entries(document.paths).flatMap(([path, named]) =>
+      methods.filter((method) => !(method in named)).map((method) => ({ method, path })),
+    );
+    expect(missing.length).toBeGreaterThan(50);
+    for (const { method, path } of missing) {
+      const answer = await posthorn.api.request(
+        method.toUpperCase(),
+        path,
+        method === 'get' ? undefined : {},
+      );
+      expect([method, path, answer.status, answer.body.code]).toEqual([
+        ...[method, path, 404, 'route_not_found'],
+      ]);
+    }
+  });
+});
+
+interface Counts {
+  add: (what: string) => void;
+  has: (beginning: string) => boolean;
+  /** In one line. */
+  text: () => string;
+}
+
+function createCounts(): Counts {
+  const counts = new Map<string, number>();
+  return {
+    has: (beginning) => [...counts.keys()].some((what) => what.startsWith(beginning)),
+    add: (what) => counts.set(what, (counts.get(what) ?? 0) + 1),
+    text: () =>
+      [...counts]
+        .sort()
+        .map((each) => each.join(': '))
+        .join(', '),
+  };
+}

@@ -1,0 +1,149 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { gzipSync } from 'node:zlib';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import {
+  ENVELOPE,
+  openConnection,
+  parseAnswer,
+  type RawAnswer,
+  type RawConnection,
+} from '../../support/receivers/raw-connection.ts';
+import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+
+const LIMIT = 262_144;
+const CONNECTIONS = 5_000;
+/** As many connections are made at once as the backlog of a listening socket usually takes. */
+const AT_ONCE = 250;
+
+describe('requests that mean harm', () => {
+  let posthorn: Posthorn;
+  let receiver: Receiver;
+  let webhookId: string;
+
+  beforeAll(async () => {
+    // All of them come from one address here.
+    posthorn = await startPosthorn({ WRONG_KEYS_PER_MINUTE: '0' });
+    receiver = await startReceiver();
+    ({ webhookId } = await posthorn.api.createTarget(receiver.url));
+    await readLag();
+  }, 120_000);
+
+  afterEach(async () => {
+    console.log(`the gateway's event loop lagged ${await readLag()} s (p99)`);
+  });
+
+  afterAll(async () => {
+    await receiver.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  /** Since it was last read. */
+  async function readLag(): Promise<string> {
+    const metrics = await (await fetch(`${posthorn.gateway.opsUrl}/metrics`)).text();
+    return /^nodejs_eventloop_lag_p99_seconds\S* (.*)$/m.exec(metrics)?.[1] ?? 'unknown';
+  }
+
+  const open = (text: string): RawConnection =>
+    openConnection(Number(new URL(posthorn.baseUrl).port), text);
+
+  /** A message in raw HTTP; prints how long its answer took. */
+  async function post(what: string, headers: string, body: Buffer | string): Promise<RawAnswer> {
+    const head = [
+      'POST /webhook-messages HTTP/1.1\r\nHost: a\r\nContent-Type: application/json',
+      `X-Api-Key: ${posthorn.apiKey}`,
+      headers,
+    ];
+    const startedMs = performance.now();
+    const { socket, until } = open(`${head.join('\r\n')}\r\n\r\n`);
+    socket.write(body);
+    const answer = parseAnswer(await until(ENVELOPE));
+    socket.destroy();
+    console.log(`${what}: ${answer.status} in ${(performance.now() - startedMs).toFixed(1)} ms`);
+    return answer;
+  }
+
+  const withLength = (body: string): [string, string] => [
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    body,
+  ];
+
+  const message = (payload: string) => `{"webhookId":"${webhookId}","payload":${payload}}`;
+
+  async function expectService(): Promise<void> {
+    const { messageId } = await posthorn.api.send({ webhookId }, { still: 'here' });
+    expect(messageId).toMatch(/^msg_/);
+  }
+
+  it('of one byte too many get 413, with and without their length', async () => {
+    const body = 'x'.repeat(LIMIT + 1);
+    const known = await post('262,145 bytes', ...withLength(body));
+    const chunks = `${body.length.toString(16)}\r\n${body}\r\n`;
+    const chunked = await post('the same in chunks', 'Transfer-Encoding: chunked', chunks);
+    for (const { status, body: answer } of [known, chunked]) {
+      expect([status, answer.code]).toEqual([413, 'body_too_large']);
+    }
+    await expectService();
+  });
+
+  it('nested 65 deep get 400, and those 64 deep are taken', async () => {
+    const nested = (depth: number) => message('{"a":'.repeat(depth) + '1' + '}'.repeat(depth));
+    const { status, body } = await post('depth 65', ...withLength(nested(65)));
+    expect([status, body.code]).toEqual([400, 'invalid_json']);
+    expect((await post('depth 64', ...withLength(nested(64)))).status).toBe(202);
+    const bottomless = await post('depth 131,072', ...withLength('['.repeat(LIMIT / 2)));
+    expect(bottomless.status).toBe(400);
+  });
+
+  it('with as many keys as fit are taken in the payload and refused beside it', async () => {
+    const members = (count: number) =>
+      Array.from({ length: count }, (_, n) => `"${n.toString(36)}":1`).join(',');
+    const inPayload = await post('28,000 keys', ...withLength(message(`{${members(28_000)}}`)));
+    expect(inPayload.status).toBe(202);
+    const beside = await post('28,000 keys beside', ...withLength(`{${members(28_000)}}`));
+    expect([beside.status, beside.body.code]).toEqual([400, 'invalid_request']);
+    const tooMany = await post('100,000 keys', ...withLength(message(`{${members(100_000)}}`)));
+    expect(tooMany.status).toBe(413);
+    await expectService();
+  });
+
+  it('that are compressed get 415, however small the bomb', async () => {
+    const bomb = gzipSync(message(`{"a":"${'x'.repeat(50_000_000)}"}`));
+    const headers = `Content-Encoding: gzip\r\nContent-Length: ${bomb.length}`;
+    const { status, body } = await post('50 MB in 50 kB', headers, bomb);
+    expect([status, body.code]).toEqual([415, 'unsupported_media_type']);
+    await expectService();
+  });
+
+  it('that never end keep nobody else waiting', async () => {
+    const slow = Array.from({ length: 500 }, (_, n) =>
+      open(n % 2 === 0 ? 'GET /webhooks HT' : withoutEnd()),
+    );
+    await expectService();
+    for (const { socket } of slow) socket.destroy();
+    await expectService();
+  });
+
+  const withoutEnd = (): string =>
+    `POST /webhook-messages HTTP/1.1\r\nHost: a\r\nX-Api-Key: ${posthorn.apiKey}\r\n` +
+    'Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"webhookId":';
+
+  it('on 5,000 connections at once are each answered, and others are served meanwhile', async () => {
+    const connections: RawConnection[] = [];
+    const statuses = new Map<number, number>();
+    while (connections.length < CONNECTIONS) {
+      const batch = Array.from({ length: AT_ONCE }, () =>
+        open('GET /webhooks HTTP/1.1\r\nHost: a\r\nX-Api-Key: wrong\r\n\r\n'),
+      );
+      connections.push(...batch);
+      for (const received of await Promise.all(batch.map(({ until }) => until(ENVELOPE)))) {
+        const { status } = parseAnswer(received);
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      }
+    }
+    expect([...statuses]).toEqual([[401, CONNECTIONS]]);
+    expect(connections.filter(({ socket }) => !socket.destroyed)).toHaveLength(CONNECTIONS);
+    await expectService();
+    for (const { socket } of connections) socket.destroy();
+    await expectService();
+  });
+});

@@ -1,0 +1,191 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
+import type { ApiClient } from '../../support/process/api-client.ts';
+import { withCompanyId } from '../../support/process/companies.ts';
+import { insertCrowd } from '../../support/isolation/crowd.ts';
+import { eventually } from '../../support/time/eventually.ts';
+import { dataOf } from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { collectionOf, distinct, type Profiled } from '../../support/stores/profiled-queries.ts';
+import { bodiesOf, readOperations, requestWith } from '../../support/api/request-places.ts';
+import { createResources } from '../../support/process/resources.ts';
+import { metricOf } from '../../support/process/traffic.ts';
+
+interface Id {
+  id: string;
+}
+
+type Kind = 'project' | 'app' | 'webhook' | 'message' | 'delivery' | 'key';
+type Known = Record<`${Kind}Id`, string>;
+
+const CROWD = 6_000;
+const PROFILE_BYTES = 256 * 2 ** 20;
+/** One document for each gateway process: an index would be longer than the collection. */
+const SMALL_COLLECTIONS = new Set(['publishers']);
+/** After the others, and owners after what they own. */
+const DELETES = ['api-keys', 'webhooks', 'apps', 'projects'];
+
+let posthorn: Posthorn;
+let api: ApiClient;
+let receiver: Receiver;
+let mongo: Awaited<ReturnType<typeof connectMongo>>;
+let known: Known;
+
+beforeAll(async () => {
+  // The endpoint fails all the time: what its open circuit puts off has to come back soon.
+  posthorn = await startPosthorn({ RETRY_DELAYS: '50ms', CIRCUIT_RESET_MS: '100' });
+  api = withCompanyId(posthorn);
+  receiver = await startReceiver();
+  receiver.answerWith(failing(99));
+  mongo = await connectMongo(posthorn.env.MONGODB_URL, 'posthorn-test');
+  known = await makeKnown();
+  const { companyId } = posthorn;
+  await insertCrowd(mongo.db, { companyId, ...known }, CROWD);
+  await mongo.db.createCollection('system.profile', { capped: true, size: PROFILE_BYTES });
+  await mongo.db.command({ profile: 2 });
+}, 180_000);
+
+afterAll(async () => {
+  await mongo.db.command({ profile: 0 });
+  await posthorn.stop();
+  await receiver.close();
+  await mongo.close();
+}, 60_000);
+
+async function makeKnown(): Promise<Known> {
+  const make = createResources(api);
+  const { id: projectId } = await make.project();
+  const { id: appId } = await make.app({ projectId });
+  const { id: webhookId } = await make.webhook({ url: receiver.url, appId });
+  const { id: messageId, deliveries } = await make.message({ webhookId });
+  const deliveryId = String(deliveries[0]?.id);
+  await make.deliveryOnce('exhausted', deliveryId);
+  const key = await api.post('/api/v1/api-keys', { name: 'Key' });
+  return { projectId, appId, webhookId, messageId, deliveryId, keyId: dataOf<Id>(key, 201).id };
+}
+
+const rankOf = ({ method, path }: { method: string; path: string }): number =>
+  method === 'DELETE' ? DELETES.findIndex((name) => path.includes(name)) : -1;
+
+async function untilResent(): Promise<void> {
+  const resends = mongo.db.collection('resends');
+  const running = (): Promise<number> => resends.countDocuments({ status: 'running' });
+  await eventually('the end of the resends', async () => (await running()) === 0, 60_000);
+}
+
+/** Asks each operation of the API once for each of its bodies; each must succeed. */
+async function callEveryOperation(): Promise<void> {
+  const [since, inAnHour] = [-1, 1].map((hours) =>
+    new Date(Date.now() + hours * 3_600_000).toISOString(),
+  );
+  const resend = await api.post(`/api/v1/webhooks/${known.webhookId}/resend-failed`, {
+    since,
+  });
+  const ids = {
+    ...known,
+    resendId: dataOf<Id>(resend, 202).id,
+    since,
+    until: inAnHour,
+    disabled: false,
+  };
+  const operations = (await readOperations(posthorn.baseUrl))
+    .filter(({ path }) => path.startsWith('/api/v1/'))
+    .sort((a, b) => rankOf(a) - rankOf(b));
+  for (const operation of operations) {
+    const needed = operation.parameters.find(
+      ({ in: where, required }) => where === 'query' && required,
+    );
+    const name = needed?.name ?? '';
+    const where = needed ? ('query' as const) : ('path' as const);
+    for (const body of [...bodiesOf(operation), null].slice(0, bodiesOf(operation).length || 1)) {
+      const url = body && 'url' in body ? { url: receiver.url } : {};
+      const value = (ids as Record<string, unknown>)[name];
+      // What is being sent again is not sent again.
+      if (operation.path.includes('/resend')) await untilResent();
+      const request = requestWith({ operation, where, name, body }, value, { ...ids, ...url });
+      const answer = await api.request(request.method, request.path, request.body);
+      expect([request.method, request.path, answer.status < 300 || answer.body]).toEqual([
+        ...[request.method, request.path, true],
+      ]);
+    }
+  }
+}
+
+/** Every combination of the filters of the one list that has many. */
+async function filterMessages(): Promise<void> {
+  const { appId, webhookId, messageId } = known;
+  const time = new Date().toISOString();
+  const options = [
+    ...[`appId=${appId}`, `webhookId=${webhookId}`, `to=${time}`],
+    ...[`from=${new Date(0).toISOString()}`, `cursor=${messageId}`],
+  ];
+  for (const status of [
+    '',
+    'status=pending',
+    'status=delivered',
+    'status=exhausted',
+    'status=cancelled',
+  ]) {
+    for (let chosen = 0; chosen < 2 ** options.length; chosen += 1) {
+      const filters = options.filter((_, index) => (chosen >> index) & 1);
+      const query = [...filters, status, 'limit=2'].filter((each) => each !== '').join('&');
+      dataOf(await api.get(`/api/v1/webhook-messages?${query}`));
+    }
+  }
+}
+
+describe('The queries of the services', () => {
+  let profiled: Profiled[] = [];
+
+  beforeAll(async () => {
+    await filterMessages();
+    const body = { webhookId: known.webhookId, payload: {} };
+    const key = { 'idempotency-key': 'plans' };
+    for (let n = 0; n < 2; n += 1) dataOf(await api.post('/webhook-messages', body, key), 202);
+    await callEveryOperation();
+    // A reconciliation begins at the start of its process.
+    const retry = await posthorn.start('retry');
+    await eventually('the end of a reconciliation', async () =>
+      metricOf(retry, 'posthorn_reconcile_last_pass_timestamp_seconds'),
+    );
+    await untilResent();
+    const removals = mongo.db.collection('removals');
+    await eventually('the end of the removals', async () => !(await removals.countDocuments()));
+    await mongo.db.command({ profile: 0 });
+    const found = mongo.db.collection<Profiled>('system.profile');
+    profiled = await found.find({ appName: /^posthorn-(gateway|dispatcher|retry)/ }).toArray();
+  }, 180_000);
+
+  it('were seen of every service and of every collection that the API reads', () => {
+    const seen = new Set(profiled.filter(({ planSummary }) => planSummary).map(collectionOf));
+    expect([...seen]).toEqual(
+      expect.arrayContaining([
+        ...['apiKeys', 'projects', 'apps', 'webhooks', 'messages', 'deliveries', 'resends'],
+      ]),
+    );
+    const services = new Set(profiled.map(({ appName }) => appName));
+    expect([...services].sort()).toEqual([
+      'posthorn-dispatcher',
+      'posthorn-gateway',
+      'posthorn-retry',
+    ]);
+  });
+
+  it('never read a whole collection', () => {
+    const scans = profiled.filter(
+      (each) =>
+        each.planSummary?.includes('COLLSCAN') && !SMALL_COLLECTIONS.has(collectionOf(each)),
+    );
+    expect(distinct(scans)).toEqual([]);
+  });
+
+  it('never look at a large part of a collection, also through an index', () => {
+    const many = profiled.filter(({ docsExamined = 0 }) => docsExamined > CROWD / 4);
+    expect(distinct(many)).toEqual([]);
+  });
+
+  it('never sort what the index has not sorted', () => {
+    expect(distinct(profiled.filter(({ hasSortStage }) => hasSortStage))).toEqual([]);
+  });
+});

@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
+import { eventually } from '../../support/time/eventually.ts';
+import { startPosthorn, type Posthorn, type ServiceName } from '../../support/process/posthorn.ts';
+import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { startProgram } from '../../support/process/service-process.ts';
+
+const SERVICES: ServiceName[] = ['gateway', 'dispatcher', 'retry'];
+
+describe('what an operator sees', () => {
+  let posthorn: Posthorn;
+  let receiver: Receiver;
+
+  beforeAll(async () => {
+    // A line for each attempt that succeeds is for debugging; at `info` there are only failures.
+    posthorn = await startPosthorn({ LOG_LEVEL: 'debug' });
+    receiver = await startReceiver();
+  }, 120_000);
+
+  afterAll(async () => {
+    await receiver.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  async function textOf(url: string): Promise<string> {
+    return (await fetch(url)).text();
+  }
+
+  it.each(SERVICES)('%s serves livez, readyz and metrics on its management port', async (name) => {
+    const { opsUrl } = posthorn[name];
+    expect(await textOf(`${opsUrl}/livez`)).toBe('ok\n');
+    expect(await textOf(`${opsUrl}/readyz`)).toBe('ok\n');
+    const metrics = await textOf(`${opsUrl}/metrics`);
+    expect(metrics).toContain(`posthorn_build_info{version="0.1.0",service="${name}"} 1`);
+    expect(metrics).toContain(`posthorn_dependency_up{dependency="mongodb",service="${name}"} 1`);
+  });
+
+  it('counts a delivery, and logs it with request, message and delivery id but no secret', async () => {
+    const { appId } = await posthorn.api.createTarget(receiver.url);
+    const { body } = await posthorn.api.post('/webhooks', { url: receiver.url, appId });
+    const { id, secret } = body.data as { id: string; secret: string };
+    const accepted = await posthorn.api.post(
+      '/webhook-messages',
+      { webhookId: id, payload: { marker: 'payload-marker-1' } },
+      { 'x-request-id': 'request-0001' },
+    );
+    expect(accepted.headers.get('x-request-id')).toBe('request-0001');
+    const data = accepted.body.data as { id: string; deliveries: { id: string }[] };
+    const line = await eventually('the log line of the attempt', () =>
+      posthorn.dispatcher
+        .output()
+        .split('\n')
+        .find((text) => text.includes(data.id)),
+    );
+    expect(JSON.parse(line)).toMatchObject({
+      level: 'debug',
+      requestId: 'request-0001',
+      messageId: data.id,
+      deliveryId: data.deliveries[0]?.id,
+      outcome: 'success',
+    });
+    const metrics = await textOf(`${posthorn.dispatcher.opsUrl}/metrics`);
+    expect(metrics).toMatch(
+      /posthorn_delivery_attempts_total\{outcome="success",trigger="first".*\} [1-9]/,
+    );
+    const logs = SERVICES.map((name) => posthorn[name].output()).join('');
+    for (const forbidden of [secret, posthorn.apiKey, 'payload-marker-1']) {
+      expect(logs).not.toContain(forbidden);
+    }
+  });
+
+  it.each(SERVICES)('%s refuses wrong settings in one message that names each', async (name) => {
+    const service = startProgram(`services/${name}/src/main.ts`, [], {
+      ...posthorn.env,
+      RETRY_DELAYS: 'soon',
+      OPS_PORT: 'high',
+      MONGODB_URL: 'mysql://user:hunter2@localhost/x',
+    });
+    expect((await service.ended).code).toBe(1);
+    const message = service.output();
+    for (const setting of ['RETRY_DELAYS', 'OPS_PORT', 'MONGODB_URL']) {
+      expect(message).toContain(setting);
+    }
+    expect(message).not.toContain('hunter2');
+    expect(message).not.toContain('    at ');
+  });
+
+  it('refuses a Kafka address where nobody answers, and says which setting it is', async () => {
+    const [port = 0] = await freePorts(1);
+    const service = startProgram('services/dispatcher/src/main.ts', [], {
+      ...posthorn.env,
+      KAFKA_BROKERS: `127.0.0.1:${port}`,
+      LOG_LEVEL: 'silent',
+    });
+    expect((await service.ended).code).toBe(1);
+    expect(service.output().trim()).toBe(
+      `Kafka does not answer at 127.0.0.1:${port}. Start it, or correct KAFKA_BROKERS.`,
+    );
+  });
+
+  it('refuses a port that is taken, and says which setting changes it', async () => {
+    const [opsPort = 0] = await freePorts(1);
+    const second = startProgram('services/gateway/src/main.ts', [], {
+      ...posthorn.env,
+      OPS_PORT: String(opsPort),
+      LOG_LEVEL: 'silent',
+    });
+    expect((await second.ended).code).toBe(1);
+    const port = posthorn.env.PORT ?? '';
+    expect(second.output().trim()).toBe(
+      `Port ${port} on 127.0.0.1 is taken by another process. Free it, or set PORT to another port.`,
+    );
+  });
+
+  it('sees each service end with 0 after SIGTERM, also while a retry is held', async () => {
+    receiver.answerWith((response) => response.writeHead(500).end());
+    const { webhookId } = await posthorn.api.createTarget(receiver.url);
+    const { deliveryId } = await posthorn.api.send({ webhookId }, {});
+    await eventually('the failure', async () => {
+      const { body } = await posthorn.api.get(`/api/v1/deliveries/${deliveryId}`);
+      return (body.data as { attemptCount: number }).attemptCount === 1;
+    });
+    const ends = await Promise.all(SERVICES.map((name) => posthorn[name].stop()));
+    expect(ends.map(({ code }) => code)).toEqual([0, 0, 0]);
+    expect(posthorn.retry.output()).not.toContain('"level":"error"');
+  });
+});

@@ -1,0 +1,184 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
+import { Webhook } from 'standardwebhooks';
+import { newEncryptionKey } from '../../../deploy/setup/create-encryption-keys.ts';
+import { eventually } from '../../support/time/eventually.ts';
+import {
+  ADMIN,
+  startPosthorn,
+  type Posthorn,
+  type RunningService,
+} from '../../support/process/posthorn.ts';
+import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { runProgram } from '../../support/process/service-process.ts';
+
+const HMAC = { hmacSecret: 'hush-hmac-secret' };
+const BASIC = {
+  authMethod: 'basic',
+  basicAuthUsername: 'hush-user',
+  basicAuthPassword: 'hush-password',
+};
+const KEYED = { authMethod: 'apiKey', apiKey: 'hush-api-key', apiKeyHeader: 'X-Their-Key' };
+const CUSTOM = { customHeaders: [{ key: 'X-Tenant', value: 'hush-tenant' }] };
+
+interface Created {
+  id: string;
+  secret: string;
+}
+
+describe('the secrets of webhooks', () => {
+  let posthorn: Posthorn;
+  let receiver: Receiver;
+  let dispatcher: RunningService;
+  let mongo: MongoConnection;
+  let appId: string;
+  let webhooks: Created[] = [];
+
+  beforeAll(async () => {
+    // Longer than a webhook is remembered: each attempt looks it up again.
+    posthorn = await startPosthorn({ RETRY_DELAYS: '3s,3s' });
+    receiver = await startReceiver();
+    dispatcher = posthorn.dispatcher;
+    mongo = await connectMongo(posthorn.env.MONGODB_URL, 'posthorn-test');
+    ({ appId } = await posthorn.api.createTarget(receiver.url));
+    webhooks = await Promise.all(
+      [HMAC, BASIC, KEYED].map(async (auth) => {
+        const body = { url: receiver.url, appId, ...auth, ...CUSTOM };
+        return (await posthorn.api.post('/webhooks', body)).body.data as Created;
+      }),
+    );
+  }, 120_000);
+
+  afterAll(async () => {
+    await mongo.close();
+    await receiver.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  /** Every document of every collection, and of it what binary fields hold as text. */
+  async function dump(): Promise<string> {
+    const collections = await mongo.db.listCollections({}, { nameOnly: true }).toArray();
+    const texts = collections.map(async ({ name }) =>
+      JSON.stringify(await mongo.db.collection(name).find().toArray()),
+    );
+    return (await Promise.all(texts)).join('\n');
+  }
+
+  async function expectSignedDeliveries(): Promise<void> {
+    for (const { id, secret } of webhooks) {
+      const { messageId } = await posthorn.api.send({ webhookId: id }, { to: id });
+      const { headers, body } = await eventually('delivery', () => receiver.of(messageId)[0]);
+      const verified = new Webhook(secret).verify(String(body), headers as Record<string, string>);
+      expect(verified).toEqual({ to: id });
+      expect(headers['x-tenant']).toBe('hush-tenant');
+    }
+    const credentials = receiver.received.slice(-3).map(({ headers }) => headers);
+    const basic = Buffer.from('hush-user:hush-password').toString('base64');
+    expect(credentials[1]?.authorization).toBe(`Basic ${basic}`);
+    expect(credentials[2]?.['x-their-key']).toBe('hush-api-key');
+  }
+
+  it('sign and authorise the deliveries, and are nowhere in the database', async () => {
+    await expectSignedDeliveries();
+    const stored = await dump();
+    expect(stored).toContain(webhooks[0]?.id);
+    const secrets = ['hush', posthorn.apiKey, ...webhooks.map(({ secret }) => secret)];
+    for (const secret of secrets) {
+      expect(stored).not.toContain(secret);
+      expect(stored).not.toContain(Buffer.from(secret).toString('base64').slice(0, -4));
+      expect(stored).not.toContain(secret.replace(/^(whsec_|phk_)/, ''));
+    }
+  });
+
+  /** What works while one webhook of the app does not open; answers the messages that were sent. */
+  async function acceptBesides(damagedId: string): Promise<string[]> {
+    const listed = (await posthorn.api.get('/webhooks')).body.data as Created[];
+    expect(listed).toHaveLength(webhooks.length);
+    expect(listed.map(({ id }) => id)).not.toContain(damagedId);
+    const targets = [{ appId }, { webhookId: damagedId }];
+    const [toApp, toItself] = await Promise.all(
+      targets.map((target) => posthorn.api.post('/webhook-messages', { ...target, payload: {} })),
+    );
+    expect([toApp?.status, toItself?.status]).toEqual([202, 202]);
+    expect((toApp?.body.data as { deliveries: object[] }).deliveries).toHaveLength(
+      webhooks.length + 1,
+    );
+    expect(toItself?.body.data).toMatchObject({ signature: null, headers: [] });
+    return [toApp, toItself].map((answer) => (answer?.body.data as Created).id);
+  }
+
+  it('that were tampered with send nothing, and deliver again once they are put back', async () => {
+    receiver.answerWith((response) => response.writeHead(500).end());
+    const [{ id: webhookId } = { id: '' }, other] = webhooks;
+    const documents = mongo.db.collection<{ _id: string; sealed: { secret: string } }>('webhooks');
+    const { messageId, deliveryId } = await posthorn.api.send({ webhookId }, {});
+    // Not through the API, which would have to open the webhook to show it.
+    const deliveries = mongo.db.collection<{ _id: string; attempts: { outcome: string }[] }>(
+      'deliveries',
+    );
+    const attempts = async (count: number) =>
+      eventually(`attempt ${count}`, async () => {
+        const made = (await deliveries.findOne({ _id: deliveryId }))?.attempts ?? [];
+        return made.length === count && made.map(({ outcome }) => outcome);
+      });
+    await attempts(1);
+
+    const untouched = await documents.findOne({ _id: webhookId });
+    const stolen = await documents.findOne({ _id: other?.id ?? '' });
+    const $set = { 'sealed.secret': stolen?.sealed.secret ?? '' };
+    await documents.updateOne({ _id: webhookId }, { $set });
+    expect(await attempts(2)).toEqual(['http_5xx', 'aborted']);
+    expect(receiver.of(messageId)).toHaveLength(1);
+    const line = dispatcher
+      .output()
+      .split('\n')
+      .find((text) => text.includes('cannot be opened'));
+    expect(JSON.parse(line ?? '{}')).toMatchObject({ level: 'error', webhookId });
+
+    const answer = await posthorn.api.get(`/webhooks/${webhookId}`);
+    expect(answer.status).toBe(500);
+    expect(answer.body).toMatchObject({ success: false, code: 'internal_error' });
+    expect(JSON.stringify(answer.body)).not.toMatch(/seal|key/);
+    const [, key = ''] = posthorn.env.ENCRYPTION_KEYS?.split(':') ?? [];
+    const logs = posthorn.gateway.output() + dispatcher.output();
+    expect(logs).toContain(`secret of ${webhookId} is sealed with key`);
+    for (const hidden of [key, 'hush', 'whsec_']) expect(logs).not.toContain(hidden);
+
+    const accepted = await acceptBesides(webhookId);
+    receiver.answerWith((response) => response.writeHead(200).end());
+    await documents.updateOne({ _id: webhookId }, {
+      $set: { sealed: untouched?.sealed },
+    } as object);
+    expect(await attempts(3)).toEqual(['http_5xx', 'aborted', 'success']);
+    for (const id of accepted) {
+      await eventually('delivery of what was accepted meanwhile', async () => {
+        const found = await posthorn.api.get(`/api/v1/webhook-messages/${id}`);
+        return (found.body.data as { status: string }).status === 'delivered';
+      });
+    }
+  });
+
+  it('sign with the next key alone, after a rotation', async () => {
+    await posthorn.stop();
+    const next = newEncryptionKey();
+    const both = {
+      ...posthorn.env,
+      ENCRYPTION_KEYS: `${next},${posthorn.env.ENCRYPTION_KEYS ?? ''}`,
+    };
+    const admin = async (command: string) =>
+      JSON.parse(await runProgram(ADMIN, ['secrets', command, '--json'], both)) as object;
+    const [currentKeyId = ''] = next.split(':');
+    const resealed = webhooks.length + 1;
+    expect(await admin('rotate')).toEqual({ resealed, remaining: 0 });
+    const webhooksByKeyId = { [currentKeyId]: resealed };
+    expect(await admin('status')).toEqual({ currentKeyId, webhooksByKeyId });
+
+    const onlyNext = { ENCRYPTION_KEYS: next };
+    await Promise.all([
+      posthorn.start('gateway', onlyNext),
+      posthorn.start('dispatcher', onlyNext),
+      posthorn.start('retry'),
+    ]);
+    await expectSignedDeliveries();
+  });
+});

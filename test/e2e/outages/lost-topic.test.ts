@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { countHeld, emptyTopic } from '../../support/stores/empty-topic.ts';
+import { eventually } from '../../support/time/eventually.ts';
+import {
+  killHard,
+  startPosthorn,
+  type Posthorn,
+  type RunningService,
+} from '../../support/process/posthorn.ts';
+import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { readTopic } from '../../support/stores/read-topic.ts';
+import {
+  metricOf,
+  readDeliveries,
+  sendMany,
+  untilDelivered,
+  type Sent,
+} from '../../support/process/traffic.ts';
+
+/** So few to each that no circuit opens. */
+const EACH = 5;
+const WEBHOOKS = 10;
+const MESSAGES = EACH * WEBHOOKS;
+const WITHIN_MS = 60_000;
+const RECONCILED = 'posthorn_reconciled_deliveries_total';
+
+describe('records that Kafka has lost', () => {
+  let posthorn: Posthorn;
+  let receiver: Receiver;
+  let webhookIds: string[];
+  let { dispatcher, retry } = {} as Record<'dispatcher' | 'retry', RunningService>;
+
+  beforeAll(async () => {
+    // One retry, so late that its records can be lost before it is due.
+    posthorn = await startPosthorn({ RETRY_DELAYS: '8s' });
+    ({ dispatcher, retry } = posthorn);
+    receiver = await startReceiver();
+  }, 120_000);
+
+  beforeEach(async () => {
+    receiver.received.length = 0;
+    const making = Array.from({ length: WEBHOOKS }, () => posthorn.api.createTarget(receiver.url));
+    webhookIds = (await Promise.all(making)).map(({ webhookId }) => webhookId);
+  });
+
+  afterAll(async () => {
+    await receiver.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  const send = (): Promise<Sent[]> => sendMany(posthorn.api, webhookIds, EACH);
+  /** A retry service that takes for lost what is two seconds late. */
+  const startReconciling = async (): Promise<void> => {
+    retry = await posthorn.start('retry', { RECONCILE_AFTER: '2s' });
+  };
+  const startPatient = async (): Promise<void> => {
+    await retry.stop();
+    retry = await posthorn.start('retry');
+  };
+
+  function timesReceived(sent: readonly Sent[]): Set<number> {
+    return new Set(sent.map(({ messageId }) => receiver.of(messageId).length));
+  }
+
+  it('are made good when they were retries: each delivery is made, none twice', async () => {
+    receiver.answerWith(failing(1));
+    const sent = await send();
+    const parked = (): Promise<number> => countHeld(posthorn.env, 'retry.8s');
+    await eventually('all parked', async () => (await parked()) >= MESSAGES, WITHIN_MS);
+    await killHard(retry);
+    for (const lost of ['retry.8s', 'delivery-failed']) await emptyTopic(posthorn.env, lost);
+
+    await startReconciling();
+    await untilDelivered(posthorn.api, sent, WITHIN_MS);
+    expect(timesReceived(sent)).toEqual(new Set([2]));
+    // All of them, unless this machine was so slow that some came due before the kill.
+    expect(await metricOf(retry, RECONCILED, 'overdue_retry')).toBeGreaterThan(0);
+    expect(retry.output()).toContain('deliveries found standing still, driven again');
+  });
+
+  it('are made good when they were messages that nobody had read', async () => {
+    receiver.answerWith(failing(0));
+    await startPatient();
+    await dispatcher.stop();
+    const sent = await send();
+    const unpublished = (): Promise<number> =>
+      metricOf(posthorn.gateway, 'posthorn_unpublished_messages');
+    await eventually('all published', async () => (await unpublished()) === 0, WITHIN_MS);
+    await emptyTopic(posthorn.env, 'message-created');
+
+    await retry.stop();
+    await startReconciling();
+    dispatcher = await posthorn.start('dispatcher');
+    await untilDelivered(posthorn.api, sent, WITHIN_MS);
+    expect(timesReceived(sent)).toEqual(new Set([1]));
+    expect(await metricOf(retry, RECONCILED, 'lost_message')).toBeGreaterThanOrEqual(MESSAGES);
+  });
+
+  it('are made good when they were the ends of schedules: exhausted, with a dead letter', async () => {
+    let isLast = false;
+    receiver.answerWith((response, _received, nth) => {
+      const answer = (): unknown => response.writeHead(500).end();
+      if (nth === 1) return answer();
+      isLast = true;
+      // The answer of the last attempt waits until nobody is there to end the schedule.
+      void killHard(retry)
+        .then(() => emptyTopic(posthorn.env, 'delivery-failed'))
+        .then(answer);
+    });
+    await startPatient();
+    const { deliveryId, messageId } = await posthorn.api.send({ webhookId: webhookIds[0] }, {});
+    await eventually('the last attempt', () => isLast, WITHIN_MS);
+    await eventually('it is recorded', async () => {
+      const [shown] = await readDeliveries(posthorn.api, [deliveryId]);
+      return shown?.attemptCount === 2;
+    });
+    await eventually('its failure is lost', () => emptyTopic(posthorn.env, 'delivery-failed'));
+
+    await startReconciling();
+    await eventually(
+      'the end',
+      async () => {
+        const [shown] = await readDeliveries(posthorn.api, [deliveryId]);
+        return shown?.status === 'exhausted';
+      },
+      WITHIN_MS,
+    );
+    expect(receiver.of(messageId)).toHaveLength(2);
+    const [letter] = await readTopic(posthorn.env, 'dead-letters', ({ value }) =>
+      value.includes(messageId),
+    );
+    expect(letter?.headers).toMatchObject({ reason: 'schedule_exhausted' });
+    expect(await metricOf(retry, RECONCILED, 'unended_schedule')).toBeGreaterThan(0);
+  });
+});

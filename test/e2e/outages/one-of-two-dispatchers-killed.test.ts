@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
+import { killHard, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import {
+  readDeliveries,
+  startLoad,
+  untilDelivered,
+  type Sent,
+} from '../../support/process/traffic.ts';
+
+describe('one of two dispatchers, killed under load', () => {
+  let posthorn: Posthorn;
+  let endpoints: BusyEndpoint[];
+
+  beforeAll(async () => {
+    posthorn = await startPosthorn({ DELIVERY_TIMEOUT_MS: '5000', RETRY_DELAYS: '1s,2s' });
+    await posthorn.start('dispatcher');
+    endpoints = await Promise.all(Array.from({ length: 10 }, startBusyEndpoint));
+  }, 120_000);
+
+  afterAll(async () => {
+    await Promise.all(endpoints.map((each) => each.close()));
+    await posthorn.stop();
+  }, 60_000);
+
+  const requestsOf = ({ messageId }: Sent): number =>
+    endpoints.reduce((sum, { requests }) => sum + (requests.get(messageId) ?? 0), 0);
+
+  async function unrecorded(begun: Sent[]): Promise<Set<string>> {
+    const deliveryIds = begun.map(({ deliveryId }) => deliveryId);
+    const shown = await readDeliveries(posthorn.api, deliveryIds);
+    const open = shown.filter(({ status }) => status !== 'delivered');
+    return new Set(open.map(({ messageId }) => messageId));
+  }
+
+  it('leaves everything to the other, and only what it had not recorded comes twice', async () => {
+    const { api } = posthorn;
+    for (const endpoint of endpoints) endpoint.answerWith(200, 30);
+    const targets = await Promise.all(endpoints.map(({ url }) => api.createTarget(url)));
+    const webhookIds = targets.map(({ webhookId }) => webhookId);
+    const load = startLoad(api, webhookIds, 10);
+    await load.reaches(500);
+    await killHard(posthorn.dispatcher);
+    const before = load.sent();
+    // The other takes over ten seconds after the kill at the earliest (the session of the dead one):
+    // what was begun and is not recorded now was in flight, or answered and not recorded.
+    const mayComeTwice = unrecorded(before.filter((each) => requestsOf(each) > 0));
+    await Promise.all([mayComeTwice, untilDelivered(api, before, 30_000), load.reaches(1_500)]);
+    const sent = await load.stop();
+    await untilDelivered(api, sent, 30_000);
+
+    expect(sent.filter((each) => requestsOf(each) === 0)).toEqual([]);
+    const twice = sent.filter((each) => requestsOf(each) > 1).map(({ messageId }) => messageId);
+    expect([...(await mayComeTwice)]).toEqual(expect.arrayContaining(twice));
+    expect(Math.max(...sent.map(requestsOf))).toBeLessThanOrEqual(2);
+  });
+});

@@ -1,0 +1,178 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { encodeRetryDue, type DeliveryRef } from '@posthorn/domain/records/records.ts';
+import { collection } from '@posthorn/platform/mongo/collections.ts';
+import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
+import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
+import { eventually } from '../../support/time/eventually.ts';
+import { ADMIN, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { createResources, type Resources } from '../../support/process/resources.ts';
+import { runProgram } from '../../support/process/service-process.ts';
+import {
+  MARKER,
+  undueRecords,
+  unreadableRecords,
+  writeRecords,
+} from '../../support/stores/unreadable-records.ts';
+
+const DELAY_TOPICS = ['retry.200ms', 'retry.400ms', 'deferred.200ms'];
+const TOPICS = ['message-created', 'delivery-failed', 'retry-due', 'slow-lane', ...DELAY_TOPICS];
+
+interface ShownLetter {
+  id: string;
+  at: string;
+  reason: string;
+  sourceTopic: string;
+  messageId: string | null;
+  webhookId: string | null;
+}
+
+interface List {
+  matched: number;
+  letters: ShownLetter[];
+}
+
+describe('records that nobody can read', () => {
+  let posthorn: Posthorn;
+  let receiver: Receiver;
+  let mongo: MongoConnection;
+  let resources: Resources;
+  let webhookId: string;
+  let ref: DeliveryRef;
+  let written: Record<string, object>;
+
+  beforeAll(async () => {
+    // One partition, so that whatever comes later lies behind them.
+    posthorn = await startPosthorn({
+      TOPIC_PARTITIONS: '1',
+      RETRY_DELAYS: '200ms,400ms',
+      DEFERRAL_DELAYS: '200ms',
+    });
+    receiver = await startReceiver();
+    mongo = await connectMongo(posthorn.env.MONGODB_URL, 'posthorn-test');
+    resources = createResources(posthorn.api);
+    ({ webhookId } = await posthorn.api.createTarget(receiver.url));
+    const { companyId } = posthorn;
+    const owner = { companyId, appId: null, createdAtMs: Date.now() };
+    ref = { messageId: systemIds('msg'), webhookId, ...owner };
+    const byTopic = TOPICS.map((topic) => {
+      const undue = DELAY_TOPICS.includes(topic) ? undueRecords(ref) : {};
+      return [topic, { ...unreadableRecords(ref), ...undue }] as const;
+    });
+    written = Object.fromEntries(byTopic);
+    await writeRecords(posthorn.env, Object.fromEntries(byTopic));
+  }, 120_000);
+
+  afterAll(async () => {
+    await mongo.close();
+    await receiver.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  const admin = (...args: string[]) =>
+    runProgram(ADMIN, ['dead-letters', ...args, '--json'], posthorn.env);
+  const list = async (...filters: string[]) => JSON.parse(await admin('list', ...filters)) as List;
+  const replay = async (...args: string[]) => JSON.parse(await admin('replay', ...args)) as object;
+
+  /** The list, once it has so many of these. */
+  const listOf = (count: number, ...filters: string[]) =>
+    eventually(
+      `${count} dead letters`,
+      async () => {
+        const found = await list(...filters);
+        return found.matched >= count ? found : null;
+      },
+      60_000,
+    );
+
+  it('hold up nothing behind them: not a first attempt, not a failure, not a retry', async () => {
+    receiver.answerWith(failing(2));
+    const { messageId, deliveryId } = await posthorn.api.send({ webhookId }, { behind: 'them' });
+    const { attempts } = await resources.deliveryOnce('delivered', deliveryId);
+    expect(attempts.map(({ outcome }) => outcome)).toEqual(['http_5xx', 'http_5xx', 'success']);
+    expect(receiver.of(messageId)).toHaveLength(3);
+  });
+
+  it('hold up nothing behind them in the slow lane', async () => {
+    const messageId = systemIds('msg');
+    const { companyId, createdAtMs } = ref;
+    await collection(mongo.db, 'messages').insertOne({
+      _id: messageId,
+      companyId,
+      appId: null,
+      payload: '{"in":"the slow lane"}',
+      targets: [webhookId],
+      publisherId: 'gw_0',
+      requestId: 'request-1',
+      createdAt: new Date(createdAtMs),
+    });
+    const due = { ...ref, messageId, attemptNumber: 1, dueAtMs: createdAtMs };
+    const value = encodeRetryDue({ ...due, trigger: 'first' });
+    receiver.answerWith((response) => response.writeHead(200).end());
+    await writeRecords(posthorn.env, { 'slow-lane': { behind: { key: webhookId, value } } });
+    await eventually('the delivery', () => receiver.of(messageId).length === 1);
+  });
+
+  it('end in the dead letters, every one of every topic, with the reason', async () => {
+    const counts = TOPICS.map((topic) => Object.keys(written[topic] ?? {}).length);
+    const total = counts.reduce((sum, count) => sum + count);
+    const { matched, letters } = await listOf(total);
+    expect(matched).toBe(total);
+    expect(new Set(letters.map(({ reason }) => reason))).toEqual(new Set(['unreadable_record']));
+    const byTopic = Map.groupBy(letters, ({ sourceTopic }) => sourceTopic);
+    const found = TOPICS.map((topic) => byTopic.get(posthorn.env.TOPIC_PREFIX + topic)?.length);
+    expect(found).toEqual(counts);
+  });
+
+  it('are listed by filters, newest first, and without a payload', async () => {
+    const own = await list('--source-topic', 'slow-lane', '--limit', '3');
+    expect(own).toMatchObject({ matched: 8, letters: { length: 3 } });
+    const times = own.letters.map(({ at }) => at);
+    expect(times).toEqual(times.toSorted().reverse());
+    expect(await list('--reason', 'schedule_exhausted')).toEqual({ matched: 0, letters: [] });
+    expect(await list('--since', new Date(Date.now() + 60_000).toISOString())).toMatchObject({
+      matched: 0,
+    });
+    const readable = await list('--message', ref.messageId);
+    expect(readable.matched).toBe(DELAY_TOPICS.length * Object.keys(undueRecords(ref)).length);
+    const text = await runProgram(ADMIN, ['dead-letters', 'list'], posthorn.env);
+    expect(text.trim().split('\n')).toHaveLength((await list()).matched + 1);
+    expect(text + (await admin('list'))).not.toContain(MARKER);
+  });
+
+  it('are shown one by one, whole or as they begin', async () => {
+    const shown = async ({ id }: ShownLetter) => JSON.parse(await admin('show', id)) as object;
+    const all = await Promise.all(
+      (await list('--source-topic', 'delivery-failed')).letters.map(shown),
+    );
+    const headers = { twice: 'a,b', 'due-at': 'tomorrow' };
+    const topic = `${posthorn.env.TOPIC_PREFIX}delivery-failed`;
+    const begins = { text: `not JSON, ${MARKER}` };
+    expect(all).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ bytes: 65_536, cutFromBytes: 1_048_430 }),
+        expect.objectContaining({ begins, headers: expect.objectContaining(headers) }),
+        expect.objectContaining({ key: '', begins, source: expect.objectContaining({ topic }) }),
+      ]),
+    );
+    await expect(admin('show', '0:999999')).rejects.toThrow('There is no dead letter 0:999999.');
+    await expect(admin('show', 'first')).rejects.toThrow('id must be partition:offset');
+  });
+
+  it('come back as new dead letters when they are replayed unchanged, and only then', async () => {
+    const before = await list();
+    const [letter] = (await list('--source-topic', 'retry.200ms')).letters.slice(-1);
+    const counts = { matched: 1, republished: 1, resent: 0, skipped: {} };
+    const id = letter?.id ?? '';
+    expect(await replay(id, '--dry-run')).toEqual({ dryRun: true, ...counts });
+    expect(await replay('--all', '--dry-run')).toMatchObject({
+      matched: before.matched,
+      skipped: { cut: TOPICS.length },
+    });
+    expect(await replay(id)).toEqual({ dryRun: false, ...counts });
+    const after = await listOf(before.matched + 1);
+    expect(after.matched).toBe(before.matched + 1);
+    expect(after.letters[0]).toMatchObject({ sourceTopic: letter?.sourceTopic });
+    await expect(admin('replay')).rejects.toThrow('Name a dead letter by its id');
+  });
+});

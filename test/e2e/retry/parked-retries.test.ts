@@ -1,0 +1,60 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { eventually } from '../../support/time/eventually.ts';
+import { dataOf } from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { runProgram } from '../../support/process/service-process.ts';
+
+interface Shown {
+  status: string;
+  reason: string | null;
+  attemptCount: number;
+}
+
+describe('a retry that is parked', () => {
+  let posthorn: Posthorn;
+  let receiver: Receiver;
+
+  beforeEach(async () => {
+    posthorn = await startPosthorn({ RETRY_DELAYS: '3s,4s' });
+    receiver = await startReceiver();
+    receiver.answerWith(failing(1));
+  }, 120_000);
+
+  afterEach(async () => {
+    await receiver.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  async function shown(deliveryId: string): Promise<Shown> {
+    return dataOf<Shown>(await posthorn.api.get(`/api/v1/deliveries/${deliveryId}`));
+  }
+
+  /** A message whose first attempt has failed. */
+  async function parked() {
+    const { webhookId } = await posthorn.api.createTarget(receiver.url);
+    const { deliveryId } = await posthorn.api.send({ webhookId }, {});
+    await eventually('a failed attempt', async () => (await shown(deliveryId)).attemptCount === 1);
+    return { webhookId, deliveryId };
+  }
+
+  it('comes when RETRY_DELAYS no longer has its delay', async () => {
+    const { deliveryId } = await parked();
+    await Promise.all([posthorn.retry.stop(), posthorn.dispatcher.stop()]);
+    const changed = { RETRY_DELAYS: '200ms' };
+    await runProgram('deploy/setup/create-topics.ts', [], { ...posthorn.env, ...changed });
+    await Promise.all([posthorn.start('retry', changed), posthorn.start('dispatcher', changed)]);
+    await eventually('delivered', async () => (await shown(deliveryId)).status === 'delivered');
+    expect((await shown(deliveryId)).attemptCount).toBe(2);
+  }, 120_000);
+
+  it('is cancelled when it is due if its webhook was disabled meanwhile, with no dispatcher there', async () => {
+    const { webhookId, deliveryId } = await parked();
+    await posthorn.dispatcher.stop();
+    dataOf(await posthorn.api.put(`/webhooks/${webhookId}`, { disabled: true }));
+    await eventually('cancelled', async () => (await shown(deliveryId)).status === 'cancelled');
+    expect(await shown(deliveryId)).toMatchObject({ reason: 'webhook_disabled', attemptCount: 1 });
+    const metrics = await (await fetch(`${posthorn.retry.opsUrl}/metrics`)).text();
+    expect(metrics).toMatch(/posthorn_deliveries_finished_total\{.*result="cancelled".*\} 1/);
+  }, 120_000);
+});

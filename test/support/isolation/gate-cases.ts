@@ -1,0 +1,41 @@
+import { decide, type Decision } from '../../../services/dispatcher/src/isolation/gate/gate.ts';
+import type {
+  AttemptView,
+  DispatcherView,
+  EndpointView,
+} from '../../../services/dispatcher/src/isolation/gate/views.ts';
+
+export const ATTEMPT: AttemptView = { lane: 'first', turnInMs: 0, isInFront: false, ahead: 0 };
+export const ENDPOINT: EndpointView = {
+  circuit: { kind: 'closed' },
+  isSlow: false,
+  hasRateLimit: false,
+  holdInMs: 0,
+  paceInMs: 0,
+  bookedInMs: 0,
+  running: { first: 0, retry: 0, slow: 0 },
+  waitingSlow: 0,
+  wasSlowLast: false,
+  concurrency: 16,
+  spacingMs: 10,
+};
+const DISPATCHER: DispatcherView = {
+  hasPlace: true,
+  maySlowTry: true,
+  maxWaitMs: 30_000,
+  isOverloaded: false,
+};
+
+/** What differs from an attempt that may be made at once. */
+export interface Case {
+  attempt?: Partial<AttemptView>;
+  endpoint?: Partial<EndpointView>;
+  dispatcher?: Partial<DispatcherView>;
+}
+
+export const decideOf = ({ attempt, endpoint, dispatcher }: Case): Decision =>
+  decide(
+    { ...ATTEMPT, ...attempt },
+    { ...ENDPOINT, ...endpoint },
+    { ...DISPATCHER, ...dispatcher },
+  );

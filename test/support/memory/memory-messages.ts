@@ -1,0 +1,105 @@
+import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import { createIdFactory, deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { Message } from '@posthorn/domain/message.ts';
+import type { DeliveryOutline } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+import type { ListDeps } from '../../../services/gateway/src/history/list-messages.ts';
+import { sampleMessage } from '../samples/sample-message.ts';
+
+export const START_MS = 1_700_000_000_000;
+
+/** What is stored of one message: `none` is a delivery without a document. */
+export interface Stored {
+  message: Message;
+  known: (DeliveryOutline & { messageId: string })[];
+}
+
+export type Shape = readonly (DeliveryStatus | 'none')[];
+
+/** Some messages share their millisecond. */
+export function storeMessages(shapes: readonly Shape[]): Stored[] {
+  let made = 0;
+  const nowMs = (): number => START_MS + Math.floor((made += 1) / 2);
+  const newId = createIdFactory({ nowMs, randomBytes: (size) => Buffer.alloc(size) });
+  return shapes.map((shape, n) => {
+    const targets = shape.map((_, index) => `wh_${index}`);
+    const message = sampleMessage(newId('msg'), { targets, appId: n % 3 === 0 ? 'app_1' : null });
+    const known = shape.flatMap((status, index) => {
+      const webhookId = `wh_${index}`;
+      const id = deliveryIdOf(message.id, webhookId);
+      const own = { id, messageId: message.id, webhookId };
+      return status === 'none' ? [] : [{ ...own, status, attemptCount: 1, updatedAtMs: 1 }];
+    });
+    return { message, known };
+  });
+}
+
+export const descending = (a: string, b: string): number => (a < b ? 1 : -1);
+
+/** The two stores in memory; `reads` counts the entries that were read, and the deliveries asked for. */
+export function listDepsOf(
+  stored: readonly Stored[],
+  reads = { count: 0, deliveries: 0 },
+): ListDeps {
+  const all = stored.map(({ message }) => message);
+  const known = stored.flatMap((each) => each.known);
+  const within = (id: string, { fromId, beforeId }: { fromId?: string; beforeId?: string }) =>
+    (fromId === undefined || id >= fromId) && (beforeId === undefined || id < beforeId);
+  const read = <T>(found: T[]): Promise<T[]> => {
+    reads.count += found.length;
+    return Promise.resolve(found);
+  };
+  const newestFirst = (found: Message[], maxTargets: number): Message[] =>
+    upTo(
+      maxTargets,
+      found.sort((a, b) => descending(a.id, b.id)),
+    );
+  return {
+    messages: {
+      listOutlines: (_company, { appId, webhookId, ...range }, { messages, targets }) =>
+        read(
+          newestFirst(
+            all
+              .filter(({ id }) => within(id, range as { fromId?: string }))
+              .filter((each) => appId === undefined || each.appId === appId)
+              .filter((each) => webhookId === undefined || each.targets.includes(webhookId)),
+            targets,
+          ).slice(0, messages),
+        ),
+      outlinesOf: (_company, ids, maxTargets) =>
+        Promise.resolve(
+          newestFirst(
+            all.filter(({ id }) => ids.includes(id)),
+            maxTargets,
+          ),
+        ),
+      findMany: (_company, ids) => Promise.resolve(all.filter(({ id }) => ids.includes(id))),
+    },
+    deliveries: {
+      outlinesOf: (_company, ids) => {
+        reads.deliveries += ids.length;
+        const wanted = new Set(ids);
+        return Promise.resolve(known.filter(({ id }) => wanted.has(id)));
+      },
+      messagesOfFailed: (_company, { status, ...range }, limit) =>
+        read(
+          known
+            .filter((each) => each.status === status)
+            .filter(({ messageId }) => within(messageId, range as { fromId?: string }))
+            .map(({ messageId }) => messageId)
+            .sort(descending)
+            .slice(0, limit),
+        ),
+    },
+  };
+}
+
+/** Ends behind the message that reaches the bound, as the store does. */
+function upTo(maxTargets: number, found: readonly Message[]): Message[] {
+  let targets = 0;
+  const isBefore = (each: Message): boolean => {
+    const isStill = targets < maxTargets;
+    targets += each.targets.length;
+    return isStill;
+  };
+  return found.filter(isBefore);
+}

@@ -1,0 +1,96 @@
+import type { Attempt } from '@posthorn/domain/delivery.ts';
+import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
+import type { EgressPolicy, EgressRefusal } from '@posthorn/domain/egress/egress-rules.ts';
+import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
+import type { Dispatcher } from 'undici';
+import { createDeadlineSweep } from '../../../services/dispatcher/src/sending/deadline-sweep.ts';
+import { createDeliveryAgent } from '../../../services/dispatcher/src/sending/connect/delivery-agent.ts';
+import type { Resolve } from '../../../services/dispatcher/src/sending/connect/resolve-host.ts';
+import { createSendWebhook } from '../../../services/dispatcher/src/sending/send-webhook.ts';
+import { sampleDue } from '../samples/sample-record.ts';
+import { sampleWebhook } from '../samples/sample-webhook.ts';
+
+export const TIMEOUT_MS = 200;
+
+const DUE = sampleDue({ messageId: 'msg_01hf2m6q7xabcdefghjkmnpqrs' });
+
+/** A sender without a dispatcher around it, and with a clock that moves by hand. */
+export interface LoneSender {
+  send: (url: string) => Promise<Attempt>;
+  timePasses: (ms: number) => void;
+  /** Requests that the HTTP client has not let go of. */
+  held: () => number;
+  /** Of all bodies, what got as far as the sender. */
+  readBytes: () => number;
+  /** How many answers have begun. */
+  begun: () => number;
+  refused: EgressRefusal[];
+  close: () => Promise<void>;
+}
+
+export interface LoneSenderOptions {
+  resolve: Resolve;
+  policy?: Partial<EgressPolicy>;
+}
+
+export function openLoneSender({ resolve, policy }: LoneSenderOptions): LoneSender {
+  let nowMs = 0;
+  const seen = { readBytes: 0, begun: 0 };
+  const refused: EgressRefusal[] = [];
+  const agent = createDeliveryAgent({
+    policy: { allowLoopback: true, allowHttp: true, allowCidrs: [], ...policy },
+    connectTimeoutMs: 5_000,
+    hosts: { resolve, forget: () => undefined },
+    onRefused: (reason) => refused.push(reason),
+    onOpened: () => undefined,
+  });
+  const deadlines = createDeadlineSweep(() => nowMs);
+  const watched = agent.compose(watch(seen));
+  const post = createSendWebhook({
+    agentOf: () => watched,
+    deadlines,
+    timeoutMs: TIMEOUT_MS,
+    userAgent: 'Posthorn/1',
+    wallClockMs: () => 0,
+    monotonicMs: () => nowMs,
+  });
+  return {
+    send(url) {
+      const webhook = sampleWebhook(1, { url, secret: secretFromBytes(Buffer.alloc(32, 7)) });
+      const { origin, pathname } = new URL(url);
+      const loaded = { webhook, signer: signerOf(webhook), origin, path: pathname };
+      return post(DUE, Buffer.from('{}'), loaded);
+    },
+    timePasses(ms) {
+      nowMs += ms;
+      deadlines.tick();
+    },
+    held: () => Object.values(agent.stats).reduce((sum, { size }) => sum + size, 0),
+    readBytes: () => seen.readBytes,
+    begun: () => seen.begun,
+    refused,
+    async close() {
+      deadlines.stop();
+      await agent.destroy();
+    },
+  };
+}
+
+/** Tells what has arrived, so that a test need not wait by the clock. */
+function watch(seen: {
+  readBytes: number;
+  begun: number;
+}): Dispatcher.DispatcherComposeInterceptor {
+  return (dispatch) => (options, handler) =>
+    dispatch(options, {
+      ...handler,
+      onResponseStart(...event) {
+        handler.onResponseStart?.(...event);
+        seen.begun += 1;
+      },
+      onResponseData(controller, chunk) {
+        seen.readBytes += chunk.length;
+        handler.onResponseData?.(controller, chunk);
+      },
+    });
+}

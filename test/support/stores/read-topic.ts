@@ -1,0 +1,44 @@
+import { randomUUID } from 'node:crypto';
+import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import type { Namespace } from '../process/namespace.ts';
+
+export interface ReadRecord {
+  value: string;
+  headers: Record<string, string>;
+}
+
+const TIMEOUT_MS = 20_000;
+
+/** Reads a topic of the namespace from its beginning until a record matches; answers the matches so far. */
+export async function readTopic(
+  env: Namespace,
+  topic: string,
+  matches: (record: ReadRecord) => boolean,
+): Promise<ReadRecord[]> {
+  const logger = createLogger('test', 'silent');
+  const kafka = createKafkaClient('posthorn-test', env.KAFKA_BROKERS.split(','), logger);
+  const consumer = kafka.consumer({ groupId: `${env.TOPIC_PREFIX}reader-${randomUUID()}` });
+  await consumer.connect();
+  await consumer.subscribe({ topic: env.TOPIC_PREFIX + topic, fromBeginning: true });
+  try {
+    return await new Promise<ReadRecord[]>((resolve, reject) => {
+      setTimeout(() => {
+        reject(new Error(`no such record in ${topic} within ${TIMEOUT_MS} ms`));
+      }, TIMEOUT_MS).unref();
+      void consumer.run({
+        eachMessage: ({ message }) => {
+          const headers = Object.entries(message.headers ?? {});
+          const record = {
+            value: message.value?.toString() ?? '',
+            headers: Object.fromEntries(headers.map(([name, value]) => [name, String(value)])),
+          };
+          if (matches(record)) resolve([record]);
+          return Promise.resolve();
+        },
+      });
+    });
+  } finally {
+    await consumer.disconnect();
+  }
+}

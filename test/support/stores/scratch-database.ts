@@ -1,0 +1,21 @@
+import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
+import { createIndexes } from '@posthorn/platform/mongo/create-indexes.ts';
+import { createNamespace } from '../process/namespace.ts';
+
+export interface ScratchDatabase {
+  db: Awaited<ReturnType<typeof connectMongo>>['db'];
+  drop: () => Promise<void>;
+}
+
+/** A database of the real store with every collection and index, dropped at the end. */
+export async function openScratchDatabase(): Promise<ScratchDatabase> {
+  const mongo = await connectMongo(createNamespace().MONGODB_URL, 'posthorn-test');
+  await createIndexes(mongo.db, 30);
+  return {
+    db: mongo.db,
+    drop: async () => {
+      await mongo.db.dropDatabase();
+      await mongo.close();
+    },
+  };
+}

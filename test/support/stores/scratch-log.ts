@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto';
+import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { createTopics } from '@posthorn/platform/kafka/create-topics.ts';
+import type { GroupClient, RecordCarrier } from '@posthorn/platform/kafka/consumer/group-client.ts';
+import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
+import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
+import type { KafkaClientName } from '@posthorn/platform/service/kafka-clients.ts';
+import { openCarrier } from '@posthorn/platform/kafka/open-carrier.ts';
+import type { Commit } from '@posthorn/platform/kafka/positions/partition-window.ts';
+import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import type { Kafka } from 'kafkajs';
+import { Registry } from 'prom-client';
+import { createNamespace } from '../process/namespace.ts';
+
+export interface ScratchLog {
+  log: RecordLog;
+  /** Opens the log of another process: a name of its own, and another client where one is told. */
+  openAnother: (name?: KafkaClientName) => Promise<RecordLog>;
+  /** Makes a topic with three partitions in a namespace of its own. */
+  newTopic: (name: string) => Promise<string>;
+  /** The metrics of `log` and of those opened after it. */
+  registry: Registry;
+}
+
+export interface ScratchOptions {
+  /** kafkajs unless given. */
+  client?: KafkaClientName;
+  /** Is given every member of a group that the logs open. */
+  onMember?: (member: GroupClient) => void;
+  /** Is given what Kafka took of each commit. */
+  onCommit?: (commits: readonly Commit[]) => void;
+}
+
+/** A record log on the real broker. */
+export async function openScratchLog(options: ScratchOptions = {}): Promise<ScratchLog> {
+  const env = createNamespace();
+  const brokers = [env.KAFKA_BROKERS];
+  const logger = createLogger('test', 'silent');
+  const registry = new Registry();
+  const metrics = createKafkaMetrics(registry);
+  const kafka = createKafkaClient('posthorn-test', brokers, logger);
+  const open = (client: Kafka, name = options.client ?? 'kafkajs'): Promise<RecordLog> => {
+    const instanceId = randomUUID();
+    const settings = { clientId: 'posthorn-test', brokers, instanceId, logger };
+    return createKafkaRecordLog({
+      kafka: client,
+      instanceId,
+      carrier: showing(openCarrier(name, client, settings), options),
+      logger,
+      metrics,
+      onFatal: (reason) => {
+        throw new Error(reason);
+      },
+    });
+  };
+  return {
+    log: await open(kafka),
+    openAnother: (name) => open(createKafkaClient('posthorn-test', brokers, logger), name),
+    newTopic: async (name) => {
+      const topic = env.TOPIC_PREFIX + name;
+      const layout = { partitions: 3, replication: 1 };
+      await createTopics(kafka, [{ name: topic, retentionMs: 3_600_000 }], layout);
+      return topic;
+    },
+    registry,
+  };
+}
+
+function showing(carrier: RecordCarrier, { onMember, onCommit }: ScratchOptions): RecordCarrier {
+  return {
+    ...carrier,
+    openGroupClient(options, events) {
+      const member = carrier.openGroupClient(options, {
+        ...events,
+        onBatch(batch, sendCommit) {
+          events.onBatch(batch, async (commits) => {
+            await sendCommit(commits);
+            onCommit?.(commits);
+          });
+        },
+      });
+      onMember?.(member);
+      return member;
+    },
+  };
+}

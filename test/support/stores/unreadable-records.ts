@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto';
+import { encodeRetryDue, type DeliveryRef } from '@posthorn/domain/records/records.ts';
+import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import type { IHeaders, Message } from 'kafkajs';
+import type { Namespace } from '../process/namespace.ts';
+
+/** What no payload of a test may be found in. */
+export const MARKER = 'hush-hush';
+
+/** What is left of the 1,048,588 bytes of a batch holds the record's key, but no headers of a dead letter. */
+const FULL_BATCH_BYTES = 1_048_430;
+const DEEP = 400_000;
+
+const oddHeaders: IHeaders = {
+  'due-at': 'tomorrow',
+  'turn-at': '-1',
+  traceparent: 'not a trace',
+  reason: 'mine',
+  requestId: Buffer.from([0xff, 0x00, 0x0a]),
+  twice: ['a', 'b'],
+  '': 'nameless',
+  'source-topic': 'elsewhere',
+  'cut-from-bytes': 'many',
+  constructor: 'x',
+  ['__proto__']: 'x',
+};
+
+/** Records that nobody can read, as a fault or another program may write them. */
+export function unreadableRecords(ref: DeliveryRef): Record<string, Message> {
+  const key = ref.webhookId;
+  const text = Buffer.from(`not JSON, ${MARKER}`);
+  return {
+    text: { key, value: text },
+    'nine hundred kilobytes': { key, value: randomBytes(900_000) },
+    'deep JSON': { key, value: `${'['.repeat(DEEP)}${']'.repeat(DEEP)}\n` },
+    'a later version': { key, value: `${JSON.stringify({ ...ref, version: 2 })}\n` },
+    'no value': { key, value: null },
+    'no key': { key: null, value: text },
+    'odd headers': { key, value: text, headers: oddHeaders },
+    'a full batch': { key, value: Buffer.alloc(FULL_BATCH_BYTES, 'x') },
+  };
+}
+
+/** Records that could be read, were it not for when they are due. */
+export function undueRecords(ref: DeliveryRef): Record<string, Message> {
+  const key = ref.webhookId;
+  const farMs = 999_999_999_999_999;
+  const dueAt = (dueAtMs: number) => encodeRetryDue({ ...ref, attemptNumber: 2, dueAtMs });
+  return {
+    'no due time': { key, value: dueAt(1) },
+    'due at another time': { key, value: dueAt(1), headers: { 'due-at': '2' } },
+    'due in thirty thousand years': {
+      key,
+      value: dueAt(farMs),
+      headers: { 'due-at': String(farMs) },
+    },
+  };
+}
+
+/** Writes as no part of Posthorn would, each record in a batch of its own. */
+export async function writeRecords(
+  env: Namespace,
+  byTopic: Readonly<Record<string, Record<string, Message>>>,
+): Promise<void> {
+  const logger = createLogger('test', 'silent');
+  const kafka = createKafkaClient('posthorn-test', env.KAFKA_BROKERS.split(','), logger);
+  const producer = kafka.producer({ allowAutoTopicCreation: false });
+  await producer.connect();
+  for (const [name, records] of Object.entries(byTopic)) {
+    const topic = env.TOPIC_PREFIX + name;
+    for (const message of Object.values(records))
+      await producer.send({ topic, messages: [message] });
+  }
+  await producer.disconnect();
+}
