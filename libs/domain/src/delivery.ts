@@ -1,7 +1,7 @@
 import type { Outcome } from './outcome.ts';
-import { delayAfterAttempt, type RetrySchedule } from './schedule/retry-schedule.ts';
 import type { Header } from './webhook.ts';
 
+/** `pending` is the only status that changes by itself; only a resend changes the others. */
 export type DeliveryStatus = 'pending' | 'delivered' | 'exhausted' | 'cancelled';
 
 /** Why an attempt was made. */
@@ -9,7 +9,7 @@ export const TRIGGERS = ['first', 'retry', 'resend', 'test'] as const;
 
 export type Trigger = (typeof TRIGGERS)[number];
 
-/** Why a delivery was cancelled; the last one when its message is not stored any more. */
+/** Why a delivery was cancelled. `message_missing`: its message is no longer stored. */
 export const CANCEL_REASONS = ['webhook_deleted', 'webhook_disabled', 'message_missing'] as const;
 
 export type CancelReason = (typeof CANCEL_REASONS)[number];
@@ -22,64 +22,73 @@ export interface Attempt {
   outcome: Outcome;
   /** Null when no status arrived in time. */
   statusCode: number | null;
-  /** The first 4 KiB of the answer, as text; null when there was none. */
+  /** The first 4 KiB of the response body, as text; null when there was none. */
   response: string | null;
   responseHeaders: Header[];
+  /** Milliseconds since 1970. */
   startedAtMs: number;
   durationMs: number;
 }
 
-/** One message on its way to one webhook. */
-export interface Delivery {
-  id: string;
+/** Which message goes to which webhook, and whose they are. Every record of a delivery carries it. */
+export interface DeliveryRef {
   messageId: string;
   webhookId: string;
   companyId: string;
+  /** Null when the message was addressed to one webhook. */
   appId: string | null;
+  /** When the message was created, in milliseconds since 1970. */
+  createdAtMs: number;
+}
+
+/** One message on its way to one webhook. Times are in milliseconds since 1970. */
+export interface Delivery extends DeliveryRef {
+  id: string;
   status: DeliveryStatus;
+  /** Null unless it is cancelled. */
   reason: CancelReason | null;
   /** Number of the last attempt. */
   attemptCount: number;
   attempts: Attempt[];
+  /** Null when no attempt follows by itself. */
   nextAttemptAtMs: number | null;
-  createdAtMs: number;
   updatedAtMs: number;
+}
+
+/** What a step has to know of a delivery before it acts. */
+export type DeliveryState = Pick<Delivery, 'status' | 'attemptCount'>;
+
+/** What is recorded of a delivery, with its newest attempt; null when it has none. */
+export interface RecordedDelivery extends DeliveryState {
+  lastAttempt: Attempt | null;
+}
+
+/** The end of a pending delivery that is not to be attempted any more. */
+export interface Cancellation {
+  /** The delivery's id. */
+  id: string;
+  reason: CancelReason;
+  /** Milliseconds since 1970. */
+  atMs: number;
 }
 
 export function isFinal(status: DeliveryStatus): boolean {
   return status !== 'pending';
 }
 
-/** When the attempt was over; the delay of the next one counts from here. */
-export function endedAtMs(attempt: Attempt): number {
-  return attempt.startedAtMs + attempt.durationMs;
+/** When the attempt ended, in milliseconds since 1970. The delay of the next one counts from here. */
+export function endedAtMs({ startedAtMs, durationMs }: Attempt): number {
+  return startedAtMs + durationMs;
 }
 
-/** What recording an attempt makes of its delivery. */
-export interface Settlement {
-  status: 'delivered' | 'pending';
-  /** When the next attempt is due; null when delivered or when this was the last of the schedule. */
-  nextAttemptAtMs: number | null;
-}
-
-/**
- * A failure leaves the delivery pending, also the last one: the retry service alone ends a
- * schedule, so that `exhausted` and its dead letter come from one place.
- */
-export function settle(attempt: Attempt, schedule: RetrySchedule): Settlement {
-  if (attempt.outcome === 'success') return { status: 'delivered', nextAttemptAtMs: null };
-  const delayMs = delayAfterAttempt(schedule, attempt.number);
-  return {
-    status: 'pending',
-    nextAttemptAtMs: delayMs === null ? null : endedAtMs(attempt) + delayMs,
-  };
-}
-
-/** True when attempt `attemptNumber` of this delivery is still to be made. */
-export function awaitsAttempt(
-  delivery: { status: DeliveryStatus; attemptCount: number } | undefined,
-  attemptNumber: number,
-): boolean {
+/** True when attempt `attemptNumber` is still to be made. A delivery without a document has no attempts. */
+export function awaitsAttempt(delivery: DeliveryState | undefined, attemptNumber: number): boolean {
   if (!delivery) return true;
   return delivery.status === 'pending' && delivery.attemptCount < attemptNumber;
+}
+
+/** Returns the reference alone, without the other fields of the object that it is taken from. */
+export function refOf(source: DeliveryRef): DeliveryRef {
+  const { messageId, webhookId, companyId, appId, createdAtMs } = source;
+  return { messageId, webhookId, companyId, appId, createdAtMs };
 }

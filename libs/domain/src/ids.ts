@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import { fromBase32, toBase32 } from './base32.ts';
 
 /** Prefix of every kind of id; the rest is a lower-case ULID of 26 characters. */
 export type IdPrefix =
@@ -17,9 +16,9 @@ export interface IdSources {
 }
 
 /**
- * Makes ids that grow in the order in which they are made, also within one millisecond and when the
- * clock steps back: the publisher's watermark rests on it (a later id that sorts lower would be
- * taken for published). Layout: 48 bits of time, 80 random bits (ULID specification).
+ * Returns a function that makes ids. They sort in the order in which they are made, even within one
+ * millisecond and when the clock steps back. The publisher's watermark depends on it: a later id that
+ * sorted lower would count as published. Layout: 48 bits of time, 80 random bits (ULID specification).
  */
 export function createIdFactory({ nowMs, randomBytes }: IdSources): (prefix: IdPrefix) => string {
   let lastMs = -1;
@@ -29,7 +28,7 @@ export function createIdFactory({ nowMs, randomBytes }: IdSources): (prefix: IdP
   function startMillisecond(ms: number): void {
     const bytes = randomBytes(10);
     lastMs = ms;
-    // The top bit stays clear, so that 2^79 increments fit before the random part could overflow.
+    // The top bit stays clear, so that 2^79 increments fit before the random part overflows.
     high = bytes.readUIntBE(0, 5) % (HALF_BITS / 2);
     low = bytes.readUIntBE(5, 5);
   }
@@ -51,55 +50,76 @@ export function createIdFactory({ nowMs, randomBytes }: IdSources): (prefix: IdP
 }
 
 /**
- * The delivery of one message to one webhook. Derived, so that a repeated step finds its own work,
- * and led by the message's time, so that inserts stay at the right edge of the index.
+ * The id of the delivery of one message to one webhook. It is derived, so that a repeated step finds
+ * its own work, and begins with the message's time, so that inserts stay at the right edge of the index.
  */
 export function deliveryIdOf(messageId: string, webhookId: string): string {
   return derivedId('dlv', messageId, `${messageId}/${webhookId}`);
 }
 
-/** The attempt with this number (1 is the first) of a delivery. */
+/** The id of an attempt. `attemptNumber` is 1 for the first. */
 export function attemptIdOf(deliveryId: string, attemptNumber: number): string {
   return derivedId('att', deliveryId, `${deliveryId}/${attemptNumber}`);
 }
 
-/** Any id of the given kind, as a client may write it. */
+/** True of every id of this kind, as clients write them. */
 export function isId(prefix: IdPrefix, text: string): boolean {
   return idPattern(prefix).test(text);
 }
 
-/** Matches every id of the given kind, and nothing else (ULID specification, in lower case). */
+/** Matches every id of this kind and nothing else (ULID specification, in lower case). */
 export function idPattern(prefix: IdPrefix): RegExp {
   return new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`);
 }
 
 function derivedId(prefix: IdPrefix, parentId: string, identity: string): string {
-  // As text: a digest in a buffer of its own takes 1.6 µs instead of 0.2.
+  // As hex text: a digest in a buffer of its own takes 1.6 µs instead of 0.2.
   const digest = hash('sha256', identity, 'hex');
   const random = halfOf(digest, 0) + halfOf(digest, HALF_HEX);
   return `${prefix}_${timePartOf(parentId)}${random}`;
 }
 
-/** Forty bits of a digest, spelled as half of an id's random part. */
+/** Spells 40 bits of a digest as half of an id's random part. */
 function halfOf(digest: string, start: number): string {
   return toBase32(Number.parseInt(digest.slice(start, start + HALF_HEX), 16), HALF_CHARS);
 }
 
-/** The ten characters of an id that spell its millisecond. */
+/** The ten characters of an id that spell its time. */
 export function timePartOf(id: string): string {
   const start = id.indexOf('_') + 1;
   return id.slice(start, start + TIME_CHARS);
 }
 
-/** The millisecond, since 1970, that an id spells. */
+/** The time of an id, in milliseconds since 1970. */
 export function timeMsOf(id: string): number {
   return fromBase32(timePartOf(id));
 }
 
 /**
- * Sorts before every id of this kind that was made at or after `ms`, and after all earlier ones.
- * Nothing was made before 1970.
+ * Returns a text that sorts before every id of this kind made at or after `ms` (since 1970), and
+ * after every earlier one.
  */
 export function firstIdAt(prefix: IdPrefix, ms: number): string {
   return `${prefix}_${toBase32(Math.max(0, ms), TIME_CHARS)}`;
+}
+
+/** Crockford's base 32 in lower case: without i, l, o and u; sorts like the number that it spells. */
+const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
+
+/** Spells `value` (an integer from 0 to 2^53 - 1) in exactly `length` characters, most significant first. */
+function toBase32(value: number, length: number): string {
+  let text = '';
+  let rest = value;
+  for (let i = 0; i < length; i += 1) {
+    text = ALPHABET.charAt(rest % 32) + text;
+    rest = Math.floor(rest / 32);
+  }
+  return text;
+}
+
+/** Returns the integer that a text of this alphabet spells; exact up to 2^53 - 1. */
+function fromBase32(text: string): number {
+  let value = 0;
+  for (const char of text) value = value * 32 + ALPHABET.indexOf(char);
+  return value;
 }

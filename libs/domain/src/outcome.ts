@@ -1,4 +1,4 @@
-/** How one attempt ended; the closed label set of the metrics. */
+/** How an attempt ended. The values are labels of the metrics, so the list is closed. */
 export const OUTCOMES = [
   'success',
   'http_3xx',
@@ -16,7 +16,7 @@ export const OUTCOMES = [
 
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** Only a status from 200 to 299 is a successful delivery (spec, Events, rule 3). */
+/** Only a status from 200 to 299 is a successful delivery (docs/contract.md C10.2). */
 export function outcomeOfStatus(statusCode: number): Outcome {
   if (statusCode >= 200 && statusCode <= 299) return 'success';
   if (statusCode === 429) return 'http_429';
@@ -42,7 +42,7 @@ const BY_CODE: Readonly<Record<string, Outcome>> = {
   EPROTO: 'tls_error',
 };
 
-/** Classes a failure without a status by the `code` of its error (Node, OpenSSL, undici, our own). */
+/** The outcome of an attempt without a status, by the `code` of its error (Node, OpenSSL, undici, ours). */
 export function outcomeOfErrorCode(code: string): Outcome {
   const known = BY_CODE[code];
   if (known) return known;

@@ -4,7 +4,7 @@ export interface Header {
   value: string;
 }
 
-/** How a delivery proves itself to the endpoint (spec, Authentication). */
+/** How a delivery proves itself to the endpoint (docs/contract.md C9.4 to C9.6). */
 export type AuthMethod =
   | { method: 'hmac'; hmacHeader: string; hmacSecret: string }
   | { method: 'basic'; username: string; password: string }
@@ -12,13 +12,13 @@ export type AuthMethod =
 
 export const DEFAULT_HMAC_HEADER = 'X-Service-Signature';
 
-/** A secret that was rotated and signs beside the new one until its grace ends. */
+/** A secret that was rotated. It signs beside the new one until its grace period ends. */
 export interface RetiringSecret {
   secret: string;
   expiresAtMs: number;
 }
 
-/** A destination, with everything that deliveries to it need. */
+/** Where messages are delivered, with everything that a delivery needs. */
 export interface Webhook {
   id: string;
   companyId: string;
@@ -28,23 +28,23 @@ export interface Webhook {
   environmentId: string | null;
   name: string;
   url: string;
-  /** `whsec_` and base64 of 32 bytes; signs the Standard Webhooks header. */
+  /** `whsec_` and base64 of 32 bytes. Key of the Standard Webhooks signature. */
   secret: string;
   previousSecret: RetiringSecret | null;
   customHeaders: Header[];
   authMethod: AuthMethod;
-  /** The event types it wants; empty for all. */
+  /** The event types that it receives; empty for all. */
   eventTypes: string[];
   disabled: boolean;
-  /** Null for no limit of its own. */
+  /** Null without a limit of its own. */
   rateLimitPerSecond: number | null;
   createdAtMs: number;
   updatedAtMs: number;
 }
 
 /**
- * Whether a message to the webhook's app is for it. One without an event type goes only to webhooks
- * that want all. (A message addressed to the webhook itself is always sent.)
+ * Whether a message to the webhook's app goes to it. A message without an event type goes only to
+ * webhooks that receive all. (A message addressed to the webhook itself is always sent.)
  */
 export function wantsEvent(
   { eventTypes }: Pick<Webhook, 'eventTypes'>,

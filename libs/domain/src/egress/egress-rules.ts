@@ -1,22 +1,22 @@
 import { cidrs, contains, parseIp, type Cidr, type IpAddress } from './ip-address.ts';
 
-/** Where deliveries may go. Everything that is not public is refused unless opened here. */
+/** Where deliveries may go. An address that is not public is refused unless it is allowed here. */
 export interface EgressPolicy {
   allowLoopback: boolean;
   /** Plain http; off in production, where only https is allowed. */
   allowHttp: boolean;
-  /** Private ranges a self-hoster opens; link-local and metadata stay refused. */
+  /** Private ranges that the operator allows. Link-local and metadata addresses stay refused. */
   allowCidrs: readonly Cidr[];
 }
 
-/** Why a destination is refused; the label set of `posthorn_egress_blocked_total`. */
+/** What of a URL is refused. The values are labels of `posthorn_egress_blocked_total`. */
 export type EgressRefusal = 'scheme' | 'host' | 'port' | 'address';
 
 const LOOPBACK = cidrs('127.0.0.0/8', '::1/128');
 
 /**
- * Never opened, whatever EGRESS_ALLOW_CIDRS says: link-local, the metadata services of clouds, and
- * IPv4 addresses in the clothes of IPv6, to which a socket connects as to the bare ones.
+ * Never allowed, whatever EGRESS_ALLOW_CIDRS says: link-local addresses, the metadata services of
+ * clouds, and IPv4-mapped IPv6 addresses (a socket connects to the IPv4 address inside).
  */
 const NEVER = cidrs(
   ...[
@@ -37,7 +37,7 @@ const REFUSED_V4 = cidrs(
   ...['198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4', '168.63.129.16/32'],
 );
 
-/** Only global unicast is public, and not all of it. */
+/** Only global unicast is public, without the ranges below. */
 const PUBLIC_V6 = cidrs('2000::/3');
 const REFUSED_V6 = cidrs(
   ...['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20', '2620:4f:8000::/48'],
@@ -46,21 +46,21 @@ const NAT64 = cidrs('64:ff9b::/96');
 
 const REFUSED_SUFFIX = /(^|\.)(local|internal|localhost|svc|cluster\.local|home\.arpa|onion)$/;
 
-/** Ports of infrastructure that answers to anything that looks like HTTP, and port 0. */
+/** Ports of infrastructure that may react to anything that looks like HTTP, and port 0. */
 const REFUSED_PORTS = new Set([
   ...[0, 22, 23, 25, 53, 110, 111, 135, 139, 143, 389, 445, 465, 514, 587, 636, 2049, 2181, 2375],
   ...[2376, 2379, 2380, 3306, 4001, 5432, 5672, 6379, 6443, 9092, 9200, 9300, 10250, 10255],
   ...[11211, 27017, 27018],
 ]);
 
-/** Judges a parsed URL before any look-up; an IP literal is judged as an address. */
+/** Checks a URL before any DNS look-up. An IP literal is checked as an address. Null when allowed. */
 export function refusalOfUrl(url: URL, policy: EgressPolicy): EgressRefusal | null {
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && policy.allowHttp)) return 'scheme';
   if (url.port !== '' && REFUSED_PORTS.has(Number(url.port))) return 'port';
   return refusalOfHost(url.hostname, policy);
 }
 
-/** Judges a host as `new URL` spells it: lower case, IPv6 in brackets. */
+/** Checks a host as `new URL` spells it: in lower case, IPv6 in brackets. Null when allowed. */
 export function refusalOfHost(hostname: string, policy: EgressPolicy): EgressRefusal | null {
   const host = hostname.replace(/^\[|\]$/g, '').replace(/\.+$/, '');
   if (parseIp(host)) return refusalOfAddress(host, policy);
@@ -68,7 +68,7 @@ export function refusalOfHost(hostname: string, policy: EgressPolicy): EgressRef
   return !host.includes('.') || REFUSED_SUFFIX.test(host) ? 'host' : null;
 }
 
-/** Judges one address: a literal, a DNS answer, or the far end of an open socket. */
+/** Checks one address: a literal, a DNS result, or the far end of an open socket. Null when allowed. */
 export function refusalOfAddress(text: string, policy: EgressPolicy): EgressRefusal | null {
   const address = parseIp(text);
   return address && isAllowed(address, policy) ? null : 'address';
@@ -77,7 +77,7 @@ export function refusalOfAddress(text: string, policy: EgressPolicy): EgressRefu
 function isAllowed(address: IpAddress, policy: EgressPolicy): boolean {
   if (within(NEVER, address)) return false;
   if (within(LOOPBACK, address)) return policy.allowLoopback;
-  // Before the opened ranges: `::/0` must not open the metadata service behind a translator.
+  // Before the allowed ranges: `::/0` must not allow the metadata service behind a translator.
   if (within(NAT64, address)) {
     return isAllowed({ bits: 32, value: address.value & 0xffffffffn }, policy);
   }

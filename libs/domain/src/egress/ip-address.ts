@@ -1,4 +1,10 @@
-/** An IP address as a number, with the width of its family. */
+/*
+ * node:net BlockList cannot replace this file: it finds an address in a range, but it gives no value of an
+ * address (for the IPv4 address inside a NAT64 address, and for the /64 of a rate-limited client), accepts
+ * ranges with host bits set, and matches IPv4-mapped IPv6 addresses against IPv4 ranges.
+ */
+
+/** An IP address as a number, with the width of its family in bits. */
 export interface IpAddress {
   bits: 32 | 128;
   value: bigint;
@@ -10,7 +16,7 @@ export interface Cidr {
   prefixBits: number;
 }
 
-/** Reads an IPv4 or IPv6 address in its usual text forms; null for anything else. A zone id is dropped. */
+/** Reads an IPv4 or IPv6 address in its usual text forms, without its zone id; null for anything else. */
 export function parseIp(text: string): IpAddress | null {
   const v4 = parseIpv4(text);
   if (v4 !== null) return { bits: 32, value: v4 };
@@ -18,7 +24,7 @@ export function parseIp(text: string): IpAddress | null {
   return v6 === null ? null : { bits: 128, value: v6 };
 }
 
-/** Reads `10.0.0.0/8` or `fc00::/7`; null for anything else, a base with bits behind the prefix included. */
+/** Reads `10.0.0.0/8` or `fc00::/7`; null for anything else, such as `10.0.0.1/8`, whose host bits are set. */
 export function parseCidr(text: string): Cidr | null {
   const match = /^([^/]+)\/(\d{1,3})$/.exec(text.trim());
   const address = match && parseIp(match[1] ?? '');
@@ -32,7 +38,7 @@ export function contains(cidr: Cidr, address: IpAddress): boolean {
   return cidr.bits === address.bits && networkOf(address.value, cidr) === cidr.base;
 }
 
-/** Reads a literal list of ranges; a wrong entry is a bug of this source, hence the throw. */
+/** Reads ranges that are written in the source. Throws when one is not a range. */
 export function cidrs(...texts: string[]): Cidr[] {
   return texts.map((text) => {
     const cidr = parseCidr(text);
@@ -70,7 +76,7 @@ function fill(head: string[], tail: string[]): string[] | undefined {
   return [...head, ...Array<string>(missing).fill('0'), ...tail];
 }
 
-/** `::ffff:1.2.3.4` is `::ffff:102:304`. */
+/** Rewrites `::ffff:1.2.3.4` as `::ffff:102:304`; null when the IPv4 part is wrong. */
 function expandIpv4Tail(text: string): string | null {
   if (!text.includes('.')) return text;
   const cut = text.lastIndexOf(':') + 1;

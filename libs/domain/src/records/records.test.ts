@@ -8,10 +8,9 @@ import {
   encodeMessageCreated,
   encodeRetryDue,
   readRecord,
-  refOf,
   UnreadableRecordError,
-  type DeliveryRef,
 } from './records.ts';
+import { refOf, type DeliveryRef } from '../delivery.ts';
 
 const ref: DeliveryRef = {
   messageId: 'msg_1',

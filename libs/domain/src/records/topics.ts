@@ -3,26 +3,25 @@ import { formatDelay, parseDelay, type RetrySchedule } from '../schedule/retry-s
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** The longest outage of the retry service that a waiting record must survive. */
+/** A record must survive an outage of the service that reads it for this long. */
 const OUTAGE_MS = 7 * DAY_MS;
 
 export interface TopicNames {
   messageCreated: string;
   deliveryFailed: string;
   retryDue: string;
-  /** What found no room in the queue of its endpoint. */
+  /** Attempts to endpoints that take a second or longer. */
   slowLane: string;
   deadLetters: string;
   /**
-   * For the next attempt after a failed one. One topic per distinct delay (key in milliseconds);
-   * steps of equal delay share it.
+   * Delay topics of the retry schedule, by delay in milliseconds. Steps of equal delay share one.
    */
   parkedByDelayMs: ReadonlyMap<number, string>;
-  /** For an attempt that its endpoint cannot take now. One topic per delay (key in milliseconds). */
+  /** Delay topics of deferrals, by delay in milliseconds. */
   deferredByDelayMs: ReadonlyMap<number, string>;
 }
 
-/** What a delay topic is for: the schedule after a failed attempt, or any other wait. */
+/** What a delay topic is for: `retry` parks after a failed attempt, `deferred` is any other delay. */
 export type DelayKind = 'retry' | 'deferred';
 
 export interface DelayTopic {
@@ -35,7 +34,7 @@ export interface TopicSpec {
   retentionMs: number;
 }
 
-/** Every topic of one installation; `prefix` keeps installations on one Kafka apart. */
+/** Every topic of one installation. Installations that share a Kafka have different prefixes. */
 export function topicNames(
   prefix: string,
   schedule: RetrySchedule,
@@ -61,8 +60,8 @@ function namesByDelay(beginning: string, delaysMs: readonly number[]): ReadonlyM
 }
 
 /**
- * Every delay topic there is, by its name: also those of earlier settings, where attempts may still
- * wait. By name and not by delay, because `retry.5s` and `deferred.5s` are two topics.
+ * The delay topics among the existing ones, by name. They include those of earlier settings, where
+ * attempts may still wait. By name and not by delay, because `retry.5s` and `deferred.5s` are two.
  */
 export function delayTopicsAmong(
   prefix: string,
@@ -82,7 +81,7 @@ function readDelayTopic(prefix: string, name: string, kind: DelayKind): DelayTop
   return delayMs === null ? null : { kind, delayMs };
 }
 
-/** How long each topic keeps its records. Payloads lie only in `message-created`: three days. */
+/** How long each topic keeps its records. Only `message-created` has payloads: three days. */
 export function topicSpecs(names: TopicNames): TopicSpec[] {
   return [
     { name: names.messageCreated, retentionMs: 3 * DAY_MS },

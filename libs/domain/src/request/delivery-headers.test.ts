@@ -142,7 +142,7 @@ describe('the signature after a rotation', () => {
     expect(() => stranger.verify(payload, headers)).toThrow(WebhookVerificationError);
   });
 
-  test("leaves the document's HMAC to the new secret", () => {
+  test('makes the HMAC header with the new secret only (docs/contract.md C9.8)', () => {
     const headers = headersOf({
       ...webhookWith(hmac),
       previousSecret: { secret: old, expiresAtMs: Date.now() + 60_000 },

@@ -2,10 +2,10 @@ import type { KeyObject } from 'node:crypto';
 import { hmacKey, hmacSignature, standardKey, standardSignature } from './signature.ts';
 import { type AuthMethod, type Header, type Webhook } from '../webhook.ts';
 
-/** Keys are made once per webhook: `createSecretKey` for each delivery would double the signing time. */
+/** The keys of a webhook, made once: `createSecretKey` for each delivery would double the signing time. */
 export interface Signer {
   standard: KeyObject;
-  /** Signs beside the new one until the grace of a rotation ends; null without a rotation. */
+  /** Signs beside the new key until `expiresAtMs` (since 1970); null without a rotation. */
   previous: { key: KeyObject; expiresAtMs: number } | null;
   /** Null for webhooks that authenticate otherwise. */
   hmac: KeyObject | null;
@@ -30,16 +30,16 @@ export interface SignedParts {
   /** Seconds since 1970, of this attempt. */
   timestampSeconds: number;
   payload: Buffer;
-  /** Of the request that brought the message; passed on as it came. */
+  /** From the request that brought the message. */
   traceparent?: string | undefined;
 }
 
-/** Default headers, as the API shows them on a webhook. */
+/** The headers that the API shows as the defaults of a webhook. */
 export const DEFAULT_HEADERS: readonly Header[] = [
   { key: 'Content-Type', value: 'application/json' },
 ];
 
-/** Names and values in turn, every header that is sent with one attempt. */
+/** Every header of one attempt's request: name, value, name, value, … */
 export function deliveryHeaders(
   webhook: Webhook,
   signer: Signer,
@@ -58,7 +58,7 @@ export function deliveryHeaders(
   ];
 }
 
-/** Standard Webhooks 1.0: several signatures are separated by spaces, and one that fits is enough. */
+/** Standard Webhooks 1.0: signatures are separated by spaces, and a receiver needs one that matches. */
 function standardSignatures({ standard, previous }: Signer, parts: SignedParts): string {
   const newest = standardSignature(standard, parts);
   if (!previous || parts.timestampSeconds * 1_000 >= previous.expiresAtMs) return newest;

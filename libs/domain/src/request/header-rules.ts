@@ -3,22 +3,22 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 /** Printable Latin-1 and tab-free: CR, LF and NUL can never reach the wire. */
 const VALUE = /^[\x20-\x7e\xa0-\xff]{0,4096}$/;
 
-/** Lower case; refused in any case. */
+/** Names in lower case; a client may not set them, however it spells them. */
 export const REFUSED_NAMES: ReadonlySet<string> = new Set([
-  // Connection, framing and routing of the request belong to the sender.
+  // The sender sets connection, framing and routing.
   ...['connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'host'],
   ...['cookie', 'expect', 'via', 'x-real-ip', 'forwarded', 'http2-settings'],
-  // Headers that unlock the metadata services of clouds.
+  // These unlock the metadata services of clouds.
   ...['metadata', 'metadata-flavor'],
-  // Ours, also when written by hand.
+  // Posthorn sets these itself.
   ...['user-agent', 'traceparent', 'tracestate'],
 ]);
-/** Beginnings of names, likewise. */
+/** Prefixes of names that a client may not set. */
 export const REFUSED_PREFIXES: readonly string[] = [
   ...['proxy-', 'x-forwarded-', 'content-', 'webhook-', 'x-aws-ec2-metadata-token'],
 ];
 
-/** Why a header may not be sent with deliveries; null when it may. */
+/** Returns why a client may not set the header; null when it may. */
 export function refusalOfHeaderName(name: string): string | null {
   if (!TOKEN.test(name)) return 'must be an HTTP header name of at most 128 characters';
   const lower = name.toLowerCase();

@@ -48,7 +48,7 @@ describe('the Standard Webhooks signature', () => {
   });
 });
 
-describe("the document's signature", () => {
+describe('the HMAC signature', () => {
   test('is the hex HMAC SHA-256 of the payload under the secret as shown, prefix included', () => {
     const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
     const expected = createHmac('sha256', Buffer.from(secret)).update('{"a":1}').digest('hex');

@@ -2,12 +2,12 @@ import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 
 const SECRET_PREFIX = 'whsec_';
 
-/** Makes a webhook secret from 32 random bytes (Standard Webhooks 1.0, Signature scheme). */
+/** Spells 32 random bytes as a webhook secret (Standard Webhooks 1.0, Signature scheme). */
 export function secretFromBytes(bytes: Buffer): string {
   return SECRET_PREFIX + bytes.toString('base64');
 }
 
-/** Key of the document's own HMAC: the UTF-8 text of the secret as the API shows it, prefix included. */
+/** Key of the HMAC header (docs/contract.md C9.4): the UTF-8 text of the secret as the API shows it, prefix included. */
 export function hmacKey(secret: string): KeyObject {
   return createSecretKey(secret, 'utf8');
 }
@@ -18,14 +18,14 @@ export function standardKey(secret: string): KeyObject {
 }
 
 /**
- * HMAC SHA-256 of the raw payload, hex (spec, Authenticating deliveries). The key, or the text that
- * `hmacKey` would make it from: for one signature that costs a third less.
+ * The HMAC SHA-256 of the raw payload, in hex (docs/contract.md C9.4). Takes the key, or the text of
+ * it: for a single signature the text costs a third less.
  */
 export function hmacSignature(key: KeyObject | string, payload: Buffer | string): string {
   return createHmac('sha256', key).update(payload).digest('hex');
 }
 
-/** One `v1,…` entry of `webhook-signature` over id, timestamp (seconds) and raw payload. */
+/** One `v1,…` entry of `webhook-signature`: signs id, timestamp (seconds) and raw payload. */
 export function standardSignature(
   key: KeyObject,
   signed: { messageId: string; timestampSeconds: number; payload: Buffer },

@@ -1,11 +1,11 @@
 import type { Header } from '../webhook.ts';
 
-/** However long an endpoint asks for: beyond an hour it is asked again. */
+/** The longest hold, whatever an endpoint asks for: after an hour it gets the next attempt. */
 export const MAX_HOLD_MS = 3_600_000;
 
 /**
- * For how long, in milliseconds from now, an answer asks not to be sent anything: `Retry-After` as
- * seconds or as an HTTP date (RFC 9110, 10.2.3), an hour at most; null without one that can be read.
+ * How long, in milliseconds from now, a response asks for a pause: `Retry-After` as seconds or as an
+ * HTTP date (RFC 9110, 10.2.3), at most an hour; null when the header is missing or unreadable.
  */
 export function retryAfterMsOf(headers: readonly Header[], nowMs: number): number | null {
   const text = headers.find(({ key }) => key.toLowerCase() === 'retry-after')?.value.trim();

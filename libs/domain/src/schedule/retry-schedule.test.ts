@@ -13,14 +13,14 @@ const HOUR_MS = 3_600_000;
 describe('the retry schedule', () => {
   const schedule = retryScheduleSchema.parse(DEFAULT_RETRY_DELAYS);
 
-  test('is by default the one of the document', () => {
+  test('is by default the one of docs/contract.md C10.4', () => {
     expect(schedule).toEqual([
       ...[5_000, 5 * MINUTE_MS, 30 * MINUTE_MS],
       ...[2 * HOUR_MS, 5 * HOUR_MS, 10 * HOUR_MS],
     ]);
   });
 
-  test('waits its n-th delay after the n-th attempt and none after the seventh', () => {
+  test('has six delays: the n-th follows attempt n, and none follows the seventh', () => {
     expect([1, 2, 3, 4, 5, 6].map((number) => delayAfterAttempt(schedule, number))).toEqual(
       schedule,
     );
@@ -28,7 +28,7 @@ describe('the retry schedule', () => {
     expect(delayAfterAttempt(schedule, 8)).toBeNull();
   });
 
-  test('takes milliseconds and spaces around the commas', () => {
+  test('accepts milliseconds and spaces around the commas', () => {
     expect(retryScheduleSchema.parse('10ms , 1500ms, 168h')).toEqual([10, 1_500, 168 * HOUR_MS]);
   });
 
@@ -42,7 +42,7 @@ describe('the retry schedule', () => {
     expect(result.error?.issues[0]?.message).toMatch(/^must be 1 to 20 delays/);
   });
 
-  test('takes twenty steps', () => {
+  test('accepts twenty delays', () => {
     expect(retryScheduleSchema.parse(Array<string>(20).fill('1s').join(','))).toHaveLength(20);
   });
 });
@@ -60,7 +60,7 @@ describe('formatDelay', () => {
     expect(formatDelay(delayMs)).toBe(text);
   });
 
-  test('writes what the schedule reads back unchanged', () => {
+  test('writes what the schedule reads back as the same delay', () => {
     fc.assert(
       fc.property(fc.integer({ min: 10, max: 168 * HOUR_MS }), (delayMs) => {
         expect(retryScheduleSchema.parse(formatDelay(delayMs))).toEqual([delayMs]);

@@ -1,8 +1,12 @@
 import { z } from 'zod';
 
-/** Delays between attempts, in milliseconds: entry 0 follows attempt 1. Spec, Events, rule 4. */
+/**
+ * Delays between attempts, in milliseconds: entry 0 follows attempt 1 (docs/contract.md C10.4). A
+ * delivery has one attempt more than its schedule has delays.
+ */
 export type RetrySchedule = readonly number[];
 
+/** Six delays: a delivery has at most seven attempts, the last of them 17 h 35 min 5 s after the first. */
 export const DEFAULT_RETRY_DELAYS = '5s,5m,30m,2h,5h,10h';
 
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 } as const;
@@ -10,7 +14,7 @@ const MIN_DELAY_MS = 10;
 const MAX_DELAY_MS = 7 * 24 * UNIT_MS.h;
 const MAX_STEPS = 20;
 
-/** Text such as `5s,5m,30m` to delays in milliseconds; `example` is shown when it is refused. */
+/** Reads text such as `5s,5m,30m` as delays in milliseconds. The error message shows `example`. */
 export function delayListSchema(example: string) {
   return z.string().transform((text, context): readonly number[] => {
     const parts = text.split(',').map((part) => part.trim());
@@ -26,18 +30,18 @@ export function delayListSchema(example: string) {
   });
 }
 
-/** The retry schedule; for configuration. */
+/** Reads the retry schedule from the configuration. */
 export const retryScheduleSchema = delayListSchema(DEFAULT_RETRY_DELAYS);
 
 /**
- * The wait after attempt `attemptNumber` (from 1) has failed, in milliseconds, counted from the end
- * of that attempt; null when it was the last one.
+ * The delay in milliseconds after attempt `attemptNumber` (from 1) has failed, counted from the end of
+ * that attempt; null when it was the last one.
  */
 export function delayAfterAttempt(schedule: RetrySchedule, attemptNumber: number): number | null {
   return schedule[attemptNumber - 1] ?? null;
 }
 
-/** Shortest exact spelling, used in topic names and metrics: 300000 is `5m`. */
+/** The shortest exact spelling of a delay, for topic names and metrics: 300000 is `5m`. */
 export function formatDelay(delayMs: number): string {
   if (delayMs % UNIT_MS.h === 0) return `${delayMs / UNIT_MS.h}h`;
   if (delayMs % UNIT_MS.m === 0) return `${delayMs / UNIT_MS.m}m`;
@@ -45,7 +49,7 @@ export function formatDelay(delayMs: number): string {
   return `${delayMs}ms`;
 }
 
-/** `5m` to 300000; null for anything that is not a delay from 10 ms to seven days. */
+/** Reads `5m` as 300000; null for anything that is not a delay from 10 ms to seven days. */
 export function parseDelay(text: string): number | null {
   const match = /^(\d{1,9})(ms|s|m|h)$/.exec(text);
   if (!match) return null;

@@ -9,7 +9,7 @@ function create(maxSize = 10, monotonicMs = () => performance.now()) {
   return createCoalescingCache<Found>({ maxSize, sizeOf: () => 1, ttlMs: 60_000, monotonicMs });
 }
 
-/** A load that ends when it is told to. */
+/** A load that the test ends. */
 function openLoad() {
   let end: (found: Found | null) => void = () => undefined;
   let loads = 0;
@@ -26,7 +26,7 @@ function openLoad() {
 }
 
 describe('a cache that shares look-ups', () => {
-  it('loads once for all who ask at the same time, and remembers what was found', async () => {
+  it('loads once for all concurrent look-ups, and caches what was found', async () => {
     const cache = create();
     const { load, loads, end } = openLoad();
     const asked = [cache.get('a', load), cache.get('a', load)];
@@ -36,13 +36,13 @@ describe('a cache that shares look-ups', () => {
     expect(loads()).toBe(1);
   });
 
-  it('does not remember that nothing was found', async () => {
+  it('does not cache that nothing was found', async () => {
     const cache = create();
     expect(await cache.get('a', () => Promise.resolve(null))).toBeNull();
     expect(await cache.get('a', () => Promise.resolve({ name: 'new' }))).toEqual({ name: 'new' });
   });
 
-  it('does not remember a failure, and tells everybody who asked', async () => {
+  it('does not cache a failure, and rejects every look-up that waited for it', async () => {
     const cache = create();
     const fail = () => Promise.reject(new Error('away'));
     await expect(cache.get('a', fail)).rejects.toThrow('away');
@@ -50,7 +50,7 @@ describe('a cache that shares look-ups', () => {
   });
 
   it.each([{ name: 'old' }, null])(
-    'answers who asked before a change with %j, and asks anew for who comes after it',
+    'resolves look-ups from before a change with %j, and loads again for later ones',
     async (before) => {
       const cache = create();
       const { load, end } = openLoad();
@@ -62,14 +62,14 @@ describe('a cache that shares look-ups', () => {
     },
   );
 
-  it('answers every look-up, also when there are more under way than it can keep', async () => {
+  it('resolves every look-up, even when more run than it can keep', async () => {
     const cache = create(2);
     const names = Array.from({ length: 50 }, (_, n) => `k${n}`);
     const found = names.map((name) => cache.get(name, () => Promise.resolve({ name })));
     expect((await Promise.all(found)).map((each) => each?.name)).toEqual(names);
   });
 
-  it('tells the size of what it keeps, and keeps no more than it may', async () => {
+  it('returns the size of what it caches, and caches no more than its limit', async () => {
     const cache = createCoalescingCache<Found>({ maxSize: 10, sizeOf: ({ name }) => name.length });
     const ask = (name: string) => cache.get(name, () => Promise.resolve({ name }));
     await ask('abc');
@@ -83,7 +83,7 @@ describe('a cache that shares look-ups', () => {
     expect(cache.usedSize()).toBe(0);
   });
 
-  it('keeps each value for as long as the value says', async () => {
+  it('caches each value for the time that the value gives', async () => {
     let nowMs = 1;
     const cache = createCoalescingCache<{ ttlMs: number }>({
       maxSize: 10,
@@ -98,7 +98,7 @@ describe('a cache that shares look-ups', () => {
     expect(await ask(5_000)).toBe(long);
   });
 
-  it('drops what has expired although nobody asks for it again', async () => {
+  it('drops expired values although nobody asks for them again', async () => {
     jest.useFakeTimers();
     try {
       const cache = create(10, Date.now);

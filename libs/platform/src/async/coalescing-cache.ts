@@ -1,35 +1,35 @@
 import { LRUCache } from 'lru-cache';
 
-/** Remembers what was found, for a time; lets concurrent look-ups of one key share one load. */
+/** Caches what was found for a time. Concurrent look-ups of one key share one load. */
 export interface CoalescingCache<Value extends object> {
-  /** Null when `load` finds nothing; that is not remembered. A rejection of `load` is passed on. */
+  /** Resolves to null when `load` finds nothing, which is not cached. Rejects when `load` does. */
   get: (key: string, load: () => Promise<Value | null>) => Promise<Value | null>;
-  /** A load under way still answers those who asked before, and is not remembered. */
+  /** A running load still resolves for its callers, and its result is not cached. */
   forget: (key: string) => void;
   forgetAll: () => void;
-  /** The sum of sizes that is kept now; loads under way are not in it. */
+  /** The sum of sizes of the cached values; running loads are not in it. */
   usedSize: () => number;
 }
 
 export interface CacheBounds<Value> {
-  /** The sum of sizes that is kept; the least recently used go first. */
+  /** The largest sum of sizes; the least recently used values are evicted first. */
   maxSize: number;
   sizeOf: (value: Value) => number;
-  /** For how long a value is kept, or what tells it by the value. Undefined: for ever. */
+  /** How long a value is cached, or a function of the value. Undefined: for ever. */
   ttlMs?: number | ((value: Value) => number);
-  /** Counts from above 0; undefined: the clock of the process. */
+  /** Returns milliseconds above 0; the clock of the process unless given. */
   monotonicMs?: () => number;
 }
 
 /**
- * Loads under way are kept beside the LRU cache, not in it: lru-cache evicts its own fetches first
- * when values grow large, and rejects them (seen with 500 payloads of 250 kB waiting at once).
+ * Running loads are kept beside the LRU cache, not in it: lru-cache evicts its own fetches first when
+ * values grow large, and rejects them (seen with 500 payloads of 250 kB waiting at once).
  */
 export function createCoalescingCache<Value extends object>(
   bounds: CacheBounds<Value>,
 ): CoalescingCache<Value> {
   const kept = openCache(bounds);
-  const purgeLater = createPurge(kept);
+  const purgeAfter = createPurge(kept);
   const { ttlMs = 0 } = bounds;
   const ttlOf = typeof ttlMs === 'number' ? () => ttlMs : ttlMs;
   const loading = new Map<string, Promise<Value | null>>();
@@ -39,8 +39,9 @@ export function createCoalescingCache<Value extends object>(
     const found: Promise<Value | null> = load()
       .then((value) => {
         if (value && isCurrent()) {
-          kept.set(key, value, { ttl: ttlOf(value) });
-          purgeLater();
+          const ttl = ttlOf(value);
+          kept.set(key, value, { ttl });
+          purgeAfter(ttl);
         }
         return value;
       })
@@ -68,7 +69,7 @@ export function createCoalescingCache<Value extends object>(
   };
 }
 
-/** Over 50,000 webhooks one look takes 5 ms. */
+/** A purge of 50,000 webhooks takes 5 ms. */
 const PURGE_EVERY_MS = 10_000;
 
 function openCache<Value extends object>({
@@ -85,18 +86,26 @@ function openCache<Value extends object>({
 }
 
 /**
- * lru-cache drops an expired value when it is asked for again, so a process at rest would keep all
- * that its last minute remembered. Returns what is called with each new value.
+ * lru-cache drops an expired value only when it is asked for again, so an idle process would keep all
+ * that it cached in its last minute. Returns a function to call with the time to live of each new
+ * value; purges until the last of them has expired, and values without one start none.
  */
-function createPurge(kept: LRUCache<string, object>): () => void {
+function createPurge(kept: { purgeStale: () => boolean }): (ttlMs: number) => void {
   let timer: NodeJS.Timeout | null = null;
-  const purge = (): void => {
-    timer = null;
-    kept.purgeStale();
-    if (kept.size > 0) schedule();
-  };
+  let purgesLeft = 0;
   const schedule = (): void => {
     timer ??= setTimeout(purge, PURGE_EVERY_MS).unref();
   };
-  return schedule;
+  const purge = (): void => {
+    timer = null;
+    purgesLeft -= 1;
+    kept.purgeStale();
+    if (purgesLeft > 0) schedule();
+  };
+  return (ttlMs) => {
+    if (ttlMs === 0) return;
+    // One more, because the first may come soon after the value.
+    purgesLeft = Math.max(purgesLeft, Math.ceil(ttlMs / PURGE_EVERY_MS) + 1);
+    schedule();
+  };
 }

@@ -32,7 +32,7 @@ it('does what an array does, whatever is pushed, shifted and popped', () => {
   );
 });
 
-it('lets go of what it has given out', () => {
+it('holds no reference to items that were removed', () => {
   const fifo = createFifo<string>();
   expect([fifo.peek(), fifo.shift(), fifo.size()]).toEqual([undefined, undefined, 0]);
   fifo.push('a');

@@ -1,4 +1,7 @@
-/** First in, first out, in constant time: `shift` of an array of 50,000 moves all of them. The last one may leave, too. */
+/**
+ * A queue in constant time: `shift` of an array of 50,000 items moves all of them. Items can also be
+ * taken from the end.
+ */
 export interface Fifo<T> {
   push: (item: T) => void;
   peek: () => T | undefined;
@@ -8,7 +11,7 @@ export interface Fifo<T> {
   size: () => number;
 }
 
-/** Beyond this many the free room at the front is given back. */
+/** When this many entries at the front are free, the array is shortened. */
 const COMPACT_AT = 1_024;
 
 export function createFifo<T>(): Fifo<T> {

@@ -1,69 +1,127 @@
-import { describe, expect, test } from '@jest/globals';
-import { keepTrying } from './keep-trying.ts';
+import { beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { createKeepTrying, StoppedError, type KeepTrying } from './keep-trying.ts';
 
-/** Fails this many times, then answers. */
-function failing(times: number) {
+let stopping: AbortController;
+let logged: [object, string][];
+let nowMs: number;
+let keepTrying: KeepTrying;
+
+const logger = { warn: (fields: object, text: string) => void logged.push([fields, text]) };
+
+function create(firstWaitMs = 1, maxWaitMs = firstWaitMs): KeepTrying {
+  const { signal } = stopping;
+  return createKeepTrying({ logger, signal, firstWaitMs, maxWaitMs, monotonicMs: () => nowMs });
+}
+
+beforeEach(() => {
+  stopping = new AbortController();
+  [logged, nowMs] = [[], 0];
+  keepTrying = create();
+});
+
+/** Fails this many times, then succeeds. */
+function failing(times: number, error = new Error('away')) {
   let calls = 0;
-  return () => {
+  return jest.fn(() => {
     calls += 1;
-    return calls > times
-      ? Promise.resolve(`call ${calls}`)
-      : Promise.reject(new Error(`no ${calls}`));
-  };
+    return calls > times ? Promise.resolve(`call ${calls}`) : Promise.reject(error);
+  });
 }
 
 describe('keepTrying', () => {
-  test('answers a first success at once', async () => {
-    expect(await keepTrying(failing(0))).toBe('call 1');
+  test('returns the result of a step that succeeds at once, and logs nothing', async () => {
+    expect(await keepTrying('publish', failing(0))).toBe('call 1');
+    expect(logged).toEqual([]);
   });
 
-  test('goes on until the step succeeds, and tells of each failure', async () => {
-    const failures: [unknown, number][] = [];
-    const onFailure = (...failure: [unknown, number]) => failures.push(failure);
-    expect(await keepTrying(failing(3), { firstWaitMs: 1, maxWaitMs: 1, onFailure })).toBe(
-      'call 4',
-    );
-    expect(failures).toEqual([
-      [new Error('no 1'), 1],
-      [new Error('no 2'), 2],
-      [new Error('no 3'), 3],
-    ]);
+  test('repeats a step until it succeeds', async () => {
+    expect(await keepTrying('publish', failing(3))).toBe('call 4');
   });
 
-  test('takes a step that throws at once for a failure too', async () => {
+  test('repeats a step that throws before it returns a promise', async () => {
     let calls = 0;
     const step = () => {
       calls += 1;
       if (calls === 1) throw new Error('at once');
       return Promise.resolve(calls);
     };
-    expect(await keepTrying(step, { firstWaitMs: 1 })).toBe(2);
+    expect(await keepTrying('publish', step)).toBe(2);
   });
 
-  test('gives up with the last error when it was aborted before', async () => {
-    const signal = AbortSignal.abort();
-    await expect(keepTrying(failing(9), { signal })).rejects.toThrow('no 1');
+  test.each([new TypeError('undefined is no function'), new RangeError('too long')])(
+    'throws what is no outage at once: %s',
+    async (error) => {
+      const step = failing(9, error);
+      await expect(keepTrying('publish', step)).rejects.toBe(error);
+      expect(step).toHaveBeenCalledTimes(1);
+    },
+  );
+});
+
+describe('the log of keepTrying', () => {
+  test('has the first failure, with its error and the fields of the caller', async () => {
+    await keepTrying('publish failures', failing(1), () => ({ size: 7 }));
+    expect(logged).toEqual([
+      [
+        { err: new Error('away'), size: 7, failures: 1, unlogged: 0 },
+        'failed to publish failures, trying again',
+      ],
+    ]);
   });
 
-  test('ends a long wait when it is aborted, and tries a last time', async () => {
-    const abort = new AbortController();
-    const options = {
-      firstWaitMs: 3_600_000,
-      maxWaitMs: 3_600_000,
-      signal: abort.signal,
-      onFailure: () =>
-        setImmediate(() => {
-          abort.abort();
-        }),
-    };
-    await expect(keepTrying(failing(9), options)).rejects.toThrow('no 2');
-    const lucky = new AbortController();
-    const onFailure = () =>
-      setImmediate(() => {
-        lucky.abort();
-      });
-    expect(await keepTrying(failing(1), { ...options, signal: lucky.signal, onFailure })).toBe(
-      'call 2',
-    );
+  test('has no further failure of the same purpose for 10 seconds', async () => {
+    await Promise.all([keepTrying('publish', failing(5)), keepTrying('publish', failing(5))]);
+    expect(logged).toHaveLength(1);
+    nowMs = 9_999;
+    await keepTrying('publish', failing(1));
+    expect(logged).toHaveLength(1);
+    nowMs = 10_000;
+    await keepTrying('publish', failing(1));
+    expect(logged).toHaveLength(2);
+    expect(logged[1]?.[0]).toMatchObject({ failures: 1, unlogged: 10 });
+  });
+
+  test('has the failures of each purpose', async () => {
+    await Promise.all([keepTrying('publish', failing(2)), keepTrying('record', failing(2))]);
+    expect(logged.map(([, text]) => text)).toEqual([
+      'failed to publish, trying again',
+      'failed to record, trying again',
+    ]);
+  });
+});
+
+describe('a stop', () => {
+  test('ends a wait at once, with StoppedError', async () => {
+    keepTrying = create(3_600_000);
+    const step = failing(9);
+    const trying = keepTrying('publish', step);
+    setImmediate(() => {
+      stopping.abort();
+    });
+    await expect(trying).rejects.toThrow(StoppedError);
+    await expect(trying).rejects.toThrow('stopped before it could publish: away');
+    expect(step).toHaveBeenCalledTimes(1);
+  });
+
+  test('lets a step run that begins after it, and repeats it no more', async () => {
+    stopping.abort();
+    expect(await keepTrying('publish', failing(0))).toBe('call 1');
+    const step = failing(1);
+    await expect(keepTrying('publish', step)).rejects.toThrow(StoppedError);
+    expect(step).toHaveBeenCalledTimes(1);
+  });
+
+  test('does not hide what is no outage', async () => {
+    stopping.abort();
+    const error = new TypeError('undefined is no function');
+    await expect(keepTrying('publish', failing(1, error))).rejects.toBe(error);
+  });
+
+  test('of an inner step is not repeated by an outer one', async () => {
+    const outer = createKeepTrying({ logger, signal: new AbortController().signal });
+    stopping.abort();
+    const inner = jest.fn(() => keepTrying('publish', failing(1)));
+    await expect(outer('handle a record', inner)).rejects.toThrow(StoppedError);
+    expect(inner).toHaveBeenCalledTimes(1);
   });
 });

@@ -1,31 +1,108 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { isOutage } from './is-outage.ts';
 
-export interface KeepTryingOptions {
+/** The part of a logger that retries need. */
+export interface FailureLogger {
+  warn: (fields: object, text: string) => void;
+}
+
+export interface KeepTryingDeps {
+  logger: FailureLogger;
+  /** Aborted when the process, or the part of it that retries, stops. */
+  signal: AbortSignal;
+  /** How an error is shown in the log; `{ err: error }` unless given. */
+  describeError?: (error: unknown) => object;
   firstWaitMs?: number;
   maxWaitMs?: number;
-  /** Gives up with the last error once aborted. */
-  signal?: AbortSignal;
-  /** Called after each failure, for the log. */
-  onFailure?: (error: unknown, tryNumber: number) => void;
+  /** Counts milliseconds; the clock of the process unless given. */
+  monotonicMs?: () => number;
 }
 
 /**
- * Repeats a step of ours until it succeeds, with waits that double up to a bound. For steps that
- * must not be lost while a store or Kafka is away; the receivers' failures have the retry schedule.
+ * Repeats a step until it succeeds, with waits that double up to a bound. For steps whose result must
+ * not be lost while a store or Kafka is away; failures of receivers have the retry schedule.
+ *
+ * `purpose` completes "to …" in the log, such as "publish failures". Failures of one purpose are
+ * logged at once and then every 10 s at most; `fieldsOf` adds fields to the log line.
+ *
+ * Throws what is no outage as it is, at once (see isOutage). Throws StoppedError when the step fails
+ * after the stop, or when the stop comes during a wait. The step runs once even when the stop came
+ * before, so that work under way can be finished while the process drains.
  */
-export async function keepTrying<T>(
+export type KeepTrying = <T>(
+  purpose: string,
   step: () => Promise<T>,
-  { firstWaitMs = 100, maxWaitMs = 2_000, signal, onFailure }: KeepTryingOptions = {},
-): Promise<T> {
-  for (let tryNumber = 1; ; tryNumber += 1) {
-    try {
-      return await step();
-    } catch (error) {
-      onFailure?.(error, tryNumber);
-      if (signal?.aborted) throw error;
-      await wait(Math.min(firstWaitMs * 2 ** (tryNumber - 1), maxWaitMs), undefined, {
-        signal,
-      }).catch(() => undefined);
+  fieldsOf?: () => object,
+) => Promise<T>;
+
+/** A stop ended the retries: the step is not done, and what depends on it must be left undone too. */
+export class StoppedError extends Error {
+  override readonly name = 'StoppedError';
+}
+
+/** An outage of an hour makes 360 lines for each purpose. */
+const LOG_EVERY_MS = 10_000;
+
+export function createKeepTrying(deps: KeepTryingDeps): KeepTrying {
+  const { signal, firstWaitMs = 100, maxWaitMs = 2_000 } = deps;
+  const report = createReport(deps);
+  return async (purpose, step, fieldsOf) => {
+    for (let failures = 1; ; failures += 1) {
+      try {
+        return await step();
+      } catch (error) {
+        if (!isOutage(error)) throw error;
+        if (!signal.aborted) {
+          report({ purpose, failures, error, fieldsOf });
+          await waitUnlessAborted(Math.min(firstWaitMs * 2 ** (failures - 1), maxWaitMs), signal);
+        }
+        if (signal.aborted) throw stoppedBy(error, purpose);
+      }
     }
-  }
+  };
+}
+
+interface Failure {
+  purpose: string;
+  failures: number;
+  error: unknown;
+  fieldsOf: (() => object) | undefined;
+}
+
+interface Logged {
+  atMs: number;
+  /** Failures since then that were not logged. */
+  unlogged: number;
+}
+
+/** Purposes are few and fixed, so what is kept for each does not grow. */
+function createReport({
+  logger,
+  describeError = (error) => ({ err: error }),
+  monotonicMs = () => performance.now(),
+}: KeepTryingDeps): (failure: Failure) => void {
+  const byPurpose = new Map<string, Logged>();
+  return ({ purpose, failures, error, fieldsOf }) => {
+    const nowMs = monotonicMs();
+    const last = byPurpose.get(purpose);
+    if (last && nowMs - last.atMs < LOG_EVERY_MS) {
+      last.unlogged += 1;
+      return;
+    }
+    byPurpose.set(purpose, { atMs: nowMs, unlogged: 0 });
+    const unlogged = last?.unlogged ?? 0;
+    logger.warn(
+      { ...describeError(error), ...fieldsOf?.(), failures, unlogged },
+      `failed to ${purpose}, trying again`,
+    );
+  };
+}
+
+async function waitUnlessAborted(ms: number, signal: AbortSignal): Promise<void> {
+  await wait(ms, undefined, { signal }).catch(() => undefined);
+}
+
+function stoppedBy(error: unknown, purpose: string): StoppedError {
+  const reason = error instanceof Error ? error.message : String(error);
+  return new StoppedError(`stopped before it could ${purpose}: ${reason}`, { cause: error });
 }

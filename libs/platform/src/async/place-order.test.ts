@@ -26,7 +26,7 @@ function takeAll(): string[] {
 }
 
 describe('free places', () => {
-  it('go to companies in turns, and to the takers of a company in turns', () => {
+  it('go to companies in turn, and to the endpoints of a company in turn', () => {
     addAll(
       taker('a', 1),
       taker('a', 2),
@@ -47,14 +47,14 @@ describe('free places', () => {
     expect(takeAll()).toEqual(['a1', 'a2']);
   });
 
-  it('reach a newcomer after one round, however many wait of other companies', () => {
+  it('reach a newcomer after one round, however many of other companies wait', () => {
     for (let n = 0; n < 2_000; n += 1) order.add(taker('large', n));
     order.next();
     order.add(taker('small'));
     expect([order.next()?.id, order.next()?.id]).toEqual(['large1', 'small0']);
   });
 
-  it('go to who comes again at the end of the round', () => {
+  it('go to one that waits again at the end of the round', () => {
     const again = taker('a', 1);
     addAll(again, taker('b', 1), taker('a', 2));
     order.next();
@@ -62,7 +62,7 @@ describe('free places', () => {
     expect(takeAll()).toEqual(['b1', 'a2', 'a1']);
   });
 
-  it('go once to who was added twice, and to nobody who was removed', () => {
+  it('go once to one that was added twice, and never to one that was removed', () => {
     const [twice, removed] = [taker('a', 1), taker('b', 1)];
     addAll(twice, removed, twice);
     order.remove(removed);
@@ -72,7 +72,7 @@ describe('free places', () => {
 });
 
 describe('whoever is added and removed', () => {
-  it('is taken exactly once, and the shares of companies that wait differ by one at most', () => {
+  it('is taken exactly once, and the shares of waiting companies differ by at most one', () => {
     const some = fc.array(fc.record({ companyId: fc.constantFrom('a', 'b', 'c'), n: fc.nat(5) }));
     fc.assert(
       fc.property(some, some, (added, removed) => {
@@ -97,7 +97,7 @@ describe('whoever is added and removed', () => {
   });
 });
 
-/** Before its n-th place every company that still waits has had n - 1. */
+/** When a company gets its n-th place, every company that still waits has had n - 1. */
 function isInTurns(taken: readonly string[]): boolean {
   const rounds = taken.map(
     (id, at) => taken.slice(0, at).filter((before) => before.startsWith(id.charAt(0))).length,

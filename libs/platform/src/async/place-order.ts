@@ -1,42 +1,42 @@
-/** Something that waits for a free place: an endpoint, or one lane of it. */
-export interface Taker {
+/** Something that waits for a free place: the queue of an endpoint. */
+export interface Waiter {
   companyId: string;
 }
 
-/** Who gets the next free place. */
-export interface PlaceOrder<T extends Taker> {
-  /** To the end of its company's order, unless it stands there already. */
-  add: (taker: T) => void;
-  remove: (taker: T) => void;
-  /** Takes out who is next; null when nobody waits. */
+/** Decides what gets the next free place. */
+export interface PlaceOrder<T extends Waiter> {
+  /** Appends it to the order of its company, unless it waits there already. */
+  add: (waiter: T) => void;
+  remove: (waiter: T) => void;
+  /** Removes and returns what is next; null when nothing waits. */
   next: () => T | null;
 }
 
 /**
- * Companies take turns, then the endpoints of a company. Nobody is kept waiting for a company that
- * wants nothing: a lone one gets every place.
+ * Companies take turns, and so do the endpoints of a company. No place is kept free for a company that
+ * waits for none: a single one gets every place.
  */
-export function createPlaceOrder<T extends Taker>(): PlaceOrder<T> {
-  // A Map and a Set keep insertion order: who was served goes to the end.
+export function createPlaceOrder<T extends Waiter>(): PlaceOrder<T> {
+  // A Map and a Set keep insertion order: what was served goes to the end.
   const companies = new Map<string, Set<T>>();
   return {
-    add(taker) {
-      const known = companies.get(taker.companyId);
-      if (known) known.add(taker);
-      else companies.set(taker.companyId, new Set([taker]));
+    add(waiter) {
+      const known = companies.get(waiter.companyId);
+      if (known) known.add(waiter);
+      else companies.set(waiter.companyId, new Set([waiter]));
     },
-    remove(taker) {
-      const takers = companies.get(taker.companyId);
-      takers?.delete(taker);
-      if (takers?.size === 0) companies.delete(taker.companyId);
+    remove(waiter) {
+      const waiters = companies.get(waiter.companyId);
+      waiters?.delete(waiter);
+      if (waiters?.size === 0) companies.delete(waiter.companyId);
     },
     next() {
-      for (const [companyId, takers] of companies) {
+      for (const [companyId, waiters] of companies) {
         companies.delete(companyId);
-        for (const taker of takers) {
-          takers.delete(taker);
-          if (takers.size > 0) companies.set(companyId, takers);
-          return taker;
+        for (const waiter of waiters) {
+          waiters.delete(waiter);
+          if (waiters.size > 0) companies.set(companyId, waiters);
+          return waiter;
         }
       }
       return null;

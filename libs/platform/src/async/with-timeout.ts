@@ -1,9 +1,14 @@
-/** Waits for the step no longer than `timeoutMs` and throws then; the step itself may go on. */
-export async function within<T>(step: Promise<T>, timeoutMs: number): Promise<T> {
+/** A step did not end in time; it may still be running. */
+export class TimeoutError extends Error {
+  override readonly name = 'TimeoutError';
+}
+
+/** Returns what the step resolves to. Throws TimeoutError after `timeoutMs`; the step is not ended by that. */
+export async function withTimeout<T>(step: Promise<T>, timeoutMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      reject(new Error(`no answer within ${timeoutMs} ms`));
+      reject(new TimeoutError(`no answer within ${timeoutMs} ms`));
     }, timeoutMs);
   });
   try {

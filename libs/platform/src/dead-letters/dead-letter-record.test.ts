@@ -17,7 +17,7 @@ function stored({ key, value, headers = {} }: OutgoingRecord) {
 }
 
 describe('a dead letter that is read', () => {
-  test('gives back the record as it was, without what was added to it', () => {
+  test('contains the original record without the added headers', () => {
     const letter = toDeadLetter('dead', record, 'unreadable_record', 'not JSON');
     const { key, value, headers } = record;
     expect(readDeadLetter(stored(letter))).toEqual({
@@ -31,7 +31,7 @@ describe('a dead letter that is read', () => {
     });
   });
 
-  test('of a record that was cut has its beginning, and says how long it was', () => {
+  test('of a record that was cut has its beginning and its original length', () => {
     const large = { ...record, key: 'k'.repeat(5_000), value: Buffer.alloc(1_000_000, 7) };
     const letter = cutDeadLetter('dead', large, 'unreadable_record', 'not JSON');
     const read = readDeadLetter(stored(letter));
@@ -41,7 +41,7 @@ describe('a dead letter that is read', () => {
     expect(read.record.headers).toEqual({});
   });
 
-  test('is not mistaken by what its record already carried under the same names', () => {
+  test('does not confuse its own headers with headers of the record that have the same names', () => {
     const odd = {
       ...record,
       headers: { ...record.headers, 'cut-from-bytes': '9', reason: 'mine' },
@@ -51,7 +51,7 @@ describe('a dead letter that is read', () => {
     expect(read.record.headers).toEqual(record.headers);
   });
 
-  test('that another program wrote has no reason and no source', () => {
+  test('that another program wrote has an empty reason and source', () => {
     const foreign = stored({ topic: 'dead', key: '', value: Buffer.alloc(0) });
     expect(readDeadLetter(foreign)).toMatchObject({
       reason: '',

@@ -1,3 +1,10 @@
+import {
+  CUT_FROM_BYTES_HEADER,
+  DEAD_DETAIL_HEADER,
+  DEAD_REASON_HEADER,
+  SOURCE_OFFSET_HEADER,
+  SOURCE_TOPIC_HEADER,
+} from '@posthorn/domain/records/record-headers.ts';
 import type { StoredRecord } from '../kafka/reading/read-topic.ts';
 import type { LogRecord, OutgoingRecord } from '../kafka/record-log.ts';
 
@@ -10,48 +17,55 @@ export const DEAD_LETTER_REASONS = [
 export type DeadLetterReason = (typeof DEAD_LETTER_REASONS)[number];
 
 export interface DeadLetter {
-  /** `partition:offset` in the topic of the dead letters. */
+  /** `partition:offset` in the topic of dead letters. */
   id: string;
-  /** When it was put there, in milliseconds since 1970. */
+  /** When it was published, in milliseconds since 1970. */
   atMs: number;
-  /** One of DEAD_LETTER_REASONS, unless another version or another program wrote it. */
+  /** One of DEAD_LETTER_REASONS, unless another version or program wrote it; '' when it has none. */
   reason: string;
   detail: string;
-  /** Where the record was; `place` is `partition:offset` there. */
+  /** Where the record was read; `place` is `partition:offset`. */
   source: { topic: string; place: string };
   /** The record itself, for a replay. */
   record: Pick<LogRecord, 'key' | 'value' | 'headers'>;
-  /** How many bytes its value had when only the beginning of it is here; null when it is whole. */
+  /** How many bytes the value had, when only its beginning is here; null when it is complete. */
   cutFromBytes: number | null;
 }
 
-const HEADER = {
-  topic: 'source-topic',
-  place: 'source-offset',
-  reason: 'reason',
-  detail: 'detail',
-  cutFromBytes: 'cut-from-bytes',
-} as const;
+const OWN_HEADERS: ReadonlySet<string> = new Set([
+  SOURCE_TOPIC_HEADER,
+  SOURCE_OFFSET_HEADER,
+  DEAD_REASON_HEADER,
+  DEAD_DETAIL_HEADER,
+  CUT_FROM_BYTES_HEADER,
+]);
 
-const OWN_HEADERS: ReadonlySet<string> = new Set(Object.values(HEADER));
-
-/** Enough to see what it was. */
+/** Enough for a person to recognise the record. */
 const CUT_VALUE_BYTES = 65_536;
 const CUT_KEY_CHARS = 256;
 
-/** Headers say why and whence; the value is the untouched record. */
+/** Adds headers with the reason and the source. Key and value are unchanged. */
 export function toDeadLetter(
   topic: string,
   { key, value, headers, topic: source, partition, offset }: LogRecord,
   reason: DeadLetterReason,
   detail: string,
 ): OutgoingRecord {
-  const place = { [HEADER.topic]: source, [HEADER.place]: `${partition}:${offset}` };
-  const why = { [HEADER.reason]: reason, [HEADER.detail]: detail };
-  return { topic, key, value, headers: { ...withoutOwn(headers), ...place, ...why } };
+  return {
+    topic,
+    key,
+    value,
+    headers: {
+      ...withoutOwn(headers),
+      [SOURCE_TOPIC_HEADER]: source,
+      [SOURCE_OFFSET_HEADER]: `${partition}:${offset}`,
+      [DEAD_REASON_HEADER]: reason,
+      [DEAD_DETAIL_HEADER]: detail,
+    },
+  };
 }
 
-/** For a record that fills its batch so far that the headers above find no room: its beginning. */
+/** Keeps only the beginning of a record that is too large to publish with the added headers. */
 export function cutDeadLetter(
   topic: string,
   record: LogRecord,
@@ -63,7 +77,7 @@ export function cutDeadLetter(
     ...letter,
     key: record.key.slice(0, CUT_KEY_CHARS),
     value: record.value.subarray(0, CUT_VALUE_BYTES),
-    headers: { ...headers, [HEADER.cutFromBytes]: String(record.value.length) },
+    headers: { ...headers, [CUT_FROM_BYTES_HEADER]: String(record.value.length) },
   };
 }
 
@@ -75,19 +89,22 @@ export function readDeadLetter({
   value,
   headers,
 }: StoredRecord): DeadLetter {
-  const cut = headers[HEADER.cutFromBytes];
+  const cut = headers[CUT_FROM_BYTES_HEADER];
   return {
     id: `${partition}:${offset}`,
     atMs,
-    reason: headers[HEADER.reason] ?? '',
-    detail: headers[HEADER.detail] ?? '',
-    source: { topic: headers[HEADER.topic] ?? '', place: headers[HEADER.place] ?? '' },
+    reason: headers[DEAD_REASON_HEADER] ?? '',
+    detail: headers[DEAD_DETAIL_HEADER] ?? '',
+    source: {
+      topic: headers[SOURCE_TOPIC_HEADER] ?? '',
+      place: headers[SOURCE_OFFSET_HEADER] ?? '',
+    },
     record: { key, value, headers: withoutOwn(headers) },
     cutFromBytes: cut === undefined ? null : Number(cut),
   };
 }
 
-/** A record that happens to carry a header of these names loses it. */
+/** A record that already has headers of these names loses them. */
 function withoutOwn(headers: LogRecord['headers']): LogRecord['headers'] {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !OWN_HEADERS.has(name)));
 }

@@ -17,9 +17,9 @@ const record: LogRecord = {
 function createWith(publish: (records: readonly OutgoingRecord[]) => Promise<void>) {
   const registry = new Registry();
   const unused = () => Promise.reject(new Error('not used here'));
-  const log = { publish, consume: unused, close: unused, isConnected: () => true };
+  const records = { publish, consume: unused, close: unused, isConnected: () => true };
   const logger = createLogger('test', 'silent');
-  return { registry, letters: createDeadLetters('dead', { log, logger, registry }) };
+  return { registry, letters: createDeadLetters('dead', { records, logger, registry }) };
 }
 
 /** As kafkajs wraps what a broker answered. */
@@ -30,7 +30,7 @@ const countIn = async (registry: Registry) =>
   (await registry.getSingleMetric('posthorn_dead_letter_records_total')?.get())?.values ?? [];
 
 describe('a dead letter', () => {
-  test('is the record as it came, with the reason and where it was', async () => {
+  test('is the unchanged record with the reason and its place', async () => {
     const published: OutgoingRecord[] = [];
     const { letters, registry } = createWith((records) => {
       published.push(...records);
@@ -57,7 +57,7 @@ describe('a dead letter', () => {
     ]);
   });
 
-  test('is cut where its record fills a batch so far that nothing fits beside it', async () => {
+  test('is cut when its record is too large for the added headers', async () => {
     const published: OutgoingRecord[] = [];
     const { letters, registry } = createWith((records) => {
       if (Number(records[0]?.value.length) > 900_000) return Promise.reject(tooLarge());
@@ -71,7 +71,7 @@ describe('a dead letter', () => {
     expect(await countIn(registry)).toMatchObject([{ value: 1 }]);
   });
 
-  test('that Kafka does not take is an error of the caller, and not counted', async () => {
+  test('that Kafka does not acknowledge rejects and is not counted', async () => {
     const { letters, registry } = createWith(() => Promise.reject(new Error('Kafka is away')));
     await expect(letters.put(record, 'message_missing', '')).rejects.toThrow('Kafka is away');
     expect(await countIn(registry)).toEqual([]);

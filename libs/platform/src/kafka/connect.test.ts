@@ -16,11 +16,11 @@ function refusalOf(existing: string[]): unknown {
 }
 
 describe('a start', () => {
-  test('goes on when every topic exists', () => {
+  test('continues when every topic exists', () => {
     expect(refusalOf([...all, 'elsewhere'])).toBeNull();
   });
 
-  test.each(all)('ends when %s does not exist, and says how to make it', (topic) => {
+  test.each(all)('fails when %s does not exist, and says how to create it', (topic) => {
     const refusal = refusalOf(all.filter((name) => name !== topic));
     expect(refusal).toBeInstanceOf(StartupError);
     expect(refusal).toMatchObject({
@@ -30,7 +30,7 @@ describe('a start', () => {
     });
   });
 
-  test('names everything that an earlier version did not have', () => {
+  test('names every topic that an earlier version did not have', () => {
     const earlier = all.filter((name) => !name.startsWith('p.deferred.'));
     expect(String(refusalOf(earlier))).toContain('no topic p.deferred.1s, p.deferred.5s. Run');
   });

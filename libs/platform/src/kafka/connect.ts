@@ -1,15 +1,16 @@
 import { Kafka, logLevel, type logCreator } from 'kafkajs';
 import { topicSpecs, type TopicNames } from '@posthorn/domain/records/topics.ts';
+import { withTimeout } from '../async/with-timeout.ts';
 import { messageOf, StartupError } from '../service/errors.ts';
 import type { Logger } from '../service/logger.ts';
-import { mendRequestQueue } from './kafkajs/request-queue.ts';
+import { patchRequestQueue } from './kafkajs/patch-request-queue.ts';
 
 const START_TIMEOUT_MS = 10_000;
 const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 };
 
-/** Makes the client; connects nowhere. `retry` is explicit because kafkajs changes it in tests. */
+/** Creates the client; does not connect. `retry` is explicit because kafkajs has other defaults in tests. */
 export function createKafkaClient(clientId: string, brokers: string[], logger: Logger): Kafka {
-  mendRequestQueue();
+  patchRequestQueue();
   return new Kafka({
     clientId,
     brokers,
@@ -22,25 +23,19 @@ export function createKafkaClient(clientId: string, brokers: string[], logger: L
 }
 
 /**
- * Asks a broker for the cluster once. Throws StartupError within about 10 seconds when none
- * answers: a wrong address is far more likely at a start than an outage, and a supervisor starts again.
+ * Asks a broker for the cluster once. Throws StartupError within about 10 seconds when none answers:
+ * at a start a wrong address is far more likely than an outage, and a supervisor restarts the process.
  */
 export async function assertKafkaReachable(kafka: Kafka, brokers: string[]): Promise<void> {
   const admin = kafka.admin({ retry: { ...RETRY, retries: 3 } });
-  let timer: NodeJS.Timeout | undefined;
-  const deadline = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      reject(new Error('no answer'));
-    }, START_TIMEOUT_MS);
-  });
   try {
-    await Promise.race([admin.connect().then(() => admin.describeCluster()), deadline]);
+    const connected = admin.connect().then(() => admin.describeCluster());
+    await withTimeout(connected, START_TIMEOUT_MS);
   } catch {
     throw new StartupError(
       `Kafka does not answer at ${brokers.join(', ')}. Start it, or correct KAFKA_BROKERS.`,
     );
   } finally {
-    clearTimeout(timer);
     await admin.disconnect().catch(() => undefined);
   }
 }
@@ -55,7 +50,7 @@ export async function listTopics(kafka: Kafka): Promise<Set<string>> {
   }
 }
 
-/** Throws StartupError when a topic is missing: they are made by an explicit command, never by use. */
+/** Throws StartupError when a topic is missing: topics are created by a command, never by use. */
 export function assertTopicsExist(names: TopicNames, existing: ReadonlySet<string>): void {
   const missing = topicSpecs(names)
     .map(({ name }) => name)
@@ -66,7 +61,7 @@ export function assertTopicsExist(names: TopicNames, existing: ReadonlySet<strin
   );
 }
 
-/** kafkajs reports what it retries as ERROR; here a person need not act, so it is a warning. */
+/** kafkajs logs failures that it retries as ERROR. Nobody has to act on them, so they are warnings here. */
 function toPino(logger: Logger): logCreator {
   return () => (entry) => {
     const { message, groupId, error, retryCount } = entry.log as Record<string, unknown>;

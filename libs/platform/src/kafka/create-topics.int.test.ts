@@ -6,11 +6,8 @@ import { createKafkaClient } from './connect.ts';
 import { createTopics } from './create-topics.ts';
 
 const env = createNamespace();
-const kafka = createKafkaClient(
-  'posthorn-test',
-  [env.KAFKA_BROKERS],
-  createLogger('test', 'silent'),
-);
+const logger = createLogger('test', 'silent');
+const kafka = createKafkaClient('posthorn-test', [env.KAFKA_BROKERS], logger);
 const layout = { partitions: 2, replication: 1 };
 const spec = (name: string) => ({ name: env.TOPIC_PREFIX + name, retentionMs: 3_600_000 });
 let admin: Admin;
@@ -22,17 +19,17 @@ beforeAll(async () => {
 
 afterAll(() => admin.disconnect());
 
-it('makes the topics that are missing, and names them', async () => {
+it('creates the topics that are missing, and returns their names', async () => {
   const [one, two] = [spec('one'), spec('two')];
-  expect(await createTopics(kafka, [one], layout)).toEqual([one.name]);
-  expect(await createTopics(kafka, [one, two], layout)).toEqual([two.name]);
-  expect(await createTopics(kafka, [one, two], layout)).toEqual([]);
+  expect(await createTopics(kafka, [one], layout, logger)).toEqual([one.name]);
+  expect(await createTopics(kafka, [one, two], layout, logger)).toEqual([two.name]);
+  expect(await createTopics(kafka, [one, two], layout, logger)).toEqual([]);
   expect(await admin.fetchTopicOffsets(two.name)).toHaveLength(2);
 });
 
-it('has the broker stamp every record, and unpack what others compress', async () => {
+it('sets the topics to broker timestamps and to no compression', async () => {
   const { name } = spec('settings');
-  await createTopics(kafka, [spec('settings')], layout);
+  await createTopics(kafka, [spec('settings')], layout, logger);
   const { resources } = await admin.describeConfigs({
     includeSynonyms: false,
     resources: [{ type: ConfigResourceTypes.TOPIC, name }],

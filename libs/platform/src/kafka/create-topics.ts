@@ -1,6 +1,7 @@
 import type { TopicSpec } from '@posthorn/domain/records/topics.ts';
 import type { Kafka } from 'kafkajs';
-import { keepTrying } from '../async/keep-trying.ts';
+import { createKeepTrying } from '../async/keep-trying.ts';
+import type { Logger } from '../service/logger.ts';
 
 export interface TopicLayout {
   partitions: number;
@@ -9,11 +10,12 @@ export interface TopicLayout {
 
 const LEADERS_TIMEOUT_MS = 60_000;
 
-/** Makes the topics that are missing and answers their names; leaves those that exist as they are. */
+/** Creates the topics that are missing and returns their names. Leaves those that exist as they are. */
 export async function createTopics(
   kafka: Kafka,
   specs: readonly TopicSpec[],
   { partitions, replication }: TopicLayout,
+  logger: Pick<Logger, 'warn'>,
 ): Promise<string[]> {
   const admin = kafka.admin();
   await admin.connect();
@@ -21,8 +23,8 @@ export async function createTopics(
     const existing = new Set(await admin.listTopics());
     const missing = specs.filter(({ name }) => !existing.has(name));
     await admin.createTopics({
-      // kafkajs asks for the leaders once, and a broker under load may not know the topic yet. Below
-      // every partition answers: where some take a first send and some not, it would be stored twice.
+      // kafkajs asks for the leaders once, and a broker under load may not know the topic yet. Below,
+      // every partition must answer: if only some accepted a first send, its retry would store records twice.
       waitForLeaders: false,
       topics: missing.map(({ name, retentionMs }) => ({
         topic: name,
@@ -31,19 +33,23 @@ export async function createTopics(
         configEntries: [
           { name: 'retention.ms', value: String(retentionMs) },
           { name: 'min.insync.replicas', value: String(Math.max(1, replication - 1)) },
-          // By the broker's clock: it refuses what a producer dates more than an hour ahead of it,
-          // so that a service whose clock is wrong could neither publish nor park.
+          // By the broker's clock: it refuses records that a producer dates more than an hour ahead,
+          // and a service whose clock is wrong could neither publish nor park.
           { name: 'message.timestamp.type', value: 'LogAppendTime' },
-          // The broker unpacks what others compress; lz4, snappy and zstd would end our consumers.
+          // The broker decompresses what others send: lz4, snappy and zstd would end the consumers.
           { name: 'compression.type', value: 'uncompressed' },
         ],
       })),
     });
     const topics = missing.map(({ name }) => name);
-    // Nothing asked for would be asked for as everything.
     if (topics.length === 0) return [];
-    const signal = AbortSignal.timeout(LEADERS_TIMEOUT_MS);
-    for (const topic of topics) await keepTrying(() => admin.fetchTopicOffsets(topic), { signal });
+    const keepTrying = createKeepTrying({
+      logger,
+      signal: AbortSignal.timeout(LEADERS_TIMEOUT_MS),
+    });
+    for (const topic of topics) {
+      await keepTrying(`read the offsets of ${topic}`, () => admin.fetchTopicOffsets(topic));
+    }
     return topics;
   } finally {
     await admin.disconnect();

@@ -7,19 +7,19 @@ export interface KafkaMetrics {
   commitFailures: Counter;
   restarts: Counter;
   setLag: (topic: string, partition: number, records: number) => void;
-  /** Forgets the lag of partitions of these topics that went to another member. */
+  /** Drops the lag of partitions of these topics that went to another member. */
   keepLagOf: (topics: readonly string[], assignment: Readonly<Record<string, number[]>>) => void;
-  /** When, by the wall clock, the partition of the topic that waits longest last moved. */
+  /** When the partition of the topic that has waited longest last moved, by the wall clock. */
   setProgress: (topic: string, atMs: number) => void;
 }
 
-/** Metrics of everything that produces or consumes; label values are topic names only. */
+/** Metrics of the producer and the consumers. The only label is the topic. */
 export function createKafkaMetrics(registry: Registry): KafkaMetrics {
   const registers = [registry];
   const lagOf = openLagGauge(registry);
   const progress = new Gauge({
     name: 'posthorn_kafka_consumer_last_progress_timestamp_seconds',
-    help: 'When the partition of the topic that waits longest last moved; now, where none waits.',
+    help: 'When the partition of the topic that has waited longest last moved; the current time if none waits.',
     labelNames: ['topic'],
     registers,
   });
@@ -28,10 +28,13 @@ export function createKafkaMetrics(registry: Registry): KafkaMetrics {
     new Counter({ name, help, labelNames: ['topic'], registers });
   return {
     produced: byTopic('posthorn_kafka_produced_records_total', 'Records acknowledged by Kafka.'),
-    consumed: byTopic('posthorn_kafka_consumed_records_total', 'Records handed over by Kafka.'),
+    consumed: byTopic('posthorn_kafka_consumed_records_total', 'Records read from Kafka.'),
     rebalances: counter('posthorn_kafka_rebalances_total', 'Times a consumer joined its group.'),
     commitFailures: counter('posthorn_kafka_commit_failures_total', 'Offset commits that failed.'),
-    restarts: counter('posthorn_kafka_consumer_restarts_total', 'Consumers that began anew.'),
+    restarts: counter(
+      'posthorn_kafka_consumer_restarts_total',
+      'Consumers that fell out of their group or were replaced.',
+    ),
     setLag(topic, partition, records) {
       const ofTopic = lagOf.get(topic) ?? new Map<number, number>();
       lagOf.set(topic, ofTopic.set(partition, Math.max(0, records)));
@@ -57,7 +60,7 @@ function openLagGauge(registry: Registry): Lags {
   const lagOf: Lags = new Map();
   new Gauge({
     name: 'posthorn_kafka_consumer_lag_records',
-    help: 'Records not yet committed in the partitions of the topic that this process reads.',
+    help: 'Records not yet committed in the partitions of the topic that this process owns.',
     labelNames: ['topic'],
     registers: [registry],
     collect() {

@@ -17,7 +17,7 @@ import {
 import { createKafkaMetrics } from './kafka-metrics.ts';
 import { createKafkaRecordLog } from './kafka-record-log.ts';
 import type { KafkaClientName } from '../service/kafka-clients.ts';
-import { openCarrier } from './open-carrier.ts';
+import { openDriver } from './open-driver.ts';
 import type { RecordLog } from './record-log.ts';
 
 interface KafkaConfig {
@@ -29,13 +29,13 @@ interface KafkaConfig {
 }
 
 export interface OpenRecordLog {
-  log: RecordLog;
+  records: RecordLog;
   topics: TopicNames;
-  /** Every delay topic that exists, by its name, those of earlier settings included. */
+  /** Every delay topic that exists, by name, including those of earlier settings. */
   delayTopics: ReadonlyMap<string, DelayTopic>;
 }
 
-/** Opens the record log of a service and closes it at the stop. Throws StartupError, see connect.ts. */
+/** Opens the record log of a service and closes it at the stop. Throws StartupError as connect.ts says. */
 export async function openRecordLog(
   clientId: string,
   { config, logger, lifecycle, registry }: ServiceContext<KafkaConfig>,
@@ -47,14 +47,14 @@ export async function openRecordLog(
   assertTopicsExist(topics, existing);
   const instanceId = randomUUID();
   const brokers = config.KAFKA_BROKERS;
-  const log = await createKafkaRecordLog({
+  const records = await createKafkaRecordLog({
     kafka,
     instanceId,
-    carrier: openCarrier(config.KAFKA_CLIENT, kafka, { clientId, brokers, instanceId, logger }),
+    driver: openDriver(config.KAFKA_CLIENT, kafka, { clientId, brokers, instanceId, logger }),
     logger,
     metrics: createKafkaMetrics(registry),
     onFatal: (reason) => void lifecycle.shutDown(reason, 1),
   });
-  lifecycle.onStop('kafka', log.close);
-  return { log, topics, delayTopics: delayTopicsAmong(config.TOPIC_PREFIX, existing) };
+  lifecycle.onStop('kafka', records.close);
+  return { records, topics, delayTopics: delayTopicsAmong(config.TOPIC_PREFIX, existing) };
 }

@@ -1,7 +1,7 @@
 import type { KafkaMessage } from 'kafkajs';
 import type { LogRecord } from './record-log.ts';
 
-/** What a record carries, however it was made: without a key, without a value, with odd headers. */
+/** Returns key, value and headers of a record. A missing key is empty, a missing value too; headers become text. */
 export function contentOf({
   key,
   value,

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { Registry } from 'prom-client';
 import { createMemoryBudgets } from './memory-budgets.ts';
 
-test('each part shows its budget and what it holds at the moment of the scrape', async () => {
+test('each part shows its budget, and what it uses at the moment of the scrape', async () => {
   const registry = new Registry();
   const budgets = createMemoryBudgets(registry);
   let held = 5;
@@ -18,7 +18,7 @@ test('each part shows its budget and what it holds at the moment of the scrape',
   expect(metrics).toContain('posthorn_memory_used_bytes{part="cache"} 7');
 });
 
-test('a part has one budget', () => {
+test('a part is added only once', () => {
   const budgets = createMemoryBudgets(new Registry());
   budgets.add('queue', 100, () => 0);
   expect(() => {

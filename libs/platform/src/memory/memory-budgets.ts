@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from 'prom-client';
 
 export interface MemoryBudgets {
-  /** `usedBytes` is asked at each scrape. Each part is added once. */
+  /** Adds a part, whose `usedBytes` is called at each scrape. Throws when the part was added before. */
   add: (part: string, budgetBytes: number, usedBytes: () => number) => void;
 }
 
@@ -11,25 +11,26 @@ interface Part {
 }
 
 /**
- * Shows what each cache, queue and buffer of a process may hold and what it holds now. The numbers
- * are estimates from lengths: they say which part grows, not what the heap weighs.
+ * Shows the budget of each cache, queue and buffer of a process, and how much of it is used. The numbers
+ * are estimates from lengths: they show which part grows, not the size of the heap.
  */
 export function createMemoryBudgets(registry: Registry): MemoryBudgets {
   const budgets: Part[] = [];
   const used: Part[] = [];
   expose(registry, {
     name: 'posthorn_memory_budget_bytes',
-    help: 'How many bytes a part of the process may hold, by estimate.',
+    help: 'Bytes that a part of the process may use, estimated.',
     parts: budgets,
   });
   expose(registry, {
     name: 'posthorn_memory_used_bytes',
-    help: 'How many bytes it holds, by the same estimate.',
+    help: 'Bytes that a part of the process uses, by the same estimate.',
     parts: used,
   });
   return {
     add(part, budgetBytes, usedBytes) {
-      if (budgets.some((budget) => budget.part === part)) throw new Error(`${part} has a budget`);
+      if (budgets.some((budget) => budget.part === part))
+        throw new Error(`${part} has a budget already`);
       budgets.push({ part, bytes: () => budgetBytes });
       used.push({ part, bytes: usedBytes });
     },

@@ -16,15 +16,15 @@ function hold(records: number): (() => void)[] {
   return Array.from({ length: records }, () => memory.hold(0).release);
 }
 
-describe('records under work', () => {
-  it('weigh what they carry and what is kept about them, until they are released', () => {
+describe('records that are handled', () => {
+  it('count with what they carry and what is kept about them, until they are released', () => {
     const { release } = memory.hold(10_000);
     expect(memory.usedBytes()).toBe(10_000 + RECORD);
     release();
     expect(memory.usedBytes()).toBe(0);
   });
 
-  it('weigh less when their payload is given up, and more with an answer', () => {
+  it('count less when their payload is dropped, and more with a response', () => {
     const { setTo, release } = memory.hold(10_000);
     setTo(100);
     expect(memory.usedBytes()).toBe(100 + RECORD);
@@ -34,14 +34,14 @@ describe('records under work', () => {
     expect(memory.usedBytes()).toBe(0);
   });
 
-  it('are released once, however often that is said', () => {
+  it('are released once, however often release is called', () => {
     const [release] = hold(2);
     release?.();
     release?.();
     expect(memory.usedBytes()).toBe(RECORD);
   });
 
-  it('are not read any more when the memory is full, and again when a quarter of it is free', () => {
+  it('are not read when the budget is exhausted, and again when a quarter of it is free', () => {
     const releases = hold(99);
     expect(memory.hasRoom()).toBe(true);
     releases.push(...hold(1));

@@ -1,26 +1,26 @@
-/** The memory that one record takes while it is under work. */
+/** The memory that one record uses while it is handled. */
 export interface Held {
-  /** What it carries takes this many bytes from now on. */
+  /** Changes how many bytes the record carries. */
   setTo: (bytes: number) => void;
   release: () => void;
 }
 
-/** Weighs what is under work, from the reading of a record to its end. */
+/** Counts the memory of the records that are handled at the moment. */
 export interface RecordMemory {
-  /** `bytes`: what the record carries; what we keep about it is added. */
+  /** Counts a record that carries `bytes`, and an estimate of what is kept about it. */
   hold: (bytes: number) => Held;
   usedBytes: () => number;
-  /** What of the budget is used; above 1 when it is exceeded. */
+  /** The used share of the budget; above 1 when it is exceeded. */
   usedShare: () => number;
-  /** False from when the budget is used up until a quarter of it is free again. */
+  /** False from when the budget is exhausted until a quarter of it is free again. */
   hasRoom: () => boolean;
 }
 
-/** Ids, headers, promises and the place in a queue, by estimate. */
+/** Ids, headers, promises and the entry in a queue, estimated. */
 const RECORD_BYTES = 2_048;
 /**
- * Once it was full it has room again at this share. A fetch brings hundreds of records, and what is
- * not taken of it is fetched again: with one bound, each record that ended cost a fetch.
+ * After the budget was exhausted, there is room again at this share. A fetch brings hundreds of records,
+ * and those that are not handled are fetched again: with a single bound each finished record cost a fetch.
  */
 const ROOM_AGAIN_AT = 0.75;
 

@@ -15,7 +15,7 @@ function fill(shares: Shares, keys: readonly string[]): void {
 }
 
 describe('keys that share a budget', () => {
-  test('hold half of it when there is one, a third each when there are two', () => {
+  test('get half of it when there is one, and a third each when there are two', () => {
     const alone = createShares(60);
     fill(alone, ['a']);
     expect(alone.heldBy('a')).toBe(30);
@@ -24,26 +24,26 @@ describe('keys that share a budget', () => {
     expect([two.heldBy('a'), two.heldBy('b')]).toEqual([20, 20]);
   });
 
-  test('leave room for one that comes later', () => {
+  test('leave room for a later key', () => {
     const shares = createShares(60);
     fill(shares, ['a']);
     expect([shares.hasRoom('a', 1), shares.hasRoom('b', 15)]).toEqual([false, true]);
   });
 
-  test('have room again when something is given back', () => {
+  test('have room again after an amount is removed', () => {
     const shares = createShares(60);
     fill(shares, ['a']);
     shares.remove('a', 30);
     expect([shares.used(), shares.heldBy('a'), shares.hasRoom('a', 30)]).toEqual([0, 0, true]);
   });
 
-  test('count what is added without room', () => {
+  test('count amounts that are added without room', () => {
     const shares = createShares(10);
     shares.add('a', 100);
     expect([shares.used(), shares.hasRoom('b', 0)]).toEqual([100, false]);
   });
 
-  test('never hold more than the budget, whatever is asked for', () => {
+  test('never get more than the budget together', () => {
     const asked = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c', 'd'), fc.nat(30)));
     fc.assert(
       fc.property(asked, fc.nat(100), (all, budget) => {

@@ -1,8 +1,8 @@
-/** One budget that many keys share, so that none of them can use it up alone. */
+/** A budget that many keys share, so that none of them can use all of it. */
 export interface Shares {
-  /** Whether the key may hold `amount` more. */
+  /** True when the key may use `amount` more. */
   hasRoom: (key: string, amount: number) => boolean;
-  /** Counts it, whether there is room or not. */
+  /** Counts the amount, even without room. */
   add: (key: string, amount: number) => void;
   remove: (key: string, amount: number) => void;
   heldBy: (key: string) => number;
@@ -10,9 +10,9 @@ export interface Shares {
 }
 
 /**
- * A key may hold as much as is left free: half of the budget when it is alone, a third when there
- * are two of its kind. Something is always free for a key that has nothing yet ("dynamic threshold",
- * Choudhury and Hahne 1998, with a factor of one).
+ * A key may use as much as is left free: half of the budget when it is the only one, a third each when
+ * there are two. So something is always free for a new key ("dynamic threshold", Choudhury and Hahne
+ * 1998, with a factor of one).
  */
 export function createShares(budget: number): Shares {
   const held = new Map<string, number>();

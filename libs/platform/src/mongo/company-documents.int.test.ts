@@ -39,7 +39,7 @@ const theirs = async () => (await all()).filter(({ companyId }) => companyId ===
 const UNTOUCHED = [app('app_3', 'comp_b'), app('app_4', 'comp_b')];
 
 describe('the documents of a company', () => {
-  it('are found, counted, changed and removed by a filter of its own', async () => {
+  it('are found, counted, changed and removed without those of others', async () => {
     expect(await mine.find({}).sort({ _id: 1 }).toArray()).toMatchObject([
       { _id: 'app_1' },
       { _id: 'app_2' },
@@ -57,14 +57,14 @@ describe('the documents of a company', () => {
     expect(await theirs()).toEqual(UNTOUCHED);
   });
 
-  it('are inserted as its own, whoever the document names', async () => {
+  it('are inserted with the company, whatever the document says', async () => {
     await mine.insert(app('app_5', 'comp_b'));
     expect(await mine.findOne({ _id: 'app_5' })).toMatchObject({ companyId: 'comp_a' });
     expect(await theirs()).toEqual(UNTOUCHED);
   });
 });
 
-// What no type lets through, as if it had come from a request unseen.
+// The types refuse these filters; here they come as if from an unchecked request.
 const FOREIGN: [string, object][] = [
   ['an id of another company', { _id: 'app_3' }],
   ['another company by name', { companyId: 'comp_b', _id: 'app_3' }],
@@ -74,8 +74,8 @@ const FOREIGN: [string, object][] = [
   ['another company in an expression', { $expr: { $eq: ['$companyId', 'comp_b'] } }],
 ];
 
-describe('a filter that asks for another company', () => {
-  it.each(FOREIGN)('finds, changes and removes nothing of it: %s', async (_what, given) => {
+describe('a filter that names another company', () => {
+  it.each(FOREIGN)('finds, changes and removes none of its documents: %s', async (_what, given) => {
     const filter = given as OwnFilter;
     const $set = { name: 'Mine now' };
     expect(await mine.findOne(filter)).toBeNull();
@@ -87,7 +87,7 @@ describe('a filter that asks for another company', () => {
     expect(await theirs()).toEqual(UNTOUCHED);
   });
 
-  it('means its own documents when it says nothing else', async () => {
+  it('applies to the own documents when it has no other condition', async () => {
     const filter = { companyId: { $ne: 'comp_a' } } as OwnFilter;
     const found = await mine.find(filter).toArray();
     expect(found.map(({ companyId }) => companyId)).toEqual(['comp_a', 'comp_a']);

@@ -10,8 +10,8 @@ type Owned<Name extends OwnedName> = DocumentOf[Name];
 type Own<Name extends OwnedName> = Omit<DocumentOf[Name], 'companyId'>;
 
 /**
- * The documents of one company in one collection. Nothing here can be asked, changed or removed
- * without the company in the filter: that is what keeps tenants apart.
+ * The documents of one company in one collection. Every filter contains the company, which keeps
+ * companies apart.
  */
 export interface CompanyDocuments<Name extends OwnedName> {
   find: (
@@ -20,17 +20,17 @@ export interface CompanyDocuments<Name extends OwnedName> {
   ) => mongo.FindCursor<mongo.WithId<Owned<Name>>>;
   findOne: (filter: mongo.Filter<Own<Name>>) => Promise<mongo.WithId<Owned<Name>> | null>;
   insert: (document: Own<Name>) => Promise<void>;
-  /** Answers the changed document; null when the filter finds none. */
+  /** Returns the changed document; null when the filter matches none. */
   updateOne: (
     filter: mongo.Filter<Own<Name>>,
     update: mongo.UpdateFilter<Own<Name>>,
   ) => Promise<mongo.WithId<Owned<Name>> | null>;
-  /** Answers how many were changed. */
+  /** Returns how many were changed. */
   updateMany: (
     filter: mongo.Filter<Own<Name>>,
     update: mongo.UpdateFilter<Own<Name>>,
   ) => Promise<number>;
-  /** Answers how many were removed. */
+  /** Returns how many were removed. */
   deleteMany: (filter: mongo.Filter<Own<Name>>) => Promise<number>;
   count: (
     filter: mongo.Filter<Own<Name>>,
@@ -43,9 +43,9 @@ export function documentsOf<Name extends OwnedName>(
   name: Name,
   companyId: string,
 ): CompanyDocuments<Name> {
-  // The compiler does not see that an `OwnedName` picks one of the collections of that union.
+  // The compiler does not narrow the union of collections by `OwnedName`.
   const documents = collection(db, name) as unknown as mongo.Collection<Owned<Name>>;
-  // Last in the object, so that no filter can name another company.
+  // Last in the object, so that it overrides any company in the filter.
   const within = (filter: object): mongo.Filter<Owned<Name>> =>
     ({ ...filter, companyId }) as mongo.Filter<Owned<Name>>;
   const change = (update: object): mongo.UpdateFilter<Owned<Name>> => update;

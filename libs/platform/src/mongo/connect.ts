@@ -11,7 +11,7 @@ export interface MongoConnection {
   close: () => Promise<void>;
 }
 
-/** Connects a service to its database and closes the connection at the stop. */
+/** Connects a service to its database. The connection is closed when the service stops. */
 export async function openMongo(
   appName: string,
   { config, lifecycle }: ServiceContext<{ MONGODB_URL: string }>,
@@ -22,8 +22,8 @@ export async function openMongo(
 }
 
 /**
- * Connects with majority writes. Throws StartupError within 5 seconds when nothing answers.
- * Nothing is created here: two connections that create one collection at once have crashed mongod.
+ * Connects with majority writes. Throws StartupError after 5 seconds when no server responds. Makes no
+ * collections: mongod has crashed when two connections made one collection at once.
  */
 export async function connectMongo(url: string, appName: string): Promise<MongoConnection> {
   const connection = mongoose.createConnection(url, {
@@ -53,7 +53,7 @@ export async function connectMongo(url: string, appName: string): Promise<MongoC
   };
 }
 
-/** Turns "the store is away" into StoreUnavailableError; every other error stays as it is. */
+/** Returns a StoreUnavailableError when MongoDB cannot be reached, otherwise the error itself. */
 export function asStoreError(error: unknown): unknown {
   const isAway =
     error instanceof MongoNetworkError ||
@@ -63,7 +63,7 @@ export function asStoreError(error: unknown): unknown {
   return isAway ? new StoreUnavailableError(messageOf(error)) : error;
 }
 
-/** Elections and write concern time-outs: the write may or may not have happened. */
+/** An election or a time-out of the write concern: the write may or may not have happened. */
 function isRetriableServerError(error: unknown): boolean {
   return (
     error instanceof mongoose.mongo.MongoError &&

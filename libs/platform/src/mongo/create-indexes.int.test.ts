@@ -6,7 +6,7 @@ import {
 import { collection } from './collections.ts';
 import { createIndexes } from './create-indexes.ts';
 
-describe('the setup of the database', () => {
+describe('making indexes', () => {
   let database: ScratchDatabase;
 
   beforeAll(async () => {
@@ -25,13 +25,13 @@ describe('the setup of the database', () => {
     expect(await retentionSeconds()).toBe(30 * 86_400);
   });
 
-  it('forgets leases an hour after they have ended', async () => {
+  it('lets MongoDB remove leases an hour after they end', async () => {
     const indexes = await collection(database.db, 'leases').indexes();
     const { expireAfterSeconds } = indexes.find(({ key }) => key.expiresAt === 1) ?? {};
     expect(expireAfterSeconds).toBe(3_600);
   });
 
-  it('brings the retention of what is stored up to date', async () => {
+  it('changes the retention of existing collections', async () => {
     await createIndexes(database.db, 7);
     expect(await retentionSeconds()).toBe(7 * 86_400);
   });

@@ -11,7 +11,7 @@ const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 86_400;
 const UNHAPPY = { status: { $in: ['pending', 'exhausted', 'cancelled'] } };
 
-/** Every index, each with the query that needs it. `_id` indexes exist by themselves. */
+/** Every index, each with the query that needs it. MongoDB makes the `_id` indexes itself. */
 function indexSpecs(retentionDays: number): IndexSpec[] {
   const ttl = { expireAfterSeconds: Math.round(retentionDays * DAY_SECONDS) };
   return [
@@ -26,7 +26,7 @@ function indexSpecs(retentionDays: number): IndexSpec[] {
 }
 
 const RESOURCE_INDEXES: readonly IndexSpec[] = [
-  // Every request finds its API key by hash.
+  // Every request looks up its API key by hash.
   { collection: 'apiKeys', key: { hash: 1 }, options: { unique: true } },
   { collection: 'apiKeys', key: { companyId: 1, _id: 1 } },
   { collection: 'projects', key: { companyId: 1, _id: 1 } },
@@ -34,16 +34,16 @@ const RESOURCE_INDEXES: readonly IndexSpec[] = [
   { collection: 'webhooks', key: { companyId: 1, _id: 1 } },
   // A message to an app goes to the app's webhooks, oldest first.
   { collection: 'webhooks', key: { appId: 1, _id: 1 } },
-  // A project is deleted with every webhook under it.
+  // A project is deleted with all its webhooks.
   { collection: 'webhooks', key: { projectId: 1 } },
 ];
 
 const HISTORY_INDEXES: readonly IndexSpec[] = [
-  // Lists, newest first: all of a company, of an app, of a webhook.
+  // Lists, newest first: messages of a company, of an app, to a webhook.
   { collection: 'messages', key: { companyId: 1, _id: 1 } },
   { collection: 'messages', key: { appId: 1, _id: 1 } },
   { collection: 'messages', key: { targets: 1, _id: 1 } },
-  // One message for each idempotency key; messages without one are not in here.
+  // One message for each idempotency key; messages without a key are not in the index.
   {
     collection: 'messages',
     key: { companyId: 1, 'idempotency.key': 1 },
@@ -52,7 +52,7 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
       partialFilterExpression: { 'idempotency.key': { $exists: true } },
     },
   },
-  // What failed or waits, by webhook: resends, cancelling, health. Deliveries that went well, nearly all, are not in here.
+  // Failed and pending deliveries by webhook: resends, cancelling, health. Delivered ones, nearly all, are not in the index.
   {
     collection: 'deliveries',
     key: { companyId: 1, webhookId: 1, status: 1, _id: 1 },
@@ -64,13 +64,13 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
     key: { companyId: 1, status: 1, messageId: 1 },
     options: { partialFilterExpression: UNHAPPY },
   },
-  // What should have moved on long ago, for the reconciler. A delivery that goes well at once is never in here.
+  // Overdue deliveries, for the sweep. A delivery that succeeds at once is never in the index.
   {
     collection: 'deliveries',
     key: { nextAttemptAt: 1, updatedAt: 1 },
     options: { partialFilterExpression: { status: 'pending' } },
   },
-  // Each resend and removal has a lease of its own name, which a crash leaves behind.
+  // Each resend and removal has a lease of its own name. After a crash only this index removes it.
   { collection: 'leases', key: { expiresAt: 1 }, options: { expireAfterSeconds: HOUR_SECONDS } },
   {
     collection: 'resends',
@@ -95,8 +95,8 @@ const COLLECTIONS: readonly CollectionName[] = [
 ];
 
 /**
- * Makes collections and indexes that are missing and brings the retention up to date.
- * One after the other and before any service starts: see connectMongo.
+ * Makes missing collections and indexes, and applies the retention. It makes them one at a time, and
+ * runs before any service starts: see connectMongo.
  */
 export async function createIndexes(db: mongo.Db, retentionDays: number): Promise<void> {
   const existing = await db.listCollections({}, { nameOnly: true }).toArray();
@@ -105,7 +105,7 @@ export async function createIndexes(db: mongo.Db, retentionDays: number): Promis
   for (const spec of indexSpecs(retentionDays)) await ensureIndex(db, spec);
 }
 
-/** A service that was started too early may have made it meanwhile by its first write. */
+/** A service that was started too early may have made the collection by its first write. */
 async function createOne(db: mongo.Db, name: CollectionName): Promise<void> {
   try {
     await db.createCollection(name);

@@ -1,8 +1,9 @@
 import type { Idempotency } from '@posthorn/domain/message.ts';
 import type { Attempt, CancelReason, DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import type { ResendMark } from '@posthorn/domain/resend.ts';
 import type { SealedFields } from './sealed-fields.ts';
 
-/** The shapes in the database. `_id` is the id that the API shows, prefix included. */
+/** The documents as they are stored. `_id` is the id that the API shows, with its prefix. */
 
 export interface CompanyDocument {
   _id: string;
@@ -14,9 +15,9 @@ export interface ApiKeyDocument {
   _id: string;
   companyId: string;
   name: string;
-  /** The key's first characters, so that a person can tell keys apart. */
+  /** The first characters of the key, so that a person can tell keys apart. */
   prefix: string;
-  /** SHA-256 of the key, hex. The key itself is kept nowhere. */
+  /** SHA-256 of the key, in hex. The key itself is not stored. */
   hash: string;
   createdAt: Date;
 }
@@ -54,7 +55,7 @@ export interface WebhookDocument {
   name: string;
   url: string;
   sealed: SealedFields;
-  /** The key that sealed all of them, for the rotation. */
+  /** The key that sealed all values, for the rotation of keys. */
   keyId: string;
   eventTypes: string[];
   disabled: boolean;
@@ -72,7 +73,7 @@ export interface MessageDocument {
   publisherId: string;
   requestId: string;
   createdAt: Date;
-  /** The rest is there only when it says something: most messages have none of it. */
+  /** The following fields are absent in most messages. */
   eventType?: string;
   disabledTargets?: string[];
   idempotency?: Idempotency;
@@ -82,7 +83,7 @@ export interface MessageDocument {
 
 export type AttemptDocument = Omit<Attempt, 'startedAtMs'> & { startedAt: Date };
 
-/** Inserted when its first attempt is settled; until then a delivery is only a target of its message. */
+/** Inserted when the first attempt is settled. Until then a delivery is only a target of its message. */
 export interface DeliveryDocument {
   _id: string;
   messageId: string;
@@ -91,41 +92,34 @@ export interface DeliveryDocument {
   appId: string | null;
   status: DeliveryStatus;
   reason: CancelReason | null;
-  /** Number of the last attempt recorded; guards every update. */
+  /** Number of the last recorded attempt. Every update filters by it. */
   attemptCount: number;
   attempts: AttemptDocument[];
   nextAttemptAt: Date | null;
   createdAt: Date;
   updatedAt: Date;
-  /** The newest resend; absent when there was none. */
+  /** The mark of the newest resend; absent when there was none. */
   resend?: ResendMark;
 }
 
-export interface ResendMark {
-  resendId: string;
-  /** Number of the one attempt that it asks for. */
-  attemptNumber: number;
-  state: 'asked' | 'succeeded' | 'failed';
-}
-
-/** What one gateway process has published of what it stored. */
+/** How far a gateway process has published the messages that it stored. */
 export interface PublisherDocument {
   _id: string;
   heartbeatAt: Date;
-  /** Every message of this publisher up to this id was acknowledged by Kafka; '' for none yet. */
+  /** Kafka has acknowledged every message of this publisher up to this id; '' when none. */
   watermark: string;
-  /** Since when the oldest unpublished message waits; null when there is none. */
+  /** Since when the oldest unpublished message has waited; null when there is none. */
   behindSince: Date | null;
-  /** How far the sweeper got on behalf of a publisher that is alive and behind. */
+  /** Up to which message the sweep has published for this publisher. */
   sweptTo?: string;
 }
 
-/** How far the reconciler has checked the messages; one document. */
+/** How far the sweep has checked the messages; one document. */
 export interface MessageCheckDocument {
   _id: 'messages';
-  /** Of every message up to this id each delivery was recorded when it was checked; '' for none yet. */
+  /** Id of the last checked message: all deliveries of those before it were recorded then; '' when none. */
   checkedTo: string;
-  /** When the newest pass began. */
+  /** When the last sweep began. */
   begunAt: Date;
 }
 
@@ -135,20 +129,17 @@ export interface LeaseDocument {
   expiresAt: Date;
 }
 
-/** Deliveries that are sent again: one, or all failed ones of a webhook or an app in a span of time. */
+/** A Resend, whose docstring explains the fields. */
 export interface ResendDocument {
   _id: string;
   companyId: string;
-  /** Null for all of an app, whose parts are resends of one webhook each. */
   webhookId: string | null;
-  /** Only there when it is of all webhooks of this app. */
+  /** Absent unless it is of an app: the unique index of running ones covers it only then. */
   appId?: string;
-  /** Only there in a part: id of the app's resend. */
+  /** Absent unless it is a part. */
   partOf?: string;
-  /** Bounds of the deliveries' ids: `afterId` is excluded and moves on, `beforeId` is excluded. */
   afterId: string;
   beforeId: string;
-  /** Deliveries under way, counted when all of them are settled; at most one page. */
   page: string[];
   status: 'running' | 'done';
   total: number;
@@ -158,7 +149,7 @@ export interface ResendDocument {
   updatedAt: Date;
 }
 
-/** A deletion under way: its root is gone already, what lies under it follows. */
+/** A deletion in progress: the root is deleted first, then everything under it. */
 export interface RemovalDocument {
   _id: string;
   companyId: string;

@@ -2,18 +2,24 @@ import type { mongo } from 'mongoose';
 import { collection } from './collections.ts';
 import { DUPLICATE_KEY } from './duplicate-key.ts';
 
+/** Leases by name. The database's clock decides when they end. */
 export interface LeaseStore {
-  /** Takes or renews the lease by the database's clock; false while another holder has it. */
-  hold: (name: string, holder: string, ttlMs: number) => Promise<boolean>;
+  /** Takes or renews the lease. Returns false while another holder has it. */
+  hold: (name: string, holder: string) => Promise<boolean>;
+  /** Ends the lease if this holder has it. */
   release: (name: string, holder: string) => Promise<void>;
 }
 
-export function createLeaseStore(db: mongo.Db): LeaseStore {
+/** How long a lease lasts without renewal. After a crash another process can take it this much later. */
+export const LEASE_MS = 15_000;
+
+/** Every holder of one lease must use the same `ttlMs`. */
+export function createLeaseStore(db: mongo.Db, ttlMs = LEASE_MS): LeaseStore {
   const leases = collection(db, 'leases');
   return {
-    async hold(name, holder, ttlMs) {
-      // In one pipeline, because an upsert may not filter by the database's clock. A lease that does
-      // not exist yet counts as expired: a missing field sorts before every date.
+    async hold(name, holder) {
+      // One pipeline, because an upsert cannot filter by the database's clock. A lease that does not
+      // exist yet counts as expired: a missing field sorts before every date.
       const isFree = { $or: [{ $eq: ['$holder', holder] }, { $lt: ['$expiresAt', '$$NOW'] }] };
       const expiresAt = { $add: ['$$NOW', ttlMs] };
       try {
@@ -31,7 +37,7 @@ export function createLeaseStore(db: mongo.Db): LeaseStore {
         );
         return lease?.holder === holder;
       } catch (error) {
-        // Two first holders at once: the other one was faster.
+        // Two holders took a new lease at once, and the other one won.
         if (error instanceof Error && 'code' in error && error.code === DUPLICATE_KEY) return false;
         throw error;
       }

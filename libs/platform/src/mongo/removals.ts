@@ -1,25 +1,26 @@
+import type { Removal } from '@posthorn/domain/removal.ts';
+import { WEBHOOK_REMOVED } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
 import type { mongo } from 'mongoose';
 import { collection } from './collections.ts';
 import { documentsOf } from './company-documents.ts';
 import type { RemovalDocument } from './documents.ts';
 
-export type Removal = RemovalDocument;
-
-/** Deletions under way, and the steps that each of them takes. Every step may be repeated. */
+/** Removals in progress, and the steps of each. Every step may be repeated. */
 export interface RemovalStore {
   insert: (removal: Removal) => Promise<void>;
-  /** Deletions that were begun and are not finished, of every company, behind this id; '' for the beginning. */
+  /** Unfinished removals of every company after the id `afterId` ('' for the first page), oldest first. */
   list: (afterId: string, limit: number) => Promise<Removal[]>;
   finish: (removal: Removal) => Promise<void>;
   hasRoot: (removal: Removal) => Promise<boolean>;
-  /** True when this call removed the root itself. */
+  /** Returns true when this call removed the root itself. */
   removeRoot: (removal: Removal) => Promise<boolean>;
-  /** At most `limit` ids of what lies under the root, and what is itself a webhook; empty at the end. */
+  /** Returns at most `limit` ids of apps that are under a project; empty when none is left. */
   appsUnder: (removal: Removal, limit: number) => Promise<string[]>;
+  /** Returns at most `limit` ids of webhooks that are under a project or an app; empty when none is left. */
   webhooksUnder: (removal: Removal, limit: number) => Promise<string[]>;
   removeApps: (companyId: string, appIds: readonly string[]) => Promise<void>;
   removeWebhooks: (companyId: string, webhookIds: readonly string[]) => Promise<void>;
-  /** Cancels at most `limit` pending deliveries of these webhooks; answers how many it found. */
+  /** Cancels at most `limit` pending deliveries of these webhooks. Returns how many it found. */
   cancelPending: (
     companyId: string,
     webhookIds: readonly string[],
@@ -36,13 +37,14 @@ export function createRemovalStore(db: mongo.Db): RemovalStore {
 
   return {
     async insert(removal) {
-      await removals.insertOne(removal);
+      const { id, ...rest } = removal;
+      await removals.insertOne({ _id: id, ...rest });
     },
     async list(afterId, limit) {
-      const behind = removals.find({ _id: { $gt: afterId } });
-      return behind.sort({ _id: 1 }).limit(limit).toArray();
+      const found = removals.find({ _id: { $gt: afterId } }).sort({ _id: 1 });
+      return (await found.limit(limit).toArray()).map(toRemoval);
     },
-    async finish({ _id }) {
+    async finish({ id: _id }) {
       await removals.deleteOne({ _id });
     },
     async hasRoot({ companyId, kind, rootId: _id }) {
@@ -70,6 +72,10 @@ export function createRemovalStore(db: mongo.Db): RemovalStore {
   };
 }
 
+function toRemoval({ _id, ...rest }: RemovalDocument): Removal {
+  return { id: _id, ...rest };
+}
+
 async function cancelPending(
   db: mongo.Db,
   companyId: string,
@@ -88,7 +94,7 @@ async function cancelPending(
     {
       $set: {
         status: 'cancelled',
-        reason: 'webhook_deleted',
+        reason: WEBHOOK_REMOVED,
         nextAttemptAt: null,
         updatedAt: new Date(atMs),
       },

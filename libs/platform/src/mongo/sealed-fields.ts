@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 export const sealedFields = z.object({
   secret: z.string(),
-  /** JSON of a RetiringSecret: a secret cannot be brought back by a later end of its grace. */
+  /** JSON of a RetiringSecret. Its end is sealed too, so that nobody can extend the grace period. */
   previousSecret: z.string().nullable(),
   /** JSON of an AuthMethod. */
   authMethod: z.string(),
@@ -10,5 +10,5 @@ export const sealedFields = z.object({
   customHeaders: z.string(),
 });
 
-/** What of a webhook only the holder of a key can read; each value is sealed by itself. */
+/** The fields of a webhook that only the holder of a key can read. Each value is sealed by itself. */
 export type SealedFields = z.infer<typeof sealedFields>;

@@ -2,10 +2,11 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
 import { connectMongo, type MongoConnection } from './connect.ts';
-import { createDeliveryStore, type SettledDelivery } from './deliveries/deliveries.ts';
+import { createDeliveryStore } from './deliveries/deliveries.ts';
+import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import { createMessageStore } from './messages/messages.ts';
 
-/** A way to the real store that can be cut. */
+/** A connection to the real store that can be cut. */
 async function startProxy(host: string, port: number) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -54,7 +55,7 @@ const MESSAGE = {
   createdAtMs: 0,
 };
 
-describe('a store that goes away', () => {
+describe('a store that becomes unreachable', () => {
   let mongo: MongoConnection;
 
   beforeAll(async () => {
@@ -68,11 +69,11 @@ describe('a store that goes away', () => {
 
   afterAll(() => mongo.close());
 
-  it('never makes an outcome look recorded', async () => {
+  it('rejects the recording of outcomes', async () => {
     await expect(createDeliveryStore(mongo.db).insertAll([DELIVERY])).rejects.toThrow();
   });
 
-  it('leaves a message in doubt, neither stored nor refused', async () => {
+  it('reports messages as doubtful, neither stored nor refused', async () => {
     expect(await createMessageStore(mongo.db).insertAll([MESSAGE])).toEqual(['doubtful']);
   });
 });

@@ -28,7 +28,7 @@ const payloadsOf = (one: Message) =>
   );
 
 describe('the records of a created message', () => {
-  test('are one for each webhook, keyed by it, with the request id', () => {
+  test('are one for each webhook, with its id as the key and the request id', () => {
     const records = createdRecords('created', message('{}', 2));
     expect(records.map(({ topic, key, headers }) => ({ topic, key, headers }))).toEqual(
       ['wh_0', 'wh_1'].map((key) => ({
@@ -58,7 +58,7 @@ describe('the records of a created message', () => {
     expect(payloadsOf(message('{}', 33))).toEqual(Array<undefined>(33).fill(undefined));
   });
 
-  test('say which deliveries were cancelled at once, and what is only a test', () => {
+  test('mark cancelled deliveries and test messages', () => {
     const source = { ...message('{}', 2), disabledTargets: ['wh_1'], isTest: true as const };
     const records = createdRecords('created', source).map(({ value }) =>
       decodeMessageCreated(value),
@@ -69,19 +69,19 @@ describe('the records of a created message', () => {
     ]);
   });
 
-  test('are none when no webhook gets it', () => {
+  test('are none without targets', () => {
     expect(createdRecords('created', message('{}', 0))).toEqual([]);
   });
 });
 
-describe('what one send takes', () => {
+describe('the messages of one send', () => {
   const limits = fc.record({ maxMessages: fc.nat(10), maxChars: fc.nat(5_000) });
   const messages = fc.array(
     fc.tuple(fc.nat(3_000), fc.nat(5)).map(([size, count]) => message('x'.repeat(size), count)),
     { minLength: 1, maxLength: 20 },
   );
 
-  test('is at least one message, always from the front, and within the limits otherwise', () => {
+  test('are the first ones, at least one, and within the limits otherwise', () => {
     fc.assert(
       fc.property(messages, limits, (all, { maxMessages, maxChars }) => {
         const taken = takeForOneSend(all, { maxMessages, maxChars });
@@ -98,14 +98,14 @@ describe('what one send takes', () => {
     );
   });
 
-  test('fills up to the limits', () => {
+  test('fill up to the limits', () => {
     const small = Array.from({ length: 600 }, () => message('{}'));
     expect(takeForOneSend(small, ONE_SEND)).toHaveLength(500);
     const large = Array.from({ length: 9 }, () => message('x'.repeat(200_000), 2));
     expect(takeForOneSend(large, ONE_SEND)).toHaveLength(5);
   });
 
-  test('is nothing of nothing', () => {
+  test('are none when there are no messages', () => {
     expect(takeForOneSend([], ONE_SEND)).toEqual([]);
   });
 });

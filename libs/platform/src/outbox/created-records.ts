@@ -4,12 +4,13 @@ import {
   INLINE_PAYLOAD_MAX_BYTES,
   type MessageCreated,
 } from '@posthorn/domain/records/records.ts';
+import { REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import type { OutgoingRecord } from '../kafka/record-log.ts';
 
-/** Above this many targets the payload would be copied more often than it is worth; it is loaded instead. */
+/** For more targets than this the records carry no payload: loading it costs less than so many copies. */
 const INLINE_MAX_TARGETS = 32;
 
-/** What is needed of a message to publish it; without the payload when its records do not carry it. */
+/** What the records of a message are made from. The payload is null when they do not carry it. */
 export interface CreatedSource {
   message: Omit<Message, 'payload'>;
   payload: Buffer | null;
@@ -23,9 +24,10 @@ export function createdSource(message: Message): CreatedSource {
   const bytes = mayCarry ? Buffer.from(payload) : null;
   const isCarried = bytes !== null && bytes.length <= INLINE_PAYLOAD_MAX_BYTES;
   return {
-    // The sealed answer of a wide fan-out may have a megabyte.
+    // Not needed, and the sealed response of a wide fan-out may have a megabyte.
     message: { ...rest, idempotency: null },
     payload: isCarried ? bytes : null,
+    // The rule is `cancelReasonAtAcceptance`; a set, because a message may have thousands of targets.
     cancelled: message.disabledTargets.length === 0 ? NONE : new Set(message.disabledTargets),
   };
 }
@@ -37,7 +39,7 @@ export function createdRecords(topic: string, message: Message): OutgoingRecord[
   return recordsBetween(topic, createdSource(message), 0, message.targets.length);
 }
 
-/** The records of the targets from `begin` up to `end`, which is not among them. */
+/** The records of the targets from index `begin` (inclusive) to `end` (exclusive). */
 export function recordsBetween(
   topic: string,
   { message, payload, cancelled }: CreatedSource,
@@ -52,7 +54,10 @@ export function recordsBetween(
       topic,
       key: webhookId,
       value: encodeMessageCreated(created, payload),
-      headers: { requestId, ...(traceparent && { traceparent }) },
+      headers: {
+        [REQUEST_ID_HEADER]: requestId,
+        ...(traceparent && { [TRACEPARENT_HEADER]: traceparent }),
+      },
     };
   });
 }
@@ -63,15 +68,15 @@ function refTo(message: CreatedSource['message'], webhookId: string): MessageCre
   return isTest ? { ...ref, trigger: 'test' } : ref;
 }
 
-/** What a record has besides its payload. */
+/** The size of a record without its payload, estimated. */
 const RECORD_BYTES = 300;
 
-/** What one record of it takes in a send, by estimate. */
+/** The size of one record of this message, estimated. */
 export function bytesOfRecord({ payload }: CreatedSource): number {
   return RECORD_BYTES + (payload?.length ?? 0);
 }
 
-/** As many messages from the front as should be in memory as records at once; always at least one. */
+/** Returns the first messages whose records may be in memory at once; always at least one message. */
 export function takeForOneSend(
   messages: readonly Message[],
   { maxMessages, maxChars }: { maxMessages: number; maxChars: number },
@@ -87,5 +92,5 @@ export function takeForOneSend(
   return messages.slice(0, count);
 }
 
-/** Bounds memory only; the record log cuts into requests that a broker takes. */
+/** Bounds memory only: the Kafka client divides the records into requests that a broker accepts. */
 export const ONE_SEND = { maxMessages: 500, maxChars: 2_097_152 };

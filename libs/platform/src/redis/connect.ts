@@ -2,8 +2,8 @@ import { Redis } from 'ioredis';
 import type { Logger } from '../service/logger.ts';
 
 /**
- * A connection that never makes a caller wait: commands fail at once while Redis is away, and it
- * comes back by itself. One warning per outage, not one per try.
+ * Returns a connection on which no caller waits for Redis: commands fail at once while it is away. It
+ * reconnects by itself, and logs one warning for each outage.
  */
 export function connectRedis(url: string, logger: Logger): Redis {
   const redis = new Redis(url, {
@@ -11,7 +11,7 @@ export function connectRedis(url: string, logger: Logger): Redis {
     maxRetriesPerRequest: 1,
     connectTimeout: 3_000,
     commandTimeout: 1_000,
-    // A command that timed out is kept until its answer comes: a Redis that hangs would fill the memory.
+    // A command that timed out stays in memory until its reply comes: without this, a Redis that hangs would fill it.
     socketTimeout: 5_000,
     retryStrategy: (tryNumber) => Math.min(tryNumber * 100, 2_000),
   });
@@ -19,7 +19,7 @@ export function connectRedis(url: string, logger: Logger): Redis {
   redis.on('error', (error: Error) => {
     if (isReported) return;
     isReported = true;
-    logger.warn({ error: error.message }, 'redis is away, going on without it');
+    logger.warn({ error: error.message }, 'Redis is unavailable, continuing without it');
   });
   redis.on('ready', () => {
     isReported = false;

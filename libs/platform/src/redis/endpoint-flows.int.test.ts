@@ -6,7 +6,7 @@ import { createLogger } from '../service/logger.ts';
 import { connectRedis } from './connect.ts';
 import {
   createEndpointFlows,
-  TOLD_FOR_MS,
+  FLOW_TTL_MS,
   type EndpointFlow,
   type EndpointFlows,
 } from './endpoint-flows.ts';
@@ -39,9 +39,9 @@ describe('flows of endpoints in Redis', () => {
     redis.disconnect();
   });
 
-  it('are there for a gateway as they were told last, and for other endpoints not at all', async () => {
+  it('are read as they were reported last, and are null for other endpoints', async () => {
     const held = { concurrency: 2, ratePerSecond: 0.2, heldUntilMs: nowMs + 5_000 };
-    owner.tell(
+    owner.report(
       new Map([
         ['wh_1', PLAIN],
         ['wh_2', held],
@@ -50,50 +50,50 @@ describe('flows of endpoints in Redis', () => {
     expect(await reader.read('wh_1')).toEqual(PLAIN);
     expect(await reader.read('wh_2')).toEqual(held);
     expect(await reader.read('wh_3')).toBeNull();
-    owner.tell(new Map([['wh_1', held]]));
+    owner.report(new Map([['wh_1', held]]));
     expect(await reader.read('wh_1')).toEqual(held);
   });
 
-  it('go by themselves when the dispatcher that told them is gone', async () => {
-    owner.tell(new Map([['wh_1', PLAIN]]));
+  it('expire when they are not reported again', async () => {
+    owner.report(new Map([['wh_1', PLAIN]]));
     const leftMs = await redis.pttl(`${prefix}endpoint-flow:wh_1`);
-    expect(leftMs).toBeGreaterThan(TOLD_FOR_MS - 60_000);
-    expect(leftMs).toBeLessThanOrEqual(TOLD_FOR_MS);
+    expect(leftMs).toBeGreaterThan(FLOW_TTL_MS - 60_000);
+    expect(leftMs).toBeLessThanOrEqual(FLOW_TTL_MS);
   });
 
-  it('are not taken for flows when something else lies there', async () => {
+  it('reject when the stored value is not a flow', async () => {
     await redis.set(`${prefix}endpoint-flow:wh_1`, '{"concurrency":"many"}');
     await expect(reader.read('wh_1')).rejects.toThrow();
   });
 
-  it('show a new owner the pauses that have not ended, the newest of each endpoint', async () => {
-    owner.held('wh_1', nowMs + 500);
-    owner.held('wh_1', nowMs + 900);
-    owner.held('wh_2', nowMs + 700);
+  it('give a new owner the current holds, the newest of each endpoint', async () => {
+    owner.reportHold('wh_1', nowMs + 500);
+    owner.reportHold('wh_1', nowMs + 900);
+    owner.reportHold('wh_2', nowMs + 700);
     const expected = new Map([
       ['wh_1', nowMs + 900],
       ['wh_2', nowMs + 700],
     ]);
-    expect(await reader.readHeld()).toEqual(expected);
+    expect(await reader.readHolds()).toEqual(expected);
   });
 
-  it('leave nothing of pauses that are over', async () => {
-    owner.held('wh_1', nowMs + 500);
-    owner.held('wh_2', nowMs + 501);
+  it('remove holds that have ended', async () => {
+    owner.reportHold('wh_1', nowMs + 500);
+    owner.reportHold('wh_2', nowMs + 501);
     nowMs += 500;
-    expect(await reader.readHeld()).toEqual(new Map([['wh_2', nowMs + 1]]));
+    expect(await reader.readHolds()).toEqual(new Map([['wh_2', nowMs + 1]]));
     // Told and not waited for, but on the same connection and so in this order.
     nowMs = 1_000_000;
-    expect(await reader.readHeld()).toEqual(new Map([['wh_2', nowMs + 501]]));
+    expect(await reader.readHolds()).toEqual(new Map([['wh_2', nowMs + 501]]));
   });
 
-  it('are not known without Redis: reading rejects, telling does not', async () => {
+  it('are unknown without Redis: reading rejects, reporting does not', async () => {
     const away = connectRedis(env.REDIS_URL, createLogger('test', 'silent'));
     away.disconnect();
     const cutOff = createEndpointFlows(away, prefix, () => nowMs);
-    cutOff.tell(new Map([['wh_1', PLAIN]]));
-    cutOff.held('wh_1', nowMs + 500);
+    cutOff.report(new Map([['wh_1', PLAIN]]));
+    cutOff.reportHold('wh_1', nowMs + 500);
     await expect(cutOff.read('wh_1')).rejects.toThrow();
-    await expect(cutOff.readHeld()).rejects.toThrow();
+    await expect(cutOff.readHolds()).rejects.toThrow();
   });
 });

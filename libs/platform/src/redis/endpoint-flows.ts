@@ -1,25 +1,26 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 
-/** How the dispatcher that owns a webhook treats its endpoint. */
+/** How the dispatcher that owns a webhook sends to its endpoint. */
 export interface EndpointFlow {
-  /** Attempts it may have at once. */
+  /** Attempts that it may have at once. */
   concurrency: number;
-  /** Attempts per second, set or learned; null for no bound. */
+  /** Attempts per second, configured or learned; null without a limit. */
   ratePerSecond: number | null;
-  /** The pause that it asked for ends then, in milliseconds since 1970; null when there is none. */
+  /** The end of the hold that it asked for, in milliseconds since 1970; null without a hold. */
   heldUntilMs: number | null;
 }
 
-/** What dispatchers tell about endpoints that they treat otherwise than a new one. */
+/** What dispatchers report about endpoints that they send to differently than to a new one. */
 export interface EndpointFlows {
-  /** Null when nothing was told in the last minutes. Rejects without Redis. */
+  /** Null when nothing was reported in the last three minutes. Rejects without Redis. */
   read: (webhookId: string) => Promise<EndpointFlow | null>;
-  /** Pauses that have not ended, by webhook id. Rejects without Redis. */
-  readHeld: () => Promise<Map<string, number>>;
-  /** Told and not waited for: without Redis the flow stands where it is. */
-  tell: (flows: ReadonlyMap<string, EndpointFlow>) => void;
-  held: (webhookId: string, untilMs: number) => void;
+  /** When each current hold ends, in milliseconds since 1970, by webhook id. Rejects without Redis. */
+  readHolds: () => Promise<Map<string, number>>;
+  /** Stores flows by webhook id, without waiting for Redis; while Redis is away nothing is stored. */
+  report: (flows: ReadonlyMap<string, EndpointFlow>) => void;
+  /** Stores a hold, without waiting for Redis. */
+  reportHold: (webhookId: string, untilMs: number) => void;
 }
 
 const flowSchema = z.object({
@@ -28,41 +29,41 @@ const flowSchema = z.object({
   heldUntilMs: z.number().nullable(),
 });
 
-/** Dispatchers tell again in time; what one that died has told goes by itself. */
-export const TOLD_FOR_MS = 180_000;
-const HELD_KEY = 'endpoint-holds';
+/** Dispatchers report again before this; reports of a dispatcher that crashed expire. */
+export const FLOW_TTL_MS = 180_000;
+const HOLDS_KEY = 'endpoint-holds';
 
-/** One key for each flow, which Redis forgets by itself; one hash of the pauses, for a new owner to read. */
+/** Uses a key for each flow, which expires, and one hash of the holds, which a new owner reads at once. */
 export function createEndpointFlows(
   redis: Redis,
   prefix: string,
   nowMs: () => number,
 ): EndpointFlows {
   const keyOf = (webhookId: string): string => `${prefix}endpoint-flow:${webhookId}`;
-  const heldKey = prefix + HELD_KEY;
-  const tell = (told: Promise<unknown>): void => void told.catch(() => undefined);
+  const holdsKey = prefix + HOLDS_KEY;
+  const ignoreFailure = (command: Promise<unknown>): void => void command.catch(() => undefined);
   return {
     async read(webhookId) {
       const text = await redis.get(keyOf(webhookId));
       return text === null ? null : flowSchema.parse(JSON.parse(text));
     },
-    async readHeld() {
-      const all = Object.entries(await redis.hgetall(heldKey)).map(
+    async readHolds() {
+      const all = Object.entries(await redis.hgetall(holdsKey)).map(
         ([id, text]): [string, number] => [id, Number(text)],
       );
-      const over = all.filter(([, untilMs]) => untilMs <= nowMs()).map(([id]) => id);
-      if (over.length > 0) tell(redis.hdel(heldKey, ...over));
+      const ended = all.filter(([, untilMs]) => untilMs <= nowMs()).map(([id]) => id);
+      if (ended.length > 0) ignoreFailure(redis.hdel(holdsKey, ...ended));
       return new Map(all.filter(([, untilMs]) => untilMs > nowMs()));
     },
-    tell(flows) {
+    report(flows) {
       const commands = redis.pipeline();
       for (const [id, flow] of flows) {
-        commands.set(keyOf(id), JSON.stringify(flow), 'PX', TOLD_FOR_MS);
+        commands.set(keyOf(id), JSON.stringify(flow), 'PX', FLOW_TTL_MS);
       }
-      tell(commands.exec());
+      ignoreFailure(commands.exec());
     },
-    held(webhookId, untilMs) {
-      tell(redis.hset(heldKey, webhookId, String(untilMs)));
+    reportHold(webhookId, untilMs) {
+      ignoreFailure(redis.hset(holdsKey, webhookId, String(untilMs)));
     },
   };
 }

@@ -42,7 +42,7 @@ describe('an invalidation', () => {
     expect(redis.heard[0]?.[0]).toBe('posthorn:invalidations');
   });
 
-  test.each(['', '/', 'comp_1', 'comp_1/', '/wh_1'])('that reads %j is none', (text) => {
+  test.each(['', '/', 'comp_1', 'comp_1/', '/wh_1'])('is ignored when its text is %j', (text) => {
     redis.emit('message', 'posthorn:invalidations', text);
     expect(changes).toEqual([]);
   });
@@ -54,7 +54,7 @@ describe('an invalidation', () => {
 });
 
 describe('a listener', () => {
-  test('subscribes anew and forgets everything after each connection', async () => {
+  test('subscribes again and reports missed announcements after each connection', async () => {
     redis.emit('ready');
     redis.emit('ready');
     await new Promise(setImmediate);
@@ -62,7 +62,7 @@ describe('a listener', () => {
     expect(missed).toBe(2);
   });
 
-  test('forgets nothing while it could not subscribe', async () => {
+  test('reports nothing when it could not subscribe', async () => {
     redis.isUp = false;
     redis.emit('ready');
     await new Promise(setImmediate);

@@ -2,16 +2,16 @@ import type { Redis } from 'ioredis';
 
 export interface Invalidation {
   companyId: string;
-  /** Of the app or webhook that has changed. */
+  /** Id of the app or webhook that has changed, or EVERYTHING. */
   id: string;
 }
 
-/** In place of an id: so much has changed that naming it all would cost more than looking it up again. */
+/** Stands for every id of the company: so much has changed that naming it all would cost more. */
 export const EVERYTHING = '*';
 
 const CHANNEL = 'invalidations';
 
-/** Tells every process that a cached thing has changed. Lost while Redis is away: caches expire by themselves. */
+/** Tells every process that something cached has changed. Lost while Redis is away: caches expire anyway. */
 export async function announce(
   redis: Redis,
   prefix: string,
@@ -21,8 +21,8 @@ export async function announce(
 }
 
 /**
- * Listens on a connection of its own. `onMissed` is called after each (re)connection: whatever was
- * announced in between did not arrive.
+ * Listens on the connection `subscriber`, which must have no other use. Calls `onMissed` after each
+ * connection, because announcements before it did not arrive.
  */
 export function listenForInvalidations(
   subscriber: Redis,

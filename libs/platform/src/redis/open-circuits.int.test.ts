@@ -33,7 +33,7 @@ describe('open circuits in Redis', () => {
     redis.disconnect();
   });
 
-  it('are there for a successor, all at once and one by one, with the time of their probe', async () => {
+  it('are read with the time of their probe, all at once or one by one', async () => {
     owner.opened('wh_1', nowMs + 500);
     owner.opened('wh_2', nowMs + 700);
     const expected = new Map([
@@ -45,7 +45,7 @@ describe('open circuits in Redis', () => {
     expect(await successor.read('wh_3')).toBeNull();
   });
 
-  it('carry the newest time when they open again, and are gone once they are closed', async () => {
+  it('have the newest time when they open again, and are removed when they close', async () => {
     owner.opened('wh_1', nowMs + 500);
     owner.opened('wh_1', nowMs + 900);
     expect(await successor.read('wh_1')).toBe(nowMs + 900);
@@ -54,7 +54,7 @@ describe('open circuits in Redis', () => {
     expect(await successor.readAll()).toEqual(new Map());
   });
 
-  it('stay while their probe is due, and are forgotten twelve hours later', async () => {
+  it('stay when their probe is due, and are forgotten twelve hours later', async () => {
     owner.opened('wh_1', nowMs);
     nowMs += FORGOTTEN_AFTER_MS - 1;
     expect(await successor.read('wh_1')).toBe(1_000_000);
@@ -66,7 +66,7 @@ describe('open circuits in Redis', () => {
     expect(await successor.readAll()).toEqual(new Map());
   });
 
-  it('are not known without Redis: reading rejects, telling does not', async () => {
+  it('are unknown without Redis: reading rejects, writing does not', async () => {
     const away = connectRedis(env.REDIS_URL, createLogger('test', 'silent'));
     away.disconnect();
     const cutOff = createOpenCircuits(away, env.REDIS_PREFIX, () => nowMs);

@@ -1,35 +1,39 @@
 import type { Redis } from 'ioredis';
 
-/** Which circuits are open, for who takes their webhooks over and for who asks about them. */
+/**
+ * The open circuits, for the dispatcher that takes their webhooks over and for the gateway. A circuit's
+ * time is when its next probe may be made, in milliseconds since 1970.
+ */
 export interface OpenCircuits {
-  /** Webhook id → when its next probe may be made, in milliseconds since 1970. Rejects without Redis. */
+  /** The time of each open circuit, by webhook id. Rejects without Redis. */
   readAll: () => Promise<Map<string, number>>;
-  /** Null when it is closed. Rejects without Redis. */
+  /** Null when the circuit is closed. Rejects without Redis. */
   read: (webhookId: string) => Promise<number | null>;
-  /** Told and not waited for: without Redis the circuit stands where it is. */
+  /** Stores an open circuit without waiting for Redis; while Redis is away nothing is stored. */
   opened: (webhookId: string, untilMs: number) => void;
+  /** Removes a circuit without waiting for Redis. */
   closed: (webhookId: string) => void;
 }
 
 const KEY = 'open-circuits';
-/** Longer than the longest wait of a record that an open circuit deferred. */
-const FORGOTTEN_AFTER_MS = 12 * 3_600_000;
+/** No record is deferred by an open circuit for longer. */
+const FORGET_AFTER_MS = 12 * 3_600_000;
 
-/** One Redis hash: a new owner reads all of it in one step, and it holds sick endpoints only. */
+/** Uses one Redis hash: a new owner reads it in one step, and it has failing endpoints only. */
 export function createOpenCircuits(
   redis: Redis,
   prefix: string,
   nowMs: () => number,
 ): OpenCircuits {
   const key = prefix + KEY;
-  const isCurrent = (untilMs: number): boolean => untilMs + FORGOTTEN_AFTER_MS > nowMs();
-  const tell = (told: Promise<unknown>): void => void told.catch(() => undefined);
+  const isCurrent = (untilMs: number): boolean => untilMs + FORGET_AFTER_MS > nowMs();
+  const ignoreFailure = (command: Promise<unknown>): void => void command.catch(() => undefined);
   return {
     async readAll() {
       const entries = Object.entries(await redis.hgetall(key));
       const all = entries.map(([id, text]): [string, number] => [id, Number(text)]);
-      const forgotten = all.filter(([, untilMs]) => !isCurrent(untilMs)).map(([id]) => id);
-      if (forgotten.length > 0) tell(redis.hdel(key, ...forgotten));
+      const stale = all.filter(([, untilMs]) => !isCurrent(untilMs)).map(([id]) => id);
+      if (stale.length > 0) ignoreFailure(redis.hdel(key, ...stale));
       return new Map(all.filter(([, untilMs]) => isCurrent(untilMs)));
     },
     async read(webhookId) {
@@ -37,10 +41,10 @@ export function createOpenCircuits(
       return text !== null && isCurrent(Number(text)) ? Number(text) : null;
     },
     opened: (webhookId, untilMs) => {
-      tell(redis.hset(key, webhookId, String(untilMs)));
+      ignoreFailure(redis.hset(key, webhookId, String(untilMs)));
     },
     closed: (webhookId) => {
-      tell(redis.hdel(key, webhookId));
+      ignoreFailure(redis.hdel(key, webhookId));
     },
   };
 }

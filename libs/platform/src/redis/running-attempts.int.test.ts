@@ -31,25 +31,25 @@ describe('running attempts in Redis', () => {
     redis.disconnect();
   });
 
-  it('are claimed by others only where nobody has announced them, and by who announced them again', async () => {
+  it('are claimed by another process only when nobody has announced them, and by the one that announced them', async () => {
     owner.announce(['att_1', 'att_2'], LONG_MS);
     const asked = ['att_1', 'att_2', 'att_3'];
     expect(await successor.claim(asked, LONG_MS)).toEqual(new Set(['att_3']));
     expect(await owner.claim(asked, LONG_MS)).toEqual(new Set(['att_1', 'att_2']));
   });
 
-  it('are free once they are withdrawn, and only those', async () => {
+  it('may be claimed after they are withdrawn', async () => {
     owner.announce(['att_1', 'att_2'], LONG_MS);
     owner.withdraw(['att_1']);
     expect(await successor.claim(['att_1', 'att_2'], LONG_MS)).toEqual(new Set(['att_1']));
   });
 
-  it('are free by themselves when nobody tells of them again', async () => {
+  it('may be claimed when they are not announced again in time', async () => {
     owner.announce(['att_1'], 30);
     await eventually('free', async () => (await successor.claim(['att_1'], LONG_MS)).size === 1);
   });
 
-  it('may be claimed while Redis takes no writes, but for those that were announced before', async () => {
+  it('may be claimed while Redis refuses writes, except those that were announced before', async () => {
     owner.announce(['att_1'], LONG_MS);
     await redis.config('SET', 'min-replicas-to-write', '1');
     try {
@@ -60,7 +60,7 @@ describe('running attempts in Redis', () => {
     }
   });
 
-  it('are not known without Redis: claiming rejects, telling does not', async () => {
+  it('are unknown without Redis: claiming rejects, announcing does not', async () => {
     const away = connectRedis(env.REDIS_URL, createLogger('test', 'silent'));
     away.disconnect();
     const cutOff = createRunningAttempts(away, env.REDIS_PREFIX, 'owner');

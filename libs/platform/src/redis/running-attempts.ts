@@ -1,37 +1,38 @@
 import type { Redis } from 'ioredis';
 
-/** Attempts under way, so that two processes that read the same one do not both make it. */
+/** The attempts that are being made, so that two processes that read the same record do not both make it. */
 export interface RunningAttempts {
-  /** Told and not waited for; forgotten after `ttlMs` unless it is told again. */
+  /** Announces attempts of this process for `ttlMs`, without waiting for Redis. */
   announce: (attemptIds: readonly string[], ttlMs: number) => void;
+  /** Ends announcements of this process, without waiting for Redis. */
   withdraw: (attemptIds: readonly string[]) => void;
-  /** Announces those that no other process has announced, and answers them. Rejects without Redis. */
+  /** Announces the attempts that no other process has announced, and returns them. Rejects without Redis. */
   claim: (attemptIds: readonly string[], ttlMs: number) => Promise<Set<string>>;
 }
 
-/** `instanceId` names this process: what it announced itself it may claim. */
+/** `instanceId` names this process, which may claim what it announced itself. */
 export function createRunningAttempts(
   redis: Redis,
   prefix: string,
   instanceId: string,
 ): RunningAttempts {
   const keyOf = (attemptId: string): string => `${prefix}running:${attemptId}`;
-  const tell = (told: Promise<unknown>): void => void told.catch(() => undefined);
+  const ignoreFailure = (command: Promise<unknown>): void => void command.catch(() => undefined);
   return {
     announce(attemptIds, ttlMs) {
       const pipeline = redis.pipeline();
       for (const id of attemptIds) pipeline.set(keyOf(id), instanceId, 'PX', ttlMs);
-      tell(pipeline.exec());
+      ignoreFailure(pipeline.exec());
     },
     withdraw: (attemptIds) => {
-      tell(redis.del(attemptIds.map(keyOf)));
+      ignoreFailure(redis.del(attemptIds.map(keyOf)));
     },
     async claim(attemptIds, ttlMs) {
       const pipeline = redis.pipeline();
       for (const id of attemptIds) pipeline.set(keyOf(id), instanceId, 'PX', ttlMs, 'NX');
       await pipeline.exec();
       const holders = await redis.mget(attemptIds.map(keyOf));
-      // Nobody holds one where Redis reads and does not write (out of memory, a failed save).
+      // When Redis refuses writes (out of memory, a failed save), an attempt has no holder.
       const isFree = (index: number): boolean => (holders[index] ?? instanceId) === instanceId;
       return new Set(attemptIds.filter((_, index) => isFree(index)));
     },

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { createIdFactory } from '@posthorn/domain/ids.ts';
 
-/** The wall clock, in milliseconds since 1970. */
+/** Returns the time of the wall clock, in milliseconds since 1970. */
 export const systemClockMs = (): number => Date.now();
 
-/** The one id factory of this process: ids grow in the order in which they are made. */
+/** The one id factory of this process: ids increase in the order in which they are created. */
 export const systemIds = createIdFactory({ nowMs: systemClockMs, randomBytes });

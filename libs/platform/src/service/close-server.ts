@@ -2,10 +2,10 @@ import type { Server } from 'node:http';
 
 const IDLE_CHECK_MS = 50;
 
-/** Takes no new connection, lets requests under way finish for up to `drainMs`, then cuts the rest. */
+/** Accepts no new connection, waits up to `drainMs` for running requests, then closes all connections. */
 export function closeServer(server: Server, drainMs: number): Promise<void> {
   return new Promise((resolve) => {
-    // A keep-alive connection becomes idle only after its last answer.
+    // A keep-alive connection becomes idle only after its last response.
     const idle = setInterval(() => {
       server.closeIdleConnections();
     }, IDLE_CHECK_MS);

@@ -44,14 +44,14 @@ describe('the settings', () => {
     expect(config.DEFERRAL_DELAYS).toHaveLength(8);
   });
 
-  test('that are empty mean the default, and are missing where there is none', () => {
+  test('that are empty take the default, and are missing where there is none', () => {
     expect(parse({ ...required, OPS_PORT: '', RETRY_DELAYS: '' }).OPS_PORT).toBe(9_999);
     expect(refusalOf({ ...required, MONGODB_URL: '' })).toContain(
       'MONGODB_URL: is required and not set',
     );
   });
 
-  test('that are wrong are all named at once', () => {
+  test('that are wrong are all listed at once', () => {
     const lines = refusalOf({ KAFKA_BROKERS: 'kafka', OPS_PORT: '70000', LOG_LEVEL: 'loud' }).split(
       '\n',
     );
@@ -74,14 +74,14 @@ describe('the settings', () => {
     expect(refusal).not.toContain('hush');
   });
 
-  test('may lie in a file, whose name comes before the variable itself', () => {
+  test('may be in a file, which takes precedence over the variable itself', () => {
     withFile('mongodb://from-file/posthorn\n', (path) => {
       const config = parse({ ...required, MONGODB_URL: 'mongodb://env/x', MONGODB_URL_FILE: path });
       expect(config.MONGODB_URL).toBe('mongodb://from-file/posthorn');
     });
   });
 
-  test('in a file are named, not shown, when they are wrong', () => {
+  test('in a file are listed without their value when they are wrong', () => {
     withFile('hush', (path) => {
       const refusal = refusalOf({ ...required, MONGODB_URL_FILE: path });
       expect(refusal).toContain('MONGODB_URL: must be a mongodb://');
@@ -89,23 +89,23 @@ describe('the settings', () => {
     });
   });
 
-  test('in a file that cannot be read say which name is wrong', () => {
+  test('in a file that cannot be read are reported by name', () => {
     expect(refusalOf({ ...required, MONGODB_URL_FILE: '/nowhere/hush' })).toBe(
       'MONGODB_URL_FILE names a file that cannot be read; correct the path.',
     );
   });
 
-  test('of other programs are left alone', () => {
+  test('of other programs are ignored', () => {
     expect(parse({ ...required, PATH: '/bin' })).not.toHaveProperty('PATH');
   });
 });
 
-describe('a range to open', () => {
+describe('an allowed range', () => {
   const egress = z.object(settings.egress);
   const open = (ranges: string) =>
     parseConfig('dispatcher', egress, { EGRESS_ALLOW_CIDRS: ranges });
 
-  test('is one of several', () => {
+  test('may be one of several', () => {
     expect(open('10.0.0.0/8, fd00::/8').EGRESS_ALLOW_CIDRS).toHaveLength(2);
     expect(parseConfig('dispatcher', egress, {}).EGRESS_ALLOW_CIDRS).toBeUndefined();
   });

@@ -3,9 +3,9 @@ import type { z } from 'zod';
 import { StartupError } from './errors.ts';
 
 /**
- * Reads the settings of one service from the environment. `NAME_FILE` may stand for `NAME` and
- * names a file that holds the value (for mounted secrets).
- * Throws StartupError that lists every wrong setting at once, and never shows a value.
+ * Returns the settings of a service from the environment. `NAME_FILE` may be set instead of `NAME` and
+ * names a file that holds the value (for mounted secrets). Throws StartupError that lists every wrong
+ * setting at once and never shows a value.
  */
 export function parseConfig<Schema extends z.ZodObject>(
   service: string,
@@ -28,7 +28,7 @@ export function parseConfig<Schema extends z.ZodObject>(
   );
 }
 
-/** An empty variable counts as not set: `PORT= npm start` means the default. */
+/** An empty variable counts as not set: `PORT= npm start` takes the default. */
 function readSetting(name: string, env: NodeJS.ProcessEnv): string | undefined {
   const file = env[`${name}_FILE`];
   if (!file) return env[name] === '' ? undefined : env[name];

@@ -1,7 +1,7 @@
 import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
 import type { Cidr } from '@posthorn/domain/egress/ip-address.ts';
 
-/** The egress settings of a service as the domain takes them. */
+/** Returns the egress settings of a service as the domain's policy. */
 export function egressPolicyOf(config: {
   EGRESS_ALLOW_LOOPBACK: boolean;
   EGRESS_ALLOW_HTTP: boolean;

@@ -25,20 +25,20 @@ function onStop(name: string, stop: () => Promise<void> | void = () => undefined
 }
 
 describe('a stop', () => {
-  test('undoes the newest step first, one after the other', async () => {
+  test('runs the newest step first, one after the other', async () => {
     onStop('database', () => Promise.resolve());
     onStop('consumer', () => Promise.resolve());
     await lifecycle.shutDown('SIGTERM', 0);
     expect(steps).toEqual(['consumer begins', 'consumer ends', 'database begins', 'database ends']);
   });
 
-  test.each([0, 1, 70])('ends the process with the code %d, once', async (code) => {
+  test.each([0, 1, 70])('ends the process once, with the code %d', async (code) => {
     await lifecycle.shutDown('test', code);
     jest.advanceTimersByTime(10_000);
     expect(exits).toEqual([code]);
   });
 
-  test('goes on behind a step that fails', async () => {
+  test('continues after a step that fails', async () => {
     onStop('database');
     onStop('rejecting', () => Promise.reject(new Error('no')));
     lifecycle.onStop('throwing', () => {
@@ -49,14 +49,14 @@ describe('a stop', () => {
     expect(exits).toEqual([0]);
   });
 
-  test('that is asked for twice is one, and the first code counts', async () => {
+  test('runs once when it is requested twice, and uses the first exit code', async () => {
     onStop('database');
     await Promise.all([lifecycle.shutDown('SIGTERM', 0), lifecycle.shutDown('crash', 1)]);
     expect(steps).toEqual(['database begins', 'database ends']);
     expect(exits).toEqual([0]);
   });
 
-  test('that hangs is ended after its time, and never with success', async () => {
+  test('that hangs ends the process after its time, never with success', async () => {
     onStop('stuck', () => new Promise(() => undefined));
     void lifecycle.shutDown('SIGTERM', 0);
     await jest.advanceTimersByTimeAsync(999);
@@ -65,7 +65,7 @@ describe('a stop', () => {
     expect(exits).toEqual([1]);
   });
 
-  test('is told to those who wait before the first step', async () => {
+  test('makes the service not ready before the first step', async () => {
     onStop('consumer', () => {
       steps.push(`ready: ${lifecycle.isReady()}`);
     });
@@ -75,8 +75,17 @@ describe('a stop', () => {
   });
 });
 
+test('the signal of the stop is aborted before its first step', async () => {
+  onStop('consumer', () => {
+    steps.push(`aborted: ${lifecycle.stopping.aborted}`);
+  });
+  expect(lifecycle.stopping.aborted).toBe(false);
+  await lifecycle.shutDown('SIGTERM', 0);
+  expect(steps[1]).toBe('aborted: true');
+});
+
 describe('readiness', () => {
-  test('begins when the start is over', () => {
+  test('begins when the start has completed', () => {
     expect(lifecycle.isReady()).toBe(false);
     lifecycle.markReady();
     expect(lifecycle.isReady()).toBe(true);

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import { StartupError } from './errors.ts';
 
-/** Listens, or throws a StartupError that names the port and the setting that changes it. */
+/** Resolves when the server listens. Throws StartupError that names the port and its setting. */
 export function listen(
   server: Server,
   { host, port, setting }: { host: string; port: number; setting: string },

@@ -8,7 +8,7 @@ function logged(write: (logger: ReturnType<typeof createLogger>) => void): unkno
 }
 
 describe('the log', () => {
-  test('has the service, the level by name, the fields and the text', () => {
+  test('has the service, the name of the level, the fields and the text', () => {
     expect(
       logged((logger) => {
         logger.info({ messageId: 'msg_1', tries: 2 }, 'message accepted');
@@ -22,7 +22,7 @@ describe('the log', () => {
     });
   });
 
-  test('never shows what is named like a secret, however deep it lies', () => {
+  test('never shows a field named like a secret, however deep', () => {
     const webhook = { secret: 'whsec_a', auth: { hmacSecret: 'b', password: 'c' } };
     const line = logged((logger) => {
       logger.info({ apiKey: 'd', payload: { e: 1 }, webhooks: [webhook], webhook });
@@ -39,14 +39,14 @@ describe('the log', () => {
     });
   });
 
-  test('cuts off what lies deeper than it looks', () => {
+  test('cuts off fields deeper than its limit', () => {
     const line = logged((logger) => {
       logger.info({ a: { b: { c: { d: { secret: 'x' } } } } });
     });
     expect(JSON.stringify(line)).not.toContain('secret');
   });
 
-  test('shows of an error what is known to be harmless, under every name and alone', () => {
+  test('shows only harmless fields of an error, under any name and alone', () => {
     const error = Object.assign(new TypeError('refused'), {
       code: 121,
       document: { payload: 'x' },
@@ -64,7 +64,7 @@ describe('the log', () => {
     expect(JSON.stringify(alone)).not.toContain('document');
   });
 
-  test('leaves times as they are', () => {
+  test('leaves dates unchanged', () => {
     const at = new Date(0);
     expect(
       logged((logger) => {

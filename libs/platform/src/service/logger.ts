@@ -2,7 +2,7 @@ import { pino, type DestinationStream, type Logger } from 'pino';
 
 export type { Logger } from 'pino';
 
-/** One JSON line per entry, on standard output unless told otherwise. What could hold a secret is cut out by name. */
+/** Writes one JSON line per entry, to standard output unless given. Fields whose name suggests a secret are redacted. */
 export function createLogger(
   service: string,
   level: string,
@@ -13,7 +13,7 @@ export function createLogger(
     base: { service },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }), log: shownFields },
-    // Without it pino would take the shown error for a whole one and add to it.
+    // Without it pino would treat the reduced error as a whole one and add fields.
     serializers: { err: (shown: unknown) => shown },
   };
   return pino(options, destination ?? (level === 'silent' ? NOWHERE : standardOutput()));
@@ -22,9 +22,9 @@ export function createLogger(
 const NOWHERE: DestinationStream = { write: () => undefined };
 
 /**
- * Lines leave together, ten times a second: a write for each took 10 % of the gateway at 650 messages
- * per second, and 50 flushes of nothing woke an idle process and a thread of its pool 50 times. An exit
- * writes what is left; only a SIGKILL loses the lines of its last 100 ms.
+ * Lines are written together, ten times a second: a write for each line took 10 % of the gateway at 650
+ * messages per second, and 50 empty flushes a second woke an idle process and a thread of its pool 50
+ * times. An exit writes what is left; only a SIGKILL loses the lines of its last 100 ms.
  */
 function standardOutput(): DestinationStream {
   return pino.destination({ dest: 1, sync: false, minLength: 8_192, periodicFlush: 100 });
@@ -40,7 +40,7 @@ const SECRET_NAMES = new Set([
 ]);
 const SHOWN_LEVELS = 4;
 
-/** pino's `redact` does the same by paths and took 3.5 % of the gateway's CPU (docs/performance.md). */
+/** pino's `redact` does the same by paths and took 3.5 % of the CPU of the gateway (docs/performance.md). */
 function shownFields(fields: object, levels = SHOWN_LEVELS): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(fields) as [string, unknown][]) {
@@ -57,7 +57,7 @@ function shownValue(value: unknown, levels: number): unknown {
   return shownFields(value, levels);
 }
 
-/** Only what is known to be harmless: a driver's error carries whole documents in further fields. */
+/** Keeps only fields known to be harmless: other fields of a driver's error hold whole documents. */
 function shownError(error: Error): object {
   const code = 'code' in error ? String(error.code) : undefined;
   return { type: error.name, message: error.message, code, stack: error.stack };

@@ -2,21 +2,21 @@ import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 
 export const VERSION = '0.1.0';
 
-/** The metrics of one process: Node's own, the version, and whatever the service adds. */
+/** Returns the registry of a process, with Node's own metrics and the version; the service adds its own. */
 export function createRegistry(service: string): Registry {
   const registry = new Registry();
   registry.setDefaultLabels({ service });
   collectDefaultMetrics({ register: registry });
   new Gauge({
     name: 'posthorn_build_info',
-    help: 'Always 1; the label names the version that runs.',
+    help: 'Always 1; the label is the running version.',
     labelNames: ['version'],
     registers: [registry],
   }).set({ version: VERSION }, 1);
   return registry;
 }
 
-/** Whether each part that the service stands on answers; read at each scrape. */
+/** Adds a gauge that tells whether each dependency answers; read at each scrape. */
 export function watchDependencies(
   registry: Registry,
   dependencies: Readonly<Record<string, () => boolean>>,

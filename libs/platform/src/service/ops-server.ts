@@ -8,9 +8,9 @@ export interface OpsServerDeps {
   host: string;
   port: number;
   registry: Registry;
-  /** False while starting, while stopping, and while a part the service cannot do without is away. */
+  /** False while starting, while stopping, and while a dependency that the service cannot do without is away. */
   isReady: () => boolean;
-  /** False only when a restart would help; a dependency that is away is no reason. */
+  /** False only when a restart would help; an unavailable dependency is no reason. */
   isAlive: () => boolean;
 }
 
@@ -20,8 +20,8 @@ interface OpsConfig {
 }
 
 /**
- * Opens the management port of a service; it stays open while the rest drains. `isAlive` is for
- * services that consume, see Consumption.
+ * Opens the management port of a service. It stays open while the rest drains. `isAlive` is for
+ * services with consumers, see Consumption.
  */
 export async function openOpsServer(
   { config, lifecycle, registry }: ServiceContext<OpsConfig>,
@@ -33,7 +33,7 @@ export async function openOpsServer(
   lifecycle.onStop('ops', () => closeServer(server, 1_000));
 }
 
-/** Serves `/livez`, `/readyz` and `/metrics` on the management port, apart from public traffic. */
+/** Serves `/livez`, `/readyz` and `/metrics` on the management port, separate from public traffic. */
 export async function startOpsServer(deps: OpsServerDeps): Promise<Server> {
   const server = createServer((request, response) => {
     const path = request.url?.split('?')[0];

@@ -1,6 +1,7 @@
 import type { Registry } from 'prom-client';
 import type { z } from 'zod';
-import { collectAtRest } from '../memory/collect-at-rest.ts';
+import { createKeepTrying, type KeepTrying } from '../async/keep-trying.ts';
+import { collectWhenIdle } from '../memory/collect-when-idle.ts';
 import { parseConfig } from './config.ts';
 import { messageOf, StartupError } from './errors.ts';
 import { createLifecycle, type Lifecycle } from './lifecycle.ts';
@@ -18,14 +19,16 @@ export interface ServiceContext<Config> {
   logger: Logger;
   lifecycle: Lifecycle;
   registry: Registry;
+  /** Retries until the stop begins. */
+  keepTrying: KeepTrying;
 }
 
-/** A stop gets the drain's time and this much more to commit, leave and close. */
+/** A stop may take the drain time-out and this much more to commit, leave groups and close connections. */
 const CLOSING_MS = 10_000;
 
 /**
  * Runs one service from its environment to its exit code: settings, logger, signals, then `start`.
- * A start that fails prints one message on standard error and exits 1 after undoing what it did.
+ * A start that fails prints one message on standard error, runs the steps of the stop and exits with 1.
  */
 export async function runService<Schema extends z.ZodObject>(
   name: string,
@@ -40,7 +43,9 @@ export async function runService<Schema extends z.ZodObject>(
       exit: (code) => process.exit(code),
     });
     endOnSignals(lifecycle, logger);
-    await startOrUndo({ config, logger, lifecycle, registry: createRegistry(name) }, start);
+    const keepTrying = createKeepTrying({ logger, signal: lifecycle.stopping });
+    const registry = createRegistry(name);
+    await startOrUndo({ config, logger, lifecycle, registry, keepTrying }, start);
   } catch (error) {
     reportFailedStart(name, error);
     process.exit(1);
@@ -53,7 +58,7 @@ async function startOrUndo<Config>(
 ): Promise<void> {
   try {
     await start(context);
-    context.lifecycle.onStop('collection at rest', collectAtRest());
+    context.lifecycle.onStop('garbage collection when idle', collectWhenIdle());
     context.lifecycle.markReady();
     context.logger.info('ready');
   } catch (error) {

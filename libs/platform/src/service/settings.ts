@@ -52,19 +52,21 @@ const cidrList = z
   })
   .transform((ranges) => ranges.filter((range) => range !== null));
 
-/** Settings that several services share. One place, so that a name means the same everywhere. */
+/** Settings that several services share, in one place, so that a name means the same everywhere. */
 export const settings = {
   kafka: {
-    KAFKA_BROKERS: kafkaBrokers.describe('Addresses of the Kafka brokers, host:port, by commas'),
+    KAFKA_BROKERS: kafkaBrokers.describe(
+      'Addresses of the Kafka brokers, host:port, separated by commas',
+    ),
     KAFKA_CLIENT: z
       .enum(KAFKA_CLIENTS, 'must be kafkajs or platformatic')
       .default('kafkajs')
-      .describe('Package that carries the records; processes with either may run side by side'),
+      .describe('Client package for Kafka; processes with either may run side by side'),
     TOPIC_PREFIX: z
       .string()
       .regex(/^[A-Za-z0-9._-]{0,60}$/, 'must be at most 60 letters, digits, dots, _ or -')
       .default('posthorn.')
-      .describe('Put before every topic and consumer group name'),
+      .describe('Prefix of every topic and consumer group name'),
     RETRY_DELAYS: retryScheduleSchema
       .prefault(DEFAULT_RETRY_DELAYS)
       .describe('Waits between attempts, from the end of the failed one'),
@@ -109,17 +111,17 @@ export const settings = {
       .string()
       .regex(/^rediss?:\/\/\S+$/, 'must be a redis:// or rediss:// URL')
       .describe(
-        'Redis, for cache invalidation and shared rate limits; deliveries go on without it',
+        'Redis, for cache invalidation and shared rate limits; deliveries continue without it',
       ),
     REDIS_PREFIX: z
       .string()
       .regex(/^[A-Za-z0-9:._-]{0,60}$/, 'must be at most 60 letters, digits, : . _ or -')
       .default('posthorn:')
-      .describe('Put before every Redis channel and key'),
+      .describe('Prefix of every Redis channel and key'),
   },
   encryption: {
     ENCRYPTION_KEYS: keyRingSchema.describe(
-      'Keys of stored webhook secrets, keyId:base64 of 32 bytes, by commas; the first one seals',
+      'Keys of stored webhook secrets, keyId:base64 of 32 bytes, separated by commas; the first one encrypts',
     ),
   },
   egress: {
@@ -127,7 +129,7 @@ export const settings = {
     EGRESS_ALLOW_HTTP: flag.prefault('false').describe('Deliveries may go over plain http'),
     EGRESS_ALLOW_CIDRS: cidrList
       .optional()
-      .describe('Private ranges that deliveries may go to, by commas'),
+      .describe('Private ranges that deliveries may go to, separated by commas'),
   },
   process: (defaultOpsPort: number) => ({
     OPS_HOST: z.string().default('127.0.0.1').describe('Address of the management port'),
@@ -145,23 +147,23 @@ export const settings = {
       .min(0, 'must be milliseconds from 0 to 600000')
       .max(600_000, 'must be milliseconds from 0 to 600000')
       .default(25_000)
-      .describe('How long a stop waits for work under way'),
+      .describe('How long a stop waits for running work'),
   }),
   records: {
     RECORD_MEMORY_MIB: mebibytesOf(32).describe(
-      'Memory for records under work, in MiB; when it is full nothing more is read',
+      'Memory for records in flight, in MiB; when it is full, nothing more is read',
     ),
   },
-  /** How many attempts one webhook may have at once: the dispatcher keeps to it, the gateway shows it. */
+  /** How many attempts one webhook may have at once: the dispatcher enforces it, the gateway shows it. */
   concurrency: {
     ENDPOINT_CONCURRENCY: places
       .default(16)
-      .describe('Attempts under way at once to a webhook of which nothing is known yet'),
+      .describe('Concurrent attempts to a webhook about which nothing is known yet'),
     ENDPOINT_CONCURRENCY_MAX: places
       .default(1_000)
-      .describe('The most that a webhook which answers well may have at once'),
+      .describe('Most concurrent attempts to a webhook that responds well'),
   },
-  /** A budget of memory, in MiB, with its default. */
+  /** Returns a memory budget in MiB with this default. */
   mebibytes: mebibytesOf,
   port,
 };

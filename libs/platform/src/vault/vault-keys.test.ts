@@ -10,14 +10,14 @@ const read = (text: string) => parseConfig('gateway', schema, { ENCRYPTION_KEYS:
 const newKey = (): string => randomBytes(32).toString('base64');
 
 describe('ENCRYPTION_KEYS', () => {
-  it('is a list of keys in the order in which they are written', () => {
+  it('is a list of keys in the order of the text', () => {
     const [first, second] = [newKey(), newKey()];
     const { ENCRYPTION_KEYS: keys } = read(`2026-08:${first}, old_1:${second}`);
     expect(keys.map(({ id }) => id)).toEqual(['2026-08', 'old_1']);
     expect(keys.map(({ key }) => key.export().toString('base64'))).toEqual([first, second]);
   });
 
-  it('shows no key when it is printed by mistake', () => {
+  it('shows no key when it is logged by mistake', () => {
     const key = newKey();
     expect(JSON.stringify(read(`k1:${key}`))).not.toContain(key.slice(0, 10));
   });

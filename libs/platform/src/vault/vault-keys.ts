@@ -1,13 +1,13 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
 
-/** A key of AES-256-GCM. As a KeyObject its bytes show up in no log and no JSON. */
+/** A key of AES-256-GCM. It is a KeyObject, whose bytes appear in no log and no JSON. */
 export interface EncryptionKey {
   id: string;
   key: KeyObject;
 }
 
-/** The first key seals, all open. */
+/** The first key seals; every key opens. */
 export type KeyRing = readonly [EncryptionKey, ...EncryptionKey[]];
 
 /** The key is 32 bytes as `openssl rand -base64 32` prints them. */
@@ -16,7 +16,7 @@ const ENTRY = /^(?<id>[\w-]{1,32}):(?<base64>[A-Za-z0-9+/]{43}=)$/;
 const WRONG_FORM =
   'must be keyId:key, several separated by commas; an id is 1 to 32 letters, digits, _ or -, a key is base64 of 32 bytes';
 
-/** Text such as `k2:…,k1:…` to keys. The messages never show any of it. */
+/** Reads text such as `k2:…,k1:…`. Error messages never show any of it. */
 export const keyRingSchema = z.string().transform((text, context): KeyRing => {
   const keys = text.split(',').map((entry) => toKey(entry.trim()));
   const [first, ...rest] = keys.filter((key) => key !== null);

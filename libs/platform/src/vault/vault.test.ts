@@ -22,7 +22,7 @@ function refusalOf(open: () => unknown): SealedValueError {
 }
 
 describe('a sealed value', () => {
-  it('opens to what was sealed, whatever the text and wherever it belongs', () => {
+  it('opens to the text that was sealed, for any text and binding', () => {
     const anyText = fc.string({ unit: 'grapheme', maxLength: 5_000 });
     fc.assert(
       fc.property(anyText, anyText, anyText, anyText, (plain, companyId, ownerId, field) => {
@@ -32,19 +32,19 @@ describe('a sealed value', () => {
     );
   });
 
-  it('has the documented form and shows nothing of what is in it', () => {
+  it('has the documented format and shows nothing of its text', () => {
     const sealed = vault.seal('hush hush', BINDING);
     expect(sealed).toMatch(/^v1\.new\.[\w-]{16}\.[\w-]{12}\.[\w-]{22}$/);
     expect(Buffer.from(sealed).includes('hush')).toBe(false);
   });
 
-  it('is another one each time', () => {
+  it('is different each time', () => {
     const sealed = Array.from({ length: 100 }, () => vault.seal('same', BINDING));
     expect(new Set(sealed.map((text) => text.split('.')[2])).size).toBe(100);
     expect(new Set(sealed.map((text) => text.split('.')[3])).size).toBe(100);
   });
 
-  it('does not open when any character of it is another one', () => {
+  it('does not open when any character is changed', () => {
     const sealed = vault.seal('hush hush', BINDING);
     const character = fc.constantFrom(
       'a',
@@ -72,7 +72,7 @@ describe('a sealed value', () => {
     );
   });
 
-  it('does not open when it is cut anywhere, or longer than it was', () => {
+  it('does not open when it is cut anywhere, or extended', () => {
     const sealed = vault.seal('hush hush', BINDING);
     for (let length = 0; length < sealed.length; length += 1) {
       refusalOf(() => vault.open(sealed.slice(0, length), BINDING));
@@ -99,12 +99,12 @@ describe('a sealed value', () => {
     },
   );
 
-  it('does not open at a place whose names only join to the same text', () => {
+  it('does not open for another binding whose names join to the same text', () => {
     const sealed = vault.seal('hush', { companyId: 'a","b', ownerId: 'c', field: 'd' });
     refusalOf(() => vault.open(sealed, { companyId: 'a', ownerId: 'b","c', field: 'd' }));
   });
 
-  it('is none when it was never sealed', () => {
+  it('is reported as not sealed when it never was', () => {
     for (const text of ['', 'whsec_hush', 'v1.new.hush', 'v1.new...']) {
       const refusal = refusalOf(() => vault.open(text, BINDING));
       expect(refusal).toMatchObject({
@@ -125,7 +125,7 @@ describe('a ring of keys', () => {
     expect(vault.currentKeyId).toBe('new');
   });
 
-  it('names the key that it lacks', () => {
+  it('names the missing key in its error', () => {
     const sealed = createVault([OLD]).seal('hush', BINDING);
     const refusal = refusalOf(() => createVault([NEW]).open(sealed, BINDING));
     expect(refusal.message).toBe(

@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { EncryptionKey, KeyRing } from './vault-keys.ts';
 
-/** Where a sealed value belongs. Anywhere else it does not open. */
+/** The place of a sealed value. It opens in no other place. */
 export interface Binding {
   companyId: string;
   /** Id of the webhook or message that holds it. */
@@ -9,20 +9,20 @@ export interface Binding {
   field: string;
 }
 
-/** Encrypts what the store must not be able to read (docs/decisions/0009-secrets-at-rest.md). */
+/** Encrypts values that the database must not be able to read (docs/decisions/0009-secrets-at-rest.md). */
 export interface Vault {
   currentKeyId: string;
   seal: (plain: string, binding: Binding) => string;
-  /** Throws SealedValueError when the text was changed, cut or moved, or its key is not in the ring. */
+  /** Throws SealedValueError when the text was changed, cut or moved, or when its key is not in the ring. */
   open: (sealed: string, binding: Binding) => string;
-  /** The id of the key that sealed the text. Throws SealedValueError when it is no sealed value. */
+  /** Returns the id of the key that sealed the text. Throws SealedValueError when it is not a sealed value. */
   keyIdOf: (sealed: string) => string;
 }
 
-/** A stored value that must not be used. The message names owner, field and key id, never the value. */
+/** A stored value cannot be opened. The message names owner, field and key id, never the value. */
 export class SealedValueError extends Error {
   override readonly name = 'SealedValueError';
-  /** Null when the text is no sealed value at all. */
+  /** Null when the text is not a sealed value. */
   readonly keyId: string | null;
 
   constructor(message: string, keyId: string | null) {
@@ -40,7 +40,7 @@ const TAG_BYTES = 16;
 /** `v1.<keyId>.<iv>.<ciphertext>.<tag>`, the last three in base64url. */
 const SEALED = /^v1\.([\w-]{1,32})\.([\w-]{16})\.([\w-]*)\.([\w-]{22})$/;
 
-/** AES-256-GCM under the first key of the ring; every key of the ring opens. */
+/** Seals with AES-256-GCM and the first key of the ring, and opens with the key that sealed. */
 export function createVault(keyRing: KeyRing): Vault {
   const [current] = keyRing;
   const keys = new Map(keyRing.map((each) => [each.id, each]));
@@ -80,7 +80,7 @@ interface SealedParts {
   tag: Buffer;
 }
 
-/** Null for anything that `seal` does not write, such as base64url with stray bits at its end. */
+/** Null for anything that `seal` does not write, such as base64url with unused bits set at its end. */
 function partsOf(sealed: string): SealedParts | null {
   const [, keyId = '', ...texts] = SEALED.exec(sealed) ?? [];
   const bytes = texts.map((text) => Buffer.from(text, 'base64url'));
@@ -90,7 +90,7 @@ function partsOf(sealed: string): SealedParts | null {
   return isExact ? { keyId, iv, ciphertext, tag } : null;
 }
 
-/** Null when the bytes are not what was sealed for this binding. */
+/** Null when the bytes were not sealed for this binding. */
 function open({ id, key }: EncryptionKey, parts: SealedParts, binding: Binding): string | null {
   const decipher = createDecipheriv(CIPHER, key, parts.iv, { authTagLength: TAG_BYTES });
   decipher.setAAD(boundTo(id, binding)).setAuthTag(parts.tag);
@@ -102,7 +102,7 @@ function open({ id, key }: EncryptionKey, parts: SealedParts, binding: Binding):
   }
 }
 
-/** Version and key id are bound too, so that no part of the text can be exchanged. */
+/** Includes version and key id, so that no part of the text can be exchanged. */
 function boundTo(keyId: string, { companyId, ownerId, field }: Binding): Buffer {
   return Buffer.from(JSON.stringify([VERSION, keyId, companyId, ownerId, field]));
 }

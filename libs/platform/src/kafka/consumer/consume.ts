@@ -1,90 +1,100 @@
-import { keepTrying } from '../../async/keep-trying.ts';
+import { createKeepTrying, StoppedError } from '../../async/keep-trying.ts';
 import { systemClockMs } from '../../service/clock-and-ids.ts';
-import { createPositionSource, type PositionSource } from '../positions/ask-positions.ts';
-import type { ConsumeDeps } from './join-group.ts';
-import { createReader, type Reader } from './read-as-member.ts';
+import { createGroupPositions, type GroupPositions } from '../offsets/group-positions.ts';
 import type { ConsumeOptions, Consumption } from '../record-log.ts';
-import { watchForSetbacks } from './watch-for-setbacks.ts';
-import { watchForStalls, type StallWatch } from './watch-for-stalls.ts';
+import { watchForClockRollback } from './clock-rollback-watch.ts';
+import type { ConsumeDeps } from './consume-deps.ts';
+import { createGroupConsumer, type GroupConsumer } from './group-consumer.ts';
+import { createStallWatch, type StallWatch } from './stall-watch.ts';
 
 const STALL_MS = 120_000;
 
-/** The consumer of now, and the end of those before it. */
-interface Lives {
-  reader: Reader;
-  retiring: Promise<void>;
+interface Supervised {
+  /** The consumer that reads now. */
+  consumer: GroupConsumer;
+  /** Resolves when every consumer before it has left the group. */
+  replaced: Promise<void>;
   stopping: AbortController;
 }
 
-/** Reads the topics as one group member until stopped; a consumer that stalls is replaced by a new one. */
+/** Reads the topics as one member of the group until stopped; replaces its consumer when that one stalls. */
 export async function consume(deps: ConsumeDeps, options: ConsumeOptions): Promise<Consumption> {
-  const lives: Lives = {
-    reader: createReader(deps, options),
-    retiring: Promise.resolve(),
+  const supervised: Supervised = {
+    consumer: createGroupConsumer(deps, options),
+    replaced: Promise.resolve(),
     stopping: new AbortController(),
   };
-  await lives.reader.start();
-  const positions = createPositionSource(deps.kafka, options);
-  const watch = openWatch(deps, options, lives, positions);
-  watch.start();
-  const setbacks = watchForSetbacks({
+  await supervised.consumer.start();
+  const positions = createGroupPositions(deps.kafka, options);
+  const stallWatch = openStallWatch(deps, options, supervised, positions);
+  stallWatch.start();
+  const clockWatch = watchForClockRollback({
     nowMs: systemClockMs,
     monotonicMs: () => performance.now(),
-    onSetback(byMs) {
+    onRollback(byMs) {
       deps.logger.warn(
         { groupId: options.groupId, byMs },
-        'the clock was set back: a new consumer',
+        'the clock was set back, replacing the consumer',
       );
-      void beginAnew(deps, options, lives);
+      void replaceConsumer(deps, options, supervised);
     },
   });
   return {
-    isRunning: () => lives.reader.isRunning(),
-    isAlive: watch.isAlive,
+    isRunning: () => supervised.consumer.isRunning(),
+    isAlive: stallWatch.isAlive,
     async stop(drainMs) {
-      lives.stopping.abort();
-      watch.stop();
-      setbacks.stop();
-      await Promise.all([lives.reader.stop(drainMs), lives.retiring, positions.close()]);
+      supervised.stopping.abort();
+      stallWatch.stop();
+      clockWatch.stop();
+      await Promise.all([
+        supervised.consumer.stop(drainMs),
+        supervised.replaced,
+        positions.close(),
+      ]);
     },
   };
 }
 
-function openWatch(
+function openStallWatch(
   deps: ConsumeDeps,
   options: ConsumeOptions,
-  lives: Lives,
-  positions: PositionSource,
+  supervised: Supervised,
+  positions: GroupPositions,
 ): StallWatch {
   const { topics, groupId, stallMs = STALL_MS, isJudgeable = () => true } = options;
-  return watchForStalls({
+  return createStallWatch({
     topics,
     stallMs,
     isJudgeable,
     metrics: deps.metrics,
-    askPositions: positions.ask,
-    reader: () => lives.reader,
-    restart: () => beginAnew(deps, options, lives),
+    readPositions: positions.read,
+    consumer: () => supervised.consumer,
+    replaceConsumer: () => replaceConsumer(deps, options, supervised),
     nowMs: systemClockMs,
     monotonicMs: () => performance.now(),
     logger: deps.logger.child({ groupId }),
   });
 }
 
-async function beginAnew(deps: ConsumeDeps, options: ConsumeOptions, lives: Lives): Promise<void> {
-  const { signal } = lives.stopping;
-  lives.retiring = Promise.all([lives.retiring, lives.reader.retire()]).then(() => undefined);
-  const reader = createReader(deps, options);
-  lives.reader = reader;
+async function replaceConsumer(
+  deps: ConsumeDeps,
+  options: ConsumeOptions,
+  supervised: Supervised,
+): Promise<void> {
+  const { signal } = supervised.stopping;
+  supervised.replaced = Promise.all([supervised.replaced, supervised.consumer.discard()]).then(
+    () => undefined,
+  );
+  const consumer = createGroupConsumer(deps, options);
+  supervised.consumer = consumer;
   // The old one leaves first, so that its partitions need not move twice.
-  await lives.retiring;
+  await supervised.replaced;
   if (signal.aborted) return;
-  const onFailure = (error: unknown): void => {
-    deps.logger.warn(
-      { err: error, groupId: options.groupId },
-      'the new consumer did not start yet',
-    );
-  };
-  // Not awaited: joining may take as long as Kafka is away, and the watch goes on meanwhile.
-  keepTrying(reader.start, { signal, onFailure }).catch(() => undefined);
+  const logger = deps.logger.child({ groupId: options.groupId });
+  const keepTrying = createKeepTrying({ logger, signal });
+  // Not awaited: joining takes as long as Kafka is away, and the stall watch must run meanwhile.
+  keepTrying('start the new consumer', consumer.start).catch((error: unknown) => {
+    if (error instanceof StoppedError) return;
+    logger.error({ err: error }, 'the new consumer did not start');
+  });
 }

@@ -1,6 +1,6 @@
 import type { KafkaMessage } from 'kafkajs';
 
-/** Records of one partition as a client of Kafka hands them over: of kafkajs' payload what is used. */
+/** Records of one partition as a Kafka client hands them over: the part of kafkajs's payload that is used. */
 export interface FetchedBatch {
   batch: {
     topic: string;
@@ -9,7 +9,7 @@ export interface FetchedBatch {
     highWatermark: string;
     messages: readonly FetchedMessage[];
   };
-  /** Reading goes on after this offset; what is not resolved is fetched again. */
+  /** Reading resumes after this offset. Records that are not resolved are fetched again. */
   resolveOffset: (offset: string) => void;
 }
 

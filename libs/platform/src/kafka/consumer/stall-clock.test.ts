@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { createStallClock, type Reading, type StallClock } from './stall-clock.ts';
+import { createStallClock, type PartitionReading, type StallClock } from './stall-clock.ts';
 
 const STALL_MS = 100;
 
@@ -11,7 +11,7 @@ beforeEach(() => {
   nowMs = 1_000;
 });
 
-const at = (position: number, more: Partial<Reading> = {}): Reading => ({
+const at = (position: number, more: Partial<PartitionReading> = {}): PartitionReading => ({
   topic: 'a',
   partition: 0,
   position,
@@ -20,61 +20,61 @@ const at = (position: number, more: Partial<Reading> = {}): Reading => ({
   ...more,
 });
 
-/** One look after so much time; answers which partitions have stalled. */
-function look(countedMs: number, ...readings: Reading[]): number[] {
+/** One check after so much time; returns which partitions have stalled. */
+function check(countedMs: number, ...readings: PartitionReading[]): number[] {
   nowMs += countedMs;
-  return clock.look(readings, { countedMs, nowMs }).map(({ partition }) => partition);
+  return clock.add(readings, { countedMs, nowMs }).map(({ partition }) => partition);
 }
 
-describe('the clock of stalls', () => {
-  test('tells a partition that stands still with records to read, after its whole time', () => {
-    expect(look(40, at(7))).toEqual([]);
-    expect(look(60, at(7))).toEqual([]);
-    expect(look(39, at(7))).toEqual([]);
-    expect(look(1, at(7))).toEqual([0]);
+describe('the stall clock', () => {
+  test('reports a partition that stands still with records to read, after the whole time', () => {
+    expect(check(40, at(7))).toEqual([]);
+    expect(check(60, at(7))).toEqual([]);
+    expect(check(39, at(7))).toEqual([]);
+    expect(check(1, at(7))).toEqual([0]);
   });
 
-  test('gives its whole time again to one that moved, in whatever direction', () => {
-    for (const position of [7, 8, 3]) look(90, at(position));
-    expect(look(90, at(3))).toEqual([]);
-    expect(look(90, at(3))).toEqual([0]);
+  test('gives the whole time again to a partition that moved in either direction', () => {
+    for (const position of [7, 8, 3]) check(90, at(position));
+    expect(check(90, at(3))).toEqual([]);
+    expect(check(90, at(3))).toEqual([0]);
   });
 
   test.each([
     ['nothing to read', { lag: 0 }],
-    ['its head not due, or no room', { isWaiting: true }],
-  ])('forgives one that has %s', (_why, excuse) => {
-    look(0, at(7));
-    look(90, at(7));
-    expect(look(90, at(7, excuse))).toEqual([]);
-    expect(look(90, at(7))).toEqual([]);
+    ['its next record not due, or no capacity', { isWaiting: true }],
+  ])('does not count the time of a partition that has %s', (_why, excuse) => {
+    check(0, at(7));
+    check(90, at(7));
+    expect(check(90, at(7, excuse))).toEqual([]);
+    expect(check(90, at(7))).toEqual([]);
   });
 
-  test('judges each partition for itself', () => {
-    look(0, at(7), at(1, { partition: 1 }));
-    expect(look(100, at(7), at(2, { partition: 1 }))).toEqual([0]);
+  test('judges each partition on its own', () => {
+    check(0, at(7), at(1, { partition: 1 }));
+    expect(check(100, at(7), at(2, { partition: 1 }))).toEqual([0]);
   });
 
   test('forgets a partition that went away and came back', () => {
-    look(0, at(7));
-    look(90, at(7));
-    look(90);
-    expect(look(90, at(7))).toEqual([]);
-    expect(look(90, at(7))).toEqual([]);
+    check(0, at(7));
+    check(90, at(7));
+    check(90);
+    expect(check(90, at(7))).toEqual([]);
+    expect(check(90, at(7))).toEqual([]);
   });
 
-  test('gives every partition its whole time again when the consumer began anew', () => {
-    look(0, at(7));
-    look(100, at(7));
+  test('gives every partition its whole time again when the consumer was replaced', () => {
+    check(0, at(7));
+    check(100, at(7));
     clock.restart();
-    expect(look(99, at(7))).toEqual([]);
-    expect(look(1, at(7))).toEqual([0]);
+    expect(check(99, at(7))).toEqual([]);
+    expect(check(1, at(7))).toEqual([0]);
   });
 
-  test('knows when the partition of a topic that waits longest last moved', () => {
-    look(0, at(7), at(1, { partition: 1 }));
-    look(30, at(7), at(2, { partition: 1 }));
-    look(30, at(7), at(3, { partition: 1 }));
+  test('returns when the partition of a topic that has waited longest last moved', () => {
+    check(0, at(7), at(1, { partition: 1 }));
+    check(30, at(7), at(2, { partition: 1 }));
+    check(30, at(7), at(3, { partition: 1 }));
     expect(clock.movedAtMs('a', nowMs)).toBe(1_000);
     expect(clock.movedAtMs('b', nowMs)).toBe(nowMs);
   });

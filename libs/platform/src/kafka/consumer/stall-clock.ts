@@ -1,46 +1,46 @@
+import { keyOf, type TopicPartition } from '../topic-partition.ts';
+
 /** Where a partition stood when the broker was asked. */
-export interface Reading {
-  topic: string;
-  partition: number;
+export interface PartitionReading extends TopicPartition {
   /** The committed offset; -1 before the first commit. */
   position: number;
   /** Records beyond it. */
   lag: number;
-  /** True where nothing can move just now, see Reader.isWaiting. */
+  /** True where nothing can move now, see GroupConsumer.isWaiting. */
   isWaiting: boolean;
 }
 
-export interface Look {
-  /** How much of the time since the look before counts, in milliseconds. */
+export interface Check {
+  /** How much of the time since the check before counts, in milliseconds. */
   countedMs: number;
   /** The wall clock. */
   nowMs: number;
 }
 
 export interface StallClock {
-  /** Takes what one look has found; answers the partitions that stood still for too long. */
-  look: (readings: readonly Reading[], look: Look) => Reading[];
-  /** When the partition of the topic that waits longest last moved, by the wall clock. */
+  /** Adds what a check has read. Returns the partitions that have stood still for too long. */
+  add: (readings: readonly PartitionReading[], check: Check) => PartitionReading[];
+  /** When the partition of the topic that has waited longest last moved, by the wall clock. */
   movedAtMs: (topic: string, nowMs: number) => number;
-  /** The consumer began anew: every partition gets its whole time again. */
+  /** The consumer was replaced: every partition gets its whole time again. */
   restart: () => void;
 }
 
 interface Standing {
-  reading: Reading;
+  reading: PartitionReading;
   stillMs: number;
   movedAtMs: number;
 }
 
-/** Measures how long each partition stands still although it has records to read. */
+/** Measures for how long each partition stands still although it has records to read. */
 export function createStallClock(stallMs: number): StallClock {
   let standing = new Map<string, Standing>();
   return {
-    look(readings, look) {
+    add(readings, check) {
       standing = new Map(
         readings.map((reading) => {
-          const key = `${reading.topic}/${reading.partition}`;
-          return [key, stand(standing.get(key), reading, look)];
+          const key = keyOf(reading);
+          return [key, next(standing.get(key), reading, check)];
         }),
       );
       return [...standing.values()]
@@ -60,10 +60,10 @@ export function createStallClock(stallMs: number): StallClock {
   };
 }
 
-function stand(
+function next(
   before: Standing | undefined,
-  reading: Reading,
-  { countedMs, nowMs }: Look,
+  reading: PartitionReading,
+  { countedMs, nowMs }: Check,
 ): Standing {
   const hasMoved = before?.reading.position !== reading.position;
   if (!before || hasMoved || reading.lag === 0 || reading.isWaiting) {

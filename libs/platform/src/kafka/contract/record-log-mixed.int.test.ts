@@ -6,7 +6,7 @@ import type { Consumption, LogRecord, RecordLog } from '../record-log.ts';
 
 const KEYS = Array.from({ length: 60 }, (_, n) => `k${n}`);
 
-/** While the setting is changed, one process after the other, both clients are in use at once. */
+/** While KAFKA_CLIENT is changed from process to process, both clients are in use at once. */
 describe.each(KAFKA_CLIENTS)('a group that a member on %s leads', (leader) => {
   const follower = KAFKA_CLIENTS.find((name) => name !== leader) ?? leader;
   const logs = new Map<KafkaClientName, RecordLog>();
@@ -14,13 +14,13 @@ describe.each(KAFKA_CLIENTS)('a group that a member on %s leads', (leader) => {
 
   beforeAll(async () => {
     scratch = await openScratchLog({ client: leader });
-    logs.set(leader, scratch.log);
+    logs.set(leader, scratch.records);
     logs.set(follower, await scratch.openAnother(follower));
   });
 
-  afterAll(() => Promise.all([...logs.values()].map((log) => log.close())));
+  afterAll(() => Promise.all([...logs.values()].map((records) => records.close())));
 
-  it('shares partition p of every topic with the other client, and keys with both', async () => {
+  it('assigns partition p of every topic to one member, and partitions keys the same with both clients', async () => {
     const topics = [await scratch.newTopic('fresh'), await scratch.newTopic('retries')];
     const seen: { by: KafkaClientName; record: LogRecord }[] = [];
     const assigned = new Map<KafkaClientName, number>();
@@ -28,15 +28,15 @@ describe.each(KAFKA_CLIENTS)('a group that a member on %s leads', (leader) => {
       logs.get(by)?.consume({
         groupId: `${topics[0]}-group`,
         topics,
-        window: { high: 1_000, low: 500 },
+        inFlightLimits: { pauseAt: 1_000, resumeAt: 500 },
         handle: (record) => Promise.resolve(void seen.push({ by, record })),
         onAssigned: () => assigned.set(by, (assigned.get(by) ?? 0) + 1),
       });
     const first = await join(leader);
     const second = await join(follower);
     await eventually('both know their share', () => (assigned.get(leader) ?? 0) >= 2);
-    for (const log of logs.values()) {
-      await log.publish(
+    for (const records of logs.values()) {
+      await records.publish(
         KEYS.flatMap((key) => topics.map((topic) => ({ topic, key, value: Buffer.alloc(0) }))),
       );
     }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
-import type { Commit } from '../positions/partition-window.ts';
+import type { Commit } from '../offsets/owned-partitions.ts';
 import { KAFKA_CLIENTS } from '../../service/kafka-clients.ts';
 import type { Consumption, LogRecord, RecordLog } from '../record-log.ts';
 
@@ -11,7 +11,7 @@ const PER_ROUND = 300;
 describe.each(KAFKA_CLIENTS)('the record log while members come and go, on %s', (client) => {
   let scratch: ScratchLog;
   let others: RecordLog;
-  /** topic/partition → what was committed there, by whomever, in order. */
+  /** topic/partition → the offsets committed by any member, in order. */
   const commits = new Map<string, number[]>();
 
   function onCommit(made: readonly Commit[]): void {
@@ -26,18 +26,18 @@ describe.each(KAFKA_CLIENTS)('the record log while members come and go, on %s', 
     others = await scratch.openAnother();
   });
 
-  afterAll(() => Promise.all([scratch.log.close(), others.close()]));
+  afterAll(() => Promise.all([scratch.records.close(), others.close()]));
 
-  it('loses nothing, never commits backwards and never stands still', async () => {
+  it('loses nothing, never commits backwards and never stalls', async () => {
     const topic = await scratch.newTopic('rebalanced');
     const done = new Set<string>();
     let assignments = 0;
-    const join = (log: RecordLog): Promise<Consumption> =>
-      log.consume({
+    const join = (records: RecordLog): Promise<Consumption> =>
+      records.consume({
         groupId: `${topic}-group`,
         topics: [topic],
         stallMs: 10_000,
-        window: { high: 100, low: 50 },
+        inFlightLimits: { pauseAt: 100, resumeAt: 50 },
         handle: async ({ value }) => {
           await new Promise((resolve) => setImmediate(resolve));
           done.add(value.toString());
@@ -45,19 +45,19 @@ describe.each(KAFKA_CLIENTS)('the record log while members come and go, on %s', 
         onAssigned: () => (assignments += 1),
       });
     const publish = (round: number): Promise<void> =>
-      scratch.log.publish(
+      scratch.records.publish(
         Array.from({ length: PER_ROUND }, (_, n) => ({
           topic,
           key: `k${n}`,
           value: Buffer.from(`${round}-${n}`),
         })),
       );
-    const first = await join(scratch.log);
+    const first = await join(scratch.records);
     for (let round = 0; round < ROUNDS; round += 1) {
       const before = assignments;
       const published = publish(round);
       const second = await join(others);
-      // The one that joins, and the one that has to share with it.
+      // Both the member that joins and the one that gives partitions up.
       await eventually('both know their share', () => assignments >= before + 2);
       await Promise.all([published, publish(ROUNDS + round)]);
       await second.stop(5_000);
@@ -73,18 +73,18 @@ describe.each(KAFKA_CLIENTS)('the record log while members come and go, on %s', 
     expect(last.reduce((a, b) => a + b, 0)).toBe(2 * ROUNDS * PER_ROUND);
   });
 
-  it('tells what a former owner may have begun from what came later', async () => {
+  it('tells records that a former owner may have begun from later ones', async () => {
     const topic = await scratch.newTopic('inherited');
     const seen: LogRecord[] = [];
-    await scratch.log.publish([{ topic, key: 'k', value: Buffer.from('early') }]);
-    const consumption = await scratch.log.consume({
+    await scratch.records.publish([{ topic, key: 'k', value: Buffer.from('early') }]);
+    const consumption = await scratch.records.consume({
       groupId: `${topic}-group`,
       topics: [topic],
-      window: { high: 10, low: 5 },
+      inFlightLimits: { pauseAt: 10, resumeAt: 5 },
       handle: (record) => Promise.resolve(void seen.push(record)),
     });
     await eventually('the early one', () => seen.length === 1);
-    await scratch.log.publish([{ topic, key: 'k', value: Buffer.from('late') }]);
+    await scratch.records.publish([{ topic, key: 'k', value: Buffer.from('late') }]);
     await eventually('the late one', () => seen.length === 2);
     expect(seen.map(({ isInherited }) => isInherited)).toEqual([true, false]);
     await consumption.stop(1_000);

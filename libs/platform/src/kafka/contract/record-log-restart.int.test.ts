@@ -4,20 +4,20 @@ import { openScratchLog, type ScratchLog } from '../../../../../test/support/sto
 import { KAFKA_CLIENTS } from '../../service/kafka-clients.ts';
 import type { ConsumeOptions, LogRecord, RecordLog } from '../record-log.ts';
 
-const WINDOW = { high: 1_000, low: 500 };
+const IN_FLIGHT_LIMITS = { pauseAt: 1_000, resumeAt: 500 };
 
 describe.each(KAFKA_CLIENTS)('the record log over a stop and a start, on %s', (client) => {
   let scratch: ScratchLog;
-  let log: RecordLog;
+  let records: RecordLog;
   let topic: string;
   let counter = 0;
 
   beforeAll(async () => {
     scratch = await openScratchLog({ client });
-    log = scratch.log;
+    records = scratch.records;
   });
 
-  afterAll(() => log.close());
+  afterAll(() => records.close());
 
   beforeEach(async () => {
     counter += 1;
@@ -25,22 +25,22 @@ describe.each(KAFKA_CLIENTS)('the record log over a stop and a start, on %s', (c
   });
 
   function consume(handle: ConsumeOptions['handle'], more: Partial<ConsumeOptions> = {}) {
-    return log.consume({
+    return records.consume({
       groupId: `${topic}-group`,
       topics: [topic],
       handle,
-      window: WINDOW,
+      inFlightLimits: IN_FLIGHT_LIMITS,
       ...more,
     });
   }
 
   function publish(keys: readonly string[]): Promise<void> {
-    return log.publish(keys.map((key, n) => ({ topic, key, value: Buffer.from(`v${n}`) })));
+    return records.publish(keys.map((key, n) => ({ topic, key, value: Buffer.from(`v${n}`) })));
   }
 
   const keysOf = (records: readonly LogRecord[]): string[] => records.map(({ key }) => key).sort();
 
-  it('gives a record again after a restart when its work had not finished, and no other', async () => {
+  it('reads a record again after a restart when its handling had not ended, and no other', async () => {
     await publish(['a', 'b', 'c', 'd']);
     const done: string[] = [];
     const first = await consume(async ({ key }) => {
@@ -54,12 +54,12 @@ describe.each(KAFKA_CLIENTS)('the record log over a stop and a start, on %s', (c
     const second = await consume((record) => Promise.resolve(void again.push(record)));
     await eventually('the unfinished one', () => again.some(({ key }) => key === 'c'));
     await second.stop(1_000);
-    // Only what lies behind it in its own partition may come twice.
+    // Only records behind it in its own partition may be read twice.
     const partition = again.find(({ key }) => key === 'c')?.partition;
     expect(again.every((record) => record.partition === partition)).toBe(true);
   });
 
-  it('finishes what is under work before a stop, and commits it', async () => {
+  it('ends the records in flight before a stop, and commits them', async () => {
     await publish(['slow']);
     let finish = (): void => undefined;
     let isBegun = false;

@@ -7,19 +7,19 @@ import type { ConsumeOptions, LogRecord, RecordLog } from '../record-log.ts';
 
 const STALL_MS = 1_500;
 
-describe.each(KAFKA_CLIENTS)('a consumer that stands still, on %s', (client) => {
+describe.each(KAFKA_CLIENTS)('a consumer that stalls, on %s', (client) => {
   let scratch: ScratchLog;
-  let log: RecordLog;
+  let records: RecordLog;
   let topic: string;
   let consumers: GroupClient[];
   let counter = 0;
 
   beforeAll(async () => {
     scratch = await openScratchLog({ client, onMember: (member) => consumers.push(member) });
-    log = scratch.log;
+    records = scratch.records;
   });
 
-  afterAll(() => log.close());
+  afterAll(() => records.close());
 
   beforeEach(async () => {
     consumers = [];
@@ -28,20 +28,20 @@ describe.each(KAFKA_CLIENTS)('a consumer that stands still, on %s', (client) => 
   });
 
   function consume(handle: ConsumeOptions['handle'], more: Partial<ConsumeOptions> = {}) {
-    return log.consume({
+    return records.consume({
       groupId: `${topic}-group`,
       topics: [topic],
       handle,
       stallMs: STALL_MS,
-      window: { high: 1_000, low: 500 },
+      inFlightLimits: { pauseAt: 1_000, resumeAt: 500 },
       ...more,
     });
   }
 
   const publish = (...keys: string[]): Promise<void> =>
-    log.publish(keys.map((key) => ({ topic, key, value: Buffer.alloc(0) })));
+    records.publish(keys.map((key) => ({ topic, key, value: Buffer.alloc(0) })));
 
-  it('begins anew when a record never settles, and minds its late end no more', async () => {
+  it('is replaced when a record never ends, and ignores its late end', async () => {
     await publish('stuck');
     const begun: LogRecord[] = [];
     let endFirst = (): void => undefined;
@@ -60,7 +60,7 @@ describe.each(KAFKA_CLIENTS)('a consumer that stands still, on %s', (client) => 
     await consumption.stop(1_000);
   });
 
-  it('begins anew when the client stops fetching, and tells its lag meanwhile', async () => {
+  it('is replaced when the client stops fetching, and reports its lag meanwhile', async () => {
     const seen: string[] = [];
     const consumption = await consume(({ key }) => Promise.resolve(void seen.push(key)));
     await publish('before');
@@ -79,7 +79,7 @@ describe.each(KAFKA_CLIENTS)('a consumer that stands still, on %s', (client) => 
     await consumption.stop(1_000);
   });
 
-  it('is alive no more when the new consumer stands still too, and stops in time', async () => {
+  it('is not alive when the new consumer stalls too, and stops in time', async () => {
     await publish('stuck');
     const consumption = await consume(() => new Promise(() => undefined));
     await eventually('a new consumer', () => consumers.length === 2);
@@ -89,7 +89,7 @@ describe.each(KAFKA_CLIENTS)('a consumer that stands still, on %s', (client) => 
     await consumption.stop(0);
   });
 
-  it('is left in peace while a store is away, and while its head is not due', async () => {
+  it('is not replaced while a store is away, nor while its next record is not due', async () => {
     await publish('stuck', 'late');
     let looks = 0;
     const isJudgeable = (): boolean => {
@@ -97,17 +97,17 @@ describe.each(KAFKA_CLIENTS)('a consumer that stands still, on %s', (client) => 
       return false;
     };
     const away = await consume(() => new Promise(() => undefined), { isJudgeable });
-    const postponed = await consume(() => Promise.resolve(), {
+    const delayed = await consume(() => Promise.resolve(), {
       groupId: `${topic}-late`,
-      postponeMs: () => 60_000,
+      delayMs: () => 60_000,
     });
-    // Two looks of each kind a sixth of the time to stall: thrice that time.
+    // A check comes at every sixth of the stall time: three times that time is ample.
     await eventually('many looks', () => looks >= 36);
-    expect([consumers.length, away.isAlive(), postponed.isAlive()]).toEqual([2, true, true]);
-    await Promise.all([away.stop(0), postponed.stop(0)]);
+    expect([consumers.length, away.isAlive(), delayed.isAlive()]).toEqual([2, true, true]);
+    await Promise.all([away.stop(0), delayed.stop(0)]);
   });
 
-  it('can be stopped while it begins anew', async () => {
+  it('can be stopped while it is replaced', async () => {
     await publish('stuck');
     const consumption = await consume(() => new Promise(() => undefined));
     await eventually('a new consumer', () => consumers.length === 2);

@@ -3,39 +3,39 @@ import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
 import { KAFKA_CLIENTS } from '../../service/kafka-clients.ts';
 import type { ConsumeOptions, Consumption, LogRecord, RecordLog } from '../record-log.ts';
-import { isTooLarge } from '../too-large.ts';
+import { isRecordTooLarge } from '../publishing/record-too-large.ts';
 
-const WINDOW = { high: 1_000, low: 500 };
+const IN_FLIGHT_LIMITS = { pauseAt: 1_000, resumeAt: 500 };
 
-/** What every record log must do; Kafka is the one there is, by either client. */
+/** The contract of RecordLog, tested on Kafka with either client. */
 describe.each(KAFKA_CLIENTS)('the record log, on %s', (client) => {
   let scratch: ScratchLog;
-  let log: RecordLog;
+  let records: RecordLog;
   let topic: string;
   let counter = 0;
   const consumptions: Consumption[] = [];
 
   beforeAll(async () => {
     scratch = await openScratchLog({ client });
-    log = scratch.log;
+    records = scratch.records;
   });
 
-  afterAll(() => log.close());
+  afterAll(() => records.close());
 
   beforeEach(async () => {
     counter += 1;
     topic = await scratch.newTopic(`log-${counter}`);
   });
 
-  // A consumption that a failed test leaves behind would keep the whole run from ending.
+  // A consumption left behind by a failed test would keep the whole run from ending.
   afterEach(() => Promise.all(consumptions.splice(0).map((each) => each.stop(1_000))));
 
   async function consume(handle: ConsumeOptions['handle'], more: Partial<ConsumeOptions> = {}) {
-    const consumption = await log.consume({
+    const consumption = await records.consume({
       groupId: `${topic}-group`,
       topics: [topic],
       handle,
-      window: WINDOW,
+      inFlightLimits: IN_FLIGHT_LIMITS,
       ...more,
     });
     consumptions.push(consumption);
@@ -43,21 +43,21 @@ describe.each(KAFKA_CLIENTS)('the record log, on %s', (client) => {
   }
 
   function publish(keys: readonly string[]): Promise<void> {
-    return log.publish(keys.map((key, n) => ({ topic, key, value: Buffer.from(`v${n}`) })));
+    return records.publish(keys.map((key, n) => ({ topic, key, value: Buffer.from(`v${n}`) })));
   }
 
-  it('hands over what was published, bytes and headers as they were', async () => {
+  it('delivers what was published, with unchanged bytes and headers', async () => {
     const value = Buffer.from([0, 10, 255, 13]);
-    await log.publish([{ topic, key: 'k', value, headers: { requestId: 'request-1' } }]);
+    await records.publish([{ topic, key: 'k', value, headers: { requestId: 'request-1' } }]);
     const got: LogRecord[] = [];
     await consume((record) => Promise.resolve(void got.push(record)));
     await eventually('the record', () => got.length === 1);
     expect(got[0]).toMatchObject({ topic, key: 'k', value, headers: { requestId: 'request-1' } });
   });
 
-  it('publishes more for one partition than a broker takes at once', async () => {
+  it('publishes more for one partition than a broker accepts in one request', async () => {
     const value = Buffer.alloc(16_384, 'x');
-    await log.publish(Array.from({ length: 150 }, () => ({ topic, key: 'same', value })));
+    await records.publish(Array.from({ length: 150 }, () => ({ topic, key: 'same', value })));
     let bytes = 0;
     await consume((record) => {
       bytes += record.value.length;
@@ -66,17 +66,17 @@ describe.each(KAFKA_CLIENTS)('the record log, on %s', (client) => {
     await eventually('all of it', () => bytes === 150 * value.length);
   });
 
-  it('says so when a record is larger than a broker takes', async () => {
+  it('rejects a record that is larger than a broker accepts', async () => {
     const value = Buffer.alloc(2_097_152, 'x');
-    const refusal = await log
+    const refusal = await records
       .publish([{ topic, key: 'k', value }])
       .catch((error: unknown) => error);
-    expect(isTooLarge(refusal)).toBe(true);
-    await log.publish([{ topic, key: 'k', value: Buffer.alloc(1) }]);
-    expect(log.isConnected()).toBe(true);
+    expect(isRecordTooLarge(refusal)).toBe(true);
+    await records.publish([{ topic, key: 'k', value: Buffer.alloc(1) }]);
+    expect(records.isConnected()).toBe(true);
   });
 
-  it('works on the records of one partition side by side and lets them finish in any order', async () => {
+  it('handles the records of one partition concurrently and lets them end in any order', async () => {
     await publish(Array<string>(20).fill('same'));
     let running = 0;
     let most = 0;
@@ -87,11 +87,11 @@ describe.each(KAFKA_CLIENTS)('the record log, on %s', (client) => {
       await new Promise<void>((resolve) => open.push(resolve));
       running -= 1;
     });
-    await eventually('all under work at once', () => most === 20);
+    await eventually('all in flight at once', () => most === 20);
     for (const finish of open.reverse()) finish();
   });
 
-  it('tries a record again whose work failed, and goes on with the rest meanwhile', async () => {
+  it('handles a record again after an outage, and the others meanwhile', async () => {
     await publish(['a', 'bad', 'z']);
     const done: string[] = [];
     let failures = 0;
@@ -107,13 +107,13 @@ describe.each(KAFKA_CLIENTS)('the record log, on %s', (client) => {
     expect(failures).toBeGreaterThanOrEqual(2);
   });
 
-  it('holds a partition back until its head is due, and others meanwhile not', async () => {
+  it('delays a partition until its next record is due, and no other partition', async () => {
     await publish(['late', 'now-1', 'now-2', 'now-3']);
     const at = new Map<string, number>();
     let dueAtMs = Number.POSITIVE_INFINITY;
     const askAgainMs = 100;
     await consume(({ key }) => Promise.resolve(void at.set(key, Date.now())), {
-      postponeMs: ({ key }) => (key === 'late' ? Math.min(dueAtMs - Date.now(), askAgainMs) : 0),
+      delayMs: ({ key }) => (key === 'late' ? Math.min(dueAtMs - Date.now(), askAgainMs) : 0),
     });
     await eventually('another partition', () => at.size > 0);
     expect([...at.keys()]).not.toContain('late');
@@ -122,7 +122,7 @@ describe.each(KAFKA_CLIENTS)('the record log, on %s', (client) => {
     expect(at.get('late')).toBeGreaterThanOrEqual(dueAtMs);
   });
 
-  it('never has more than a window and one fetch under work, and still reads everything', async () => {
+  it('never has more than the in-flight limit and one fetch in flight, and still reads everything', async () => {
     const keys = Array.from({ length: 300 }, (_, n) => `k${n}`);
     const seen = new Set<string>();
     await consume(
@@ -130,13 +130,13 @@ describe.each(KAFKA_CLIENTS)('the record log, on %s', (client) => {
         await new Promise((resolve) => setImmediate(resolve));
         seen.add(key);
       },
-      { window: { high: 10, low: 5 } },
+      { inFlightLimits: { pauseAt: 10, resumeAt: 5 } },
     );
     for (let n = 0; n < keys.length; n += 30) await publish(keys.slice(n, n + 30));
     await eventually('all of them', () => seen.size === keys.length);
   });
 
-  it('gives each topic a window of its own', async () => {
+  it('limits the records in flight of each topic on its own', async () => {
     const other = await scratch.newTopic(`log-${counter}-fresh`);
     const flood = Array.from({ length: 50 }, (_, n) => `flood-${n}`);
     const open: (() => void)[] = [];
@@ -146,11 +146,11 @@ describe.each(KAFKA_CLIENTS)('the record log, on %s', (client) => {
         if (record.topic === other) fresh.push(record.key);
         else await new Promise<void>((resolve) => open.push(resolve));
       },
-      { topics: [topic, other], window: { high: 10, low: 5 } },
+      { topics: [topic, other], inFlightLimits: { pauseAt: 10, resumeAt: 5 } },
     );
     await publish(flood);
     await eventually('the window of the flood is full', () => open.length >= 10);
-    await log.publish([{ topic: other, key: 'fresh', value: Buffer.alloc(0) }]);
+    await records.publish([{ topic: other, key: 'fresh', value: Buffer.alloc(0) }]);
     await eventually('the fresh one', () => fresh.length === 1);
     expect(open).toHaveLength(10);
     await eventually('the whole flood', () => {
@@ -159,7 +159,7 @@ describe.each(KAFKA_CLIENTS)('the record log, on %s', (client) => {
     });
   });
 
-  it('gives one key always to one partition, and partition p of two topics to one member', async () => {
+  it('sends one key always to one partition, and assigns partition p of two topics to one member', async () => {
     const other = await scratch.newTopic(`log-${counter}-twin`);
     const keys = Array.from({ length: 60 }, (_, n) => `k${n}`);
     const owners = new Map<string, Set<string>>();
@@ -171,7 +171,7 @@ describe.each(KAFKA_CLIENTS)('the record log, on %s', (client) => {
       );
     const members = [await member('one'), await member('two')];
     await eventually('both are members', () => members.every((each) => each.isRunning()));
-    await log.publish(
+    await records.publish(
       keys.flatMap((key) =>
         [topic, other].map((to) => ({ topic: to, key, value: Buffer.from('') })),
       ),

@@ -1,18 +1,18 @@
-import { assignTogether, type GroupMember } from '../partition-assignment.ts';
+import { assignTogether, type GroupMember } from '../consumer/partition-assignment.ts';
 import { AssignerProtocol, type PartitionAssigner } from 'kafkajs';
 
-/** By these the members of a group agree, on whichever client; version 0 of the consumer protocol. */
+/** The members of a group must agree on these, whichever client they use; version 0 of the consumer protocol. */
 export const ASSIGNER_NAME = 'PosthornTogether';
 export const ASSIGNER_VERSION = 0;
 
-/** What kafkajs hands to an assigner; its types leave the method out. */
+/** What kafkajs passes to an assigner; its types lack the method. */
 interface ClusterMetadata {
   findTopicPartitionMetadata: (topic: string) => { partitionId: number }[];
 }
 
 /**
  * Gives partition p of every topic of the group to one member, and to the same process in every
- * group. `instanceId` names this process; each member tells its own when it joins.
+ * group. `instanceId` names this process; each member sends its own when it joins.
  */
 export function createCoPartitionAssigner(instanceId: string): PartitionAssigner {
   return ({ cluster }) => ({
@@ -47,11 +47,11 @@ export function createCoPartitionAssigner(instanceId: string): PartitionAssigner
 }
 
 function toMember(memberId: string, metadata: Buffer, topics: string[]): GroupMember {
-  const told = AssignerProtocol.MemberMetadata.decode(metadata);
+  const decoded = AssignerProtocol.MemberMetadata.decode(metadata);
   // kafkajs reads bytes that were not sent as null, which its types leave out.
-  const userData = told?.userData as Buffer | null | undefined;
+  const userData = decoded?.userData as Buffer | null | undefined;
   const instanceId = userData?.toString() ?? '';
-  return { memberId, topics: told?.topics ?? topics, ...(instanceId && { instanceId }) };
+  return { memberId, topics: decoded?.topics ?? topics, ...(instanceId && { instanceId }) };
 }
 
 function partitionsOf(cluster: ClusterMetadata, topic: string): number[] {

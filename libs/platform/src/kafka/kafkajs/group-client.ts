@@ -6,10 +6,10 @@ import kafkajs, {
 } from 'kafkajs';
 import { createCoPartitionAssigner } from './co-partition-assigner.ts';
 import type { GroupClient, GroupEvents } from '../consumer/group-client.ts';
-import type { Commit } from '../positions/partition-window.ts';
+import type { Commit } from '../offsets/owned-partitions.ts';
 import type { ConsumeOptions } from '../record-log.ts';
 
-/** A member of a group on kafkajs. */
+/** Opens a member of a group on kafkajs. */
 export function openKafkajsGroupClient(
   kafka: Kafka,
   instanceId: string,
@@ -60,7 +60,7 @@ function createConsumer(
     retry: {
       initialRetryTime: 100,
       maxRetryTime: 1_000,
-      // The counter of the fetch loop never resets, so a small number would end a healthy consumer.
+      // The counter of the fetch loop is never reset, so a small number would end a healthy consumer.
       retries: 1_000_000,
       restartOnFailure: () => Promise.resolve(mayRestart()),
     },
@@ -70,8 +70,8 @@ function createConsumer(
 function follow(consumer: Consumer, events: GroupEvents, hasLeft: () => boolean): void {
   consumer.on(consumer.events.FETCH_START, events.onFetch);
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
-    // kafkajs cannot break off a join; this ends one that comes after the consumer was given up.
-    if (hasLeft()) throw new kafkajs.KafkaJSNonRetriableError('joined after the end');
+    // kafkajs cannot cancel a join; this ends one that completes after the consumer has left.
+    if (hasLeft()) throw new kafkajs.KafkaJSNonRetriableError('joined after it had left');
     events.onJoined(payload.memberAssignment);
   });
   consumer.on(consumer.events.CRASH, ({ payload }) => {
@@ -83,7 +83,7 @@ function follow(consumer: Consumer, events: GroupEvents, hasLeft: () => boolean)
 function run(consumer: Consumer, events: GroupEvents): Promise<void> {
   return consumer.run({
     autoCommit: false,
-    // Offsets are resolved one by one, so that a postponed record is fetched again.
+    // Offsets are resolved one by one, so that a record that is not due is fetched again.
     eachBatchAutoResolve: false,
     eachBatch: (payload) => {
       events.onBatch(payload, (commits) => commit(payload, commits));
@@ -93,8 +93,8 @@ function run(consumer: Consumer, events: GroupEvents): Promise<void> {
 }
 
 /**
- * consumer.commitOffsets tries again with the generation of after a rebalance, and so commits
- * partitions that are another member's by then; this one is refused, and our next one is right.
+ * consumer.commitOffsets retries with the generation after a rebalance, and so commits partitions that
+ * belong to another member by then. This commit is refused instead, and the next one is right.
  */
 function commit(payload: EachBatchPayload, commits: readonly Commit[]): Promise<void> {
   return payload.commitOffsetsIfNecessary({ topics: byTopic(commits) });

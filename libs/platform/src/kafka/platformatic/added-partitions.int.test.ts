@@ -6,7 +6,7 @@ import { createLogger } from '../../service/logger.ts';
 import { createKafkaClient } from '../connect.ts';
 import type { Consumption } from '../record-log.ts';
 
-/** kafkajs looks for new partitions every five minutes by itself, this client never. */
+/** kafkajs checks for new partitions every five minutes by itself, this client never. */
 describe('a topic that gets more partitions', () => {
   let scratch: ScratchLog;
 
@@ -14,7 +14,7 @@ describe('a topic that gets more partitions', () => {
     scratch = await openScratchLog({ client: 'platformatic' });
   });
 
-  afterAll(() => scratch.log.close());
+  afterAll(() => scratch.records.close());
 
   async function addPartitions(topic: string, count: number): Promise<void> {
     const { KAFKA_BROKERS } = createNamespace();
@@ -25,21 +25,21 @@ describe('a topic that gets more partitions', () => {
     await admin.disconnect();
   }
 
-  it('is read whole by members that were there before', async () => {
+  it('is read completely by the members that it had before', async () => {
     const topic = await scratch.newTopic('grown');
     const partitions = new Set<number>();
     const join = (): Promise<Consumption> =>
-      scratch.log.consume({
+      scratch.records.consume({
         groupId: `${topic}-group`,
         topics: [topic],
-        window: { high: 1_000, low: 500 },
+        inFlightLimits: { pauseAt: 1_000, resumeAt: 500 },
         handle: ({ partition }) => Promise.resolve(void partitions.add(partition)),
       });
     const members = [await join(), await join()];
     await addPartitions(topic, 6);
     await eventually('records of all partitions', async () => {
       const keys = Array.from({ length: 60 }, (_, n) => `k${n}`);
-      await scratch.log.publish(keys.map((key) => ({ topic, key, value: Buffer.alloc(0) })));
+      await scratch.records.publish(keys.map((key) => ({ topic, key, value: Buffer.alloc(0) })));
       return partitions.size === 6;
     });
     expect(members.every((each) => each.isRunning())).toBe(true);

@@ -20,7 +20,7 @@ const MEMBERS: Record<string, { instanceId: string; topics: string[] }> = {
 async function byKafkajs(): Promise<Record<string, unknown>> {
   const findTopicPartitionMetadata = (topic: string): { partitionId: number }[] =>
     Array.from({ length: PARTITIONS[topic] ?? 0 }, (_, partitionId) => ({ partitionId }));
-  // Of what kafkajs gives an assigner, no more than this is used.
+  // Only these members of what kafkajs passes to an assigner are used.
   const given = { cluster: { findTopicPartitionMetadata } } as unknown as AssignerConfig;
   const assigner = createCoPartitionAssigner('leader')(given);
   const members = Object.entries(MEMBERS).map(([memberId, { instanceId, topics }]) => ({
@@ -61,7 +61,7 @@ function byPlatformatic(): Record<string, unknown> {
   );
 }
 
-describe('the share of each member', () => {
+describe('the assignment of each member', () => {
   test('is the same whichever client leads the group', async () => {
     expect(byPlatformatic()).toEqual(await byKafkajs());
     expect(byPlatformatic()).toMatchObject({ m2: { fresh: [0, 3, 6, 9], retries: [0, 3, 6, 9] } });

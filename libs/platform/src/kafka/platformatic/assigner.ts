@@ -1,10 +1,10 @@
 import type { GroupPartitionsAssigner } from '@platformatic/kafka';
-import { assignTogether, type GroupMember } from '../partition-assignment.ts';
+import { assignTogether, type GroupMember } from '../consumer/partition-assignment.ts';
 
 type Subscription =
   Parameters<GroupPartitionsAssigner>[1] extends Map<string, infer Member> ? Member : never;
 
-/** The same share for each member as co-partition-assigner.ts gives, whichever client leads the group. */
+/** Assigns as co-partition-assigner.ts does, so that either client may lead the group. */
 export const assignCoPartitions: GroupPartitionsAssigner = (
   _leader,
   members,

@@ -1,7 +1,7 @@
 import { offsetCommitV8, type Consumer } from '@platformatic/kafka';
-import type { Commit } from '../positions/partition-window.ts';
+import type { Commit } from '../offsets/owned-partitions.ts';
 
-/** One generation of the group, as one member knows it. */
+/** One member in one generation of its group. */
 export interface Generation {
   memberId: string;
   generationId: number;
@@ -10,9 +10,9 @@ export interface Generation {
 type CommitTopic = Parameters<typeof offsetCommitV8.api.async>[5][number];
 
 /**
- * Commits for one generation and rejects when the group has changed. `Consumer.commit` would join
- * again then and commit partitions that are another member's by that time. Version 8 is known to
- * brokers from 2.4 on.
+ * Commits for one generation. Rejects when the group has changed; `Consumer.commit` would join again
+ * then, and commit partitions that belong to another member by that time. Brokers support version 8
+ * from Kafka 2.4 on.
  */
 export async function commitInGeneration(
   consumer: Consumer,

@@ -1,6 +1,6 @@
 import { messageOf } from '../../service/errors.ts';
 
-/** What went wrong, on one line: the client hides the refusals of a broker inside of another error. */
+/** Returns the messages of an error on one line: the client wraps the errors of a broker in another error. */
 export function errorText(error: unknown): string {
   const inner = error instanceof AggregateError ? error.errors.map(errorText) : [];
   return [messageOf(error), ...inner].join(' ');

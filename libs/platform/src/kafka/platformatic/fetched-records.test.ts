@@ -5,7 +5,7 @@ type Batch = NonNullable<PartitionAnswer['records']>[number];
 
 const CONTROL = 0b10_0000;
 
-/** A batch with records at these offsets, `last` of them perhaps deleted by compaction. */
+/** A batch with records at these offsets that ends at `last`, which compaction may have deleted. */
 function batchOf(offsets: number[], last: number, attributes = 0): Batch {
   const first = offsets[0] ?? last;
   const records = offsets.map((offset) => ({
@@ -17,7 +17,7 @@ function batchOf(offsets: number[], last: number, attributes = 0): Batch {
     value: Buffer.from(`v${offset}`),
     headers: [[Buffer.from('requestId'), Buffer.from(`r${offset}`)]],
   }));
-  // Of a batch no more than this is read.
+  // Only these members of a batch are read.
   return {
     firstOffset: BigInt(first),
     lastOffsetDelta: last - first,
@@ -32,8 +32,8 @@ const answerOf = (records: Batch[] | null): PartitionAnswer =>
 const offsetsOf = (answer: PartitionAnswer, position: number): string[] =>
   recordsFrom(answer, position).messages.map(({ offset }) => offset);
 
-describe('what a broker answers to a fetch', () => {
-  test('is handed over with its key, value and headers', () => {
+describe('the response to a fetch', () => {
+  test('gives each record with its key, value and headers', () => {
     const [message] = recordsFrom(answerOf([batchOf([7], 7)]), 7).messages;
     expect(message).toEqual({
       offset: '7',
@@ -60,20 +60,20 @@ describe('what a broker answers to a fetch', () => {
     ]);
   });
 
-  test('begins at the position, though a broker sends whole batches', () => {
+  test('gives no record before the position, although a broker sends whole batches', () => {
     const answer = answerOf([batchOf([5, 6, 7], 7), batchOf([8, 9], 9)]);
     expect(offsetsOf(answer, 7)).toEqual(['7', '8', '9']);
     expect(recordsFrom(answer, 7).next).toBe(10);
   });
 
-  test('leads past marks of transactions and past what was deleted', () => {
+  test('moves the position past control batches and deleted records', () => {
     const answer = answerOf([batchOf([5], 9), batchOf([10], 10, CONTROL)]);
     expect(offsetsOf(answer, 5)).toEqual(['5']);
     expect(recordsFrom(answer, 5).next).toBe(11);
     expect(recordsFrom(answer, 6)).toEqual({ messages: [], next: 11 });
   });
 
-  test('may be nothing', () => {
+  test('may hold no record', () => {
     expect(recordsFrom(answerOf(null), 3)).toEqual({ messages: [], next: 3 });
   });
 });

@@ -1,23 +1,23 @@
 import { IS_CONTROL, type fetchV17, type KafkaRecord } from '@platformatic/kafka';
 import type { FetchedMessage } from '../consumer/fetched-batch.ts';
 
-/** What one partition answered to a fetch. */
+/** The part of a fetch response for one partition. */
 export type PartitionAnswer = fetchV17.FetchResponse['responses'][number]['partitions'][number];
 
 export interface FetchedRecords {
   messages: FetchedMessage[];
-  /** Where reading goes on after all of them. */
+  /** The offset to read after all of them. */
   next: number;
 }
 
-/** Takes from an answer what lies at `position` or behind: a broker sends whole batches. */
+/** Returns the records from `position` on: a broker sends whole batches, which may begin earlier. */
 export function recordsFrom({ records }: PartitionAnswer, position: number): FetchedRecords {
   const messages: FetchedMessage[] = [];
   let next = position;
   for (const batch of records ?? []) {
     const first = Number(batch.firstOffset);
     next = Math.max(next, first + batch.lastOffsetDelta + 1);
-    // Marks of transactions are no records.
+    // Control batches mark the end of transactions and hold no records.
     if ((batch.attributes & IS_CONTROL) !== 0) continue;
     for (const record of batch.records) {
       const offset = first + record.offsetDelta;
@@ -31,7 +31,7 @@ function toMessage(offset: number, { key, value, headers }: KafkaRecord): Fetche
   return { offset: String(offset), key, value, headers: toHeaders(headers) };
 }
 
-/** A name that comes twice keeps both values, as kafkajs gives them. */
+/** A header that comes twice keeps both values, joined by a comma as kafkajs does. */
 function toHeaders(headers: KafkaRecord['headers']): Record<string, string> {
   const values = new Map<string, string>();
   for (const [name, value] of headers) {

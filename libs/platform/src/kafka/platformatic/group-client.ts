@@ -1,11 +1,11 @@
 import { ConnectionPool, Consumer, type ConsumerGroupJoinPayload } from '@platformatic/kafka';
 import { setTimeout as wait } from 'node:timers/promises';
-import { keepTrying } from '../../async/keep-trying.ts';
+import { createKeepTrying, StoppedError, type KeepTrying } from '../../async/keep-trying.ts';
 import { ASSIGNER_NAME, ASSIGNER_VERSION } from '../kafkajs/co-partition-assigner.ts';
 import type { GroupClient, GroupEvents } from '../consumer/group-client.ts';
 import type { ConsumeOptions } from '../record-log.ts';
 import { assignCoPartitions } from './assigner.ts';
-import type { CarrierSettings } from './carrier-settings.ts';
+import type { DriverSettings } from './driver-settings.ts';
 import { errorText } from './error-text.ts';
 import { startFetchLoop, type FetchLoop, type FetchLoopDeps } from './fetch-loop.ts';
 import { createPauseList, type PauseList } from './pause-list.ts';
@@ -15,22 +15,23 @@ interface Membership extends FetchLoopDeps {
   pauseList: PauseList;
   left: AbortController;
   reading: FetchLoop | null;
-  /** True once what was read may be handed over to other members. */
+  /** True once the partitions read here may go to other members. */
   isSettled: boolean;
+  keepTrying: KeepTrying;
 }
 
-/** A broker gathers the group for up to ten seconds before it answers a join. */
+/** A broker waits for the whole group for up to ten seconds before it answers a join. */
 const CONNECTION = { connectTimeout: 3_000, requestTimeout: 15_000 };
 const CONNECT_TRIES = 5;
 /**
- * From the last record to the join, in which the partitions may go to others: whoever handles records
- * tells meanwhile what it has begun, and what is finished is committed, four times a second.
+ * Time between the last record and the join, in which the partitions may go to others. Meanwhile the
+ * handlers announce what they have begun, and what is finished is committed, four times a second.
  */
 const SETTLE_MS = 300;
 
-/** A member of a group on @platformatic/kafka; it agrees with members on kafkajs in one group. */
+/** Opens a member of a group on @platformatic/kafka. Members on kafkajs may be in the same group. */
 export function openGroupClient(
-  settings: CarrierSettings,
+  settings: DriverSettings,
   options: ConsumeOptions,
   events: GroupEvents,
 ): GroupClient {
@@ -47,11 +48,14 @@ export function openGroupClient(
 }
 
 function createMembership(
-  settings: CarrierSettings,
+  settings: DriverSettings,
   options: ConsumeOptions,
   events: GroupEvents,
 ): Membership {
   const pauseList = createPauseList();
+  const left = new AbortController();
+  const logger = settings.logger.child({ part: 'kafka', groupId: options.groupId });
+  const describeError = (error: unknown): object => ({ error: errorText(error) });
   const consumer = createConsumer(settings, options, async () => {
     await settle(membership);
     return Buffer.from(settings.instanceId);
@@ -64,11 +68,12 @@ function createMembership(
     events,
     pauseList,
     isPaused: pauseList.isPaused,
-    logger: settings.logger.child({ part: 'kafka', groupId: options.groupId }),
-    onGrown() {
+    logger,
+    onPartitionsAdded() {
       void joinAgain(membership);
     },
-    left: new AbortController(),
+    left,
+    keepTrying: createKeepTrying({ logger, signal: left.signal, describeError }),
     reading: null,
     isSettled: true,
   };
@@ -76,9 +81,9 @@ function createMembership(
 }
 
 function createConsumer(
-  { clientId, brokers }: CarrierSettings,
+  { clientId, brokers }: DriverSettings,
   { groupId }: ConsumeOptions,
-  tellBeforeJoin: () => Promise<Buffer>,
+  metadataForJoin: () => Promise<Buffer>,
 ): Consumer {
   return new Consumer({
     ...CONNECTION,
@@ -90,10 +95,10 @@ function createConsumer(
     heartbeatInterval: 1_500,
     rebalanceTimeout: 10_000,
     protocols: [{ name: ASSIGNER_NAME, version: ASSIGNER_VERSION }],
-    // The member's data, here the name of its process; asked for before each join.
-    protocolsMetadata: tellBeforeJoin,
+    // The user data of the member, here the name of its process; called before each join.
+    protocolsMetadata: metadataForJoin,
     partitionAssigner: assignCoPartitions,
-    // Our own loops try again: the client would do so with what was right before the group changed.
+    // The loops here retry: the client would repeat a request from before the group changed.
     retries: 0,
     retryDelay: retryDelayMs,
     autocreateTopics: false,
@@ -106,7 +111,7 @@ function follow(membership: Membership): void {
     if (!left.signal.aborted) beginGeneration(membership, payload);
   });
   consumer.on('consumer:group:rebalance', () => void membership.reading?.stop());
-  // The client tells so that it could not join again after the group had changed, and then rests.
+  // The client reports so that it could not join again after the group had changed, and then does nothing.
   consumer.on('error', (error: unknown) => {
     if (left.signal.aborted) return;
     logger.info({ error: errorText(error) }, 'the group changed meanwhile, joining again');
@@ -123,11 +128,16 @@ function beginGeneration(
   membership.events.onJoined(
     Object.fromEntries(assignments.map(({ topic, partitions }) => [topic, partitions])),
   );
-  const places = assignments.flatMap(({ topic, partitions }) =>
+  const topicPartitions = assignments.flatMap(({ topic, partitions }) =>
     partitions.map((partition) => ({ topic, partition })),
   );
   membership.isSettled = false;
-  membership.reading = startFetchLoop(membership, { memberId, generationId }, places, before);
+  membership.reading = startFetchLoop(
+    membership,
+    { memberId, generationId },
+    topicPartitions,
+    before,
+  );
 }
 
 async function settle(membership: Membership): Promise<void> {
@@ -150,23 +160,33 @@ async function start(membership: Membership): Promise<void> {
 
 async function joinAgain(membership: Membership): Promise<void> {
   void membership.reading?.stop();
-  await join(membership);
+  await join(membership).catch((error: unknown) => {
+    membership.events.onFatal(error instanceof Error ? error : new Error(String(error)));
+  });
 }
 
-/** Tries until it is a member or has left; what a broker refuses now it may take a moment later. */
+/**
+ * Resolves when it is a member or has left: what a broker refuses now it may accept a moment later.
+ * Rejects with what is no outage.
+ */
 async function join(membership: Membership): Promise<void> {
-  const { consumer, events, left, logger } = membership;
-  const { signal } = left;
-  const onFailure = (error: unknown, tryNumber: number): void => {
-    if (signal.aborted) return;
-    logger.warn({ error: errorText(error) }, 'did not join the group yet');
-    // A first try fails easily while others join too, and costs no more than a second one.
-    if (tryNumber === 2 && membership.reading) events.onLost();
-  };
+  const { consumer, events, left, keepTrying } = membership;
+  let failures = 0;
+  const hasLeft = (): boolean => left.signal.aborted;
   const step = async (): Promise<void> => {
-    if (!signal.aborted) await consumer.joinGroup();
+    if (hasLeft()) return;
+    try {
+      await consumer.joinGroup();
+    } catch (error) {
+      failures += 1;
+      // A first join fails easily while others join too, and costs no more than a second one.
+      if (failures === 2 && membership.reading && !hasLeft()) events.onLost();
+      throw error;
+    }
   };
-  await keepTrying(step, { signal, onFailure }).catch(() => undefined);
+  await keepTrying('join the group', step).catch((error: unknown) => {
+    if (!(error instanceof StoppedError) && !hasLeft()) throw error;
+  });
 }
 
 async function leave({ consumer, connections, left, reading }: Membership): Promise<void> {

@@ -15,7 +15,7 @@ const KEYS = [
 ];
 
 describe('the partition of a key', () => {
-  test.each([1, 3, 7, 12, 50])('is that of kafkajs, of %i partitions', (count) => {
+  test.each([1, 3, 7, 12, 50])('is the same as with kafkajs, of %i partitions', (count) => {
     const partitioner = kafkajs.Partitioners.DefaultPartitioner();
     const partitionMetadata = Array.from({ length: count }, (_, partitionId) => ({
       partitionErrorCode: 0,
@@ -30,7 +30,7 @@ describe('the partition of a key', () => {
     }
   });
 
-  test('stays what it is, so that the records of one key keep their order over releases', () => {
+  test('stays the same, so that the records of one key keep their order over releases', () => {
     const known = ['', 'a', 'abcd', 'webhook-1'].map((key) => partitionHash(Buffer.from(key)) % 12);
     expect(known).toEqual([9, 4, 8, 9]);
   });

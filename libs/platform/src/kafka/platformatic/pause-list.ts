@@ -1,27 +1,27 @@
-import { keyOf } from './start-positions.ts';
-import type { Pausable, Place, TopicPartitions } from '../positions/pauses.ts';
+import { keyOf, type TopicPartition, type TopicPartitions } from '../topic-partition.ts';
+import type { Pausable } from '../offsets/paused-partitions.ts';
 
 export interface PauseList extends Pausable {
-  isPaused: (place: Place) => boolean;
+  isPaused: (tp: TopicPartition) => boolean;
 }
 
-/** Which partitions are not to be read just now. */
+/** The partitions that are not to be read now. */
 export function createPauseList(): PauseList {
-  const paused = new Map<string, Place>();
+  const paused = new Map<string, TopicPartition>();
   return {
     pause(selection) {
-      for (const place of placesOf(selection)) paused.set(keyOf(place), place);
+      for (const tp of topicPartitionsOf(selection)) paused.set(keyOf(tp), tp);
     },
     resume(selection) {
-      for (const place of placesOf(selection)) paused.delete(keyOf(place));
+      for (const tp of topicPartitionsOf(selection)) paused.delete(keyOf(tp));
     },
     paused: () =>
       [...paused.values()].map(({ topic, partition }) => ({ topic, partitions: [partition] })),
-    isPaused: (place) => paused.has(keyOf(place)),
+    isPaused: (tp) => paused.has(keyOf(tp)),
   };
 }
 
-function placesOf(selection: readonly TopicPartitions[]): Place[] {
+function topicPartitionsOf(selection: readonly TopicPartitions[]): TopicPartition[] {
   return selection.flatMap(({ topic, partitions }) =>
     partitions.map((partition) => ({ topic, partition })),
   );

@@ -1,53 +1,48 @@
+import { keyOf, type TopicPartition } from '../topic-partition.ts';
 import { ListOffsetTimestamps, type Consumer } from '@platformatic/kafka';
-import type { Place } from '../positions/pauses.ts';
 
-/** The offset that each partition is read from next, by `keyOf` its place. */
+/** Partition, by `keyOf`, → the offset that is read next. */
 export type Positions = Map<string, number>;
 
-export function keyOf({ topic, partition }: Place): string {
-  return `${topic}/${partition}`;
-}
-
-/** Where the group stands: its commits, and the beginning of what it never committed to. */
+/** Returns where reading starts: at the commits of the group, and at the beginning of partitions without one. */
 export async function startPositions(
   consumer: Consumer,
-  places: readonly Place[],
+  topicPartitions: readonly TopicPartition[],
 ): Promise<Positions> {
-  if (places.length === 0) return new Map();
-  const committed = await consumer.listCommittedOffsets({ topics: byTopic(places) });
+  if (topicPartitions.length === 0) return new Map();
+  const committed = await consumer.listCommittedOffsets({ topics: byTopic(topicPartitions) });
   const positions: Positions = new Map();
-  for (const place of places) {
-    const offset = committed.get(place.topic)?.[place.partition];
-    if (offset !== undefined && offset >= 0n) positions.set(keyOf(place), Number(offset));
+  for (const tp of topicPartitions) {
+    const offset = committed.get(tp.topic)?.[tp.partition];
+    if (offset !== undefined && offset >= 0n) positions.set(keyOf(tp), Number(offset));
   }
-  const fresh = places.filter((place) => !positions.has(keyOf(place)));
+  const fresh = topicPartitions.filter((tp) => !positions.has(keyOf(tp)));
   for (const [key, offset] of await firstOffsets(consumer, fresh)) positions.set(key, offset);
   return positions;
 }
 
-/** The first offset that each partition still holds. */
+/** Returns the first offset that each partition still holds. */
 export async function firstOffsets(
   consumer: Consumer,
-  places: readonly Place[],
+  topicPartitions: readonly TopicPartition[],
 ): Promise<Positions> {
-  if (places.length === 0) return new Map();
-  const grouped = byTopic(places);
+  if (topicPartitions.length === 0) return new Map();
+  const grouped = byTopic(topicPartitions);
   const offsets = await consumer.listOffsets({
     topics: grouped.map(({ topic }) => topic),
     partitions: Object.fromEntries(grouped.map(({ topic, partitions }) => [topic, partitions])),
     timestamp: ListOffsetTimestamps.EARLIEST,
   });
   return new Map(
-    places.map((place) => [
-      keyOf(place),
-      Number(offsets.get(place.topic)?.[place.partition] ?? 0n),
-    ]),
+    topicPartitions.map((tp) => [keyOf(tp), Number(offsets.get(tp.topic)?.[tp.partition] ?? 0n)]),
   );
 }
 
-function byTopic(places: readonly Place[]): { topic: string; partitions: number[] }[] {
+function byTopic(
+  topicPartitions: readonly TopicPartition[],
+): { topic: string; partitions: number[] }[] {
   const grouped = new Map<string, number[]>();
-  for (const { topic, partition } of places) {
+  for (const { topic, partition } of topicPartitions) {
     grouped.set(topic, [...(grouped.get(topic) ?? []), partition]);
   }
   return [...grouped].map(([topic, partitions]) => ({ topic, partitions }));

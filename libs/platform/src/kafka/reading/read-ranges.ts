@@ -1,6 +1,6 @@
 import type { Admin } from 'kafkajs';
 
-/** Offsets of one partition that are to be read; `end` is excluded. */
+/** Offsets of one partition to read; `end` is excluded. */
 export interface OffsetRange {
   partition: number;
   from: number;
@@ -9,13 +9,13 @@ export interface OffsetRange {
 
 export interface RangeOptions {
   topic: string;
-  /** Leaves out what surely is older: milliseconds since 1970. */
+  /** Leaves out records that are certainly older: milliseconds since 1970. */
   sinceMs?: number | undefined;
-  /** Nothing but this record. */
+  /** Reads only this record. */
   only?: { partition: number; offset: number } | undefined;
 }
 
-/** What lies in the topic now and is asked for. Throws when there is no such topic. */
+/** Returns what the topic holds now of what is asked for. Throws when there is no such topic. */
 export async function readRanges(
   admin: Admin,
   { topic, sinceMs, only }: RangeOptions,

@@ -7,9 +7,10 @@ import { createKafkaClient } from '../connect.ts';
 import { readTopic, type ReadTopicOptions, type StoredRecord } from './read-topic.ts';
 
 const brokers = (process.env.KAFKA_BROKERS ?? '').split(',');
-const kafka = createKafkaClient('posthorn-test', brokers, createLogger('test', 'silent'));
+const logger = createLogger('test', 'silent');
+const kafka = createKafkaClient('posthorn-test', brokers, logger);
 
-describe('reading what lies in a topic', () => {
+describe('reading a topic', () => {
   let scratch: ScratchLog;
   let topic: string;
   let counter = 0;
@@ -18,7 +19,7 @@ describe('reading what lies in a topic', () => {
     scratch = await openScratchLog();
   });
 
-  afterAll(() => scratch.log.close());
+  afterAll(() => scratch.records.close());
 
   beforeEach(async () => {
     counter += 1;
@@ -30,6 +31,7 @@ describe('reading what lies in a topic', () => {
     await readTopic(kafka, {
       topic,
       groupId: `${topic}-reader-${randomUUID()}`,
+      logger,
       visit: (record) => Promise.resolve(void found.push(record)),
       ...which,
     });
@@ -39,12 +41,12 @@ describe('reading what lies in a topic', () => {
   function publish(keys: readonly string[], bytes = 2): Promise<void> {
     const headers = { requestId: 'request-1' };
     const value = Buffer.alloc(bytes, 0xff);
-    return scratch.log.publish(keys.map((key) => ({ topic, key, value, headers })));
+    return scratch.records.publish(keys.map((key) => ({ topic, key, value, headers })));
   }
 
   const keys = (count: number) => Array.from({ length: count }, (_, n) => `key-${n}`);
 
-  it('gives every record once, as it was stored', async () => {
+  it('visits every record once, as it was stored', async () => {
     const before = Date.now();
     await publish(keys(300));
     const found = await read();
@@ -56,13 +58,13 @@ describe('reading what lies in a topic', () => {
     expect(first?.atMs).toBeGreaterThanOrEqual(before);
   });
 
-  it('ends by itself where there is nothing', async () => {
+  it('ends by itself when the topic is empty', async () => {
     expect(await read()).toEqual([]);
     expect(await read({ sinceMs: 1 })).toEqual([]);
     expect(await read({ only: { partition: 0, offset: 0 } })).toEqual([]);
   });
 
-  it('ends where the topic ended when it began, also while more is written', async () => {
+  it('ends where the topic ended at the start, although more is written meanwhile', async () => {
     await publish(keys(30));
     const found = new Set<string>();
     await read({
@@ -74,7 +76,7 @@ describe('reading what lies in a topic', () => {
     expect(found).toEqual(new Set(keys(30)));
   });
 
-  it('gives one record alone, however much lies around it', async () => {
+  it('visits a single record, however many surround it', async () => {
     await publish(keys(30));
     const wanted = (await read()).find(({ offset }) => offset === 3);
     const only = { partition: wanted?.partition ?? 0, offset: 3 };
@@ -83,7 +85,7 @@ describe('reading what lies in a topic', () => {
     expect(await read({ only: { ...only, partition: 17 } })).toEqual([]);
   });
 
-  it('leaves out what is older than asked', async () => {
+  it('leaves out records older than asked for', async () => {
     await publish(['old']);
     const [old] = await read();
     const sinceMs = (old?.atMs ?? 0) + 1;
@@ -93,12 +95,12 @@ describe('reading what lies in a topic', () => {
     expect((await read({ sinceMs })).map(({ key }) => key).sort()).toEqual(['new-1', 'new-2']);
   });
 
-  it('goes through records that are as large as a batch may be', async () => {
+  it('visits records that are as large as a batch may be', async () => {
     await publish(keys(6), 900_000);
     expect(await read()).toHaveLength(6);
   });
 
-  it('stops with the error of the visit, and hands out nothing more', async () => {
+  it('rejects with the error of the visit, and visits nothing more', async () => {
     await publish(keys(30));
     let visits = 0;
     const visit = (): Promise<void> => {
@@ -109,10 +111,10 @@ describe('reading what lies in a topic', () => {
     expect(visits).toBe(1);
   });
 
-  it('goes on after a visit that took longer than the session', async () => {
+  it('continues after a visit that took longer than the session', async () => {
     await publish(keys(3));
     const sessionMs = 6_000;
-    // A session ends by the broker's clock, and nothing tells that it would have: time has to pass.
+    // A session ends by the broker's clock, and no event shows that it would have ended: time has to pass.
     const longMs = 1.5 * sessionMs;
     let visits = 0;
     const visit = async (): Promise<void> => {
@@ -123,7 +125,7 @@ describe('reading what lies in a topic', () => {
     expect(visits).toBe(3);
   });
 
-  it('leaves no group behind and moves nothing for the next reader', async () => {
+  it('leaves no group behind and does not affect the next reader', async () => {
     await publish(keys(5));
     const groupId = `${topic}-group`;
     expect(await read({ groupId })).toHaveLength(5);
@@ -135,7 +137,7 @@ describe('reading what lies in a topic', () => {
     expect(groups.map((group) => group.groupId)).not.toContain(groupId);
   });
 
-  it('is refused for a topic that there is not', async () => {
+  it('rejects for a topic that does not exist', async () => {
     await expect(read({ topic: `${topic}-none` })).rejects.toThrow('Kafka has no topic');
   });
 });

@@ -1,29 +1,31 @@
 import type { Admin, Consumer, EachBatchPayload, Kafka } from 'kafkajs';
 import { messageOf } from '../../service/errors.ts';
-import { keepTrying } from '../../async/keep-trying.ts';
-import { within } from '../../async/with-timeout.ts';
+import type { Logger } from '../../service/logger.ts';
+import { createKeepTrying } from '../../async/keep-trying.ts';
+import { withTimeout } from '../../async/with-timeout.ts';
 import { readRanges, type OffsetRange, type RangeOptions } from './read-ranges.ts';
 import { contentOf } from '../record-content.ts';
 import type { LogRecord } from '../record-log.ts';
 
-/** A record as it lies in its topic. */
+/** A record as it is stored in its topic. */
 export interface StoredRecord extends Omit<LogRecord, 'isInherited'> {
   /** When it was stored, in milliseconds since 1970. */
   atMs: number;
 }
 
 export interface ReadTopicOptions extends RangeOptions {
-  /** A name that no other reader has at the time; the group is deleted in the end. */
+  /** A group that no other reader uses at the time. It is deleted at the end. */
   groupId: string;
-  /** After so long without a heartbeat Kafka ends the reader, in milliseconds; 60,000 unless given. */
+  /** Kafka ends the reader after this time without a heartbeat, in milliseconds; 60,000 unless given. */
   sessionMs?: number;
-  /** Gets one record after the other, those of one partition in their order. */
+  /** Called with one record after the other, those of one partition in their order. */
   visit: (record: StoredRecord) => Promise<void>;
+  logger: Pick<Logger, 'warn'>;
 }
 
-/** kafkajs reads only as a group; nobody else joins this one, so a long session costs nothing. */
+/** kafkajs reads only as a member of a group. No other member joins this one, so a long session costs nothing. */
 const SESSION_MS = 60_000;
-/** A visit may outlast the session: the last of a replay sends thousands again. */
+/** A visit may outlast the session: the last one of a replay sends thousands of records again. */
 const HEARTBEATS_PER_SESSION = 6;
 const SILENCE_MS = 30_000;
 const CLOSE_TIMEOUT_MS = 8_000;
@@ -31,8 +33,8 @@ const GROUPS_TIMEOUT_MS = 30_000;
 const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 };
 
 /**
- * Reads what lies in a topic at the start, to there and no further, without committing anything.
- * Rejects when there is no such topic, when `visit` rejects, or when Kafka falls silent, or does not
+ * Reads what a topic holds when it starts, and nothing that is added later. Commits nothing. Rejects
+ * when there is no such topic, when `visit` rejects, or when Kafka sends no further record, or does not
  * serve the group, for 30 s.
  */
 export async function readTopic(kafka: Kafka, options: ReadTopicOptions): Promise<void> {
@@ -42,7 +44,7 @@ export async function readTopic(kafka: Kafka, options: ReadTopicOptions): Promis
     const ranges = await readRanges(admin, options);
     if (ranges.length > 0) await readThrough(kafka, admin, ranges, options);
   } finally {
-    await within(admin.disconnect(), CLOSE_TIMEOUT_MS).catch(() => undefined);
+    await withTimeout(admin.disconnect(), CLOSE_TIMEOUT_MS).catch(() => undefined);
   }
 }
 
@@ -52,10 +54,10 @@ async function readThrough(
   ranges: readonly OffsetRange[],
   options: ReadTopicOptions,
 ): Promise<void> {
-  const { groupId } = options;
-  // A broker that started a moment ago loads its groups, and kafkajs gives up a join over that at once.
-  const signal = AbortSignal.timeout(GROUPS_TIMEOUT_MS);
-  await keepTrying(() => admin.describeGroups([groupId]), { signal });
+  const { groupId, logger } = options;
+  // A broker that has just started loads its groups first, and kafkajs does not retry a join meanwhile.
+  const keepTrying = createKeepTrying({ logger, signal: AbortSignal.timeout(GROUPS_TIMEOUT_MS) });
+  await keepTrying('describe the group of the reader', () => admin.describeGroups([groupId]));
   const consumer = kafka.consumer({
     groupId,
     sessionTimeout: options.sessionMs ?? SESSION_MS,
@@ -67,13 +69,13 @@ async function readThrough(
     await consumer.subscribe({ topics: [options.topic], fromBeginning: true });
     await consumeRanges(consumer, ranges, options);
   } finally {
-    await within(consumer.disconnect(), CLOSE_TIMEOUT_MS).catch(() => undefined);
-    // An empty group without offsets vanishes by itself too, only later.
-    await within(admin.deleteGroups([groupId]), CLOSE_TIMEOUT_MS).catch(() => undefined);
+    await withTimeout(consumer.disconnect(), CLOSE_TIMEOUT_MS).catch(() => undefined);
+    // Kafka deletes an empty group without offsets by itself too, only later.
+    await withTimeout(admin.deleteGroups([groupId]), CLOSE_TIMEOUT_MS).catch(() => undefined);
   }
 }
 
-/** Resolves when every range was visited; the consumer runs on until it is disconnected. */
+/** Resolves when every range was visited. The consumer runs until it is disconnected. */
 function consumeRanges(
   consumer: Consumer,
   ranges: readonly OffsetRange[],
@@ -86,7 +88,7 @@ function consumeRanges(
     });
     const end = (error?: unknown): void => {
       silence.close();
-      // Batches that still come are not visited.
+      // Batches that still arrive are not visited.
       open.clear();
       if (error === undefined) resolve();
       else reject(error instanceof Error ? error : new Error(messageOf(error)));
@@ -99,7 +101,7 @@ function consumeRanges(
       const beat = setInterval(() => {
         payload.heartbeat().catch(() => undefined);
       }, sessionMs / HEARTBEATS_PER_SESSION);
-      // An error thrown here would have kafkajs hand the batch over again.
+      // After an error thrown here kafkajs would hand the batch over again.
       await visitBatch(consumer, open, payload, visit).catch(end);
       clearInterval(beat);
       silence.start();
@@ -128,7 +130,7 @@ async function visitBatch(
     const range = open.get(partition);
     if (!range) break;
     const offset = Number(message.offset);
-    // What was fetched before the seek, or is fetched again after a fault of the connection.
+    // Records outside were fetched before the seek, or are fetched again after a connection error.
     if (offset >= range.from && offset < range.end) {
       const atMs = Number(message.timestamp);
       range.from = offset + 1;
@@ -141,7 +143,7 @@ async function visitBatch(
   if (!open.has(partition)) consumer.pause([{ topic, partitions: [partition] }]);
 }
 
-/** Calls once nothing has begun for too long. */
+/** Calls `onSilence` when `start` was called and neither `pause` nor `close` followed for 30 s. */
 function createSilence(onSilence: () => void) {
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;

@@ -33,25 +33,25 @@ describe('companies and their keys', () => {
     await expect(accounts.insertCompany(company(1))).rejects.toThrow('duplicate key');
   });
 
-  it('are told by the hash of a key alone', async () => {
+  it('are found by the hash of a key only', async () => {
     expect(await accounts.companyOfKey('hash-1')).toBe('comp_a');
     expect(await accounts.companyOfKey('hash-3')).toBe('comp_b');
     expect(await accounts.companyOfKey('ph_1')).toBeNull();
     expect(await accounts.companyOfKey('')).toBeNull();
   });
 
-  it('show no hash, and of another company nothing', async () => {
+  it('are listed without hashes, and for their own company only', async () => {
     const shown = [1, 2].map((n) => ({ ...key(n), hash: undefined }));
     expect(await accounts.listKeys('comp_a')).toEqual(shown);
     expect(JSON.stringify(await accounts.listKeys('comp_a'))).not.toContain('hash');
     expect(await accounts.listKeys('comp_c')).toEqual([]);
   });
 
-  it('have no two keys with one hash', async () => {
+  it('cannot have two keys with the same hash', async () => {
     await expect(accounts.insertKey({ ...key(4), hash: 'hash-1' })).rejects.toThrow('duplicate');
   });
 
-  it('lose a key once, and with it the way in', async () => {
+  it('lose a key once, which then authenticates nobody', async () => {
     expect(await accounts.removeKey('key_2')).toBe(true);
     expect(await accounts.removeKey('key_2')).toBe(false);
     expect(await accounts.companyOfKey('hash-2')).toBeNull();

@@ -3,8 +3,8 @@ import { collection } from '../collections.ts';
 import type { ApiKeyDocument, CompanyDocument } from '../documents.ts';
 
 /**
- * Companies and API keys as the operator and the authentication see them: the only questions that
- * are not asked on behalf of one company.
+ * Companies and API keys, for the operator and for authentication: the only queries of the API that
+ * do not belong to one company.
  */
 export interface AccountStore {
   insertCompany: (company: CompanyDocument) => Promise<void>;
@@ -16,7 +16,7 @@ export interface AccountStore {
   listKeys: (companyId: string) => Promise<Omit<ApiKeyDocument, 'hash'>[]>;
   /** Null when no key has this hash. */
   companyOfKey: (keyHash: string) => Promise<string | null>;
-  /** True when there was one to remove. */
+  /** Returns true when it removed one. */
   removeKey: (keyId: string) => Promise<boolean>;
 }
 

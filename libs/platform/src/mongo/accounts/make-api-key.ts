@@ -10,7 +10,7 @@ export interface MakeKeyDeps {
   nowMs: () => number;
 }
 
-/** A new key, and what is stored of it: never the key itself. */
+/** Makes an API key, and its document, which does not hold the key itself. */
 export function makeApiKey(
   { newId, nowMs }: MakeKeyDeps,
   companyId: string,
@@ -28,7 +28,7 @@ export function makeApiKey(
   return { key, document };
 }
 
-/** Keys are found by their hash, so nothing that is compared depends on the secret's own bytes. */
+/** Keys are looked up by their hash, so no comparison takes a time that depends on the key's bytes. */
 export function hashOfKey(apiKey: string): string {
   return hash('sha256', apiKey, 'hex');
 }

@@ -1,40 +1,31 @@
-import type { Attempt, CancelReason } from '@posthorn/domain/delivery.ts';
+import type { Cancellation, DeliveryState, RecordedDelivery } from '@posthorn/domain/delivery.ts';
+import { requiredAt } from '@posthorn/domain/required.ts';
+import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import mongoose, { type mongo } from 'mongoose';
 import { collection } from '../collections.ts';
-import { toAttempt, toDocument, type SettledDelivery } from './delivery-documents.ts';
+import { toAttempt, toDocument } from './delivery-documents.ts';
 import type { DeliveryDocument } from '../documents.ts';
 import { DUPLICATE_KEY } from '../duplicate-key.ts';
 
-export type { SettledDelivery } from './delivery-documents.ts';
-
-/** What a step needs to know of a delivery before it acts. */
-export type DeliveryState = Pick<DeliveryDocument, 'status' | 'attemptCount'>;
-
-/** What is recorded of a delivery, with its newest attempt; null when there was none. */
-export type RecordedDelivery = DeliveryState & { lastAttempt: Attempt | null };
-
-export interface Cancellation {
-  id: string;
-  reason: CancelReason;
-  atMs: number;
-}
-
+/** Records deliveries. A write changes a delivery only from the state that it names, so repeating it is harmless. */
 export interface DeliveryStore {
-  /** Inserts what is not there yet; answers the ids that were. */
+  /** Inserts the deliveries that are not stored. Returns the ids of those that were. */
   insertAll: (deliveries: readonly SettledDelivery[]) => Promise<Set<string>>;
-  /** Appends each attempt to a pending delivery that has fewer attempts; touches nothing else. */
+  /** Appends each attempt to its delivery if that is pending and has fewer attempts. Returns how many it appended. */
   appendAttempts: (deliveries: readonly SettledDelivery[]) => Promise<{ appended: number }>;
   /**
-   * Appends attempts that were under way when their delivery was cancelled: what was sent stays
-   * readable, and a success still counts.
+   * Appends attempts that were made while their delivery was cancelled. The attempt stays readable,
+   * and a success makes the delivery delivered.
    */
   appendToCancelled: (deliveries: readonly SettledDelivery[]) => Promise<void>;
-  /** A success made twice at once counts: it replaces the failure recorded under the same number. */
+  /** Replaces the last failure of a pending delivery by the attempt of the same number, which succeeded. */
   replaceFailures: (deliveries: readonly SettledDelivery[]) => Promise<void>;
   cancelPending: (cancellations: readonly Cancellation[]) => Promise<void>;
-  /** Ends a pending delivery whose last attempt was `attemptCount`; true when it is exhausted now. */
+  /** Exhausts a pending delivery that has this many attempts. Returns true when this call did. */
   exhaust: (id: string, attemptCount: number, atMs: number) => Promise<boolean>;
+  /** By id. Deliveries that are not stored are missing. */
   statesOf: (ids: readonly string[]) => Promise<Map<string, DeliveryState>>;
+  /** By id. Deliveries that are not stored are missing. */
   recordedOf: (ids: readonly string[]) => Promise<Map<string, RecordedDelivery>>;
 }
 
@@ -158,13 +149,13 @@ function replacementOf(settled: SettledDelivery): mongo.AnyBulkWriteOperation<De
   };
 }
 
-/** Throws unless every refusal is a duplicate `_id`: a redelivered record, not a fault. */
+/** Rethrows the error unless every write was refused as a duplicate `_id`: a record read twice. */
 function duplicateIds(error: unknown, batch: readonly SettledDelivery[]): Set<string> {
   if (!(error instanceof mongoose.mongo.MongoBulkWriteError)) throw error;
   const { writeErrors, result } = error;
   const list = [writeErrors].flat();
-  // The driver wraps "nobody answered" in the same error, with an empty list: nothing is known then.
+  // The driver throws the same error with an empty list when the server did not respond.
   const isAnswered = list.length > 0 && !result.getWriteConcernError();
   if (!isAnswered || list.some(({ code }) => code !== DUPLICATE_KEY)) throw error;
-  return new Set(list.map(({ index }) => batch[index]?.id ?? ''));
+  return new Set(list.map(({ index }) => requiredAt(batch, index, 'delivery of the batch').id));
 }

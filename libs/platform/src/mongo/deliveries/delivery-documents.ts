@@ -1,10 +1,8 @@
 import type { Attempt, Delivery } from '@posthorn/domain/delivery.ts';
+import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import type { AttemptDocument, DeliveryDocument } from '../documents.ts';
 
-/** A delivery with the one attempt just made, or with none when it is cancelled before its first. */
-export type SettledDelivery = Omit<Delivery, 'attempts' | 'attemptCount'> & {
-  attempt: Attempt | null;
-};
+/** Translates between deliveries and their documents, in which times are dates. */
 
 export function toDocument(settled: SettledDelivery): DeliveryDocument {
   const { id, attempt, createdAtMs, updatedAtMs, nextAttemptAtMs, ...rest } = settled;

@@ -55,7 +55,7 @@ const STORED: DeliveryDocument[] = [
   delivery('dlv_0', 'msg_9', 'pending', { companyId: 'comp_b' }),
 ];
 
-describe('what the API asks about deliveries', () => {
+describe('the queries of the API about deliveries', () => {
   let database: ScratchDatabase;
   let queries: DeliveryQueries;
 
@@ -70,30 +70,33 @@ describe('what the API asks about deliveries', () => {
   const failed = (filter: Partial<FailureFilter>, limit = 9, companyId = 'comp_a') =>
     queries.messagesOfFailed(companyId, { status: 'exhausted', ...filter }, limit);
 
-  it('names the message of each failure, newest first, once for each of its failures', async () => {
+  it('return the message of each failure, newest first, once for each of its failures', async () => {
     expect(await failed({})).toEqual(['msg_3', 'msg_2', 'msg_1', 'msg_1']);
     expect(await failed({ status: 'cancelled' })).toEqual(['msg_1']);
     expect(await failed({}, 3)).toEqual(['msg_3', 'msg_2', 'msg_1']);
   });
 
-  it.each(RANGES)('includes the first bound and not the second: %j', async (filter, expected) => {
-    expect(await failed(filter)).toEqual(expected);
-  });
+  it.each(RANGES)(
+    'include the first bound and exclude the second: %j',
+    async (filter, expected) => {
+      expect(await failed(filter)).toEqual(expected);
+    },
+  );
 
-  it('counts what waits, no further than asked', async () => {
+  it('count pending deliveries up to the limit', async () => {
     expect(await queries.countPending('comp_a', 'wh_1', 100)).toBe(2);
     expect(await queries.countPending('comp_a', 'wh_1', 1)).toBe(1);
     expect(await queries.countPending('comp_a', 'wh_2', 100)).toBe(0);
   });
 
-  it('shows outlines of what has a document', async () => {
+  it('return outlines of recorded deliveries', async () => {
     expect(await queries.outlinesOf('comp_a', ['dlv_5', 'dlv_none', 'dlv_9'])).toEqual([
       { id: 'dlv_5', webhookId: 'wh_2', status: 'delivered', attemptCount: 2, updatedAtMs: 7 },
     ]);
     expect(await queries.outlinesOf('comp_a', [])).toEqual([]);
   });
 
-  it('shows outcome and duration of attempts, and nothing of what was answered', async () => {
+  it('return outcome and duration of attempts, without responses', async () => {
     const outcome = 'http_5xx' as const;
     const attempts = [1, 2].map((number) => ({
       id: `att_${number}`,
@@ -117,7 +120,7 @@ describe('what the API asks about deliveries', () => {
     ]);
   });
 
-  it('answers each company with its own', async () => {
+  it('return to each company its own deliveries only', async () => {
     expect(await failed({}, 9, 'comp_b')).toEqual(['msg_9']);
     expect(await failed({}, 9, 'comp_c')).toEqual([]);
     expect(await queries.countPending('comp_b', 'wh_1', 100)).toBe(1);

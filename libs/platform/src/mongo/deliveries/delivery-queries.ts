@@ -4,7 +4,7 @@ import { documentsOf } from '../company-documents.ts';
 import { toDelivery } from './delivery-documents.ts';
 import type { DeliveryDocument } from '../documents.ts';
 
-/** A delivery as lists show it, without what its attempts were answered. */
+/** A delivery as lists show it, without its attempts. */
 export interface DeliveryOutline {
   id: string;
   webhookId: string;
@@ -15,23 +15,23 @@ export interface DeliveryOutline {
 
 export interface FailureFilter {
   status: 'exhausted' | 'cancelled';
-  /** Bounds of the message's id: `fromId` is included, `beforeId` is not. */
+  /** Bounds of the message's id: `fromId` is inclusive, `beforeId` is exclusive. */
   fromId?: string | undefined;
   beforeId?: string | undefined;
 }
 
-/** Of an attempt what figures are made of, without what was answered. */
+/** What statistics need of an attempt, without the response. */
 export type AttemptFigures = Pick<Attempt, 'outcome' | 'durationMs'>;
 
-/** What the API asks about the deliveries of one company. Deliveries without a document are not seen here. */
+/** The API's queries about the deliveries of one company. A delivery that is not recorded yet is not found. */
 export interface DeliveryQueries {
   findMany: (companyId: string, ids: readonly string[]) => Promise<Delivery[]>;
   outlinesOf: (companyId: string, ids: readonly string[]) => Promise<DeliveryOutline[]>;
-  /** The attempts of each delivery that has a document. */
+  /** The attempts of each delivery that is recorded. */
   attemptFiguresOf: (companyId: string, ids: readonly string[]) => Promise<AttemptFigures[][]>;
-  /** The messages of failed deliveries, newest first; a message comes once for each of its failures. */
+  /** The message ids of failed deliveries, newest first; an id comes once for each of its failures. */
   messagesOfFailed: (companyId: string, filter: FailureFilter, limit: number) => Promise<string[]>;
-  /** How many deliveries of the webhook wait for a retry; counts no further than `limit`. */
+  /** How many deliveries of the webhook are pending; counts up to `limit`. */
   countPending: (companyId: string, webhookId: string, limit: number) => Promise<number>;
 }
 
@@ -44,7 +44,7 @@ const OUTLINE = { webhookId: 1, status: 1, attemptCount: 1, updatedAt: 1 } as co
 
 const FIGURES = { 'attempts.outcome': 1, 'attempts.durationMs': 1 } as const;
 
-/** 0.4 MB of a query, which may have 16: a page of messages to a thousand webhooks each has 500,000. */
+/** 0.4 MB of the 16 MB that a query may have. A page of messages to 1,000 webhooks each has 500,000 ids. */
 const MAX_IDS = 10_000;
 
 export function createDeliveryQueries(db: mongo.Db): DeliveryQueries {

@@ -8,7 +8,7 @@ import { collection } from '../collections.ts';
 const companyId = 'comp_a';
 const before = { $gte: 'msg_1', $lt: 'msg_2' };
 
-/** What lists, resends and removals ask; the filters are those of their stores. */
+/** The queries of lists, resends and removals, with the filters of their stores. */
 const QUERIES = {
   'messages of a company': ['messages', { _id: before, companyId }, { _id: -1 }],
   'messages of an app': ['messages', { _id: before, appId: 'app_1', companyId }, { _id: -1 }],
@@ -66,7 +66,7 @@ describe('the queries behind the API', () => {
 
   afterAll(() => database.drop());
 
-  it.each(Object.entries(QUERIES))('%s are served by an index', async (_, [name, filter, sort]) => {
+  it.each(Object.entries(QUERIES))('%s: served by an index', async (_, [name, filter, sort]) => {
     const found = collection(database.db, name)
       .find(filter as object)
       .sort(sort);
@@ -74,7 +74,7 @@ describe('the queries behind the API', () => {
     const { winningPlan } = (plan as { queryPlanner: { winningPlan: unknown } }).queryPlanner;
     expect(JSON.stringify(winningPlan)).not.toMatch(/"COLLSCAN"|"SORT"/);
     expect(JSON.stringify(winningPlan)).toMatch(/"IXSCAN"|"EXPRESS_IXSCAN"/);
-    // The `_id` index serves every sort by reading everything there is.
+    // The `_id` index serves every sort, but reads the whole collection.
     expect(JSON.stringify(winningPlan)).not.toContain('"indexName":"_id_"');
   });
 });

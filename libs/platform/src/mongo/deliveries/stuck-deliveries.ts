@@ -1,20 +1,20 @@
-import type { Delivery } from '@posthorn/domain/delivery.ts';
+import type { StuckDelivery } from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import { toDelivery } from './delivery-documents.ts';
 import type { DeliveryDocument } from '../documents.ts';
 
-/** A pending delivery, with the newest of its attempts only. */
-export type StuckDelivery = Delivery;
-
-/** Times in milliseconds since 1970. */
+/** Finds stuck deliveries for the sweep. Times are in milliseconds since 1970. */
 export interface StuckDeliveries {
   /** Pending deliveries whose next attempt was due before `beforeMs`, the longest overdue first. */
   findOverdue: (beforeMs: number, limit: number) => Promise<StuckDelivery[]>;
-  /** Pending deliveries that no attempt follows and that have not changed since `beforeMs`. */
+  /** Pending deliveries without a next attempt that have not changed since `beforeMs`. */
   findUnended: (beforeMs: number, limit: number) => Promise<StuckDelivery[]>;
-  /** Notes on those that have not moved meanwhile that they were driven again: due at `atMs`. */
-  noteDriven: (deliveries: readonly StuckDelivery[], atMs: number) => Promise<void>;
+  /**
+   * Makes the deliveries due at `atMs`, so that the next sweep finds them only if they stay stuck for
+   * as long again. Leaves those alone that have moved on since they were found.
+   */
+  markSwept: (deliveries: readonly StuckDelivery[], atMs: number) => Promise<void>;
 }
 
 export function createStuckDeliveries(db: mongo.Db): StuckDeliveries {
@@ -32,17 +32,17 @@ export function createStuckDeliveries(db: mongo.Db): StuckDeliveries {
       const found = deliveries.find(unended).project<DeliveryDocument>(newest);
       return (await found.limit(limit).toArray()).map(toDelivery);
     },
-    async noteDriven(driven, atMs) {
+    async markSwept(swept, atMs) {
       const at = new Date(atMs);
       await deliveries.bulkWrite(
-        driven.map((each) => noteOf(each, at)),
+        swept.map((each) => markOf(each, at)),
         { ordered: false },
       );
     },
   };
 }
 
-function noteOf(
+function markOf(
   { id: _id, attemptCount, nextAttemptAtMs }: StuckDelivery,
   at: Date,
 ): mongo.AnyBulkWriteOperation<DeliveryDocument> {

@@ -14,20 +14,21 @@ export type CheckedMessage = Pick<
 export interface CheckPosition {
   /** The database's time, in milliseconds since 1970. */
   nowMs: number;
-  /** Id of the last message that was checked; '' for none yet. */
+  /** Id of the last message that was checked; '' when none was. */
   checkedTo: string;
 }
 
-/** The way of the reconciler along the messages: once past each of them, in the order of their ids. */
+/** Lets the sweep check each message once, in the order of their ids: are all its deliveries recorded? */
 export interface MessageChecks {
   begin: () => Promise<CheckPosition>;
-  /** Messages behind `afterId` that were made before `beforeMs`, oldest first. */
+  /** Messages after `afterId` that were made before `beforeMs` (since 1970), oldest first. */
   pageOf: (page: { afterId: string; beforeMs: number; limit: number }) => Promise<CheckedMessage[]>;
-  /** Those of the deliveries that are recorded. */
+  /** The ids among these that are recorded. */
   recordedAmong: (deliveryIds: readonly string[]) => Promise<Set<string>>;
   /** How long deliveries are kept, in milliseconds from the creation of their message. */
   retentionMs: () => Promise<number>;
-  noteChecked: (messageId: string) => Promise<void>;
+  /** Stores the position. The next `begin` returns it. */
+  markChecked: (messageId: string) => Promise<void>;
 }
 
 const POSITION = { _id: 'messages' } as const;
@@ -45,12 +46,12 @@ export function createMessageChecks(db: mongo.Db): MessageChecks {
         [{ $set: { begunAt: '$$NOW', checkedTo: { $ifNull: ['$checkedTo', ''] } } }],
         { upsert: true, returnDocument: 'after' },
       );
-      if (!position) throw new Error('the position of the checks was not stored');
+      if (!position) throw new Error('MongoDB did not return the position of the message checks');
       return { nowMs: position.begunAt.getTime(), checkedTo: position.checkedTo };
     },
     async pageOf({ afterId, beforeMs, limit }) {
       const span = { _id: { $gt: afterId, $lt: firstIdAt('msg', beforeMs) } };
-      // A message that a rollback could take back must not get a delivery.
+      // A message that a rollback takes back must not get a delivery.
       const found = messages.find(span, { readConcern: { level: 'majority' } });
       return (
         await found
@@ -61,7 +62,7 @@ export function createMessageChecks(db: mongo.Db): MessageChecks {
       ).map(toMessage);
     },
     async recordedAmong(ids) {
-      // Only the ids: the index answers without the documents.
+      // With the ids alone the server reads the index and no documents.
       const found = deliveries
         .find({ _id: { $in: [...ids] } })
         .project<{ _id: string }>({ _id: 1 });
@@ -71,7 +72,7 @@ export function createMessageChecks(db: mongo.Db): MessageChecks {
       const kept = (await deliveries.indexes()).find(({ key }) => key.createdAt === 1);
       return (kept?.expireAfterSeconds ?? Infinity) * 1_000;
     },
-    async noteChecked(messageId) {
+    async markChecked(messageId) {
       await checks.updateOne(POSITION, { $set: { checkedTo: messageId } });
     },
   };

@@ -7,25 +7,25 @@ import { toMessage } from './messages.ts';
 export interface MessageFilter {
   appId?: string | undefined;
   webhookId?: string | undefined;
-  /** Bounds of the id: `fromId` is included, `beforeId` is not. */
+  /** Bounds of the id: `fromId` is inclusive, `beforeId` is exclusive. */
   fromId?: string | undefined;
   beforeId?: string | undefined;
 }
 
-/** A message without its payload: a scan must not hold a quarter of a megabyte for each. */
+/** A message without its payload, which may be 256 KiB: lists read many. */
 export type MessageOutline = Pick<Message, 'id' | 'appId' | 'targets' | 'disabledTargets'>;
 
-/** A read ends behind the outline that reaches one of them; a message may have any number of targets. */
+/** A read ends with the outline that reaches one of the bounds. */
 export interface OutlineBounds {
   messages: number;
-  /** Over all messages that are read. */
+  /** The sum over all messages read; one message may exceed it alone. */
   targets: number;
 }
 
-/** What the API asks about the messages of one company. */
+/** The API's queries about the messages of one company. */
 export interface MessageQueries {
   findOne: (companyId: string, messageId: string) => Promise<Message | null>;
-  /** Messages of the company whose id starts with this text; ids of one millisecond share 14 characters. */
+  /** Messages whose id begins with this text; ids of one millisecond share 14 characters. */
   findByIdPrefix: (companyId: string, idPrefix: string) => Promise<Message[]>;
   /** Newest first. */
   listOutlines: (
@@ -41,15 +41,15 @@ export interface MessageQueries {
   ) => Promise<MessageOutline[]>;
   /** In no particular order. */
   findMany: (companyId: string, messageIds: readonly string[]) => Promise<Message[]>;
-  /** The message that was stored for good with this idempotency key. */
+  /** The majority-committed message with this idempotency key. */
   findByKey: (companyId: string, idempotencyKey: string) => Promise<Message | null>;
-  /** Makes the key of an old message free for another one. */
+  /** Removes the idempotency key of a message, so that another one may use it. */
   releaseKey: (companyId: string, messageId: string) => Promise<void>;
 }
 
 export function createMessageQueries(db: mongo.Db): MessageQueries {
   const own = (companyId: string) => documentsOf(db, 'messages', companyId);
-  // An answer that is given again rests on this read: a rollback must not take the message back.
+  // The first response is repeated from this read: a rollback must not take the message back.
   const decided = { readConcern: { level: 'majority' } } as const;
   return {
     async findOne(companyId, _id) {
@@ -87,12 +87,12 @@ export function createMessageQueries(db: mongo.Db): MessageQueries {
 
 type OutlineDocument = Pick<MessageDocument, '_id' | 'appId' | 'targets' | 'disabledTargets'>;
 
-/** As many as the server's first batch has by itself: 3 MB of messages to a thousand webhooks each. */
+/** The size of the server's first batch: 3 MB of messages to 1,000 webhooks each. */
 const BATCH = 101;
 
 const OUTLINE = { appId: 1, targets: 1, disabledTargets: 1 } as const;
 
-/** Batch by batch, so that what lies behind the bound is not even fetched. */
+/** Reads batch by batch, so that nothing beyond the bound is fetched. */
 async function readOutlines(
   found: mongo.FindCursor<OutlineDocument>,
   maxTargets: number,

@@ -6,31 +6,32 @@ import type { MessageDocument } from '../documents.ts';
 import { DUPLICATE_KEY } from '../duplicate-key.ts';
 
 /**
- * How each message of a batch fared: `repeated` has the idempotency key of another one, `doubtful`
- * may be stored, nobody answered.
+ * What became of a message of a batch. `repeated`: another message has its idempotency key.
+ * `doubtful`: the server did not respond, so it may be stored or not.
  */
 export type InsertOutcome = 'stored' | 'repeated' | 'refused' | 'doubtful';
 
 export interface Page {
   publisherId: string;
-  /** Exclusive; '' for the beginning. */
+  /** Exclusive; '' for the first page. */
   afterId: string;
   limit: number;
 }
 
 export interface MessageStore {
-  /** One majority write for all; one refused document fails only itself. */
+  /** One majority write for all. A refused document does not affect the others. */
   insertAll: (messages: readonly Message[]) => Promise<InsertOutcome[]>;
+  /** By message id. Messages that are not stored are missing. */
   payloadsOf: (messageIds: readonly string[]) => Promise<Map<string, string>>;
-  /** Messages of one publisher in the order in which it stored them. */
+  /** Messages of one publisher in the order in which it stored them; only majority-committed ones. */
   pageOf: (page: Page) => Promise<Message[]>;
-  /** Those of the ids that are stored for good. */
+  /** The messages among the ids that are majority-committed. */
   findDecided: (messageIds: readonly string[]) => Promise<Message[]>;
 }
 
 export function createMessageStore(db: mongo.Db): MessageStore {
   const messages = collection(db, 'messages');
-  // A decision rests on these reads: a message that a rollback could take back must not be published.
+  // These reads decide what is published: a rollback must not take such a message back.
   const decided = { readConcern: { level: 'majority' } } as const;
 
   return {
@@ -57,8 +58,8 @@ export function createMessageStore(db: mongo.Db): MessageStore {
 }
 
 /**
- * Write errors name the refused documents by index. Unless the server has answered for every other
- * one as well, those are in doubt: the driver wraps a lost connection in the same error.
+ * Write errors name the refused documents by index. The others are in doubt unless the server has
+ * responded for all of them: the driver throws the same error when the connection is lost.
  */
 function outcomesOf(error: unknown, size: number): InsertOutcome[] {
   if (!(error instanceof mongoose.mongo.MongoBulkWriteError)) {

@@ -2,18 +2,27 @@ import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import type { PublisherDocument } from '../documents.ts';
 
+/** The running gateways, by the database's clock. */
 export interface PublisherStore {
-  /** Says "alive, published up to here", with the database's clock. Makes the document when it is missing. */
+  /**
+   * Stores that the publisher is alive and has published everything up to `watermark`. Its oldest
+   * unpublished message has waited for `behindMs`; null when there is none.
+   */
   heartbeat: (id: string, watermark: string, behindMs: number | null) => Promise<void>;
   /** Publishers whose heartbeat is older than `staleMs`, or whose oldest message waits longer than `behindMs`. */
   findToSweep: (limits: { staleMs: number; behindMs: number }) => Promise<SweepCandidate[]>;
-  /** Notes how far the sweeper got. */
+  /** Stores up to which message the sweep has published for the publisher. */
   markSwept: (id: string, sweptTo: string) => Promise<void>;
-  /** Forgets a publisher that is silent for `silentMs` and swept to its end. */
+  /** Removes the publisher if its heartbeat is older than `silentMs`. */
   forget: (id: string, silentMs: number) => Promise<void>;
 }
 
-export type SweepCandidate = Pick<PublisherDocument, '_id' | 'watermark' | 'sweptTo'>;
+export interface SweepCandidate {
+  id: string;
+  watermark: string;
+  /** '' when the sweep has published nothing for it. */
+  sweptTo: string;
+}
 
 export function createPublisherStore(db: mongo.Db): PublisherStore {
   const publishers = collection(db, 'publishers');
@@ -27,23 +36,20 @@ export function createPublisherStore(db: mongo.Db): PublisherStore {
         { upsert: true },
       );
     },
-    findToSweep: ({ staleMs, behindMs }) =>
-      publishers
-        .find({
-          $expr: {
-            $or: [
-              { $lt: ['$heartbeatAt', before(staleMs)] },
-              {
-                $and: [
-                  { $ne: ['$behindSince', null] },
-                  { $lt: ['$behindSince', before(behindMs)] },
-                ],
-              },
-            ],
-          },
+    async findToSweep({ staleMs, behindMs }) {
+      const isStale = { $lt: ['$heartbeatAt', before(staleMs)] };
+      const isBehind = {
+        $and: [{ $ne: ['$behindSince', null] }, { $lt: ['$behindSince', before(behindMs)] }],
+      };
+      const found = await publishers
+        .find({ $expr: { $or: [isStale, isBehind] } })
+        .project<Pick<PublisherDocument, '_id' | 'watermark' | 'sweptTo'>>({
+          watermark: 1,
+          sweptTo: 1,
         })
-        .project<SweepCandidate>({ watermark: 1, sweptTo: 1 })
-        .toArray(),
+        .toArray();
+      return found.map(({ _id: id, watermark, sweptTo = '' }) => ({ id, watermark, sweptTo }));
+    },
     async markSwept(_id, sweptTo) {
       await publishers.updateOne({ _id }, { $set: { sweptTo } });
     },

@@ -23,7 +23,7 @@ const free = async () =>
   freeOrphans(memory, await memory.marks.read('comp_a', [...memory.deliveries.keys()]));
 
 describe('marks of resends that are over', () => {
-  test('are given up when the resend is done or gone, and those of a running one stay', async () => {
+  test('are freed when the resend is done or removed, and those of a running one stay', async () => {
     await markBy('rsnd_done', 'dlv_1');
     await markBy('rsnd_gone', 'dlv_2');
     await markBy('rsnd_running', 'dlv_3');
@@ -32,7 +32,7 @@ describe('marks of resends that are over', () => {
     expect(states).toEqual(['failed', 'failed', 'asked']);
   });
 
-  test('are nothing to ask the store about when no delivery is marked', async () => {
+  test('need no query when no delivery is marked', async () => {
     memory.resends.findOne = () => Promise.reject(new Error('not used here'));
     expect(await free()).toBe(false);
   });

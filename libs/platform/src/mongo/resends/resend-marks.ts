@@ -1,57 +1,56 @@
-import type { Attempt, DeliveryStatus } from '@posthorn/domain/delivery.ts';
-import type { DeliveryRef } from '@posthorn/domain/records/records.ts';
+import type { Attempt } from '@posthorn/domain/delivery.ts';
+import {
+  statusesToResend,
+  type MarkedDelivery,
+  type Resend,
+  type ResendMark,
+} from '@posthorn/domain/resend.ts';
+
 import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import { documentsOf } from '../company-documents.ts';
 import { toAttemptDocument } from '../deliveries/delivery-documents.ts';
-import type { DeliveryDocument, ResendMark } from '../documents.ts';
-import { isOfOne, type Resend } from './resends.ts';
-
-/** A delivery that is being sent again, with what a record about it needs. */
-export interface MarkedDelivery extends DeliveryRef {
-  id: string;
-  status: DeliveryStatus;
-  mark: ResendMark | null;
-}
+import type { DeliveryDocument } from '../documents.ts';
 
 export interface FinishedResend {
   deliveryId: string;
   attemptNumber: number;
-  /** Null when there was nowhere to send it to. */
+  /** Null when its webhook was deleted or disabled. */
   attempt: Attempt | null;
+  /** Milliseconds since 1970. */
   atMs: number;
 }
 
-/** The mark on a delivery that asks for one more attempt. It decides whether a record is still wanted. */
+/** The marks on deliveries that ask for one more attempt. They decide whether a resend's record is still valid. */
 export interface ResendMarks {
   /**
-   * Marks what is to be sent again of the resend's page and what nobody else is sending again;
-   * repeating it changes nothing.
+   * Marks the deliveries of the resend's page that may be sent again and that no other resend is
+   * sending. Repeating it changes nothing.
    */
   ask: (resend: Resend) => Promise<void>;
   read: (companyId: string, deliveryIds: readonly string[]) => Promise<MarkedDelivery[]>;
-  /** Gives up the marks of a resend that is over, so that another one may have the deliveries. */
+  /** Ends the marks of a resend that is over, so that another one can have the deliveries. */
   free: (companyId: string, resendId: string, deliveryIds: readonly string[]) => Promise<void>;
-  /** For the dispatcher: which attempt of which delivery is asked for. */
+  /** The number of the attempt that is asked for, by delivery id. */
   askedNumbers: (deliveryIds: readonly string[]) => Promise<Map<string, number>>;
-  /** Records the attempt and settles the mark; a repeat changes nothing. */
+  /** Records the attempt and settles the mark. Repeating it changes nothing. */
   finish: (batch: readonly FinishedResend[]) => Promise<void>;
 }
 
-/** Older ones are dropped: an attempt may take 17 KiB with its answer and headers, and a document ends at 16 MiB. */
+/** An attempt may take 17 KiB with its response and headers, and a document 16 MiB; older attempts are dropped. */
 const MAX_KEPT_ATTEMPTS = 200;
 
 export function createResendMarks(db: mongo.Db): ResendMarks {
   const deliveries = collection(db, 'deliveries');
   return {
     async ask(resend) {
-      const { _id: resendId, companyId, page } = resend;
+      const { id: resendId, companyId, page } = resend;
       const attemptNumber = { $add: ['$attemptCount', 1] };
       await deliveries.updateMany(
         {
           _id: { $in: page },
           companyId,
-          status: { $in: statusesToSend(resend) },
+          status: { $in: [...statusesToResend(resend)] },
           'resend.resendId': { $ne: resendId },
           'resend.state': { $ne: 'asked' },
         },
@@ -81,14 +80,6 @@ export function createResendMarks(db: mongo.Db): ResendMarks {
   };
 }
 
-/**
- * Whoever names one delivery wants it sent whatever became of it. A span is of failures: what another
- * resend has delivered since the page was noted is left alone.
- */
-function statusesToSend(resend: Resend): DeliveryStatus[] {
-  return isOfOne(resend) ? ['exhausted', 'cancelled', 'delivered'] : ['exhausted', 'cancelled'];
-}
-
 function toMarked(document: DeliveryDocument): MarkedDelivery {
   const { _id, messageId, webhookId, companyId, appId, createdAt, status, resend } = document;
   return {
@@ -103,12 +94,12 @@ function toMarked(document: DeliveryDocument): MarkedDelivery {
   };
 }
 
-/** Also when the mark was freed while the attempt was under way: what was sent is recorded. */
+/** Also true of a mark that was freed while its attempt was made: what was sent is recorded. */
 function isUnrecorded(attemptNumber: number): mongo.Filter<DeliveryDocument> {
   return { $or: [{ 'resend.state': 'asked' }, { attemptCount: { $lt: attemptNumber } }] };
 }
 
-/** A failure leaves the status as it was: a resend is not retried (docs: api, resend). */
+/** A failure leaves the status unchanged: a resend is not retried (docs/contract.md C11.2). */
 function finishOf({
   deliveryId: _id,
   attemptNumber,

@@ -1,45 +1,26 @@
+import type { Resend } from '@posthorn/domain/resend.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import { documentsOf } from '../company-documents.ts';
 import type { ResendDocument } from '../documents.ts';
+import { toResend } from './resend-documents.ts';
 
-/** A resend of an app is worked off in parts, one for each webhook, begun in the order of their ids. */
+/** The parts of an app's resend: one for each webhook, begun in the order of the webhooks' ids. */
 export interface ResendPartStore {
   /** Parts that were begun and are not finished. */
-  openParts: (resend: ResendDocument) => Promise<ResendDocument[]>;
-  /** The webhook whose part was begun last; '' at the beginning. */
-  lastWebhook: (resend: ResendDocument) => Promise<string>;
-  /** Ids of the app's enabled webhooks behind `afterId`, ascending. */
-  webhooksBehind: (resend: ResendDocument, afterId: string, limit: number) => Promise<string[]>;
+  openParts: (resend: Resend) => Promise<Resend[]>;
+  /** The webhook whose part was begun last; '' when none was. */
+  lastWebhook: (resend: Resend) => Promise<string>;
+  /** The ids of the app's enabled webhooks after `afterId`, ascending. */
+  webhooksAfter: (resend: Resend, afterId: string, limit: number) => Promise<string[]>;
   /**
-   * As its company sees it: while an app's runs, its counts are those of its parts. Null for a part
-   * itself and for what is not there.
+   * The resend as its company sees it: the counts of an app's running resend include those of its
+   * parts. Null when there is no such resend, or when it is a part.
    */
-  findShown: (companyId: string, resendId: string) => Promise<ResendDocument | null>;
+  findShown: (companyId: string, resendId: string) => Promise<Resend | null>;
 }
 
-/** The part of an app's resend that goes to this webhook. Its id tells both, so that it exists once. */
-export function partFor(resend: ResendDocument, webhookId: string, atMs: number): ResendDocument {
-  const { _id: partOf, companyId, afterId, beforeId } = resend;
-  const at = new Date(atMs);
-  return {
-    _id: `${partOf}/${webhookId}`,
-    companyId,
-    webhookId,
-    partOf,
-    afterId,
-    beforeId,
-    page: [],
-    status: 'running',
-    total: 0,
-    succeeded: 0,
-    failed: 0,
-    createdAt: at,
-    updatedAt: at,
-  };
-}
-
-/** A range of ids, which needs no index of its own: `0` is the character behind `/`. */
+/** The parts of a resend, as a range of ids that needs no index of its own: `0` follows `/`. */
 export const partsOf = (resendId: string) => ({
   _id: { $gt: `${resendId}/`, $lt: `${resendId}0` },
 });
@@ -47,31 +28,32 @@ export const partsOf = (resendId: string) => ({
 export function createResendParts(db: mongo.Db): ResendPartStore {
   const resends = (companyId: string) => documentsOf(db, 'resends', companyId);
   return {
-    openParts: ({ companyId, _id }) =>
-      resends(companyId)
-        .find({ ...partsOf(_id), status: 'running' })
-        .toArray(),
-    async lastWebhook({ companyId, _id }) {
-      const parts = resends(companyId).find(partsOf(_id)).sort({ _id: -1 }).limit(1);
+    async openParts({ companyId, id }) {
+      const open = resends(companyId).find({ ...partsOf(id), status: 'running' });
+      return (await open.toArray()).map(toResend);
+    },
+    async lastWebhook({ companyId, id }) {
+      const parts = resends(companyId).find(partsOf(id)).sort({ _id: -1 }).limit(1);
       return (await parts.toArray())[0]?.webhookId ?? '';
     },
-    webhooksBehind: (resend, afterId, limit) => enabledWebhooks(db, resend, { afterId, limit }),
+    webhooksAfter: (resend, afterId, limit) => enabledWebhooks(db, resend, { afterId, limit }),
     async findShown(companyId, _id) {
-      // The parts first: they are removed behind the end, whose counts hold then.
+      // Reads the parts first: they are removed after the resend is done, whose own counts hold then.
       const counts = await countsOfParts(db, companyId, _id);
       const found = await resends(companyId).findOne({ _id });
       if (!found || found.partOf !== undefined) return null;
-      return found.status === 'running' ? { ...found, ...counts } : found;
+      return toResend(found.status === 'running' ? { ...found, ...counts } : found);
     },
   };
 }
 
-/** A limit of 0 is none. */
+/** The ids of the enabled webhooks of an app's resend. A limit of 0 means no limit. */
 export async function enabledWebhooks(
   db: mongo.Db,
-  { companyId, appId = '' }: ResendDocument,
+  { id, companyId, appId }: Resend,
   { afterId, limit } = { afterId: '', limit: 0 },
 ): Promise<string[]> {
+  if (appId === null) throw new Error(`resend ${id} is not of an app`);
   const found = documentsOf(db, 'webhooks', companyId)
     .find({ appId, disabled: false, _id: { $gt: afterId } })
     .sort({ _id: 1 })
@@ -81,7 +63,7 @@ export async function enabledWebhooks(
 
 type Counts = Pick<ResendDocument, 'succeeded' | 'failed' | 'updatedAt'>;
 
-/** Null without parts. */
+/** The sums over the parts; null when there are none. */
 async function countsOfParts(
   db: mongo.Db,
   companyId: string,

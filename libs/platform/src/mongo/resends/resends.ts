@@ -1,8 +1,10 @@
+import { FAILED_STATUSES, type Resend } from '@posthorn/domain/resend.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import { documentsOf } from '../company-documents.ts';
 import type { ResendDocument } from '../documents.ts';
 import { DUPLICATE_KEY } from '../duplicate-key.ts';
+import { toResend, toResendDocument } from './resend-documents.ts';
 import {
   createResendParts,
   enabledWebhooks,
@@ -10,39 +12,36 @@ import {
   type ResendPartStore,
 } from './resends-of-app.ts';
 
-export type Resend = ResendDocument;
-
-/** True of the resend of one delivery; a span always ends behind where it begins, or is empty. */
-export function isOfOne({ afterId, beforeId }: Resend): boolean {
-  return afterId === beforeId;
-}
-
 export interface PageResult {
   succeeded: number;
   failed: number;
 }
 
-/** Resends and the failed deliveries that they go through, oldest first, one page after the other. */
+/**
+ * Resends, and the failed deliveries that they send again page by page, oldest first. Times are in
+ * milliseconds since 1970. A change throws ResendMovedError unless the stored resend is at the same
+ * position as the given one.
+ */
 export interface ResendStore extends ResendPartStore {
-  /** False when another resend of the same app runs, or when this one is stored already. */
+  /** Returns false when another resend of the same app runs, or when this one is stored already. */
   insert: (resend: Resend) => Promise<boolean>;
   remove: (resend: Resend) => Promise<void>;
-  /** Not finished yet, of every company, with ids behind `afterId`, without parts; oldest first. */
+  /** Running resends of every company after the id `afterId`, oldest first. Parts are not listed. */
   listRunning: (afterId: string, limit: number) => Promise<Resend[]>;
   findOne: (companyId: string, resendId: string) => Promise<Resend | null>;
-  /** Failed deliveries between the bounds that are still ahead; of an app's enabled webhooks. */
+  /** How many failed deliveries are still to be sent; for an app those of its enabled webhooks. */
   count: (resend: Resend) => Promise<number>;
-  /** Empty at the end, and for an app, whose parts have the pages. */
+  /** The ids of the next failed deliveries. Empty at the end, and for an app, whose parts have the pages. */
   nextPage: (resend: Resend, limit: number) => Promise<string[]>;
-  /** Notes the page before anything of it is sent, so that a restart goes on with it. */
+  /** Stores the page before anything of it is sent, so that it is continued after a restart. */
   beginPage: (resend: Resend, page: readonly string[], atMs: number) => Promise<Resend>;
-  /** Counts the page and moves behind it, at once and only once. */
+  /** Adds the counts and moves `afterId` to the end of the page, in one write. */
   endPage: (resend: Resend, result: PageResult, atMs: number) => Promise<Resend>;
-  /** With the counts of `resend`; removes its parts. */
+  /** Ends the resend with the counts that `resend` has, and removes its parts. */
   finish: (resend: Resend, atMs: number) => Promise<void>;
 }
 
-/** Somebody else has moved this resend on. */
+/** Another process has moved this resend forward. */
 export class ResendMovedError extends Error {}
 
 export function createResendStore(db: mongo.Db): ResendStore {
@@ -50,17 +49,21 @@ export function createResendStore(db: mongo.Db): ResendStore {
   return {
     ...createResendParts(db),
     insert: (resend) => insert(resends, resend),
-    async remove({ _id }) {
+    async remove({ id: _id }) {
       await resends.deleteOne({ _id });
     },
-    listRunning: (afterId, limit) =>
-      resends
+    async listRunning(afterId, limit) {
+      const found = resends
         .find({ status: 'running', _id: { $gt: afterId }, partOf: { $exists: false } })
         .sort({ _id: 1 })
-        .limit(limit)
-        .toArray(),
-    findOne: (companyId, _id) => documentsOf(db, 'resends', companyId).findOne({ _id }),
-    count: (resend) => countAhead(db, resend),
+        .limit(limit);
+      return (await found.toArray()).map(toResend);
+    },
+    async findOne(companyId, _id) {
+      const found = await documentsOf(db, 'resends', companyId).findOne({ _id });
+      return found && toResend(found);
+    },
+    count: (resend) => countRemaining(db, resend),
     nextPage: (resend, limit) => nextPage(db, resend, limit),
     beginPage: (resend, page, atMs) =>
       move(db, resend, { $set: { page: [...page], updatedAt: new Date(atMs) } }),
@@ -77,9 +80,9 @@ export function createResendStore(db: mongo.Db): ResendStore {
   };
 }
 
-async function insert(resends: mongo.Collection<Resend>, resend: Resend): Promise<boolean> {
+async function insert(resends: mongo.Collection<ResendDocument>, resend: Resend): Promise<boolean> {
   try {
-    await resends.insertOne(resend);
+    await resends.insertOne(toResendDocument(resend));
     return true;
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === DUPLICATE_KEY) return false;
@@ -92,20 +95,19 @@ async function finish(db: mongo.Db, resend: Resend, atMs: number): Promise<void>
   const total = succeeded + failed;
   const counts = { total, succeeded, failed };
   await move(db, resend, { $set: { status: 'done', ...counts, updatedAt: new Date(atMs) } });
-  if (resend.appId === undefined) return;
-  await documentsOf(db, 'resends', companyId).deleteMany(partsOf(resend._id));
+  if (resend.appId === null) return;
+  await documentsOf(db, 'resends', companyId).deleteMany(partsOf(resend.id));
 }
 
 /**
- * Asked for one by one: the partial index of failures serves a single status, while a list that is
- * shorter than the index's own makes the planner read every delivery of the time span (MongoDB 7.0).
+ * The failed deliveries that are still to be sent, of one status: the partial index of failures
+ * serves a single status, while a list that is shorter than the index's own makes the planner read
+ * every delivery of the time span (MongoDB 7.0).
  */
-const FAILED = ['exhausted', 'cancelled'] as const;
-
-function ahead(
+function remaining(
   webhookId: string | { $in: string[] },
   { afterId, beforeId }: Resend,
-  status: (typeof FAILED)[number],
+  status: (typeof FAILED_STATUSES)[number],
 ) {
   return {
     webhookId,
@@ -114,10 +116,12 @@ function ahead(
   };
 }
 
-async function countAhead(db: mongo.Db, resend: Resend): Promise<number> {
+async function countRemaining(db: mongo.Db, resend: Resend): Promise<number> {
   const deliveries = documentsOf(db, 'deliveries', resend.companyId);
   const webhookId = resend.webhookId ?? { $in: await enabledWebhooks(db, resend) };
-  const counts = FAILED.map((status) => deliveries.count(ahead(webhookId, resend, status)));
+  const counts = FAILED_STATUSES.map((status) =>
+    deliveries.count(remaining(webhookId, resend, status)),
+  );
   return (await Promise.all(counts)).reduce((sum, each) => sum + each, 0);
 }
 
@@ -125,9 +129,9 @@ async function nextPage(db: mongo.Db, resend: Resend, limit: number): Promise<st
   const { companyId, webhookId } = resend;
   if (webhookId === null) return [];
   const deliveries = documentsOf(db, 'deliveries', companyId);
-  const pages = FAILED.map((status) => {
+  const pages = FAILED_STATUSES.map((status) => {
     const found = deliveries
-      .find(ahead(webhookId, resend, status))
+      .find(remaining(webhookId, resend, status))
       .sort({ _id: 1 })
       .limit(limit);
     return found.project<{ _id: string }>({ _id: 1 }).toArray();
@@ -138,11 +142,11 @@ async function nextPage(db: mongo.Db, resend: Resend, limit: number): Promise<st
 
 async function move(
   db: mongo.Db,
-  { _id, companyId, afterId, page }: Resend,
-  update: mongo.UpdateFilter<Resend>,
+  { id, companyId, afterId, page }: Resend,
+  update: mongo.UpdateFilter<ResendDocument>,
 ): Promise<Resend> {
-  const seen = { _id, afterId, page };
+  const seen = { _id: id, afterId, page };
   const moved = await documentsOf(db, 'resends', companyId).updateOne(seen, update);
-  if (!moved) throw new ResendMovedError(`resend ${_id} was moved by another process`);
-  return moved;
+  if (!moved) throw new ResendMovedError(`resend ${id} was moved by another process`);
+  return toResend(moved);
 }

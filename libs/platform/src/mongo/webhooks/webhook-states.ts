@@ -2,14 +2,14 @@ import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import type { WebhookDocument } from '../documents.ts';
 
-/** What a step needs to know of a webhook to which it sends nothing itself. */
+/** What a service has to know of a webhook to which it sends nothing. */
 export interface WebhookState {
   disabled: boolean;
   hasRateLimit: boolean;
 }
 
 export interface WebhookStates {
-  /** By id, of every company; a deleted webhook is missing. Needs no key: nothing sealed is read. */
+  /** By id, of every company. Deleted webhooks are missing. Needs no encryption key: it reads nothing sealed. */
   statesOf: (webhookIds: readonly string[]) => Promise<Map<string, WebhookState>>;
 }
 

@@ -19,7 +19,7 @@ const unexpected = (problem: SealedValueError): void => {
   throw problem;
 };
 
-/** The database, with one change between the reading and the writing of a rotation. */
+/** The database, with a change between the reads and the writes of a rotation. */
 function changingBeforeWrites(db: mongo.Db, change: () => Promise<unknown>): mongo.Db {
   const webhooks = db.collection('webhooks');
   const bulkWrite = webhooks.bulkWrite.bind(webhooks);
@@ -27,11 +27,11 @@ function changingBeforeWrites(db: mongo.Db, change: () => Promise<unknown>): mon
     await change();
     return bulkWrite(...args);
   };
-  // A rotation asks the database for this collection and for nothing else.
+  // A rotation uses no other collection.
   return { collection: () => webhooks } as unknown as mongo.Db;
 }
 
-/** Fails like a process that is ended, at the given webhook. */
+/** Fails at the nth webhook, as if the process ended there. */
 function endingAt(nth: number): Vault {
   let sealed = 0;
   const seal: Vault['seal'] = (plain, binding) => {
@@ -64,7 +64,7 @@ describe('the rotation of the key', () => {
     return all;
   }
 
-  it('seals 1,200 webhooks anew, also when it was interrupted halfway', async () => {
+  it('seals 1,200 webhooks again, also after an interruption halfway', async () => {
     const all = await insert(1_200);
     await expect(resealWebhooks(db, endingAt(600), unexpected)).rejects.toThrow('interrupted');
     expect(await countByKey(db)).toEqual({ new: 500, old: 700 });
@@ -79,7 +79,7 @@ describe('the rotation of the key', () => {
     expect(await onlyNew.findByApp(COMPANY, 'app_1')).toEqual(all);
   });
 
-  it('keeps a change that was made between its reading and its writing', async () => {
+  it('does not overwrite a change that was made between its read and its write', async () => {
     const [first = sampleWebhook(0), second = sampleWebhook(1)] = await insert(2);
     const change = { secret: 'whsec_changed', updatedAtMs: 3_000 };
     const meddling = changingBeforeWrites(db, () =>
@@ -93,7 +93,7 @@ describe('the rotation of the key', () => {
     expect(await store.findByApp(COMPANY, 'app_1')).toEqual([{ ...first, ...change }, second]);
   });
 
-  it('does not bring back a webhook that was deleted meanwhile', async () => {
+  it('does not restore a webhook that was deleted meanwhile', async () => {
     const [first = sampleWebhook(0)] = await insert(2);
     const meddling = changingBeforeWrites(db, () =>
       createWebhookStore(db, rotated).deleteOne(COMPANY, first.id),
@@ -103,7 +103,7 @@ describe('the rotation of the key', () => {
     expect(await countByKey(db)).toEqual({ new: 1 });
   });
 
-  it('goes on past a webhook that does not open, and tells which one', async () => {
+  it('continues after a webhook that cannot be opened, and reports it', async () => {
     const [{ id: _id } = sampleWebhook(0)] = await insert(2);
     const $set = { 'sealed.secret': 'whsec_hush' };
     await collection(db, 'webhooks').updateOne({ _id }, { $set });

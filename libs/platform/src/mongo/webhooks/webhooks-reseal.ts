@@ -6,17 +6,17 @@ import { openWebhook, sealWebhook } from './webhooks-sealed.ts';
 
 export interface Resealed {
   resealed: number;
-  /** Webhooks that are still sealed with another key: changed meanwhile, or not to be opened. */
+  /** Webhooks that are still sealed with another key: they were changed meanwhile or cannot be opened. */
   remaining: number;
 }
 
-/** Some hundred kB to read and write at once, and the most that an interruption leaves to repeat. */
+/** Some hundred kB to read and write at once; an interruption repeats at most this many. */
 const BATCH = 500;
 
 /**
- * Seals every webhook with the vault's current key, whatever sealed it before. May be interrupted
- * and repeated at any time, also beside running services: what somebody else has written since it
- * was read stays, and `remaining` counts it if that was with another key.
+ * Seals every webhook with the vault's current key. May be interrupted and repeated at any time, while
+ * services run: a webhook that was changed since it was read is not overwritten, and counts as
+ * `remaining` if it is sealed with another key.
  */
 export async function resealWebhooks(
   db: mongo.Db,
@@ -39,7 +39,7 @@ export async function resealWebhooks(
   return { resealed, remaining: await webhooks.countDocuments(stale) };
 }
 
-/** Every write of a webhook seals it anew, so an equal `sealed` means that nobody has written it. */
+/** Every write of a webhook seals it again, so an equal `sealed` means that it was not written meanwhile. */
 function resealing(
   vault: Vault,
   document: WebhookDocument,
@@ -56,7 +56,7 @@ function resealing(
   }
 }
 
-/** How many webhooks each key has sealed, by the key's id. */
+/** The number of webhooks by the id of the key that sealed them. */
 export async function countByKey(db: mongo.Db): Promise<Record<string, number>> {
   const groups = await collection(db, 'webhooks')
     .aggregate<{ _id: string | null; count: number }>([

@@ -20,14 +20,14 @@ export function sealWebhook(vault: Vault, webhook: Webhook): WebhookDocument {
   return { _id: id, ...open, sealed, keyId, ...dates };
 }
 
-/** Throws SealedValueError unless every sealed value is one that was sealed for this webhook. */
+/** Throws SealedValueError unless every value was sealed for this webhook. */
 export function openWebhook(vault: Vault, document: WebhookDocument): Webhook {
   const { secret, previousSecret, authMethod, customHeaders } = sealedFieldsOf(document);
   const read = (field: SealedField, text: string) =>
     vault.open(text, bindingOf({ id: document._id, companyId: document.companyId }, field));
   return {
     ...unsealedOf(document),
-    // What opens was written by sealWebhook, so its JSON has the shape that was put in.
+    // A value that opens was written by sealWebhook, so its JSON has the right shape.
     secret: read('secret', secret),
     previousSecret:
       previousSecret === null
@@ -46,7 +46,7 @@ function unsealedOf(document: WebhookDocument): Omit<Webhook, SealedField> {
   return { id, ...owner, name, url, eventTypes, disabled, rateLimitPerSecond, ...dates };
 }
 
-/** The database may hold anything; what is not even of the right form is as bad as what does not open. */
+/** The database may hold anything: values of the wrong shape are reported like values that do not open. */
 function sealedFieldsOf({ _id, sealed }: WebhookDocument): SealedFields {
   const fields = sealedFields.safeParse(sealed);
   if (fields.success) return fields.data;

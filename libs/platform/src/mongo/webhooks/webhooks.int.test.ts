@@ -28,7 +28,7 @@ afterAll(() => database.drop());
 const documents = () => collection(database.db, 'webhooks');
 const raw = (_id: string) => documents().findOne({ _id });
 
-describe('webhooks in the store', () => {
+describe('stored webhooks', () => {
   const methods: AuthMethod[] = [
     sampleWebhook(1).authMethod,
     { method: 'basic', username: 'hush-user', password: 'hush-password' },
@@ -36,7 +36,7 @@ describe('webhooks in the store', () => {
   ];
 
   it.each(methods)(
-    'come back as they were stored, and the document shows no secret: %j',
+    'are read as they were stored, and the document shows no secret: %j',
     async (authMethod) => {
       const stored = sampleWebhook(1, { authMethod });
       await store.insert(stored);
@@ -49,7 +49,7 @@ describe('webhooks in the store', () => {
     },
   );
 
-  it('are sealed anew by every change', async () => {
+  it('are sealed again by every change', async () => {
     const stored = sampleWebhook(1, { previousSecret: null });
     await store.insert(stored);
     const before = await raw(stored.id);
@@ -61,7 +61,7 @@ describe('webhooks in the store', () => {
     expect(JSON.stringify(after)).not.toMatch(/hush|whsec_/);
   });
 
-  it('do not change when somebody else was faster', async () => {
+  it('are not changed when they were changed since they were read', async () => {
     const stored = sampleWebhook(1);
     await store.insert(stored);
     await store.update(stored, { name: 'First', updatedAtMs: 3_000 });
@@ -69,7 +69,7 @@ describe('webhooks in the store', () => {
     expect((await store.findOne(COMPANY, stored.id))?.name).toBe('First');
   });
 
-  it('change once of many changes at the same time', async () => {
+  it('are changed once by many changes at the same time', async () => {
     const stored = sampleWebhook(1);
     await store.insert(stored);
     const rivals = Array.from({ length: 9 }, (_, n) =>
@@ -79,7 +79,7 @@ describe('webhooks in the store', () => {
     expect(changed).toEqual([await store.findOne(COMPANY, stored.id)]);
   });
 
-  it('do not come back by a change when they were deleted meanwhile', async () => {
+  it('are not restored by a change when they were deleted meanwhile', async () => {
     const stored = sampleWebhook(1);
     await store.insert(stored);
     expect(await store.deleteOne('comp_b', stored.id)).toBe(false);
@@ -114,14 +114,14 @@ describe('a sealed value that was tampered with', () => {
     ['customHeaders', 'authMethod'],
   ] as const;
 
-  it.each(moves)('by a move from %s to %s opens nothing', async (from, to) => {
+  it.each(moves)('by moving it from %s to %s does not open', async (from, to) => {
     const value = (await raw(mine.id))?.sealed[from];
     await documents().updateOne({ _id: mine.id }, { $set: { [`sealed.${to}`]: value } });
     await expectRefusal(/^(secret|previousSecret|authMethod) of .* was changed or moved$/);
   });
 
   it.each(['secret', 'previousSecret', 'authMethod', 'customHeaders'] as const)(
-    "by another webhook's %s in its place opens nothing, and the other webhook still opens",
+    "by another webhook's %s in its place does not open, and the other webhook still does",
     async (field) => {
       const value = (await raw(other.id))?.sealed[field];
       await documents().updateOne({ _id: mine.id }, { $set: { [`sealed.${field}`]: value } });
@@ -129,7 +129,7 @@ describe('a sealed value that was tampered with', () => {
     },
   );
 
-  it('by another company as its owner opens nothing', async () => {
+  it('by another company as its owner does not open', async () => {
     await documents().updateOne({ _id: mine.id }, { $set: { companyId: 'comp_b' } });
     await expect(store.findOne('comp_b', mine.id)).rejects.toThrow('changed or moved');
   });
@@ -139,7 +139,7 @@ describe('a sealed value that was tampered with', () => {
     ['a number in its place', { 'sealed.secret': 7 }],
     ['an empty text in its place', { 'sealed.previousSecret': '' }],
     ['nothing sealed at all', { sealed: null, secret: 'whsec_hush' }],
-  ])('by %s opens nothing', async (_what, $set) => {
+  ])('by %s does not open', async (_what, $set) => {
     await documents().updateOne({ _id: mine.id }, { $set } as object);
     await expectRefusal(/^(secret|previousSecret) of wh_|^webhook \S+ has no sealed values$/);
   });

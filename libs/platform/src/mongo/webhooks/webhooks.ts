@@ -7,7 +7,7 @@ import type { WebhookDocument } from '../documents.ts';
 import { openWebhook, sealWebhook } from './webhooks-sealed.ts';
 
 export interface WebhookPage {
-  /** Undefined: of every app, and the global ones. */
+  /** Undefined for the webhooks of every app, and the global ones. */
   appId?: string | undefined;
   skip: number;
   limit: number;
@@ -18,20 +18,20 @@ export type WebhookChanges = Partial<
   Omit<Webhook, 'id' | 'companyId' | 'projectId' | 'appId' | 'environmentId' | 'createdAtMs'>
 >;
 
-/** A webhook whose stored secrets do not open: nothing may be sent to it. */
+/** A webhook whose sealed values cannot be opened. Nothing may be sent to it. */
 export interface UnopenedWebhook extends Pick<Webhook, 'id' | 'disabled' | 'eventTypes'> {
   problem: SealedValueError;
 }
 
-/** A webhook as it was found: one that does not open must stop no other. */
+/** A result of a query for several webhooks: one that cannot be opened must not affect the others. */
 export type FoundWebhook = Webhook | UnopenedWebhook;
 
 export interface WebhookStore {
   insert: (webhook: Webhook) => Promise<void>;
   has: (companyId: string, webhookId: string) => Promise<boolean>;
-  /** Null without a limit, or without such a webhook. */
+  /** Null without a limit, or when there is no such webhook. */
   rateLimitOf: (companyId: string, webhookId: string) => Promise<number | null>;
-  /** Throws SealedValueError when it does not open. */
+  /** Throws SealedValueError when it cannot be opened. */
   findOne: (companyId: string, webhookId: string) => Promise<Webhook | null>;
   findTarget: (companyId: string, webhookId: string) => Promise<FoundWebhook | null>;
   /** The webhooks of one app, oldest first. */
@@ -39,13 +39,13 @@ export interface WebhookStore {
   /** Oldest first. */
   list: (companyId: string, page: WebhookPage) => Promise<FoundWebhook[]>;
   /**
-   * Applies the changes when the webhook is still as `seen`; answers it as it is then. Null when
-   * somebody else has changed or deleted it meanwhile.
+   * Applies the changes if the webhook is still as `seen`, and returns the changed webhook. Null when
+   * it was changed or deleted meanwhile.
    */
   update: (seen: Webhook, changes: WebhookChanges) => Promise<Webhook | null>;
   /** For the dispatcher, which acts for every company. */
   findMany: (webhookIds: readonly string[]) => Promise<FoundWebhook[]>;
-  /** True when there was one to delete. */
+  /** Returns true when it deleted one. */
   deleteOne: (companyId: string, webhookId: string) => Promise<boolean>;
 }
 

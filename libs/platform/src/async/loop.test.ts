@@ -1,0 +1,91 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { createLoop, type Loop } from './loop.ts';
+
+let rounds: { end: () => void; fail: (error: Error) => void }[];
+let logged: [object, string][];
+let loop: Loop;
+
+beforeEach(() => {
+  jest.useFakeTimers();
+  [rounds, logged] = [[], []];
+  loop = createLoop({
+    name: 'sweep',
+    everyMs: 100,
+    run: () =>
+      new Promise((resolve, reject) => {
+        rounds.push({ end: resolve, fail: reject });
+      }),
+    logger: { warn: (fields, text) => void logged.push([fields, text]) },
+  });
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+describe('a loop', () => {
+  test('runs a round after each interval, from the start to the stop', async () => {
+    loop.start();
+    await jest.advanceTimersByTimeAsync(99);
+    expect(rounds).toHaveLength(0);
+    for (const count of [1, 2, 3]) {
+      await jest.advanceTimersByTimeAsync(count === 1 ? 1 : 100);
+      expect(rounds).toHaveLength(count);
+      rounds.at(-1)?.end();
+    }
+    await loop.stop();
+    await jest.advanceTimersByTimeAsync(1_000);
+    expect(rounds).toHaveLength(3);
+  });
+
+  test('never runs two rounds at once', async () => {
+    loop.start();
+    await jest.advanceTimersByTimeAsync(1_000);
+    const ticks = [loop.tick(), loop.tick()];
+    expect(rounds).toHaveLength(1);
+    rounds[0]?.end();
+    await Promise.all(ticks);
+    await jest.advanceTimersByTimeAsync(100);
+    expect(rounds).toHaveLength(2);
+    rounds[1]?.end();
+    await loop.stop();
+  });
+
+  test('logs a round that fails and runs the next one', async () => {
+    loop.start();
+    await jest.advanceTimersByTimeAsync(100);
+    const error = new Error('away');
+    rounds[0]?.fail(error);
+    await jest.advanceTimersByTimeAsync(100);
+    expect(rounds).toHaveLength(2);
+    expect(logged).toEqual([
+      [{ err: error, loop: 'sweep' }, 'a round failed, the next one follows'],
+    ]);
+    rounds[1]?.end();
+    await loop.stop();
+  });
+
+  test('logs a round that throws before it returns a promise', async () => {
+    const throwing = createLoop({
+      name: 'sweep',
+      everyMs: 100,
+      run: () => {
+        throw new Error('at once');
+      },
+      logger: { warn: (fields, text) => void logged.push([fields, text]) },
+    });
+    await throwing.tick();
+    expect(logged).toHaveLength(1);
+  });
+
+  test('waits for the running round when it stops', async () => {
+    loop.start();
+    await jest.advanceTimersByTimeAsync(100);
+    let isStopped = false;
+    const stopped = loop.stop().then(() => (isStopped = true));
+    await jest.advanceTimersByTimeAsync(1_000);
+    expect(isStopped).toBe(false);
+    rounds[0]?.end();
+    await stopped;
+    expect(rounds).toHaveLength(1);
+  });
+});

@@ -1,0 +1,153 @@
+import { setMaxListeners } from 'node:events';
+import { setTimeout as wait } from 'node:timers/promises';
+import { createKeepTrying } from '../../async/keep-trying.ts';
+import { withTimeout } from '../../async/with-timeout.ts';
+import {
+  createOffsetCommitter,
+  type OffsetCommitter,
+  type SendCommit,
+} from '../offsets/offset-committer.ts';
+import { createOwnedPartitions } from '../offsets/owned-partitions.ts';
+import { createPausedPartitions } from '../offsets/paused-partitions.ts';
+import type { ConsumeOptions } from '../record-log.ts';
+import type { TopicPartition } from '../topic-partition.ts';
+import type { ConsumeDeps } from './consume-deps.ts';
+import type { FetchedBatch } from './fetched-batch.ts';
+import type { GroupClient } from './group-client.ts';
+import { membershipEvents, type Membership } from './group-membership.ts';
+import { handleBatch, resumeReading, type BatchHandling } from './handle-batch.ts';
+
+/** One consumer with its own offsets and pauses; the consumer that replaces it shares nothing with it. */
+export interface GroupConsumer {
+  /** Joins the group and reads. Rejects when Kafka cannot be reached. */
+  start: () => Promise<void>;
+  /** Reads nothing more, waits up to `drainMs` for records in flight, commits, leaves the group. */
+  stop: (drainMs: number) => Promise<void>;
+  /** Leaves the group without waiting and without a commit; results of records in flight are ignored. */
+  discard: () => Promise<void>;
+  isRunning: () => boolean;
+  assigned: () => TopicPartition[];
+  /** True where nothing can move now: the next record is not due, or the partition waits for capacity. */
+  isWaiting: (partition: TopicPartition) => boolean;
+  /** How many rounds the fetch loop has made. */
+  fetches: () => number;
+}
+
+interface Parts extends BatchHandling {
+  options: ConsumeOptions;
+  client: GroupClient;
+  committer: OffsetCommitter;
+  membership: Membership;
+  stopReading: AbortController;
+}
+
+const DRAIN_CHECK_MS = 20;
+/** A rebalance that runs ends within the session time-out of ten seconds, or is not worth the wait. */
+const LEAVE_TIMEOUT_MS = 8_000;
+
+export function createGroupConsumer(deps: ConsumeDeps, options: ConsumeOptions): GroupConsumer {
+  const parts = createParts(deps, options);
+  const { membership, offsets, pausedPartitions, inFlightLimits } = parts;
+  return {
+    start: () => start(parts),
+    stop: (drainMs) => stop(parts, drainMs),
+    async discard() {
+      parts.committer.cancel();
+      await leave(parts);
+    },
+    isRunning: () => membership.isRunning,
+    assigned: () =>
+      Object.entries(membership.assignment).flatMap(([topic, partitions]) =>
+        partitions.map((partition) => ({ topic, partition })),
+      ),
+    isWaiting(tp) {
+      if (offsets.uncommittedIn(tp.topic, tp.partition) > 0) return false;
+      if (pausedPartitions.isDelayed(tp)) return true;
+      return (
+        pausedPartitions.isPausedForCapacity(tp) &&
+        offsets.inFlightIn(tp.topic) > inFlightLimits.resumeAt
+      );
+    },
+    fetches: () => membership.fetches,
+  };
+}
+
+function createParts(deps: ConsumeDeps, options: ConsumeOptions): Parts {
+  const membership: Membership = {
+    isRunning: false,
+    isOver: false,
+    assignment: {},
+    sendCommit: null,
+    fetches: 0,
+  };
+  const client = deps.openGroupClient(options, {
+    ...membershipEvents(() => parts, deps.onFatal),
+    onBatch(batch, sendCommit) {
+      acceptBatch(parts, batch, sendCommit);
+    },
+  });
+  const stopReading = new AbortController();
+  // Each record that waits for its next try listens to it.
+  setMaxListeners(0, stopReading.signal);
+  const logger = deps.logger.child({ groupId: options.groupId });
+  const handling: BatchHandling = {
+    handle: options.handle,
+    delayMs: options.delayMs,
+    inFlightLimits: options.inFlightLimits,
+    mayRead: options.mayRead,
+    offsets: createOwnedPartitions(),
+    pausedPartitions: createPausedPartitions(client),
+    keepTrying: createKeepTrying({ logger, signal: stopReading.signal }),
+    logger,
+    metrics: deps.metrics,
+    stopping: stopReading.signal,
+  };
+  const committer = createOffsetCommitter({
+    offsets: handling.offsets,
+    logger,
+    metrics: deps.metrics,
+    currentCommit: () => membership.sendCommit,
+    onCommitted() {
+      for (const topic of options.topics) resumeReading(handling, topic);
+    },
+  });
+  const parts: Parts = { ...handling, options, client, committer, membership, stopReading };
+  return parts;
+}
+
+async function start({ client, committer, membership }: Parts): Promise<void> {
+  await client.start();
+  if (!membership.isOver) committer.start();
+}
+
+async function stop(parts: Parts, drainMs: number): Promise<void> {
+  parts.stopReading.abort();
+  const deadlineMs = performance.now() + drainMs;
+  while (!parts.offsets.isIdle() && performance.now() < deadlineMs) await wait(DRAIN_CHECK_MS);
+  await parts.committer.stop();
+  await leave(parts);
+}
+
+async function leave(parts: Parts): Promise<void> {
+  const { membership, stopReading, pausedPartitions, client, logger } = parts;
+  membership.isOver = true;
+  membership.isRunning = false;
+  membership.sendCommit = null;
+  stopReading.abort();
+  pausedPartitions.close();
+  await withTimeout(client.leave(), LEAVE_TIMEOUT_MS).catch((error: unknown) => {
+    logger.warn(
+      { err: error },
+      'the consumer did not leave its group; its partitions are idle until its session times out',
+    );
+  });
+}
+
+function acceptBatch(parts: Parts, batch: FetchedBatch, sendCommit: SendCommit): void {
+  const { topic, partition } = batch.batch;
+  const { membership } = parts;
+  // A fetch that was under way may be handed over when the partition is ours no longer.
+  if (membership.isOver || !membership.assignment[topic]?.includes(partition)) return;
+  membership.sendCommit = sendCommit;
+  handleBatch(parts, batch);
+}

@@ -1,0 +1,75 @@
+import type { KafkaMetrics } from '../kafka-metrics.ts';
+import type { SendCommit } from '../offsets/offset-committer.ts';
+import type { OwnedPartitions } from '../offsets/owned-partitions.ts';
+import type { PausedPartitions } from '../offsets/paused-partitions.ts';
+import type { ConsumeOptions } from '../record-log.ts';
+import type { ConsumeDeps } from './consume-deps.ts';
+import type { GroupEvents } from './group-client.ts';
+
+/** What a consumer knows of its membership in the group. */
+export interface Membership {
+  isRunning: boolean;
+  /** True once the consumer was stopped or discarded; its events are ignored from then on. */
+  isOver: boolean;
+  assignment: Readonly<Record<string, number[]>>;
+  sendCommit: SendCommit | null;
+  /** How many rounds the fetch loop has made. */
+  fetches: number;
+}
+
+/** The parts of a consumer that change with its group. */
+export interface MemberParts {
+  options: ConsumeOptions;
+  offsets: OwnedPartitions;
+  pausedPartitions: PausedPartitions;
+  metrics: KafkaMetrics;
+  membership: Membership;
+}
+
+/** Handlers that keep a consumer up to date with its group. `parts` is called with each event. */
+export function membershipEvents(
+  parts: () => MemberParts,
+  onFatal: ConsumeDeps['onFatal'],
+): Omit<GroupEvents, 'onBatch'> {
+  return {
+    onFetch() {
+      parts().membership.fetches += 1;
+    },
+    onJoined(assignment) {
+      join(parts(), assignment);
+    },
+    onLost() {
+      const { membership, metrics } = parts();
+      if (membership.isOver) return;
+      leave(membership);
+      metrics.restarts.inc();
+    },
+    onFatal(error) {
+      const { membership, options } = parts();
+      if (membership.isOver) return;
+      leave(membership);
+      onFatal(`the consumer of ${options.groupId} stopped: ${error.message}`);
+    },
+  };
+}
+
+function join(
+  { offsets, pausedPartitions, membership, metrics, options }: MemberParts,
+  assignment: Membership['assignment'],
+): void {
+  if (membership.isOver) return;
+  metrics.rebalances.inc();
+  // Between two joins the group may have had an assignment that this member never saw.
+  offsets.markAllStale();
+  offsets.retainOnly(assignment);
+  metrics.keepLagOf(options.topics, assignment);
+  pausedPartitions.resumeAll();
+  membership.assignment = assignment;
+  membership.isRunning = true;
+  options.onAssigned?.();
+}
+
+function leave(membership: Membership): void {
+  membership.isRunning = false;
+  membership.sendCommit = null;
+}

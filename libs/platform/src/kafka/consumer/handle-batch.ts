@@ -1,0 +1,139 @@
+import { StoppedError, type KeepTrying } from '../../async/keep-trying.ts';
+import type { Logger } from '../../service/logger.ts';
+import type { KafkaMetrics } from '../kafka-metrics.ts';
+import type { ContiguousOffsets } from '../offsets/contiguous-offsets.ts';
+import {
+  canBegin,
+  MAX_UNCOMMITTED,
+  type OwnedPartition,
+  type OwnedPartitions,
+} from '../offsets/owned-partitions.ts';
+import type { PausedPartitions } from '../offsets/paused-partitions.ts';
+import { contentOf } from '../record-content.ts';
+import type { ConsumeOptions, LogRecord } from '../record-log.ts';
+import type { FetchedBatch, FetchedMessage } from './fetched-batch.ts';
+
+export interface BatchHandling {
+  handle: ConsumeOptions['handle'];
+  delayMs: ConsumeOptions['delayMs'];
+  inFlightLimits: ConsumeOptions['inFlightLimits'];
+  mayRead: ConsumeOptions['mayRead'];
+  offsets: OwnedPartitions;
+  pausedPartitions: PausedPartitions;
+  /** Ends when `stopping` is aborted. */
+  keepTrying: KeepTrying;
+  logger: Pick<Logger, 'warn' | 'error'>;
+  metrics: KafkaMetrics;
+  /** Aborted when no further record is to be begun. */
+  stopping: AbortSignal;
+}
+
+/** Begins the work on a batch and returns at once. Never throws: an error here would end the consumer. */
+export function handleBatch(handling: BatchHandling, payload: FetchedBatch): void {
+  const { topic, partition, messages, highWatermark } = payload.batch;
+  const { offsets, pausedPartitions, metrics } = handling;
+  const first = messages[0];
+  if (!first) return;
+  const endOffset = Number(highWatermark);
+  const owned = offsets.ofBatch(topic, partition, { firstOffset: Number(first.offset), endOffset });
+  if (!owned) return;
+  if (handling.stopping.aborted) {
+    pausedPartitions.pauseForCapacity(topic, partition);
+    return;
+  }
+  metrics.consumed.inc({ topic }, beginRecords(handling, payload, owned));
+  metrics.setLag(topic, partition, endOffset - (owned.offsets.committable() ?? owned.resumesAt));
+  resumeReading(handling, topic);
+}
+
+/** Returns how many records it began, up to where the in-flight limit is reached or one is not due. */
+function beginRecords(
+  handling: BatchHandling,
+  payload: FetchedBatch,
+  owned: OwnedPartition,
+): number {
+  const { topic, partition } = owned;
+  let begun = 0;
+  for (const message of payload.batch.messages) {
+    const record = toRecord(owned, message);
+    if (isFull(handling, owned, record.offset)) {
+      handling.pausedPartitions.pauseForCapacity(topic, partition);
+      break;
+    }
+    const delayMs = handling.delayMs?.(record, Number(payload.batch.highWatermark)) ?? 0;
+    if (delayMs > 0) {
+      handling.pausedPartitions.delay(topic, partition, delayMs);
+      break;
+    }
+    if (owned.offsets.begin(record.offset)) {
+      void work(handling, record, owned.offsets);
+      begun += 1;
+    }
+    payload.resolveOffset(message.offset);
+  }
+  return begun;
+}
+
+function isFull(handling: BatchHandling, owned: OwnedPartition, offset: number): boolean {
+  const { offsets, inFlightLimits, mayRead } = handling;
+  const inFlight = offsets.inFlightIn(owned.topic);
+  if (inFlight >= inFlightLimits.pauseAt || !canBegin(owned, offset)) return true;
+  // With nothing in flight no record would end and ask again, so one record is always read.
+  return mayRead?.() === false && inFlight > 0;
+}
+
+/**
+ * An outage is waited for. A fault of the program is not: a webhook that was sent before a TypeError
+ * would be sent again with every try. Such a record, and one whose retries a stop has ended, is never
+ * committed; it is read again after a restart or by the consumer that replaces this stalled one.
+ */
+async function work(
+  handling: BatchHandling,
+  record: LogRecord,
+  offsets: ContiguousOffsets,
+): Promise<void> {
+  const placeOf = (): object => {
+    const { topic, partition, offset } = record;
+    return { topic, partition, offset };
+  };
+  try {
+    await handling.keepTrying('handle a record', () => handling.handle(record), placeOf);
+    offsets.finish(record.offset);
+  } catch (error) {
+    offsets.abandon(record.offset);
+    if (!(error instanceof StoppedError)) {
+      handling.logger.error(
+        { err: error, ...placeOf() },
+        'a record failed and is left uncommitted until the consumer restarts',
+      );
+    }
+  }
+  resumeReading(handling, record.topic);
+}
+
+/** Resumes a partition of the topic when there is capacity again. */
+export function resumeReading(handling: BatchHandling, topic: string): void {
+  const { offsets, pausedPartitions, inFlightLimits, stopping } = handling;
+  const inFlight = offsets.inFlightIn(topic);
+  if (stopping.aborted || inFlight > inFlightLimits.resumeAt) return;
+  if (handling.mayRead?.() === false && inFlight > 0) return;
+  pausedPartitions.resumeNext(
+    (paused) =>
+      paused.topic === topic &&
+      offsets.uncommittedIn(paused.topic, paused.partition) < MAX_UNCOMMITTED / 2,
+  );
+}
+
+function toRecord(
+  { topic, partition, inheritedBelow }: OwnedPartition,
+  message: FetchedMessage,
+): LogRecord {
+  const offset = Number(message.offset);
+  return {
+    topic,
+    partition,
+    offset,
+    ...contentOf(message),
+    isInherited: offset < inheritedBelow,
+  };
+}

@@ -1,0 +1,176 @@
+import { createLoop } from '../../async/loop.ts';
+import type { Logger } from '../../service/logger.ts';
+import type { KafkaMetrics } from '../kafka-metrics.ts';
+import type { GroupPosition } from '../offsets/group-positions.ts';
+import type { GroupConsumer } from './group-consumer.ts';
+import { keyOf } from '../topic-partition.ts';
+import { createStallClock, type PartitionReading, type StallClock } from './stall-clock.ts';
+
+export interface StallWatchDeps {
+  topics: readonly string[];
+  /** How long a partition may stand still, in milliseconds. */
+  stallMs: number;
+  isJudgeable: () => boolean;
+  readPositions: () => Promise<readonly GroupPosition[]>;
+  consumer: () => Pick<GroupConsumer, 'assigned' | 'isWaiting' | 'fetches'>;
+  replaceConsumer: () => Promise<void>;
+  nowMs: () => number;
+  monotonicMs: () => number;
+  logger: Logger;
+  metrics: KafkaMetrics;
+}
+
+export interface StallWatch {
+  start: () => void;
+  /** Begins no further check. Does not wait for the one that runs: Kafka may take 20 s to answer it. */
+  stop: () => void;
+  /** One check; `start` makes one every ten seconds. */
+  tick: () => Promise<void>;
+  isAlive: () => boolean;
+}
+
+interface Watching extends StallWatchDeps {
+  clock: StallClock;
+  state: {
+    isAlive: boolean;
+    isStopped: boolean;
+    lastCheckMs: number | null;
+    silentMs: number;
+    fetches: number;
+    /** Where the stalled partitions stood when the consumer was last replaced. */
+    stalledBefore: readonly PartitionReading[];
+    /** True when the consumer was last replaced because its fetch loop hung. */
+    wasSilentBefore: boolean;
+  };
+}
+
+/** With 120 s to stand still and two checks of delay, a consumer is replaced after 140 s at most. */
+const MAX_CHECK_EVERY_MS = 10_000;
+/** A loop that waits for its group makes a round again within a rebalance and a session: 20 s. */
+const MIN_SILENCE_MS = 60_000;
+
+/**
+ * Watches for a consumer that lives on without moving. The first remedy is a new consumer; when that
+ * one does not move the partition either, `isAlive` turns false for the liveness probe.
+ */
+export function createStallWatch(deps: StallWatchDeps): StallWatch {
+  const watching: Watching = {
+    ...deps,
+    clock: createStallClock(deps.stallMs),
+    state: {
+      isAlive: true,
+      isStopped: false,
+      lastCheckMs: null,
+      silentMs: 0,
+      fetches: 0,
+      stalledBefore: [],
+      wasSilentBefore: false,
+    },
+  };
+  const loop = createLoop({
+    name: 'stall watch',
+    everyMs: checkEveryMs(deps),
+    run: () => check(watching),
+    logger: deps.logger,
+  });
+  return {
+    start: loop.start,
+    stop() {
+      watching.state.isStopped = true;
+      void loop.stop();
+    },
+    tick: loop.tick,
+    isAlive: () => watching.state.isAlive,
+  };
+}
+
+function checkEveryMs({ stallMs }: StallWatchDeps): number {
+  return Math.min(MAX_CHECK_EVERY_MS, stallMs / 6);
+}
+
+async function check(watching: Watching): Promise<void> {
+  const { clock, state, logger } = watching;
+  const wasJudgeable = watching.isJudgeable();
+  const positions = await watching.readPositions().catch((error: unknown) => {
+    if (!state.isStopped) logger.warn({ err: error }, 'cannot read the positions of the group');
+    return null;
+  });
+  if (!positions || state.isStopped) {
+    state.lastCheckMs = null;
+    return;
+  }
+  const countedMs = countTime(watching, wasJudgeable && watching.isJudgeable());
+  const nowMs = watching.nowMs();
+  const stalled = clock.add(readingsOf(watching, positions), { countedMs, nowMs });
+  for (const topic of watching.topics) {
+    watching.metrics.setProgress(topic, clock.movedAtMs(topic, nowMs));
+  }
+  const isSilent = checkFetchLoop(watching, countedMs);
+  if (state.isAlive && (stalled.length > 0 || isSilent)) await remedy(watching, stalled, isSilent);
+}
+
+/** Time counts between two checks that could both judge; a process that slept did not stall. */
+function countTime(watching: Watching, isJudgeable: boolean): number {
+  const { state } = watching;
+  const sinceMs = state.lastCheckMs;
+  const nowMs = watching.monotonicMs();
+  state.lastCheckMs = isJudgeable ? nowMs : null;
+  if (!isJudgeable || sinceMs === null) return 0;
+  return Math.min(nowMs - sinceMs, 3 * checkEveryMs(watching));
+}
+
+function readingsOf(watching: Watching, positions: readonly GroupPosition[]): PartitionReading[] {
+  const consumer = watching.consumer();
+  const assigned = new Set(consumer.assigned().map(keyOf));
+  const owned = positions.filter((position) => assigned.has(keyOf(position)));
+  return owned.map(({ topic, partition, committed, lag }) => {
+    watching.metrics.setLag(topic, partition, lag);
+    const isWaiting = consumer.isWaiting({ topic, partition });
+    return { topic, partition, position: committed, lag, isWaiting };
+  });
+}
+
+/**
+ * Returns true when the fetch loop has hung for too long. It sends no heartbeats then: others take its
+ * partitions, and none of them stands still.
+ */
+function checkFetchLoop({ state, consumer, stallMs }: Watching, countedMs: number): boolean {
+  const fetches = consumer().fetches();
+  state.silentMs = fetches === state.fetches ? state.silentMs + countedMs : 0;
+  if (fetches !== state.fetches) state.wasSilentBefore = false;
+  state.fetches = fetches;
+  return state.silentMs >= Math.max(stallMs, MIN_SILENCE_MS);
+}
+
+async function remedy(
+  { clock, state, logger, metrics, replaceConsumer }: Watching,
+  stalled: readonly PartitionReading[],
+  isSilent: boolean,
+): Promise<void> {
+  const where = stalled.map(({ topic, partition, lag }) => ({ topic, partition, lag }));
+  const isAgain = stalled.some((each) => isAmong(state.stalledBefore, each));
+  if ((isSilent && state.wasSilentBefore) || isAgain) {
+    state.isAlive = false;
+    logger.error(
+      { stalled: where, isSilent },
+      'the new consumer stalled too, the process must be restarted',
+    );
+    return;
+  }
+  state.stalledBefore = stalled;
+  state.wasSilentBefore = isSilent;
+  logger.error({ stalled: where, isSilent }, 'the consumer stalled, replacing it');
+  metrics.restarts.inc();
+  await replaceConsumer();
+  clock.restart();
+  Object.assign(state, { silentMs: 0, fetches: 0, lastCheckMs: null });
+}
+
+function isAmong(
+  before: readonly PartitionReading[],
+  { topic, partition, position }: PartitionReading,
+): boolean {
+  return before.some(
+    (each) => each.topic === topic && each.partition === partition && each.position === position,
+  );
+}

@@ -1,9 +1,0 @@
-import type { Logger } from '../../service/logger.ts';
-
-export interface CarrierSettings {
-  clientId: string;
-  brokers: string[];
-  /** Names this process among the members of its groups. */
-  instanceId: string;
-  logger: Logger;
-}

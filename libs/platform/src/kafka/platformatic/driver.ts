@@ -1,0 +1,12 @@
+import type { KafkaDriver } from '../kafka-driver.ts';
+import type { DriverSettings } from './driver-settings.ts';
+import { openGroupClient } from './group-client.ts';
+import { connectProducer } from './producer.ts';
+
+/** Sends and reads records with @platformatic/kafka. */
+export function createPlatformaticDriver(settings: DriverSettings): KafkaDriver {
+  return {
+    connectProducer: () => connectProducer(settings),
+    openGroupClient: (options, events) => openGroupClient(settings, options, events),
+  };
+}
