@@ -1,25 +1,32 @@
-export interface Output {
+export interface OutputOptions {
+  /** Prints JSON instead of lines for people. */
   json?: boolean;
 }
 
-/** Prints what a command answers: one line of JSON, or lines for people. */
-export function print({ json }: Output, result: object): void {
-  process.stdout.write(`${json ? JSON.stringify(result) : inLines(result)}\n`);
+export function printResult({ json }: OutputOptions, result: object): void {
+  process.stdout.write(`${json ? JSON.stringify(result) : formatResult(result)}\n`);
 }
 
-function inLines(result: object): string {
-  if (Array.isArray(result)) return result.map((each: object) => inLines(each)).join('\n\n');
+/** Returns one line for each field, nested fields indented, and an empty line between list entries. */
+export function formatResult(result: object): string {
+  if (Array.isArray(result)) return result.map((each: object) => formatResult(each)).join('\n\n');
   return Object.entries(result)
-    .map(([name, value]: [string, unknown]) =>
-      value instanceof Object && !(value instanceof Date)
-        ? `${name}:\n${inLines(value).replace(/^(?=.)/gm, '  ')}`
-        : `${printable(name)}: ${value instanceof Date ? value.toISOString() : printable(String(value))}`,
-    )
+    .map(([name, value]: [string, unknown]) => formatField(name, value))
     .join('\n');
 }
 
-/** Control characters of a foreign record or a name must not reach a terminal. */
-export function printable(text: string): string {
+function formatField(name: string, value: unknown): string {
+  if (value instanceof Date) return `${escapeControls(name)}: ${value.toISOString()}`;
+  if (value instanceof Object) return `${name}:\n${indent(formatResult(value))}`;
+  return `${escapeControls(name)}: ${escapeControls(String(value))}`;
+}
+
+function indent(text: string): string {
+  return text.replace(/^(?=.)/gm, '  ');
+}
+
+/** Escapes control characters: those in a name or in a foreign record must not reach a terminal. */
+export function escapeControls(text: string): string {
   return text.replace(/\p{Cc}/gu, (char) => {
     return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
   });

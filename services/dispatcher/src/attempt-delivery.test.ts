@@ -4,16 +4,16 @@ import {
   decodeRetryDue,
   encodeMessageCreated,
   encodeRetryDue,
-  refOf,
 } from '@posthorn/domain/records/records.ts';
+import { refOf } from '@posthorn/domain/delivery.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
 import {
-  createAttemptSteps,
+  createAttemptHarness,
   FOUND,
   NOW_MS,
-  type Around,
-} from '../../../test/support/isolation/attempt-steps.ts';
+  type AttemptHarnessOptions,
+} from '../../../test/support/isolation/attempt-harness.ts';
 import { eventually } from '../../../test/support/time/eventually.ts';
 import { sampleDue, sampleRecord } from '../../../test/support/samples/sample-record.ts';
 import { sampleWebhook } from '../../../test/support/samples/sample-webhook.ts';
@@ -30,15 +30,17 @@ const createdRecord = (n: number) => {
 const retry = sampleRecord({}, { topic: 'due', value: RETRY });
 const problem = new SealedValueError('secret of wh_1 is not a sealed value', null);
 
-const finding = (found: Awaited<ReturnType<NonNullable<Around['loadWebhook']>>>): Around => ({
+const finding = (
+  found: Awaited<ReturnType<NonNullable<AttemptHarnessOptions['loadWebhook']>>>,
+): AttemptHarnessOptions => ({
   loadWebhook: () => Promise.resolve(found),
 });
 const never: SendWebhook = () => new Promise(() => undefined);
 const settledNow = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('a due attempt', () => {
-  it('is sent and settled with what came of it', async () => {
-    const { attempt, sent, settled } = createAttemptSteps();
+  it('is sent, and settled with its outcome', async () => {
+    const { attempt, sent, settled } = createAttemptHarness();
     await attempt(created);
     expect(sent).toEqual([1]);
     expect(settled).toMatchObject([
@@ -46,9 +48,9 @@ describe('a due attempt', () => {
     ]);
   });
 
-  it('fails without a request when the webhook does not open, and its schedule goes on', async () => {
+  it('fails without a request when the secrets of the webhook cannot be opened, and is retried', async () => {
     const sealed = { id: 'wh_1', disabled: false, eventTypes: [], problem };
-    const { attempt, sent, settled } = createAttemptSteps(finding(sealed));
+    const { attempt, sent, settled } = createAttemptHarness(finding(sealed));
     await attempt(retry);
     expect(sent).toEqual([]);
     const id = attemptIdOf(deliveryIdOf(REF.messageId, REF.webhookId), 3);
@@ -63,20 +65,20 @@ describe('a due attempt', () => {
     ['webhook_deleted', null],
     ['webhook_disabled', { id: 'wh_1', disabled: true, eventTypes: [], problem }],
   ])('is cancelled without a request: %s', async (reason, found) => {
-    const { attempt, sent, settled } = createAttemptSteps(finding(found));
+    const { attempt, sent, settled } = createAttemptHarness(finding(found));
     await attempt(created);
     expect(sent).toEqual([]);
     expect(settled).toMatchObject([{ reason }]);
   });
 
   it('is cancelled when its message is not stored any more', async () => {
-    const { attempt, sent, settled } = createAttemptSteps({ payload: null });
+    const { attempt, sent, settled } = createAttemptHarness({ payload: null });
     await attempt(retry);
     expect([sent, settled]).toMatchObject([[], [{ reason: 'message_missing' }]]);
   });
 
-  it('leaves nothing to its retry but what belongs to the message', async () => {
-    const { attempt, settled } = createAttemptSteps();
+  it('passes only the headers of its message on to its retry', async () => {
+    const { attempt, settled } = createAttemptHarness();
     const headers = { 'turn-at': '1', 'due-at': '1', 'deferred-since': '1', traceparent: '00-1' };
     await attempt(sampleRecord(headers, { topic: 'due', value: RETRY }));
     expect(settled).toMatchObject([{ headers: { requestId: 'req_1', traceparent: '00-1' } }]);
@@ -85,8 +87,8 @@ describe('a due attempt', () => {
 });
 
 describe('an attempt that its endpoint cannot take', () => {
-  it('goes to the slow lane as it is, without its payload, when the endpoint takes a second', async () => {
-    const { attempt, published, sent, pass } = createAttemptSteps({ send: never });
+  it('moves to the slow lane, unchanged but without its payload, when the endpoint takes a second', async () => {
+    const { attempt, published, sent, pass } = createAttemptHarness({ send: never });
     void attempt(createdRecord(1));
     await settledNow();
     pass(1_000);
@@ -112,23 +114,20 @@ describe('an attempt that its endpoint cannot take', () => {
   it.each([
     ['over the slow lane', slow],
     ['as a fresh message', createdRecord],
-  ])(
-    'is deferred behind the others when it came %s and would wait too long',
-    async (_how, record) => {
-      const around = { send: never, perEndpoint: 1, maxWaitMs: 1_000 };
-      const { attempt, published, deferred } = createAttemptSteps(around);
-      for (let n = 0; n < 13; n += 1) void attempt(record(n));
-      await eventually('deferred', () => deferred.length > 0);
-      expect(deferred).toEqual(['concurrency']);
-      expect(published).toMatchObject([
-        { topic: 'deferred', headers: { 'due-at': String(NOW_MS + 5_000) } },
-      ]);
-    },
-  );
+  ])('is deferred when it came %s and would wait too long', async (_how, record) => {
+    const around = { send: never, perEndpoint: 1, maxWaitMs: 1_000 };
+    const { attempt, published, deferred } = createAttemptHarness(around);
+    for (let n = 0; n < 13; n += 1) void attempt(record(n));
+    await eventually('deferred', () => deferred.length > 0);
+    expect(deferred).toEqual(['concurrency']);
+    expect(published).toMatchObject([
+      { topic: 'deferred', headers: { 'due-at': String(NOW_MS + 5_000) } },
+    ]);
+  });
 
-  it('waits as ids, without its payload, when it is expected to wait for longer than a second', async () => {
+  it('waits without its payload when it is expected to wait for longer than a second', async () => {
     const around = { send: never, perEndpoint: 1 };
-    const { attempt, heldBytes } = createAttemptSteps(around);
+    const { attempt, heldBytes } = createAttemptHarness(around);
     const records = Array.from({ length: 13 }, (_, n) => createdRecord(n));
     for (const record of records) void attempt(record);
     await settledNow();
@@ -137,9 +136,9 @@ describe('an attempt that its endpoint cannot take', () => {
     expect(heldBytes()).toBeGreaterThan(13 * 2_048);
   });
 
-  it('stays out of the slow lane when its webhook has a rate limit, which two lanes could not keep', async () => {
+  it('is deferred instead of moved to the slow lane when its webhook has a rate limit', async () => {
     const limited = { ...FOUND, webhook: sampleWebhook(1, { rateLimitPerSecond: 5 }) };
-    const { attempt, deferred, pass } = createAttemptSteps({ ...finding(limited), send: never });
+    const { attempt, deferred, pass } = createAttemptHarness({ ...finding(limited), send: never });
     void attempt(createdRecord(1));
     await settledNow();
     pass(1_000);
@@ -148,11 +147,11 @@ describe('an attempt that its endpoint cannot take', () => {
   });
 });
 
-describe('an attempt that waited for its turn', () => {
+describe('an attempt that waited for a place', () => {
   it('is cancelled when its webhook was disabled meanwhile', async () => {
     let isDisabled = false;
     let finish: () => void = () => undefined;
-    const { attempt, sent, settled } = createAttemptSteps({
+    const { attempt, sent, settled } = createAttemptHarness({
       perEndpoint: 1,
       loadWebhook: () =>
         Promise.resolve({ ...FOUND, webhook: { ...FOUND.webhook, disabled: isDisabled } }),
@@ -172,9 +171,9 @@ describe('an attempt that waited for its turn', () => {
   });
 });
 
-it('is deferred again when it comes back long before its turn', async () => {
+it('an attempt that comes back long before its turn is deferred again', async () => {
   const turnAtMs = NOW_MS + 20_000;
-  const { attempt, published, sent } = createAttemptSteps();
+  const { attempt, published, sent } = createAttemptHarness();
   await attempt(sampleRecord({ 'turn-at': String(turnAtMs) }, { topic: 'due', value: RETRY }));
   expect(sent).toEqual([]);
   expect(published).toMatchObject([

@@ -1,62 +1,52 @@
 import {
   decodeMessageCreated,
   decodeRetryDue,
-  payloadlessValue,
   readRecord,
   UnreadableRecordError,
   type DueAttempt,
 } from '@posthorn/domain/records/records.ts';
+import { lastingHeaders } from '@posthorn/domain/records/record-headers.ts';
+import {
+  DISABLED_AT_ACCEPTANCE,
+  MESSAGE_MISSING,
+} from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
-import type { Held, RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
-import type { AttemptLeases } from './once/attempt-leases.ts';
-import { findTarget, type Target } from './load/find-target.ts';
-import {
-  DEFERRED_SINCE_HEADER,
-  lastingHeaders,
-  timeIn,
-  turnAtOf,
-  type Defer,
-} from './isolation/defer-attempt.ts';
-import type { Lane } from './isolation/gate/views.ts';
+import type { RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
+import { enterQueue, type AttemptUnderWay, type EnterQueueDeps } from './enter-queue.ts';
+import type { Defer } from './isolation/defer-attempt.ts';
 import type { MoveToSlowLane } from './isolation/move-to-slow-lane.ts';
-import type { Candidate } from './isolation/queues/queue-state.ts';
-import type { Queues } from './isolation/queues/queues.ts';
-import type { LoadedWebhook, LoadWebhook } from './load/load-webhook.ts';
-import type { MadeBefore } from './settle/settle-if-recorded.ts';
-import type { Made, MakeAttempt } from './make-attempt.ts';
-import type { Settle } from './settle/settle-delivery.ts';
+import type { Admission } from './isolation/queues/admission.ts';
+import { findTarget, type Target } from './load/find-target.ts';
+import type { LoadWebhook } from './load/load-webhook.ts';
+import { abortedAttempt, type Made, type MakeAttempt } from './make-attempt.ts';
+import type { Remaining } from './once/check-recorded.ts';
+import type { DoubleSendGuard } from './once/prevent-double-send.ts';
+import type { Settle, Settled } from './settle/settle-delivery.ts';
 
-export interface AttemptDeps {
-  topics: { messageCreated: string; slowLane: string };
+export interface AttemptDeps extends EnterQueueDeps {
+  messageCreatedTopic: string;
   deadLetters: DeadLetters;
   memory: Pick<RecordMemory, 'hold'>;
-  leases: Pick<AttemptLeases, 'take' | 'takeAlone' | 'isKnown'>;
-  madeBefore: MadeBefore;
-  /** Does the work unless this resend was made already or is not asked for any more. */
-  resendOnce: (due: DueAttempt, work: () => Promise<void>) => Promise<void>;
+  doubleSends: DoubleSendGuard;
   loadWebhook: LoadWebhook;
-  queues: Pick<Queues, 'enter'>;
   makeAttempt: MakeAttempt;
   moveToSlowLane: MoveToSlowLane;
   defer: Defer;
-  settle: Settle;
-  nowMs: () => number;
+  settleDelivery: Settle;
+  settleResend: Settle;
 }
 
-/** What is later than this may have been taken for lost and driven again; see RECONCILE_AFTER. */
-const LATE_MS = 3_600_000;
-
-/** A record and what it says, while it is under work. */
-interface Work {
-  record: LogRecord;
-  due: DueAttempt;
-  held: Held;
-}
+/** Everything that can become of a due attempt. */
+type Disposition =
+  | Exclude<Remaining, { kind: 'send' }>
+  | Exclude<Target, { kind: 'send' }>
+  | Exclude<Admission, { kind: 'place' }>
+  | Exclude<Made, { kind: 'start over' }>;
 
 /**
- * Step 2, attempt: one record becomes one request to the endpoint, or is deferred, or is cancelled
- * when there is no endpoint any more. Resolves when what came of it is recorded and published.
+ * Step 2, attempt: one record becomes one request to the endpoint, or another disposition applies.
+ * Resolves when that is stored and published; then the offset of the record may be committed.
  */
 export function createAttemptDelivery(deps: AttemptDeps) {
   return async (record: LogRecord): Promise<void> => {
@@ -74,123 +64,87 @@ export function createAttemptDelivery(deps: AttemptDeps) {
   };
 }
 
-function decode({ topics }: AttemptDeps, { topic, value }: LogRecord): DueAttempt {
-  return topic === topics.messageCreated ? decodeMessageCreated(value) : decodeRetryDue(value);
+function decode({ messageCreatedTopic }: AttemptDeps, { topic, value }: LogRecord): DueAttempt {
+  return topic === messageCreatedTopic ? decodeMessageCreated(value) : decodeRetryDue(value);
 }
 
-/** Nobody else works on the attempt meanwhile, and what was made before is not made again. */
-async function attemptOnce(deps: AttemptDeps, work: Work): Promise<void> {
-  const { record, due } = work;
-  const { take, takeAlone, isKnown } = deps.leases;
-  const isSecond = mayBeSecond(deps, record, due) || isKnown(due.attemptId);
-  const release = isSecond ? await takeAlone(due.attemptId) : take(due.attemptId);
+async function attemptOnce(deps: AttemptDeps, underWay: AttemptUnderWay): Promise<void> {
+  const { remaining, release } = await deps.doubleSends.claim(underWay.record, underWay.due);
   try {
-    if (isSecond && (await deps.madeBefore(due, record.headers))) return;
-    if (due.trigger === 'resend') await deps.resendOnce(due, () => deliver(deps, work));
-    else await deliver(deps, work);
+    const disposition = remaining.kind === 'send' ? await send(deps, underWay) : remaining;
+    await apply(deps, underWay, disposition);
   } finally {
     release();
   }
 }
 
-/** Of a partition that changed hands; or a copy, made shortly before a crash, of a record read again. */
-function mayBeSecond(
-  { topics, nowMs }: AttemptDeps,
-  record: LogRecord,
-  { dueAtMs }: DueAttempt,
-): boolean {
-  const isCopied = record.topic === topics.slowLane || turnAtOf(record, nowMs()) !== null;
-  return record.isInherited || isCopied || nowMs() - dueAtMs > LATE_MS;
-}
-
-/** Every way that an attempt can go. */
-async function deliver(deps: AttemptDeps, work: Work): Promise<void> {
-  const { record, due } = work;
-  // Cancelled when it was accepted: final, also when the webhook was enabled meanwhile.
-  if (due.isCancelled) return deps.settle({ due, reason: 'webhook_disabled' });
+/** Sends the request, or finds out why it is not to be sent now. Changes nothing else. */
+async function send(deps: AttemptDeps, underWay: AttemptUnderWay): Promise<Disposition> {
+  const { record, due } = underWay;
+  if (due.isCancelled) return { kind: 'cancel', reason: DISABLED_AT_ACCEPTANCE };
   for (;;) {
     const target = await findTarget(deps.loadWebhook, due.webhookId);
-    if (target.kind !== 'send') return settleUnsent(deps, record, due, target);
-    const admission = await deps.queues.enter(candidateOf(deps, work, target.to));
-    if (admission.kind === 'slow lane') return deps.moveToSlowLane(record, due);
-    if (admission.kind === 'defer') return deps.defer(record, due, admission);
-    const made = await deps.makeAttempt(record, due, admission.turn);
-    if (made.kind === 'made') return settleMade(deps, work, made.settled);
-    if (made.kind === 'message missing') return settleMissing(deps, record, due);
+    if (target.kind !== 'send') return target;
+    const admission = await enterQueue(deps, underWay, target.to.webhook);
+    if (admission.kind !== 'place') return admission;
+    const made = await deps.makeAttempt(record, due, admission.place);
+    if (made.kind !== 'start over') return made;
   }
 }
 
-function candidateOf(
+/** The one place where an attempt has consequences. */
+async function apply(
   deps: AttemptDeps,
-  work: Work,
-  { webhook: { id, url, rateLimitPerSecond } }: LoadedWebhook,
-): Candidate {
-  const { record, due } = work;
-  return {
-    webhookId: id,
-    companyId: due.companyId,
-    url,
-    lane: laneOf(deps, record, due),
-    trigger: due.trigger,
-    rateLimitPerSecond,
-    turnAtMs: turnAtOf(record, deps.nowMs()),
-    deferredSinceMs: timeIn(record.headers, DEFERRED_SINCE_HEADER),
-    dropPayload: () => {
-      dropPayload(work);
-    },
-  };
-}
-
-function laneOf({ topics }: AttemptDeps, { topic }: LogRecord, { trigger }: DueAttempt): Lane {
-  if (topic === topics.slowLane) return 'slow';
-  return trigger === 'first' || trigger === 'test' ? 'first' : 'retry';
-}
-
-/** Both are slices of what was fetched at once, and one of them would keep all of it in memory. */
-function dropPayload({ record, due, held }: Work): void {
-  if (!due.payload) return;
-  record.value = payloadlessValue(record.value);
-  due.payload = null;
-  held.setTo(record.value.length);
-}
-
-/** Until it is recorded, the beginning of the answer is kept too. */
-function settleMade(
-  { settle }: AttemptDeps,
-  { record, held }: Work,
-  settled: Extract<Made, { kind: 'made' }>['settled'],
+  { record, due, held }: AttemptUnderWay,
+  disposition: Disposition,
 ): Promise<void> {
-  held.setTo(record.value.length + (settled.attempt.response?.length ?? 0));
-  return settle(settled);
+  switch (disposition.kind) {
+    // The request was made.
+    case 'attempted':
+      // The beginning of its response is in memory until it is stored.
+      held.setTo(record.value.length + (disposition.attempt.response?.length ?? 0));
+      return settle(deps, disposition);
+    // The attempt was recorded before, with all that follows from it; or the resend was given up.
+    case 'drop':
+      return;
+    // The attempt was recorded before, and its failure may not have been published.
+    case 'publish failure':
+      return settle(deps, {
+        kind: 'attempted',
+        due,
+        attempt: disposition.attempt,
+        headers: lastingHeaders(record.headers),
+        cancelReason: null,
+        isRecorded: true,
+      });
+    // The webhook is deleted or disabled.
+    case 'cancel':
+      return settle(deps, { kind: 'cancelled', due, reason: disposition.reason });
+    case 'message missing':
+      await deps.deadLetters.put(record, 'message_missing', 'the message is not stored any more');
+      return settle(deps, { kind: 'cancelled', due, reason: MESSAGE_MISSING });
+    // The request cannot be signed: a failure like any other, with its retry.
+    case 'abort':
+      return settle(deps, {
+        kind: 'attempted',
+        due,
+        attempt: abortedAttempt(due, deps.nowMs()),
+        headers: lastingHeaders(record.headers),
+        cancelReason: null,
+        isRecorded: false,
+      });
+    // The endpoint takes a second or longer: out of the way of the others.
+    case 'slow lane':
+      return deps.moveToSlowLane(record, due);
+    // The endpoint cannot take it now. No attempt of the schedule is used up.
+    case 'defer':
+      return deps.defer(record, due, disposition);
+  }
 }
 
-async function settleUnsent(
-  { settle, nowMs }: AttemptDeps,
-  { headers }: LogRecord,
-  due: DueAttempt,
-  target: Exclude<Target, { kind: 'send' }>,
-): Promise<void> {
-  if (target.kind === 'cancel') return settle({ due, reason: target.reason });
-  const { attemptId: id, attemptNumber: number, trigger } = due;
-  const attempt = {
-    id,
-    number,
-    trigger,
-    outcome: 'aborted' as const,
-    statusCode: null,
-    response: null,
-    responseHeaders: [],
-    startedAtMs: nowMs(),
-    durationMs: 0,
-  };
-  await settle({ due, attempt, headers: lastingHeaders(headers) });
-}
-
-async function settleMissing(
-  { deadLetters, settle }: AttemptDeps,
-  record: LogRecord,
-  due: DueAttempt,
-): Promise<void> {
-  await deadLetters.put(record, 'message_missing', 'the message is not stored any more');
-  await settle({ due, reason: 'message_missing' });
+/** A resend has a mark instead of a schedule, and leaves the status of its delivery when it fails. */
+function settle(deps: AttemptDeps, settled: Settled): Promise<void> {
+  return settled.due.trigger === 'resend'
+    ? deps.settleResend(settled)
+    : deps.settleDelivery(settled);
 }

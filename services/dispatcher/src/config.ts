@@ -8,14 +8,14 @@ export const dispatcherConfig = z.object({
     .min(100, 'must be milliseconds from 100 to 60000')
     .max(60_000, 'must be milliseconds from 100 to 60000')
     .default(15_000)
-    .describe('How long one attempt may take, from the look-up to the end of the answer'),
+    .describe('Timeout of one attempt, from the look-up of the host to the end of the response'),
   MAX_IN_FLIGHT: z.coerce
     .number()
     .int('must be a whole number from 1 to 20000')
     .min(1, 'must be a whole number from 1 to 20000')
     .max(20_000, 'must be a whole number from 1 to 20000')
     .default(2_000)
-    .describe('Attempts under way at once in one dispatcher, beside the slow lane'),
+    .describe('Attempts under way at once in one dispatcher, without the slow lane'),
   SLOW_LANE_CONCURRENCY: z.coerce
     .number()
     .int('must be a whole number from 1 to 20000')
@@ -29,15 +29,15 @@ export const dispatcherConfig = z.object({
     .min(100, 'must be milliseconds from 100 to 600000')
     .max(600_000, 'must be milliseconds from 100 to 600000')
     .default(30_000)
-    .describe('How long an open circuit waits before it lets a probe through'),
+    .describe('How long a circuit stays open before it lets a probe through'),
   PAYLOAD_MEMORY_MIB: settings
     .mebibytes(64)
-    .describe('Memory for payloads that were loaded for attempts under way'),
-  PAYLOAD_CACHE_MIB: settings.mebibytes(32).describe('Memory for payloads that are remembered'),
-  WEBHOOK_CACHE_MIB: settings.mebibytes(24).describe('Memory for webhooks that are remembered'),
+    .describe('Memory for payloads loaded for attempts under way, in MiB'),
+  PAYLOAD_CACHE_MIB: settings.mebibytes(32).describe('Memory of the payload cache, in MiB'),
+  WEBHOOK_CACHE_MIB: settings.mebibytes(24).describe('Memory of the webhook cache, in MiB'),
   CIRCUIT_MEMORY_MIB: settings
     .mebibytes(64)
-    .describe('Memory for the circuits of endpoints that failed of late'),
+    .describe('Memory for the circuits of endpoints that failed recently, in MiB'),
   ...settings.records,
   ...settings.concurrency,
   ...settings.kafka,

@@ -4,7 +4,7 @@ import { Counter, Histogram, type Registry } from 'prom-client';
 
 export interface DispatcherMetrics {
   finished: Counter<'result'>;
-  /** Counts one attempt with its duration and how late it was begun. */
+  /** Counts one attempt, its duration and its lag; a success also as the end of its delivery. */
   observe: (due: DueAttempt, attempt: Attempt) => void;
 }
 
@@ -12,14 +12,14 @@ export function createDispatcherMetrics(registry: Registry): DispatcherMetrics {
   const registers = [registry];
   const attempts = new Counter({
     name: 'posthorn_delivery_attempts_total',
-    help: 'Attempts made.',
+    help: 'Attempts made, by outcome and trigger.',
     labelNames: ['outcome', 'trigger'],
     registers,
   });
   const { duration, lag, completion } = createHistograms(registers);
   const finished = new Counter({
     name: 'posthorn_deliveries_finished_total',
-    help: 'Deliveries that reached a final state in this process.',
+    help: 'Deliveries that this process brought to a final state.',
     labelNames: ['result'],
     registers,
   });
@@ -42,21 +42,21 @@ export function createDispatcherMetrics(registry: Registry): DispatcherMetrics {
 function createHistograms(registers: Registry[]) {
   const duration = new Histogram({
     name: 'posthorn_delivery_attempt_duration_seconds',
-    help: 'Time of the whole exchange with the endpoint.',
+    help: 'Duration of the whole exchange with the endpoint, from the look-up of its host to the end of its response.',
     labelNames: ['result'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30],
     registers,
   });
   const lag = new Histogram({
     name: 'posthorn_delivery_lag_seconds',
-    help: 'From when the attempt was due to when it began.',
+    help: 'Time from when an attempt was due to when it began.',
     labelNames: ['stage'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15, 60, 300, 3_600],
     registers,
   });
   const completion = new Histogram({
     name: 'posthorn_delivery_completion_seconds',
-    help: 'From the acceptance of the message to the end of its delivery.',
+    help: 'Time from the acceptance of a message to the end of its delivery.',
     labelNames: ['result'],
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 1, 10, 60, 600, 3_600, 21_600, 86_400, 259_200],
     registers,

@@ -1,26 +1,26 @@
-import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import type { Attempt } from '@posthorn/domain/delivery.ts';
+import { lastingHeaders } from '@posthorn/domain/records/record-headers.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
+import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import { retryAfterMsOf } from '@posthorn/domain/schedule/retry-after.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
-import { cancelReason, findTarget } from './load/find-target.ts';
-import { lastingHeaders } from './isolation/defer-attempt.ts';
-import type { Result, Turn } from './isolation/queues/queue-state.ts';
+import type { AttemptReport, Place } from './isolation/queues/admission.ts';
+import { findCancelReason, findTarget } from './load/find-target.ts';
+import type { LoadWebhook } from './load/load-webhook.ts';
 import type { HeldPayload, PayloadMemory } from './load/payload-memory.ts';
-import type { LoadedWebhook, LoadWebhook } from './load/load-webhook.ts';
 import type { SendWebhook } from './sending/send-webhook.ts';
 import type { SettledAttempt } from './settle/settle-delivery.ts';
 
-/** What became of a turn. */
+/** What became of an attempt that was given a place. */
 export type Made =
-  | { kind: 'made'; settled: SettledAttempt }
+  | SettledAttempt
   /** The message is not stored any more, so that nothing can be sent. */
   | { kind: 'message missing' }
-  /** The webhook was changed, or its endpoint asked for a pause meanwhile: the attempt begins anew. */
-  | { kind: 'again' };
+  /** The webhook was changed, or its endpoint asked for a hold meanwhile: the attempt enters again. */
+  | { kind: 'start over' };
 
-/** Uses the turn for one request; the turn is over when it resolves. */
-export type MakeAttempt = (record: LogRecord, due: DueAttempt, turn: Turn) => Promise<Made>;
+/** Uses the place for one request. The place is free again when the promise resolves. */
+export type MakeAttempt = (record: LogRecord, due: DueAttempt, place: Place) => Promise<Made>;
 
 export interface MakeAttemptDeps {
   payloads: PayloadMemory;
@@ -30,37 +30,28 @@ export interface MakeAttemptDeps {
 }
 
 export function createMakeAttempt(deps: MakeAttemptDeps): MakeAttempt {
-  return async (record, due, turn) => {
+  return async (record, due, place) => {
     let attempt: Attempt | null = null;
     let held: HeldPayload | null = null;
     try {
       if (!due.payload) held = await deps.payloads.hold(due.companyId, due.messageId);
       const payload = due.payload ?? held?.payload;
       if (!payload) return { kind: 'message missing' };
-      // Found anew, right before it is sent: in a queue or for its rate it may have waited for seconds.
+      // Asked again right before the request: the attempt may have waited for seconds in its queue.
       const target = await findTarget(deps.loadWebhook, due.webhookId);
-      if (target.kind !== 'send' || !turn.begin()) return { kind: 'again' };
-      attempt = await send(deps, record, due, payload, target.to);
+      if (target.kind !== 'send' || !place.begin()) return { kind: 'start over' };
+      const traceparent = traceparentOf(record.headers.traceparent);
+      attempt = await deps.send(due, payload, target.to, traceparent);
     } finally {
       held?.release();
-      await turn.end(attempt && resultOf(attempt, deps.nowMs()));
+      await place.end(attempt && reportOf(attempt, deps.nowMs()));
     }
-    return { kind: 'made', settled: await settledOf(deps, record, due, attempt) };
+    return settledAttempt(deps, record, due, attempt);
   };
 }
 
-function send(
-  deps: MakeAttemptDeps,
-  { headers }: LogRecord,
-  due: DueAttempt,
-  payload: Buffer,
-  to: LoadedWebhook,
-): Promise<Attempt> {
-  return deps.send(due, payload, to, traceparentOf(headers.traceparent));
-}
-
-/** A fault of ours says nothing about the endpoint, and is reported as no result. */
-function resultOf({ outcome, statusCode, responseHeaders }: Attempt, nowMs: number): Result {
+/** What the attempt showed of its endpoint. */
+function reportOf({ outcome, statusCode, responseHeaders }: Attempt, nowMs: number): AttemptReport {
   const mayHold = statusCode === 429 || statusCode === 503;
   return {
     outcome,
@@ -69,14 +60,41 @@ function resultOf({ outcome, statusCode, responseHeaders }: Attempt, nowMs: numb
   };
 }
 
-/** Looked up again: what was deleted during the attempt must not wait for its retry to end. */
-async function settledOf(
+/**
+ * After a failure the webhook is asked for again: when it was deleted or disabled during the attempt,
+ * the delivery ends now and not when its retry is due.
+ */
+async function settledAttempt(
   { loadWebhook }: MakeAttemptDeps,
   { headers }: LogRecord,
   due: DueAttempt,
   attempt: Attempt,
 ): Promise<SettledAttempt> {
-  const reason =
-    attempt.outcome === 'success' ? null : cancelReason(await loadWebhook(due.webhookId));
-  return { due, attempt, headers: lastingHeaders(headers), reason };
+  const isSuccess = attempt.outcome === 'success';
+  return {
+    kind: 'attempted',
+    due,
+    attempt,
+    headers: lastingHeaders(headers),
+    cancelReason: isSuccess ? null : await findCancelReason(loadWebhook, due.webhookId),
+    isRecorded: false,
+  };
+}
+
+/** An attempt that failed by a fault of ours before anything was sent. */
+export function abortedAttempt(
+  { attemptId: id, attemptNumber: number, trigger }: DueAttempt,
+  nowMs: number,
+): Attempt {
+  return {
+    id,
+    number,
+    trigger,
+    outcome: 'aborted',
+    statusCode: null,
+    response: null,
+    responseHeaders: [],
+    startedAtMs: nowMs,
+    durationMs: 0,
+  };
 }

@@ -6,26 +6,28 @@ const perMinute = z.coerce
   .int('must be a whole number from 0')
   .min(0, 'must be a whole number from 0');
 
-/** The smallest budgets still take one request of the largest kind. */
+/** The smallest budget still has room for one request of the largest kind. */
 const mib = z.coerce
   .number('must be a whole number from 4 to 4096')
   .int('must be a whole number from 4 to 4096')
   .min(4, 'must be a whole number from 4 to 4096')
   .max(4_096, 'must be a whole number from 4 to 4096');
 
-/** What each part of the process may hold; together with some 130 MiB of its own below 400 MiB. */
+/** What each part of the process may hold. With about 130 MiB for the process itself this stays below 400 MiB. */
 const memory = {
   ACCEPT_QUEUE_MIB: mib
     .default(64)
-    .describe('Memory for requests that wait for the store, in MiB; beyond it they get 503'),
+    .describe('Memory for requests that wait for MongoDB, in MiB; further requests get 503'),
   PUBLISH_QUEUE_MIB: mib
     .default(48)
-    .describe('Memory for messages that wait for Kafka, in MiB; beyond it they are read back'),
+    .describe(
+      'Memory for messages that wait for Kafka, in MiB; further ones are read back from MongoDB',
+    ),
   REQUEST_MIB: mib
     .default(64)
-    .describe('Memory for bodies being read and answers being sent, in MiB; beyond it 503'),
-  TARGET_CACHE_MIB: mib.default(32).describe('Memory for remembered webhooks, in MiB'),
-  API_KEY_CACHE_MIB: mib.default(8).describe('Memory for remembered API keys, in MiB'),
+    .describe('Memory for request bodies and unsent responses, in MiB; further requests get 503'),
+  TARGET_CACHE_MIB: mib.default(32).describe('Memory for cached webhooks, in MiB'),
+  API_KEY_CACHE_MIB: mib.default(8).describe('Memory for cached API keys, in MiB'),
   RATE_COUNTS_MIB: mib.default(16).describe('Memory for the counts of the rate limits, in MiB'),
   RESEND_PAGES_MIB: mib.default(16).describe('Memory for deliveries being resent, in MiB'),
 };
@@ -37,20 +39,20 @@ export const gatewayConfig = z.object({
   PORT: settings.port.default(8080).describe('Port that the API listens on'),
   RATE_LIMIT_COMPANY_PER_MINUTE: perMinute
     .default(300_000)
-    .describe('Requests a minute of one company at all gateways together; 0 for no limit'),
+    .describe('Requests per minute of one company, over all gateways; 0 for no limit'),
   RATE_LIMIT_ADDRESS_PER_MINUTE: perMinute
     .default(300_000)
-    .describe('Requests a minute of one client address (IPv6: one /64); 0 for no limit'),
+    .describe('Requests per minute of one client address (IPv6: one /64); 0 for no limit'),
   WRONG_KEYS_PER_MINUTE: perMinute
     .default(100)
-    .describe('Wrong API keys a minute of one client address; 0 for no limit'),
+    .describe('Wrong API keys per minute of one client address; 0 for no limit'),
   TRUSTED_PROXIES: z.coerce
     .number('must be a whole number from 0 to 10')
     .int('must be a whole number from 0 to 10')
     .min(0, 'must be a whole number from 0 to 10')
     .max(10, 'must be a whole number from 0 to 10')
     .default(0)
-    .describe('Proxies in front whose X-Forwarded-For is believed, for the client address'),
+    .describe('Number of proxies in front whose X-Forwarded-For is trusted for the client address'),
   ...memory,
   ...settings.concurrency,
   ...settings.kafka,

@@ -2,10 +2,10 @@ import { parseDelay } from '@posthorn/domain/schedule/retry-schedule.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 
-/** Shorter, and passes would follow one another without a pause. */
+/** With less than this, sweeps would follow one another without a pause. */
 const MIN_RECONCILE_AFTER_MS = 1_000;
 
-const stillness = z.string().transform((text, context): number => {
+const reconcileAfter = z.string().transform((text, context): number => {
   const afterMs = parseDelay(text.trim());
   if (afterMs !== null && afterMs >= MIN_RECONCILE_AFTER_MS) return afterMs;
   const message = 'must be from 1s to 168h, a number with ms, s, m or h, such as 24h';
@@ -14,10 +14,10 @@ const stillness = z.string().transform((text, context): number => {
 });
 
 export const retryConfig = z.object({
-  RECONCILE_AFTER: stillness
+  RECONCILE_AFTER: reconcileAfter
     .prefault('24h')
     .describe(
-      'How late a delivery may be before it is taken for lost and driven again; shorter than RETENTION_DAYS',
+      'How late a delivery may be before it counts as lost and is published again; must be shorter than RETENTION_DAYS',
     ),
   ...settings.records,
   ...settings.kafka,

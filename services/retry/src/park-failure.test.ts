@@ -13,6 +13,7 @@ import { topicNames } from '@posthorn/domain/records/topics.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { Registry } from 'prom-client';
+import { keepTrying } from '../../../test/support/time/keep-trying.ts';
 import { createParkFailure } from './park-failure.ts';
 import { createRetryMetrics, type RetryMetrics } from './retry-metrics.ts';
 
@@ -38,10 +39,11 @@ beforeEach(() => {
 function parkWith(schedule: readonly number[] = DEFAULT) {
   const unused = () => Promise.reject(new Error('not used here'));
   return createParkFailure({
+    keepTrying,
     schedule,
     parkedByDelayMs: topicNames('p.', schedule, [5_000]).parkedByDelayMs,
     metrics,
-    log: {
+    records: {
       publish: (records) => {
         published.push(...records);
         return onPublish();
@@ -99,7 +101,7 @@ describe('parking a failure', () => {
     [5, 'p.retry.5h', 18_000_000],
     [6, 'p.retry.10h', 36_000_000],
   ])(
-    'of attempt %d puts the next one on %s, due %d ms after its end',
+    'of attempt %d writes the next one to %s, due %d ms after its end',
     async (number, topic, delayMs) => {
       await parkWith()(failure(number));
       const [record] = published;
@@ -120,13 +122,13 @@ describe('parking a failure', () => {
     },
   );
 
-  test('puts steps of equal delay on one topic', async () => {
+  test('uses one topic for steps of equal delay', async () => {
     const park = parkWith([1_000, 60_000, 1_000]);
     await Promise.all([park(failure(1)), park(failure(3))]);
     expect(published.map(({ topic }) => topic)).toEqual(['p.retry.1s', 'p.retry.1s']);
   });
 
-  test('is done only when Kafka has the record', async () => {
+  test('resolves only when Kafka has the record', async () => {
     let acknowledge: () => void = () => undefined;
     const parked = new Promise<void>((asked) => {
       onPublish = () => {
@@ -145,7 +147,7 @@ describe('parking a failure', () => {
 });
 
 describe('the failure of the last attempt', () => {
-  test('exhausts the delivery, and a dead letter tells why', async () => {
+  test('exhausts the delivery and writes a dead letter with the reason', async () => {
     const record = failure(7);
     await parkWith()(record);
     expect(exhaustions).toEqual([[expect.stringMatching(/^dlv_/), 7, 77]]);
@@ -158,7 +160,7 @@ describe('the failure of the last attempt', () => {
     ]);
   });
 
-  test('that is read twice is counted once', async () => {
+  test('is counted once when its record is read twice', async () => {
     const park = parkWith();
     await park(failure(7, { outcome: 'timeout', statusCode: null }));
     isStillPending = false;
@@ -170,15 +172,15 @@ describe('the failure of the last attempt', () => {
   });
 });
 
-test('a failure of a delivery that was delivered after all leaves no dead letter', async () => {
+test('the last failure of a delivery that a resend has delivered makes no dead letter', async () => {
   isStillPending = false;
   status = 'delivered';
   await parkWith()(failure(7));
   expect(deadLetters).toEqual([]);
 });
 
-describe('a record that cannot be read', () => {
-  test.each(['', 'null', '{"version":2}'])('such as %j goes to the dead letters', async (text) => {
+describe('an unreadable record', () => {
+  test.each(['', 'null', '{"version":2}'])('becomes a dead letter: %j', async (text) => {
     const record = recordOf(Buffer.from(text));
     await parkWith()(record);
     expect(deadLetters).toEqual([[record, 'unreadable_record', expect.any(String)]]);

@@ -1,56 +1,58 @@
-import { nextAttemptAfter, type NextAttempt } from '@posthorn/domain/schedule/after-failure.ts';
+import { refOf } from '@posthorn/domain/delivery.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { DUE_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import {
   decodeDeliveryFailed,
-  DUE_AT_HEADER,
   encodeRetryDue,
   readRecord,
-  refOf,
   UnreadableRecordError,
   type DeliveryFailed,
 } from '@posthorn/domain/records/records.ts';
+import { required } from '@posthorn/domain/required.ts';
+import { nextAttemptAfter, type NextAttempt } from '@posthorn/domain/schedule/next-attempt.ts';
 import { formatDelay, type RetrySchedule } from '@posthorn/domain/schedule/retry-schedule.ts';
-import { createBatcher } from '@posthorn/platform/async/batcher.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
+import { createBatchedPublisher } from '@posthorn/platform/kafka/publishing/batched-publisher.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { keepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import type { RetryMetrics } from './retry-metrics.ts';
 
 export interface ParkDeps {
   schedule: RetrySchedule;
+  /** The delay topics of the schedule, by delay in milliseconds. */
   parkedByDelayMs: ReadonlyMap<number, string>;
-  log: RecordLog;
+  records: RecordLog;
   deliveries: Pick<DeliveryStore, 'exhaust' | 'statesOf'>;
   deadLetters: DeadLetters;
+  keepTrying: KeepTrying;
   metrics: RetryMetrics;
   logger: Logger;
   nowMs: () => number;
 }
 
-const BATCH = { maxItems: 500, lingerMs: 5, maxInFlight: 2 };
-
 /**
- * Step 4, park: a failed attempt goes to the delay topic of its step, or ends the schedule.
- * Resolves when Kafka has the parked record, or when the end is stored and the dead letter written.
+ * Step 4, park: writes the next attempt to the delay topic of its delay, or ends the schedule when the
+ * failed attempt was the last. Resolves when Kafka has the parked record, or when the delivery is
+ * exhausted and its dead letter is written.
  */
 export function createParkFailure(deps: ParkDeps): (record: LogRecord) => Promise<void> {
-  const publish = createBatcher<OutgoingRecord, undefined>({
-    ...BATCH,
-    run: async (records) => {
-      await keepTrying(() => deps.log.publish(records));
-      return records.map(() => undefined);
-    },
+  const publish = createBatchedPublisher({
+    records: deps.records,
+    keepTrying: deps.keepTrying,
+    purpose: 'publish parked records',
   });
   return async (record) => {
     const failed = readRecord(() => decodeDeliveryFailed(record.value));
     if (failed instanceof UnreadableRecordError) {
-      await keepTrying(() => deps.deadLetters.put(record, 'unreadable_record', failed.message));
+      await deps.keepTrying('publish a dead letter', () =>
+        deps.deadLetters.put(record, 'unreadable_record', failed.message),
+      );
       return;
     }
     const next = nextAttemptAfter(failed, deps.schedule);
-    if (next) await publish.add(parkedRecord(deps, record, failed, next));
+    if (next) await publish(parkedRecord(deps, record, failed, next));
     else await exhaust(deps, record, failed);
   };
 }
@@ -63,8 +65,7 @@ function parkedRecord(
 ): OutgoingRecord {
   metrics.parked.inc({ delay: formatDelay(delayMs) });
   return {
-    // The map holds every delay of the schedule that the delay was just taken from.
-    topic: parkedByDelayMs.get(delayMs) ?? '',
+    topic: required(parkedByDelayMs, delayMs, 'delay topic of the schedule'),
     key,
     value: encodeRetryDue({ ...refOf(failed), attemptNumber, dueAtMs }),
     headers: { ...headers, [DUE_AT_HEADER]: String(dueAtMs) },
@@ -74,12 +75,14 @@ function parkedRecord(
 async function exhaust(deps: ParkDeps, record: LogRecord, failed: DeliveryFailed): Promise<void> {
   const { messageId, webhookId, attemptNumber, outcome, statusCode } = failed;
   const deliveryId = deliveryIdOf(messageId, webhookId);
-  const isNew = await keepTrying(() =>
+  const isNew = await deps.keepTrying('record exhausted deliveries', () =>
     deps.deliveries.exhaust(deliveryId, attemptNumber, deps.nowMs()),
   );
   if (!isNew && !(await isExhausted(deps, deliveryId))) return;
   const detail = `attempt ${attemptNumber} ended ${outcome} with status ${statusCode ?? 'none'}`;
-  await keepTrying(() => deps.deadLetters.put(record, 'schedule_exhausted', detail));
+  await deps.keepTrying('publish a dead letter', () =>
+    deps.deadLetters.put(record, 'schedule_exhausted', detail),
+  );
   if (isNew) deps.metrics.finished.inc({ result: 'exhausted' });
   deps.logger.info(
     { messageId, deliveryId, attempts: attemptNumber, outcome },
@@ -87,8 +90,11 @@ async function exhaust(deps: ParkDeps, record: LogRecord, failed: DeliveryFailed
   );
 }
 
-/** Ended before, but perhaps without its dead letter: a crash may lie in between. */
-async function isExhausted({ deliveries }: ParkDeps, deliveryId: string): Promise<boolean> {
-  const states = await keepTrying(() => deliveries.statesOf([deliveryId]));
+/** The delivery may have been exhausted before, by a process that crashed before it wrote the dead letter. */
+async function isExhausted(
+  { deliveries, keepTrying }: ParkDeps,
+  deliveryId: string,
+): Promise<boolean> {
+  const states = await keepTrying('look up deliveries', () => deliveries.statesOf([deliveryId]));
   return states.get(deliveryId)?.status === 'exhausted';
 }

@@ -16,7 +16,7 @@ async function valuesOf(registry: Registry, name: string) {
 }
 
 describe('the metrics of the delay topics', () => {
-  test('tell what waits after a failed attempt from what is deferred', async () => {
+  test('show parked and deferred records separately', async () => {
     const registry = new Registry();
     const lag = new Gauge({
       name: 'posthorn_kafka_consumer_lag_records',
@@ -38,14 +38,14 @@ describe('the metrics of the delay topics', () => {
     ]);
   });
 
-  test('measure the lateness of each kind by itself', async () => {
+  test('observe the lateness of each kind separately', async () => {
     const registry = new Registry();
     const metrics = createRetryMetrics(registry);
     metrics.observeLateness(RETRY_5S, 40);
     metrics.observeLateness(DEFERRED_5S, 2_000);
     metrics.observeLateness(DEFERRED_5S, -1);
     const values = await valuesOf(registry, 'posthorn_retry_lateness_seconds');
-    // Of a histogram, what has no bucket is its sum, then its count.
+    // Values without a bucket are the sum and then the count of a histogram.
     expect(values?.filter((labels) => !('le' in labels))).toEqual([
       { delay: '5s', kind: 'retry', value: 0.04 },
       { delay: '5s', kind: 'retry', value: 1 },

@@ -9,7 +9,7 @@ export interface RetryMetrics {
   swept: Counter;
 }
 
-/** Both kinds have a delay of 5 s, so the delay alone does not tell their topics apart. */
+/** Two topics, one of each kind, may have the same delay. */
 const DELAY_LABELS = ['delay', 'kind'] as const;
 
 function labelsOf({ delayMs, kind }: DelayTopic): { delay: string; kind: DelayKind } {
@@ -20,7 +20,7 @@ export function createRetryMetrics(registry: Registry): RetryMetrics {
   const registers = [registry];
   const lateness = new Histogram({
     name: 'posthorn_retry_lateness_seconds',
-    help: 'From when a retry or a deferred attempt was due to when it was published.',
+    help: 'Time between when a retry or a deferred attempt was due and when it was published.',
     labelNames: DELAY_LABELS,
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15, 60, 300, 3_600],
     registers,
@@ -28,13 +28,13 @@ export function createRetryMetrics(registry: Registry): RetryMetrics {
   return {
     parked: new Counter({
       name: 'posthorn_retries_parked_total',
-      help: 'Failures put on a delay topic.',
+      help: 'Failed attempts whose next attempt was written to a delay topic.',
       labelNames: ['delay'],
       registers,
     }),
     finished: new Counter({
       name: 'posthorn_deliveries_finished_total',
-      help: 'Deliveries that ended here: exhausted, or cancelled when their retry was due.',
+      help: 'Deliveries that the retry service ended: exhausted, or cancelled when their retry was due.',
       labelNames: ['result'],
       registers,
     }),
@@ -43,7 +43,7 @@ export function createRetryMetrics(registry: Registry): RetryMetrics {
     },
     swept: new Counter({
       name: 'posthorn_swept_records_total',
-      help: 'Records published on behalf of a gateway that died or fell behind.',
+      help: 'Records published for a gateway that crashed or fell behind.',
       registers,
     }),
   };
@@ -51,7 +51,7 @@ export function createRetryMetrics(registry: Registry): RetryMetrics {
 
 const LAG = 'posthorn_kafka_consumer_lag_records';
 
-/** What waits on each delay topic, read when somebody asks. */
+/** Shows what waits on each delay topic, computed at each scrape. */
 export function showParked(
   registry: Registry,
   delayTopics: ReadonlyMap<string, DelayTopic>,
@@ -60,7 +60,7 @@ export function showParked(
   const registers = [registry];
   new Gauge({
     name: 'posthorn_retry_pending',
-    help: 'Records on the delay topic in the partitions that this process reads, not yet released.',
+    help: 'Records that are not released yet, on the partitions of the delay topic that this process reads.',
     labelNames: DELAY_LABELS,
     registers,
     async collect() {
@@ -73,7 +73,7 @@ export function showParked(
   });
   new Gauge({
     name: 'posthorn_retry_overdue_seconds',
-    help: 'Since when the oldest record in hand was due; 0 when none is in hand: see the lag for those.',
+    help: 'How long the oldest record in memory is overdue; 0 when none is in memory: see the consumer lag then.',
     labelNames: DELAY_LABELS,
     registers,
     collect() {

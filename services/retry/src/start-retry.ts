@@ -1,41 +1,58 @@
 import type { DelayTopic, TopicNames } from '@posthorn/domain/records/topics.ts';
-import { createDeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
+import { required } from '@posthorn/domain/required.ts';
+import {
+  createDeadLetters,
+  type DeadLetters,
+} from '@posthorn/platform/dead-letters/dead-letters.ts';
 import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import type { Consumption, LogRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openMongo } from '@posthorn/platform/mongo/connect.ts';
-import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
+import {
+  createDeliveryStore,
+  type DeliveryStore,
+} from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import {
+  createWebhookStates,
+  type WebhookStates,
+} from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import { createRecordMemory, type RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { RetryConfig } from './config.ts';
-import { delayTiersOf } from './release/delay-tiers.ts';
-import { HORIZON_MS, postponementMs } from './release/hold-until-due.ts';
+import { groupDelayTopics } from './release/group-delay-topics.ts';
+import { HORIZON_MS, pauseMsFor } from './release/wait-until-due.ts';
 import { createLatestRelease, type LatestRelease } from './release/latest-release.ts';
 import { createParkFailure } from './park-failure.ts';
 import { createReleaseParked } from './release/release-parked.ts';
-import { createRetryMetrics, showParked } from './retry-metrics.ts';
-import { startBackground } from './start-background.ts';
+import { createRetryMetrics, showParked, type RetryMetrics } from './retry-metrics.ts';
+import { startSweeps } from './start-sweeps.ts';
 import { createOverdueWatch } from './release/watch-overdue.ts';
 
 type Context = ServiceContext<RetryConfig>;
 
+/** What the consumers are made from. */
 interface Wires {
-  log: RecordLog;
+  records: RecordLog;
   topics: TopicNames;
   delayTopics: ReadonlyMap<string, DelayTopic>;
-  nowMs: () => number;
-  /** Nothing is recorded or released while the store is away. */
+  deliveries: DeliveryStore;
+  webhooks: WebhookStates;
+  deadLetters: DeadLetters;
+  metrics: RetryMetrics;
+  latestRelease: LatestRelease;
+  /** False while MongoDB is away: nothing can be recorded or released then. */
   isJudgeable: () => boolean;
   memory: RecordMemory;
 }
 
-/** Wires the retry service, from the stores to the consumers; what starts last stops first. */
+const monotonicMs = (): number => performance.now();
+
+/** Starts the retry service, from the stores to the consumers. What starts last stops first. */
 export async function startRetry(context: Context): Promise<void> {
-  const { config, logger, lifecycle, registry } = context;
+  const { logger, lifecycle, registry } = context;
   const store = await openMongo('posthorn-retry', context);
   const consumptions: Consumption[] = [];
   await openOpsServer(
@@ -44,34 +61,32 @@ export async function startRetry(context: Context): Promise<void> {
       lifecycle.isReady() && store.isConnected() && consumptions.every((each) => each.isRunning()),
     () => consumptions.every((each) => each.isAlive()),
   );
-  const { log, topics, delayTopics } = await openRecordLog('posthorn-retry', context);
+  const { records, topics, delayTopics } = await openRecordLog('posthorn-retry', context);
   const deliveries = createDeliveryStore(store.db);
   const metrics = createRetryMetrics(registry);
-  const deadLetters = createDeadLetters(topics.deadLetters, { log, logger, registry });
-  const wires = {
-    log,
+  const latestRelease = createLatestRelease({
+    delayMsOf: (topic) => required(delayTopics, topic, 'delay topic').delayMs,
+    nowMs: systemClockMs,
+    monotonicMs,
+  });
+  const wires: Wires = {
+    records,
     topics,
     delayTopics,
     deliveries,
+    webhooks: createWebhookStates(store.db),
+    deadLetters: createDeadLetters(topics.deadLetters, { records, logger, registry }),
     metrics,
-    deadLetters,
-    logger,
-    nowMs: systemClockMs,
+    latestRelease,
     isJudgeable: store.isConnected,
     memory: openMemory(context),
   };
-
-  const { parkedByDelayMs, retryDue: retryDueTopic } = topics;
-  const park = createParkFailure({ ...wires, parkedByDelayMs, schedule: config.RETRY_DELAYS });
-  const webhooks = createWebhookStates(store.db);
-  const watched = watchParked(context, delayTopics);
-  const release = createReleaseParked({ ...wires, ...watched, retryDueTopic, webhooks });
   consumptions.push(
-    await consumeFailures(context, wires, park),
-    ...(await consumeParked(context, { ...wires, ...watched }, release)),
+    await consumeFailures(context, wires),
+    ...(await consumeParked(context, wires)),
   );
-  startBackground(context, { ...wires, db: store.db });
-  watchDependencies(registry, { mongodb: store.isConnected, kafka: log.isConnected });
+  startSweeps(context, { db: store.db, records, topics, deliveries, metrics });
+  watchDependencies(registry, { mongodb: store.isConnected, kafka: records.isConnected });
 }
 
 const MIB = 1_048_576;
@@ -83,8 +98,8 @@ function openMemory({ config, registry }: Context): RecordMemory {
   return memory;
 }
 
-/** Weighs each record until the work on it is over. */
-function weighed(
+/** Counts the memory of each record until it is handled. */
+function countingMemory(
   memory: RecordMemory,
   handle: (record: LogRecord) => Promise<void>,
 ): (record: LogRecord) => Promise<void> {
@@ -98,70 +113,92 @@ function weighed(
   };
 }
 
-function watchParked({ registry }: Context, delayTopics: Wires['delayTopics']) {
+function openRelease(
+  { registry, logger, keepTrying }: Context,
+  {
+    records,
+    topics,
+    delayTopics,
+    deliveries,
+    webhooks,
+    deadLetters,
+    metrics,
+    latestRelease,
+  }: Wires,
+): (record: LogRecord) => Promise<void> {
   const overdue = createOverdueWatch();
   showParked(registry, delayTopics, (topic) => overdue.overdueMs(topic, systemClockMs()));
-  const monotonicMs = (): number => performance.now();
-  const latestRelease = createLatestRelease({
-    delayMsOf: (topic) => delayTopics.get(topic)?.delayMs ?? Infinity,
+  return createReleaseParked({
+    retryDueTopic: topics.retryDue,
+    delayTopics,
+    records,
+    deliveries,
+    webhooks,
+    deadLetters,
+    keepTrying,
+    overdue,
+    metrics,
+    logger,
     nowMs: systemClockMs,
     monotonicMs,
+    latestRelease,
   });
-  return { overdue, latestRelease, monotonicMs };
 }
 
-/** Less than the horizon within which due records are held; asking ten times a second cost 5 % of a core. */
+/** Must be less than HORIZON_MS. Polling ten times a second cost 5 % of a core. */
 const IDLE_WAIT_MS = 1_000;
 
 async function consumeFailures(
-  { config, lifecycle }: Context,
-  { log, topics, isJudgeable, memory }: Wires,
-  handle: (record: LogRecord) => Promise<void>,
+  { config, lifecycle, logger, keepTrying }: Context,
+  { records, topics, deliveries, deadLetters, metrics, isJudgeable, memory }: Wires,
 ): Promise<Consumption> {
-  const consumption = await log.consume({
+  const handle = createParkFailure({
+    schedule: config.RETRY_DELAYS,
+    parkedByDelayMs: topics.parkedByDelayMs,
+    records,
+    deliveries,
+    deadLetters,
+    keepTrying,
+    metrics,
+    logger,
+    nowMs: systemClockMs,
+  });
+  const consumption = await records.consume({
     groupId: `${config.TOPIC_PREFIX}retry-park`,
     topics: [topics.deliveryFailed],
-    handle: weighed(memory, handle),
+    handle: countingMemory(memory, handle),
     isJudgeable,
     mayRead: memory.hasRoom,
-    window: { high: 5_000, low: 2_500 },
+    inFlightLimits: { pauseAt: 5_000, resumeAt: 2_500 },
     maxWaitMs: IDLE_WAIT_MS,
   });
   lifecycle.onStop('park', () => consumption.stop(config.DRAIN_TIMEOUT_MS));
   return consumption;
 }
 
-/** Reads the topics of earlier settings too, so that changed delays strand nothing. */
-async function consumeParked(
-  { config, lifecycle }: Context,
-  {
-    log,
-    delayTopics,
-    nowMs,
-    isJudgeable,
-    memory,
-    latestRelease,
-  }: Wires & { latestRelease: LatestRelease },
-  handle: (record: LogRecord) => Promise<void>,
-): Promise<Consumption[]> {
+/** Also reads the delay topics of earlier settings, where records may still wait. */
+async function consumeParked(context: Context, wires: Wires): Promise<Consumption[]> {
+  const { config, lifecycle } = context;
+  const { records, delayTopics, isJudgeable, memory, latestRelease } = wires;
+  const handle = openRelease(context, wires);
   const consumptions: Consumption[] = [];
-  for (const [tier, names] of Object.entries(delayTiersOf(delayTopics))) {
+  for (const [group, names] of Object.entries(groupDelayTopics(delayTopics))) {
     if (names.length === 0) continue;
-    const consumption = await log.consume({
-      groupId: `${config.TOPIC_PREFIX}retry-release-${tier}`,
+    const consumption = await records.consume({
+      groupId: `${config.TOPIC_PREFIX}retry-release-${group}`,
       topics: names,
-      handle: weighed(memory, handle),
+      handle: countingMemory(memory, handle),
       isJudgeable,
       mayRead: memory.hasRoom,
-      postponeMs: (record, endOffset) =>
+      delayMs: (record, endOffset) =>
         Math.min(
-          postponementMs(record, nowMs()),
-          latestRelease(record, endOffset) - HORIZON_MS - performance.now(),
+          pauseMsFor(record, systemClockMs()),
+          latestRelease(record, endOffset) - HORIZON_MS - monotonicMs(),
         ),
-      window: { high: 10_000, low: 5_000 },
-      ...(tier === 'long' && { maxWaitMs: IDLE_WAIT_MS }),
+      inFlightLimits: { pauseAt: 10_000, resumeAt: 5_000 },
+      ...(group === 'long' && { maxWaitMs: IDLE_WAIT_MS }),
     });
-    lifecycle.onStop(`release-${tier}`, () => consumption.stop(config.DRAIN_TIMEOUT_MS));
+    lifecycle.onStop(`release-${group}`, () => consumption.stop(config.DRAIN_TIMEOUT_MS));
     consumptions.push(consumption);
   }
   return consumptions;

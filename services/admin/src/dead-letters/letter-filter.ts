@@ -1,14 +1,18 @@
 import { isId } from '@posthorn/domain/ids.ts';
+import { requiredAt } from '@posthorn/domain/required.ts';
 import { DEAD_LETTER_REASONS } from '@posthorn/platform/dead-letters/dead-letter-record.ts';
 import { z } from 'zod';
 import type { Letter } from './read-letter.ts';
 
 const time = z.iso
-  .datetime({ offset: true, error: 'must be an ISO time with its zone, as 2026-08-01T09:30:00Z' })
+  .datetime({
+    offset: true,
+    error: 'must be an ISO time with a zone, such as 2026-08-01T09:30:00Z',
+  })
   .transform((text) => Date.parse(text));
 
 const id = (prefix: 'wh' | 'msg') =>
-  z.string().refine((text) => isId(prefix, text), `must be an id, ${prefix}_…`);
+  z.string().refine((text) => isId(prefix, text), `must be an id such as ${prefix}_…`);
 
 const filterSchema = z.object({
   reason: z
@@ -21,7 +25,7 @@ const filterSchema = z.object({
   until: time.optional(),
 });
 
-/** Which letters are meant; what is not given does not matter. Both ends of the time are included. */
+/** Selects letters. A field that is not given matches every letter. Both times are inclusive. */
 export type LetterFilter = z.output<typeof filterSchema>;
 
 export const MAX_LISTED = 10_000;
@@ -36,7 +40,7 @@ const placeSchema = z
   .string()
   .regex(/^\d{1,9}:\d{1,15}$/, 'must be partition:offset, as the list shows it');
 
-/** Throws with every option that is wrong. */
+/** Throws an error that names every invalid option. */
 export function parseFilter(options: object): LetterFilter {
   return parse(filterSchema, options);
 }
@@ -45,37 +49,43 @@ export function parseLimit(limit: string): number {
   return parse(z.object({ limit: limitSchema }), { limit }).limit;
 }
 
+/** The position of a letter in the topic of dead letters. */
 export interface Place {
   partition: number;
   offset: number;
 }
 
 export function parsePlace(text: string): Place {
-  const { id: place } = parse(z.object({ id: placeSchema }), { id: text });
-  const [partition, offset] = place.split(':').map(Number);
-  return { partition: partition ?? 0, offset: offset ?? 0 };
+  const { id } = parse(z.object({ id: placeSchema }), { id: text });
+  const numbers = id.split(':').map(Number);
+  return {
+    partition: requiredAt(numbers, 0, 'partition'),
+    offset: requiredAt(numbers, 1, 'offset'),
+  };
 }
 
-/** What a replay is asked for: one letter, or those that match. */
+/** The letters to replay: the one at `place`, or those that match the filter. */
 export interface Selection {
   place: Place | null;
   filter: LetterFilter;
 }
 
-/** Throws unless it is clear what is meant: an id, filters or `--all`. */
+/** Throws unless exactly one of id, filters and `--all` is given. */
 export function parseSelection(id: string | undefined, options: { all?: boolean }): Selection {
   const filter = parseFilter(options);
   const isFiltered = Object.values(filter).some((value) => value !== undefined);
   const ways = [id !== undefined, isFiltered, options.all === true].filter(Boolean);
   if (ways.length === 0) {
-    throw new Error('Name a dead letter by its id, give filters, or --all for every one there is.');
+    throw new Error(
+      'Name a dead letter by its id, give filters, or give --all for every dead letter.',
+    );
   }
   if (ways.length > 1) throw new Error('Give an id, filters or --all, not more than one of them.');
   return { place: id === undefined ? null : parsePlace(id), filter };
 }
 
-/** A topic may be named with the prefix of the installation or without. */
-export function matches(letter: Letter, filter: LetterFilter, prefix: string): boolean {
+/** The filter may name a topic with or without the prefix of the installation. */
+export function matchesFilter(letter: Letter, filter: LetterFilter, prefix: string): boolean {
   const { reason, sourceTopic: topic, webhook, message, since, until } = filter;
   if (reason !== undefined && letter.reason !== reason) return false;
   if (topic !== undefined && ![topic, prefix + topic].includes(letter.source.topic)) return false;
@@ -85,7 +95,7 @@ export function matches(letter: Letter, filter: LetterFilter, prefix: string): b
   return until === undefined || letter.atMs <= until;
 }
 
-/** Every record is keyed by its webhook, so that this is known of most that cannot be read. */
+/** Records are keyed by webhook id, so that most unreadable records show their webhook too. */
 export function webhookIdOf({ content, record }: Letter): string | null {
   return content?.webhookId ?? (isId('wh', record.key) ? record.key : null);
 }

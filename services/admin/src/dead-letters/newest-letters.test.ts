@@ -1,14 +1,14 @@
 import { expect, test } from '@jest/globals';
 import { createNewest } from './newest-letters.ts';
 
-test('the newest are kept in whatever order they come, and all are counted', () => {
+test('the newest entries are kept in any order of arrival, and all are counted', () => {
   const newest = createNewest<{ atMs: number }>(3);
   for (const atMs of [5, 1, 9, 2, 8, 3, 7, 4, 6]) newest.add({ atMs });
   expect(newest.entries().map(({ atMs }) => atMs)).toEqual([9, 8, 7]);
-  expect(newest.seen()).toBe(9);
+  expect(newest.added()).toBe(9);
 });
 
-test('fewer than the limit are all kept', () => {
+test('fewer entries than the limit are all kept', () => {
   const newest = createNewest<{ atMs: number }>(3);
   newest.add({ atMs: 1 });
   newest.add({ atMs: 2 });

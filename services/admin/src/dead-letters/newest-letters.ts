@@ -1,25 +1,26 @@
-/** Keeps the newest so many of what it is given in any order, and little more than these in memory. */
+/** Keeps the newest of the entries that it is given, which may come in any order. */
 export interface Newest<T> {
   add: (entry: T) => void;
-  /** How many were given. */
-  seen: () => number;
+  /** How many entries were added, those included that are no longer kept. */
+  added: () => number;
   /** Newest first. */
   entries: () => T[];
 }
 
+/** Keeps `limit` entries, and at most twice as many in memory. */
 export function createNewest<T extends { atMs: number }>(limit: number): Newest<T> {
   let kept: T[] = [];
-  let seen = 0;
+  let added = 0;
   const cut = (): void => {
     kept = kept.sort((a, b) => b.atMs - a.atMs).slice(0, limit);
   };
   return {
     add(entry) {
-      seen += 1;
+      added += 1;
       kept.push(entry);
       if (kept.length >= 2 * limit) cut();
     },
-    seen: () => seen,
+    added: () => added,
     entries() {
       cut();
       return [...kept];

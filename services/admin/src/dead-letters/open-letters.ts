@@ -16,7 +16,7 @@ export const lettersConfig = z.object({ KAFKA_BROKERS, TOPIC_PREFIX });
 export type LettersConfig = z.infer<typeof lettersConfig>;
 
 export interface Letters {
-  /** Every letter there is at the start, in the order of its partition. */
+  /** Visits the letters that are in the topic at the start, in the order of each partition. */
   read: (
     which: Pick<ReadTopicOptions, 'sinceMs' | 'only'>,
     visit: (letter: Letter) => Promise<void>,
@@ -25,10 +25,11 @@ export interface Letters {
   prefix: string;
 }
 
-/** Throws StartupError when Kafka does not answer. */
+/** Throws StartupError if Kafka does not respond. */
 export async function openLetters(config: LettersConfig): Promise<Letters> {
   const { KAFKA_BROKERS: brokers, TOPIC_PREFIX: prefix } = config;
-  const kafka = createKafkaClient('posthorn-admin', brokers, silent());
+  const logger = silent();
+  const kafka = createKafkaClient('posthorn-admin', brokers, logger);
   await assertKafkaReachable(kafka, brokers);
   const toLetter = createLetterReader(prefix);
   const { deadLetters: topic } = topicNames(prefix, [], []);
@@ -40,12 +41,13 @@ export async function openLetters(config: LettersConfig): Promise<Letters> {
         ...which,
         topic,
         groupId: `${prefix}admin-${randomUUID()}`,
+        logger,
         visit: (record) => visit(toLetter(record)),
       }),
   };
 }
 
-/** Throws when there is none, or none any more. */
+/** Throws if there is no letter at this place, or no longer one. */
 export async function findLetter(letters: Letters, place: Place): Promise<Letter> {
   const found: Letter[] = [];
   await letters.read({ only: place }, (letter) => Promise.resolve(void found.push(letter)));
@@ -54,5 +56,5 @@ export async function findLetter(letters: Letters, place: Place): Promise<Letter
   return letter;
 }
 
-/** What a command has to say it prints itself. */
+/** Commands print their results and do not log. */
 export const silent = (): Logger => createLogger('admin', 'silent');

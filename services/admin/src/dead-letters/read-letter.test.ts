@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
-import { encodeMessageCreated, encodeRetryDue, refOf } from '@posthorn/domain/records/records.ts';
+import { encodeMessageCreated, encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { refOf } from '@posthorn/domain/delivery.ts';
 import { FAILED, sampleLetter } from '../../../../test/support/samples/sample-letter.ts';
 import { createLetterReader, isoTime } from './read-letter.ts';
 
@@ -9,7 +10,7 @@ const deliveryId = deliveryIdOf(FAILED.messageId, FAILED.webhookId);
 const due = encodeRetryDue({ ...refOf(FAILED), attemptNumber: 3, dueAtMs: 9 });
 
 describe('the record in a dead letter', () => {
-  test('is a failed attempt where it came from delivery-failed', () => {
+  test('is a failed attempt if it came from delivery-failed', () => {
     expect(read(sampleLetter()).content).toMatchObject({
       deliveryId,
       nextAttemptNumber: 8,
@@ -19,7 +20,7 @@ describe('the record in a dead letter', () => {
   });
 
   test.each(['retry-due', 'slow-lane', 'retry.5s', 'retry.10h', 'deferred.5s', 'deferred.12h'])(
-    'is a due attempt where it came from %s',
+    'is a due attempt if it came from %s',
     (topic) => {
       expect(read(sampleLetter({ topic, value: due }))).toMatchObject({
         hasKnownSource: true,
@@ -28,7 +29,7 @@ describe('the record in a dead letter', () => {
     },
   );
 
-  test('is a message without its payload where it came from message-created', () => {
+  test('is a message without its payload if it came from message-created', () => {
     const value = encodeMessageCreated(refOf(FAILED), Buffer.from('"hush"'));
     const { content } = read(sampleLetter({ topic: 'message-created', value }));
     expect(content).toMatchObject({ nextAttemptNumber: 1, details: { payloadBytes: 6 } });
@@ -36,7 +37,7 @@ describe('the record in a dead letter', () => {
   });
 
   test.each(['retry.soon', 'deferred.soon', 'dead-letters', '', 'elsewhere'])(
-    'is not read where it came from %j, which is no topic of a delivery',
+    'is not read if it came from %j, which is not a topic of deliveries',
     (topic) => {
       expect(read(sampleLetter({ topic }))).toMatchObject({ hasKnownSource: false, content: null });
     },
@@ -47,7 +48,7 @@ describe('the record in a dead letter', () => {
     expect(read(sampleLetter({ value }))).toMatchObject({ hasKnownSource: true, content: null });
   });
 
-  test('may hold a time that no date can hold', () => {
+  test('may have a time that no date can hold', () => {
     expect([isoTime(0), isoTime(1e300)]).toEqual(['1970-01-01T00:00:00.000Z', '1e+300']);
   });
 });

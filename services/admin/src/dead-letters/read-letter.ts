@@ -4,11 +4,10 @@ import {
   decodeMessageCreated,
   decodeRetryDue,
   readRecord,
-  refOf,
   UnreadableRecordError,
-  type DeliveryRef,
   type DueAttempt,
 } from '@posthorn/domain/records/records.ts';
+import { refOf, type DeliveryRef } from '@posthorn/domain/delivery.ts';
 import { delayTopicsAmong, topicNames } from '@posthorn/domain/records/topics.ts';
 import {
   readDeadLetter,
@@ -16,25 +15,25 @@ import {
 } from '@posthorn/platform/dead-letters/dead-letter-record.ts';
 import type { StoredRecord } from '@posthorn/platform/kafka/reading/read-topic.ts';
 
-/** What the record of a letter says, as far as this version can read it. */
+/** The content of a letter's record. */
 export interface LetterContent extends DeliveryRef {
   deliveryId: string;
-  /** The attempt that is made when the record is read again. */
+  /** Number of the attempt that is made when the record is processed again. */
   nextAttemptNumber: number;
-  /** What else an operator may want to see; never the payload. */
+  /** Other fields for an operator to see; never the payload. */
   details: Readonly<Record<string, string | number | boolean | null>>;
 }
 
 export interface Letter extends DeadLetter {
-  /** True where the record came from a topic that Posthorn reads. */
+  /** True if the record came from a topic that Posthorn reads. */
   hasKnownSource: boolean;
-  /** Null when the record cannot be read. */
+  /** Null when this version cannot read the record. */
   content: LetterContent | null;
 }
 
 type Decode = (value: Buffer) => LetterContent;
 
-/** Reads letters of the installation whose topics have this prefix. */
+/** Returns a function that parses letters of the installation whose topics have this prefix. */
 export function createLetterReader(prefix: string): (record: StoredRecord) => Letter {
   return (record) => {
     const letter = readDeadLetter(record);
@@ -83,7 +82,7 @@ function contentOfFailed(value: Buffer): LetterContent {
   };
 }
 
-/** As text also where the number is no time that a date can hold. */
+/** Returns ISO 8601, or the number itself if no date can hold it. */
 export function isoTime(ms: number): string {
   const date = new Date(ms);
   return Number.isNaN(date.getTime()) ? String(ms) : date.toISOString();

@@ -13,42 +13,45 @@ import { settings } from '@posthorn/platform/service/settings.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { mongo } from 'mongoose';
 import { Registry } from 'prom-client';
-import { print, type Output } from '../output.ts';
-import { matches, parseSelection, type Selection } from './letter-filter.ts';
+import { printResult, type OutputOptions } from '../output.ts';
+import { matchesFilter, parseSelection, type Selection } from './letter-filter.ts';
 import { findLetter, lettersConfig, openLetters, silent, type Letters } from './open-letters.ts';
 import { createReplay, type Replay } from './replay-letters.ts';
-import { createReplayBook, type ReplayBook } from './replay-tally.ts';
-import { createRepublish } from './republish-records.ts';
-import { createResendFailures } from './resend-failures.ts';
+import { createReplayReport, type ReplayReport } from './replay-report.ts';
+import { createRepublishLetters } from './republish-letters.ts';
+import { createResendLetters } from './resend-letters.ts';
 
-export interface ReplayOptions extends Output {
+export interface ReplayOptions extends OutputOptions {
   dryRun?: boolean;
   all?: boolean;
 }
 
 const replayConfig = lettersConfig.extend(settings.mongodb);
 
-/** Replays one letter, those that match, or all; prints what became of each, or with `--json` the counts. */
-export async function replay(id: string | undefined, options: ReplayOptions): Promise<void> {
+/** Replays one letter, those that match, or all. Prints a line for each, or only the counts with `--json`. */
+export async function replayDeadLetters(
+  id: string | undefined,
+  options: ReplayOptions,
+): Promise<void> {
   const selection = parseSelection(id, options);
   const config = parseConfig('admin', replayConfig, process.env);
   const isDryRun = options.dryRun ?? false;
-  const book = createReplayBook(isDryRun, (letterId, text) => {
+  const report = createReplayReport(isDryRun, (letterId, text) => {
     if (!options.json) process.stdout.write(`${letterId}  ${text}\n`);
   });
   const letters = await openLetters(config);
   const mongo = await connectMongo(config.MONGODB_URL, 'posthorn-admin');
   try {
-    const run = await openReplay(letters, mongo.db, { isDryRun, book });
+    const run = await openReplay(letters, mongo.db, { isDryRun, report });
     await replaySelected(letters, selection, run).finally(run.close);
   } catch (error) {
-    throw new Error(`Stopped after ${JSON.stringify(book.tally())}: ${messageOf(error)}`, {
+    throw new Error(`Stopped after ${JSON.stringify(report.tally())}: ${messageOf(error)}`, {
       cause: error,
     });
   } finally {
     await mongo.close();
   }
-  print(options, { dryRun: isDryRun, ...book.tally() });
+  printResult(options, { dryRun: isDryRun, ...report.tally() });
 }
 
 async function replaySelected(letters: Letters, selection: Selection, run: Replay): Promise<void> {
@@ -56,7 +59,7 @@ async function replaySelected(letters: Letters, selection: Selection, run: Repla
   if (place) await run.add(await findLetter(letters, place));
   else {
     await letters.read({ sinceMs: filter.since }, async (letter) => {
-      if (matches(letter, filter, letters.prefix)) await run.add(letter);
+      if (matchesFilter(letter, filter, letters.prefix)) await run.add(letter);
     });
   }
   await run.finish();
@@ -69,25 +72,34 @@ interface OpenReplay extends Replay {
 async function openReplay(
   { kafka }: Letters,
   db: mongo.Db,
-  { isDryRun, book }: { isDryRun: boolean; book: ReplayBook },
+  { isDryRun, report }: { isDryRun: boolean; report: ReplayReport },
 ): Promise<OpenReplay> {
   const topics = await listTopics(kafka);
-  const log = await createKafkaRecordLog({
+  const records = await createKafkaRecordLog({
     kafka,
     instanceId: randomUUID(),
     logger: silent(),
     metrics: createKafkaMetrics(new Registry()),
     onFatal: () => undefined,
   });
-  const shared = { isDryRun, book, newId: systemIds, nowMs: systemClockMs };
-  const stores = { resends: createResendStore(db), marks: createResendMarks(db) };
-  const deliveries = createDeliveryStore(db);
-  const findWebhook = (companyId: string, _id: string) =>
-    documentsOf(db, 'webhooks', companyId).findOne({ _id });
   const replay = createReplay({
-    book,
-    republish: createRepublish({ ...shared, topics, deliveries, log }),
-    resend: createResendFailures({ ...shared, ...stores, findWebhook }),
+    report,
+    republish: createRepublishLetters({
+      isDryRun,
+      report,
+      topics,
+      deliveries: createDeliveryStore(db),
+      records,
+    }),
+    resend: createResendLetters({
+      isDryRun,
+      report,
+      resends: createResendStore(db),
+      marks: createResendMarks(db),
+      findWebhook: (companyId, _id) => documentsOf(db, 'webhooks', companyId).findOne({ _id }),
+      newId: systemIds,
+      nowMs: systemClockMs,
+    }),
   });
-  return { ...replay, close: log.close };
+  return { ...replay, close: records.close };
 }

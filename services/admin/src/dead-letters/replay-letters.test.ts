@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { encodeDeliveryFailed, encodeRetryDue, refOf } from '@posthorn/domain/records/records.ts';
+import { encodeDeliveryFailed, encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { refOf } from '@posthorn/domain/delivery.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
-import type { DeliveryState } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { DeliveryState } from '@posthorn/domain/delivery.ts';
 import {
   FAILED,
   sampleLetter,
@@ -9,15 +10,15 @@ import {
 } from '../../../../test/support/samples/sample-letter.ts';
 import { createLetterReader } from './read-letter.ts';
 import { createReplay } from './replay-letters.ts';
-import { createReplayBook, type ReplayBook } from './replay-tally.ts';
-import { createRepublish } from './republish-records.ts';
-import type { Failure } from './resend-failures.ts';
+import { createReplayReport, type ReplayReport } from './replay-report.ts';
+import { createRepublishLetters } from './republish-letters.ts';
+import type { Failure } from './resend-letters.ts';
 
 const read = createLetterReader('p.');
 const reason = 'unreadable_record';
 const garbage = Buffer.from('not JSON');
 
-let book: ReplayBook;
+let report: ReplayReport;
 let notes: string[];
 let published: OutgoingRecord[];
 let resent: Failure[];
@@ -28,18 +29,18 @@ beforeEach(() => {
 });
 
 async function replay(letters: readonly SampleLetter[], isDryRun = false): Promise<void> {
-  book = createReplayBook(isDryRun, (id, text) => notes.push(`${id} ${text}`));
+  report = createReplayReport(isDryRun, (id, text) => notes.push(`${id} ${text}`));
   const run = createReplay({
-    book,
-    republish: createRepublish({
+    report,
+    republish: createRepublishLetters({
       isDryRun,
-      book,
+      report,
       topics: new Set(['p.delivery-failed', 'p.retry.5s']),
       deliveries: {
         statesOf: (ids) =>
           Promise.resolve(new Map(ids.flatMap((id) => (state ? [[id, state]] : [])))),
       },
-      log: { publish: (records) => Promise.resolve(void published.push(...records)) },
+      records: { publish: (records) => Promise.resolve(void published.push(...records)) },
     }),
     resend: (failures) => Promise.resolve(void resent.push(...failures)),
   });
@@ -48,20 +49,20 @@ async function replay(letters: readonly SampleLetter[], isDryRun = false): Promi
 }
 
 describe('the replay of an unreadable record', () => {
-  test('publishes it where it came from, as it was', async () => {
+  test('publishes it unchanged to the topic that it came from', async () => {
     await replay([{ reason, value: garbage }]);
     const { webhookId: key } = FAILED;
     expect(published).toEqual([
       { topic: 'p.delivery-failed', key, value: garbage, headers: { requestId: 'req_1' } },
     ]);
-    expect(book.tally()).toEqual({ matched: 1, republished: 1, resent: 0, skipped: {} });
+    expect(report.tally()).toEqual({ matched: 1, republished: 1, resent: 0, skipped: {} });
     expect(notes).toEqual(['1:7 record was published again to p.delivery-failed']);
   });
 
-  test('publishes nothing in a dry run, and says what it would', async () => {
+  test('publishes nothing in a dry run, and reports what it would publish', async () => {
     await replay([{ reason, value: garbage }], true);
     expect(published).toEqual([]);
-    expect(book.tally()).toMatchObject({ republished: 1 });
+    expect(report.tally()).toMatchObject({ republished: 1 });
     expect(notes).toEqual(['1:7 record would be published again to p.delivery-failed']);
   });
 
@@ -69,10 +70,10 @@ describe('the replay of an unreadable record', () => {
     ['elsewhere', 'unknown_source_topic'],
     ['dead-letters', 'unknown_source_topic'],
     ['retry.7h', 'source_topic_missing'],
-  ])('leaves alone what came from %s', async (topic, why) => {
+  ])('skips a record that came from %s', async (topic, why) => {
     await replay([{ reason, value: garbage, topic }]);
     expect(published).toEqual([]);
-    expect(book.tally()).toMatchObject({ matched: 1, skipped: { [why]: 1 } });
+    expect(report.tally()).toMatchObject({ matched: 1, skipped: { [why]: 1 } });
   });
 
   test.each<[DeliveryState | null, number]>([
@@ -80,46 +81,46 @@ describe('the replay of an unreadable record', () => {
     [{ status: 'pending', attemptCount: 2 }, 1],
     [{ status: 'pending', attemptCount: 3 }, 0],
     [{ status: 'delivered', attemptCount: 1 }, 0],
-  ])('that is readable by now counts what is recorded: %j', async (recorded, times) => {
+  ])('skips one that is readable now if its attempt is recorded: %j', async (recorded, times) => {
     state = recorded;
     const value = encodeRetryDue({ ...refOf(FAILED), attemptNumber: 3, dueAtMs: 9 });
     await replay([{ reason, value, topic: 'retry.5s' }]);
     expect(published).toHaveLength(times);
-    expect(book.tally().skipped).toEqual(times === 0 ? { moved_on: 1 } : {});
+    expect(report.tally().skipped).toEqual(times === 0 ? { moved_on: 1 } : {});
   });
 
-  test('goes on from a failure whose attempt is recorded already', async () => {
+  test('publishes a failure whose attempt is recorded', async () => {
     state = { status: 'pending', attemptCount: 7 };
     await replay([{ reason, value: encodeDeliveryFailed(FAILED) }]);
     expect(published).toHaveLength(1);
   });
 
-  test('holds only so much of it at once', async () => {
+  test('works in batches', async () => {
     const letters = Array.from({ length: 1_100 }, (_, offset) => ({ reason, offset }) as const);
     await replay(letters.map((letter) => ({ ...letter, value: garbage })));
     expect(published).toHaveLength(1_100);
-    expect(book.tally()).toMatchObject({ matched: 1_100, republished: 1_100 });
+    expect(report.tally()).toMatchObject({ matched: 1_100, republished: 1_100 });
   });
 });
 
-describe('the replay of a delivery that has failed', () => {
-  test.each(['schedule_exhausted', 'message_missing'] as const)('asks for it: %s', async (why) => {
+describe('the replay of a failed delivery', () => {
+  test.each(['schedule_exhausted', 'message_missing'] as const)('resends it: %s', async (why) => {
     await replay([{ reason: why }]);
     const { companyId, webhookId } = FAILED;
     expect(resent).toMatchObject([{ letterId: '1:7', companyId, webhookId }]);
     expect(published).toEqual([]);
   });
 
-  test('leaves alone what cannot be read', async () => {
+  test('skips a letter that cannot be read', async () => {
     await replay([{ value: garbage }]);
     expect(resent).toEqual([]);
-    expect(book.tally().skipped).toEqual({ unreadable_record: 1 });
+    expect(report.tally().skipped).toEqual({ unreadable_record: 1 });
   });
 });
 
-test('a letter of an unknown reason is left alone', async () => {
+test('a letter of an unknown reason is skipped', async () => {
   await replay([{ reason: 'made_up' as typeof reason }]);
-  expect(book.tally()).toEqual({
+  expect(report.tally()).toEqual({
     matched: 1,
     republished: 0,
     resent: 0,

@@ -1,40 +1,40 @@
 import type { Letter } from './read-letter.ts';
-import type { ReplayBook } from './replay-tally.ts';
-import type { Failure, ResendFailures } from './resend-failures.ts';
+import type { ReplayReport } from './replay-report.ts';
+import type { Failure, ResendLetters } from './resend-letters.ts';
 
 export interface ReplayDeps {
-  book: ReplayBook;
+  report: ReplayReport;
   republish: (letters: readonly Letter[]) => Promise<void>;
-  resend: ResendFailures;
+  resend: ResendLetters;
 }
 
 export interface Replay {
-  /** Takes the letters one by one, and works whenever it holds enough for one step. */
+  /** Adds a letter, and replays the letters that were added once they are enough for one batch. */
   add: (letter: Letter) => Promise<void>;
-  /** Works on what it still holds. */
+  /** Replays the rest. */
   finish: () => Promise<void>;
 }
 
-/** What is held before it is worked on: whole records, and of failed deliveries only their ids. */
+/** Sizes of a batch. Unreadable records are held whole, failed deliveries by their ids only. */
 const MAX_RECORDS = 500;
 const MAX_RECORD_BYTES = 8_388_608;
 const MAX_FAILURES = 10_000;
 
 /**
- * What could not be read goes back to where it came from; what has failed for good is resent, as
- * the API does it.
+ * Replays letters: publishes unreadable records to their own topics again, and resends deliveries that
+ * failed for good, as the API does.
  */
-export function createReplay({ book, republish, resend }: ReplayDeps): Replay {
-  const records = createHeld<Letter>(
+export function createReplay({ report, republish, resend }: ReplayDeps): Replay {
+  const records = createBatch<Letter>(
     { count: MAX_RECORDS, bytes: MAX_RECORD_BYTES },
     ({ record }) => record.value.length,
     republish,
   );
-  const failures = createHeld<Failure>({ count: MAX_FAILURES, bytes: Infinity }, () => 0, resend);
+  const failures = createBatch<Failure>({ count: MAX_FAILURES, bytes: Infinity }, () => 0, resend);
 
   async function addFailure({ id, content }: Letter): Promise<void> {
     if (!content) {
-      book.skipped(id, 'unreadable_record');
+      report.skipped(id, 'unreadable_record');
       return;
     }
     const { companyId, webhookId, deliveryId } = content;
@@ -43,10 +43,10 @@ export function createReplay({ book, republish, resend }: ReplayDeps): Replay {
 
   return {
     async add(letter) {
-      book.matched();
+      report.matched();
       if (letter.reason === 'unreadable_record') await records.add(letter);
       else if (isFailure(letter)) await addFailure(letter);
-      else book.skipped(letter.id, 'unknown_reason');
+      else report.skipped(letter.id, 'unknown_reason');
     },
     async finish() {
       await records.flush();
@@ -55,16 +55,16 @@ export function createReplay({ book, republish, resend }: ReplayDeps): Replay {
   };
 }
 
-interface Held<T> {
+interface Batch<T> {
   add: (item: T) => Promise<void>;
   flush: () => Promise<void>;
 }
 
-function createHeld<T>(
+function createBatch<T>(
   most: { count: number; bytes: number },
   bytesOf: (item: T) => number,
   work: (items: readonly T[]) => Promise<void>,
-): Held<T> {
+): Batch<T> {
   let items: T[] = [];
   let bytes = 0;
   async function flush(): Promise<void> {
@@ -82,7 +82,7 @@ function createHeld<T>(
   };
 }
 
-/** Its delivery is final. */
+/** True if the letter is of a delivery in a final state. */
 function isFailure({ reason }: Letter): boolean {
   return reason === 'schedule_exhausted' || reason === 'message_missing';
 }

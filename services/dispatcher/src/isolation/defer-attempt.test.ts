@@ -1,14 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
-import { DUE_AT_HEADER } from '@posthorn/domain/records/records.ts';
+import {
+  CLOCK_AHEAD_HEADER,
+  DEFERRED_SINCE_HEADER,
+  DUE_AT_HEADER,
+} from '@posthorn/domain/records/record-headers.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { sampleDue, sampleRecord } from '../../../../test/support/samples/sample-record.ts';
-import {
-  AHEAD_HEADER,
-  chooseDelayMs,
-  createDefer,
-  DEFERRED_SINCE_HEADER,
-  turnAtOf,
-} from './defer-attempt.ts';
+import { keepTrying } from '../../../../test/support/time/keep-trying.ts';
+import { chooseDelayMs, createDefer, turnAtOf } from './defer-attempt.ts';
 import type { Reason } from './gate/gate.ts';
 
 const NOW_MS = 1_700_000_000_000;
@@ -17,15 +16,15 @@ const DAY_MS = 86_400_000;
 const turnIn = (text: string) => turnAtOf(sampleRecord({ 'turn-at': text }), NOW_MS);
 
 describe('the turn of a deferred record', () => {
-  test('is what its header says', () => {
+  test('is the time in its header', () => {
     expect(turnIn(String(NOW_MS + DAY_MS))).toBe(NOW_MS + DAY_MS);
   });
 
   test.each([
-    ['a time that no booking reaches', String(NOW_MS + 367 * DAY_MS)],
+    ['later than any turn that is booked', String(NOW_MS + 367 * DAY_MS)],
     ['no time', 'soon'],
     ['a negative one', '-1'],
-  ])('is not there when it is %s', (_what, text) => {
+  ])('is ignored when it is %s', (_what, text) => {
     expect(turnIn(text)).toBeNull();
   });
 });
@@ -39,7 +38,7 @@ describe('the delay of a deferral', () => {
     [14_999, 5_000],
     [59_000, 15_000],
     [9_000_000, 300_000],
-  ])('for a turn in %i ms is the longest that ends before it: %i ms', (waitMs, delayMs) => {
+  ])('for a turn in %i ms is the longest that ends before it, %i ms', (waitMs, delayMs) => {
     expect(chooseDelayMs(LADDER_MS, waitMs, 'pace')).toBe(delayMs);
   });
 
@@ -48,7 +47,7 @@ describe('the delay of a deferral', () => {
     [5_000, 5_000],
     [30_000, 60_000],
     [9_000_000, 300_000],
-  ])('for an open circuit of %i ms is the shortest that covers it: %i ms', (waitMs, delayMs) => {
+  ])('for an open circuit of %i ms is the shortest that covers it, %i ms', (waitMs, delayMs) => {
     expect(chooseDelayMs(LADDER_MS, waitMs, 'circuit')).toBe(delayMs);
   });
 });
@@ -60,6 +59,7 @@ describe('deferring an attempt', () => {
   ): Promise<OutgoingRecord | undefined> {
     const published: OutgoingRecord[] = [];
     const deferAttempt = createDefer({
+      keepTrying,
       records: {
         publish: (records) => {
           published.push(...records);
@@ -84,16 +84,16 @@ describe('deferring an attempt', () => {
     expect(await dueAfter({ [DUE_AT_HEADER]: String(NOW_MS - 10) })).toBe(300_000);
   });
 
-  test('makes it due later by twice what it came early: the clock that released it is ahead of ours', async () => {
+  test('adds twice the time by which it came too early, because the clock that released it is ahead', async () => {
     expect(await dueAfter({ [DUE_AT_HEADER]: String(NOW_MS + 70_000) })).toBe(440_000);
   });
 
-  test('keeps to what it came early once that is no more than it was given', async () => {
-    const headers = { [DUE_AT_HEADER]: String(NOW_MS + 70_000), [AHEAD_HEADER]: '140000' };
+  test('adds the time by which it came too early once that is no more than was added before', async () => {
+    const headers = { [DUE_AT_HEADER]: String(NOW_MS + 70_000), [CLOCK_AHEAD_HEADER]: '140000' };
     expect(await dueAfter(headers)).toBe(370_000);
   });
 
-  test('notes since when open circuits have deferred it, and keeps that time', async () => {
+  test('records since when open circuits have deferred it, and keeps that time', async () => {
     const first = await defer({}, 'circuit');
     expect(first?.headers?.[DEFERRED_SINCE_HEADER]).toBe(String(NOW_MS));
     const later = await defer({ [DEFERRED_SINCE_HEADER]: '1600000000000' }, 'circuit');

@@ -21,7 +21,7 @@ beforeEach(() => {
       running: () => 3,
       waiting: () => 5,
       endpoints: () => endpoints,
-      enter: () => Promise.reject(new Error('nobody enters')),
+      enter: () => Promise.reject(new Error('not called')),
       isFull: () => false,
       size: () => endpoints.length,
       inheritHolds: () => undefined,
@@ -30,8 +30,8 @@ beforeEach(() => {
     },
     circuits: {
       count: () => ({ closed: 4, open: 2, half_open: 1 }),
-      obstacle: () => null,
-      permit: () => () => Promise.resolve(),
+      blockOf: () => null,
+      beginAttempt: () => () => Promise.resolve(),
       takeOver: () => Promise.resolve(),
       stop: () => undefined,
     },
@@ -47,12 +47,12 @@ async function shown(name: string): Promise<Map<string, number>> {
 }
 
 describe('deferrals', () => {
-  it('are there for every reason before the first of them, and for no other', async () => {
+  it('are exposed for every reason before the first deferral, and for no other', async () => {
     const all = await shown('posthorn_deferrals_total');
     expect([...all]).toEqual(REASONS.map((reason) => [reason, 0]));
   });
 
-  it('are counted by reason, and those of circuits once more by themselves', async () => {
+  it('are counted by reason, and those by circuits in a counter of their own as well', async () => {
     for (const because of REASONS) metrics.countDeferral(because);
     metrics.countDeferral('circuit');
     const all = await shown('posthorn_deferrals_total');
@@ -61,13 +61,13 @@ describe('deferrals', () => {
   });
 });
 
-it('counts what is moved to the slow lane', async () => {
+it('counts attempts that move to the slow lane', async () => {
   metrics.countSlowLane();
   expect(await shown('posthorn_slow_lane_spills_total')).toEqual(new Map([['', 1]]));
 });
 
 describe('a scrape', () => {
-  it('shows what is under way and waits now, and the circuits by state', async () => {
+  it('shows the attempts under way and waiting now, and the circuits by state', async () => {
     expect(await shown('posthorn_deliveries_in_flight')).toEqual(new Map([['', 3]]));
     expect(await shown('posthorn_deliveries_waiting')).toEqual(new Map([['', 5]]));
     expect(await shown('posthorn_delivery_concurrency_limit')).toEqual(new Map([['', 2_050]]));
@@ -80,7 +80,7 @@ describe('a scrape', () => {
     );
   });
 
-  it('shows the limits of the endpoints of this moment, and not those of earlier scrapes', async () => {
+  it('shows the limits of the current endpoints, not those of earlier scrapes', async () => {
     for (const start of [1, 16, 16]) {
       const bounds = { floor: 1, start, ceiling: 64 };
       endpoints.push(createEndpoint({ webhookId: 'wh_1', companyId: 'comp_1' }, bounds));

@@ -4,7 +4,7 @@ import { REASONS, type Reason } from './gate/gate.ts';
 import type { Circuits } from './circuits/circuits.ts';
 import type { Queues } from './queues/queues.ts';
 
-/** What is counted of the gate's decisions; an attempt that goes at once or waits in memory counts nowhere. */
+/** Counts decisions of the gate. Attempts that are made at once or wait in memory are not counted. */
 export interface IsolationMetrics {
   countDeferral: (because: Reason) => void;
   countSlowLane: () => void;
@@ -14,14 +14,14 @@ export function createIsolationMetrics(registry: Registry): IsolationMetrics {
   const registers = [registry];
   const deferrals = new Counter({
     name: 'posthorn_deferrals_total',
-    help: 'Attempts that were deferred to a delay topic without being used up, by reason.',
+    help: 'Attempts that were deferred to a delay topic, by reason. A deferral uses up no attempt.',
     labelNames: ['because'],
     registers,
   });
   for (const because of REASONS) deferrals.inc({ because }, 0);
   const circuitDeferrals = new Counter({
     name: 'posthorn_circuit_breaker_deferrals_total',
-    help: 'Of the deferred attempts, those whose circuit was open.',
+    help: 'Attempts that were deferred because their circuit was open.',
     registers,
   });
   const spills = new Counter({
@@ -40,7 +40,7 @@ export function createIsolationMetrics(registry: Registry): IsolationMetrics {
   };
 }
 
-/** What the parts of the dispatcher hold at the moment of a scrape. */
+/** Gauges of the present, read at each scrape. */
 export function watchIsolation(
   registry: Registry,
   { queues, circuits, limit }: { queues: Queues; circuits: Circuits; limit: number },
@@ -73,7 +73,7 @@ export function watchIsolation(
 function watchCircuits(registry: Registry, circuits: Circuits): void {
   new Gauge({
     name: 'posthorn_circuit_breakers',
-    help: 'Circuits of endpoints that failed of late, by state.',
+    help: 'Circuits of endpoints that failed recently, by state.',
     labelNames: ['state'],
     registers: [registry],
     collect() {
@@ -82,11 +82,11 @@ function watchCircuits(registry: Registry, circuits: Circuits): void {
   });
 }
 
-/** A histogram of the present: it is filled anew at each scrape. */
+/** A histogram of the present: it is reset and filled at each scrape. */
 function watchConcurrency(registry: Registry, queues: Queues): void {
   new Histogram({
     name: 'posthorn_endpoint_concurrency_limit',
-    help: 'Attempts that each endpoint with traffic of late may have at once.',
+    help: 'Attempts that each endpoint with recent traffic may have at once.',
     buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024],
     registers: [registry],
     collect() {

@@ -1,38 +1,37 @@
-import { encodeRetryDue, refOf, type DueAttempt } from '@posthorn/domain/records/records.ts';
-import { createBatcher } from '@posthorn/platform/async/batcher.ts';
-import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { keepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import { encodeRetryDue, type DueAttempt } from '@posthorn/domain/records/records.ts';
+import { refOf } from '@posthorn/domain/delivery.ts';
+import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import { createBatchedPublisher } from '@posthorn/platform/kafka/publishing/batched-publisher.ts';
+import type { LogRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 
 /**
- * Takes a due attempt of a slow endpoint out of the way of the others on its partition. Resolves when
- * Kafka has it.
+ * Moves a due attempt of a slow endpoint to the slow lane, so that it does not block the others of its
+ * partition. Resolves when Kafka has stored it.
  */
 export type MoveToSlowLane = (record: LogRecord, due: DueAttempt) => Promise<void>;
 
 export interface SlowLaneDeps {
   records: Pick<RecordLog, 'publish'>;
   slowLaneTopic: string;
+  keepTrying: KeepTrying;
   count: () => void;
 }
-
-const BATCH = { maxItems: 500, lingerMs: 5, maxInFlight: 2 };
 
 export function createMoveToSlowLane({
   records,
   slowLaneTopic,
+  keepTrying,
   count,
 }: SlowLaneDeps): MoveToSlowLane {
-  const publish = createBatcher<OutgoingRecord, undefined>({
-    ...BATCH,
-    run: async (batch) => {
-      await keepTrying(() => records.publish(batch));
-      return batch.map(() => undefined);
-    },
+  const publish = createBatchedPublisher({
+    records,
+    keepTrying,
+    purpose: 'publish attempts to the slow lane',
   });
   return async ({ key, headers }, due) => {
     const { attemptNumber, trigger, dueAtMs } = due;
     const value = encodeRetryDue({ ...refOf(due), attemptNumber, trigger, dueAtMs });
-    await publish.add({ topic: slowLaneTopic, key, value, headers });
+    await publish({ topic: slowLaneTopic, key, value, headers });
     count();
   };
 }

@@ -1,42 +1,39 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import type { OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
-import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import { createRecordMemory, type RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
-import {
-  ANNOUNCED_WITHIN_MS,
-  createAttemptLeases,
-  type AttemptLeases,
-} from '../once/attempt-leases.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { DispatcherConfig } from '../config.ts';
 import type { SharedState } from '../open-shared-state.ts';
-import { createBusyClock, type BusyClock } from './endpoint/busy-clock.ts';
 import { CIRCUIT_BYTES, createCircuits, type Circuits } from './circuits/circuits.ts';
 import { createDefer, type Defer } from './defer-attempt.ts';
+import { createStallFreeClock, type StallFreeClock } from './endpoint/stall-free-clock.ts';
 import { createIsolationMetrics, watchIsolation } from './isolation-metrics.ts';
 import { createMoveToSlowLane, type MoveToSlowLane } from './move-to-slow-lane.ts';
+import { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS } from './queues/forget-idle.ts';
 import { openQueues } from './queues/open-queues.ts';
-import { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS, type Queues } from './queues/queues.ts';
-import { createRecordMemory, type RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
-import { createTellFlows } from './tell-flows.ts';
+import type { Queues } from './queues/queues.ts';
+import { createFlowReporter } from './report-flows.ts';
 import { createOverloadWatch, type OverloadWatch } from './watch-overload.ts';
 
 /** What keeps endpoints and companies apart, and where their attempts go meanwhile. */
 export interface Isolation {
   queues: Queues;
   memory: RecordMemory;
-  leases: AttemptLeases;
   defer: Defer;
   moveToSlowLane: MoveToSlowLane;
-  /** False while what is under work fills the memory, or more places are wanted than there are. */
+  /** False while the records under work fill their memory budget, or attempts wait for all places. */
   mayRead: () => boolean;
-  /** The same for the slow lane, which has places of its own. */
+  /** The same for the slow lane, which has its own places. */
   mayReadSlowLane: () => boolean;
-  /** To be awaited before the first record of new partitions is worked on. */
+  /**
+   * Reads the open circuits and holds of former owners. To be awaited before the first record of newly
+   * assigned partitions is worked on.
+   */
   takeOver: () => Promise<void>;
 }
 
-interface Parts extends Pick<OpenRecordLog, 'log' | 'topics'> {
+interface Parts extends Pick<OpenRecordLog, 'records' | 'topics'> {
   shared: SharedState;
   budgets: MemoryBudgets;
 }
@@ -45,50 +42,48 @@ type Context = ServiceContext<DispatcherConfig>;
 
 const MIB = 1_048_576;
 const QUEUES_EVERY_MS = 100;
-/** The resolution of the busy clock: less than a busy turn of the event loop. */
+/** The resolution of the stall-free clock: shorter than a busy iteration of the event loop. */
 const CLOCK_EVERY_MS = 20;
 const OVERLOAD_EVERY_MS = 250;
-const LEASES_EVERY_MS = 50;
-const TELL_EVERY_MS = 1_000;
+const FLOWS_EVERY_MS = 1_000;
 
 export function openIsolation(
   context: Context,
-  { log, topics, shared, budgets }: Parts,
+  { records, topics, shared, budgets }: Parts,
 ): Isolation {
-  const { config, registry } = context;
+  const { config, registry, keepTrying } = context;
   const memory = createRecordMemory(config.RECORD_MEMORY_MIB * MIB);
-  const clock = createBusyClock(CLOCK_EVERY_MS, monotonicMs);
+  const clock = createStallFreeClock(CLOCK_EVERY_MS, monotonicMs);
   const circuits = openCircuits(context, shared);
   const overload = createOverloadWatch(monotonicMs);
-  const queues = openQueues(context, { shared, memory, clock, circuits, overload });
-  const leases = createAttemptLeases({ running: shared.runningAttempts, monotonicMs, wait });
+  const queues = openQueues({ config, shared, memory, clock, circuits, overload });
   const metrics = createIsolationMetrics(registry);
   watchIsolation(registry, { queues, circuits, limit: placesOf(config) });
-  watchMemory(context, { budgets, memory, circuits, queues });
-  keepTicking(context, { queues, circuits, leases, clock, overload, shared });
-  const takeOver = (): Promise<unknown> =>
-    Promise.all([circuits.takeOver(), takeOverHolds(shared, queues)]);
+  watchMemory({ config, budgets, memory, circuits, queues });
+  keepTicking(context, { queues, circuits, clock, overload, shared });
+  const takeOver = async (): Promise<void> => {
+    await Promise.all([circuits.takeOver(), takeOverHolds(shared, queues)]);
+  };
   shared.onReady(() => void takeOver());
   return {
     queues,
     memory,
-    leases,
     defer: createDefer({
-      records: log,
+      records,
+      keepTrying,
       deferredByDelayMs: topics.deferredByDelayMs,
       count: metrics.countDeferral,
       nowMs: systemClockMs,
     }),
     moveToSlowLane: createMoveToSlowLane({
-      records: log,
+      records,
+      keepTrying,
       slowLaneTopic: topics.slowLane,
       count: metrics.countSlowLane,
     }),
     mayRead: () => memory.hasRoom() && !queues.isFull(),
     mayReadSlowLane: memory.hasRoom,
-    takeOver: async () => {
-      await Promise.all([takeOver(), wait(ANNOUNCED_WITHIN_MS)]);
-    },
+    takeOver,
   };
 }
 
@@ -110,22 +105,23 @@ function openCircuits({ config, logger }: Context, { openCircuits }: SharedState
   });
 }
 
-/** Without Redis nothing is known of the pauses that a former owner was asked for. */
+/** Without Redis, nothing is known of the holds that former owners were asked for. */
 async function takeOverHolds({ endpointFlows }: SharedState, queues: Queues): Promise<void> {
-  const held = await endpointFlows.readHeld().catch(() => null);
+  const held = await endpointFlows.readHolds().catch(() => null);
   if (!held) return;
   const nowMs = systemClockMs();
   queues.inheritHolds(new Map([...held].map(([id, untilMs]) => [id, untilMs - nowMs])));
 }
 
 interface Watched {
+  config: DispatcherConfig;
   budgets: MemoryBudgets;
   memory: RecordMemory;
   circuits: Circuits;
   queues: Queues;
 }
 
-function watchMemory({ config }: Context, { budgets, memory, circuits, queues }: Watched): void {
+function watchMemory({ config, budgets, memory, circuits, queues }: Watched): void {
   budgets.add('records', config.RECORD_MEMORY_MIB * MIB, memory.usedBytes);
   budgets.add('circuits', config.CIRCUIT_MEMORY_MIB * MIB, () => {
     const { closed, open, half_open: halfOpen } = circuits.count();
@@ -141,17 +137,16 @@ function watchMemory({ config }: Context, { budgets, memory, circuits, queues }:
 interface Ticking {
   queues: Queues;
   circuits: Circuits;
-  leases: AttemptLeases;
-  clock: BusyClock;
+  clock: StallFreeClock;
   overload: OverloadWatch;
   shared: SharedState;
 }
 
 function keepTicking(
   { config, lifecycle }: Context,
-  { queues, circuits, leases, clock, overload, shared }: Ticking,
+  { queues, circuits, clock, overload, shared }: Ticking,
 ): void {
-  const flows = createTellFlows({
+  const flows = createFlowReporter({
     endpoints: queues.endpoints,
     flows: shared.endpointFlows,
     startConcurrency: config.ENDPOINT_CONCURRENCY,
@@ -162,22 +157,20 @@ function keepTicking(
     setInterval(clock.tick, CLOCK_EVERY_MS),
     setInterval(measureLoop(overload.tick), OVERLOAD_EVERY_MS),
     setInterval(queues.tick, QUEUES_EVERY_MS),
-    setInterval(leases.tick, LEASES_EVERY_MS),
-    setInterval(flows.tick, TELL_EVERY_MS),
+    setInterval(flows.tick, FLOWS_EVERY_MS),
   ];
   lifecycle.onStop('isolation', () => {
     for (const timer of timers) clearInterval(timer);
-    leases.tick();
     circuits.stop();
   });
 }
 
-/** Tells, at each call, how busy the event loop was since the one before. */
-function measureLoop(tell: (busyShare: number) => void): () => void {
+/** Returns a function that reports how busy the event loop was since it was last called. */
+function measureLoop(report: (busyShare: number) => void): () => void {
   let before = performance.eventLoopUtilization();
   return () => {
     const now = performance.eventLoopUtilization();
-    tell(performance.eventLoopUtilization(now, before).utilization);
+    report(performance.eventLoopUtilization(now, before).utilization);
     before = now;
   };
 }

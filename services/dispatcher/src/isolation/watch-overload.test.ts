@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createOverloadWatch } from './watch-overload.ts';
 
-test('a process is overloaded from when it has no time left until two seconds after', () => {
+test('a process counts as overloaded while its event loop is busy, and for two seconds after', () => {
   let nowMs = 0;
   const watch = createOverloadWatch(() => nowMs);
   watch.tick(0.89);

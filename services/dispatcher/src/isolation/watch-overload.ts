@@ -1,15 +1,18 @@
 export interface OverloadWatch {
   isOverloaded: () => boolean;
-  /** To be called often, with the share of the time since that the event loop had work, from 0 to 1. */
+  /**
+   * To be called often, with the share of the time since the last call in which the event loop was
+   * busy, 0 to 1.
+   */
   tick: (busyShare: number) => void;
 }
 
-/** Preempted time counts as work, so this is reached when the machine is short of CPU too. */
+/** Time in which the process was preempted counts as busy, so a machine short of CPU reaches this, too. */
 const BUSY_FROM = 0.9;
-/** An overload comes and goes in waves; what one of them left waiting is not the endpoints' fault. */
+/** An overload comes in waves. The queues that one of them left are not the fault of the endpoints. */
 const LASTS_MS = 2_000;
 
-/** Whether this process itself is the bottleneck. */
+/** Watches whether this process itself is the bottleneck. */
 export function createOverloadWatch(monotonicMs: () => number): OverloadWatch {
   let untilMs = -Infinity;
   return {

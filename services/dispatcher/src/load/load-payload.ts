@@ -1,12 +1,12 @@
-import { createBatcher } from '@posthorn/platform/async/batcher.ts';
+import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
-import { keepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 
 /** The bytes of a message's payload; null when the message is not stored any more. */
 export type LoadPayload = (messageId: string) => Promise<Buffer | null>;
 
-/** Of the entry itself: without it a million tiny payloads took 700 MB. */
+/** Size of an entry without its payload. When it was not counted, a million tiny payloads took 700 MB. */
 const ENTRY_BYTES = 512;
 
 /** The records of a fan-out follow each other within seconds, and so do retries of a short schedule. */
@@ -14,22 +14,23 @@ const REMEMBER_MS = 60_000;
 
 export interface PayloadLoader {
   load: LoadPayload;
-  /** What is remembered, in bytes. */
+  /** Bytes that the cache holds. */
   usedBytes: () => number;
 }
 
-/** Remembers up to `cacheBytes`: payloads of large messages and of retries that come in bursts. */
+/** Caches up to `cacheBytes`: the payloads of large messages, and of retries that come in bursts. */
 export function createPayloadLoader(
   messages: Pick<MessageStore, 'payloadsOf'>,
   cacheBytes: number,
+  keepTrying: KeepTrying,
 ): PayloadLoader {
   const batch = createBatcher<string, string | undefined>({
-    // Of 256 KiB at most: two batches on their way take 25 MB.
+    // A payload has 256 KiB at most, so that two batches in flight take 25 MB.
     maxItems: 50,
     lingerMs: 1,
     maxInFlight: 2,
     run: async (ids) => {
-      const found = await keepTrying(() => messages.payloadsOf([...new Set(ids)]));
+      const found = await keepTrying('load payloads', () => messages.payloadsOf([...new Set(ids)]));
       return ids.map((id) => found.get(id));
     },
   });
@@ -43,13 +44,13 @@ export function createPayloadLoader(
     load: (id) =>
       cache.get(id, async () => {
         const payload = await batch.add(id);
-        return payload === undefined ? null : ownBytesOf(payload);
+        return payload === undefined ? null : unpooledBytesOf(payload);
       }),
   };
 }
 
-/** `Buffer.from` would cut it from a slab of 64 KiB and keep all of that: 22 MB of payloads held 117 MB. */
-function ownBytesOf(text: string): Buffer {
+/** `Buffer.from` cuts small buffers from shared slabs of 64 KiB: 22 MB of payloads kept 117 MB alive. */
+function unpooledBytesOf(text: string): Buffer {
   const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
   bytes.write(text);
   return bytes;

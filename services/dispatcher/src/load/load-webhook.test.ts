@@ -3,6 +3,7 @@ import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { UnopenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
 import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import { keepTrying } from '../../../../test/support/time/keep-trying.ts';
 import { createWebhookLoader } from './load-webhook.ts';
 
 const good = sampleWebhook(1);
@@ -22,11 +23,11 @@ function loaderOf(stored: (Webhook | UnopenedWebhook)[]) {
     asked.push([...ids]);
     return Promise.resolve(stored.filter(({ id }) => ids.includes(id)));
   };
-  return createWebhookLoader({ findMany }, logger, 1_000_000);
+  return createWebhookLoader({ findMany }, logger, 1_000_000, keepTrying);
 }
 
 describe('the loader of webhooks', () => {
-  it('prepares what it finds, and answers null for what is gone', async () => {
+  it('prepares a stored webhook, and resolves with null for a deleted one', async () => {
     const loader = loaderOf([good]);
     const [found, gone] = await Promise.all([loader.load(good.id), loader.load('wh_gone')]);
     expect(found).toMatchObject({ webhook: good, origin: 'https://example.com', path: '/hook' });
@@ -34,7 +35,7 @@ describe('the loader of webhooks', () => {
     expect(asked).toEqual([[good.id, 'wh_gone']]);
   });
 
-  it('hands on one that does not open, names it once, and loads the others beside it', async () => {
+  it('returns a webhook whose secrets cannot be opened, logs it once, and loads the others', async () => {
     const loader = loaderOf([good, bad]);
     const [found, unopened] = await Promise.all([loader.load(good.id), loader.load(bad.id)]);
     expect(found).toMatchObject({ webhook: good });
@@ -46,7 +47,7 @@ describe('the loader of webhooks', () => {
     ]);
   });
 
-  it('asks again for one that does not open once it is told to forget it', async () => {
+  it('reads such a webhook again after it was told to forget it', async () => {
     const stored: (Webhook | UnopenedWebhook)[] = [bad];
     const loader = loaderOf(stored);
     await loader.load(bad.id);

@@ -1,12 +1,12 @@
 import { signerOf, type Signer } from '@posthorn/domain/request/delivery-headers.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
-import { createBatcher } from '@posthorn/platform/async/batcher.ts';
+import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
-import { keepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { UnopenedWebhook, WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 
-/** A webhook with what every delivery to it needs and that is made only once. */
+/** A webhook with what all its deliveries need and what is derived from it only once. */
 export interface LoadedWebhook {
   webhook: Webhook;
   signer: Signer;
@@ -15,41 +15,45 @@ export interface LoadedWebhook {
   path: string;
 }
 
-/** What was found, whether or not something can be sent to it; null when the webhook was deleted. */
-export type LoadWebhook = (webhookId: string) => Promise<LoadedWebhook | UnopenedWebhook | null>;
+/** A stored webhook, whether or not its secrets could be opened. */
+export type FoundWebhook = LoadedWebhook | UnopenedWebhook;
+
+/** Resolves with null when the webhook was deleted. */
+export type LoadWebhook = (webhookId: string) => Promise<FoundWebhook | null>;
 
 export interface WebhookLoader {
   load: LoadWebhook;
   forget: (webhookId: string) => void;
   forgetAll: () => void;
-  /** What is remembered, in bytes. */
+  /** Bytes that the cache holds. */
   usedBytes: () => number;
 }
 
-/** A changed webhook takes effect at once through Redis, and within this time without it. */
-const REMEMBER_MS = 2_000;
-/** Of an entry beside its texts: objects, keys, the signer. */
+/** A change of a webhook takes effect at once through Redis, and within this time without it. */
+const CACHED_MS = 2_000;
+/** Size of an entry without its texts: objects, keys, the signer. */
 const ENTRY_BYTES = 1_536;
 
 export function createWebhookLoader(
   webhooks: Pick<WebhookStore, 'findMany'>,
   logger: Pick<Logger, 'error'>,
   cacheBytes: number,
+  keepTrying: KeepTrying,
 ): WebhookLoader {
   const batch = createBatcher<string, Webhook | UnopenedWebhook | undefined>({
     maxItems: 500,
     lingerMs: 1,
     maxInFlight: 2,
     run: async (ids) => {
-      const found = await keepTrying(() => webhooks.findMany([...new Set(ids)]));
+      const found = await keepTrying('load webhooks', () => webhooks.findMany([...new Set(ids)]));
       const byId = new Map(found.map((webhook) => [webhook.id, webhook]));
       return ids.map((id) => byId.get(id));
     },
   });
-  const cache = createCoalescingCache<LoadedWebhook | UnopenedWebhook>({
+  const cache = createCoalescingCache<FoundWebhook>({
     maxSize: cacheBytes,
     sizeOf: bytesOf,
-    ttlMs: REMEMBER_MS,
+    ttlMs: CACHED_MS,
   });
   const load: LoadWebhook = async (id) => {
     const webhook = await batch.add(id);
@@ -67,7 +71,7 @@ export function createWebhookLoader(
   };
 }
 
-function bytesOf(found: LoadedWebhook | UnopenedWebhook): number {
+function bytesOf(found: FoundWebhook): number {
   if ('problem' in found) return ENTRY_BYTES;
   const { url, name, customHeaders, eventTypes } = found.webhook;
   const headerChars = customHeaders.reduce(

@@ -5,7 +5,7 @@ import { createPayloadMemory, type HeldPayload, type PayloadMemory } from './pay
 const KIB = 1_024;
 /** What a payload counts for until it is loaded. */
 const RESERVED = 64 * KIB;
-/** Room for four that are not loaded yet, two of each company. */
+/** Enough for four that are not loaded yet, two of each company. */
 const BUDGET = 4 * RESERVED;
 
 interface Asked {
@@ -22,7 +22,7 @@ interface Load {
 }
 
 let memory: PayloadMemory;
-/** Payloads that are being loaded, in the order of their beginning. */
+/** Payloads that are being loaded, in the order in which they were started. */
 let loads: Map<string, Load>;
 
 beforeEach(() => {
@@ -68,7 +68,7 @@ async function release(...all: Asked[]): Promise<void> {
 const loading = (): string[] => [...loads.keys()];
 
 describe('payloads of attempts under way', () => {
-  it('count for what they weigh once they are loaded, and for nothing after their release', async () => {
+  it('count with their size once they are loaded, and not after their release', async () => {
     const all = await ask('a', 'm1');
     expect(memory.usedBytes()).toBe(RESERVED);
     await answer('m1', 100 * KIB);
@@ -77,7 +77,7 @@ describe('payloads of attempts under way', () => {
     expect(memory.usedBytes()).toBe(0);
   });
 
-  it('wait while too much is held, and are loaded in the order in which they came', async () => {
+  it('wait while the budget is used up, and are loaded in the order in which they came', async () => {
     const a = await ask('a', 'a1', 'a2');
     await ask('b', 'b1', 'b2', 'b3', 'b4', 'b5');
     expect(loading()).toEqual(['a1', 'a2', 'b1', 'b2']);
@@ -86,14 +86,14 @@ describe('payloads of attempts under way', () => {
     expect(loading()).toEqual([]);
   });
 
-  it('of one company hold half of the room at most, and those of others pass by', async () => {
+  it('of one company use half of the budget at most, and those of others pass them', async () => {
     await ask('a', 'a1', 'a2', 'a3');
     expect(loading()).toEqual(['a1', 'a2']);
     await ask('b', 'b1');
     expect(loading()).toEqual(['a1', 'a2', 'b1']);
   });
 
-  it('of one company come in their order, also after those of others passed them by', async () => {
+  it('of one company keep their order, also after those of others passed them', async () => {
     const [a1, a2] = await ask('a', 'a1', 'a2', 'a3', 'a4', 'a5');
     const [b1] = await ask('b', 'b1', 'b2', 'b3');
     for (const id of ['a1', 'a2', 'b1', 'b2']) await answer(id, RESERVED);
@@ -103,7 +103,7 @@ describe('payloads of attempts under way', () => {
     expect(loading()).toEqual(['b3', 'a3', 'a4']);
   });
 
-  it('of companies that wait are taken in turns', async () => {
+  it('of companies that wait are loaded in turns', async () => {
     const a = await ask('a', 'a1', 'a2');
     const b = await ask('b', 'b1', 'b2');
     await ask('c', 'c1', 'c2');
@@ -115,13 +115,13 @@ describe('payloads of attempts under way', () => {
     expect(loading()).toEqual(['c1', 'd1', 'c2', 'd2']);
   });
 
-  it('let others in as soon as they turn out to be small', async () => {
+  it('let others load as soon as they turn out to be small', async () => {
     await ask('a', 'a1', 'a2', 'a3');
     await answer('a1', KIB);
     expect(loading()).toEqual(['a2', 'a3']);
   });
 
-  it('leave nothing behind when the message is not stored any more', async () => {
+  it('use no memory when the message is not stored any more', async () => {
     const all = await ask('a', 'a1', 'a2', 'a3');
     await answer('a1', null);
     expect(all[0]?.held).toBeNull();
@@ -129,7 +129,7 @@ describe('payloads of attempts under way', () => {
     expect(memory.usedBytes()).toBe(2 * RESERVED);
   });
 
-  it('leave nothing behind when they cannot be loaded', async () => {
+  it('use no memory when they cannot be loaded', async () => {
     const all = await ask('a', 'a1', 'a2', 'a3');
     loads.get('a1')?.fail(new Error('gone'));
     await settled();
@@ -138,7 +138,7 @@ describe('payloads of attempts under way', () => {
     expect(loading()).toContain('a3');
   });
 
-  it('are loaded whatever they weigh, one after the other when each takes all the room', async () => {
+  it('are loaded whatever their size, one after the other when each uses the whole budget', async () => {
     const [large] = await ask('a', 'a1');
     await answer('a1', 2 * BUDGET);
     await ask('b', 'b1');
@@ -148,7 +148,7 @@ describe('payloads of attempts under way', () => {
   });
 });
 
-it('all come to their end, whatever their size and order, and nothing is held then', async () => {
+it('all payloads are loaded and released, whatever their size and order', async () => {
   const payload = fc.record({
     companyId: fc.constantFrom('a', 'b', 'c'),
     bytes: fc.option(fc.integer({ min: 0, max: 3 * RESERVED })),
@@ -160,7 +160,7 @@ it('all come to their end, whatever their size and order, and nothing is held th
         all.push(...(await ask(companyId, `${n}`)));
       for (let round = 0; round < 100 && loading().length > 0; round += 1) {
         for (const id of loading()) await answer(id, payloads[Number(id)]?.bytes ?? null);
-        // Whoever waits must not need all of them: the oldest goes, and all when nobody is left.
+        // The oldest is released, and all of them when nothing is being loaded: none may depend on all.
         const held = all.filter(({ held }) => held);
         for (const each of loading().length === 0 ? held : held.slice(0, 1)) {
           await release(each);

@@ -2,23 +2,23 @@ import { createFifo, type Fifo } from '@posthorn/platform/async/fifo.ts';
 import { createPlaceOrder, type PlaceOrder } from '@posthorn/platform/async/place-order.ts';
 import type { LoadPayload } from './load-payload.ts';
 
-/** A payload that was loaded, as long as its attempt needs it. */
+/** A payload that is in memory until its attempt releases it. */
 export interface HeldPayload {
   payload: Buffer;
   release: () => void;
 }
 
 export interface PayloadMemory {
-  /** Null when the message is not stored any more. Waits while too much is held. */
+  /** Resolves with null when the message is not stored any more. Waits while the budget is used up. */
   hold: (companyId: string, messageId: string) => Promise<HeldPayload | null>;
   usedBytes: () => number;
 }
 
-/** How large a payload is shows when it was loaded; until then it counts for this. */
+/** What a payload counts for until it is loaded and its size is known. */
 const RESERVED_BYTES = 65_536;
 
-/** The payloads that wait of one company. */
-interface Line {
+/** The attempts of one company that wait to load their payload. */
+interface CompanyQueue {
   companyId: string;
   starts: Fifo<() => void>;
 }
@@ -26,85 +26,89 @@ interface Line {
 interface State {
   budgetBytes: number;
   usedBytes: number;
-  usedBy: Map<string, number>;
-  /** Of the companies whose payloads wait. */
-  lines: Map<string, Line>;
-  order: PlaceOrder<Line>;
+  usedByCompany: Map<string, number>;
+  /** By company id. */
+  queues: Map<string, CompanyQueue>;
+  order: PlaceOrder<CompanyQueue>;
 }
 
 /**
- * Bounds the payloads of attempts under way: 2,000 of 256 KiB would take 512 MB. A company holds half
- * of the budget at most, so that large payloads to endpoints that hang stop no others; companies that
- * wait take turns.
+ * Bounds the payloads of attempts under way: 2,000 of 256 KiB would take 512 MB. A company may use half
+ * of the budget at most, so that large payloads to endpoints that hang do not stop the others.
+ * Companies that wait take turns.
  */
 export function createPayloadMemory(load: LoadPayload, budgetBytes: number): PayloadMemory {
   const state: State = {
     budgetBytes,
     usedBytes: 0,
-    usedBy: new Map(),
-    lines: new Map(),
+    usedByCompany: new Map(),
+    queues: new Map(),
     order: createPlaceOrder(),
   };
   return {
     usedBytes: () => state.usedBytes,
     async hold(companyId, messageId) {
-      if (hasRoom(state, companyId)) add(state, companyId, RESERVED_BYTES);
-      else await untilStarted(state, companyId);
+      if (isWithinBudget(state, companyId)) addUsed(state, companyId, RESERVED_BYTES);
+      else await waitForBudget(state, companyId);
       let bytes = 0;
       try {
         const payload = await load(messageId);
         bytes = payload?.length ?? 0;
-        return payload && { payload, release: giveBack.bind(null, state, companyId, bytes) };
+        return payload && { payload, release: free.bind(null, state, companyId, bytes) };
       } finally {
-        add(state, companyId, bytes);
-        giveBack(state, companyId, RESERVED_BYTES);
+        addUsed(state, companyId, bytes);
+        free(state, companyId, RESERVED_BYTES);
       }
     },
   };
 }
 
-function hasRoom({ usedBytes, usedBy, budgetBytes }: State, companyId: string): boolean {
-  return usedBytes < budgetBytes && (usedBy.get(companyId) ?? 0) < budgetBytes / 2;
+function isWithinBudget(
+  { usedBytes, usedByCompany, budgetBytes }: State,
+  companyId: string,
+): boolean {
+  return usedBytes < budgetBytes && (usedByCompany.get(companyId) ?? 0) < budgetBytes / 2;
 }
 
-function add(state: State, companyId: string, bytes: number): void {
-  const { usedBy } = state;
+function addUsed(state: State, companyId: string, bytes: number): void {
+  const { usedByCompany } = state;
   state.usedBytes += bytes;
-  const ofCompany = (usedBy.get(companyId) ?? 0) + bytes;
-  if (ofCompany === 0) usedBy.delete(companyId);
-  else usedBy.set(companyId, ofCompany);
+  const ofCompany = (usedByCompany.get(companyId) ?? 0) + bytes;
+  if (ofCompany === 0) usedByCompany.delete(companyId);
+  else usedByCompany.set(companyId, ofCompany);
 }
 
-function giveBack(state: State, companyId: string, bytes: number): void {
-  add(state, companyId, -bytes);
+function free(state: State, companyId: string, bytes: number): void {
+  addUsed(state, companyId, -bytes);
   startWaiting(state);
 }
 
 function startWaiting(state: State): void {
   const { order } = state;
-  const passed: Line[] = [];
+  const skipped: CompanyQueue[] = [];
   while (state.usedBytes < state.budgetBytes) {
-    const line = order.next();
-    if (!line) break;
-    if (hasRoom(state, line.companyId)) startNext(state, line);
-    else passed.push(line);
+    const queue = order.next();
+    if (!queue) break;
+    if (isWithinBudget(state, queue.companyId)) startNext(state, queue);
+    else skipped.push(queue);
   }
-  for (const line of passed) order.add(line);
+  for (const queue of skipped) order.add(queue);
 }
 
-function startNext(state: State, line: Line): void {
-  const { companyId, starts } = line;
-  add(state, companyId, RESERVED_BYTES);
+function startNext(state: State, queue: CompanyQueue): void {
+  const { companyId, starts } = queue;
+  addUsed(state, companyId, RESERVED_BYTES);
   starts.shift()?.();
-  if (starts.size() > 0) state.order.add(line);
-  else state.lines.delete(companyId);
+  if (starts.size() > 0) state.order.add(queue);
+  else state.queues.delete(companyId);
 }
 
-function untilStarted({ lines, order }: State, companyId: string): Promise<void> {
+/** Resolves when the reserved bytes are counted for this attempt. */
+function waitForBudget({ queues, order }: State, companyId: string): Promise<void> {
   return new Promise((resolve) => {
-    const line = lines.get(companyId) ?? { companyId, starts: createFifo() };
-    line.starts.push(resolve);
-    lines.set(companyId, line);
-    order.add(line);
+    const queue = queues.get(companyId) ?? { companyId, starts: createFifo() };
+    queue.starts.push(resolve);
+    queues.set(companyId, queue);
+    order.add(queue);
   });
 }

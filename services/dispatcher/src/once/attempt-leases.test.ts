@@ -4,13 +4,14 @@ import { createAttemptLeases, type AttemptLeases } from './attempt-leases.ts';
 let clockMs: number;
 let announced: string[][];
 let withdrawn: string[];
+let released: string[];
 /** Attempts that another process works on. */
 let elsewhere: Set<string>;
 let isRedisAway: boolean;
 let leases: AttemptLeases;
 
 beforeEach(() => {
-  [clockMs, announced, withdrawn, isRedisAway] = [0, [], [], false];
+  [clockMs, announced, withdrawn, released, isRedisAway] = [0, [], [], [], false];
   elsewhere = new Set();
   leases = createAttemptLeases({
     running: {
@@ -21,6 +22,7 @@ beforeEach(() => {
           ? Promise.reject(new Error('away'))
           : Promise.resolve(new Set(ids.filter((id) => !elsewhere.has(id)))),
     },
+    onReleased: (id) => released.push(id),
     monotonicMs: () => clockMs,
     // The other process ends its work while this one waits.
     wait: (ms) => {
@@ -36,7 +38,7 @@ function tickAfter(ms: number): void {
 }
 
 describe('a lease', () => {
-  it('that ends within 50 ms is never announced', () => {
+  it('is never announced when it is released within 50 ms', () => {
     const release = leases.take('att_1');
     tickAfter(49);
     release();
@@ -44,7 +46,7 @@ describe('a lease', () => {
     expect([announced, withdrawn]).toEqual([[], []]);
   });
 
-  it('that lasts is announced, told again every four seconds, and withdrawn at its end', () => {
+  it('is announced after 50 ms, renewed every four seconds, and withdrawn when it is released', () => {
     const release = leases.take('att_1');
     tickAfter(50);
     tickAfter(50);
@@ -56,7 +58,7 @@ describe('a lease', () => {
     expect(withdrawn).toEqual(['att_1']);
   });
 
-  it('is announced together with others, the young ones later', () => {
+  it('is announced together with others of its age', () => {
     leases.take('att_1');
     leases.take('att_2');
     clockMs += 30;
@@ -67,15 +69,15 @@ describe('a lease', () => {
     expect(announced.at(-1)).toEqual(['att_3']);
   });
 
-  it('is had alone only after those that were taken before, one after the other', async () => {
+  it('is taken by those that wait for it one after the other', async () => {
     const order: string[] = [];
     const first = leases.take('att_1');
     const others = ['second', 'third'].map(async (name) => {
-      const release = await leases.takeAlone('att_1');
+      const release = await leases.takeWhenFree('att_1');
       order.push(name);
       release();
     });
-    const free = await leases.takeAlone('att_2');
+    const free = await leases.takeWhenFree('att_2');
     expect(order).toEqual([]);
     free();
     first();
@@ -83,36 +85,36 @@ describe('a lease', () => {
     expect(order).toEqual(['second', 'third']);
   });
 
-  it('is had alone only after another process has ended its work', async () => {
+  it('is taken when another process has ended its work', async () => {
     elsewhere = new Set(['att_1']);
-    await leases.takeAlone('att_1');
+    await leases.takeWhenFree('att_1');
     expect(elsewhere.size).toBe(0);
   });
 
-  it('is not waited for when the work on it lasts for ever', async () => {
+  it('is taken over after 120 s without a release', async () => {
     leases.take('att_1');
     clockMs += 120_000;
-    await leases.takeAlone('att_1');
-    expect(leases.isKnown('att_1')).toBe(true);
+    await leases.takeWhenFree('att_1');
+    expect(leases.isHeld('att_1')).toBe(true);
   });
 
-  it('is known from its beginning and beyond its end', () => {
-    expect(leases.isKnown('att_1')).toBe(false);
+  it('is held until it is released, which is reported', () => {
+    expect(leases.isHeld('att_1')).toBe(false);
     const release = leases.take('att_1');
-    expect(leases.isKnown('att_1')).toBe(true);
+    expect(leases.isHeld('att_1')).toBe(true);
     release();
-    expect(leases.isKnown('att_1')).toBe(true);
+    expect([leases.isHeld('att_1'), released]).toEqual([false, ['att_1']]);
   });
 
-  it('is had at once when Redis is away', async () => {
+  it('is taken at once when Redis is away', async () => {
     isRedisAway = true;
-    await leases.takeAlone('att_1');
+    await leases.takeWhenFree('att_1');
     expect(withdrawn).toEqual([]);
   });
 
-  it('that begins anew right after its end is not withdrawn', async () => {
-    (await leases.takeAlone('att_1'))();
-    const release = await leases.takeAlone('att_1');
+  it('is not withdrawn when it was taken again right after its release', async () => {
+    (await leases.takeWhenFree('att_1'))();
+    const release = await leases.takeWhenFree('att_1');
     tickAfter(50);
     expect(withdrawn).toEqual([]);
     release();

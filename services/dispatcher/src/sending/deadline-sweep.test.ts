@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { createDeadlineSweep, type DeadlineSweep, type Timed } from './deadline-sweep.ts';
+import { createDeadlineSweep, type DeadlineSweep, type WithDeadline } from './deadline-sweep.ts';
 
 let nowMs = 0;
 let sweep: DeadlineSweep;
@@ -17,14 +17,14 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-function add(name: string, deadlineAtMs: number): Timed {
-  const timed = { deadlineAtMs, expire: () => expired.push(name) };
-  sweep.add(timed);
-  return timed;
+function add(name: string, deadlineAtMs: number): WithDeadline {
+  const work = { deadlineAtMs, expire: () => expired.push(name) };
+  sweep.add(work);
+  return work;
 }
 
 describe('the deadline sweep', () => {
-  test('expires what is over, oldest first, and only once', () => {
+  test('expires what has passed its deadline, oldest first and once', () => {
     add('a', 100);
     add('b', 200);
     add('c', 201);
@@ -41,7 +41,7 @@ describe('the deadline sweep', () => {
     expect(expired).toEqual([]);
   });
 
-  test('leaves alone what ended in time', () => {
+  test('does not expire what was removed before its deadline', () => {
     const a = add('a', 100);
     add('b', 100);
     sweep.remove(a);
@@ -50,9 +50,9 @@ describe('the deadline sweep', () => {
     expect(expired).toEqual(['b']);
   });
 
-  test('lets an expiry remove itself and others', () => {
-    const b: Timed = { deadlineAtMs: 100, expire: () => expired.push('b') };
-    const a: Timed = {
+  test('does not expire what an earlier expiry has removed', () => {
+    const b: WithDeadline = { deadlineAtMs: 100, expire: () => expired.push('b') };
+    const a: WithDeadline = {
       deadlineAtMs: 100,
       expire: () => {
         expired.push('a');
@@ -67,7 +67,7 @@ describe('the deadline sweep', () => {
     expect(expired).toEqual(['a']);
   });
 
-  test('sweeps by itself ten times a second until stopped', () => {
+  test('sweeps ten times a second until it is stopped', () => {
     add('a', 50);
     add('b', 1_000);
     nowMs = 100;

@@ -1,13 +1,14 @@
-/** Something that must be over at a given time. */
-export interface Timed {
+/** Work that must end by a deadline. */
+export interface WithDeadline {
   /** By the monotonic clock (`performance.now`). */
   deadlineAtMs: number;
+  /** Called once the deadline has passed. */
   expire: () => void;
 }
 
 export interface DeadlineSweep {
-  add: (timed: Timed) => void;
-  remove: (timed: Timed) => void;
+  add: (work: WithDeadline) => void;
+  remove: (work: WithDeadline) => void;
   tick: () => void;
   stop: () => void;
 }
@@ -15,24 +16,24 @@ export interface DeadlineSweep {
 const EVERY_MS = 100;
 
 /**
- * One timer for all attempts under way. They share one time-out, so insertion order is deadline
- * order and a sweep stops at the first young one; an AbortController with a timer for each attempt
- * cost a third of the throughput (docs/decisions/0005-one-deadline-sweep.md).
+ * One timer for all attempts under way. All have the same timeout, so that insertion order is deadline
+ * order, and a sweep stops at the first deadline to come. An AbortController with a timer for each
+ * attempt cost a third of the throughput (docs/decisions/0005-one-deadline-sweep.md).
  */
 export function createDeadlineSweep(nowMs: () => number): DeadlineSweep {
-  const running = new Set<Timed>();
+  const running = new Set<WithDeadline>();
   function tick(): void {
     const now = nowMs();
-    for (const timed of running) {
-      if (timed.deadlineAtMs > now) return;
-      running.delete(timed);
-      timed.expire();
+    for (const work of running) {
+      if (work.deadlineAtMs > now) return;
+      running.delete(work);
+      work.expire();
     }
   }
   const timer = setInterval(tick, EVERY_MS);
   return {
-    add: (timed) => running.add(timed),
-    remove: (timed) => running.delete(timed),
+    add: (work) => running.add(work),
+    remove: (work) => running.delete(work),
     tick,
     stop: () => {
       clearInterval(timer);

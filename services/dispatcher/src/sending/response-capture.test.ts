@@ -1,50 +1,50 @@
 import { describe, expect, test } from '@jest/globals';
 import { createResponseCapture, safeHeaders } from './response-capture.ts';
 
-describe('the capture of an answer', () => {
+describe('the capture of a response body', () => {
   test('keeps the first 4 KiB, also when they come in pieces', () => {
     const capture = createResponseCapture();
-    expect(capture.take(Buffer.alloc(4_095, 'a'))).toBe(true);
-    expect(capture.take(Buffer.from('bcd'))).toBe(true);
-    expect(capture.take(Buffer.from('efg'))).toBe(true);
+    expect(capture.add(Buffer.alloc(4_095, 'a'))).toBe(true);
+    expect(capture.add(Buffer.from('bcd'))).toBe(true);
+    expect(capture.add(Buffer.from('efg'))).toBe(true);
     expect(capture.text()).toBe(`${'a'.repeat(4_095)}b`);
   });
 
-  test('reads 64 KiB and wants no more after that', () => {
+  test('asks for no more once 64 KiB were read', () => {
     const capture = createResponseCapture();
-    expect(capture.take(Buffer.alloc(65_536))).toBe(true);
-    expect(capture.take(Buffer.alloc(1))).toBe(false);
+    expect(capture.add(Buffer.alloc(65_536))).toBe(true);
+    expect(capture.add(Buffer.alloc(1))).toBe(false);
   });
 
-  test('keeps 4 KiB of one chunk that is too large', () => {
+  test('keeps 4 KiB of a chunk that is larger than all that is read', () => {
     const capture = createResponseCapture();
-    expect(capture.take(Buffer.alloc(1_000_000, 'x'))).toBe(false);
+    expect(capture.add(Buffer.alloc(1_000_000, 'x'))).toBe(false);
     expect(capture.text()).toBe('x'.repeat(4_096));
   });
 
-  test('is a copy: the buffer of the socket may be used again', () => {
+  test('copies chunks, so that the socket may reuse its buffer', () => {
     const capture = createResponseCapture();
     const chunk = Buffer.from('before');
-    capture.take(chunk);
+    capture.add(chunk);
     chunk.fill('x');
     expect(capture.text()).toBe('before');
   });
 
-  test('is empty text when no body came', () => {
+  test('returns empty text when no body came', () => {
     expect(createResponseCapture().text()).toBe('');
   });
 
-  test('reads a character that two chunks share, and marks bytes that are no text', () => {
+  test('decodes a character that is split over two chunks, and replaces bytes that are not UTF-8', () => {
     const capture = createResponseCapture();
     const [first, ...others] = Buffer.from('é');
-    capture.take(Buffer.from([first ?? 0]));
-    capture.take(Buffer.from([...others, 0xff]));
+    capture.add(Buffer.from([first ?? 0]));
+    capture.add(Buffer.from([...others, 0xff]));
     expect(capture.text()).toBe('é\ufffd');
   });
 });
 
-describe('the headers that are kept', () => {
-  test('are those that help, and none that may hold a session or a secret', () => {
+describe('the response headers that are kept', () => {
+  test('include none that may carry a session or a secret', () => {
     const headers = {
       'Content-Type': 'text/plain',
       server: 'x',
@@ -70,7 +70,7 @@ describe('the headers that are kept', () => {
     ]);
   });
 
-  test('show a repeated header as one', () => {
+  test('join a repeated header into one', () => {
     expect(safeHeaders({ via: ['a', 'b'] })).toEqual([{ key: 'via', value: 'a,b' }]);
   });
 });

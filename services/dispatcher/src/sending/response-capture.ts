@@ -1,20 +1,20 @@
 import type { Header } from '@posthorn/domain/webhook.ts';
 
-/** Of an answer this much is read, and this much of it kept. */
+/** How much of a response body is read, and how much of that is kept (docs/contract.md C9.9). */
 const MAX_READ_BYTES = 65_536;
 const MAX_KEPT_BYTES = 4_096;
 const MAX_HEADER_CHARS = 256;
 
-/** What helps to find a fault and cannot carry a session or a secret. */
+/** Headers that help to find a fault and cannot carry a session or a secret. */
 const SAFE_HEADERS = new Set([
   ...['content-type', 'content-length', 'date', 'server', 'retry-after', 'location', 'via'],
   ...['x-request-id', 'x-correlation-id', 'allow', 'content-encoding', 'cf-ray'],
 ]);
 
 export interface ResponseCapture {
-  /** Takes a chunk; false when nothing more should be read. */
-  take: (chunk: Buffer) => boolean;
-  /** The beginning of the body as text; bytes that are not UTF-8 become U+FFFD. */
+  /** Returns false when nothing more should be read. */
+  add: (chunk: Buffer) => boolean;
+  /** Returns the kept beginning of the body as text; bytes that are not UTF-8 become U+FFFD. */
   text: () => string;
 }
 
@@ -22,8 +22,8 @@ export function createResponseCapture(): ResponseCapture {
   const kept: Buffer[] = [];
   let readBytes = 0;
   return {
-    take(chunk) {
-      // A copy: the chunk is a slice of the socket's buffer, and would keep all of it alive.
+    add(chunk) {
+      // Copied, because the chunk is a slice of the socket's buffer and would keep all of it alive.
       if (readBytes < MAX_KEPT_BYTES) {
         kept.push(Buffer.from(chunk.subarray(0, MAX_KEPT_BYTES - readBytes)));
       }

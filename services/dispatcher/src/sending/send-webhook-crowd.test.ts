@@ -34,7 +34,7 @@ function sendMany(talk: (socket: Socket) => void) {
 
 async function expectNothingLeft(): Promise<void> {
   await endpoint.allClosed();
-  await eventually('every request is let go', () => sender.held() === 0);
+  await eventually('the client has released every request', () => sender.held() === 0);
   endpoint.talk = (socket) => socket.end('HTTP/1.1 204 No\r\n\r\n');
   expect((await sender.send(endpoint.origin)).outcome).toBe('success');
 }
@@ -46,7 +46,7 @@ describe('200 attempts at once', () => {
   test.each([
     ['say nothing', ''],
     ['stop in their headers', 'HTTP/1.1 200 OK\r\nx: '],
-  ])('to endpoints that %s all end with the time', async (_what, start) => {
+  ])('to endpoints that %s all time out at the deadline', async (_what, start) => {
     let asked = 0;
     const attempts = sendMany((socket) => {
       asked += 1;
@@ -58,7 +58,7 @@ describe('200 attempts at once', () => {
     await expectNothingLeft();
   });
 
-  test('to endpoints that stop in their bodies all end with the time', async () => {
+  test('to endpoints that stop in their bodies all end at the deadline', async () => {
     const attempts = sendMany((socket) =>
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\npart'),
     );
@@ -68,18 +68,18 @@ describe('200 attempts at once', () => {
     await expectNothingLeft();
   });
 
-  test('to endpoints with endless bodies read little of each', async () => {
+  test('to endpoints with endless bodies read 64 KiB of each', async () => {
     const attempts = sendMany((socket) => {
       socket.write('HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n');
       writeForever(socket);
     });
     expect(await outcomes(attempts)).toEqual(new Set(['success']));
-    // Of each, 64 KiB and the piece that crosses them.
+    // From each, 64 KiB and the piece that exceeds them.
     expect(sender.readBytes()).toBeLessThanOrEqual(CROWD * (65_536 + 4_096));
     await expectNothingLeft();
   });
 
-  test('to endpoints with 100 kB of headers are all cut', async () => {
+  test('to endpoints with 100 kB of headers are all response_too_large', async () => {
     const header = `x: ${'y'.repeat(100_000)}\r\n`;
     const attempts = sendMany((socket) => socket.write(`HTTP/1.1 200 OK\r\n${header}`));
     expect(await outcomes(attempts)).toEqual(new Set(['response_too_large']));

@@ -42,19 +42,16 @@ afterEach(async () => {
 });
 
 describe('an attempt', () => {
-  test.each(REFUSED)(
-    'to %s, as a literal or by a name, is recorded as blocked',
-    async (address) => {
-      const host = isIP(address) === 6 ? `[${address}]` : address;
-      answers = [address];
-      expect(await sender.send(`http://${host}/hook`)).toMatchObject(BLOCKED);
-      expect(await sender.send('https://hook.example.com/hook')).toMatchObject(BLOCKED);
-      expect([sender.refused, lookups, spy.opened()]).toEqual([['address', 'address'], 1, 0]);
-      expect(sender.held()).toBe(0);
-    },
-  );
+  test.each(REFUSED)('to %s, as a literal or by a name, is egress_blocked', async (address) => {
+    const host = isIP(address) === 6 ? `[${address}]` : address;
+    answers = [address];
+    expect(await sender.send(`http://${host}/hook`)).toMatchObject(BLOCKED);
+    expect(await sender.send('https://hook.example.com/hook')).toMatchObject(BLOCKED);
+    expect([sender.refused, lookups, spy.opened()]).toEqual([['address', 'address'], 1, 0]);
+    expect(sender.held()).toBe(0);
+  });
 
-  test('to a name with a public and a private answer is recorded as blocked', async () => {
+  test('to a name with a public and a private address is egress_blocked', async () => {
     answers = ['8.8.8.8', '10.0.0.1'];
     const attempt = await sender.send('http://hook.example.com/');
     expect(attempt).toMatchObject(BLOCKED);

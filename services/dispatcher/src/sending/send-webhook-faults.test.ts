@@ -35,7 +35,7 @@ function sendTo(talk: (socket: Socket) => void) {
   return sender.send(endpoint.origin);
 }
 
-/** Sends, and resolves once the endpoint was asked; the attempt itself is still under way. */
+/** Sends a request. Resolves once it has reached the endpoint, while the attempt is still under way. */
 async function ask(talk: (socket: Socket) => void) {
   let attempt: ReturnType<LoneSender['send']> | null = null;
   await new Promise<void>((asked) => {
@@ -47,9 +47,9 @@ async function ask(talk: (socket: Socket) => void) {
   return { ended: () => attempt };
 }
 
-/** Nothing is left of the attempt, and the next one gets through. */
+/** Expects that the attempt holds no connection, and that the next one succeeds. */
 async function expectNothingLeft(): Promise<void> {
-  await eventually('the request is let go', () => sender.held() === 0);
+  await eventually('the client has released the request', () => sender.held() === 0);
   const next = await sendTo((socket) => socket.end('HTTP/1.1 204 No\r\n\r\n'));
   expect(next.outcome).toBe('success');
 }
@@ -59,7 +59,7 @@ describe('an endpoint', () => {
     ['nothing', ''],
     ['a header that never ends', 'HTTP/1.1 200 OK\r\nx-slow: '],
     ['two early hints', 'HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 103 Early\r\n\r\n'],
-  ])('that answers %s is given up when the time is over, and not before', async (_what, start) => {
+  ])('that sends %s times out at the deadline, and not before', async (_what, start) => {
     let isOver = false;
     const attempt = await ask((socket) => socket.write(start));
     void attempt.ended()?.then(() => (isOver = true));
@@ -73,7 +73,7 @@ describe('an endpoint', () => {
     await expectNothingLeft();
   });
 
-  test('that drips its headers is given up when the time is over', async () => {
+  test('that drips its headers times out at the deadline', async () => {
     const attempt = await ask((socket) => {
       socket.write('HTTP/1.1 200 OK\r\n');
       const dripping = setInterval(() => socket.write('x: y\r\n'), 1);
@@ -90,7 +90,7 @@ describe('an endpoint', () => {
   test.each([
     ['200 OK', 'success'],
     ['500 No', 'http_5xx'],
-  ])('that drips its body behind %s is judged by its status', async (status, outcome) => {
+  ])('that drips its body after %s is judged by its status', async (status, outcome) => {
     const attempt = await ask((socket) => {
       socket.write(`HTTP/1.1 ${status}\r\ncontent-length: 100000000\r\n\r\n`);
       const dripping = setInterval(() => socket.write('x'), 1);
@@ -105,7 +105,7 @@ describe('an endpoint', () => {
     await expectNothingLeft();
   });
 
-  test('whose name is never resolved is given up when the time is over', async () => {
+  test('whose name is never resolved times out at the deadline', async () => {
     let attempt: ReturnType<LoneSender['send']> | undefined;
     await new Promise<void>((asked) => {
       resolveName = () => {
@@ -126,7 +126,7 @@ describe('an endpoint', () => {
   test.each([
     ['200 OK', 'success'],
     ['503 No', 'http_5xx'],
-  ])('that sends an endless body behind %s is cut at 64 KiB', async (status, outcome) => {
+  ])('that sends an endless body after %s is read for 64 KiB', async (status, outcome) => {
     const attempt = await sendTo((socket) => {
       socket.write(`HTTP/1.1 ${status}\r\nconnection: close\r\n\r\n`);
       writeForever(socket);
@@ -160,7 +160,7 @@ describe('an endpoint', () => {
         writeForever(socket, 'x: y\r\n'.repeat(1_000));
       },
     ],
-  ])('that sends %s is cut', async (_what, talk) => {
+  ])('that sends %s is response_too_large', async (_what, talk) => {
     expect(await sendTo(talk)).toMatchObject({ outcome: 'response_too_large', ...NOTHING });
     await endpoint.allClosed();
     await expectNothingLeft();

@@ -30,9 +30,9 @@ const saying =
   (socket: Socket): void =>
     void socket.end(text);
 
-/** Nothing is left of the attempt, and the next one gets through. */
+/** Expects that the attempt holds no connection, and that the next one succeeds. */
 async function expectNothingLeft(): Promise<void> {
-  await eventually('the request is let go', () => sender.held() === 0);
+  await eventually('the client has released the request', () => sender.held() === 0);
   expect((await sendTo(saying('HTTP/1.1 204 No\r\n\r\n'))).outcome).toBe('success');
 }
 
@@ -43,15 +43,15 @@ const CHUNKED = 'transfer-encoding: chunked\r\n\r\n';
 describe('an endpoint that fails without a status', () => {
   test.each<[string, (socket: Socket) => void]>([
     ['resets the connection', (socket) => void socket.resetAndDestroy()],
-    ['closes it without an answer', (socket) => void socket.end()],
+    ['closes it without a response', (socket) => void socket.end()],
     ['speaks no HTTP', saying('SSH-2.0-OpenSSH_9.6\r\n')],
     ['answers with HTTP/0.9', saying('<p>ok</p>')],
     ['answers with a status that is no number', saying('HTTP/1.1 abc OK\r\n\r\n')],
     ['answers with HTTP/2 at once', saying('\0\0\x12\x04\0\0\0\0\0')],
     ['breaks off after an early hint', saying('HTTP/1.1 103 Early\r\n\r\n')],
     ['breaks off in its headers', saying(`${OK}x: `)],
-    ['says two lengths', saying(`${OK}content-length: 1\r\ncontent-length: 2\r\n\r\nab`)],
-    ['says a length and chunks', saying(`${OK}content-length: 1\r\n${CHUNKED}0\r\n\r\n`)],
+    ['sends two content lengths', saying(`${OK}content-length: 1\r\ncontent-length: 2\r\n\r\nab`)],
+    ['sends a content length and chunks', saying(`${OK}content-length: 1\r\n${CHUNKED}0\r\n\r\n`)],
     ['sends NUL in a header', saying(`${OK}x: a\0b\r\n\r\n`)],
   ])('and %s is a connect_error', async (_what, talk) => {
     const nothing = { statusCode: null, response: null, responseHeaders: [] };
@@ -61,31 +61,31 @@ describe('an endpoint that fails without a status', () => {
   });
 });
 
-describe('an endpoint that fails behind its status', () => {
+describe('an endpoint that fails after its status', () => {
   test.each<[string, string, string, number]>([
     ['breaks off its body', `${OK}content-length: 9\r\n\r\npart`, 'success', 200],
     ['breaks off its chunks', `${OK}${CHUNKED}4\r\npart\r\n`, 'success', 200],
-    ['chunks badly', `${OK}${CHUNKED}4\r\npart\r\nZZ\r\n`, 'success', 200],
-    ['chunks badly', `${NO}${CHUNKED}4\r\npart\r\nZZ\r\n`, 'http_5xx', 500],
+    ['sends a malformed chunk', `${OK}${CHUNKED}4\r\npart\r\nZZ\r\n`, 'success', 200],
+    ['sends a malformed chunk', `${NO}${CHUNKED}4\r\npart\r\nZZ\r\n`, 'http_5xx', 500],
     [
-      'chunks by a length beyond all',
+      'sends a chunk length that no number holds',
       `${NO}${CHUNKED}4\r\npart\r\nfffffffffffffffff\r\n`,
       'http_5xx',
       500,
     ],
     [
-      'sends more than it said',
+      'sends more than its content length',
       `${OK}content-length: 4\r\n\r\npartHTTP/1.1 500 No\r\n\r\n`,
       'success',
       200,
     ],
-  ])('and %s (%j) is judged by it', async (_what, text, outcome, statusCode) => {
+  ])('and %s (%j) is judged by its status', async (_what, text, outcome, statusCode) => {
     expect(await sendTo(saying(text))).toMatchObject({ outcome, statusCode, response: 'part' });
     await endpoint.allClosed();
     await expectNothingLeft();
   });
 
-  test('and resets the connection is judged by it', async () => {
+  test('and resets the connection is judged by its status', async () => {
     const attempt = sendTo((socket) => socket.write(`${NO}content-length: 9\r\n\r\npart`));
     await eventually('some of the body came', () => sender.readBytes() === 4);
     endpoint.sockets[0]?.resetAndDestroy();
@@ -97,7 +97,7 @@ describe('an endpoint that fails behind its status', () => {
 describe('an endpoint that speaks HTTP/1.0', () => {
   test.each([
     ['ends its body by closing', 'HTTP/1.0 200 OK\r\n\r\ndone', 'success'],
-    ['says its length', 'HTTP/1.0 503 No\r\ncontent-length: 4\r\n\r\ndone', 'http_5xx'],
+    ['sends its content length', 'HTTP/1.0 503 No\r\ncontent-length: 4\r\n\r\ndone', 'http_5xx'],
   ])('and %s is understood', async (_what, text, outcome) => {
     expect(await sendTo(saying(text))).toMatchObject({ outcome, response: 'done' });
     await endpoint.allClosed();
@@ -105,7 +105,7 @@ describe('an endpoint that speaks HTTP/1.0', () => {
   });
 });
 
-test('an endpoint that closes while the connection rests costs the next attempt nothing', async () => {
+test('the next attempt succeeds after an endpoint closed an idle connection', async () => {
   await sendTo((socket) => {
     socket.write(`${OK}content-length: 0\r\n\r\n`);
   });

@@ -79,7 +79,7 @@ function send(customHeaders: Webhook['customHeaders'] = []) {
 }
 
 describe('one attempt', () => {
-  test('posts the payload byte for byte to path and query, signed for this attempt', async () => {
+  test('posts the payload byte for byte to the path and query, signed for this attempt', async () => {
     await send();
     const [{ request, body } = { request: null, body: null }] = requests;
     expect([request?.method, request?.url, body]).toEqual(['POST', '/hook?a=1', payload]);
@@ -92,7 +92,7 @@ describe('one attempt', () => {
     );
   });
 
-  test('is recorded with its number, its trigger and when it began', async () => {
+  test('has its number, its trigger and its start time', async () => {
     answer = (response) => {
       nowMs += 42;
       response.writeHead(200, { 'content-type': 'text/x', 'set-cookie': 'a=1' }).end('thanks');
@@ -129,7 +129,7 @@ describe('one attempt', () => {
     expect(requests).toHaveLength(1);
   });
 
-  test('is judged by its answer, not by an informational one before it', async () => {
+  test('takes its outcome from the response, not from an informational one before it', async () => {
     answer = (response) => {
       response.writeProcessing();
       response.writeHead(500).end();
@@ -141,13 +141,13 @@ describe('one attempt', () => {
     { key: 'X-A', value: 'a\r\nX-Evil: 1' },
     { key: 'X A', value: 'a' },
     { key: 'X-A', value: 'a\0' },
-  ])('never leaves with the header %j, should one have got into the database', async (header) => {
+  ])('is not sent with the invalid header %j, should the database contain one', async (header) => {
     const attempt = await send([header]);
     expect([attempt.statusCode, requests]).toEqual([null, []]);
     expect(attempt.outcome).not.toBe('success');
   });
 
-  test('keeps 4 KiB of the answer', async () => {
+  test('keeps 4 KiB of the response body', async () => {
     answer = (response) => response.end('x'.repeat(10_000));
     expect((await send()).response).toBe('x'.repeat(4_096));
   });

@@ -4,11 +4,11 @@ import { outcomeOfErrorCode, outcomeOfStatus, type Outcome } from '@posthorn/dom
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import type { Header } from '@posthorn/domain/webhook.ts';
 import type { Dispatcher } from 'undici';
-import type { DeadlineSweep, Timed } from './deadline-sweep.ts';
+import type { DeadlineSweep, WithDeadline } from './deadline-sweep.ts';
 import type { LoadedWebhook } from '../load/load-webhook.ts';
 import { createResponseCapture, safeHeaders, type ResponseCapture } from './response-capture.ts';
 
-/** Makes one attempt; every failure of the endpoint is a value, not an error. */
+/** Makes one request. Resolves with its outcome, also when the endpoint fails; never rejects. */
 export type SendWebhook = (
   due: DueAttempt,
   payload: Buffer,
@@ -19,7 +19,7 @@ export type SendWebhook = (
 export interface SendDeps {
   agentOf: (webhookId: string) => Dispatcher;
   deadlines: DeadlineSweep;
-  /** For the whole exchange, from the look-up to the end of the answer. */
+  /** For the whole exchange, from the look-up of the host to the end of the response. */
   timeoutMs: number;
   userAgent: string;
   wallClockMs: () => number;
@@ -54,25 +54,26 @@ type PostOptions = Pick<Dispatcher.DispatchOptions, 'origin' | 'path' | 'body'> 
 };
 
 /** One exchange under way. */
-interface Running extends Timed {
+interface Running extends WithDeadline {
   controller: Dispatcher.DispatchController | null;
   status: { code: number; headers: Header[] } | null;
-  /** Informational answers (1xx) before the answer. */
-  hints: number;
+  /** Informational responses (1xx) so far. */
+  informational: number;
   capture: ResponseCapture;
-  /** Ends it once; `failure` counts only when no status has arrived. */
+  /** Ends the exchange, the first time. `failure` is its outcome unless a status has arrived. */
   finish: (failure: Outcome) => void;
   isOver: boolean;
 }
 
 const TOO_LATE = new Error('the attempt took too long');
-const ENOUGH = new Error('enough of the answer was read');
-/** An endpoint with nothing but early hints would keep the parser busy until the deadline. */
-const MAX_HINTS = 16;
+const ENOUGH_READ = new Error('enough of the response was read');
+/** An endpoint that sends only informational responses would keep the parser busy until the deadline. */
+const MAX_INFORMATIONAL = 16;
 
 /**
- * `dispatch` with a handler of our own saves a fifth of the dispatcher's CPU against `request`.
- * The status decides: once it is there, a body that stalls, breaks off or never ends changes nothing.
+ * The status decides the outcome: once it has arrived, a body that stalls, breaks off or never ends
+ * changes nothing (docs/contract.md C10.2). Calling `dispatch` with a handler instead of `request` saves
+ * a fifth of the dispatcher's CPU.
  */
 function post(deps: SendDeps, webhookId: string, options: PostOptions): Promise<Exchange> {
   return new Promise((resolve) => {
@@ -80,7 +81,7 @@ function post(deps: SendDeps, webhookId: string, options: PostOptions): Promise<
     try {
       deps.agentOf(webhookId).dispatch({ ...options, method: 'POST' }, handlerOf(running));
     } catch {
-      // A header or path that must never be sent: nothing has left, and the attempt has failed.
+      // undici refuses the path or a header. Nothing was sent.
       running.finish('aborted');
     }
   });
@@ -93,7 +94,7 @@ function startExchange(
   const running: Running = {
     controller: null,
     status: null,
-    hints: 0,
+    informational: 0,
     capture: createResponseCapture(),
     isOver: false,
     deadlineAtMs: monotonicMs() + timeoutMs,
@@ -129,12 +130,12 @@ function handlerOf(running: Running): Dispatcher.DispatchHandler {
       if (running.isOver) controller.abort(TOO_LATE);
     },
     onResponseStart(controller, code, headers) {
-      // An informational answer (103) is not the answer.
+      // A status below 200, such as 103, announces another response.
       if (code >= 200) running.status = { code, headers: safeHeaders(headers) };
-      else if ((running.hints += 1) > MAX_HINTS) stopReading(running, controller);
+      else if ((running.informational += 1) > MAX_INFORMATIONAL) stopReading(running, controller);
     },
     onResponseData(controller, chunk) {
-      if (!running.capture.take(chunk)) stopReading(running, controller);
+      if (!running.capture.add(chunk)) stopReading(running, controller);
     },
     onResponseEnd() {
       running.finish('connect_error');
@@ -147,10 +148,10 @@ function handlerOf(running: Running): Dispatcher.DispatchHandler {
 
 function stopReading(running: Running, controller: Dispatcher.DispatchController): void {
   running.finish('response_too_large');
-  controller.abort(ENOUGH);
+  controller.abort(ENOUGH_READ);
 }
 
-/** The first `code` from the outside in: undici and happy eyeballs wrap what really went wrong. */
+/** Returns the outermost `code`: undici and the connection attempts to several addresses wrap errors. */
 function codeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return 'UNKNOWN';
   if ('errors' in error && Array.isArray(error.errors)) return codeOf(error.errors[0]);

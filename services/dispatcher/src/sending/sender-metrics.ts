@@ -10,13 +10,13 @@ export function createSenderMetrics(registry: Registry): SenderMetrics {
   const registers = [registry];
   const blocked = new Counter({
     name: 'posthorn_egress_blocked_total',
-    help: 'Connections refused because deliveries may not go there.',
+    help: 'Connections refused because deliveries may not go to the destination, by reason.',
     labelNames: ['reason'],
     registers,
   });
   const connections = new Counter({
     name: 'posthorn_outbound_connections_total',
-    help: 'Attempts sent, by whether they found an open connection.',
+    help: 'Requests sent to endpoints, by whether they reused an open connection.',
     labelNames: ['reused'],
     registers,
   });

@@ -3,8 +3,8 @@ import type { Attempt } from '@posthorn/domain/delivery.ts';
 import {
   createDeliveryStore,
   type DeliveryStore,
-  type SettledDelivery,
 } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import { createDeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
 import {
   openScratchDatabase,
@@ -58,7 +58,7 @@ describe('an attempt that was under way when its delivery was cancelled', () => 
   const read = async (id: string) =>
     (await createDeliveryQueries(database.db).findMany('comp_a', [id]))[0];
 
-  it('is recorded, and a failure leaves it cancelled with nothing to publish', async () => {
+  it('is recorded; a failure leaves the delivery cancelled and is not published', async () => {
     await cancelAfterFirst('dlv_1');
     expect(await record([settled('dlv_1', 2, 'timeout')])).toEqual(new Set());
     const found = await read('dlv_1');
@@ -66,7 +66,7 @@ describe('an attempt that was under way when its delivery was cancelled', () => 
     expect(found?.attempts.map(({ outcome }) => outcome)).toEqual(['http_5xx', 'timeout']);
   });
 
-  it('makes it delivered when the endpoint has taken it, and only once', async () => {
+  it('makes the delivery delivered when it succeeded, and is recorded once', async () => {
     await cancelAfterFirst('dlv_2');
     await record([settled('dlv_2', 2, 'success')]);
     await record([settled('dlv_2', 2, 'success')]);
@@ -75,7 +75,7 @@ describe('an attempt that was under way when its delivery was cancelled', () => 
     expect(found?.attempts.map(({ number }) => number)).toEqual([1, 2]);
   });
 
-  it('ends it when the webhook was gone by then, with its attempt and nothing to publish', async () => {
+  it('ends the delivery when the webhook was deleted meanwhile, and is not published', async () => {
     const ended = { status: 'cancelled', reason: 'webhook_deleted' } as const;
     expect(await record([{ ...settled('dlv_3', 1, 'timeout'), ...ended }])).toEqual(new Set());
     await record([settled('dlv_4', 1, 'http_5xx')]);

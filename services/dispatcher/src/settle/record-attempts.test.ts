@@ -1,9 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Attempt, DeliveryStatus } from '@posthorn/domain/delivery.ts';
-import type {
-  DeliveryStore,
-  SettledDelivery,
-} from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { Attempt, Delivery, DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import { createMemoryDeliveries } from '../../../../test/support/memory/memory-deliveries.ts';
 import { createRecordAttempts } from './record-attempts.ts';
 
 interface Stored {
@@ -12,55 +10,18 @@ interface Stored {
   attemptCount: number;
 }
 
-/** What the contract of the store says, in memory. */
-function createStore(documents: Map<string, Stored>): DeliveryStore {
-  const open = (id: string, test: (stored: Stored) => boolean): Stored | undefined => {
-    const stored = documents.get(id);
-    return stored?.status === 'pending' && test(stored) ? stored : undefined;
-  };
-  const unused = () => Promise.reject(new Error('not used here'));
-  return {
-    insertAll(batch) {
-      const known = batch.flatMap(({ id, status, attempt }) => {
-        if (documents.has(id)) return [id];
-        const outcomes = attempt ? [attempt.outcome] : [];
-        documents.set(id, { status, outcomes, attemptCount: attempt?.number ?? 0 });
-        return [];
-      });
-      return Promise.resolve(new Set(known));
-    },
-    appendAttempts(batch) {
-      let appended = 0;
-      for (const { id, status, attempt } of batch) {
-        const number = attempt?.number ?? 0;
-        const stored = open(id, ({ attemptCount }) => attemptCount < number);
-        if (!stored || !attempt) continue;
-        stored.outcomes.push(attempt.outcome);
-        Object.assign(stored, { status, attemptCount: number });
-        appended += 1;
-      }
-      return Promise.resolve({ appended });
-    },
-    appendToCancelled: () => Promise.resolve(),
-    replaceFailures(batch) {
-      for (const { id, status, attempt } of batch) {
-        const stored = open(id, ({ attemptCount }) => attemptCount === attempt?.number);
-        if (!stored || !attempt) continue;
-        stored.outcomes[stored.outcomes.length - 1] = attempt.outcome;
-        stored.status = status;
-      }
-      return Promise.resolve();
-    },
-    cancelPending(batch) {
-      for (const { id } of batch)
-        Object.assign(open(id, () => true) ?? {}, { status: 'cancelled' });
-      return Promise.resolve();
-    },
-    statesOf: (ids) => Promise.resolve(new Map([...documents].filter(([id]) => ids.includes(id)))),
-    exhaust: unused,
-    recordedOf: unused,
-  };
+/** A stored delivery with these attempts. */
+function toDelivery(id: string, { status, outcomes, attemptCount }: Stored): Delivery {
+  const { attempt, ...rest } = settled(id, attemptCount, 'timeout');
+  const attempts = outcomes.map((outcome, index) => ({ ...attempt, number: index + 1, outcome }));
+  return { ...rest, status, attempts: attempts as Attempt[], attemptCount };
 }
+
+const toStored = ({ status, attempts, attemptCount }: Delivery): Stored => ({
+  status,
+  outcomes: attempts.map(({ outcome }) => outcome),
+  attemptCount,
+});
 
 function settled(id: string, number: number, outcome: Attempt['outcome']): SettledDelivery {
   return {
@@ -101,15 +62,18 @@ const pending = (attemptCount: number): Stored => ({
   attemptCount,
 });
 
-/** Records one batch over what is stored; answers the ids to publish and the state afterwards. */
+/** Records one batch on top of what is stored. Resolves with the ids to publish and the state after it. */
 async function record(before: Record<string, Stored>, ...batch: SettledDelivery[]) {
-  const documents = new Map(Object.entries(before));
-  const unfinished = await createRecordAttempts(createStore(documents))(batch);
-  return { unfinished: [...unfinished], after: Object.fromEntries(documents) };
+  const store = createMemoryDeliveries(
+    new Map(Object.entries(before).map(([id, stored]) => [id, toDelivery(id, stored)])),
+  );
+  const unfinished = await createRecordAttempts(store)(batch);
+  const after = [...store.stored].map(([id, delivery]) => [id, toStored(delivery)] as const);
+  return { unfinished: [...unfinished], after: Object.fromEntries(after) };
 }
 
 describe('recording attempts', () => {
-  test('inserts first attempts and answers the failed ones', async () => {
+  test('inserts first attempts and returns the failed ones', async () => {
     const batch = [
       settled('a', 1, 'timeout'),
       settled('b', 1, 'success'),
@@ -121,13 +85,13 @@ describe('recording attempts', () => {
     expect(after.c).toEqual({ status: 'pending', outcomes: ['http_5xx'], attemptCount: 1 });
   });
 
-  test('answers a redelivered first failure again, whose publication may have been lost', async () => {
+  test('returns a repeated first failure again, because it may not have been published', async () => {
     const { unfinished, after } = await record({ a: pending(1) }, settled('a', 1, 'timeout'));
     expect(unfinished).toEqual(['a']);
     expect(after).toEqual({ a: pending(1) });
   });
 
-  test('changes nothing for a redelivered attempt of a delivery that has moved on', async () => {
+  test('changes nothing for a repeated attempt of a delivery that has gone on', async () => {
     const { unfinished, after } = await record({ a: pending(3) }, settled('a', 1, 'http_5xx'));
     expect([unfinished, after]).toEqual([[], { a: pending(3) }]);
   });
@@ -141,7 +105,18 @@ describe('recording attempts', () => {
     expect(after.b).toMatchObject({ status: 'delivered', attemptCount: 7 });
   });
 
-  test.each(['delivered', 'exhausted', 'cancelled'] as const)(
+  test('appends an attempt that was made while its delivery was cancelled, and returns nothing', async () => {
+    const before = { a: { ...pending(1), status: 'cancelled' as const } };
+    const failed = await record(before, settled('a', 2, 'http_5xx'));
+    expect([failed.unfinished, failed.after.a]).toEqual([
+      [],
+      { status: 'cancelled', outcomes: ['timeout', 'http_5xx'], attemptCount: 2 },
+    ]);
+    const won = await record(before, settled('a', 2, 'success'));
+    expect([won.unfinished, won.after.a?.status]).toEqual([[], 'delivered']);
+  });
+
+  test.each(['delivered', 'exhausted'] as const)(
     'leaves a delivery that is %s as it is',
     async (status) => {
       const before = { a: { ...pending(2), status } };
@@ -152,13 +127,13 @@ describe('recording attempts', () => {
     },
   );
 
-  test('writes the document again when it is gone', async () => {
+  test('writes the document again when it is no longer stored', async () => {
     const { unfinished, after } = await record({}, settled('a', 4, 'timeout'));
     expect(unfinished).toEqual(['a']);
     expect(after.a).toMatchObject({ status: 'pending', attemptCount: 4 });
   });
 
-  test('lets a success replace the failure of its twin', async () => {
+  test('replaces the failure of the same attempt by its success', async () => {
     const { unfinished, after } = await record({ a: pending(2) }, settled('a', 2, 'success'));
     expect(unfinished).toEqual([]);
     expect(after.a).toEqual({
@@ -168,25 +143,25 @@ describe('recording attempts', () => {
     });
   });
 
-  test('never lets a failure replace the success of its twin', async () => {
+  test('never replaces the success of the same attempt by a failure', async () => {
     const before = { a: { status: 'delivered' as const, outcomes: ['success'], attemptCount: 1 } };
     const { unfinished, after } = await record(before, settled('a', 1, 'timeout'));
     expect([unfinished, after]).toEqual([[], before]);
   });
 
-  test('stores a delivery that is cancelled before its first attempt, and publishes nothing', async () => {
+  test('stores a delivery that is cancelled before its first attempt, and returns nothing', async () => {
     const { unfinished, after } = await record({}, cancelled('a'));
     expect([unfinished, after.a?.status]).toEqual([[], 'cancelled']);
   });
 
-  test('cancels a pending delivery and no other', async () => {
+  test('cancels only pending deliveries', async () => {
     const delivered = { ...pending(1), status: 'delivered' as const };
     const before = { a: pending(1), b: delivered };
     const { unfinished, after } = await record(before, cancelled('a'), cancelled('b'));
     expect([unfinished, after.a?.status, after.b?.status]).toEqual([[], 'cancelled', 'delivered']);
   });
 
-  test('judges each delivery of a mixed batch by itself', async () => {
+  test('decides about each delivery of a mixed batch by itself', async () => {
     const before = { moved: pending(5), same: pending(2), won: pending(1) };
     const batch = [
       ...[
@@ -202,7 +177,7 @@ describe('recording attempts', () => {
     expect(after.moved).toEqual(pending(5));
   });
 
-  test('changes nothing when it is repeated', async () => {
+  test('changes nothing when a batch is repeated', async () => {
     const batch = [settled('a', 1, 'timeout'), settled('b', 1, 'success'), cancelled('c')];
     const first = await record({}, ...batch);
     const second = await record(structuredClone(first.after), ...batch);

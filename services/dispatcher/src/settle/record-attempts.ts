@@ -1,33 +1,31 @@
-import { isFinal } from '@posthorn/domain/delivery.ts';
-import type {
-  DeliveryState,
-  DeliveryStore,
-  SettledDelivery,
-} from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { isFinal, type DeliveryState } from '@posthorn/domain/delivery.ts';
+import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 
 /**
- * Writes a batch and answers the ids of the deliveries that are unfinished after the attempt just
- * recorded, so that their failure must be published. Repeating a batch changes nothing.
+ * Stores a batch. Resolves with the ids of the deliveries whose failure is to be published: those that
+ * are still pending after the attempt just recorded. Repeating a batch changes nothing.
  */
 export type RecordAttempts = (batch: readonly SettledDelivery[]) => Promise<Set<string>>;
 
 /**
- * The good path is one insert. What is there already (a later attempt, or a record read twice after
- * a crash) takes the guarded update, and only what that did not match costs a look.
+ * A first attempt is one insert. A delivery that is stored already (a later attempt, or a record that
+ * is read again after a crash) takes a conditional update. Only when an update does not match are the
+ * stored states read.
  */
 export function createRecordAttempts(store: DeliveryStore): RecordAttempts {
   return async (batch) => {
-    const fresh = batch.filter(isFirst);
-    const known = fresh.length > 0 ? await store.insertAll(fresh) : new Set<string>();
-    const rest = batch.filter((settled) => !isFirst(settled) || known.has(settled.id));
-    const inserted = fresh.filter(({ id }) => !known.has(id));
-    const unfinished = rest.length > 0 ? await updateRest(store, rest) : [];
-    return new Set([...inserted, ...unfinished].filter(isFailure).map(({ id }) => id));
+    const first = batch.filter(mayBeNew);
+    const stored = first.length > 0 ? await store.insertAll(first) : new Set<string>();
+    const inserted = first.filter(({ id }) => !stored.has(id));
+    const others = batch.filter((settled) => !mayBeNew(settled) || stored.has(settled.id));
+    const updated = others.length > 0 ? await updateStored(store, others) : [];
+    return new Set([...inserted, ...updated].filter(isFailure).map(({ id }) => id));
   };
 }
 
-/** A delivery that has no document before this batch: its first attempt, or cancelled before it. */
-function isFirst({ attempt }: SettledDelivery): boolean {
+/** It usually has no document yet: after its first attempt, or cancelled without one. */
+function mayBeNew({ attempt }: SettledDelivery): boolean {
   return attempt === null || attempt.number === 1;
 }
 
@@ -35,43 +33,47 @@ function isFailure({ status, attempt }: SettledDelivery): boolean {
   return attempt !== null && !isFinal(status);
 }
 
-async function updateRest(
+/** Resolves with those whose attempt is the last one recorded now. */
+async function updateStored(
   store: DeliveryStore,
-  rest: readonly SettledDelivery[],
+  settled: readonly SettledDelivery[],
 ): Promise<SettledDelivery[]> {
-  const cancelled = rest.flatMap(({ id, reason, attempt, updatedAtMs: atMs }) =>
+  const cancelled = settled.flatMap(({ id, reason, attempt, updatedAtMs: atMs }) =>
     reason && attempt === null ? [{ id, reason, atMs }] : [],
   );
   if (cancelled.length > 0) await store.cancelPending(cancelled);
-  const attempted = rest.filter(({ attempt }) => attempt !== null);
+  const attempted = settled.filter(({ attempt }) => attempt !== null);
   if (attempted.length === 0) return [];
   const { appended } = await store.appendAttempts(attempted);
-  return appended === attempted.length ? attempted : reconcile(store, attempted);
+  return appended === attempted.length ? attempted : updateUnmatched(store, attempted);
 }
 
-/** Some attempts found their delivery further than expected, or gone; the stored state decides. */
-async function reconcile(
+/** Some attempts did not match: their delivery has gone on, has ended, or is not stored any more. */
+async function updateUnmatched(
   store: DeliveryStore,
   attempted: readonly SettledDelivery[],
 ): Promise<SettledDelivery[]> {
   const states = await store.statesOf(attempted.map(({ id }) => id));
-  const gone = attempted.filter(({ id }) => !states.has(id));
-  if (gone.length > 0) await store.insertAll(gone);
-  const late = attempted.filter(({ id }) => states.get(id)?.status === 'cancelled');
-  if (late.length > 0) await store.appendToCancelled(late);
+  const missing = attempted.filter(({ id }) => !states.has(id));
+  if (missing.length > 0) await store.insertAll(missing);
+  const cancelled = attempted.filter(({ id }) => states.get(id)?.status === 'cancelled');
+  if (cancelled.length > 0) await store.appendToCancelled(cancelled);
   const repeatedSuccess = attempted.filter((settled) => {
     const state = states.get(settled.id);
     const isSuccess = settled.status === 'delivered';
-    return isSuccess && state !== undefined && isSameAttempt(settled, state);
+    return isSuccess && state !== undefined && isLastRecorded(settled, state);
   });
   if (repeatedSuccess.length > 0) await store.replaceFailures(repeatedSuccess);
   return attempted.filter((settled) => {
     const state = states.get(settled.id);
-    return state === undefined || isSameAttempt(settled, state);
+    return state === undefined || isLastRecorded(settled, state);
   });
 }
 
-/** Still pending behind the attempt of this number, ours or a twin's: its failure may be unpublished. */
-function isSameAttempt({ attempt }: SettledDelivery, state: DeliveryState): boolean {
+/**
+ * True while the delivery is pending after the attempt of this number, which this process or another
+ * recorded: its failure may not have been published.
+ */
+function isLastRecorded({ attempt }: SettledDelivery, state: DeliveryState): boolean {
   return state.status === 'pending' && state.attemptCount === attempt?.number;
 }

@@ -6,35 +6,27 @@ import type { FinishedResend } from '@posthorn/platform/mongo/resends/resend-mar
 import { Registry } from 'prom-client';
 import { sampleDue } from '../../../../test/support/samples/sample-record.ts';
 import { createDispatcherMetrics } from '../dispatcher-metrics.ts';
-import { createResends, type Resends } from './settle-resend.ts';
+import { keepTrying } from '../../../../test/support/time/keep-trying.ts';
+import type { Settle, SettledAttempt } from './settle-delivery.ts';
+import { createSettleResend } from './settle-resend.ts';
 
 const NOW_MS = 1_700_000_000_000;
 
-/** Which attempt of which delivery is asked for. */
-let asked: Map<string, number>;
-let looks: (readonly string[])[];
 let finished: FinishedResend[][];
 /** How many calls of the store fail before one succeeds. */
 let failures: number;
 let registry: Registry;
-let resends: Resends;
+let settle: Settle;
 
 beforeEach(() => {
-  [looks, finished, failures, registry] = [[], [], 0, new Registry()];
-  asked = new Map();
-  const answer = <T>(value: T): Promise<T> => {
-    failures -= 1;
-    return failures >= 0 ? Promise.reject(new Error('MongoDB is away')) : Promise.resolve(value);
-  };
-  resends = createResends({
+  [finished, failures, registry] = [[], 0, new Registry()];
+  settle = createSettleResend({
+    keepTrying,
     marks: {
-      askedNumbers(ids) {
-        looks.push(ids);
-        return answer(asked);
-      },
       finish(batch) {
         finished.push([...batch]);
-        return answer(undefined);
+        failures -= 1;
+        return failures >= 0 ? Promise.reject(new Error('MongoDB is away')) : Promise.resolve();
       },
     },
     metrics: createDispatcherMetrics(registry),
@@ -43,15 +35,15 @@ beforeEach(() => {
   });
 });
 
-function due(n: number, attemptNumber = 8): DueAttempt {
+function due(n: number): DueAttempt {
   const messageId = `msg_${String(n).padStart(26, '0')}`;
-  return sampleDue({ messageId, attemptNumber, trigger: 'resend' });
+  return sampleDue({ messageId, attemptNumber: 8, trigger: 'resend' });
 }
 
-function made(number: number, outcome: Attempt['outcome']): Attempt {
-  return {
-    id: `att_${number}`,
-    number,
+function attempted(n: number, outcome: Attempt['outcome'] = 'success'): SettledAttempt {
+  const attempt: Attempt = {
+    id: 'att_8',
+    number: 8,
     trigger: 'resend',
     outcome,
     statusCode: null,
@@ -60,6 +52,14 @@ function made(number: number, outcome: Attempt['outcome']): Attempt {
     startedAtMs: NOW_MS,
     durationMs: 20,
   };
+  return {
+    kind: 'attempted',
+    due: due(n),
+    attempt,
+    headers: {},
+    cancelReason: null,
+    isRecorded: false,
+  };
 }
 
 async function countOf(name: string): Promise<number> {
@@ -67,85 +67,38 @@ async function countOf(name: string): Promise<number> {
   return (metric?.values ?? []).reduce((sum, { value }) => sum + value, 0);
 }
 
-describe('the record of a resend', () => {
-  test('is wanted when exactly its attempt is asked for', async () => {
-    asked.set(due(1).deliveryId, 8).set(due(2).deliveryId, 9);
-    const given = [due(1), due(2), due(3), due(1, 7)];
-    const done: number[] = [];
-    const works = given.map((each, n) =>
-      resends.once(each, () => {
-        done.push(n);
-        return Promise.resolve();
-      }),
-    );
-    await Promise.all(works);
-    expect(done).toEqual([0]);
-    expect(looks).toEqual([given.map(({ deliveryId }) => deliveryId)]);
+describe('settling a resend', () => {
+  test.each<[Attempt['outcome'], number]>([
+    ['success', 1],
+    ['http_5xx', 0],
+  ])('records and counts its attempt: %s', async (outcome, deliveries) => {
+    const settled = attempted(1, outcome);
+    await settle(settled);
+    const { deliveryId } = due(1);
+    const { attempt } = settled;
+    expect(finished).toEqual([[{ deliveryId, attemptNumber: 8, attempt, atMs: NOW_MS }]]);
+    expect(await countOf('posthorn_delivery_attempts_total')).toBe(1);
+    expect(await countOf('posthorn_deliveries_finished_total')).toBe(deliveries);
   });
 
-  test('waits while the store is away', async () => {
-    asked.set(due(1).deliveryId, 8);
-    failures = 1;
-    let works = 0;
-    await resends.once(due(1), () => Promise.resolve(void (works += 1)));
-    expect([works, looks.length]).toEqual([1, 2]);
-  });
-
-  test('and its copies make one request, however many are read at once', async () => {
-    asked.set(due(1).deliveryId, 8);
-    let requests = 0;
-    const work = async (): Promise<void> => {
-      requests += 1;
-      await new Promise((resolve) => setImmediate(resolve));
-    };
-    await Promise.all(Array.from({ length: 30 }, () => resends.once(due(1), work)));
-    expect(requests).toBe(1);
-  });
-
-  test('is taken up again when the work on its twin has failed', async () => {
-    asked.set(due(1).deliveryId, 8);
-    await expect(resends.once(due(1), () => Promise.reject(new Error('x')))).rejects.toThrow('x');
-    let requests = 0;
-    await resends.once(due(1), () => Promise.resolve(void (requests += 1)));
-    expect(requests).toBe(1);
-  });
-});
-
-describe('the one attempt of a resend', () => {
-  test.each<Attempt['outcome']>(['success', 'http_5xx'])(
-    'is recorded and counted: %s',
-    async (outcome) => {
-      const attempt = made(8, outcome);
-      await resends.settle({ due: due(1), attempt, headers: {} });
-      const deliveryId = due(1).deliveryId;
-      expect(finished).toEqual([[{ deliveryId, attemptNumber: 8, attempt, atMs: NOW_MS }]]);
-      expect(await countOf('posthorn_delivery_attempts_total')).toBe(1);
-      expect(await countOf('posthorn_deliveries_finished_total')).toBe(
-        outcome === 'success' ? 1 : 0,
-      );
-    },
-  );
-
-  test('that was not made is recorded without an attempt, and not counted', async () => {
-    await resends.settle({ due: due(1), reason: 'webhook_disabled' });
+  test('records that it was not made, and counts nothing', async () => {
+    await settle({ kind: 'cancelled', due: due(1), reason: 'webhook_disabled' });
     expect(finished.flat()).toMatchObject([{ attemptNumber: 8, attempt: null }]);
     expect(await countOf('posthorn_delivery_attempts_total')).toBe(0);
     expect(await countOf('posthorn_deliveries_finished_total')).toBe(0);
   });
 
-  test('is recorded together with others, in one write', async () => {
-    const all = Array.from({ length: 50 }, (_, n) => due(n));
-    await Promise.all(
-      all.map((each) => resends.settle({ due: each, attempt: made(8, 'success'), headers: {} })),
-    );
+  test('records those of the same moment in one write', async () => {
+    const numbers = Array.from({ length: 50 }, (_, n) => n);
+    await Promise.all(numbers.map((n) => settle(attempted(n))));
     expect(finished.map((batch) => batch.map(({ deliveryId }) => deliveryId))).toEqual([
-      all.map(({ deliveryId }) => deliveryId),
+      numbers.map((n) => due(n).deliveryId),
     ]);
   });
 
-  test('is not done before it is recorded, and counted once', async () => {
+  test('resolves once it is recorded, and counts it once when the store was away', async () => {
     failures = 1;
-    await resends.settle({ due: due(1), attempt: made(8, 'success'), headers: {} });
+    await settle(attempted(1));
     expect(finished).toHaveLength(2);
     expect(await countOf('posthorn_delivery_attempts_total')).toBe(1);
   });

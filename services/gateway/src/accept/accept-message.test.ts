@@ -3,52 +3,52 @@ import { timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import type { SettledDelivery } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { createAcceptMessage, type AcceptMessage, type NewMessage } from './accept-message.ts';
-import type { KeptAnswers } from './sealed-answers.ts';
+import type { SealedResponses } from './sealed-responses.ts';
 
 const UNAVAILABLE = { status: 503, code: 'unavailable', headers: { 'Retry-After': '2' } };
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
 let batches: Message[][];
 let published: Message[];
-let doubtful: Message[];
+let unconfirmed: Message[];
 let cancelled: SettledDelivery[];
 let webhooks: Webhook[] | null;
-/** What the store answers to a batch. */
-let answerTo: (batch: readonly Message[]) => Promise<InsertOutcome[]>;
-let seal: KeptAnswers['seal'];
+/** What the store does with a batch. */
+let insertAll: (batch: readonly Message[]) => Promise<InsertOutcome[]>;
+let seal: SealedResponses['seal'];
 let acceptMessage: AcceptMessage;
 
 const allAs = (outcome: InsertOutcome) => (batch: readonly Message[]) =>
   Promise.resolve(batch.map(() => outcome));
 
 beforeEach(() => {
-  [batches, published, doubtful, cancelled] = [[], [], [], []];
+  [batches, published, unconfirmed, cancelled] = [[], [], [], []];
   webhooks = [sampleWebhook(1, { secret: SECRET })];
-  answerTo = allAs('stored');
-  seal = ({ id }, answer) => `sealed ${id} ${answer.id}`;
+  insertAll = allAs('stored');
+  seal = ({ id }, response) => `sealed ${id} ${response.id}`;
   acceptMessage = createAcceptMessage({
     targets: { resolve: () => Promise.resolve(webhooks) },
     messages: {
       insertAll: (batch) => {
         batches.push([...batch]);
-        return answerTo(batch);
+        return insertAll(batch);
       },
     },
     publication: { add: (stored) => published.push(...stored) },
-    doubts: { add: (batch) => doubtful.push(...batch) },
+    unconfirmed: { add: (batch) => unconfirmed.push(...batch) },
     deliveries: {
       insertAll: (batch) => {
         cancelled.push(...batch);
         return Promise.resolve(new Set());
       },
     },
-    answers: { seal: (...given) => seal(...given) },
+    responses: { seal: (...given) => seal(...given) },
     acceptQueueBytes: 67_108_864,
     monotonicMs: () => performance.now(),
     publisherId: 'gw_1',
@@ -76,18 +76,18 @@ const acceptMany = (count: number, overrides: Partial<NewMessage> = {}) =>
 const ids = (messages: readonly Message[]) => messages.map(({ id }) => id);
 
 describe('accepting a message', () => {
-  test('cancels its deliveries to disabled webhooks before it answers', async () => {
+  test('cancels its deliveries to disabled webhooks before the response', async () => {
     webhooks = [sampleWebhook(1, { secret: SECRET }), sampleWebhook(2, { disabled: true })];
-    const answer = await acceptMessage.accept(request(1));
-    expect(answer?.deliveries.map(({ status }) => status)).toEqual(['pending', 'cancelled']);
+    const response = await acceptMessage.accept(request(1));
+    expect(response?.deliveries.map(({ status }) => status)).toEqual(['pending', 'cancelled']);
     const expected = { status: 'cancelled', reason: 'webhook_disabled', attempt: null };
-    expect(cancelled).toMatchObject([{ id: answer?.deliveries[1]?.id, ...expected }]);
+    expect(cancelled).toMatchObject([{ id: response?.deliveries[1]?.id, ...expected }]);
   });
 
-  test('answers it once it is stored, as it is stored', async () => {
-    const answer = await acceptMessage.accept(request(1));
+  test('returns the message as it was stored', async () => {
+    const response = await acceptMessage.accept(request(1));
     const [stored] = published;
-    expect(answer).toMatchObject({ id: stored?.id, payload: '{"n":1}', delivered: false });
+    expect(response).toMatchObject({ id: stored?.id, payload: '{"n":1}', delivered: false });
     expect(stored).toMatchObject({
       companyId: 'comp_a',
       appId: null,
@@ -100,18 +100,18 @@ describe('accepting a message', () => {
     expect(stored?.createdAtMs).toBe(timeMsOf(String(stored?.id)));
   });
 
-  test('notes which of its webhooks are disabled, and its app', async () => {
+  test('stores its app and which of its webhooks are disabled', async () => {
     webhooks = [sampleWebhook(1, { secret: SECRET }), sampleWebhook(2, { disabled: true })];
     const address = { kind: 'app' as const, appId: 'app_1', eventType: null };
-    const answer = await acceptMessage.accept(request(1, { address }));
+    const response = await acceptMessage.accept(request(1, { address }));
     const [on = '', off = ''] = [1, 2].map((n) => sampleWebhook(n).id);
     expect(published).toMatchObject([
       { appId: 'app_1', targets: [on, off], disabledTargets: [off] },
     ]);
-    expect(answer?.deliveries.map(({ status }) => status)).toEqual(['pending', 'cancelled']);
+    expect(response?.deliveries.map(({ status }) => status)).toEqual(['pending', 'cancelled']);
   });
 
-  test('refuses an unknown address with 404 and stores nothing', async () => {
+  test('throws 404 for an unknown webhook and stores nothing', async () => {
     webhooks = null;
     await expect(acceptMessage.accept(request(1))).rejects.toMatchObject({
       status: 404,
@@ -120,10 +120,10 @@ describe('accepting a message', () => {
     expect(batches).toEqual([]);
   });
 
-  test('stores the sealed answer in the same write when there is a key', async () => {
+  test('stores the sealed response in the same write when there is a key', async () => {
     const idempotency = { key: 'k', bodyHash: 'h' };
-    const answer = await acceptMessage.accept(request(1, { idempotency }));
-    const id = answer?.id ?? '';
+    const response = await acceptMessage.accept(request(1, { idempotency }));
+    const id = response?.id ?? '';
     expect(batches[0]).toMatchObject([
       { id, idempotency: { ...idempotency, answer: `sealed ${id} ${id}` } },
     ]);
@@ -131,7 +131,7 @@ describe('accepting a message', () => {
 });
 
 describe('a batch of messages', () => {
-  test('has ids that grow in the order of the inserts, over all batches', async () => {
+  test('has ids that grow in the order of the inserts, across all batches', async () => {
     await acceptMany(1_000);
     expect(batches.length).toBeGreaterThan(1);
     const inserted = ids(batches.flat());
@@ -140,10 +140,10 @@ describe('a batch of messages', () => {
     expect(ids(published)).toEqual(inserted);
   });
 
-  test('tells each request what became of its own message', async () => {
+  test('gives each request the outcome of its own message', async () => {
     const cycle: InsertOutcome[] = ['stored', 'repeated', 'refused', 'doubtful'];
     const outcomeOf = ({ requestId }: Message) => cycle[Number(requestId.at(-1)) % 4] ?? 'stored';
-    answerTo = (batch) => Promise.resolve(batch.map(outcomeOf));
+    insertAll = (batch) => Promise.resolve(batch.map(outcomeOf));
     const settled = await acceptMany(8);
     const of = (outcome: InsertOutcome) =>
       ids(batches.flat().filter((message) => outcomeOf(message) === outcome));
@@ -158,46 +158,46 @@ describe('a batch of messages', () => {
       expect(result).toMatchObject(expected ?? {});
     }
     expect(ids(published)).toEqual(of('stored'));
-    expect(ids(doubtful)).toEqual(of('doubtful'));
+    expect(ids(unconfirmed)).toEqual(of('doubtful'));
   });
 
-  test('that fails as a whole fails every request of it, and the next one is stored', async () => {
-    answerTo = () => Promise.reject(new Error('a fault of ours'));
+  test('fails every one of its requests when the insert throws, and the next batch is stored', async () => {
+    insertAll = () => Promise.reject(new Error('a bug'));
     for (const result of await acceptMany(3)) expect(result).toMatchObject({ status: 'rejected' });
-    answerTo = allAs('stored');
+    insertAll = allAs('stored');
     expect(await acceptMessage.accept(request(1))).toMatchObject({ payload: '{"n":1}' });
     expect(published).toHaveLength(1);
   });
 
-  /** Answers nothing until the returned function is called. */
-  function holdTheStore(): () => void {
-    let letGo: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => (letGo = resolve));
-    answerTo = async (batch) => {
-      await held;
+  /** Inserts do not end until the returned function is called. */
+  function blockInserts(): () => void {
+    let unblock: () => void = () => undefined;
+    const blocked = new Promise<void>((resolve) => (unblock = resolve));
+    insertAll = async (batch) => {
+      await blocked;
       return batch.map(() => 'stored');
     };
     return () => {
-      letGo();
+      unblock();
     };
   }
 
-  test('loses only the message that cannot be formed', async () => {
+  test('loses only the message that cannot be built', async () => {
     seal = () => {
-      throw new Error('a fault of ours');
+      throw new Error('a bug');
     };
     const keyed = acceptMessage.accept(request(1, { idempotency: { key: 'k', bodyHash: 'h' } }));
     const others = acceptMany(2);
-    await expect(keyed).rejects.toThrow('a fault of ours');
+    await expect(keyed).rejects.toThrow('a bug');
     expect((await others).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
     expect(published).toHaveLength(2);
   });
 
-  test('is waited for at the stop', async () => {
-    const letGo = holdTheStore();
+  test('is awaited by a stop', async () => {
+    const unblock = blockInserts();
     void acceptMany(3);
     await eventually('the insert', () => batches.length > 0);
-    letGo();
+    unblock();
     await acceptMessage.idle();
     expect(published).toHaveLength(3);
   });

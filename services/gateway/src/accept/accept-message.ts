@@ -1,81 +1,86 @@
 import type { Message } from '@posthorn/domain/message.ts';
-import { createAdaptiveLinger } from '@posthorn/platform/async/adaptive-linger.ts';
-import { createBatcher } from '@posthorn/platform/async/batcher.ts';
+import { createAdaptiveLinger } from '@posthorn/platform/async/batching/adaptive-linger.ts';
+import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import type { InsertOutcome, MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
-import type { CreatedMessage } from '../http/answers/message.ts';
-import { cancelDisabled, type CancelDisabledDeps } from '../webhooks/cancel-disabled.ts';
+import type { CreatedMessage } from '../http/responses/message.ts';
+import { cancelDisabledDeliveries, type CancelDisabledDeps } from './cancel-disabled-deliveries.ts';
 import {
-  formMessage,
-  type Arrived,
-  type FormDeps,
-  type Formed,
+  buildMessage,
+  type BuildMessageDeps,
+  type BuiltMessage,
   type NewMessage,
-} from './form-message.ts';
+  type ResolvedRequest,
+} from './build-message.ts';
 import { notFound, unavailable } from '../http/api-error.ts';
 import type { Publication } from '../outbox/publish-created.ts';
 import type { TargetResolver } from './resolve-targets.ts';
-import type { Doubts } from '../outbox/unconfirmed-inserts.ts';
-import { createWaitingRoom } from './waiting-room.ts';
-import { bytesOf, costOf } from './weigh-request.ts';
+import type { UnconfirmedInserts } from '../outbox/unconfirmed-inserts.ts';
+import { createAcceptQueueLimit } from './accept-queue-limit.ts';
+import { batchCostOf, memoryBytesOf } from './request-cost.ts';
 
-export type { NewMessage } from './form-message.ts';
+export type { NewMessage } from './build-message.ts';
 
-export interface AcceptDeps extends FormDeps, CancelDisabledDeps {
+export interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
   targets: Pick<TargetResolver, 'resolve'>;
   messages: Pick<MessageStore, 'insertAll'>;
   publication: Pick<Publication, 'add'>;
-  doubts: Pick<Doubts, 'add'>;
-  /** What requests that wait may hold in memory, in bytes. */
+  unconfirmed: Pick<UnconfirmedInserts, 'add'>;
+  /** What waiting requests may hold in memory, in bytes. */
   acceptQueueBytes: number;
-  /** The clock of the process. */
+  /** Milliseconds of a clock that nobody sets. */
   monotonicMs: () => number;
 }
 
-/** The `data` of the answer; null when another message has the same idempotency key. */
+/** The `data` of the response; null when another message has the same idempotency key. */
 export type Accepted = CreatedMessage | null;
 
 export interface AcceptMessage {
+  /** Throws ApiError 404 for an unknown app or webhook, 503 when the message was not stored. */
   accept: (request: NewMessage) => Promise<Accepted>;
-  /** Resolves when every insert was answered, also those whose client has gone. */
+  /** Resolves when every insert has ended, including those whose client has disconnected. */
   idle: () => Promise<void>;
-  /** What the requests that wait hold, by estimate. */
+  /** What waiting requests hold, by estimate. */
   usedBytes: () => number;
 }
 
 /**
  * One insert in flight: ids must grow in the order of the inserts, and it was measured fastest and
- * cheapest (docs/decisions/0002-group-commit.md). `maxItems` is a sum of costs (see costOf).
+ * cheapest (docs/decisions/0002-group-commit.md). `maxItems` is a sum of costs (see batchCostOf).
  */
 const GROUP_COMMIT = { maxItems: 200, maxInFlight: 1 };
 /**
- * Below 375 messages/s nobody waits. What 2 to 6 ms cost and bring at 650/s is in
+ * Below 375 messages/s no message waits for others. What 2 to 6 ms cost and gain at 650/s is in
  * docs/decisions/0022-companies-take-turns-in-the-gateway.md.
  */
 const LINGER = { maxLingerMs: 4, minExpected: 1.5, enough: 16, patience: 3 };
-/** Beyond so many waiting requests the store is too slow to hope; clients are told to come back. */
+/** With more waiting requests than this, the store cannot keep up; further ones get 503. */
 const MAX_WAITING = 5_000;
 
 /** What became of one request of a batch. */
-type Settled = (Formed & { outcome: InsertOutcome }) | Failed;
+type BatchResult =
+  | { kind: 'stored'; message: Message; response: CreatedMessage }
+  /** Another message has its idempotency key. */
+  | { kind: 'repeated' }
+  | { kind: 'not_stored' }
+  | NotBuilt;
 
-interface Failed {
-  /** Why no message could be formed of it. */
+interface NotBuilt {
+  kind: 'not_built';
   error: Error;
 }
 
 /**
- * Step 1, accept: the majority write of the message is the acceptance. Companies take turns in the
- * batches. Publication follows behind the write and never delays the answer. Throws ApiError 404
- * for an unknown address, 503 when not stored.
+ * Step 1 of a message. The majority write of the message is the acceptance. Companies take turns in
+ * the batches. Publication follows the write and never delays the response.
  */
 export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
-  const room = createWaitingRoom({ places: MAX_WAITING, bytes: deps.acceptQueueBytes });
-  const store = createBatcher<Arrived, Settled>({
+  const limit = createAcceptQueueLimit({ requests: MAX_WAITING, bytes: deps.acceptQueueBytes });
+  const store = createBatcher<ResolvedRequest, BatchResult>({
     ...GROUP_COMMIT,
     lingerMs: createAdaptiveLinger(LINGER, deps.monotonicMs),
     keyOf: ({ request }) => request.companyId,
-    costOf,
+    costOf: batchCostOf,
     run: (batch) => storeAndPublish(deps, batch),
   });
 
@@ -83,46 +88,74 @@ export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
     const { companyId, address } = request;
     const webhooks = await deps.targets.resolve(companyId, address);
     if (!webhooks) throw notFound(address.kind);
-    const arrived = { request, webhooks };
-    const leave = room.enter(companyId, bytesOf(arrived));
-    if (!leave) throw unavailable();
-    const settled = await store.add(arrived).finally(leave);
-    if ('error' in settled) throw settled.error;
-    if (settled.outcome === 'repeated') return null;
-    if (settled.outcome !== 'stored') throw unavailable();
-    await cancelDisabled(deps, settled.message);
-    return settled.answer;
+    const resolved = { request, webhooks };
+    const release = limit.tryReserve(companyId, memoryBytesOf(resolved));
+    if (!release) throw unavailable();
+    const result = await store.add(resolved).finally(release);
+    switch (result.kind) {
+      case 'stored':
+        await cancelDisabledDeliveries(deps, result.message);
+        return result.response;
+      case 'repeated':
+        return null;
+      case 'not_stored':
+        throw unavailable();
+      case 'not_built':
+        throw result.error;
+    }
   };
-  return { accept, idle: store.idle, usedBytes: room.usedBytes };
+  return { accept, idle: store.idle, usedBytes: limit.usedBytes };
 }
 
-async function storeAndPublish(deps: AcceptDeps, batch: readonly Arrived[]): Promise<Settled[]> {
-  const formed = batch.map((arrived) => tryToForm(deps, arrived));
-  const messages = formed.flatMap((each) => ('error' in each ? [] : [each.message]));
+/** Returns one result for each request, in order. */
+async function storeAndPublish(
+  deps: AcceptDeps,
+  batch: readonly ResolvedRequest[],
+): Promise<BatchResult[]> {
+  const built = batch.map((resolved) => tryToBuild(deps, resolved));
+  const messages = built.flatMap((each) => (each.kind === 'built' ? [each.message] : []));
   const outcomes = messages.length === 0 ? [] : await deps.messages.insertAll(messages);
-  handOn(deps, messages, outcomes);
-  const outcomeOf = new Map(messages.map((message, index) => [message, outcomes[index]]));
-  return formed.map((each) =>
-    'error' in each ? each : { ...each, outcome: outcomeOf.get(each.message) ?? 'doubtful' },
-  );
+  handOver(deps, messages, outcomes);
+  let inserted = 0;
+  return built.map((each) => (each.kind === 'built' ? resultOf(each, outcomes[inserted++]) : each));
 }
 
-/** What cannot be formed must not fail the others of its batch. */
-function tryToForm(deps: AcceptDeps, arrived: Arrived): Formed | Failed {
+/** A message that cannot be built must not fail the others of its batch. */
+function tryToBuild(deps: AcceptDeps, resolved: ResolvedRequest): BuiltMessage | NotBuilt {
   try {
-    return formMessage(deps, arrived);
+    return buildMessage(deps, resolved);
   } catch (error) {
-    return { error: error instanceof Error ? error : new Error(messageOf(error)) };
+    return {
+      kind: 'not_built',
+      error: error instanceof Error ? error : new Error(messageOf(error)),
+    };
   }
 }
 
-function handOn(
-  { publication, doubts, logger }: AcceptDeps,
+function resultOf(
+  { message, response }: BuiltMessage,
+  outcome: InsertOutcome | undefined,
+): BatchResult {
+  switch (outcome) {
+    case 'stored':
+      return { kind: 'stored', message, response };
+    case 'repeated':
+      return { kind: 'repeated' };
+    case 'refused':
+    case 'doubtful':
+      return { kind: 'not_stored' };
+    case undefined:
+      throw new Error('the store returned fewer outcomes than messages');
+  }
+}
+
+function handOver(
+  { publication, unconfirmed, logger }: AcceptDeps,
   messages: readonly Message[],
   outcomes: readonly InsertOutcome[],
 ): void {
   const refused = outcomes.filter((outcome) => outcome === 'refused').length;
-  if (refused > 0) logger.error({ refused }, 'messages refused by the store');
-  doubts.add(messages.filter((_, index) => outcomes[index] === 'doubtful'));
+  if (refused > 0) logger.error({ refused }, 'MongoDB refused messages');
+  unconfirmed.add(messages.filter((_, index) => outcomes[index] === 'doubtful'));
   publication.add(messages.filter((_, index) => outcomes[index] === 'stored'));
 }

@@ -11,15 +11,15 @@ const UNAVAILABLE = { status: 503, code: 'unavailable', headers: { 'Retry-After'
 
 let batches: Message[][];
 let webhooks: Webhook[];
-/** The store answers nothing until this is resolved. */
+/** Inserts do not end until this is resolved. */
 let gate: Promise<void>;
-let letGo: () => void;
+let openGate: () => void;
 let acceptMessage: AcceptMessage;
 
 beforeEach(() => {
   batches = [];
   webhooks = [sampleWebhook(1)];
-  gate = new Promise((resolve) => (letGo = resolve));
+  gate = new Promise((resolve) => (openGate = resolve));
   acceptMessage = createAcceptMessage({
     targets: { resolve: () => Promise.resolve(webhooks) },
     messages: {
@@ -30,9 +30,9 @@ beforeEach(() => {
       },
     },
     publication: { add: () => undefined },
-    doubts: { add: () => undefined },
+    unconfirmed: { add: () => undefined },
     deliveries: { insertAll: () => Promise.resolve(new Set()) },
-    answers: { seal: () => '' },
+    responses: { seal: () => '' },
     acceptQueueBytes: 67_108_864,
     monotonicMs: () => performance.now(),
     publisherId: 'gw_1',
@@ -56,18 +56,18 @@ const countOf = (batch: readonly Message[] | undefined, company: string) =>
   batch?.filter(({ companyId }) => companyId === company).length;
 
 describe('a batch of messages', () => {
-  test('has one place for each company in turn, whoever came first', async () => {
+  test('takes one message of each company in turn, whoever came first', async () => {
     const waiting = [acceptMany(1_000, 'comp_a'), acceptMany(50, 'comp_b')];
-    letGo();
+    openGate();
     await Promise.all(waiting);
     const [first, second] = batches;
     expect([countOf(first, 'comp_a'), countOf(first, 'comp_b')]).toEqual([1, 0]);
     expect([countOf(second, 'comp_a'), countOf(second, 'comp_b')]).toEqual([150, 50]);
   });
 
-  test('is filled by a company that is alone', async () => {
+  test('is filled by a company that waits alone', async () => {
     const waiting = acceptMany(401, 'comp_a');
-    letGo();
+    openGate();
     await waiting;
     expect(batches.map(({ length }) => length)).toEqual([1, 200, 200]);
   });
@@ -75,28 +75,28 @@ describe('a batch of messages', () => {
   test('holds fewer messages when they go to many webhooks', async () => {
     webhooks = Array.from({ length: 1_000 }, (_, n) => sampleWebhook(n));
     const waiting = acceptMany(40, 'comp_a');
-    letGo();
+    openGate();
     await waiting;
     expect(Math.max(...batches.map(({ length }) => length))).toBe(19);
   });
 });
 
-describe('what waits', () => {
-  test('has 5,000 places, of which a company that waits alone may take half', async () => {
+describe('the accept queue', () => {
+  test('holds 5,000 requests, half of them at most of a company that waits alone', async () => {
     const waiting = acceptMany(2_500, 'comp_a');
     await expect(acceptOne('comp_a')).rejects.toMatchObject(UNAVAILABLE);
     const other = acceptOne('comp_b');
-    letGo();
+    openGate();
     expect((await waiting).every(({ status }) => status === 'fulfilled')).toBe(true);
     expect(await other).toMatchObject({ payload: '{}' });
     expect(batches.flat()).toHaveLength(2_501);
   });
 
-  test('is weighed, and a company that waits alone may take half of the memory', async () => {
+  test('is bounded in bytes, half of them at most of a company that waits alone', async () => {
     const waiting = acceptMany(80, 'comp_a', `"${'x'.repeat(250_000)}"`);
     await eventually('the insert', () => batches.length > 0);
     expect(acceptMessage.usedBytes()).toBeGreaterThan(30_000_000);
-    letGo();
+    openGate();
     const refused = (await waiting).filter(({ status }) => status === 'rejected');
     expect(refused).toHaveLength(14);
     expect(refused[0]).toMatchObject({ reason: UNAVAILABLE });

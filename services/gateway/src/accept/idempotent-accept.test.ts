@@ -3,24 +3,24 @@ import type { Message } from '@posthorn/domain/message.ts';
 import { Registry } from 'prom-client';
 import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import type { NewMessage } from './accept-message.ts';
-import { createAcceptOnce, type AcceptOnce } from './idempotent-accept.ts';
-import { describeAccepted, type CreatedMessage } from '../http/answers/message.ts';
+import { createIdempotentAccept, type IdempotentAccept } from './idempotent-accept.ts';
+import { describeAccepted, type CreatedMessage } from '../http/responses/message.ts';
 
 const NOW_MS = 1_700_000_000_000;
 const DAY_MS = 86_400_000;
 
-/** What lies under the unique index, by company and key. */
+/** The messages under the unique index, by company and key. */
 let stored: Map<string, Message>;
 /** Every message that was accepted, also those without a key. */
 let accepted: Message[];
 let nowMs = NOW_MS;
 let newId: ReturnType<typeof countingIds>;
 let registry: Registry;
-let acceptOnce: AcceptOnce;
+let acceptIdempotent: IdempotentAccept;
 let accepting: (request: NewMessage) => Promise<CreatedMessage | null>;
 let find: (companyId: string, key: string) => Message | null;
 
-/** As the store does: one write accepts and claims. */
+/** As the store does: one write accepts the message and claims the key. */
 function accept(request: NewMessage): Promise<CreatedMessage | null> {
   const { companyId, payload, idempotency } = request;
   const key = `${companyId}/${idempotency?.key ?? ''}`;
@@ -29,7 +29,7 @@ function accept(request: NewMessage): Promise<CreatedMessage | null> {
     companyId,
     payload,
     createdAtMs: nowMs,
-    idempotency: idempotency && { ...idempotency, answer: `first answer to ${payload}` },
+    idempotency: idempotency && { ...idempotency, answer: `first response to ${payload}` },
   });
   if (idempotency) stored.set(key, message);
   accepted.push(message);
@@ -41,7 +41,7 @@ beforeEach(() => {
   stored = new Map();
   [registry, accepting] = [new Registry(), accept];
   find = (companyId, key) => stored.get(`${companyId}/${key}`) ?? null;
-  acceptOnce = createAcceptOnce({
+  acceptIdempotent = createIdempotentAccept({
     accept: (request) => accepting(request),
     messages: {
       findByKey: (companyId, key) => Promise.resolve(find(companyId, key)),
@@ -52,7 +52,7 @@ beforeEach(() => {
         return Promise.resolve();
       },
     },
-    answers: { open: (message) => describeAccepted(message, []) },
+    responses: { open: (message) => describeAccepted(message, []) },
     registry,
     nowMs: () => nowMs,
   });
@@ -61,7 +61,7 @@ beforeEach(() => {
 function post(key: string | undefined, payload = '{"n":1}', companyId = 'comp_a') {
   const address = { kind: 'webhook' as const, webhookId: 'wh_1' };
   const message = { companyId, address, eventType: null, payload, requestId: 'request-1' };
-  return acceptOnce({ message, key, bytes: Buffer.from(payload) });
+  return acceptIdempotent({ message, key, bytes: Buffer.from(payload) });
 }
 
 async function lookups(): Promise<Record<string, number>> {
@@ -71,7 +71,7 @@ async function lookups(): Promise<Record<string, number>> {
 }
 
 describe('a request with an idempotency key', () => {
-  test('is accepted the first time and answered again every other time', async () => {
+  test('is accepted the first time and gets the first response every other time', async () => {
     const first = await post('k');
     expect(first.isReplayed).toBe(false);
     expect(await post('k')).toEqual({ data: first.data, isReplayed: true });
@@ -80,21 +80,21 @@ describe('a request with an idempotency key', () => {
     expect(await lookups()).toEqual({ new: 1, repeated: 2 });
   });
 
-  test('is refused with 422 when the body is another one, by a single byte', async () => {
+  test('is refused with 422 when its body differs by a single byte', async () => {
     await post('k', '{"n":1}');
     const again = { status: 422, code: 'idempotency_key_reused' };
     await expect(post('k', '{"n":1} ')).rejects.toMatchObject(again);
     expect(accepted).toHaveLength(1);
   });
 
-  test('is accepted once of many that come at the same time, and all get its answer', async () => {
-    const answers = await Promise.all(Array.from({ length: 20 }, () => post('k')));
+  test('is accepted once when 20 come at the same time, and all get the same message', async () => {
+    const results = await Promise.all(Array.from({ length: 20 }, () => post('k')));
     expect(accepted).toHaveLength(1);
-    expect(new Set(answers.map(({ data }) => data.id)).size).toBe(1);
-    expect(answers.filter(({ isReplayed }) => !isReplayed)).toHaveLength(1);
+    expect(new Set(results.map(({ data }) => data.id)).size).toBe(1);
+    expect(results.filter(({ isReplayed }) => !isReplayed)).toHaveLength(1);
   });
 
-  test('is refused with 409 while the first one is not decided', async () => {
+  test('is refused with 409 while the first request is not decided', async () => {
     find = () => null;
     accepting = () => Promise.resolve(null);
     await expect(post('k')).rejects.toMatchObject({
@@ -104,14 +104,14 @@ describe('a request with an idempotency key', () => {
     });
   });
 
-  test('has nothing to do with the same key of another company', async () => {
+  test('does not collide with the same key of another company', async () => {
     const mine = await post('k', '{"n":1}', 'comp_a');
     const theirs = await post('k', '{"n":2}', 'comp_b');
     expect([mine.isReplayed, theirs.isReplayed]).toEqual([false, false]);
     expect(accepted.map(({ companyId }) => companyId)).toEqual(['comp_a', 'comp_b']);
   });
 
-  test('is kept for 24 hours and not a millisecond longer', async () => {
+  test('is a repeat for 24 hours and not a millisecond longer', async () => {
     await post('k', '{"n":1}');
     nowMs += DAY_MS - 1;
     expect((await post('k', '{"n":1}')).isReplayed).toBe(true);
@@ -121,7 +121,7 @@ describe('a request with an idempotency key', () => {
     expect(accepted).toHaveLength(2);
   });
 
-  test('leaves the message of an expired key where it is', async () => {
+  test('releases an expired key once, whoever else comes at the same time', async () => {
     await post('k');
     nowMs += DAY_MS;
     await Promise.all(Array.from({ length: 5 }, () => post('k')));
@@ -129,7 +129,7 @@ describe('a request with an idempotency key', () => {
     expect([...stored.values()]).toEqual([accepted[1]]);
   });
 
-  test('that could not be stored is told so, and is new the next time', async () => {
+  test('that could not be stored fails, and is new the next time', async () => {
     const away = new Error('the store is away');
     accepting = () => Promise.reject(away);
     await expect(post('k')).rejects.toBe(away);
@@ -140,9 +140,9 @@ describe('a request with an idempotency key', () => {
 
 describe('a request without an idempotency key', () => {
   test('is accepted every time', async () => {
-    const answers = [await post(undefined), await post(undefined)];
-    expect(new Set(answers.map(({ data }) => data.id)).size).toBe(2);
-    expect(answers.every(({ isReplayed }) => !isReplayed)).toBe(true);
+    const results = [await post(undefined), await post(undefined)];
+    expect(new Set(results.map(({ data }) => data.id)).size).toBe(2);
+    expect(results.every(({ isReplayed }) => !isReplayed)).toBe(true);
     expect(accepted.every(({ idempotency }) => idempotency === null)).toBe(true);
     expect(await lookups()).toEqual({});
   });

@@ -1,16 +1,15 @@
-import { hash } from 'node:crypto';
-import type { Message } from '@posthorn/domain/message.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import { Counter, type Registry } from 'prom-client';
 import type { AcceptMessage, NewMessage } from './accept-message.ts';
-import type { CreatedMessage } from '../http/answers/message.ts';
+import { bodyHashOf, keyUseOf, type KeyUse } from './idempotency-key.ts';
+import type { CreatedMessage } from '../http/responses/message.ts';
 import { ApiError } from '../http/api-error.ts';
-import type { KeptAnswers } from './sealed-answers.ts';
+import type { SealedResponses } from './sealed-responses.ts';
 
-export interface AcceptOnceDeps {
+export interface IdempotentAcceptDeps {
   accept: AcceptMessage['accept'];
   messages: Pick<MessageQueries, 'findByKey' | 'releaseKey'>;
-  answers: Pick<KeptAnswers, 'open'>;
+  responses: Pick<SealedResponses, 'open'>;
   registry: Registry;
   nowMs: () => number;
 }
@@ -19,80 +18,88 @@ export interface KeyedRequest {
   message: Omit<NewMessage, 'idempotency'>;
   /** Undefined when the client sent no key. */
   key: string | undefined;
-  /** The whole body as it came; compared byte for byte. */
+  /** The whole body as the client sent it. */
   bytes: Buffer;
 }
 
-export interface AnswerOnce {
+export interface IdempotentResponse {
   data: CreatedMessage;
-  /** True when this is the first request's answer again. */
+  /** True when this is the first request's response again. */
   isReplayed: boolean;
 }
 
-export type AcceptOnce = (request: KeyedRequest) => Promise<AnswerOnce>;
-
-const KEPT_MS = 86_400_000;
+/**
+ * Accepts a message, or returns the first response again when the request is a repeat. Throws
+ * ApiError 409 while the first request is not decided, 422 when its body was another one, and what
+ * `accept` throws (docs/contract.md, C8).
+ */
+export type IdempotentAccept = (request: KeyedRequest) => Promise<IdempotentResponse>;
 
 /**
- * Makes repeats of a request safe. The key lies in the message itself under a unique index, so one
- * write accepts and claims at once: no crash can leave a key without its message. Throws ApiError
- * 409 while the first request is not decided, 422 when its body was another one.
+ * The key is stored in the message itself, under a unique index. One write accepts the message and
+ * claims the key, so no crash can leave a key without its message.
  */
-export function createAcceptOnce(deps: AcceptOnceDeps): AcceptOnce {
+export function createIdempotentAccept(deps: IdempotentAcceptDeps): IdempotentAccept {
   const lookups = new Counter({
     name: 'posthorn_idempotency_lookups_total',
-    help: 'Requests with an idempotency key, by what was found.',
+    help: 'Requests with an idempotency key, by whether the key was new or repeated.',
     labelNames: ['result'],
     registers: [deps.registry],
   });
   return async ({ message, key, bytes }) => {
-    if (key === undefined) {
-      const data = await deps.accept({ ...message, idempotency: null });
-      if (!data) throw new Error('a message without a key cannot repeat one');
-      return { data, isReplayed: false };
+    if (key === undefined) return acceptWithoutKey(deps, message);
+    const { companyId } = message;
+    const bodyHash = bodyHashOf(bytes);
+    const use = await readKeyUse(deps, companyId, key, bodyHash);
+    if (use.kind === 'repeat' || use.kind === 'reused') {
+      lookups.inc({ result: 'repeated' });
+      return replay(deps, use);
     }
-    const bodyHash = hash('sha256', bytes, 'hex');
-    const keyed = { ...message, idempotency: { key, bodyHash } };
-    const first = await findFirst(deps, keyed.companyId, key);
-    const data = first ? null : await deps.accept(keyed);
+    if (use.kind === 'expired') await deps.messages.releaseKey(companyId, use.holder.id);
+    const data = await deps.accept({ ...message, idempotency: { key, bodyHash } });
     lookups.inc({ result: data ? 'new' : 'repeated' });
     if (data) return { data, isReplayed: false };
-    const earlier = first ?? (await findFirst(deps, keyed.companyId, key));
-    return { data: replay(deps, earlier, bodyHash), isReplayed: true };
+    // Another request with this key was stored since the look-up.
+    return replay(deps, await readKeyUse(deps, companyId, key, bodyHash));
   };
 }
 
-/** The message that holds the key, unless it is older than the 24 hours that a key is kept. */
-async function findFirst(
-  { messages, nowMs }: AcceptOnceDeps,
-  companyId: string,
-  key: string,
-): Promise<Message | null> {
-  const found = await messages.findByKey(companyId, key);
-  if (!found || nowMs() - found.createdAtMs < KEPT_MS) return found;
-  await messages.releaseKey(companyId, found.id);
-  return null;
+async function acceptWithoutKey(
+  { accept }: IdempotentAcceptDeps,
+  message: KeyedRequest['message'],
+): Promise<IdempotentResponse> {
+  const data = await accept({ ...message, idempotency: null });
+  if (!data) throw new Error('the store reported a repeated key for a message without one');
+  return { data, isReplayed: false };
 }
 
-function replay(
-  { answers }: AcceptOnceDeps,
-  earlier: Message | null,
+async function readKeyUse(
+  { messages, nowMs }: IdempotentAcceptDeps,
+  companyId: string,
+  key: string,
   bodyHash: string,
-): CreatedMessage {
-  if (!earlier?.idempotency) {
-    throw new ApiError(
-      409,
-      'idempotency_key_running',
-      'The first request with this Idempotency-Key is still running; send it again in a moment.',
-      { headers: { 'Retry-After': '1' } },
-    );
+): Promise<KeyUse> {
+  return keyUseOf(await messages.findByKey(companyId, key), bodyHash, nowMs());
+}
+
+function replay({ responses }: IdempotentAcceptDeps, use: KeyUse): IdempotentResponse {
+  switch (use.kind) {
+    case 'repeat':
+      return { data: responses.open(use.holder), isReplayed: true };
+    case 'reused':
+      throw new ApiError(
+        422,
+        'idempotency_key_reused',
+        'This Idempotency-Key was used with another body; use a new key for a new message.',
+      );
+    // The unique index has refused this request, but the holder is not committed by a majority yet.
+    case 'first':
+    case 'expired':
+      throw new ApiError(
+        409,
+        'idempotency_key_running',
+        'The first request with this Idempotency-Key is still running; send it again in a moment.',
+        { headers: { 'Retry-After': '1' } },
+      );
   }
-  if (earlier.idempotency.bodyHash !== bodyHash) {
-    throw new ApiError(
-      422,
-      'idempotency_key_reused',
-      'This Idempotency-Key was used with another body; use a new key for a new message.',
-    );
-  }
-  return answers.open(earlier);
 }

@@ -1,21 +1,77 @@
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
+import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
+import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { createAcceptMessage, type AcceptDeps, type AcceptMessage } from './accept-message.ts';
+import type { Vault } from '@posthorn/platform/vault/vault.ts';
+import type { mongo } from 'mongoose';
 import { bytesOfMib, type GatewayConfig } from '../config.ts';
+import type { Invalidations } from '../open-redis.ts';
+import type { Outbox } from '../outbox/open-outbox.ts';
+import type { HasApp } from '../projects/has-app.ts';
+import { createAcceptMessage, type AcceptMessage } from './accept-message.ts';
+import { createIdempotentAccept, type IdempotentAccept } from './idempotent-accept.ts';
+import { createTargetResolver, type TargetResolver } from './resolve-targets.ts';
+import { createSealedResponses } from './sealed-responses.ts';
 
-/** Step 1 with its budget; a stop waits for the inserts under way. */
-export function openAccept(
-  { config, lifecycle }: ServiceContext<GatewayConfig>,
-  deps: Omit<AcceptDeps, 'acceptQueueBytes' | 'monotonicMs'>,
-  budgets: MemoryBudgets,
-): AcceptMessage['accept'] {
+export interface Accept {
+  accept: AcceptMessage['accept'];
+  acceptIdempotent: IdempotentAccept;
+}
+
+export interface OpenAcceptDeps {
+  db: mongo.Db;
+  vault: Vault;
+  messages: MessageStore;
+  webhooks: WebhookStore;
+  hasApp: HasApp;
+  invalidations: Pick<Invalidations, 'addCache'>;
+  outbox: Outbox;
+  budgets: MemoryBudgets;
+}
+
+type Context = ServiceContext<GatewayConfig>;
+
+/** Opens step 1 of a message, with its cache and its memory budgets. A stop waits for the running inserts. */
+export function openAccept(context: Context, deps: OpenAcceptDeps): Accept {
+  const { config, logger, lifecycle, registry } = context;
+  const { db, messages, outbox, budgets } = deps;
+  const responses = createSealedResponses(deps.vault);
   const acceptQueueBytes = bytesOfMib(config.ACCEPT_QUEUE_MIB);
   const { accept, idle, usedBytes } = createAcceptMessage({
-    ...deps,
+    targets: openTargets(context, deps),
+    messages,
+    deliveries: createDeliveryStore(db),
+    publisherId: outbox.publisherId,
+    publication: outbox.publication,
+    unconfirmed: outbox.unconfirmed,
+    responses,
     acceptQueueBytes,
+    newId: systemIds,
     monotonicMs: () => performance.now(),
+    logger,
   });
   budgets.add('accept_queue', acceptQueueBytes, usedBytes);
   lifecycle.onStop('accept', idle);
-  return accept;
+  const acceptIdempotent = createIdempotentAccept({
+    accept,
+    messages: createMessageQueries(db),
+    responses,
+    registry,
+    nowMs: systemClockMs,
+  });
+  return { accept, acceptIdempotent };
+}
+
+function openTargets(
+  { config }: Context,
+  { webhooks, hasApp, invalidations, budgets }: OpenAcceptDeps,
+): TargetResolver {
+  const cacheBytes = bytesOfMib(config.TARGET_CACHE_MIB);
+  const targets = createTargetResolver({ cacheBytes, webhooks, hasApp });
+  budgets.add('target_cache', cacheBytes, targets.usedBytes);
+  invalidations.addCache({ forget: targets.forget, forgetAll: targets.forgetAll });
+  return targets;
 }

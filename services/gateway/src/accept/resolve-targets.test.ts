@@ -6,7 +6,7 @@ import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.t
 import { createTargetResolver, type TargetDeps, type TargetResolver } from './resolve-targets.ts';
 
 let webhooks: Webhook[];
-/** Ids of those whose stored secrets do not open. */
+/** Ids of the webhooks whose stored secrets cannot be decrypted. */
 let damaged: Set<string>;
 /** `company/app` of every app there is. */
 let apps: Set<string>;
@@ -59,7 +59,7 @@ describe('the webhooks of an address', () => {
     expect(numbers(await toApp('app_1', 'order.lost'))).toEqual([1]);
   });
 
-  test('are the same in any order of asking, because one look-up serves every event type', async () => {
+  test('are the same in any order of requests, because one look-up serves every event type', async () => {
     const types = ['order.sent', null, 'order.paid', 'order.sent', null];
     const found = await Promise.all(types.map((type) => toApp('app_1', type)));
     expect(found.map(numbers)).toEqual([[1, 3], [1], [1, 2, 3], [1, 3], [1]]);
@@ -76,14 +76,14 @@ describe('the webhooks of an address', () => {
     expect(numbers(await toApp('app_1'))).toEqual([1]);
   });
 
-  test('include those that do not open, which stop no other and want what they always wanted', async () => {
+  test('include those whose secrets cannot be decrypted, with their event types', async () => {
     damaged = new Set([sampleWebhook(1).id, sampleWebhook(2).id]);
     expect(numbers(await toApp('app_1', 'order.paid'))).toEqual([1, 2, 3]);
     expect(numbers(await toApp('app_1', 'order.sent'))).toEqual([1, 3]);
     expect(numbers(await toWebhook(sampleWebhook(2).id))).toEqual([2]);
   });
 
-  test('are none for an app without webhooks, and null for one that is not there', async () => {
+  test('are none for an app without webhooks, and null for an app that does not exist', async () => {
     expect(await toApp('app_empty')).toEqual([]);
     expect(await toApp('app_gone')).toBeNull();
     expect(await toWebhook('wh_gone')).toBeNull();
@@ -94,7 +94,7 @@ describe('the webhooks of an address', () => {
     expect(await toApp('app_1')).toBeNull();
   });
 
-  test('of one company are never those of another, whoever asks first', async () => {
+  test('of one company are never returned to another, whoever asks first', async () => {
     const { id } = sampleWebhook(1);
     expect(await toApp('app_1', null, 'comp_b')).toBeNull();
     expect(await toWebhook(id, 'comp_b')).toBeNull();
@@ -105,8 +105,8 @@ describe('the webhooks of an address', () => {
   });
 });
 
-describe('what is remembered of an address', () => {
-  test('ends with an announced change of it, and of nothing else', async () => {
+describe('the cache of targets', () => {
+  test('drops an entry when its own change is announced, and no other', async () => {
     await toApp('app_1');
     webhooks = [];
     targets.forget({ companyId: 'comp_b', id: 'app_1' });
@@ -116,14 +116,14 @@ describe('what is remembered of an address', () => {
     expect(await toApp('app_1')).toEqual([]);
   });
 
-  test('ends when an announcement may have been missed', async () => {
+  test('drops everything when an announcement may have been missed', async () => {
     await toWebhook(sampleWebhook(1).id);
     webhooks = [];
     targets.forgetAll();
     expect(await toWebhook(sampleWebhook(1).id)).toBeNull();
   });
 
-  test('is not that something is missing: what is made now is found now', async () => {
+  test('does not keep that something was missing: what is created now is found now', async () => {
     expect(await toApp('app_new')).toBeNull();
     apps.add('comp_a/app_new');
     expect(await toApp('app_new')).toEqual([]);

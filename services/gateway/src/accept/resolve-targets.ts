@@ -2,29 +2,31 @@ import { wantsEvent } from '@posthorn/domain/webhook.ts';
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
 import type { FoundWebhook, WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { EVERYTHING, type Invalidation } from '@posthorn/platform/redis/invalidations.ts';
-import { bytesOfTargets } from './weigh-targets.ts';
+import { estimatedBytesOf } from './target-cache-size.ts';
 
-/** Whom a message is addressed to: every webhook of an app that wants it, or one webhook. */
+/** Where a message is addressed to: every webhook of an app that wants its event type, or one webhook. */
 export type Address =
   { kind: 'app'; appId: string; eventType: string | null } | { kind: 'webhook'; webhookId: string };
 
 export interface TargetResolver {
   /**
-   * The webhooks, oldest first, also those whose secrets do not open: the dispatcher records why
-   * nothing was sent. Null when the app or webhook is not there or not this company's.
+   * Returns the webhooks, oldest first, including those whose secrets cannot be decrypted: the
+   * dispatcher records why nothing was sent. Null when the app or webhook does not exist or belongs
+   * to another company.
    */
   resolve: (companyId: string, address: Address) => Promise<FoundWebhook[] | null>;
+  /** Drops what is cached of an app or webhook. */
   forget: (invalidation: Invalidation) => void;
   forgetAll: () => void;
-  /** What is remembered, in bytes, by estimate. */
+  /** What the cache holds, in bytes, by estimate. */
   usedBytes: () => number;
 }
 
-/** Upper bound of a stale answer when an invalidation is lost (docs/decisions/0003-caches.md). */
-const REMEMBER_MS = 2_000;
+/** How long a result may be stale when an invalidation is lost (docs/decisions/0003-caches.md). */
+const CACHE_TTL_MS = 2_000;
 
 export interface TargetDeps {
-  /** What may be remembered, in bytes. */
+  /** What the cache may hold, in bytes. */
   cacheBytes: number;
   webhooks: Pick<WebhookStore, 'findTarget' | 'findByApp'>;
   hasApp: (companyId: string, appId: string) => Promise<boolean>;
@@ -37,18 +39,18 @@ export function createTargetResolver({ cacheBytes, webhooks, hasApp }: TargetDep
       return webhook && [webhook];
     }
     const { appId } = address;
-    // The app itself is asked for: the webhooks of a deleted one are removed behind the answer.
-    const [isThere, found] = await Promise.all([
+    // The app is checked itself: the webhooks of a deleted app are removed after the response.
+    const [exists, found] = await Promise.all([
       hasApp(companyId, appId),
       webhooks.findByApp(companyId, appId),
     ]);
-    return isThere ? found : null;
+    return exists ? found : null;
   }
 
   const cache = createCoalescingCache<FoundWebhook[]>({
     maxSize: cacheBytes,
-    sizeOf: bytesOfTargets,
-    ttlMs: REMEMBER_MS,
+    sizeOf: estimatedBytesOf,
+    ttlMs: CACHE_TTL_MS,
   });
 
   return {

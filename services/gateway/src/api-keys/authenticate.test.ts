@@ -26,7 +26,7 @@ beforeEach(() => {
         if (tooMany) throw tooMany;
       },
     },
-    // Ten thousand wrong keys, and half as many good ones.
+    // Ten thousand wrong keys, and half as many valid ones.
     cacheBytes: 4_000_000,
     nowMs: () => nowMs,
   }));
@@ -42,7 +42,7 @@ async function refusalOf(calling: Promise<unknown>): Promise<ApiError> {
 }
 
 describe('a valid key', () => {
-  test('tells who calls, and is looked up once', async () => {
+  test('returns the caller, and is looked up once', async () => {
     expect(await call('phk_good')).toEqual({ companyId: 'comp_1' });
     expect(await call('phk_good', 'comp_1')).toEqual({ companyId: 'comp_1' });
     expect(lookUps).toHaveLength(1);
@@ -54,19 +54,19 @@ describe('a valid key', () => {
     expect(counted).toEqual([]);
   });
 
-  test('works from an address that has sent too many wrong ones', async () => {
+  test('is accepted from an address that has sent too many wrong ones', async () => {
     tooMany = new ApiError(429, 'too_many_wrong_keys', 'wait');
     expect((await refusalOf(call('phk_bad'))).status).toBe(429);
     expect(await call('phk_good')).toEqual({ companyId: 'comp_1' });
   });
 
-  test('works at once after it was made, when it was never tried before', async () => {
+  test('is accepted as soon as it is created, when it was never tried before', async () => {
     await refusalOf(call('phk_other'));
     stored.set(hashOfKey('phk_new'), 'comp_2');
     expect(await call('phk_new')).toEqual({ companyId: 'comp_2' });
   });
 
-  test('that was tried before it was made works a second later', async () => {
+  test('that was tried before it was created is accepted a second later', async () => {
     await refusalOf(call('phk_early'));
     stored.set(hashOfKey('phk_early'), 'comp_2');
     nowMs += 500;
@@ -75,7 +75,7 @@ describe('a valid key', () => {
     expect(await call('phk_early')).toEqual({ companyId: 'comp_2' });
   });
 
-  test('is not kept out by a clock that was set back', async () => {
+  test('is not refused because the clock was set back', async () => {
     await refusalOf(call('phk_early'));
     stored.set(hashOfKey('phk_early'), 'comp_2');
     nowMs -= 3_600_000;
@@ -91,7 +91,7 @@ describe('a wrong key', () => {
     ['unknown', `phk_${'x'.repeat(43)}`],
     ['very long', 'phk_'.repeat(4_000)],
   ])(
-    'that is %s is hashed, looked up, counted and answered like any other',
+    'that is %s is hashed, looked up, counted and refused like any other',
     async (_what, apiKey) => {
       const refusal = await refusalOf(call(apiKey));
       expect([refusal.status, refusal.code, refusal.message]).toEqual([
@@ -104,7 +104,7 @@ describe('a wrong key', () => {
     },
   );
 
-  test('is looked up once a second however often it comes, and counted each time', async () => {
+  test('is looked up once a second, however often it is sent, and counted each time', async () => {
     for (let n = 0; n < 50; n += 1) await refusalOf(call('phk_bad'));
     expect(lookUps).toHaveLength(1);
     nowMs += 1_000;
@@ -113,7 +113,7 @@ describe('a wrong key', () => {
     expect(counted).toHaveLength(51);
   });
 
-  test('is forgotten when ten thousand others came after it', async () => {
+  test('is dropped from the cache when ten thousand others came after it', async () => {
     await refusalOf(call('phk_first'));
     for (let n = 0; n < 10_000; n += 1) await refusalOf(call(`phk_${n}`));
     stored.set(hashOfKey('phk_first'), 'comp_2');
@@ -121,7 +121,7 @@ describe('a wrong key', () => {
   });
 });
 
-test('a key that is forgotten is looked up again, and refused when it was revoked', async () => {
+test('a key that was dropped from the cache is looked up again, and refused when it was revoked', async () => {
   await call('phk_good');
   stored.clear();
   expect(await call('phk_good')).toEqual({ companyId: 'comp_1' });
@@ -129,6 +129,6 @@ test('a key that is forgotten is looked up again, and refused when it was revoke
   await expect(call('phk_good')).rejects.toMatchObject({ status: 401 });
 });
 
-test('an empty companyid is none', async () => {
+test('an empty companyid counts as none', async () => {
   expect(await call('phk_good', '')).toEqual({ companyId: 'comp_1' });
 });

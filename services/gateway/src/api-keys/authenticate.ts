@@ -6,55 +6,55 @@ import type { Caller } from '../http/route.ts';
 export interface Credentials {
   apiKey: string | undefined;
   companyId: string | undefined;
-  /** Where the request comes from; wrong keys are counted by it. */
+  /** The client's IP address, by which wrong keys are counted. */
   address: string | undefined;
 }
 
 /**
- * Tells who calls. Throws ApiError 401 without a valid key, 429 after too many wrong ones from one
- * address, 403 when `companyid` is another company's.
+ * Returns the caller. Throws ApiError 401 without a valid key, 429 after too many wrong keys from one
+ * address, 403 when `companyid` is that of another company.
  */
 export type Authenticate = (credentials: Credentials) => Promise<Caller>;
 
 export interface Authentication {
   authenticate: Authenticate;
-  /** Takes the key with this hash for unknown until it is looked up again. */
+  /** Drops the key with this hash from the cache. */
   forget: (keyHash: string) => void;
-  /** What is remembered, in bytes, by estimate. */
+  /** What the cache holds, in bytes, by estimate. */
   usedBytes: () => number;
 }
 
 export interface WrongKeys {
-  /** Throws ApiError 429 when the address has sent too many. */
+  /** Counts a wrong key. Throws ApiError 429 when the address has sent too many. */
   count: (address: string | undefined) => void;
 }
 
 export interface AuthenticateDeps {
-  /** Null when no key has this hash. */
+  /** Returns null when no key has this hash. */
   companyOfKey: (keyHash: string) => Promise<string | null>;
   wrongKeys: WrongKeys;
-  /** What may be remembered, in bytes: half of it for good keys, half for wrong ones. */
+  /** What the cache may hold, in bytes: half for valid keys, half for wrong ones. */
   cacheBytes: number;
   nowMs: () => number;
 }
 
-/** A new key is good at once everywhere, unless it was tried before it was made: then after a second. */
-const REMEMBER_FOUND_MS = 2_000;
-const REMEMBER_WRONG_MS = 1_000;
-/** The hash, 64 characters, with its place in the cache and what is kept under it. */
+const FOUND_TTL_MS = 2_000;
+/** A new key is valid everywhere at once; one that was tried before it was created, after this time. */
+const WRONG_TTL_MS = 1_000;
+/** The hash, 64 characters, with its entry in the cache and what is stored under it. */
 const FOUND_BYTES = 400;
 const WRONG_BYTES = 200;
 
 /**
- * A missing key is looked up like a wrong one: the answer and the time it takes are the same for a
- * key that is missing, malformed, revoked or unknown.
+ * A missing key is looked up like a wrong one: the response and the time it takes are the same for a
+ * key that is missing, malformed, revoked or unknown (docs/contract.md, C4.1).
  */
 export function createAuthentication(deps: AuthenticateDeps): Authentication {
   const { companyOfKey, wrongKeys, cacheBytes, nowMs } = deps;
   const callers = createCoalescingCache<Caller>({
     maxSize: cacheBytes / 2,
     sizeOf: () => FOUND_BYTES,
-    ttlMs: REMEMBER_FOUND_MS,
+    ttlMs: FOUND_TTL_MS,
   });
   const wrong = createWrongHashes(Math.floor(cacheBytes / 2 / WRONG_BYTES), nowMs);
   const load = async (keyHash: string): Promise<Caller | null> => {
@@ -86,7 +86,7 @@ interface WrongHashes {
   size: () => number;
 }
 
-/** Spares the store a flood of one wrong key. The oldest stand first, as all are kept equally long. */
+/** Keeps a flood of one wrong key from the store. The oldest come first, as all are kept equally long. */
 function createWrongHashes(maxSize: number, nowMs: () => number): WrongHashes {
   const addedAtMs = new Map<string, number>();
   return {
@@ -98,8 +98,8 @@ function createWrongHashes(maxSize: number, nowMs: () => number): WrongHashes {
     },
     has(keyHash) {
       const ageMs = nowMs() - (addedAtMs.get(keyHash) ?? -Infinity);
-      // A clock that was set back must not keep a key out either.
-      return ageMs >= 0 && ageMs < REMEMBER_WRONG_MS;
+      // The age is negative after the clock was set back: the key must not be refused until it catches up.
+      return ageMs >= 0 && ageMs < WRONG_TTL_MS;
     },
     size: () => addedAtMs.size,
   };

@@ -5,19 +5,19 @@ import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { mongo } from 'mongoose';
 import { createAuthentication, type Authenticate, type WrongKeys } from './authenticate.ts';
 import { bytesOfMib, type GatewayConfig } from '../config.ts';
-import type { Caches } from '../open-caches.ts';
+import type { Invalidations } from '../open-redis.ts';
 
 interface AuthenticationDeps {
   db: mongo.Db;
-  caches: Pick<Caches, 'alsoForget'>;
+  invalidations: Pick<Invalidations, 'addCache'>;
   wrongKeys: WrongKeys;
   budgets: MemoryBudgets;
 }
 
-/** The check of API keys, with what it remembers; a key that is revoked anywhere is forgotten here. */
+/** Opens the check of API keys with its cache, from which a key is dropped when any gateway revokes it. */
 export function openAuthentication(
   { config }: ServiceContext<GatewayConfig>,
-  { db, caches, wrongKeys, budgets }: AuthenticationDeps,
+  { db, invalidations, wrongKeys, budgets }: AuthenticationDeps,
 ): Authenticate {
   const { companyOfKey } = createAccountStore(db);
   const cacheBytes = bytesOfMib(config.API_KEY_CACHE_MIB);
@@ -27,7 +27,12 @@ export function openAuthentication(
     cacheBytes,
     nowMs: systemClockMs,
   });
-  caches.alsoForget(forget);
+  // The id of an invalidated key is its hash.
+  invalidations.addCache({
+    forget: ({ id }) => {
+      forget(id);
+    },
+  });
   budgets.add('api_key_cache', cacheBytes, usedBytes);
   return authenticate;
 }

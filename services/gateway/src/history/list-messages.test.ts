@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
 import { timeMsOf } from '@posthorn/domain/ids.ts';
-import { messageStatus, statusBeforeAttempts } from '@posthorn/domain/message.ts';
+import { messageStatus } from '@posthorn/domain/message.ts';
+import { statusBeforeAttempts } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
 import fc from 'fast-check';
 import {
   descending,
@@ -25,7 +26,7 @@ function statusOf({ message, known }: Stored): DeliveryStatus {
 
 type Filter = Omit<MessageQuery, 'limit' | 'cursor'>;
 
-/** The rule without pages, indexes and bounds of work. */
+/** The same rule without pages, indexes and bounds of work. */
 function expectedIds(stored: readonly Stored[], filter: Filter): string[] {
   const { appId, webhookId, status, fromMs = 0, toMs = Infinity } = filter;
   return stored
@@ -38,7 +39,7 @@ function expectedIds(stored: readonly Stored[], filter: Filter): string[] {
     .sort(descending);
 }
 
-/** Follows the cursors to the end. */
+/** Reads all pages by their cursors. */
 async function pagesOf(deps: ListDeps, filter: Filter, limit: number): Promise<string[][]> {
   const pages: string[][] = [];
   let cursor: string | null | undefined;
@@ -64,7 +65,7 @@ const filters = fc.record({
 });
 
 describe('the list of messages', () => {
-  test('joined from its pages is every message that fits, newest first, for every filter', async () => {
+  test('has every message that matches, newest first, over all pages and for every filter', async () => {
     const shapes = fc.array(shape, { maxLength: 24 });
     const limits = fc.integer({ min: 1, max: 5 });
     const holds = fc.asyncProperty(shapes, filters, limits, async (given, filter, limit) => {
@@ -76,7 +77,7 @@ describe('the list of messages', () => {
     await fc.assert(holds, { numRuns: 500 });
   });
 
-  test('shows with each message those of its deliveries that have a document', async () => {
+  test('returns with each message its deliveries that have a document', async () => {
     const stored = storeMessages([['delivered', 'none', 'pending']]);
     const { messages } = await listMessages(listDepsOf(stored), 'comp_a', { limit: 1 });
     expect(messages.map(({ known }) => known.map(({ webhookId }) => webhookId))).toEqual([
@@ -84,7 +85,7 @@ describe('the list of messages', () => {
     ]);
   });
 
-  test('has no cursor behind its last page, also when that is full', async () => {
+  test('has no cursor after its last page, even when that is full', async () => {
     const deps = listDepsOf(storeMessages([['delivered'], ['delivered']]));
     const { nextCursor } = await listMessages(deps, 'comp_a', { limit: 2 });
     expect(nextCursor).toBeNull();
@@ -107,7 +108,7 @@ describe('a page of a rare status', () => {
   test.each([
     ['pending', 10_000, many(10_700, ['delivered'])],
     ['cancelled', 5_000, many(5_700, ['exhausted', 'cancelled'])],
-  ] as const)('stops looking after 10,000 deliveries: %s', async (status, messages, stored) => {
+  ] as const)('ends after 10,000 deliveries were read: %s', async (status, messages, stored) => {
     const [oldest] = stored;
     Object.assign(oldest?.known[0] ?? {}, { status });
     const reads = { count: 0, deliveries: 0 };
@@ -128,7 +129,7 @@ describe('a page of a rare status', () => {
     expect((await pagesOf(deps, query, 5)).flat()).toEqual([]);
   });
 
-  test('is not held up by one message that failed at more webhooks than one look takes', async () => {
+  test('gets past a message that failed at more webhooks than one read takes', async () => {
     const wide = storeMessages([['exhausted'], Array<DeliveryStatus>(1_200).fill('exhausted')]);
     const pages = await pagesOf(listDepsOf(wide), { status: 'exhausted' }, 1);
     expect(pages.flat()).toEqual(expectedIds(wide, {}));
@@ -139,7 +140,7 @@ describe('a page of messages to a thousand webhooks each', () => {
   const wide = storeMessages(Array<Shape>(25).fill(Array<DeliveryStatus>(1_000).fill('exhausted')));
 
   test.each([undefined, 'delivered', 'cancelled', 'exhausted'] as const)(
-    'ends after ten of them, and the next one goes on there: %s',
+    'ends after ten of them, and the next page continues there: %s',
     async (status) => {
       const reads = { count: 0, deliveries: 0 };
       await listMessages(listDepsOf(wide, reads), 'comp_a', { status, limit: 50 });

@@ -1,6 +1,7 @@
 import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
 import { deliveryIdOf, firstIdAt } from '@posthorn/domain/ids.ts';
-import { messageStatus, statusBeforeAttempts, type Message } from '@posthorn/domain/message.ts';
+import { messageStatus, type Message } from '@posthorn/domain/message.ts';
+import { statusBeforeAttempts } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
 import type {
   DeliveryOutline,
   DeliveryQueries,
@@ -15,10 +16,10 @@ export interface MessageQuery {
   appId?: string | undefined;
   webhookId?: string | undefined;
   status?: DeliveryStatus | undefined;
-  /** Both inclusive, in milliseconds since 1970. */
+  /** Creation of the message, in milliseconds since 1970, both inclusive. */
   fromMs?: number | undefined;
   toMs?: number | undefined;
-  /** The last message of the page before. */
+  /** Id of the last message of the page before. */
   cursor?: string | undefined;
   limit: number;
 }
@@ -34,21 +35,23 @@ export interface ListDeps {
   deliveries: Pick<DeliveryQueries, 'outlinesOf' | 'messagesOfFailed'>;
 }
 
+/** A message that may match, with those of its deliveries that have a document. */
 interface Candidate {
   outline: MessageOutline;
   known: DeliveryOutline[];
 }
 
+/** Messages per read when a filter by status may drop most of them. */
 const CHUNK = 500;
 /**
- * A page stops looking behind so many deliveries, or messages where those have fewer than one each,
- * and answers what it has: neither rare states nor wide messages may cost unbounded work.
+ * A page reads at most this many deliveries, or messages where those have none, and returns what it has
+ * found by then: neither rare states nor messages to many webhooks may cost unbounded work.
  */
 const MAX_SCANNED = 10_000;
 
 /**
- * One page of messages. The status of a message is that of its deliveries and is stored nowhere, so
- * a filter by status reads candidates and keeps those that match.
+ * Returns one page of messages. The status of a message follows from its deliveries and is not stored,
+ * so a filter by status reads candidates and keeps those that match.
  */
 export async function listMessages(
   deps: ListDeps,
@@ -64,17 +67,17 @@ export async function listMessages(
     const bounds = { messages, targets: MAX_SCANNED - scanned };
     const candidates = await candidatesBefore(deps, companyId, query, beforeId, bounds);
     for (const candidate of candidates.page) {
-      if (kept.length === limit) return answer(deps, companyId, kept, kept.at(-1)?.outline.id);
+      if (kept.length === limit) return toPage(deps, companyId, kept, kept.at(-1)?.outline.id);
       if (status === undefined || statusOf(candidate) === status) kept.push(candidate);
     }
     scanned += Math.max(messages, candidates.targets);
     beforeId = candidates.lastId ?? beforeId;
-    if (candidates.isEnd) return answer(deps, companyId, kept, undefined);
-    if (scanned >= MAX_SCANNED) return answer(deps, companyId, kept, beforeId);
+    if (candidates.isEnd) return toPage(deps, companyId, kept, undefined);
+    if (scanned >= MAX_SCANNED) return toPage(deps, companyId, kept, beforeId);
   }
 }
 
-/** Exclusive. */
+/** Returns the id before which the page starts, exclusive. Undefined when it starts with the newest. */
 function upperBound({ toMs, cursor }: MessageQuery): string | undefined {
   const end = toMs === undefined ? undefined : firstIdAt('msg', toMs + 1);
   if (end === undefined || cursor === undefined) return end ?? cursor;
@@ -84,12 +87,12 @@ function upperBound({ toMs, cursor }: MessageQuery): string | undefined {
 interface Candidates {
   page: Candidate[];
   lastId: string | undefined;
-  /** Of all messages that were read for the page. */
+  /** Number of targets of all messages that were read. */
   targets: number;
   isEnd: boolean;
 }
 
-/** Failures are few and have an index; every other state is looked for among all messages. */
+/** Failures are few and have an index. Every other status is searched for among all messages. */
 async function candidatesBefore(
   deps: ListDeps,
   companyId: string,
@@ -114,8 +117,8 @@ async function candidatesBefore(
 }
 
 /**
- * Asked of messages, because the index of failures knows neither. Not of deliveries: a message to
- * the webhook may have failed at another one, and that is its status too.
+ * Filters messages by app and webhook, which the index of failures does not contain. It cannot filter
+ * deliveries by webhook: a message to the webhook may have failed at another one, and has that status.
  */
 function isWanted({ appId, webhookId }: MessageQuery): (outline: MessageOutline) => boolean {
   return (outline) =>
@@ -123,7 +126,7 @@ function isWanted({ appId, webhookId }: MessageQuery): (outline: MessageOutline)
     (webhookId === undefined || outline.targets.includes(webhookId));
 }
 
-/** Where the next look begins: what the bound of targets has cut off was not looked at. */
+/** Where the next read begins. Messages that the bound of targets has cut off were not read. */
 function endOf(
   read: readonly MessageOutline[],
   bounds: OutlineBounds,
@@ -157,7 +160,7 @@ function statusOf({ outline, known }: Candidate): DeliveryStatus {
   );
 }
 
-async function answer(
+async function toPage(
   { messages }: ListDeps,
   companyId: string,
   kept: readonly Candidate[],

@@ -1,12 +1,14 @@
 import type { Delivery } from '@posthorn/domain/delivery.ts';
 import { deliveryIdOf, isId, timePartOf } from '@posthorn/domain/ids.ts';
-import { statusBeforeAttempts, type Message } from '@posthorn/domain/message.ts';
+import type { Message } from '@posthorn/domain/message.ts';
+import { statusBeforeAttempts } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
+import { cancelReasonAtAcceptance } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
 import type { DeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
-import type { Sendable } from '../http/answers/delivery.ts';
-import { NOTHING_TO_SHOW, shownOf } from '../http/answers/shown-headers.ts';
+import type { SentHeaders } from '../http/responses/delivery.ts';
+import { UNKNOWN_HEADERS, sentHeadersOf } from '../http/responses/sent-headers.ts';
 
 export interface ReadDeps {
   messages: Pick<MessageQueries, 'findOne' | 'findByIdPrefix'>;
@@ -16,10 +18,10 @@ export interface ReadDeps {
 
 export interface ReadDelivery {
   source: Delivery;
-  sendable: Sendable;
+  sentHeaders: SentHeaders;
 }
 
-/** One delivery of the company, also before its first attempt; null when it is not there. */
+/** Returns a delivery of the company, even before its first attempt; null when there is none with this id. */
 export async function readDelivery(
   deps: ReadDeps,
   companyId: string,
@@ -31,7 +33,7 @@ export async function readDelivery(
     const message = await deps.messages.findOne(companyId, known.messageId);
     return withHeaders(deps, message, known);
   }
-  // No document yet: a delivery's id keeps the millisecond of its message's.
+  // It may have no document yet. The id of a delivery contains the millisecond of its message's id.
   const candidates = await deps.messages.findByIdPrefix(companyId, `msg_${timePartOf(deliveryId)}`);
   for (const message of candidates) {
     const webhookId = message.targets.find((id) => deliveryIdOf(message.id, id) === deliveryId);
@@ -40,7 +42,7 @@ export async function readDelivery(
   return null;
 }
 
-/** Those of a message's deliveries that go to these webhooks, in their order. */
+/** Returns the deliveries of a message to these webhooks, in their order. */
 export async function deliveriesOf(
   deps: ReadDeps,
   message: Message,
@@ -48,11 +50,12 @@ export async function deliveriesOf(
 ): Promise<ReadDelivery[]> {
   const ids = webhookIds.map((webhookId) => deliveryIdOf(message.id, webhookId));
   const known = await deps.deliveries.findMany(message.companyId, ids);
-  const byId = new Map(known.map((each) => [each.id, each]));
+  const byWebhook = new Map(known.map((each) => [each.webhookId, each]));
   return Promise.all(
-    webhookIds.map((webhookId, index) =>
-      withHeaders(deps, message, byId.get(ids[index] ?? '') ?? deliveryBefore(message, webhookId)),
-    ),
+    webhookIds.map((webhookId) => {
+      const delivery = byWebhook.get(webhookId) ?? deliveryBefore(message, webhookId);
+      return withHeaders(deps, message, delivery);
+    }),
   );
 }
 
@@ -61,18 +64,21 @@ async function withHeaders(
   message: Message | null,
   source: Delivery,
 ): Promise<ReadDelivery> {
-  // What happened stays readable, also when the webhook's stored secrets do not open.
+  // The delivery stays readable when the secrets of its webhook cannot be decrypted.
   const webhook = await webhooks.findOne(source.companyId, source.webhookId).catch(nullIfSealed);
-  return { source, sendable: message && webhook ? shownOf(message, webhook) : NOTHING_TO_SHOW };
+  return {
+    source,
+    sentHeaders: message && webhook ? sentHeadersOf(message, webhook) : UNKNOWN_HEADERS,
+  };
 }
 
-/** Passes on every error but the one of a stored secret that does not open. */
+/** Returns null for a secret that cannot be decrypted, and throws every other error. */
 function nullIfSealed(error: unknown): null {
   if (error instanceof SealedValueError) return null;
   throw error;
 }
 
-/** A delivery without a document: nothing has been attempted. */
+/** Returns a delivery as it is before its first attempt, while it has no document. */
 function deliveryBefore(message: Message, webhookId: string): Delivery {
   const { id, companyId, appId, createdAtMs } = message;
   const status = statusBeforeAttempts(message, webhookId);
@@ -83,7 +89,7 @@ function deliveryBefore(message: Message, webhookId: string): Delivery {
     companyId,
     appId,
     status,
-    reason: status === 'cancelled' ? 'webhook_disabled' : null,
+    reason: cancelReasonAtAcceptance(message, webhookId),
     attemptCount: 0,
     attempts: [],
     nextAttemptAtMs: status === 'pending' ? createdAtMs : null,

@@ -43,7 +43,7 @@ async function healthOf(
 }
 
 describe('the health of a webhook', () => {
-  test('that got nothing yet has no rate and no latencies', async () => {
+  test('that got no message yet has no rate and no latencies', async () => {
     expect((await healthOf([])).known).toEqual({
       circuit: 'closed',
       concurrency: { now: 16, floor: 1, ceiling: 1_000 },
@@ -71,11 +71,11 @@ describe('the health of a webhook', () => {
       { heldUntil: '1970-01-01T00:01:01.000Z' },
     ],
     [
-      'no pause that is over',
+      'no hold that has ended',
       { concurrency: 16, ratePerSecond: null, heldUntilMs: 1_000 },
       { heldUntil: null },
     ],
-  ])('shows what its dispatcher has told: %s', async (_what, flow, shown) => {
+  ])('shows what its dispatcher has written: %s', async (_what, flow, shown) => {
     const { known } = await healthOf([], 0, undefined, () => Promise.resolve(flow));
     expect(known).toMatchObject(shown);
   });
@@ -86,12 +86,12 @@ describe('the health of a webhook', () => {
     expect(known).toMatchObject({ concurrency: { now: 16 }, heldUntil: null });
   });
 
-  test('is none for a webhook that is not there', async () => {
+  test('is null for an unknown webhook', async () => {
     expect((await healthOf([])).unknown).toBeNull();
   });
 
   test.each<[string, string, () => Promise<number | null>]>([
-    ['closed', 'nobody told of an open one', () => Promise.resolve(null)],
+    ['closed', 'no dispatcher has written an open one', () => Promise.resolve(null)],
     ['open', 'its probe is still to come', () => Promise.resolve(1_001)],
     ['half_open', 'the time of its probe is over', () => Promise.resolve(1_000)],
     ['closed', 'Redis is away', () => Promise.reject(new Error('away'))],
@@ -111,7 +111,7 @@ describe('the health of a webhook', () => {
     expect(known).toMatchObject({ successRate: 0.5, latencyMs: { p50: 20, p95: 15_000 } });
   });
 
-  test('has percentiles by nearest rank: that share of the attempts took no longer', async () => {
+  test('has percentiles by nearest rank', async () => {
     const durations = fc.array(fc.nat(20_000), { minLength: 1, maxLength: 50 });
     const holds = fc.asyncProperty(durations, async (all) => {
       const { known } = await healthOf(all.map((durationMs) => [['success', durationMs]]));
@@ -129,16 +129,16 @@ describe('the health of a webhook', () => {
     await fc.assert(holds);
   });
 
-  test('counts what waits for a retry and what was not attempted yet', async () => {
+  test('counts as backlog what waits for a retry and what was not attempted yet', async () => {
     const { known } = await healthOf([null, [['timeout', 1]], null], 1);
     expect(known?.backlog).toBe(3);
   });
 
-  test('counts a backlog no further than 10,000', async () => {
+  test('counts a backlog of at most 10,000', async () => {
     expect((await healthOf([null, null], 20_000)).known?.backlog).toBe(10_000);
   });
 
-  test('looks at the newest 200 messages', async () => {
+  test('reads the newest 200 messages', async () => {
     const made = Array.from({ length: 250 }, (_, n): Made[] => [
       [n < 200 ? 'success' : 'timeout', 1],
     ]);

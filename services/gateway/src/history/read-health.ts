@@ -7,7 +7,7 @@ import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-q
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { EndpointFlow, EndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
-import type { Health } from '../http/answers/health.ts';
+import type { Health } from '../http/responses/health.ts';
 
 export interface HealthDeps {
   webhooks: Pick<WebhookStore, 'has'>;
@@ -15,7 +15,7 @@ export interface HealthDeps {
   deliveries: Pick<DeliveryQueries, 'attemptFiguresOf' | 'countPending'>;
   circuits: Pick<OpenCircuits, 'read'>;
   flows: Pick<EndpointFlows, 'read'>;
-  /** Attempts at once to one endpoint, as the dispatchers are set. */
+  /** The bounds of the concurrency limit of an endpoint, as the dispatchers are configured. */
   concurrency: ConcurrencyBounds;
   nowMs: () => number;
 }
@@ -26,7 +26,7 @@ export interface ConcurrencyBounds {
   ceiling: number;
 }
 
-/** As the dispatchers are set; an endpoint that fails all it gets goes down to one. */
+/** Reads the settings that the dispatchers share. The limit of an endpoint that always fails falls to one. */
 export function concurrencyBoundsOf(config: {
   ENDPOINT_CONCURRENCY: number;
   ENDPOINT_CONCURRENCY_MAX: number;
@@ -38,14 +38,14 @@ export function concurrencyBoundsOf(config: {
   };
 }
 
-/** Null when there is no such webhook of the company. */
+/** Returns null when the company has no such webhook. */
 export type ReadHealth = (companyId: string, webhookId: string) => Promise<Health | null>;
 
-/** The newest 200; fewer where each went to more than 500 webhooks. */
+/** The newest 200 messages; fewer when they have more than 500 targets on average. */
 const BOUNDS = { messages: 200, targets: 100_000 };
 const MAX_BACKLOG = 10_000;
 
-/** How deliveries to one webhook fare, from its newest messages; nothing is kept for it on the hot path. */
+/** Computes the health of a webhook from its newest messages, so that accepting and delivering store nothing for it. */
 export function createReadHealth(deps: HealthDeps): ReadHealth {
   const { webhooks, messages, deliveries } = deps;
   return async (companyId, webhookId) => {
@@ -60,13 +60,13 @@ export function createReadHealth(deps: HealthDeps): ReadHealth {
       ),
       deliveries.countPending(companyId, webhookId, MAX_BACKLOG),
     ]);
-    const untouched = newest.length - known.length;
-    const backlog = Math.min(waiting + untouched, MAX_BACKLOG);
+    const unattempted = newest.length - known.length;
+    const backlog = Math.min(waiting + unattempted, MAX_BACKLOG);
     return { circuit, ...flowOf(deps, flow), ...figuresOf(known.flat()), backlog };
   };
 }
 
-/** As its dispatcher told Redis; while Redis is away nothing is known of any that is open. */
+/** Reads what the dispatcher of the webhook has written to Redis. Without Redis every circuit counts as closed. */
 async function circuitOf(
   { circuits, nowMs }: HealthDeps,
   webhookId: string,
@@ -76,7 +76,7 @@ async function circuitOf(
   return probeAtMs > nowMs() ? 'open' : 'half_open';
 }
 
-/** What no dispatcher has told of is treated as a new endpoint is. */
+/** An endpoint of which no dispatcher has written is shown as a new one. */
 function flowOf(
   { concurrency: { floor, start, ceiling }, nowMs }: HealthDeps,
   flow: EndpointFlow | null,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { addressKey } from './address-key.ts';
 
-describe('who is limited as one', () => {
+describe('the key of a client address', () => {
   test.each([
     ['192.0.2.7', '192.0.2.7'],
     ['::ffff:192.0.2.7', '192.0.2.7'],
@@ -13,7 +13,7 @@ describe('who is limited as one', () => {
     ['not:an:address', 'not:an:address'],
     ['x'.repeat(10_000), 'x'.repeat(45)],
     [':'.repeat(10_000), ':'.repeat(45)],
-  ])('%s counts as %s', (ip, key) => {
+  ])('of %s is %s', (ip, key) => {
     expect(addressKey(ip)).toBe(key);
   });
 });

@@ -1,10 +1,10 @@
-/** One thing that is wrong with a request; `path` is '' for the request as a whole. */
+/** One problem of a request. `path` is '' for the request as a whole. */
 export interface Problem {
   path: string;
   message: string;
 }
 
-/** A failure that the client is told about, with its fixed code (docs/decisions/0004-api-errors.md). */
+/** A failure that is reported to the client with a fixed code (docs/decisions/0004-api-errors.md). */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
@@ -28,19 +28,19 @@ export class ApiError extends Error {
   }
 }
 
-/** More help nobody; 28,000 unknown keys, as many as fit into a body, would make an answer of 2 MB. */
-const MAX_TOLD = 100;
+/** A body has room for 28,000 unknown keys. Reporting them all would make a response of 2 MB. */
+const MAX_PROBLEMS = 100;
 
 export const invalidRequest = (problems: Problem[]): ApiError =>
   new ApiError(400, 'invalid_request', describe(problems), {
-    problems: problems.slice(0, MAX_TOLD),
+    problems: problems.slice(0, MAX_PROBLEMS),
   });
 
 export const notFound = (what: string): ApiError =>
   new ApiError(404, 'not_found', `There is no such ${what}.`);
 
 export const unavailable = (): ApiError =>
-  new ApiError(503, 'unavailable', 'The request cannot be stored at the moment; send it again.', {
+  new ApiError(503, 'unavailable', 'The request cannot be stored at the moment. Send it again.', {
     headers: { 'Retry-After': '2' },
   });
 

@@ -10,14 +10,14 @@ import {
 } from '../../../../test/support/receivers/raw-connection.ts';
 import { createHardenedServer, type ServerBounds } from './harden-server.ts';
 
-/** So short that what a slow client meets is seen in milliseconds. */
+/** Short, so that the timeouts for slow clients pass within milliseconds. */
 const BOUNDS = { headersTimeoutMs: 60, requestTimeoutMs: 120, checkEveryMs: 10, lingerMs: 30 };
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n';
 const POST = 'POST / HTTP/1.1\r\nHost: a\r\n';
 
 let server: Server;
 
-/** Answers GET at once and without reading a body, `/begin` only half, and others when all has come. */
+/** Responds to GET without reading the body, to `/begin` with half a response, to others after the body. */
 async function listen(bounds: ServerBounds): Promise<void> {
   server = createHardenedServer((request, response) => {
     if (request.url === '/begin') response.writeHead(200).write('half');
@@ -44,9 +44,9 @@ function send(text: string): RawConnection {
   return openConnection((server.address() as AddressInfo).port, text);
 }
 
-describe('what is no request', () => {
+describe('an invalid request', () => {
   test.each([
-    ['nonsense', 'nonsense\r\n\r\n', 400, 'malformed_request'],
+    ['no HTTP at all', 'nonsense\r\n\r\n', 400, 'malformed_request'],
     ['a bare line feed', 'GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n', 400, 'malformed_request'],
     [
       'two lengths',
@@ -62,27 +62,34 @@ describe('what is no request', () => {
     ],
     ['20,000 bytes of headers', `${GET}X: ${'x'.repeat(20_000)}`, 431, 'headers_too_large'],
     ['a header that never ends', `${GET}X`, 408, 'request_timeout'],
-    ['silence', '', 408, 'request_timeout'],
+    ['no bytes', '', 408, 'request_timeout'],
     ['a body that never ends', `${POST}Content-Length: 100\r\n\r\n{`, 408, 'request_timeout'],
-  ])('such as %s gets the error envelope and is closed', async (_what, text, status, code) => {
-    const { until, closed } = send(text);
-    const answer = parseAnswer(await until(ENVELOPE));
-    await closed;
-    expect([answer.status, answer.body.success, answer.body.code]).toEqual([status, false, code]);
-    expect(answer.body.requestId).toMatch(/^[0-9a-f-]{36}$/);
-    expect(answer.head).toContain(`X-Request-Id: ${answer.body.requestId}`);
-    expect(answer.head).toContain('Connection: close');
-  });
+  ])(
+    'with %s gets the error envelope and a closed connection',
+    async (_what, text, status, code) => {
+      const { until, closed } = send(text);
+      const response = parseAnswer(await until(ENVELOPE));
+      await closed;
+      expect([response.status, response.body.success, response.body.code]).toEqual([
+        status,
+        false,
+        code,
+      ]);
+      expect(response.body.requestId).toMatch(/^[0-9a-f-]{36}$/);
+      expect(response.head).toContain(`X-Request-Id: ${response.body.requestId}`);
+      expect(response.head).toContain('Connection: close');
+    },
+  );
 
   test.each([
     ['no Host', 'GET / HTTP/1.1\r\n\r\n', 400, 'malformed_request'],
     ['an unknown Expect', `${GET}Expect: wonders\r\n\r\n`, 417, 'expectation_failed'],
-  ])('for %s gets the error envelope', async (_what, text, status, code) => {
-    const answer = parseAnswer(await send(text).until(ENVELOPE));
-    expect([answer.status, answer.body.code]).toEqual([status, code]);
+  ])('with %s gets the error envelope', async (_what, text, status, code) => {
+    const response = parseAnswer(await send(text).until(ENVELOPE));
+    expect([response.status, response.body.code]).toEqual([status, code]);
   });
 
-  test('is told also on a connection that has served before', async () => {
+  test('gets the error envelope also on a connection that was used before', async () => {
     const { socket, until, closed } = send(`${GET}\r\n`);
     await until(/"success":true/);
     socket.write('GET / HTTP/1.1\r\n');
@@ -90,7 +97,7 @@ describe('what is no request', () => {
     await closed;
   });
 
-  test('cuts off an answer that has begun, and writes nothing into it', async () => {
+  test('ends a response that has begun without writing into it', async () => {
     const { socket, until, closed } = send(
       'POST /begin HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n',
     );
@@ -100,21 +107,21 @@ describe('what is no request', () => {
     expect(socket.closed).toBe(true);
   });
 
-  test('is not HTTP/1.0 without a Host', async () => {
+  test('is not one of HTTP/1.0 without a Host', async () => {
     expect(await send('GET / HTTP/1.0\r\n\r\n').until(/\}$/)).toContain(' 200 OK');
   });
 });
 
-describe('the rest of a body that was answered before it came', () => {
+describe('the rest of a body whose response was sent early', () => {
   const early = (): RawConnection => send(`${GET}Content-Length: 9\r\n\r\n`);
 
-  test('is waited for a while, and then cut off', async () => {
+  test('may arrive for a while before the connection is closed', async () => {
     const { until, closed } = early();
     await until(/"success":true/);
     await closed;
   });
 
-  test('leaves the connection usable when it comes', async () => {
+  test('leaves the connection usable when it arrives', async () => {
     close();
     await listen({ ...BOUNDS, requestTimeoutMs: 60_000, lingerMs: 60_000 });
     const { socket, until } = early();
@@ -124,7 +131,7 @@ describe('the rest of a body that was answered before it came', () => {
   });
 });
 
-test('a client that goes away in the midst of a body harms nobody else', async () => {
+test('a client that disconnects in the middle of a body does not affect others', async () => {
   const { socket } = send(`${POST}Content-Length: 100\r\n\r\n{`);
   await once(server, 'request');
   socket.destroy();

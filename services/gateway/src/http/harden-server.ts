@@ -10,17 +10,17 @@ import {
 import type { Duplex } from 'node:stream';
 
 export interface ServerBounds {
-  /** From the connection, or the first byte of the next request, to the end of its headers. */
+  /** From the connection, or the first byte of a further request, to the end of its headers. */
   headersTimeoutMs: number;
   /** From the same moment to the end of the body. */
   requestTimeoutMs: number;
-  /** How often these two are looked at. */
+  /** How often the two timeouts are checked. */
   checkEveryMs: number;
-  /** How long a client may go on sending after it was refused. */
+  /** How long a refused client may keep sending before its connection is closed. */
   lingerMs: number;
 }
 
-/** Headers are there within 10 s and bodies within 30 s, the time until they are looked at included. */
+/** Headers must arrive within 10 s and bodies within 30 s. The values are 1 s less: that is the longest time until the next check. */
 const BOUNDS: ServerBounds = {
   headersTimeoutMs: 9_000,
   requestTimeoutMs: 29_000,
@@ -28,12 +28,12 @@ const BOUNDS: ServerBounds = {
   lingerMs: 2_000,
 };
 const MAX_HEADER_BYTES = 16_384;
-/** Longer than the 60 s after which load balancers let go, so that they never meet a closed connection. */
+/** Longer than the 60 s after which load balancers close idle connections, so that they never use one that is closed here. */
 const KEEP_ALIVE_MS = 65_000;
-/** An idle connection costs some 10 kB here and a file descriptor. */
+/** An idle connection costs about 10 kB and a file descriptor. */
 const MAX_CONNECTIONS = 10_000;
 
-/** An HTTP server that no client can occupy, and whose every refusal has the error envelope. */
+/** Creates an HTTP server with bounds on slow and oversized requests. Every refusal has the error envelope. */
 export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Server {
   const server = createServer({
     headersTimeout: bounds.headersTimeoutMs,
@@ -41,13 +41,13 @@ export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Ser
     connectionsCheckingInterval: bounds.checkEveryMs,
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: MAX_HEADER_BYTES,
-    // Node would refuse without an envelope.
+    // Checked below: Node's own refusal has no envelope.
     requireHostHeader: false,
   });
   server.maxConnections = MAX_CONNECTIONS;
-  const answers = new WeakMap<Duplex, ServerResponse>();
+  const responses = new WeakMap<Duplex, ServerResponse>();
   const serve: RequestListener = (request, response) => {
-    answers.set(request.socket, response);
+    responses.set(request.socket, response);
     response.once('finish', () => {
       if (!request.complete) closeSoon(request.socket, bounds.lingerMs, () => request.complete);
     });
@@ -55,14 +55,14 @@ export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Ser
     else refuse(response, REFUSALS.malformed);
   };
   server.on('request', serve);
-  // Who asks with `Expect: 100-continue` hears it from the reader of the body, after all checks.
+  // `Expect: 100-continue` is answered by the reader of the body, after all checks.
   server.on('checkContinue', serve);
   server.on('checkExpectation', (_request, response) => {
     refuse(response, REFUSALS.expectation);
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (socket.writableEnded) return;
-    if (!socket.writable || isAnswered(answers.get(socket))) socket.destroy();
+    if (!socket.writable || hasResponse(responses.get(socket))) socket.destroy();
     else {
       socket.end(refusalText(reasonOf(error)));
       closeSoon(socket, bounds.lingerMs);
@@ -71,21 +71,24 @@ export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Ser
   return server;
 }
 
-/** RFC 9112, 3.2; HTTP/1.0 knows no Host. */
+/** RFC 9112, section 3.2. HTTP/1.0 has no Host header. */
 function hasHost({ httpVersion, headers }: IncomingMessage): boolean {
   return httpVersion === '1.0' || headers.host !== undefined;
 }
 
-/** What is wrong belongs to a request that has its answer: a second one would garble the first. */
-function isAnswered(answer: ServerResponse | undefined): boolean {
-  if (!answer?.headersSent) return false;
-  return !answer.writableFinished || !answer.req.complete;
+/** True if the faulty request has a response already: a second one would corrupt the first. */
+function hasResponse(response: ServerResponse | undefined): boolean {
+  if (!response?.headersSent) return false;
+  return !response.writableFinished || !response.req.complete;
 }
 
-/** Closing at once would reset the connection, and the client might never read why it was refused. */
-function closeSoon(socket: Duplex, lingerMs: number, isWellAgain = () => false): void {
+/**
+ * Closes the connection later, unless `isComplete` returns true by then. Closing it at once would reset it, and
+ * the client might never read why it was refused.
+ */
+function closeSoon(socket: Duplex, lingerMs: number, isComplete = () => false): void {
   setTimeout(() => {
-    if (!isWellAgain()) socket.destroy();
+    if (!isComplete()) socket.destroy();
   }, lingerMs).unref();
 }
 
@@ -109,7 +112,7 @@ const REFUSALS = {
   expectation: {
     status: 417,
     code: 'expectation_failed',
-    message: 'Expect can only be 100-continue.',
+    message: 'The only supported Expect is 100-continue.',
   },
   headers: {
     status: 431,
@@ -140,7 +143,7 @@ function refuse(response: ServerResponse, refusal: Refusal): void {
   response.writeHead(refusal.status, headers).end(body);
 }
 
-/** Written by hand: there is no request yet that a response could belong to. */
+/** Returns a response as text. There is no request yet for which Node could create one. */
 function refusalText(refusal: Refusal): string {
   const { headers, body } = contentOf(refusal);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);

@@ -5,25 +5,25 @@ export interface HttpMetrics {
   observe: RequestHandler;
 }
 
-/** Rate, errors and duration by route pattern; an unknown address counts as `unknown`. */
+/** Counts and times requests by route pattern. The route of an unknown address is `unknown`. */
 export function createHttpMetrics(registry: Registry): HttpMetrics {
   const registers = [registry];
   const total = new Counter({
     name: 'posthorn_http_requests_total',
-    help: 'Requests answered.',
+    help: 'Responses sent, by method, route and status code.',
     labelNames: ['method', 'route', 'code'],
     registers,
   });
   const seconds = new Histogram({
     name: 'posthorn_http_request_duration_seconds',
-    help: 'Time from the request to the end of its answer.',
+    help: 'Time from the start of the request to the end of its response, in seconds.',
     labelNames: ['method', 'route'],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
   });
   const inFlight = new Gauge({
     name: 'posthorn_http_requests_in_flight',
-    help: 'Requests being worked on.',
+    help: 'Requests that have no complete response yet.',
     registers,
   });
   const countMessage = createMessageCount(registers);
@@ -44,16 +44,16 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
   };
 }
 
-/** Messages accepted and refused; the reason is the code that the client was told. */
+/** Counts accepted and refused messages; `reason` is the error code of the response. */
 function createMessageCount(registers: Registry[]): (response: Response) => void {
   const accepted = new Counter({
     name: 'posthorn_messages_accepted_total',
-    help: 'Messages stored; repeats of a request are not counted again.',
+    help: 'Messages accepted. Repeats with the same idempotency key are not counted.',
     registers,
   });
   const rejected = new Counter({
     name: 'posthorn_messages_rejected_total',
-    help: 'Messages refused.',
+    help: 'Messages refused, by error code.',
     labelNames: ['reason'],
     registers,
   });

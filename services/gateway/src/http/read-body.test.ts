@@ -19,7 +19,7 @@ function refusalOf(bytes: Buffer | string): ApiError {
     if (error instanceof ApiError) return error;
     throw error;
   }
-  throw new Error('the body was taken');
+  throw new Error('the body was accepted');
 }
 
 describe('the keys of a body', () => {
@@ -42,7 +42,7 @@ describe('the keys of a body', () => {
     ]);
   });
 
-  test('that are unknown are named, as they were written, at every level', () => {
+  test('that are unknown are reported as they were written, at every level', () => {
     const refusal = refusalOf(
       '{"projectId":"a","auth_metod":1,"customHeaders":[{"key":"a","value":"b","x":1}]}',
     );
@@ -53,7 +53,7 @@ describe('the keys of a body', () => {
     expect(refusal.problems[0]?.message).toBe('is not a field of this request');
   });
 
-  test('inside the payload are nobody else’s business', () => {
+  test('inside the payload are not checked', () => {
     const { value, textOf } = read(
       '{"projectId":"a","payload":{"some_key":1,"some_key":2,"nameX":3}}',
     );
@@ -68,7 +68,7 @@ describe('the keys of a body', () => {
   });
 
   test.each(['__proto__', 'constructor', 'toString', 'has_own_property'])(
-    'such as %s are unknown ones like any other',
+    'such as %s are reported as unknown',
     (key) => {
       const refusal = refusalOf(`{"projectId":"a","${key}":{"polluted":true}}`);
       expect(refusal.problems).toEqual([{ path: key, message: 'is not a field of this request' }]);
@@ -78,7 +78,7 @@ describe('the keys of a body', () => {
 });
 
 describe('the problems of a body', () => {
-  test('are told all at once', () => {
+  test('are reported all at once', () => {
     const refusal = refusalOf('{"name":"too long a name","other":1}');
     expect([refusal.status, refusal.code]).toEqual([400, 'invalid_request']);
     expect(refusal.problems).toEqual(
@@ -91,12 +91,12 @@ describe('the problems of a body', () => {
     expect(refusal.problems).toHaveLength(3);
   });
 
-  test('include two spellings of one key beside the others', () => {
+  test('include two spellings of one key', () => {
     const refusal = refusalOf('{"projectId":"a","project_id":"b","other":1}');
     expect(refusal.problems.map(({ path }) => path).sort()).toEqual(['other', 'projectId']);
   });
 
-  test('tell a wrong type from a missing field', () => {
+  test('distinguish a wrong type from a missing field', () => {
     expect(refusalOf('{"projectId":null}').problems).toEqual([
       { path: 'projectId', message: 'must be text' },
     ]);
@@ -108,7 +108,7 @@ describe('the bytes of a body', () => {
     ['a byte-order mark', Buffer.from('\ufeff{"projectId":"a"}')],
     ['invalid UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
     ['an encoded surrogate', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
-    ['nothing', Buffer.alloc(0)],
+    ['no content', Buffer.alloc(0)],
     ['no JSON', Buffer.from('{')],
     ['a list', Buffer.from('[]')],
     ['65 levels', Buffer.from(`{"payload":${'['.repeat(65)}${']'.repeat(65)}}`)],
@@ -117,7 +117,7 @@ describe('the bytes of a body', () => {
     expect([refusal.status, refusal.code]).toEqual([400, 'invalid_json']);
   });
 
-  test('are kept for a member as they were written, also under its other spelling', () => {
+  test('are kept for each field as they were written, in either spelling', () => {
     const { textOf } = read('{"project_id" : "\\u0061" , "payload":\n{"n":12345678901234567890} }');
     expect(textOf('payload')).toBe('{"n":12345678901234567890}');
     expect(textOf('projectId')).toBe('"\\u0061"');
@@ -128,7 +128,7 @@ describe('the bytes of a body', () => {
 describe('hostile text', () => {
   const HOSTILE = ['$where', '$gt', 'a.b', '__proto__', 'constructor.prototype', '\u0000'];
 
-  test.each(HOSTILE)('%j as a key is named as unknown', (key) => {
+  test.each(HOSTILE)('%j as a key is reported as unknown', (key) => {
     const refusal = refusalOf(`{"projectId":"a",${JSON.stringify(key)}:{"polluted":1}}`);
     expect(refusal.problems).toEqual([{ path: key, message: 'is not a field of this request' }]);
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
@@ -139,7 +139,7 @@ describe('hostile text', () => {
   });
 
   test.each(['{"$gt":""}', '{"$ne":null}', '["a"]', '{"__proto__":{"polluted":1}}', 'true', '1'])(
-    '%s is no text',
+    '%s is refused where text is expected',
     (json) => {
       const { problems } = refusalOf(`{"projectId":${json}}`);
       expect(problems).toEqual([{ path: 'projectId', message: 'must be text' }]);
@@ -147,7 +147,7 @@ describe('hostile text', () => {
     },
   );
 
-  test('inside the payload travels as it is and touches no prototype', () => {
+  test('inside the payload is kept as it is and changes no prototype', () => {
     const payload = '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}';
     const { value, textOf } = read(`{"projectId":"a","payload":${payload}}`);
     expect(textOf('payload')).toBe(payload);
@@ -157,9 +157,9 @@ describe('hostile text', () => {
 });
 
 describe('half of a surrogate pair', () => {
-  test('is refused in a field and travels on in a payload', () => {
+  test('is refused in a field and kept in a payload', () => {
     expect(refusalOf(String.raw`{"projectId":"\ud800"}`).problems).toEqual([
-      { path: 'projectId', message: 'holds half of a surrogate pair' },
+      { path: 'projectId', message: 'contains half of a surrogate pair' },
     ]);
     const body = read(String.raw`{"projectId":"\ud83d\ude00","payload":{"a":"\ud800"}}`);
     expect(body.value.projectId).toBe('😀');

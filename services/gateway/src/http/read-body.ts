@@ -1,4 +1,4 @@
-import { JsonTextError, readJsonObject } from './json-members.ts';
+import { InvalidJsonError, parseJsonObject } from './parse-json-object.ts';
 import { MAX_PAYLOAD_DEPTH } from '@posthorn/domain/message.ts';
 import type { z } from 'zod';
 import { ApiError, invalidRequest, type Problem } from './api-error.ts';
@@ -6,9 +6,9 @@ import { checkFields, rawFields } from './read-fields.ts';
 
 export interface Body<T> {
   value: T;
-  /** The text of a member as the client wrote it. */
+  /** Returns the text of a field as the client wrote it; undefined when it is absent. */
   textOf: (name: string) => string | undefined;
-  /** The whole body as it came. */
+  /** The whole body as it was received. */
   bytes: Buffer;
 }
 
@@ -16,8 +16,8 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const BYTE_ORDER_MARK = '\ufeff';
 
 /**
- * From bytes to a checked value. A key given twice is refused. Throws ApiError with every problem,
- * those that were found before the body included.
+ * Parses and validates a body. Throws ApiError 400 with every problem, `earlier` ones included: those that
+ * were found outside the body.
  */
 export function readBody<Schema extends z.ZodObject>(
   bytes: Buffer,
@@ -32,17 +32,17 @@ export function readBody<Schema extends z.ZodObject>(
   return { value, bytes, textOf: (name) => textOf(writtenAs.get(name) ?? name) };
 }
 
-/** The fields as they came, for checks that need more than the schema. Throws ApiError when it is no JSON. */
+/** Returns the fields without validation. Throws ApiError 400 if the body is not a JSON object. */
 export function readRawFields(bytes: Buffer, schema: z.ZodObject): Record<string, unknown> {
   return rawFields(readObject(decode(bytes)).value, schema);
 }
 
-/** The payload's text is never touched; in any other field half a character would be stored as another one. */
+/** The store would replace half of a surrogate pair by another character. The payload is exempt: its bytes are kept. */
 function illFormedTexts(members: Record<string, unknown>): Problem[] {
   const fields = Object.entries(members).filter(([name]) => name !== 'payload');
   return fields.flatMap(([path, value]) => {
     const isIllFormed = typeof value === 'string' && !value.isWellFormed();
-    return isIllFormed ? [{ path, message: 'holds half of a surrogate pair' }] : [];
+    return isIllFormed ? [{ path, message: 'contains half of a surrogate pair' }] : [];
   });
 }
 
@@ -53,14 +53,14 @@ function decode(bytes: Buffer): string {
   } catch {
     throw new ApiError(400, 'invalid_json', 'The body is not valid UTF-8.');
   }
-  throw new ApiError(400, 'invalid_json', 'The body begins with a byte-order mark; leave it out.');
+  throw new ApiError(400, 'invalid_json', 'The body starts with a byte-order mark. Leave it out.');
 }
 
-function readObject(text: string): ReturnType<typeof readJsonObject> {
+function readObject(text: string): ReturnType<typeof parseJsonObject> {
   try {
-    return readJsonObject(text, MAX_PAYLOAD_DEPTH, 'payload');
+    return parseJsonObject(text, MAX_PAYLOAD_DEPTH, 'payload');
   } catch (error) {
-    if (!(error instanceof JsonTextError)) throw error;
-    throw new ApiError(400, 'invalid_json', `The body cannot be used: ${error.message}.`);
+    if (!(error instanceof InvalidJsonError)) throw error;
+    throw new ApiError(400, 'invalid_json', `The body is not acceptable: ${error.message}.`);
   }
 }

@@ -3,23 +3,23 @@ import type { Problem } from './api-error.ts';
 import { checkFields } from './read-fields.ts';
 import type { Route } from './route.ts';
 
-/** What a request says besides its body. */
+/** The parts of a request besides its path and body. */
 export interface RequestHead {
-  /** The query string as it came, without the question mark. */
+  /** The query string as it was received, without the question mark. */
   queryText: string;
   header: (name: string) => string | undefined;
 }
 
-export interface CheckedHead {
+export interface ParsedHead {
   query: Record<string, unknown>;
   problems: Problem[];
 }
 
 /**
- * Checks query parameters and headers, and that `companyid` is there where the contract requires
- * it. A typo must not pass for a filter that matches everything.
+ * Parses and validates query parameters and headers; `companyid` is required on some routes
+ * (docs/contract.md C4.3). Unknown parameters are refused: a misspelled filter must not match everything.
  */
-export function checkHead(head: RequestHead, route: Route): CheckedHead {
+export function readHead(head: RequestHead, route: Route): ParsedHead {
   const { query, problems } = checkQuery(head.queryText, route.query);
   return {
     query,
@@ -34,7 +34,7 @@ function companyProblems({ header }: RequestHead, { needsCompanyId }: Route): Pr
   return isMissing ? [{ path: 'companyid', message: 'is required, as a header' }] : [];
 }
 
-function checkQuery(queryText: string, schema: z.ZodObject): CheckedHead {
+function checkQuery(queryText: string, schema: z.ZodObject): ParsedHead {
   const members = Object.create(null) as Record<string, unknown>;
   const repeated: Problem[] = [];
   for (const [name, value] of new URLSearchParams(queryText)) {

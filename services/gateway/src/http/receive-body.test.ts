@@ -10,7 +10,7 @@ import {
   parseAnswer,
   type RawConnection,
 } from '../../../../test/support/receivers/raw-connection.ts';
-import { answerError } from './answer-error.ts';
+import { sendError } from './send-error.ts';
 import { createHardenedServer } from './harden-server.ts';
 import { createReceiveBody } from './receive-body.ts';
 import { createRequestMemory, type RequestMemory } from './request-memory.ts';
@@ -22,7 +22,7 @@ let memory: RequestMemory;
 
 beforeEach(async () => {
   const app = express();
-  // A company that is alone may hold half of it: two of the largest bodies.
+  // One company alone may hold half of it: two of the largest bodies.
   memory = createRequestMemory(4 * LIMIT);
   const identify: RequestHandler = (request, response, next) => {
     response.locals.caller = { companyId: request.get('companyid') ?? 'comp_a' };
@@ -31,7 +31,7 @@ beforeEach(async () => {
   app.post('/', identify, createReceiveBody(memory), (request, response) => {
     response.json({ bytes: (request.body as Buffer).length });
   });
-  app.use(answerError(createLogger('test', 'silent')));
+  app.use(sendError(createLogger('test', 'silent')));
   server = createHardenedServer(app);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 });
@@ -46,41 +46,41 @@ function post(headers: string, body = ''): RawConnection {
   return openConnection((server.address() as AddressInfo).port, text);
 }
 
-/** One chunk; the last one when it is empty. */
+/** Returns one chunk; an empty one ends the body. */
 const chunk = (bytes: number): string => `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`;
 
 describe('a body of 262,144 bytes', () => {
-  test('is taken with its length', async () => {
+  test('is accepted with its length', async () => {
     const { until } = post(`Content-Length: ${LIMIT}`, 'x'.repeat(LIMIT));
     expect(await until(ENVELOPE)).toContain(`"bytes":${LIMIT}`);
   });
 
-  test('is taken without its length', async () => {
+  test('is accepted without its length', async () => {
     const { until } = post('Transfer-Encoding: chunked', chunk(LIMIT) + chunk(0));
     expect(await until(ENVELOPE)).toContain(`"bytes":${LIMIT}`);
   });
 });
 
 describe('a body of one byte more', () => {
-  test('is refused before a byte of it has come', async () => {
+  test('is refused before a byte of it arrives', async () => {
     const { until } = post(`Content-Length: ${LIMIT + 1}`);
     const { status, body } = parseAnswer(await until(ENVELOPE));
     expect([status, body.code]).toEqual([413, 'body_too_large']);
   });
 
-  test('is refused without its length as soon as that byte comes, though it never ends', async () => {
+  test('is refused without its length as soon as that byte arrives, before the end', async () => {
     const { until } = post('Transfer-Encoding: chunked', chunk(LIMIT) + chunk(1));
     const { status, body } = parseAnswer(await until(ENVELOPE));
     expect([status, body.code]).toEqual([413, 'body_too_large']);
   });
 
-  test('is not asked for when the client asks whether to send it', async () => {
+  test('is refused when the client asks whether to send it', async () => {
     const { until } = post(`Expect: 100-continue\r\nContent-Length: ${LIMIT + 1}`);
     expect(await until(ENVELOPE)).toMatch(/^HTTP\/1\.1 413 /);
   });
 });
 
-test('a body that is announced is asked for when it will be taken', async () => {
+test('an announced body gets 100 Continue when it will be accepted', async () => {
   const { socket, until } = post('Expect: 100-continue\r\nContent-Length: 2');
   await until(/^HTTP\/1\.1 100 Continue/);
   socket.write('{}');
@@ -88,7 +88,7 @@ test('a body that is announced is asked for when it will be taken', async () => 
 });
 
 test.each(['gzip', 'deflate', 'br', 'GZIP', 'identity, gzip'])(
-  'a body with Content-Encoding %s is refused before it comes',
+  'a body with Content-Encoding %s is refused before it arrives',
   async (encoding) => {
     const { until } = post(`Content-Encoding: ${encoding}\r\nContent-Length: 9`);
     const { status, body } = parseAnswer(await until(ENVELOPE));
@@ -96,11 +96,11 @@ test.each(['gzip', 'deflate', 'br', 'GZIP', 'identity, gzip'])(
   },
 );
 
-test('a body with Content-Encoding identity is taken', async () => {
+test('a body with Content-Encoding identity is accepted', async () => {
   await post('Content-Encoding: identity\r\nContent-Length: 2', '{}').until(/"bytes":2/);
 });
 
-test('no body is an empty one', async () => {
+test('a missing body is an empty one', async () => {
   await post('X: y').until(/"bytes":0/);
 });
 
@@ -110,7 +110,7 @@ describe('bodies that are being read', () => {
   const untilHeld = (bytes: number) =>
     eventually(`${bytes} bytes`, () => memory.usedBytes() === bytes);
 
-  test('are refused with 503 when their company holds too much, not when another one does', async () => {
+  test('are refused with 503 when their company holds too much memory, but not because of another company', async () => {
     const held = [unfinished(), unfinished()];
     await untilHeld(2 * (LIMIT - 1));
     const { status, body } = parseAnswer(
@@ -122,7 +122,7 @@ describe('bodies that are being read', () => {
     await untilHeld(0);
   });
 
-  test('count until the answer is out', async () => {
+  test('count as memory until the response is sent', async () => {
     const { socket, until } = unfinished();
     await untilHeld(LIMIT - 1);
     socket.write('x');

@@ -4,9 +4,9 @@ import { ApiError, unavailable } from './api-error.ts';
 import type { RequestMemory } from './request-memory.ts';
 
 /**
- * Reads the body into `request.body`, a Buffer. Refuses what is too large or compressed as soon as
- * it shows, and does not wait for the rest as express.raw does. Throws ApiError 400, 413, 415, and
- * 503 when the bodies of this company that are here already hold as much memory as they may.
+ * Reads the body into `request.body`, a Buffer. Refuses a body that is too large or compressed as soon as
+ * this is known; express.raw would wait for the rest. Throws ApiError 400, 413 or 415, and 503 when the
+ * requests of this company already hold as much memory as they may.
  */
 export function createReceiveBody(memory: Pick<RequestMemory, 'tryHold'>): RequestHandler {
   return async (request, response, next) => {

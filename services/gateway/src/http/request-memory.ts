@@ -2,11 +2,11 @@ import { createShares } from '@posthorn/platform/memory/shares.ts';
 import type { Response } from 'express';
 import type { Caller } from './route.ts';
 
-/** Bytes of bodies and answers that requests hold until their answer is out, shared by the companies. */
+/** Counts the bytes of bodies and responses that requests hold until their response is sent. Companies share the budget. */
 export interface RequestMemory {
-  /** False, and nothing is counted, when the company of this request may hold no more. */
+  /** Returns false and counts nothing if the company of this request may hold no more. */
   tryHold: (response: Response, bytes: number) => boolean;
-  /** Counts what is there already, whether there is room or not. */
+  /** Counts bytes that are in memory already, even beyond the budget. */
   hold: (response: Response, bytes: number) => void;
   usedBytes: () => number;
 }
@@ -16,7 +16,7 @@ interface Held {
   bytes: number;
 }
 
-/** What a request holds is given back when its response closes, sent or not. */
+/** What a request holds is released when its response closes, complete or not. */
 export function createRequestMemory(budgetBytes: number): RequestMemory {
   const shares = createShares(budgetBytes);
   const heldBy = new WeakMap<Response, Held>();

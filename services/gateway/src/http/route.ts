@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Problem } from './api-error.ts';
 import type { Body } from './read-body.ts';
 
-/** Who asks: the owner of the API key. Every query carries this company. */
+/** The owner of the API key. Every query to the stores names this company. */
 export interface Caller {
   companyId: string;
 }
@@ -16,25 +16,25 @@ export interface ApiRequest<Fields, Query> {
   header: (name: string) => string | undefined;
 }
 
-/** What the handler adds to the answer that its route declares. */
-export interface ApiAnswer {
+/** What a handler adds to the response that its route declares. */
+export interface ApiResponse {
   data?: unknown;
-  /** Where the next page starts, null at the end; only for lists with cursors. */
+  /** Start of the next page, null on the last one. Only for lists with a cursor. */
   nextCursor?: string | null;
   headers?: Record<string, string>;
 }
 
-/** The success answer of a route: what is sent, and what the API document says of it. */
-export interface AnswerSpec {
+/** The success response of a route, as it is sent and as the OpenAPI document describes it. */
+export interface ResponseSpec {
   status: 200 | 201 | 202;
-  /** The envelope's human-readable text. */
+  /** The `message` of the envelope, for people. */
   message: string;
-  /** Left out for deletes, as the contract says. */
+  /** Left out for deletes (docs/contract.md C2.1). */
   data?: z.ZodType;
   hasCursor?: boolean;
 }
 
-/** Failures that only some routes have, by their code (docs/decisions/0004-api-errors.md). */
+/** Codes of the failures that only some routes have (docs/decisions/0004-api-errors.md). */
 export type SpecificError =
   | 'not_found'
   | 'delivery_pending'
@@ -55,26 +55,26 @@ type Method = 'get' | 'post' | 'put' | 'delete';
 
 interface Endpoint {
   method: Method;
-  /** Path without a version prefix; it answers with and without `/api/v1` unless `versionedOnly`. */
+  /** Path without a version prefix. Served with and without `/api/v1`, unless `versionedOnly`. */
   path: string;
   versionedOnly?: boolean;
-  /** The contract's own address has the prefix (spec, Versioning). */
+  /** The contract's own address has the prefix (docs/contract.md C1.2). */
   isVersionedInContract?: boolean;
   tag: string;
   summary: string;
   description?: string;
-  /** The contract requires the `companyid` header here (spec, Calling the API). */
+  /** The contract requires the `companyid` header here (docs/contract.md C4.3). */
   needsCompanyId?: boolean;
   headers?: readonly RouteHeader[];
-  /** A request without any body counts as `{}`. */
+  /** A request without a body counts as `{}`. */
   isBodyOptional?: boolean;
-  answer: AnswerSpec;
+  response: ResponseSpec;
   errors?: readonly SpecificError[];
-  /** What is wrong with the fields in the light of what is stored; told together with all the rest. */
+  /** Returns the problems that the fields have with what is stored. The response reports them with all others. */
   problemsOf?: (request: RawRequest) => Promise<Problem[]>;
 }
 
-/** A request whose fields have been read, but not checked. */
+/** A request whose fields were parsed but not validated. */
 export interface RawRequest {
   caller: Caller;
   params: Readonly<Record<string, string>>;
@@ -84,15 +84,15 @@ export interface RawRequest {
 export interface Route extends Endpoint {
   query: z.ZodObject;
   body: z.ZodObject | null;
-  handle: (request: ApiRequest<never, never>) => Promise<ApiAnswer>;
+  handle: (request: ApiRequest<never, never>) => Promise<ApiResponse>;
 }
 
-/** For requests without query parameters, or whose body has no fields. */
+/** The schema of a request without query parameters or without body fields. */
 export const NO_FIELDS = z.object({});
 
 type Infer<Schema> = Schema extends z.ZodType ? z.infer<Schema> : Record<string, never>;
 
-/** Ties the types of the handler's body and query to the schemas that check them. */
+/** Gives the handler's body and query the types of the schemas that validate them. */
 export function route<
   Fields extends z.ZodObject | undefined = undefined,
   Query extends z.ZodObject | undefined = undefined,
@@ -100,12 +100,13 @@ export function route<
   spec: Endpoint & {
     query?: Query;
     body?: Fields;
-    handle: (request: ApiRequest<Infer<Fields>, Infer<Query>>) => Promise<ApiAnswer>;
+    handle: (request: ApiRequest<Infer<Fields>, Infer<Query>>) => Promise<ApiResponse>;
   },
 ): Route {
   return { ...spec, query: spec.query ?? NO_FIELDS, body: spec.body ?? null };
 }
 
+/** Returns the paths at which a route is mounted. */
 export function pathsOf({ path, versionedOnly }: Endpoint): string[] {
   return versionedOnly ? [`/api/v1${path}`] : [path, `/api/v1${path}`];
 }

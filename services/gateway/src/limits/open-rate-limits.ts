@@ -5,9 +5,9 @@ import type { Redis } from 'ioredis';
 import { bytesOfMib, type GatewayConfig } from '../config.ts';
 import { createRateLimits, type RateLimits } from './rate-limits.ts';
 
-/** The limits as configured, sharing what they count until the gateway stops. */
+/** Opens the configured limits, which share their counts until the gateway stops. */
 export function openRateLimits(
-  { config, registry, lifecycle }: ServiceContext<GatewayConfig>,
+  { config, logger, registry, lifecycle }: ServiceContext<GatewayConfig>,
   redis: Redis,
   budgets: MemoryBudgets,
 ): RateLimits {
@@ -22,6 +22,7 @@ export function openRateLimits(
     },
     countsBytes,
     registry,
+    logger,
     nowMs: systemClockMs,
   });
   budgets.add('rate_counts', countsBytes, rateLimits.usedBytes);

@@ -19,7 +19,7 @@ beforeEach(() => {
 });
 
 describe('a limit', () => {
-  test('lets so many through, each key for itself, and says how many are left', () => {
+  test('allows each key as many as it says, and returns how many are left', () => {
     const counts = countsOf(3);
     const taken = [counts.take('a'), counts.take('a'), counts.take('a'), counts.take('a')];
     expect(taken.map(({ isAllowed }) => isAllowed)).toEqual([true, true, true, false]);
@@ -27,14 +27,14 @@ describe('a limit', () => {
     expect(counts.take('b')).toEqual({ isAllowed: true, limit: 3, remaining: 2, resetMs: 60_000 });
   });
 
-  test('slides: half a minute on, half of the previous minute still counts', () => {
+  test('slides: after half a minute, half of the previous minute still counts', () => {
     const counts = countsOf(100);
     takeMany(counts, 100);
     nowMs += 1.5 * WINDOW_MS;
     expect(takeMany(counts, 100)).toBe(50);
   });
 
-  test('is whole again after two minutes, and after a jump of the clock', () => {
+  test('starts from zero after two minutes, and after a jump of the clock', () => {
     const counts = countsOf(10);
     takeMany(counts, 10);
     nowMs += 2 * WINDOW_MS;
@@ -43,14 +43,14 @@ describe('a limit', () => {
     expect(takeMany(counts, 20)).toBe(10);
   });
 
-  test('does not keep out for longer who keeps on asking', () => {
+  test('does not refuse a client for longer because it keeps sending', () => {
     const counts = countsOf(10);
     takeMany(counts, 1_000);
     nowMs += 2 * WINDOW_MS - 1;
     expect(counts.take('a').isAllowed).toBe(true);
   });
 
-  test('forgets the key that was used least recently when there are too many', () => {
+  test('drops the least recently used key when there are too many', () => {
     const counts = countsOf(1, 2);
     counts.take('a');
     counts.take('b');
@@ -85,7 +85,7 @@ describe('whatever arrives when', () => {
     );
   });
 
-  test('a refusal names the very millisecond from which one is allowed', () => {
+  test('a refusal names the first millisecond in which one is allowed again', () => {
     fc.assert(
       fc.property(arrivals, ({ limit, waitsMs }) => {
         nowMs = START_MS;
@@ -104,7 +104,7 @@ describe('whatever arrives when', () => {
     );
   });
 
-  test('as many are let through as were said to remain', () => {
+  test('as many are allowed as were said to remain', () => {
     fc.assert(
       fc.property(arrivals, ({ limit, waitsMs }) => {
         nowMs = START_MS;

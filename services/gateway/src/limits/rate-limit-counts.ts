@@ -5,39 +5,40 @@ export interface Decision {
   limit: number;
   /** How many more are allowed now. */
   remaining: number;
-  /** Allowed: until the minute ends. Refused: until one is allowed again, when none is counted meanwhile. */
+  /** When allowed, until the minute ends. When refused, until one is allowed again if none is counted before. */
   resetMs: number;
 }
 
-/** What one process has counted for a key within a minute since 1970, and not yet told the others. */
-export interface News {
+/** What one process has counted for a key in one minute, and has not shared yet. */
+export interface Increment {
   key: string;
+  /** Minutes since 1970. */
   minute: number;
   added: number;
 }
 
-/** What all processes together have counted, as far as they told. */
+/** What all processes together have counted in the minute and the one before, as far as they have shared it. */
 export interface Totals {
   previous: number;
   current: number;
 }
 
 export interface RateCounts {
-  /** Counts one, unless it is refused: who keeps on asking is not kept out for longer. */
+  /** Counts one, unless it is refused: a client that keeps sending is not refused for longer. */
   take: (key: string) => Decision;
   /**
-   * Tells `add` what is new and learns the totals, which it answers in the same order. Never
-   * rejects: what could not be told is told the next time.
+   * Passes new counts to `add`, which returns the totals in the same order. Never rejects: what could
+   * not be shared is shared the next time.
    */
-  share: (add: (news: readonly News[]) => Promise<readonly Totals[]>) => Promise<void>;
-  /** Keys that are kept. */
+  share: (add: (increments: readonly Increment[]) => Promise<readonly Totals[]>) => Promise<void>;
+  /** Number of keys in memory. */
   size: () => number;
 }
 
 export interface RateBounds {
-  /** At most so many in any minute. */
+  /** Allowed in any minute. */
   limit: number;
-  /** Keys that are kept; the least recently counted go first. */
+  /** Keys in memory; the least recently counted are dropped first. */
   maxKeys: number;
   nowMs: () => number;
 }
@@ -45,35 +46,36 @@ export interface RateBounds {
 interface Count extends Totals {
   key: string;
   minute: number;
-  /** The part of `current` that is news. */
+  /** The part of `current` that is not shared yet. */
   unsent: number;
 }
 
-/** What is less than this part of the limit is not worth telling: most keys never cost a command. */
-const TELLING_PART = 1 / 1_000;
-/** Some 30 µs each, so that a flood of addresses costs 3 ms a round; the others wait for the next. */
-const MAX_TOLD = 100;
+/** Counts below this part of the limit are not shared, so that most keys never cost a Redis command. */
+const MIN_SHARED_PART = 1 / 1_000;
+/** Each takes about 30 µs, so that a flood of addresses takes 3 ms per round. The rest is shared in the next. */
+const MAX_SHARED_KEYS = 100;
 
 /**
- * A sliding minute out of two fixed ones: the previous minute counts by the part of it that still
- * lies within the last 60 s. Two numbers a key, and wrong only as far as the previous minute was uneven.
+ * Approximates a sliding minute by two fixed ones: the previous minute counts by the part of it that is
+ * within the last 60 s. This takes two numbers per key, and is exact if the requests of the previous
+ * minute were spread evenly.
  */
 export function createRateCounts({ limit, maxKeys, nowMs }: RateBounds): RateCounts {
   const counts = new Map<string, Count>();
   const changed = new Set<Count>();
-  const worthTelling = Math.ceil(limit * TELLING_PART);
+  const minShared = Math.ceil(limit * MIN_SHARED_PART);
 
   function countOf(key: string, minute: number): Count {
     const found = counts.get(key);
     const count = found ?? { key, minute, previous: 0, current: 0, unsent: 0 };
     counts.delete(key);
     counts.set(key, count);
-    if (!found && counts.size > maxKeys) forgetOldest();
-    if (count.minute !== minute) roll(count, minute);
+    if (!found && counts.size > maxKeys) dropOldest();
+    if (count.minute !== minute) startMinute(count, minute);
     return count;
   }
 
-  function forgetOldest(): void {
+  function dropOldest(): void {
     for (const [key, count] of counts) {
       counts.delete(key);
       changed.delete(count);
@@ -89,7 +91,7 @@ export function createRateCounts({ limit, maxKeys, nowMs }: RateBounds): RateCou
       if (!decision.isAllowed) return decision;
       count.current += 1;
       count.unsent += 1;
-      if (count.unsent >= worthTelling) changed.add(count);
+      if (count.unsent >= minShared) changed.add(count);
       return decision;
     },
     share: (add) => share(changed, add),
@@ -97,62 +99,66 @@ export function createRateCounts({ limit, maxKeys, nowMs }: RateBounds): RateCou
   };
 }
 
-/** `leftMs`: of this minute, and so also what still counts of the previous one. */
+/** `leftMs` is what is left of this minute, and so the part of the previous one that still counts. */
 function decide({ previous, current }: Totals, limit: number, leftMs: number): Decision {
-  const room = limit - current - (previous * leftMs) / WINDOW_MS;
-  return room < 1
+  const free = limit - current - (previous * leftMs) / WINDOW_MS;
+  return free < 1
     ? { isAllowed: false, limit, remaining: 0, resetMs: waitMs(previous, current, limit, leftMs) }
-    : { isAllowed: true, limit, remaining: Math.floor(room - 1), resetMs: leftMs };
+    : { isAllowed: true, limit, remaining: Math.floor(free - 1), resetMs: leftMs };
 }
 
-/** Until `previous`, as it leaves the window, and then `current` have made room for one. */
+/** Returns the time until enough of `previous`, and then of `current`, has left the window to allow one more. */
 function waitMs(previous: number, current: number, limit: number, leftMs: number): number {
-  const room = limit - 1;
-  return current <= room
-    ? Math.ceil(leftMs - ((room - current) * WINDOW_MS) / previous)
-    : Math.ceil(leftMs + WINDOW_MS - (room * WINDOW_MS) / current);
+  const others = limit - 1;
+  return current <= others
+    ? Math.ceil(leftMs - ((others - current) * WINDOW_MS) / previous)
+    : Math.ceil(leftMs + WINDOW_MS - (others * WINDOW_MS) / current);
 }
 
 async function share(changed: Set<Count>, add: Parameters<RateCounts['share']>[0]): Promise<void> {
-  const told = firstOf(changed, MAX_TOLD);
-  if (told.length === 0) return;
-  const news = told.map(tell);
-  for (const count of told) changed.delete(count);
+  const counts = firstOf(changed, MAX_SHARED_KEYS);
+  if (counts.length === 0) return;
+  const increments = counts.map(takeIncrement);
+  for (const count of counts) changed.delete(count);
   try {
-    const totals = await add(news);
-    news.forEach((one, index) => {
-      learn(one, totals[index]);
+    const totals = await add(increments);
+    increments.forEach((one, index) => {
+      applyTotals(one, totals[index]);
     });
   } catch {
-    for (const one of news) if (takeBack(one)) changed.add(one.count);
+    for (const one of increments) if (restoreIncrement(one)) changed.add(one.count);
   }
 }
 
-interface Told extends News {
+interface SharedIncrement extends Increment {
   count: Count;
 }
 
-function tell(count: Count): Told {
+function takeIncrement(count: Count): SharedIncrement {
   const { key, minute, unsent: added } = count;
   count.unsent = 0;
   return { key, minute, added, count };
 }
 
-/** What is known to have happened stays known: a Redis that was emptied takes nothing back. */
-function learn({ count, minute }: Told, totals: Totals | undefined): void {
+/** Counts only rise: a Redis that was emptied resets nothing here. */
+function applyTotals({ count, minute }: SharedIncrement, totals: Totals | undefined): void {
   if (!totals || count.minute !== minute) return;
   count.previous = Math.max(count.previous, totals.previous);
   count.current = Math.max(count.current, totals.current + count.unsent);
 }
 
-function takeBack({ count, minute, added }: Told): boolean {
+/** Returns false when the minute has ended and the increment is lost. */
+function restoreIncrement({ count, minute, added }: SharedIncrement): boolean {
   if (count.minute !== minute) return false;
   count.unsent += added;
   return true;
 }
 
-/** After a gap or a jump of the clock nothing is left. What is untold at the turn, 0.1 % of the limit, stays so. */
-function roll(count: Count, minute: number): void {
+/**
+ * Starts a new minute; after a gap or a jump of the clock nothing of the old ones is kept. What was not
+ * shared by then, at most 0.1 % of the limit, is never shared.
+ */
+function startMinute(count: Count, minute: number): void {
   count.previous = minute === count.minute + 1 ? count.current : 0;
   count.current = 0;
   count.unsent = 0;

@@ -9,7 +9,7 @@ import { createRateLimits, type RateLimits } from './rate-limits.ts';
 
 const MINUTE_MS = 60_000;
 
-describe('rate limits of two gateways on one Redis', () => {
+describe('the rate limits of two gateways on one Redis', () => {
   const env = createNamespace();
   const logger = createLogger('test', 'silent');
   let redis: Redis;
@@ -41,11 +41,12 @@ describe('rate limits of two gateways on one Redis', () => {
       limits,
       countsBytes: 1_000_000,
       registry,
+      logger,
       nowMs: () => nowMs,
     });
   }
 
-  /** How many of these wrong keys were let through. */
+  /** Returns how many of these wrong keys were allowed. */
   function send({ wrongKeys }: RateLimits, times: number, address = '192.0.2.1'): number {
     let allowed = 0;
     for (let n = 0; n < times; n += 1) {
@@ -53,13 +54,13 @@ describe('rate limits of two gateways on one Redis', () => {
         wrongKeys.count(address);
         allowed += 1;
       } catch {
-        // Counted by not being counted.
+        // Refused.
       }
     }
     return allowed;
   }
 
-  it('is one limit, each key for itself', async () => {
+  it('are one limit, for each key apart', async () => {
     const [one, two] = [gateway(), gateway()];
     send(one, 7);
     await one.tick();
@@ -73,7 +74,7 @@ describe('rate limits of two gateways on one Redis', () => {
     expect(send(one, 10)).toBe(0);
   });
 
-  it('reaches into the next minute', async () => {
+  it('counts into the next minute', async () => {
     const [one, two] = [gateway(), gateway()];
     send(one, 10);
     await one.tick();
@@ -83,7 +84,7 @@ describe('rate limits of two gateways on one Redis', () => {
     expect(send(two, 10)).toBe(4);
   });
 
-  it('shares by itself once started, and no more after the stop', async () => {
+  it('shares periodically once started, and no longer after the stop', async () => {
     const [one, two] = [gateway(), gateway()];
     one.start();
     send(one, 10);
@@ -94,7 +95,7 @@ describe('rate limits of two gateways on one Redis', () => {
     expect(send(two, 10)).toBe(0);
   });
 
-  it('leaves nothing in Redis for longer than two minutes', async () => {
+  it('leaves no key in Redis for longer than two minutes', async () => {
     const one = gateway();
     send(one, 3);
     await one.tick();
@@ -104,7 +105,7 @@ describe('rate limits of two gateways on one Redis', () => {
     expect(ttlMs).toBeLessThanOrEqual(2 * MINUTE_MS);
   });
 
-  it('goes on alone while Redis is away, and shares what it counted once it is back', async () => {
+  it('counts alone while Redis is away, and shares its counts when Redis is back', async () => {
     const connection = connectRedis(env.REDIS_URL, logger);
     connection.disconnect();
     await eventually('the end', () => connection.status === 'end');

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Request, Response } from 'express';
 import type { Redis } from 'ioredis';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { Registry } from 'prom-client';
 import { ApiError } from '../http/api-error.ts';
 import { createRateLimits, type Limits, type RateLimits } from './rate-limits.ts';
@@ -17,12 +18,13 @@ beforeEach(() => {
 function open(limits: Partial<Limits>): RateLimits {
   registry = new Registry();
   return createRateLimits({
-    // A client that is away is asked for its state and for nothing else.
+    // Of a client that is away, only the status is read.
     redis: { status: 'end' } as unknown as Redis,
     prefix: 't:',
     limits: { company: 0, address: 0, wrongKeys: 0, ...limits },
     countsBytes: 1_000_000,
     registry,
+    logger: createLogger('test', 'silent'),
     nowMs: () => nowMs,
   });
 }
@@ -33,7 +35,7 @@ interface Answered {
   isPassedOn: boolean;
 }
 
-/** One request through both limits, as the app lets it pass. */
+/** Passes one request through both limits, as the app does. */
 function send(
   { limitAddress, limitCompany }: RateLimits,
   { ip = '192.0.2.1', companyId = 'comp_1' } = {},
@@ -64,7 +66,7 @@ function refusalOf(run: () => void): ApiError | null {
 }
 
 describe('the limit of a company', () => {
-  test('is told in the headers of each answer', () => {
+  test('is shown in the headers of each response', () => {
     nowMs += 18_000;
     expect(send(open({ company: 300_000 }))).toEqual({
       refusal: null,
@@ -76,7 +78,7 @@ describe('the limit of a company', () => {
     });
   });
 
-  test('answers 429, and says after how many seconds it will not', () => {
+  test('throws 429 with the seconds after which a request is allowed again', () => {
     const limits = open({ company: 2 });
     send(limits);
     send(limits);
@@ -88,7 +90,7 @@ describe('the limit of a company', () => {
     expect(send(limits).isPassedOn).toBe(true);
   });
 
-  test('is no other company’s', () => {
+  test('is counted for each company apart', () => {
     const limits = open({ company: 1 });
     expect(send(limits, { companyId: 'comp_1' }).isPassedOn).toBe(true);
     expect(send(limits, { companyId: 'comp_2' }).isPassedOn).toBe(true);
@@ -96,7 +98,7 @@ describe('the limit of a company', () => {
 });
 
 describe('the limit of an address', () => {
-  test('answers 429 whatever the company', () => {
+  test('throws 429 whatever the company', () => {
     const limits = open({ address: 1, company: 100 });
     send(limits, { companyId: 'comp_1' });
     const { refusal, headers } = send(limits, { companyId: 'comp_2' });
@@ -105,7 +107,7 @@ describe('the limit of an address', () => {
     expect(send(limits, { ip: '192.0.2.2' }).isPassedOn).toBe(true);
   });
 
-  test('is told when a smaller part of it is left than of the company’s', () => {
+  test('is shown when a smaller part of it is left than of the company’s', () => {
     const limits = open({ address: 10, company: 100 });
     expect(send(limits).headers.RateLimit).toBe('"address";r=9;t=60');
     const others = open({ address: 100, company: 10 });
@@ -114,7 +116,7 @@ describe('the limit of an address', () => {
 });
 
 describe('limits that are off', () => {
-  test('refuse nothing and tell nothing', () => {
+  test('refuse nothing and set no headers', () => {
     const limits = open({});
     expect(send(limits)).toEqual({ refusal: null, headers: {}, isPassedOn: true });
     expect(
@@ -126,7 +128,7 @@ describe('limits that are off', () => {
 });
 
 describe('wrong keys', () => {
-  test('are refused with a code of their own after so many of one address', () => {
+  test('are refused with their own code when one address has sent too many', () => {
     const { wrongKeys } = open({ wrongKeys: 100 });
     const tries = Array.from({ length: 101 }, () =>
       refusalOf(() => {
@@ -141,7 +143,7 @@ describe('wrong keys', () => {
     }).not.toThrow();
   });
 
-  test('take nothing from the limits of address and company', () => {
+  test('do not count for the limits of address and company', () => {
     const limits = open({ wrongKeys: 5, address: 2, company: 2 });
     limits.wrongKeys.count('192.0.2.1');
     expect(send(limits).headers.RateLimit).toBe('"company";r=1;t=60');
@@ -164,7 +166,7 @@ test('every decision is counted by scope and outcome', async () => {
   }
 });
 
-test('a round without Redis fails nobody', async () => {
+test('a round without Redis fails no request', async () => {
   const limits = open({ company: 10 });
   send(limits);
   await expect(limits.tick()).resolves.toBeUndefined();

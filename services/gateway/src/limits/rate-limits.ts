@@ -1,3 +1,5 @@
+import { createLoop } from '@posthorn/platform/async/loop.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { RequestHandler, Response } from 'express';
 import type { Redis } from 'ioredis';
 import { Counter, type Registry } from 'prom-client';
@@ -6,9 +8,9 @@ import { addressKey } from '../http/address-key.ts';
 import { ApiError } from '../http/api-error.ts';
 import type { Caller } from '../http/route.ts';
 import { createRateCounts, type Decision, type RateCounts } from './rate-limit-counts.ts';
-import { createAddToShared } from './rate-limit-redis.ts';
+import { createAddToSharedCounts } from './rate-limit-redis.ts';
 
-/** Requests in any minute; 0 for no limit. */
+/** Requests and wrong keys per minute; 0 for no limit. */
 export interface Limits {
   company: number;
   address: number;
@@ -22,6 +24,7 @@ export interface RateLimitDeps {
   /** What the counts of all three may hold, in bytes. */
   countsBytes: number;
   registry: Registry;
+  logger: Pick<Logger, 'warn'>;
   nowMs: () => number;
 }
 
@@ -32,7 +35,7 @@ export interface RateLimits {
   limitCompany: RequestHandler;
   wrongKeys: WrongKeys;
   start: () => void;
-  /** Shares what was counted with the other gateways. */
+  /** Shares the counts with the other gateways. */
   tick: () => Promise<void>;
   stop: () => void;
   /** What the counts hold, by estimate. */
@@ -42,15 +45,15 @@ export interface RateLimits {
 type Scope = 'company' | 'address' | 'wrong_keys';
 type Take = (key: string) => Decision | null;
 
-/** The limits of all gateways together are late by this much. */
+/** A gateway learns this much later what the others have counted. */
 const SHARE_EVERY_MS = 100;
-/** A count, its key and its places in a map and a set. */
+/** A count, its key and its entries in a map and a set. */
 const COUNT_BYTES = 250;
 const SCOPES = 3;
 
-/** Limits per company, address and wrong keys, decided in memory (docs/decisions/0010-rate-limits.md). */
+/** Limits requests per company and per address, and wrong keys, in memory (docs/decisions/0010-rate-limits.md). */
 export function createRateLimits({ redis, prefix, ...deps }: RateLimitDeps): RateLimits {
-  const add = createAddToShared(redis, prefix);
+  const add = createAddToSharedCounts(redis, prefix);
   const decisions = new Counter({
     name: 'posthorn_rate_limit_decisions_total',
     help: 'Requests and wrong keys that a limit allowed or refused.',
@@ -71,12 +74,24 @@ export function createRateLimits({ redis, prefix, ...deps }: RateLimitDeps): Rat
     };
   }
 
-  const tick = async (): Promise<void> => {
-    await Promise.all(shared.map((counts) => counts.share(add)));
-  };
+  const loop = createLoop({
+    name: 'rate limits',
+    everyMs: SHARE_EVERY_MS,
+    run: async () => {
+      await Promise.all(shared.map((counts) => counts.share(add)));
+    },
+    logger: deps.logger,
+  });
   const usedBytes = (): number =>
     shared.reduce((sum, counts) => sum + counts.size(), 0) * COUNT_BYTES;
-  return { ...handlersOf(deps.limits, limitOf), tick, usedBytes, ...createLoop(tick) };
+  return {
+    ...handlersOf(deps.limits, limitOf),
+    start: loop.start,
+    tick: loop.tick,
+    // Not awaited: Redis may not answer, and other gateways count without this one.
+    stop: () => void loop.stop(),
+    usedBytes,
+  };
 }
 
 function handlersOf(
@@ -110,12 +125,12 @@ function enforce(
   decision: Decision | null,
 ): void {
   if (!decision) return;
-  tellClosest(response, scope, decision);
+  setRateLimitHeaders(response, scope, decision);
   if (!decision.isAllowed) throw tooMany(scope, decision);
 }
 
-/** draft-ietf-httpapi-ratelimit-headers-10, for the limit of which the smallest part is left. */
-function tellClosest(response: Response, scope: string, decision: Decision): void {
+/** As in draft-ietf-httpapi-ratelimit-headers-10, for the limit of which the smallest part is left. */
+function setRateLimitHeaders(response: Response, scope: string, decision: Decision): void {
   const { limit, remaining, resetMs } = decision;
   const part = remaining / limit;
   const { leastPart = 1 } = response.locals as { leastPart?: number };
@@ -135,24 +150,4 @@ function tooMany(scope: Scope, { resetMs }: Decision): ApiError {
   const [code, message] = REFUSALS[scope];
   const headers = { 'Retry-After': String(Math.ceil(resetMs / 1_000)) };
   return new ApiError(429, code, message, { headers });
-}
-
-/** A round that Redis answers late is not overtaken by the next. */
-function createLoop(tick: () => Promise<void>): Pick<RateLimits, 'start' | 'stop'> {
-  let timer: NodeJS.Timeout | undefined;
-  let isBusy = false;
-  const beat = async (): Promise<void> => {
-    if (isBusy) return;
-    isBusy = true;
-    await tick();
-    isBusy = false;
-  };
-  return {
-    start() {
-      timer = setInterval(() => void beat(), SHARE_EVERY_MS);
-    },
-    stop() {
-      clearInterval(timer);
-    },
-  };
 }

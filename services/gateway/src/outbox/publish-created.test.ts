@@ -5,23 +5,23 @@ import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { createPublication, type Publication, type PublicationState } from './publish-created.ts';
 
-/** A company that is alone may hold half of it: 300 small messages. */
+/** A company that waits alone may hold half of it: 300 small messages. */
 const QUEUE_BYTES = 2 * 300 * 1_086;
-/** Many more than are kept in memory. */
+/** Many more than fit into memory. */
 const TOO_MANY = 2_001;
 
 let stored: Message[] = [];
-let sends: string[][] = [];
+let batches: string[][] = [];
 let nowMs = 0;
 let failuresLeft = 0;
 let onSend: (ids: string[]) => void;
-/** Resolved while Kafka answers at once. */
+/** Pending while Kafka does not acknowledge. */
 let gate: Promise<void>;
 let open: () => void;
 let publication: Publication;
 
 beforeEach(() => {
-  [stored, sends, nowMs, failuresLeft] = [[], [], 1_000, 0];
+  [stored, batches, nowMs, failuresLeft] = [[], [], 1_000, 0];
   gate = Promise.resolve();
   onSend = () => undefined;
   publication = createPublication({
@@ -30,7 +30,7 @@ beforeEach(() => {
     logger: createLogger('test', 'silent'),
     publishQueueBytes: QUEUE_BYTES,
     nowMs: () => nowMs,
-    log: { publish },
+    records: { publish },
     messages: {
       pageOf: ({ publisherId, afterId, limit }) => {
         const rest = stored.filter((one) => one.publisherId === publisherId && one.id > afterId);
@@ -42,13 +42,13 @@ beforeEach(() => {
 
 async function publish(records: readonly OutgoingRecord[]): Promise<void> {
   const ids = records.map(({ value }) => decodeMessageCreated(value).messageId);
-  sends.push(ids);
+  batches.push(ids);
   onSend(ids);
   await gate;
   if (failuresLeft-- > 0) throw new Error('Kafka is away');
 }
 
-/** Kafka answers nothing until `open` is called. */
+/** Kafka acknowledges nothing until `open` is called. */
 function shut(): void {
   gate = new Promise((resolve) => (open = resolve));
 }
@@ -77,18 +77,18 @@ const upTo = (count: number) => Array.from({ length: count }, (_, index) => inde
 const idsOf = (messages: readonly Message[]) => messages.map(({ id }) => id);
 
 describe('the publication', () => {
-  test('sends in the order of the ids, one produce at a time', async () => {
+  test('publishes in the order of the ids, one produce request at a time', async () => {
     shut();
     accept([1]);
     accept([2, 3]);
     accept([4]);
-    expect(sends).toEqual([['msg_000001']]);
+    expect(batches).toEqual([['msg_000001']]);
     open();
     await publication.close(5_000);
-    expect(sends).toEqual([['msg_000001'], ['msg_000002', 'msg_000003', 'msg_000004']]);
+    expect(batches).toEqual([['msg_000001'], ['msg_000002', 'msg_000003', 'msg_000004']]);
   });
 
-  test('raises the watermark to what Kafka has, and not before', async () => {
+  test('raises the watermark once Kafka has acknowledged, and not before', async () => {
     expect(publication.state()).toEqual({ watermark: '', unpublished: 0, behindMs: null });
     shut();
     accept([1, 2]);
@@ -102,13 +102,13 @@ describe('the publication', () => {
     });
   });
 
-  test('passes messages that no webhook gets, so that the watermark goes on', async () => {
+  test('moves the watermark past messages without targets', async () => {
     accept([1], { targets: [] });
     await publication.close(5_000);
     expect(publication.state()).toMatchObject({ watermark: 'msg_000001', unpublished: 0 });
   });
 
-  test('tells how long the oldest message waits, never a negative time', () => {
+  test('reports how long the oldest message has waited, never a negative time', () => {
     shut();
     accept([900, 990]);
     expect(publication.state().behindMs).toBe(100);
@@ -116,37 +116,37 @@ describe('the publication', () => {
     expect(publication.state().behindMs).toBe(0);
   });
 
-  test('sends the same again while Kafka fails, and nothing behind it', async () => {
+  test('publishes the same batch again while Kafka fails, and nothing after it', async () => {
     failuresLeft = 1;
     accept([1]);
     accept([2]);
     await publication.close(5_000);
-    expect(sends).toEqual([['msg_000001'], ['msg_000001'], ['msg_000002']]);
+    expect(batches).toEqual([['msg_000001'], ['msg_000001'], ['msg_000002']]);
     expect(publication.state()).toMatchObject({ watermark: 'msg_000002', unpublished: 0 });
   });
 
-  test('leaves to the sweeper what Kafka does not take until the end of the stop', async () => {
+  test('leaves to the sweeper what Kafka has not acknowledged when the drain ends', async () => {
     failuresLeft = Infinity;
     accept([1, 2]);
     await publication.close(0);
     expect(publication.state()).toMatchObject({ watermark: '', unpublished: 2 });
   });
 
-  test('has nothing to do at a stop when nothing waits', async () => {
+  test('publishes nothing at a stop when nothing waits', async () => {
     await publication.close(0);
-    expect(sends).toEqual([]);
+    expect(batches).toEqual([]);
   });
 });
 
 describe('a publication that falls behind', () => {
-  test('leaves to the store what does not fit, and reads everything back exactly once', async () => {
+  test('reads what did not fit back from the store, exactly once', async () => {
     shut();
     accept([1]);
     for (const number of upTo(TOO_MANY)) accept([number + 1]);
     expect(publication.state().unpublished).toBeLessThan(TOO_MANY);
     open();
     await publication.close(60_000);
-    expect(sends.flat()).toEqual(idsOf(stored));
+    expect(batches.flat()).toEqual(idsOf(stored));
     expect(publication.state()).toEqual({
       watermark: stored.at(-1)?.id,
       unpublished: 0,
@@ -154,16 +154,16 @@ describe('a publication that falls behind', () => {
     });
   });
 
-  test('counts the size of the payloads too', async () => {
+  test('counts the bytes of the payloads too', async () => {
     shut();
     accept(upTo(30), { payload: `"${'x'.repeat(16_000)}"` });
     expect(publication.state().unpublished).toBe(19);
     open();
     await publication.close(60_000);
-    expect(sends.flat()).toEqual(idsOf(stored));
+    expect(batches.flat()).toEqual(idsOf(stored));
   });
 
-  test('takes what is stored while it reads the last page, and goes on as before after it', async () => {
+  test('publishes what is stored while it reads the last page, and what follows', async () => {
     shut();
     accept(upTo(TOO_MANY));
     onSend = (ids) => {
@@ -174,11 +174,11 @@ describe('a publication that falls behind', () => {
     await publication.close(60_000);
     accept([50_001]);
     await publication.close(60_000);
-    expect(sends.flat()).toEqual(idsOf(stored));
-    expect(sends.slice(-2)).toEqual([['msg_050000'], ['msg_050001']]);
+    expect(batches.flat()).toEqual(idsOf(stored));
+    expect(batches.slice(-2)).toEqual([['msg_050000'], ['msg_050001']]);
   });
 
-  test('says so until it has read the last page, and how long the oldest has waited', async () => {
+  test('reports unpublished messages and their age until it has read the last page', async () => {
     shut();
     accept(upTo(TOO_MANY));
     nowMs = 61_001;
@@ -194,7 +194,7 @@ describe('a publication that falls behind', () => {
     }
   });
 
-  test('weighs what it keeps, and never more than a page above its share', async () => {
+  test('holds at most one page more than the share of the company', async () => {
     shut();
     accept(upTo(TOO_MANY));
     const most = QUEUE_BYTES / 2 + QUEUE_BYTES / 8 + 2_097_152;

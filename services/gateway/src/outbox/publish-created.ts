@@ -1,29 +1,29 @@
 import type { Message } from '@posthorn/domain/message.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { keepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import { createKeepTrying, type KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
-import { createLeftToStore, type LeftToStore } from './left-to-store.ts';
-import { createPublishLedger, type LedgerLine, type PublishLedger } from './publish-ledger.ts';
-import { bytesOfWaiting, createPublishQueue, type PublishQueue } from './publish-queue.ts';
+import { createPublishOverflow, type PublishOverflow } from './publish-overflow.ts';
+import { createWatermarkTracker, type Origin, type WatermarkTracker } from './watermark-tracker.ts';
+import { createPublishQueue, estimatedBytesOf, type PublishQueue } from './publish-queue.ts';
 
 export interface PublicationDeps {
   topic: string;
   publisherId: string;
-  log: Pick<RecordLog, 'publish'>;
+  records: Pick<RecordLog, 'publish'>;
   messages: Pick<MessageStore, 'pageOf'>;
-  /** What messages that wait for Kafka may hold in memory, in bytes. */
+  /** What messages waiting for Kafka may hold in memory, in bytes. */
   publishQueueBytes: number;
   logger: Logger;
   nowMs: () => number;
 }
 
 export interface PublicationState {
-  /** Every message of this publisher up to this id was acknowledged by Kafka. */
+  /** Kafka has acknowledged every message of this publisher up to this id. */
   watermark: string;
-  /** Messages in memory that wait for it; while reading back from the store, at least this many. */
+  /** Messages in memory that wait for Kafka. While messages are read back, a lower bound. */
   unpublished: number;
-  /** How long the oldest of them has waited, in milliseconds; null when there is none. */
+  /** How long the oldest unpublished message has waited, in milliseconds. Null when there is none. */
   behindMs: number | null;
 }
 
@@ -31,78 +31,86 @@ export interface Publication {
   /** Takes over stored messages, in the order of their ids. */
   add: (stored: readonly Message[]) => void;
   state: () => PublicationState;
-  /** What waits in memory, by estimate. */
+  /** What waiting messages hold in memory, by estimate. */
   usedBytes: () => number;
-  /** Publishes what is left for up to `drainMs`; what remains is the sweeper's. */
+  /** Publishes what is left for up to `drainMs`. The sweeper publishes the rest. */
   close: (drainMs: number) => Promise<void>;
 }
 
 interface Work extends PublicationDeps {
   queue: PublishQueue;
-  left: LeftToStore;
-  ledger: PublishLedger;
+  overflow: PublishOverflow;
+  tracker: WatermarkTracker;
   /** The id that was handed over last. */
   lastId: string;
   running: Promise<void> | null;
   closing: AbortController;
+  /** Ends with the time that `close` gives, not with the stop of the process: messages are accepted until then. */
+  keepTrying: KeepTrying;
 }
 
-/** The part of the queue that is read back at once, and below which the next page is read. */
+/** The part of the queue that one page may fill, and below which the next page is read. */
 const PAGE_PART = 1 / 8;
 
 /**
- * Publishes behind the answer, one produce at a time. Companies take turns in each, and a message to
- * many webhooks goes in pieces, so messages are finished out of order; the watermark is the id up to
- * which Kafka has everything. A company that waits with more than its share of the memory is left to
- * the store and read back from there, while the others go on.
+ * Publishes stored messages after the response, one produce request at a time. Companies take turns
+ * in each, and a message to many webhooks goes in several, so messages are completed out of order;
+ * the watermark is the id up to which Kafka has everything. When a company exceeds its share of the
+ * memory, its messages are read back from the store later; the other companies are not delayed.
  */
 export function createPublication(deps: PublicationDeps): Publication {
+  const closing = new AbortController();
   const work: Work = {
     ...deps,
     queue: createPublishQueue(deps.topic, deps.publishQueueBytes),
-    left: createLeftToStore(bytesOfWaiting),
-    ledger: createPublishLedger(),
+    overflow: createPublishOverflow(estimatedBytesOf),
+    tracker: createWatermarkTracker(),
     lastId: '',
     running: null,
-    closing: new AbortController(),
+    closing,
+    keepTrying: createKeepTrying({ logger: deps.logger, signal: closing.signal }),
   };
   return {
     add: (stored) => {
       addTo(work, stored);
     },
     state: () => stateOf(work),
-    usedBytes: () => work.queue.usedBytes() + work.ledger.usedBytes(),
+    usedBytes: () => work.queue.usedBytes() + work.tracker.usedBytes(),
     close: (drainMs) => close(work, drainMs),
   };
 }
 
 function addTo(work: Work, stored: readonly Message[]): void {
   if (stored.length === 0) return;
-  const { queue, left } = work;
+  const { queue, overflow } = work;
   for (const message of stored) {
-    if (left.has(message.companyId) || !queue.hasRoom(message)) left.leave(message, work.lastId);
-    else enqueue(work, 'direct', message);
+    const fits = !overflow.hasCompany(message.companyId) && queue.hasRoom(message);
+    if (fits) enqueue(work, 'direct', message);
+    else overflow.add(message, work.lastId);
     work.lastId = message.id;
   }
   work.running ??= run(work);
 }
 
-function enqueue({ queue, ledger }: Work, line: LedgerLine, message: Message): void {
-  queue.add(message, ledger.add(line, message.id, message.createdAtMs));
+function enqueue({ queue, tracker }: Work, origin: Origin, message: Message): void {
+  queue.add(message, tracker.add(origin, message.id, message.createdAtMs));
 }
 
 async function run(work: Work): Promise<void> {
-  const { queue, left, logger } = work;
+  const { queue, overflow, logger } = work;
   try {
-    while (!queue.isEmpty() || left.readTo() !== null) {
-      if (isPageWanted(work)) await readPage(work);
+    for (;;) {
+      const afterId = overflow.readToId();
+      if (afterId === null && queue.isEmpty()) return;
+      if (afterId !== null && (queue.isEmpty() || isPageWanted(work)))
+        await readPage(work, afterId);
       else await publishNext(work);
     }
   } catch (error) {
-    // Only a close ends the tries; the sweeper takes over from the watermark.
+    // A close ended the retries, or it was no outage; the sweep publishes from the watermark on.
     logger.warn(
-      { err: error, watermark: work.ledger.watermark() },
-      'publication left to the sweeper',
+      { err: error, watermark: work.tracker.watermark() },
+      'publishing stopped, the sweeper publishes the rest',
     );
   } finally {
     work.running = null;
@@ -110,56 +118,55 @@ async function run(work: Work): Promise<void> {
 }
 
 async function publishNext(work: Work): Promise<void> {
-  const { queue, ledger, left, log } = work;
-  const send = queue.takeSend();
-  await untilDone(work, () => log.publish(send.records));
-  queue.acknowledge(send);
-  ledger.raise(left.readTo());
+  const { queue, tracker, overflow, records } = work;
+  const batch = queue.takeBatch();
+  await untilDone(work, 'publish messages', () => records.publish(batch.records));
+  queue.acknowledge(batch);
+  tracker.advance(overflow.readToId());
 }
 
-/** When what is in memory of the companies that are left to the store runs low. */
-function isPageWanted({ queue, left, publishQueueBytes }: Work): boolean {
-  if (left.readTo() === null) return false;
+/** True when little is in memory of the companies whose messages have to be read back. */
+function isPageWanted({ queue, overflow, publishQueueBytes }: Work): boolean {
   let held = 0;
-  for (const companyId of left.companies()) held += queue.heldBy(companyId);
+  for (const companyId of overflow.companies()) held += queue.bytesOf(companyId);
   return held <= publishQueueBytes * PAGE_PART;
 }
 
 /**
- * What is found beyond the id that was handed over before the question is passed over: its insert
- * may have been under way, and an earlier message of the same batch may be missing.
+ * Ignores messages beyond the id that was handed over last before the read: their insert may have been
+ * running, so that an earlier message of the same batch may be missing from the page.
  */
-async function readPage(work: Work): Promise<void> {
-  const { left, ledger, messages, publisherId, lastId } = work;
-  const limit = left.pageLimit(work.publishQueueBytes * PAGE_PART);
-  const [afterId, wantedId] = [left.readTo() ?? '', left.lastId()];
-  const page = await untilDone(work, () => messages.pageOf({ publisherId, afterId, limit }));
+async function readPage(work: Work, afterId: string): Promise<void> {
+  const { overflow, tracker, messages, publisherId, lastId } = work;
+  const limit = overflow.pageLimit(work.publishQueueBytes * PAGE_PART);
+  const wantedId = overflow.lastId();
+  const page = await untilDone(work, 'read messages back', () =>
+    messages.pageOf({ publisherId, afterId, limit }),
+  );
   const known = page.filter(({ id }) => id <= lastId);
-  for (const message of known) if (left.isLeft(message)) enqueue(work, 'readBack', message);
+  for (const message of known) if (overflow.hasMessage(message)) enqueue(work, 'readBack', message);
   const isEnd = page.length < limit || known.length < page.length;
   const last = known.at(-1);
-  left.read(laterOf(last?.id ?? afterId, isEnd ? wantedId : ''), last?.createdAtMs);
-  ledger.raise(left.readTo());
+  overflow.markRead(laterOf(last?.id ?? afterId, isEnd ? wantedId : ''), last?.createdAtMs);
+  tracker.advance(overflow.readToId());
 }
 
 const laterOf = (one: string, other: string): string => (one > other ? one : other);
 
-function untilDone<T>({ closing, logger, ledger }: Work, step: () => Promise<T>): Promise<T> {
-  return keepTrying(step, {
-    signal: closing.signal,
-    onFailure: (error, tryNumber) => {
-      if (tryNumber > 1) return;
-      logger.warn({ err: error, watermark: ledger.watermark() }, 'publication waits');
-    },
-  });
+function untilDone<T>(
+  { keepTrying, tracker }: Work,
+  purpose: string,
+  step: () => Promise<T>,
+): Promise<T> {
+  return keepTrying(purpose, step, () => ({ watermark: tracker.watermark() }));
 }
 
-function stateOf({ ledger, left, nowMs }: Work): PublicationState {
-  const oldestMs = [ledger.oldestAtMs(), left.oldestAtMs()].filter((each) => each !== null);
-  const unfinished = ledger.unfinished();
+function stateOf({ tracker, overflow, nowMs }: Work): PublicationState {
+  const oldestMs = [tracker.oldestAtMs(), overflow.oldestAtMs()].filter((each) => each !== null);
+  const unpublished = tracker.unpublished();
   return {
-    watermark: ledger.watermark(),
-    unpublished: left.readTo() === null ? unfinished : Math.max(1, unfinished),
+    watermark: tracker.watermark(),
+    unpublished: overflow.readToId() === null ? unpublished : Math.max(1, unpublished),
     behindMs: oldestMs.length === 0 ? null : Math.max(0, nowMs() - Math.min(...oldestMs)),
   };
 }

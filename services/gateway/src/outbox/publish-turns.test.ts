@@ -6,12 +6,12 @@ import fc from 'fast-check';
 import { createPublication, type Publication } from './publish-created.ts';
 import { MAX_RECORDS } from './publish-queue.ts';
 
-/** `message>webhook` of each record, by send. */
+/** `message>webhook` of each record, by batch. */
 let sends: string[][];
 let stored: Message[];
-/** What Kafka does with the next sends: true to take one. */
+/** What Kafka does with the next batches: true to store one. */
 let answers: boolean[];
-/** Looks at each send when Kafka has answered it. */
+/** Runs when Kafka has stored or refused a batch. */
 let afterSend: () => void;
 let publication: Publication;
 
@@ -46,7 +46,7 @@ function open(publishQueueBytes: number): Publication {
     publishQueueBytes,
     logger: createLogger('test', 'silent'),
     nowMs: () => 0,
-    log: { publish },
+    records: { publish },
     messages: {
       pageOf: ({ afterId, limit }) =>
         Promise.resolve(stored.filter(({ id }) => id > afterId).slice(0, limit)),
@@ -78,7 +78,7 @@ const recordsOf = (messages: readonly Message[]) =>
   messages.flatMap(({ id, targets }) => targets.map((webhookId) => recordOf(id, webhookId)));
 
 describe('companies that take turns', () => {
-  test('a message to 10,000 webhooks of one does not hold up the message of another', async () => {
+  test('do not wait for a message of another company to 10,000 webhooks', async () => {
     accept(message(1, 'comp_a', 10_000));
     accept(message(2, 'comp_b', 1));
     await publication.close(5_000);
@@ -88,13 +88,13 @@ describe('companies that take turns', () => {
     expect(Math.max(...sends.map(({ length }) => length))).toBe(MAX_RECORDS);
   });
 
-  test('one that waits alone fills every send', async () => {
+  test('fill every batch when they wait alone', async () => {
     accept(message(1, 'comp_a', 1_000));
     await publication.close(5_000);
     expect(sends.map(({ length }) => length)).toEqual([500, 500]);
   });
 
-  test('each get as many records in a send, however they are spread over messages', async () => {
+  test('get equally many records in a batch, however they are spread over messages', async () => {
     accept(message(1, 'comp_c', 1));
     const small = Array.from({ length: 300 }, (_, index) => message(index + 3, 'comp_b', 1));
     accept(message(2, 'comp_a', 2_000), ...small);
@@ -104,7 +104,7 @@ describe('companies that take turns', () => {
     expect([wide.length, mixed.length]).toEqual([260, 500]);
   });
 
-  test('one that waits with too much is left to the store, and the others are not', async () => {
+  test('keep publishing while another one exceeds its share and is read back', async () => {
     publication = open(400_000);
     const wide = Array.from({ length: 20 }, (_, index) => message(index + 1, 'comp_a', 500));
     accept(...wide);
@@ -124,7 +124,7 @@ describe('the watermark', () => {
     { maxLength: 8 },
   );
 
-  /** Records that Kafka does not have although the watermark has passed their message. */
+  /** Records that Kafka does not have although the watermark is past their message. */
   function passedTooSoon(): string[] {
     const { watermark } = publication.state();
     const had = new Set(sends.flat());

@@ -1,57 +1,62 @@
 import type { Message } from '@posthorn/domain/message.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 
-export interface DoubtsDeps {
+export interface UnconfirmedInsertsDeps {
   messages: Pick<MessageStore, 'findDecided'>;
-  /** Publishes messages outside the order of the watermark; rejects when Kafka did not take them. */
-  publishLate: (messages: readonly Message[]) => Promise<void>;
-  /** Monotonic: a clock that is set must not end a doubt early. */
-  nowMs: () => number;
+  /** Publishes messages out of the order of the watermark. Rejects when Kafka did not store them. */
+  publish: (messages: readonly Message[]) => Promise<void>;
+  /** Of a clock that nobody sets: a change of the time must not give an insert up early. */
+  monotonicMs: () => number;
 }
 
 /**
- * Inserts that nobody answered (connection lost, write concern timed out). The client was told 503,
- * but the message may be there, and whatever is stored must end in a final state.
+ * Inserts whose result is unknown: the connection was lost, or the write concern timed out. The
+ * client got 503, but the message may be stored, and every stored message must be published.
  */
-export interface Doubts {
+export interface UnconfirmedInserts {
   add: (batch: readonly Message[]) => void;
-  /** Publishes what turned up; gives up an id that is still absent after DOUBT_MS. */
+  /** Publishes the messages that are stored. Forgets those still absent after GIVE_UP_AFTER_MS. */
   tick: () => Promise<void>;
-  isAnyOpen: () => boolean;
-  /** Keeps a watermark below the oldest doubt, so that a crash leaves it to the sweeper. */
-  hold: (watermark: string) => string;
+  hasAny: () => boolean;
+  /** Returns the watermark, or an id directly below the oldest of these inserts if that is lower. */
+  capWatermark: (watermark: string) => string;
 }
 
-/** Longer than the write concern's time-out (10 s) and the socket's (20 s): nothing can turn up later. */
-const DOUBT_MS = 60_000;
-/** Messages that are looked for at once: 25 MiB of the largest. */
+/** Longer than the time-outs of the write concern (10 s) and the socket (20 s): no insert can end later. */
+const GIVE_UP_AFTER_MS = 60_000;
+/** Messages per look-up: 25 MiB of the largest. */
 const PAGE = 100;
 
-export function createDoubts({ messages, publishLate, nowMs }: DoubtsDeps): Doubts {
-  const sinceMsOf = new Map<string, number>();
+/** While an insert is unconfirmed the watermark stays below it, so that after a crash the sweeper finds it. */
+export function createUnconfirmedInserts({
+  messages,
+  publish,
+  monotonicMs,
+}: UnconfirmedInsertsDeps): UnconfirmedInserts {
+  const addedAtMs = new Map<string, number>();
   return {
     add(batch) {
-      for (const { id } of batch) sinceMsOf.set(id, nowMs());
+      for (const { id } of batch) addedAtMs.set(id, monotonicMs());
     },
     async tick() {
-      if (sinceMsOf.size === 0) return;
-      const askedAtMs = nowMs();
-      const open = [...sinceMsOf.keys()];
-      for (let begin = 0; begin < open.length; begin += PAGE) {
-        const found = await messages.findDecided(open.slice(begin, begin + PAGE));
-        await publishLate(found);
-        for (const { id } of found) sinceMsOf.delete(id);
+      if (addedAtMs.size === 0) return;
+      const lookedUpAtMs = monotonicMs();
+      const ids = [...addedAtMs.keys()];
+      for (let begin = 0; begin < ids.length; begin += PAGE) {
+        const found = await messages.findDecided(ids.slice(begin, begin + PAGE));
+        await publish(found);
+        for (const { id } of found) addedAtMs.delete(id);
       }
-      for (const [id, sinceMs] of sinceMsOf) {
-        if (askedAtMs - sinceMs > DOUBT_MS) sinceMsOf.delete(id);
+      for (const [id, atMs] of addedAtMs) {
+        if (lookedUpAtMs - atMs > GIVE_UP_AFTER_MS) addedAtMs.delete(id);
       }
     },
-    isAnyOpen: () => sinceMsOf.size > 0,
-    hold(watermark) {
-      let held = watermark;
+    hasAny: () => addedAtMs.size > 0,
+    capWatermark(watermark) {
+      let capped = watermark;
       // An id without its last character sorts directly before the id.
-      for (const id of sinceMsOf.keys()) if (id <= held) held = id.slice(0, -1);
-      return held;
+      for (const id of addedAtMs.keys()) if (id <= capped) capped = id.slice(0, -1);
+      return capped;
     },
   };
 }

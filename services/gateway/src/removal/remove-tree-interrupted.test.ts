@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
-import { interruptAt, type Moment } from '../../../../test/support/stores/interrupted.ts';
+import { interruptAt, type Moment } from '../../../../test/support/process/interrupt-at.ts';
 import {
   createMemoryLeases,
   type MemoryLeases,
 } from '../../../../test/support/memory/memory-leases.ts';
 import {
-  leftOf,
-  plantTree,
+  remainingIn,
+  createSampleTree,
   WITHOUT_THE_FIRST_PROJECT,
   type MemoryRemovals,
 } from '../../../../test/support/memory/memory-removals.ts';
@@ -22,7 +22,7 @@ let tree: MemoryRemovals;
 let leases: MemoryLeases;
 
 beforeEach(() => {
-  [tree, leases] = [plantTree(), createMemoryLeases()];
+  [tree, leases] = [createSampleTree(), createMemoryLeases()];
 });
 
 afterEach(() => {
@@ -42,25 +42,25 @@ function removals(holder: string, overrides: Partial<RemovalDeps> = {}): Removal
   });
 }
 
-const left = () => ({ ...leftOf(tree), leases: leases.holders.size });
+const left = () => ({ ...remainingIn(tree), leases: leases.holders.size });
 
 describe('a removal whose process ends', () => {
   test.each<Moment>(['before', 'after'])(
-    'is finished by another one, once it was noted: %s each of its calls',
+    'is finished by another one, once its record is stored: %s each of its calls',
     async (moment) => {
       for (let nth = 1; ; nth += 1) {
-        [tree, leases] = [plantTree(), createMemoryLeases()];
+        [tree, leases] = [createSampleTree(), createMemoryLeases()];
         const { wrap, wasReached } = interruptAt(nth, moment);
         const parts = { removals: wrap(tree.store), leases: wrap(leases) };
         const answer = await removals('a', parts)
           .remove(PROJECT)
-          .catch(() => 'no answer');
-        const wasNoted = tree.notes.size > 0 || !tree.projects.has('proj_1');
-        // Whoever was answered finds nothing left of the root.
+          .catch(() => 'no response');
+        const wasStored = tree.notes.size > 0 || !tree.projects.has('proj_1');
+        // A client that got a response finds nothing left of the root.
         if (answer === true) expect(tree.projects.has('proj_1')).toBe(false);
         leases.holders.clear();
         await removals('b').tick();
-        if (wasNoted) expect(leftOf(tree)).toEqual(WITHOUT_THE_FIRST_PROJECT);
+        if (wasStored) expect(remainingIn(tree)).toEqual(WITHOUT_THE_FIRST_PROJECT);
         else expect(left().projects).toContain('proj_1');
         if (!wasReached()) break;
         expect(nth).toBeLessThan(50);
@@ -68,8 +68,8 @@ describe('a removal whose process ends', () => {
     },
   );
 
-  test('is left alone while another process holds it', async () => {
-    tree.notes.set('rmv_1', { _id: 'rmv_1', companyId: 'comp_a', kind: 'app', rootId: 'app_1' });
+  test('is not touched while another process holds it', async () => {
+    tree.notes.set('rmv_1', { id: 'rmv_1', companyId: 'comp_a', kind: 'app', rootId: 'app_1' });
     leases.holders.set('removal/rmv_1', 'a');
     const before = left();
     await removals('b').tick();
@@ -80,20 +80,20 @@ describe('a removal whose process ends', () => {
   });
 });
 
-describe('the answer to a removal', () => {
-  const hung = () => {
-    let letGo: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => (letGo = resolve));
+describe('the response to a removal', () => {
+  const blockedStore = () => {
+    let unblock: () => void = () => undefined;
+    const blocked = new Promise<void>((resolve) => (unblock = resolve));
     const cancelPending: RemovalStore['cancelPending'] = async (...args) => {
-      await held;
+      await blocked;
       return tree.store.cancelPending(...args);
     };
-    return { letGo, store: { ...tree.store, cancelPending } };
+    return { unblock, store: { ...tree.store, cancelPending } };
   };
 
-  test('comes after 25 seconds at the latest, and the rest follows behind it', async () => {
+  test('comes after 25 seconds at the latest, and the rest follows', async () => {
     jest.useFakeTimers();
-    const { letGo, store } = hung();
+    const { unblock, store } = blockedStore();
     const { remove, tick } = removals('a', { removals: store });
     let answer: boolean | null = null;
     void remove(APP).then((found) => (answer = found));
@@ -105,19 +105,19 @@ describe('the answer to a removal', () => {
     ]);
     await jest.advanceTimersByTimeAsync(1);
     expect([answer, tree.webhooks.has('wh_1')]).toEqual([true, true]);
-    letGo();
+    unblock();
     await tick();
     expect(left()).toMatchObject({ apps: ['app_2', 'app_3'], notes: 0, leases: 0 });
     expect(tree.webhooks.has('wh_1')).toBe(false);
   });
 
-  test('leaves no timer behind when the removal was fast', async () => {
+  test('leaves no timer when the removal was fast', async () => {
     jest.useFakeTimers();
     await removals('a').remove(APP);
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  test('is given also when the rest fails, which the next round does', async () => {
+  test('comes even when the rest fails, which the next round does', async () => {
     const failing = { ...tree.store, finish: () => Promise.reject(new Error('MongoDB is away')) };
     expect(await removals('a', { removals: failing }).remove(APP)).toBe(true);
     expect(tree.notes.size).toBe(1);
@@ -125,14 +125,14 @@ describe('the answer to a removal', () => {
     expect(left()).toMatchObject({ apps: ['app_2', 'app_3'], notes: 0, leases: 0 });
   });
 
-  test('does not keep a stop waiting: what is left stays noted for another process', async () => {
+  test('does not delay a stop: the record of the removal stays for another process', async () => {
     jest.useFakeTimers();
-    const { letGo, store } = hung();
+    const { unblock, store } = blockedStore();
     const first = removals('a', { removals: store });
     const answer = first.remove(APP);
     await jest.advanceTimersByTimeAsync(1);
     const stopped = first.stop();
-    letGo();
+    unblock();
     await stopped;
     expect([await answer, tree.notes.size]).toEqual([true, 1]);
     leases.holders.clear();

@@ -4,7 +4,10 @@ import {
   createMemoryLeases,
   type MemoryLeases,
 } from '../../../../test/support/memory/memory-leases.ts';
-import { plantTree, type MemoryRemovals } from '../../../../test/support/memory/memory-removals.ts';
+import {
+  createSampleTree,
+  type MemoryRemovals,
+} from '../../../../test/support/memory/memory-removals.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { createRemovals, type RemovalDeps, type Removals } from './remove-tree.ts';
 
@@ -13,7 +16,7 @@ let leases: MemoryLeases;
 let warned: string[];
 
 beforeEach(() => {
-  [tree, leases, warned] = [plantTree(), createMemoryLeases(), []];
+  [tree, leases, warned] = [createSampleTree(), createMemoryLeases(), []];
 });
 
 function removals(overrides: Partial<RemovalDeps> = {}): Removals {
@@ -30,29 +33,29 @@ function removals(overrides: Partial<RemovalDeps> = {}): Removals {
   });
 }
 
-/** A note of another process for each of these apps; of those that `holder` names it has the lease. */
-function note(numbers: readonly number[], holder?: string): void {
+/** Stores the record of a removal by another process for each of these apps. `holder` has their leases. */
+function storeRemovals(numbers: readonly number[], holder?: string): void {
   for (const n of numbers) {
-    const _id = `rmv_${String(n).padStart(3, '0')}`;
-    tree.notes.set(_id, { _id, companyId: 'comp_a', kind: 'app', rootId: `app_${n}` });
+    const id = `rmv_${String(n).padStart(3, '0')}`;
+    tree.notes.set(id, { id, companyId: 'comp_a', kind: 'app', rootId: `app_${n}` });
     tree.apps.set(`app_${n}`, { projectId: 'proj_1' });
-    if (holder) leases.holders.set(`removal/${_id}`, holder);
+    if (holder) leases.holders.set(`removal/${id}`, holder);
   }
 }
 
 const numbersTo = (count: number) => Array.from({ length: count }, (_, n) => n);
 
-describe('a round of removals that others have left', () => {
-  test('gets to those behind any number that other processes hold', async () => {
-    note(numbersTo(250), 'a');
-    note([250, 251]);
+describe('a round of unfinished removals', () => {
+  test('reaches the ones after any number that other processes hold', async () => {
+    storeRemovals(numbersTo(250), 'a');
+    storeRemovals([250, 251]);
     await removals().tick();
     expect([tree.notes.size, tree.apps.has('app_251')]).toEqual([250, false]);
     expect(warned).toEqual([]);
   });
 
-  test('works at no more than a hundred at once, also when rounds overlap', async () => {
-    note(numbersTo(230));
+  test('works on at most a hundred at once, even when rounds overlap', async () => {
+    storeRemovals(numbersTo(230));
     let [atWork, most] = [0, 0];
     const webhooksUnder: RemovalStore['webhooksUnder'] = async (...args) => {
       atWork += 1;
@@ -66,31 +69,31 @@ describe('a round of removals that others have left', () => {
     expect([tree.notes.size, most <= 100]).toEqual([0, true]);
   });
 
-  test('that cannot list them says so once, and the next one does the work', async () => {
-    note([1]);
+  test('that cannot list them is logged once, and the next one does the work', async () => {
+    storeRemovals([1]);
     let isAway = true;
     const list: RemovalStore['list'] = (...args) =>
       isAway ? Promise.reject(new Error('MongoDB is away')) : tree.store.list(...args);
     const { tick } = removals({ removals: { ...tree.store, list } });
     await tick();
-    expect([warned, tree.notes.size]).toEqual([['removals cannot be listed'], 1]);
+    expect([warned, tree.notes.size]).toEqual([['a round failed, the next one follows'], 1]);
     isAway = false;
     await tick();
     expect([warned.length, tree.notes.size]).toEqual([1, 0]);
   });
 
-  test('begins nothing more once the process is to stop', async () => {
-    note(numbersTo(150));
-    let letGo: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => (letGo = resolve));
+  test('starts nothing more once the process stops', async () => {
+    storeRemovals(numbersTo(150));
+    let unblock: () => void = () => undefined;
+    const blocked = new Promise<void>((resolve) => (unblock = resolve));
     const removeRoot: RemovalStore['removeRoot'] = async (removal) => {
-      await held;
+      await blocked;
       return tree.store.removeRoot(removal);
     };
     const { tick, stop } = removals({ removals: { ...tree.store, removeRoot } });
     const round = tick();
     const stopped = stop();
-    letGo();
+    unblock();
     await Promise.all([round, stopped]);
     expect(tree.notes.size).toBe(150);
   });

@@ -6,8 +6,8 @@ import {
   type MemoryLeases,
 } from '../../../../test/support/memory/memory-leases.ts';
 import {
-  leftOf,
-  plantTree,
+  remainingIn,
+  createSampleTree,
   WITHOUT_THE_FIRST_PROJECT,
   type MemoryRemovals,
 } from '../../../../test/support/memory/memory-removals.ts';
@@ -20,11 +20,11 @@ const WEBHOOK: Root = { companyId: 'comp_a', kind: 'webhook', id: 'wh_1' };
 
 let tree: MemoryRemovals;
 let leases: MemoryLeases;
-/** Ids that every process was told to forget, in order. */
+/** Ids of the announced invalidations, in order. */
 let forgotten: string[];
 
 beforeEach(() => {
-  [tree, leases, forgotten] = [plantTree(), createMemoryLeases(), []];
+  [tree, leases, forgotten] = [createSampleTree(), createMemoryLeases(), []];
 });
 
 const invalidate: RemovalDeps['invalidate'] = ({ id }) => {
@@ -46,17 +46,17 @@ function removals(holder: string, overrides: Partial<RemovalDeps> = {}): Removal
 }
 
 describe('a removal', () => {
-  test('of a project takes its apps, their webhooks and the global ones, and nothing else', async () => {
+  test('of a project removes its apps, their webhooks and its global ones, and nothing else', async () => {
     expect(await removals('a').remove(PROJECT)).toBe(true);
-    expect(leftOf(tree)).toEqual(WITHOUT_THE_FIRST_PROJECT);
+    expect(remainingIn(tree)).toEqual(WITHOUT_THE_FIRST_PROJECT);
     expect(leases.holders.size).toBe(0);
-    // Everything that is remembered, once for the apps and once for the webhooks.
+    // All caches, once for the apps and once for the webhooks.
     expect(forgotten.sort()).toEqual(['*', '*', 'proj_1']);
   });
 
-  test('of an app takes its webhooks', async () => {
+  test('of an app removes its webhooks', async () => {
     expect(await removals('a').remove(APP)).toBe(true);
-    expect(leftOf(tree)).toMatchObject({
+    expect(remainingIn(tree)).toMatchObject({
       projects: ['proj_1', 'proj_2'],
       apps: ['app_2', 'app_3'],
       notes: 0,
@@ -68,7 +68,7 @@ describe('a removal', () => {
   test('of a webhook cancels its pending deliveries, however many', async () => {
     for (let n = 0; n < 4_500; n += 1) tree.pending.set(`dlv_${n}`, 'wh_1');
     expect(await removals('a').remove(WEBHOOK)).toBe(true);
-    expect(leftOf(tree)).toMatchObject({
+    expect(remainingIn(tree)).toMatchObject({
       webhooks: ['wh_2', 'wh_3', 'wh_global'],
       pending: ['wh_2', 'wh_3', 'wh_global'],
       apps: ['app_1', 'app_2', 'app_3'],
@@ -76,7 +76,7 @@ describe('a removal', () => {
     });
   });
 
-  test('takes 4,500 webhooks in steps of 1,000 and holds its lease before each', async () => {
+  test('removes 4,500 webhooks in steps of 1,000 and renews its lease before each', async () => {
     tree.webhooks.clear();
     for (let n = 0; n < 4_500; n += 1) tree.webhooks.set(`wh_${n}`, { projectId: 'proj_1' });
     const sizes: number[] = [];
@@ -90,19 +90,19 @@ describe('a removal', () => {
     expect(tree.webhooks.size).toBe(0);
   });
 
-  test('of what is not there is false and leaves no note', async () => {
+  test('of what does not exist resolves false and stores no record', async () => {
     expect(await removals('a').remove({ ...APP, id: 'app_gone' })).toBe(false);
     expect(tree.notes.size).toBe(0);
   });
 
-  test('that many ask for at the same time is answered with true to each of them, when it is done', async () => {
+  test('that five requests ask for at the same time resolves true for each, when it is done', async () => {
     const { remove } = removals('a');
     const answers = await Promise.all(Array.from({ length: 5 }, () => remove(APP)));
     expect(answers).toEqual([true, true, true, true, true]);
-    expect(leftOf(tree)).toMatchObject({ apps: ['app_2', 'app_3'], notes: 0 });
+    expect(remainingIn(tree)).toMatchObject({ apps: ['app_2', 'app_3'], notes: 0 });
   });
 
-  test('notes itself, then removes the root, then cancels before it removes webhooks', async () => {
+  test('stores its record, then removes the root, then cancels before it removes webhooks', async () => {
     const steps: string[] = [];
     const named = new Proxy(tree.store, {
       get: (store, name: keyof RemovalStore) => {

@@ -1,18 +1,21 @@
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import { createLoop } from '@posthorn/platform/async/loop.ts';
+import { TimeoutError, withTimeout } from '@posthorn/platform/async/with-timeout.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
-import type { Removal, RemovalStore } from '@posthorn/platform/mongo/removals.ts';
+import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
+import type { Removal } from '@posthorn/domain/removal.ts';
 import { EVERYTHING, type Invalidation } from '@posthorn/platform/redis/invalidations.ts';
-import { createTakeOver } from './take-over-removals.ts';
+import { takeOverRemovals } from './take-over-removals.ts';
 
-/** What is removed, with everything under it. */
+/** The project, app or webhook that is removed, with everything under it. */
 export interface Root {
   companyId: string;
   kind: 'project' | 'app' | 'webhook';
   id: string;
 }
 
-/** Resolves false when there is no such thing of this company. */
+/** Resolves false when the company has no such project, app or webhook. */
 export type RemoveTree = (root: Root) => Promise<boolean>;
 
 export interface RemovalDeps {
@@ -29,108 +32,112 @@ export interface RemovalDeps {
 export interface Removals {
   remove: RemoveTree;
   start: () => void;
-  /** Takes over what another process began and did not finish. */
+  /** Takes over the removals that another process has left unfinished. Resolves when they have ended here. */
   tick: () => Promise<void>;
   stop: () => Promise<void>;
 }
 
-/** One step of a large tree: 100,000 webhooks are 100 short writes, and the loop breathes in between. */
+/** Documents per write: 100,000 webhooks are 100 short writes, between which the event loop is free. */
 const STEP = 1_000;
-const LEASE_MS = 15_000;
 const EVERY_MS = 5_000;
-/** Longest wait of the client: what is left then goes on behind the answer. */
-const ANSWER_WITHIN_MS = 25_000;
+/** How long the client waits at most. What is left then continues after the response. */
+const RESPOND_WITHIN_MS = 25_000;
 
 /**
- * Removes in this order: a note of what is to be done, the root, what lies under it. A crash leaves
- * the note, and whoever finds it goes on; from the answer on nothing under the root can be made.
+ * Stores a record of the removal, then removes the root, then what is under it. After a crash the
+ * record is left, and the process that finds it continues. From the response on nothing can be created
+ * under the root.
  */
 export function createRemovals(deps: RemovalDeps): Removals {
   const { removals, logger, newId } = deps;
   const running = new Map<string, Promise<void>>();
   const closing = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
 
-  function begin(removal: Removal): Promise<void> {
-    const done = removeAll(deps, removal, closing.signal)
+  function start(removal: Removal): Promise<void> {
+    const done = removeTree(deps, removal, closing.signal)
       .catch((error: unknown) => {
-        if (!closing.signal.aborted) report(logger, removal._id, error);
+        if (!closing.signal.aborted) logFailure(logger, removal.id, error);
       })
-      .finally(() => running.delete(removal._id));
-    running.set(removal._id, done);
+      .finally(() => running.delete(removal.id));
+    running.set(removal.id, done);
     return done;
   }
 
   async function remove({ companyId, kind, id }: Root): Promise<boolean> {
-    const removal = { _id: newId('rmv'), companyId, kind, rootId: id };
+    const removal = { id: newId('rmv'), companyId, kind, rootId: id };
     if (!(await removals.hasRoot(removal))) return false;
     await removals.insert(removal);
     await removals.removeRoot(removal);
-    // A round may have found the note and begun already.
-    await atMost(ANSWER_WITHIN_MS, running.get(removal._id) ?? begin(removal));
+    // A round may have found the record and started already.
+    await endOrTimeout(running.get(removal.id) ?? start(removal), RESPOND_WITHIN_MS);
     return true;
   }
 
-  const takeOver = createTakeOver(deps, { running, begin, signal: closing.signal });
-
-  async function tick(): Promise<void> {
-    await takeOver();
-    await Promise.all(running.values());
-  }
+  const loop = createLoop({
+    name: 'removals',
+    everyMs: EVERY_MS,
+    run: () => takeOverRemovals(removals, { running, start, signal: closing.signal }),
+    logger,
+  });
 
   return {
     remove,
-    start() {
-      timer = setInterval(() => void tick(), EVERY_MS);
+    start: loop.start,
+    async tick() {
+      await loop.tick();
+      await Promise.all(running.values());
     },
-    tick,
     async stop() {
-      clearInterval(timer);
       closing.abort();
+      await loop.stop();
       await Promise.all(running.values());
     },
   };
 }
 
-async function atMost(ms: number, work: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));
-  await Promise.race([work, late]);
-  clearTimeout(timer);
+/** Resolves when the work ends, and after `timeoutMs` while it continues. */
+async function endOrTimeout(work: Promise<void>, timeoutMs: number): Promise<void> {
+  await withTimeout(work, timeoutMs).catch((error: unknown) => {
+    if (!(error instanceof TimeoutError)) throw error;
+  });
 }
 
-function report(logger: RemovalDeps['logger'], removalId: string, error: unknown): void {
+function logFailure(logger: RemovalDeps['logger'], removalId: string, error: unknown): void {
   if (error instanceof TakenOverError) return;
-  logger.warn({ err: error, removalId }, 'removal waits for the next round');
+  logger.warn({ err: error, removalId }, 'removal failed, the next round tries again');
 }
 
-/** Another process works on it: nothing to report. */
+/** Another process works on the removal. */
 class TakenOverError extends Error {}
 
-/** Throws when this process is to stop or another one has taken over; the note stays then. */
-type GoOn = () => Promise<void>;
+/** Throws when this process stops, and TakenOverError when another one has the lease. The record stays then. */
+type RenewLease = () => Promise<void>;
 
-async function removeAll(deps: RemovalDeps, removal: Removal, signal: AbortSignal): Promise<void> {
+async function removeTree(deps: RemovalDeps, removal: Removal, signal: AbortSignal): Promise<void> {
   const { leases, holder, removals, invalidate } = deps;
-  const lease = `removal/${removal._id}`;
-  const goOn: GoOn = async () => {
+  const lease = `removal/${removal.id}`;
+  const renewLease: RenewLease = async () => {
     signal.throwIfAborted();
-    if (!(await leases.hold(lease, holder, LEASE_MS))) throw new TakenOverError();
+    if (!(await leases.hold(lease, holder))) throw new TakenOverError();
   };
-  await goOn();
+  await renewLease();
   await removals.removeRoot(removal);
   await invalidate({ companyId: removal.companyId, id: removal.rootId });
-  if (removal.kind === 'webhook') await cancelAll(deps, removal, [removal.rootId], goOn);
-  await removeApps(deps, removal, goOn);
-  await removeWebhooks(deps, removal, goOn);
+  if (removal.kind === 'webhook') await cancelAll(deps, removal, [removal.rootId], renewLease);
+  await removeApps(deps, removal, renewLease);
+  await removeWebhooks(deps, removal, renewLease);
   await removals.finish(removal);
   await leases.release(lease, holder);
 }
 
-async function removeApps(deps: RemovalDeps, removal: Removal, goOn: GoOn): Promise<void> {
+async function removeApps(
+  deps: RemovalDeps,
+  removal: Removal,
+  renewLease: RenewLease,
+): Promise<void> {
   const { companyId } = removal;
   for (;;) {
-    await goOn();
+    await renewLease();
     const ids = await deps.removals.appsUnder(removal, STEP);
     if (ids.length === 0) return;
     await deps.removals.removeApps(companyId, ids);
@@ -139,16 +146,21 @@ async function removeApps(deps: RemovalDeps, removal: Removal, goOn: GoOn): Prom
 }
 
 /**
- * Cancels before it removes: after a crash in between the webhooks are still there to be found. An
- * attempt that fails meanwhile finds no webhook when it is settled, and ends its delivery.
+ * Cancels deliveries before it removes their webhooks: after a crash in between, the webhooks are still
+ * found. An attempt that fails after the removal finds no webhook when it is settled, which cancels its
+ * delivery.
  */
-async function removeWebhooks(deps: RemovalDeps, removal: Removal, goOn: GoOn): Promise<void> {
+async function removeWebhooks(
+  deps: RemovalDeps,
+  removal: Removal,
+  renewLease: RenewLease,
+): Promise<void> {
   const { companyId } = removal;
   for (;;) {
-    await goOn();
+    await renewLease();
     const ids = await deps.removals.webhooksUnder(removal, STEP);
     if (ids.length === 0) return;
-    await cancelAll(deps, removal, ids, goOn);
+    await cancelAll(deps, removal, ids, renewLease);
     await deps.removals.removeWebhooks(companyId, ids);
     await deps.invalidate({ companyId, id: EVERYTHING });
   }
@@ -158,10 +170,10 @@ async function cancelAll(
   { removals, nowMs }: RemovalDeps,
   { companyId }: Removal,
   webhookIds: readonly string[],
-  goOn: GoOn,
+  renewLease: RenewLease,
 ): Promise<void> {
   for (;;) {
-    await goOn();
+    await renewLease();
     const step = { limit: STEP, atMs: nowMs() };
     if ((await removals.cancelPending(companyId, webhookIds, step)) < STEP) return;
   }

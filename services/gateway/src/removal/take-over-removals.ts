@@ -1,43 +1,31 @@
-import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { Removal, RemovalStore } from '@posthorn/platform/mongo/removals.ts';
+import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
+import type { Removal } from '@posthorn/domain/removal.ts';
 
-/** The removals at which this process works. */
+/** The removals that this process works on. */
 interface Work {
   running: ReadonlyMap<string, Promise<void>>;
-  begin: (removal: Removal) => Promise<void>;
+  start: (removal: Removal) => Promise<void>;
   signal: AbortSignal;
 }
 
-/** Removals at which a process works at the same time; more of them wait for room. */
+/** Removals that a process works on at the same time. */
 const MAX_RUNNING = 100;
 
-/** Begins what other processes have left, one round at a time: who asks meanwhile waits for that one. */
-export function createTakeOver(
-  { removals, logger }: { removals: Pick<RemovalStore, 'list'>; logger: Pick<Logger, 'warn'> },
-  work: Work,
-): () => Promise<void> {
-  let round: Promise<void> | null = null;
-  const takeOver = () =>
-    beginAll(removals, work)
-      .catch((error: unknown) => {
-        if (!work.signal.aborted) logger.warn({ err: error }, 'removals cannot be listed');
-      })
-      .finally(() => (round = null));
-  return () => (round ??= takeOver());
-}
-
-/** Page by page: those that other processes hold end at once and make room for the next. */
-async function beginAll(
+/**
+ * Starts the removals that other processes have left unfinished, page by page. One that another process
+ * holds ends at once, so that it delays no other. Rejects when the removals cannot be listed.
+ */
+export async function takeOverRemovals(
   removals: Pick<RemovalStore, 'list'>,
-  { running, begin, signal }: Work,
+  { running, start, signal }: Work,
 ): Promise<void> {
   for (let afterId: string | undefined = ''; afterId !== undefined;) {
     const page: Removal[] = await removals.list(afterId, MAX_RUNNING);
     for (const each of page) {
       while (running.size >= MAX_RUNNING) await Promise.race(running.values());
       if (signal.aborted) return;
-      if (!running.has(each._id)) void begin(each);
+      if (!running.has(each.id)) void start(each);
     }
-    afterId = page.at(-1)?._id;
+    afterId = page.at(-1)?.id;
   }
 }

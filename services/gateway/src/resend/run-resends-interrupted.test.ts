@@ -3,7 +3,7 @@ import { decodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
-import { interruptAt, type Moment } from '../../../../test/support/stores/interrupted.ts';
+import { interruptAt, type Moment } from '../../../../test/support/process/interrupt-at.ts';
 import {
   createMemoryLeases,
   type MemoryLeases,
@@ -13,7 +13,7 @@ import {
   sampleResend,
   type MemoryResends,
 } from '../../../../test/support/memory/memory-resends.ts';
-import { createResendRoom } from './resend-room.ts';
+import { createPageBudget } from './resend-page-budget.ts';
 import { createResendRunner, type ResendRunner, type RunResendsDeps } from './run-resends.ts';
 
 const IDS = ['dlv_1', 'dlv_2', 'dlv_3', 'dlv_4', 'dlv_5'];
@@ -23,7 +23,7 @@ let world: MemoryResends;
 let leases: MemoryLeases;
 let sends: string[][];
 let nowMs: number;
-/** Which of the published attempts are made. */
+/** Which of the published attempts have a result. */
 let isMade: (deliveryId: string) => boolean;
 
 beforeEach(async () => {
@@ -37,7 +37,7 @@ async function storeFailed(): Promise<void> {
   await world.resends.insert(sampleResend('rsnd_1'));
 }
 
-const log = {
+const records = {
   publish(records: readonly OutgoingRecord[]): Promise<void> {
     const ids = records.map(({ value }) => decodeRetryDue(value).messageId.slice('msg_'.length));
     if (ids.length > 0) sends.push(ids);
@@ -46,7 +46,7 @@ const log = {
   },
 };
 
-/** One round, and everything that it begins. */
+/** Runs one round, and everything that it starts. */
 async function work({ tick, idle }: ResendRunner): Promise<void> {
   await tick();
   await idle();
@@ -54,15 +54,15 @@ async function work({ tick, idle }: ResendRunner): Promise<void> {
 
 function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): ResendRunner {
   return createResendRunner({
-    room: createResendRoom(16_777_216),
+    pageBudget: createPageBudget(16_777_216),
     holder,
     resends: world.resends,
     marks: world.marks,
     leases,
-    log,
+    records,
     retryDueTopic: 'due',
     rateLimitOf: () => Promise.resolve(null),
-    isCircuitOpen: () => Promise.resolve(false),
+    circuits: { read: () => Promise.resolve(null) },
     nowMs: () => nowMs,
     logger: createLogger('test', 'silent'),
     ...overrides,
@@ -73,14 +73,14 @@ const DONE = { status: 'done', total: 5, succeeded: 5, failed: 0 };
 
 function expectAllDone(): void {
   expect(world.running.get('rsnd_1')).toMatchObject(DONE);
-  // One attempt each, however often it was asked for.
+  // One attempt each, however often it was published.
   expect([...world.deliveries.values()].map(({ attemptCount }) => attemptCount)).toEqual(
     IDS.map(() => 8),
   );
 }
 
 describe('a resend whose process stops in the middle of a page', () => {
-  test('goes on at once elsewhere, with those that are still on their way', async () => {
+  test('is continued at once elsewhere, with the deliveries that are not settled', async () => {
     isMade = (id) => id < 'dlv_3';
     const first = runner('a');
     const round = work(first);
@@ -94,10 +94,10 @@ describe('a resend whose process stops in the middle of a page', () => {
     expectAllDone();
   });
 
-  test('waits for the lease of a process that has died', async () => {
+  test('is continued after a crash once the lease has ended', async () => {
     const hangs = new Promise<never>(() => undefined);
-    void work(runner('a', { log: { publish: () => hangs } }));
-    await eventually('the page is noted', () => world.running.get('rsnd_1')?.page.length === 5);
+    void work(runner('a', { records: { publish: () => hangs } }));
+    await eventually('the page is stored', () => world.running.get('rsnd_1')?.page.length === 5);
     await work(runner('b'));
     expect(sends).toEqual([]);
     leases.holders.delete(LEASE);
@@ -113,7 +113,7 @@ describe('a resend whose process stops in the middle of a page', () => {
         await storeFailed();
         const { wrap, wasReached } = interruptAt(nth, moment);
         const { resends, marks } = world;
-        const parts = { resends: wrap(resends), marks: wrap(marks), log: wrap(log) };
+        const parts = { resends: wrap(resends), marks: wrap(marks), records: wrap(records) };
         await work(runner('a', { ...parts, leases: wrap(leases) }));
         leases.holders.clear();
         await work(runner('b'));
@@ -125,8 +125,8 @@ describe('a resend whose process stops in the middle of a page', () => {
   );
 });
 
-describe('a resend whose lease is lost', () => {
-  test('is left to the new holder, and counted once', async () => {
+describe('a resend whose lease another process has taken', () => {
+  test('is left to the new holder and counted once', async () => {
     isMade = () => false;
     const round = work(runner('a'));
     await eventually('the page is sent', () => sends.length > 0);
@@ -139,7 +139,7 @@ describe('a resend whose lease is lost', () => {
     expectAllDone();
   });
 
-  test('by a process that hung and wakes up is not counted a second time', async () => {
+  test('is not counted twice when the old holder hung and continues', async () => {
     let wake: () => void = () => undefined;
     const hung = new Promise<void>((resolve) => (wake = resolve));
     const late = { ...world.resends, endPage: afterwards(hung, world.resends.endPage) };
@@ -165,7 +165,7 @@ function afterwards<Args extends unknown[], Answer>(
   };
 }
 
-describe('a record that was lost', () => {
+describe('a delivery whose record was lost', () => {
   test('is published again after two minutes, and not before', async () => {
     isMade = (id) => id !== 'dlv_2';
     let reads = 0;
@@ -187,7 +187,7 @@ describe('a record that was lost', () => {
   });
 });
 
-test('a round that cannot ask the store is followed by one that can', async () => {
+test('after a round that cannot read the store, the next one works', async () => {
   const away = () => Promise.reject(new Error('MongoDB is away'));
   const all = runner('a', { resends: { ...world.resends, listRunning: away } });
   await work(all);

@@ -12,14 +12,14 @@ import {
   sampleResend,
   type MemoryResends,
 } from '../../../../test/support/memory/memory-resends.ts';
-import { createResendRoom } from './resend-room.ts';
+import { createPageBudget } from './resend-page-budget.ts';
 import { createResendRunner, type ResendRunner, type RunResendsDeps } from './run-resends.ts';
 
 let world: MemoryResends;
 let leases: MemoryLeases;
 /** Ids of the deliveries in each send, in order. */
 let sends: string[][];
-/** Runs for every delivery that is published. */
+/** Called for every delivery that is published. */
 let dispatch: (deliveryId: string) => void;
 let nowMs: number;
 let perSecond: number | null;
@@ -39,22 +39,22 @@ beforeEach(() => {
 
 function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): ResendRunner {
   return createResendRunner({
-    room: createResendRoom(16_777_216),
+    pageBudget: createPageBudget(16_777_216),
     holder,
     resends: world.resends,
     marks: world.marks,
     leases,
     retryDueTopic: 'due',
     rateLimitOf: () => Promise.resolve(perSecond),
-    isCircuitOpen: () => Promise.resolve(false),
-    log: { publish },
+    circuits: { read: () => Promise.resolve(null) },
+    records: { publish },
     nowMs: () => nowMs,
     logger: createLogger('test', 'silent'),
     ...overrides,
   });
 }
 
-/** One round, and everything that it begins. */
+/** Runs one round, and everything that it starts. */
 async function work({ tick, idle }: ResendRunner): Promise<void> {
   await tick();
   await idle();
@@ -85,7 +85,7 @@ const done = (succeeded: number, failed = 0) => ({
 });
 
 describe('a resend of many', () => {
-  test('goes through pages of 500, oldest first, and counts what became of each delivery', async () => {
+  test('sends pages of 500, oldest first, and counts the result of each delivery', async () => {
     const ids = fail(1_200);
     dispatch = (id) => {
       world.settle(id, !id.endsWith('7'));
@@ -98,25 +98,25 @@ describe('a resend of many', () => {
     expect(leases.holders.size).toBe(0);
   });
 
-  test('asks for the attempt behind the last one, due now, keyed by the webhook', async () => {
+  test('publishes the attempt after the last one, due now, keyed by the webhook', async () => {
     world.add('dlv_1', 'cancelled', 3);
     await begin();
     nowMs = 77;
-    const records: OutgoingRecord[] = [];
-    const log = {
+    const published: OutgoingRecord[] = [];
+    const records = {
       publish: (given: readonly OutgoingRecord[]) => {
-        records.push(...given);
+        published.push(...given);
         return publish(given);
       },
     };
-    await work(runner('a', { log }));
-    expect(records).toMatchObject([{ topic: 'due', key: 'wh_1' }]);
-    expect(records.map(({ value }) => decodeRetryDue(value))).toMatchObject([
+    await work(runner('a', { records }));
+    expect(published).toMatchObject([{ topic: 'due', key: 'wh_1' }]);
+    expect(published.map(({ value }) => decodeRetryDue(value))).toMatchObject([
       { trigger: 'resend', attemptNumber: 4, dueAtMs: 77, companyId: 'comp_a' },
     ]);
   });
 
-  test('takes two seconds worth of deliveries at a time under a rate limit', async () => {
+  test('has pages of what the rate limit allows in two seconds', async () => {
     fail(5);
     perSecond = 1;
     await begin();
@@ -124,21 +124,21 @@ describe('a resend of many', () => {
     expect(sends.map((page) => page.length)).toEqual([2, 2, 1]);
   });
 
-  test('of nothing is done at once', async () => {
+  test('without failed deliveries is done at once', async () => {
     world.add('dlv_1', 'delivered');
     await begin();
     await work(runner('a'));
     expect([sends, stateOf()]).toMatchObject([[], done(0)]);
   });
 
-  test('counts a delivery that is not stored any more as failed', async () => {
+  test('counts a delivery that is no longer stored as failed', async () => {
     const [kept = ''] = fail(1);
     await begin('rsnd_1', ['dlv_gone', kept]);
     await work(runner('a'));
     expect([sends, stateOf()]).toMatchObject([[[kept]], done(1, 1)]);
   });
 
-  test('is begun once, also when a round finds it before it is woken', async () => {
+  test('is started once, even when a round finds it before the wake', async () => {
     const ids = fail(3);
     dispatch = () => undefined;
     await begin();
@@ -150,7 +150,7 @@ describe('a resend of many', () => {
     const all = runner('a', { resends: { ...world.resends, findOne } });
     const { wake } = all;
     const round = work(all);
-    await eventually('the round has begun', () => sends.length > 0);
+    await eventually('the round has started', () => sends.length > 0);
     wake(sampleResend('rsnd_1'));
     const next = work(all);
     for (const id of ids) world.settle(id, true);
@@ -160,7 +160,7 @@ describe('a resend of many', () => {
 });
 
 describe('a delivery that another resend is sending', () => {
-  test('is waited for, and not sent a second time when that one delivers it', async () => {
+  test('is awaited, and not sent again when the other one delivers it', async () => {
     const [id = ''] = fail(1);
     await world.marks.ask(sampleResend('rsnd_0', { page: [id] }));
     await begin();
@@ -174,7 +174,7 @@ describe('a delivery that another resend is sending', () => {
     expect(world.deliveries.get(id)?.attemptCount).toBe(8);
   });
 
-  test('is sent when that one fails', async () => {
+  test('is sent when the other one fails', async () => {
     const [id = ''] = fail(1);
     await world.marks.ask(sampleResend('rsnd_0', { page: [id] }));
     await begin();
@@ -196,7 +196,7 @@ describe('a delivery that another resend is sending', () => {
     expect([stateOf('rsnd_1'), stateOf('rsnd_2')]).toMatchObject([done(40), done(40)]);
   });
 
-  test('is not sent for a request that is refused because of it', async () => {
+  test('is not sent for a request that was refused because of the other one', async () => {
     const [id = ''] = fail(1);
     await world.marks.ask(sampleResend('rsnd_0', { page: [id] }));
     await world.resends.insert(sampleResend('rsnd_1', { afterId: id, beforeId: id, page: [id] }));

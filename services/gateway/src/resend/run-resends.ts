@@ -1,12 +1,8 @@
+import { createLoop } from '@posthorn/platform/async/loop.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import {
-  isOfOne,
-  ResendMovedError,
-  type Resend,
-  type ResendStore,
-} from '@posthorn/platform/mongo/resends/resends.ts';
+import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import { isOfOne, type Resend } from '@posthorn/domain/resend.ts';
 import { sendParts, type SendPartsDeps } from './send-resend-parts.ts';
-import { LEASE_MS } from './send-resend-page.ts';
 import { sendPages } from './send-resend-pages.ts';
 
 export interface RunResendsDeps extends SendPartsDeps {
@@ -16,96 +12,102 @@ export interface RunResendsDeps extends SendPartsDeps {
 
 export interface ResendRunner {
   start: () => void;
-  /** Begins this one now, if there is room. */
+  /** Starts this resend now, unless too many run here. */
   wake: (resend: Resend) => void;
-  /** Begins everything that runs, is not held by another process and has room. */
+  /** Starts every running resend that no other process holds, up to the limits. */
   tick: () => Promise<void>;
-  /** Resolves when nothing is worked on here. */
+  /** Resolves when this process works on no resend. */
   idle: () => Promise<void>;
   stop: () => Promise<void>;
 }
 
-/** Spans may run for hours; the share of a company leaves room for the others. */
+/** Resends of a span of time may run for hours. The limit of a company leaves room for the others. */
 const MAX_SPANS = { ofAll: 50, ofCompany: 5 };
 const LIST_PAGE = 100;
 const EVERY_MS = 1_000;
 
 /**
- * Goes through resends page by page, an app's in parts of one webhook each: note the page, mark its
- * deliveries, publish them, wait until each is settled, count them. Whatever stops in between is
- * taken up by the next process.
+ * Sends resends page by page, an app's in parts of one webhook each: store the page, mark its
+ * deliveries, publish them, wait until each is settled, count them. When this process stops in
+ * between, another one continues.
  */
 export function createResendRunner(deps: RunResendsDeps): ResendRunner {
   const state: State = {
     ...deps,
     running: new Map(),
-    begun: new Set(),
+    started: new Set(),
     closing: new AbortController(),
   };
-  let timer: NodeJS.Timeout | undefined;
-
-  async function tick(): Promise<void> {
-    for await (const resend of allRunning(deps)) {
-      if (!state.running.has(resend._id)) void workOn(state, resend);
-    }
-  }
-
+  const loop = createLoop({
+    name: 'resends',
+    everyMs: EVERY_MS,
+    run: () => startAll(state),
+    logger: deps.logger,
+  });
   return {
-    start() {
-      timer = setInterval(() => void tick(), EVERY_MS);
-    },
+    start: loop.start,
     wake: (resend) => void workOn(state, resend),
-    tick,
+    tick: loop.tick,
     idle: () => idle(state),
     async stop() {
-      clearInterval(timer);
       state.closing.abort();
+      await loop.stop();
       await idle(state);
     },
   };
 }
 
-async function idle({ begun }: State): Promise<void> {
-  while (begun.size > 0) await Promise.all(begun);
+async function startAll(state: State): Promise<void> {
+  for await (const resend of listAllRunning(state)) {
+    if (state.closing.signal.aborted) return;
+    if (!state.running.has(resend.id)) void workOn(state, resend);
+  }
+}
+
+async function idle({ started }: State): Promise<void> {
+  while (started.size > 0) await Promise.all(started);
 }
 
 interface State extends RunResendsDeps {
   running: Map<string, Running>;
-  /** Work that was begun, from the question for its lease on. */
-  begun: Set<Promise<void>>;
+  /** Work under way, from before its lease is taken. */
+  started: Set<Promise<void>>;
   closing: AbortController;
 }
 
-/** Resolves when the resend has ended here, well or not, or is another process's. */
+/** Resolves when the work of this process on the resend has ended. Never rejects: a failure is logged. */
 function workOn(state: State, resend: Resend): Promise<void> {
-  const work = tryToWorkOn(state, resend).finally(() => state.begun.delete(work));
-  state.begun.add(work);
+  const work = workOnLogged(state, resend).finally(() => state.started.delete(work));
+  state.started.add(work);
   return work;
 }
 
-async function tryToWorkOn(state: State, resend: Resend): Promise<void> {
+async function workOnLogged(state: State, resend: Resend): Promise<void> {
   try {
-    await beginOrJoin(state, resend);
+    await startOrJoin(state, resend);
   } catch (error) {
     if (state.closing.signal.aborted || error instanceof ResendMovedError) return;
-    state.logger.warn({ err: error, resendId: resend._id }, 'resend waits for the next round');
+    state.logger.warn(
+      { err: error, resendId: resend.id },
+      'resend failed, the next round tries again',
+    );
   }
 }
 
 /**
- * The lease tells processes apart and comes first: what others hold takes no room here. The map
- * tells a round and a wake of this process apart.
+ * The lease keeps other processes out. It is taken first, so that resends held by others do not count
+ * here. The map keeps a round and a wake of this process from starting the same resend.
  */
-async function beginOrJoin(state: State, resend: Resend): Promise<void> {
+async function startOrJoin(state: State, resend: Resend): Promise<void> {
   const { leases, holder, running, closing } = state;
-  const { _id: id } = resend;
+  const { id } = resend;
   if (!running.has(id)) {
-    if (!hasRoom(running, resend)) return;
-    if (!(await leases.hold(leaseOf(id), holder, LEASE_MS))) return;
+    if (!mayStart(running, resend)) return;
+    if (!(await leases.hold(leaseOf(id), holder))) return;
   }
-  const twin = running.get(id);
-  if (twin) return twin.done;
-  if (!hasRoom(running, resend)) return leases.release(leaseOf(id), holder);
+  const same = running.get(id);
+  if (same) return same.done;
+  if (!mayStart(running, resend)) return leases.release(leaseOf(id), holder);
   const done = run(state, resend, closing.signal).finally(() => running.delete(id));
   running.set(id, { resend, done });
   await done;
@@ -115,40 +117,40 @@ const leaseOf = (resendId: string): string => `resend/${resendId}`;
 
 interface Running {
   resend: Resend;
-  /** Rejects as its work does; whoever began it reports that. */
+  /** Rejects as its work does; whoever started it logs that. */
   done: Promise<void>;
 }
 
-/** A single delivery is quick and always begun; it must not wait behind spans. */
-function hasRoom(running: ReadonlyMap<string, Running>, resend: Resend): boolean {
+/** A single delivery is quick and always starts; it must not wait for spans. */
+function mayStart(running: ReadonlyMap<string, Running>, resend: Resend): boolean {
   if (isOfOne(resend)) return true;
   const spans = [...running.values()].filter((each) => !isOfOne(each.resend));
   const own = spans.filter((each) => each.resend.companyId === resend.companyId);
   return spans.length < MAX_SPANS.ofAll && own.length < MAX_SPANS.ofCompany;
 }
 
-/** Page by page, so that resends which other processes hold never hide the rest. */
-async function* allRunning({ resends, logger }: RunResendsDeps): AsyncGenerator<Resend> {
+/** Reads page by page, so that resends held by other processes never hide the rest. */
+async function* listAllRunning({ resends, logger }: RunResendsDeps): AsyncGenerator<Resend> {
   let afterId = '';
   for (;;) {
     const page = await resends.listRunning(afterId, LIST_PAGE).catch((error: unknown) => {
-      logger.warn({ err: error }, 'resends cannot be read');
+      logger.warn({ err: error }, 'cannot list resends');
       return [];
     });
     yield* page;
-    afterId = page.at(-1)?._id ?? '';
+    afterId = page.at(-1)?.id ?? '';
     if (page.length < LIST_PAGE) return;
   }
 }
 
 async function run(deps: RunResendsDeps, listed: Resend, signal: AbortSignal): Promise<void> {
   const { leases, holder, resends } = deps;
-  const lease = leaseOf(listed._id);
+  const lease = leaseOf(listed.id);
   try {
-    // Read again under the lease: the list may be older than the last holder's work.
-    const resend = await resends.findOne(listed.companyId, listed._id);
+    // Read again under the lease: the listed one may be older than the work of the last holder.
+    const resend = await resends.findOne(listed.companyId, listed.id);
     if (resend?.status !== 'running') return;
-    const send = resend.appId === undefined ? sendPages : sendParts;
+    const send = resend.appId === null ? sendPages : sendParts;
     await send(deps, resend, lease, signal);
   } finally {
     await leases.release(lease, holder);

@@ -1,49 +1,43 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { encodeRetryDue, refOf } from '@posthorn/domain/records/records.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { refOf } from '@posthorn/domain/delivery.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
-import type { MarkedDelivery, ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
-import {
-  isOfOne,
-  ResendMovedError,
-  type Resend,
-  type ResendStore,
-} from '@posthorn/platform/mongo/resends/resends.ts';
 import { freeOrphans } from '@posthorn/platform/mongo/resends/free-orphans.ts';
+import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import type { MarkedDelivery } from '@posthorn/domain/resend.ts';
+import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import { isOfOne, type Resend } from '@posthorn/domain/resend.ts';
+import { createGiveUpRule, type GiveUpDeps } from './give-up-on-endpoint.ts';
 
-export interface SendPageDeps {
+export interface SendPageDeps extends GiveUpDeps {
   /** Names this process as the holder of leases. */
   holder: string;
   resends: Pick<ResendStore, 'findOne'>;
   marks: Pick<ResendMarks, 'ask' | 'read' | 'free'>;
   leases: LeaseStore;
-  /** Whether the endpoint fails, as far as is known. */
-  isCircuitOpen: (webhookId: string) => Promise<boolean>;
-  log: Pick<RecordLog, 'publish'>;
+  records: Pick<RecordLog, 'publish'>;
   retryDueTopic: string;
-  nowMs: () => number;
 }
 
-export const LEASE_MS = 15_000;
-/** An attempt takes 15 s at most; beyond this a record was probably lost, and the dispatcher drops a copy. */
+/**
+ * An attempt takes 15 s at most. After this time without a result its record was probably lost; if it
+ * was not, the dispatcher drops the copy.
+ */
 const PUBLISH_AGAIN_MS = 120_000;
-const POLL_MS = { first: 20, most: 2_000 };
-/** Without a success, before a dead endpoint of an app is given up: two repeats, each of them a probe. */
-const PATIENCE_MS = 300_000;
+const POLL_MS = { first: 20, max: 2_000 };
 
-interface Counts {
+export interface SentPage {
+  /** `given_up`: the endpoint fails, and some deliveries of the page have no result. They count as failed. */
+  kind: 'settled' | 'given_up';
   succeeded: number;
   failed: number;
 }
 
-export interface SentPage extends Counts {
-  /** Not all of it was settled: the endpoint takes nothing. */
-  isGivenUp: boolean;
-}
-
 /**
- * One page of a resend: marks its deliveries, publishes them, and resolves with what became of them
- * when each is settled. Throws ResendMovedError when another process has taken over.
+ * Sends one page of a resend: marks its deliveries, publishes them, and resolves with their results
+ * when each is settled. Throws ResendMovedError when another process has taken the resend over, and
+ * the reason of `signal` when that is aborted.
  */
 export async function sendPage(
   deps: SendPageDeps,
@@ -51,95 +45,90 @@ export async function sendPage(
   lease: string,
   signal: AbortSignal,
 ): Promise<SentPage> {
-  const { marks, leases, holder, nowMs } = deps;
+  const { marks, leases, holder } = deps;
   const publishedAtMs = new Map<string, number>();
-  // Marked by us once: a mark of another resend that stands there now says that ours was settled.
-  const taken = new Set<string>();
-  const isHopeless = watchEndpoint(deps, resend);
-  for (let pollMs = POLL_MS.first; ; pollMs = Math.min(pollMs * 2, POLL_MS.most)) {
+  // Deliveries that this resend has marked. One that carries another resend's mark was settled.
+  const marked = new Set<string>();
+  const shouldGiveUp = createGiveUpRule(deps, resend);
+  for (let pollMs = POLL_MS.first; ; pollMs = Math.min(pollMs * 2, POLL_MS.max)) {
     signal.throwIfAborted();
-    if (!(await leases.hold(lease, holder, LEASE_MS))) throw new ResendMovedError(lease);
-    if (pollMs === POLL_MS.most) await freeForeign(deps, resend);
-    const untaken = resend.page.filter((id) => !taken.has(id));
-    if (untaken.length > 0) await marks.ask({ ...resend, page: untaken });
+    if (!(await leases.hold(lease, holder))) throw new ResendMovedError(lease);
+    if (pollMs === POLL_MS.max) await freeOrphanedMarks(deps, resend);
+    const unmarked = resend.page.filter((id) => !marked.has(id));
+    if (unmarked.length > 0) await marks.ask({ ...resend, page: unmarked });
     const found = await marks.read(resend.companyId, resend.page);
-    const open = found.filter((delivery) => isOpen(delivery, resend, taken));
-    for (const { id, mark } of found) if (mark?.resendId === resend._id) taken.add(id);
+    const open = found.filter((delivery) => isOpen(delivery, resend, marked));
+    for (const delivery of found) if (isMarkedBy(resend, delivery)) marked.add(delivery.id);
     const counts = countOf(found, resend);
-    if (open.length === 0) return { ...counts, isGivenUp: false };
-    if (await isHopeless(counts)) return giveUp(deps, resend);
-    const due = open.filter(
-      ({ id, mark }) =>
-        mark?.resendId === resend._id &&
-        nowMs() - (publishedAtMs.get(id) ?? -Infinity) > PUBLISH_AGAIN_MS,
-    );
-    await deps.log.publish(due.map((delivery) => toRecord(deps, delivery)));
-    for (const { id } of due) publishedAtMs.set(id, nowMs());
+    if (open.length === 0) return { kind: 'settled', ...counts };
+    if (await shouldGiveUp(counts.succeeded)) return giveUp(deps, resend);
+    await publishDue(deps, resend, open, publishedAtMs);
     await wait(pollMs, undefined, { signal });
   }
 }
 
-async function freeForeign(deps: SendPageDeps, { _id, companyId, page }: Resend): Promise<void> {
-  const found = await deps.marks.read(companyId, page);
+/** Publishes the marked deliveries that were not published yet, or so long ago that a record was lost. */
+async function publishDue(
+  deps: SendPageDeps,
+  resend: Resend,
+  open: readonly MarkedDelivery[],
+  publishedAtMs: Map<string, number>,
+): Promise<void> {
+  const { records, nowMs } = deps;
+  const due = open
+    .filter((delivery) => isMarkedBy(resend, delivery))
+    .filter(({ id }) => nowMs() - (publishedAtMs.get(id) ?? -Infinity) > PUBLISH_AGAIN_MS);
+  await records.publish(due.map((delivery) => toRecord(deps, delivery)));
+  for (const { id } of due) publishedAtMs.set(id, nowMs());
+}
+
+type OwnDelivery = MarkedDelivery & { mark: NonNullable<MarkedDelivery['mark']> };
+
+function isMarkedBy(resend: Resend, delivery: MarkedDelivery): delivery is OwnDelivery {
+  return delivery.mark?.resendId === resend.id;
+}
+
+/** Frees the deliveries of the page that carry the mark of a resend that has ended. */
+async function freeOrphanedMarks(deps: SendPageDeps, resend: Resend): Promise<void> {
+  const found = await deps.marks.read(resend.companyId, resend.page);
   await freeOrphans(
     deps,
-    found.filter(({ mark }) => mark?.resendId !== _id),
+    found.filter((delivery) => !isMarkedBy(resend, delivery)),
   );
 }
 
-/** Still to be sent or on its way, by this resend or by another one before it. */
-function isOpen(
-  { id, mark, status }: MarkedDelivery,
-  resend: Resend,
-  taken: ReadonlySet<string>,
-): boolean {
-  if (mark?.resendId === resend._id) return mark.state === 'asked';
-  if (taken.has(id)) return false;
-  // Whoever asked for this one delivery is told 409 when another resend has it: nothing to wait for.
+/** True while the delivery is still to be sent or under way, by this resend or by an earlier one. */
+function isOpen(delivery: MarkedDelivery, resend: Resend, marked: ReadonlySet<string>): boolean {
+  const { id, mark, status } = delivery;
+  if (isMarkedBy(resend, delivery)) return delivery.mark.state === 'asked';
+  if (marked.has(id)) return false;
+  // The request to resend one delivery got 409 when another resend has it: there is nothing to wait for.
   if (isOfOne(resend)) return false;
   return mark?.state === 'asked' || status === 'exhausted' || status === 'cancelled';
 }
 
-/**
- * The dispatcher puts off what a dead endpoint does not take, for half a day and page by page. That
- * is right for who sends to this one webhook, while a resend of an app has to come to its end.
- */
-function watchEndpoint(
-  { isCircuitOpen, nowMs }: SendPageDeps,
-  { partOf, webhookId }: Resend,
-): (counts: Counts) => Promise<boolean> {
-  let most = 0;
-  let sinceMs = nowMs();
-  return async ({ succeeded }) => {
-    if (succeeded > most) [most, sinceMs] = [succeeded, nowMs()];
-    if (partOf === undefined || webhookId === null) return false;
-    return nowMs() - sinceMs > PATIENCE_MS && isCircuitOpen(webhookId);
-  };
-}
-
-/** Records that are still under way find no mark and are dropped. */
+/** The dispatcher drops records that are still under way, because it finds no mark. */
 async function giveUp({ marks }: SendPageDeps, resend: Resend): Promise<SentPage> {
-  const { _id, companyId, page } = resend;
-  await marks.free(companyId, _id, page);
-  return { ...countOf(await marks.read(companyId, page), resend), isGivenUp: true };
+  const { id, companyId, page } = resend;
+  await marks.free(companyId, id, page);
+  return { kind: 'given_up', ...countOf(await marks.read(companyId, page), resend) };
 }
 
-/** A delivery that is not stored any more counts as failed. */
-function countOf(found: readonly MarkedDelivery[], { page }: Resend): Counts {
+/** A delivery that is no longer stored counts as failed. */
+function countOf(
+  found: readonly MarkedDelivery[],
+  { page }: Resend,
+): Pick<SentPage, 'succeeded' | 'failed'> {
   const succeeded = found.filter(({ status }) => status === 'delivered').length;
   return { succeeded, failed: page.length - succeeded };
 }
 
-function toRecord(
-  { retryDueTopic, nowMs }: SendPageDeps,
-  delivery: MarkedDelivery,
-): OutgoingRecord {
-  const { webhookId, mark } = delivery;
-  const attemptNumber = mark?.attemptNumber ?? 1;
+function toRecord({ retryDueTopic, nowMs }: SendPageDeps, delivery: OwnDelivery): OutgoingRecord {
+  const { attemptNumber } = delivery.mark;
   const due = { attemptNumber, dueAtMs: nowMs(), trigger: 'resend' as const };
   return {
     topic: retryDueTopic,
-    key: webhookId,
+    key: delivery.webhookId,
     value: encodeRetryDue({ ...refOf(delivery), ...due }),
     headers: {},
   };

@@ -1,60 +1,62 @@
-import type { Resend, ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
-import type { ResendRoom } from './resend-room.ts';
+import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import type { Resend } from '@posthorn/domain/resend.ts';
+import type { PageBudget } from './resend-page-budget.ts';
 import { sendPage, type SendPageDeps, type SentPage } from './send-resend-page.ts';
 
 export interface SendPagesDeps extends SendPageDeps {
   resends: Pick<ResendStore, 'findOne' | 'count' | 'nextPage' | 'beginPage' | 'endPage' | 'finish'>;
   /** The webhook's own limit in attempts a second; null without one. */
   rateLimitOf: (companyId: string, webhookId: string) => Promise<number | null>;
-  room: Pick<ResendRoom, 'pageSize' | 'hold'>;
+  pageBudget: Pick<PageBudget, 'pageSize' | 'reserve'>;
 }
 
-/** Goes through a resend of one webhook to its end. Throws when it has to stop before. */
+/** Sends all pages of a resend of one webhook. Throws when it has to stop before the end. */
 export async function sendPages(
   deps: SendPagesDeps,
-  begun: Resend,
+  started: Resend,
   lease: string,
   signal: AbortSignal,
 ): Promise<void> {
   const { resends, nowMs } = deps;
-  for (let resend = begun; ;) {
+  for (let resend = started; ;) {
     const page =
       resend.page.length > 0
         ? resend.page
         : await resends.nextPage(resend, await pageSizeOf(deps, resend));
     if (page.length === 0) return resends.finish(resend, nowMs());
     resend = await resends.beginPage(resend, page, nowMs());
-    const result = await sendHeld(deps, resend, lease, signal);
-    resend = await resends.endPage(resend, result, nowMs());
-    if (result.isGivenUp) return giveUpRest(deps, resend);
+    const sent = await sendWithinBudget(deps, resend, lease, signal);
+    resend = await resends.endPage(resend, sent, nowMs());
+    if (sent.kind === 'given_up') return failRest(deps, resend);
   }
 }
 
-async function sendHeld(
+async function sendWithinBudget(
   deps: SendPagesDeps,
   resend: Resend,
   lease: string,
   signal: AbortSignal,
 ): Promise<SentPage> {
-  const giveBack = deps.room.hold(resend.page.length);
+  const release = deps.pageBudget.reserve(resend.page.length);
   try {
     return await sendPage(deps, resend, lease, signal);
   } finally {
-    giveBack();
+    release();
   }
 }
 
-/** What was not sent counts as failed, as what was sent in vain. */
-async function giveUpRest({ resends, nowMs }: SendPagesDeps, resend: Resend): Promise<void> {
+/** Ends the resend. What was not sent counts as failed. */
+async function failRest({ resends, nowMs }: SendPagesDeps, resend: Resend): Promise<void> {
   const failed = resend.failed + (await resends.count(resend));
   await resends.finish({ ...resend, failed }, nowMs());
 }
 
-/** Two seconds' worth under a rate limit: the dispatcher holds a resend's attempts until their turn. */
+/** Under a rate limit, a page is what it allows in 2 s: the dispatcher keeps a resend's attempts until their turn. */
 async function pageSizeOf(
-  { rateLimitOf, room }: SendPagesDeps,
+  { rateLimitOf, pageBudget }: SendPagesDeps,
   { companyId, webhookId }: Resend,
 ): Promise<number> {
   const perSecond = webhookId === null ? null : await rateLimitOf(companyId, webhookId);
-  return perSecond === null ? room.pageSize() : Math.min(room.pageSize(), perSecond * 2);
+  const size = pageBudget.pageSize();
+  return perSecond === null ? size : Math.min(size, perSecond * 2);
 }

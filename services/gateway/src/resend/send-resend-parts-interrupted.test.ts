@@ -3,7 +3,7 @@ import { decodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
-import { interruptAt, type Moment } from '../../../../test/support/stores/interrupted.ts';
+import { interruptAt, type Moment } from '../../../../test/support/process/interrupt-at.ts';
 import {
   createMemoryLeases,
   type MemoryLeases,
@@ -13,7 +13,7 @@ import {
   sampleResend,
   type MemoryResends,
 } from '../../../../test/support/memory/memory-resends.ts';
-import { createResendRoom } from './resend-room.ts';
+import { createPageBudget } from './resend-page-budget.ts';
 import { createResendRunner, type ResendRunner, type RunResendsDeps } from './run-resends.ts';
 
 const OF_FIRST = ['dlv_1', 'dlv_2'];
@@ -23,7 +23,7 @@ const IDS = [...OF_FIRST, ...OF_SECOND];
 let world: MemoryResends;
 let leases: MemoryLeases;
 let sent: string[];
-/** Which of the published attempts are made. */
+/** Which of the published attempts have a result. */
 let isMade: (deliveryId: string) => boolean;
 
 beforeEach(begin);
@@ -37,7 +37,7 @@ async function begin(): Promise<void> {
   await world.resends.insert(sampleResend('rsnd_1', { appId: 'app_1', webhookId: null }));
 }
 
-const log = {
+const records = {
   publish(records: readonly OutgoingRecord[]): Promise<void> {
     for (const { value } of records) {
       const id = decodeRetryDue(value).messageId.slice('msg_'.length);
@@ -50,22 +50,22 @@ const log = {
 
 function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): ResendRunner {
   return createResendRunner({
-    room: createResendRoom(16_777_216),
+    pageBudget: createPageBudget(16_777_216),
     holder,
     resends: world.resends,
     marks: world.marks,
     leases,
-    log,
+    records,
     retryDueTopic: 'due',
     rateLimitOf: () => Promise.resolve(null),
-    isCircuitOpen: () => Promise.resolve(false),
+    circuits: { read: () => Promise.resolve(null) },
     nowMs: () => 0,
     logger: createLogger('test', 'silent'),
     ...overrides,
   });
 }
 
-/** One round, and everything that it begins. */
+/** Runs one round, and everything that it starts. */
 async function work({ tick, idle }: ResendRunner): Promise<void> {
   await tick();
   await idle();
@@ -80,11 +80,11 @@ describe('a resend of an app whose process stops', () => {
       failed: 0,
     });
     expect(world.running.size).toBe(1);
-    // One attempt each, however often it was asked for.
+    // One attempt each, however often it was published.
     for (const id of IDS) expect(world.deliveries.get(id)?.attemptCount).toBe(8);
   }
 
-  test('goes on elsewhere with every webhook that it had begun', async () => {
+  test('is continued elsewhere with every webhook that it had started', async () => {
     isMade = (id) => !OF_FIRST.includes(id);
     const first = runner('a');
     const round = work(first);
@@ -108,7 +108,7 @@ describe('a resend of an app whose process stops', () => {
         await begin();
         const { wrap, wasReached } = interruptAt(nth, moment);
         const { resends, marks } = world;
-        const parts = { resends: wrap(resends), marks: wrap(marks), log: wrap(log) };
+        const parts = { resends: wrap(resends), marks: wrap(marks), records: wrap(records) };
         await work(runner('a', { ...parts, leases: wrap(leases) }));
         leases.holders.clear();
         await work(runner('b'));

@@ -12,17 +12,17 @@ import {
   sampleResend,
   type MemoryResends,
 } from '../../../../test/support/memory/memory-resends.ts';
-import { createResendRoom } from './resend-room.ts';
+import { createPageBudget } from './resend-page-budget.ts';
 import { createResendRunner, type ResendRunner, type RunResendsDeps } from './run-resends.ts';
 
-const PATIENCE_MS = 300_000;
+const GIVE_UP_AFTER_MS = 300_000;
 
 let world: MemoryResends;
 let leases: MemoryLeases;
 /** Ids of the deliveries in each send, in order. */
 let sends: string[][];
 let nowMs: number;
-/** Endpoints that take nothing: what is sent to them is deferred. */
+/** Endpoints that fail: attempts to them are deferred. */
 let dead: Set<string>;
 let openCircuits: Set<string>;
 
@@ -35,22 +35,22 @@ beforeEach(async () => {
 
 function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): ResendRunner {
   return createResendRunner({
-    room: createResendRoom(16_777_216),
+    pageBudget: createPageBudget(16_777_216),
     holder,
     resends: world.resends,
     marks: world.marks,
     leases,
     retryDueTopic: 'due',
     rateLimitOf: () => Promise.resolve(null),
-    isCircuitOpen: (webhookId) => Promise.resolve(openCircuits.has(webhookId)),
-    log,
+    circuits: { read: (webhookId) => Promise.resolve(openCircuits.has(webhookId) ? 1 : null) },
+    records,
     nowMs: () => nowMs,
     logger: createLogger('test', 'silent'),
     ...overrides,
   });
 }
 
-const log = {
+const records = {
   publish(records: readonly OutgoingRecord[]): Promise<void> {
     const ids = records.map(({ value }) => decodeRetryDue(value).messageId.slice('msg_'.length));
     if (ids.length > 0) sends.push(ids);
@@ -61,7 +61,7 @@ const log = {
 
 const isDead = (id: string): boolean => dead.has(world.deliveries.get(id)?.webhookId ?? '');
 
-/** One round, and everything that it begins. */
+/** Runs one round, and everything that it starts. */
 async function work({ tick, idle }: ResendRunner): Promise<void> {
   await tick();
   await idle();
@@ -87,7 +87,7 @@ const done = (succeeded: number, failed = 0) => ({
 });
 
 describe('a resend of an app', () => {
-  test('reaches what failed of each of its webhooks, in pages of one webhook', async () => {
+  test('sends what failed at each of its webhooks, in pages of one webhook', async () => {
     const failed = [...fail('wh_1', 700), ...fail('wh_2', 2), ...fail('wh_3', 0)];
     await work(runner('a'));
     expect(sends.flat().sort()).toEqual(failed.sort());
@@ -97,7 +97,7 @@ describe('a resend of an app', () => {
     expect([world.running.size, leases.holders.size]).toEqual([1, 0]);
   });
 
-  test('leaves webhooks alone that are disabled', async () => {
+  test('leaves out disabled webhooks', async () => {
     const sent = fail('wh_1', 1);
     fail('wh_off', 3);
     world.webhooks.delete('wh_off');
@@ -105,7 +105,7 @@ describe('a resend of an app', () => {
     expect([sends, stateOf()]).toMatchObject([[sent], done(1)]);
   });
 
-  test('goes through more webhooks than it sends to at once', async () => {
+  test('sends to 230 webhooks, ten at a time', async () => {
     const failed = Array.from({ length: 230 }, (_, n) =>
       fail(`wh_${String(n).padStart(3, '0')}`, 1),
     );
@@ -114,13 +114,13 @@ describe('a resend of an app', () => {
     expect(stateOf()).toMatchObject(done(230));
   });
 
-  test('of nothing is done at once', async () => {
+  test('without failed deliveries is done at once', async () => {
     fail('wh_1', 0);
     await work(runner('a'));
     expect([sends, stateOf()]).toMatchObject([[], done(0)]);
   });
 
-  test('takes as much at once as the limit of each webhook allows', async () => {
+  test('has pages of what the limit of each webhook allows', async () => {
     fail('wh_1', 3);
     fail('wh_2', 3);
     const rateLimitOf: RunResendsDeps['rateLimitOf'] = (_companyId, webhookId) =>
@@ -131,7 +131,7 @@ describe('a resend of an app', () => {
 });
 
 describe('a dead endpoint of an app', () => {
-  test('holds no other up, is given up after five minutes, and the resend ends', async () => {
+  test('delays no other endpoint and is given up after five minutes', async () => {
     const lost = fail('wh_dead', 600);
     fail('wh_1', 700);
     fail('wh_2', 1);
@@ -140,16 +140,16 @@ describe('a dead endpoint of an app', () => {
     const round = work(runner('a'));
     await eventually('the others', async () => (await shown())?.succeeded === 701);
     expect(await shown()).toMatchObject({ status: 'running', failed: 0 });
-    nowMs = PATIENCE_MS;
+    nowMs = GIVE_UP_AFTER_MS;
     await eventually(
       'another repeat',
       () => sends.flat().filter((id) => id === lost[0]).length > 1,
     );
     expect(stateOf()).toMatchObject({ status: 'running' });
-    nowMs = PATIENCE_MS + 1;
+    nowMs = GIVE_UP_AFTER_MS + 1;
     await round;
     expect(stateOf()).toMatchObject(done(701, 600));
-    // What was given up may be sent again, and is not asked for any more.
+    // What was given up may be sent again and carries no open mark.
     expect(world.deliveries.get(String(lost[0]))).toMatchObject({
       status: 'exhausted',
       attemptCount: 7,
@@ -158,24 +158,24 @@ describe('a dead endpoint of an app', () => {
     expect(world.deliveries.get(String(lost[599]))?.mark).toBeNull();
   });
 
-  test('is waited for while it takes some, and while its circuit is not known to be open', async () => {
+  test('is not given up while it has successes, nor while its circuit is closed', async () => {
     const [first = '', second = ''] = fail('wh_dead', 2);
     dead.add('wh_dead');
     openCircuits.add('wh_dead');
     const round = work(runner('a'));
     await eventually('the page is sent', () => sends.length > 0);
     world.settle(first, true);
-    nowMs = PATIENCE_MS + 1;
+    nowMs = GIVE_UP_AFTER_MS + 1;
     await eventually('it is sent again', () => sends.length > 1);
     openCircuits.clear();
-    nowMs = 3 * PATIENCE_MS;
+    nowMs = 3 * GIVE_UP_AFTER_MS;
     await eventually('and again', () => sends.length > 2);
     world.settle(second, true);
     await round;
     expect(stateOf()).toMatchObject(done(2));
   });
 
-  test('is waited for by a resend of that webhook alone', async () => {
+  test('is not given up by a resend of that webhook alone', async () => {
     world.running.clear();
     await world.resends.insert(sampleResend('rsnd_1', { webhookId: 'wh_dead' }));
     const [id = ''] = fail('wh_dead', 1);
@@ -183,7 +183,7 @@ describe('a dead endpoint of an app', () => {
     openCircuits.add('wh_dead');
     const round = work(runner('a'));
     await eventually('the page is sent', () => sends.length > 0);
-    nowMs = 2 * PATIENCE_MS;
+    nowMs = 2 * GIVE_UP_AFTER_MS;
     await eventually('it is sent again', () => sends.length > 1);
     world.settle(id, true);
     await round;

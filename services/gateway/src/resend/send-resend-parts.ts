@@ -1,24 +1,20 @@
-import {
-  ResendMovedError,
-  type Resend,
-  type ResendStore,
-} from '@posthorn/platform/mongo/resends/resends.ts';
-import { partFor } from '@posthorn/platform/mongo/resends/resends-of-app.ts';
-import { LEASE_MS } from './send-resend-page.ts';
+import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import type { Resend } from '@posthorn/domain/resend.ts';
+import { partFor } from '@posthorn/domain/resend.ts';
 import { sendPages, type SendPagesDeps } from './send-resend-pages.ts';
 
 export interface SendPartsDeps extends SendPagesDeps {
   resends: SendPagesDeps['resends'] &
-    Pick<ResendStore, 'insert' | 'openParts' | 'lastWebhook' | 'webhooksBehind' | 'findShown'>;
+    Pick<ResendStore, 'insert' | 'openParts' | 'lastWebhook' | 'webhooksAfter' | 'findShown'>;
 }
 
-/** Webhooks of one app that are sent to at once: a dead or slow one must not hold the others up. */
+/** Webhooks of one app that are sent to at once: a dead or slow one must not delay the others. */
 const PARTS_AT_ONCE = 10;
 const WEBHOOKS_PAGE = 100;
 
 /**
- * Goes through a resend of an app to its end: a part for each webhook that has something to send,
- * each with pages of its own. Throws when it has to stop before, and nothing of it goes on then.
+ * Sends a resend of an app: one part for each webhook that has failed deliveries, each with pages of
+ * its own. Throws when it has to stop before the end; all parts have stopped then.
  */
 export async function sendParts(
   deps: SendPartsDeps,
@@ -28,7 +24,7 @@ export async function sendParts(
 ): Promise<void> {
   const failing = new AbortController();
   const stopping = AbortSignal.any([signal, failing.signal]);
-  const parts = nextParts(deps, resend, lease);
+  const parts = startParts(deps, resend, lease);
   const work = async (): Promise<void> => {
     try {
       for await (const part of parts) await sendPages(deps, part, lease, stopping);
@@ -39,12 +35,12 @@ export async function sendParts(
   await Promise.all(Array.from({ length: PARTS_AT_ONCE }, work));
   stopping.throwIfAborted();
   const { succeeded, failed } =
-    (await deps.resends.findShown(resend.companyId, resend._id)) ?? resend;
+    (await deps.resends.findShown(resend.companyId, resend.id)) ?? resend;
   await deps.resends.finish({ ...resend, succeeded, failed }, deps.nowMs());
 }
 
-/** First those that were begun before; then one for each webhook behind them that has failures. */
-async function* nextParts(
+/** Yields the parts that were started before, then starts one for each further webhook that has failures. */
+async function* startParts(
   { resends, leases, holder, nowMs }: SendPartsDeps,
   resend: Resend,
   lease: string,
@@ -52,13 +48,13 @@ async function* nextParts(
   let afterId = await resends.lastWebhook(resend);
   yield* await resends.openParts(resend);
   for (;;) {
-    // Webhooks without failures hold no page, whose sending renews the lease.
-    if (!(await leases.hold(lease, holder, LEASE_MS))) throw new ResendMovedError(lease);
-    const webhookIds = await resends.webhooksBehind(resend, afterId, WEBHOOKS_PAGE);
+    // Webhooks without failures have no page, and only pages renew the lease.
+    if (!(await leases.hold(lease, holder))) throw new ResendMovedError(lease);
+    const webhookIds = await resends.webhooksAfter(resend, afterId, WEBHOOKS_PAGE);
     for (const webhookId of webhookIds) {
       const part = partFor(resend, webhookId, nowMs());
       if ((await resends.nextPage(part, 1)).length === 0) continue;
-      if (!(await resends.insert(part))) throw new ResendMovedError(part._id);
+      if (!(await resends.insert(part))) throw new ResendMovedError(part.id);
       yield part;
     }
     afterId = webhookIds.at(-1) ?? '';

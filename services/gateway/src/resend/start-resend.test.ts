@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Delivery, DeliveryStatus } from '@posthorn/domain/delivery.ts';
 import { deliveryIdOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
-import type { Resend } from '@posthorn/platform/mongo/resends/resends.ts';
+import type { Resend } from '@posthorn/domain/resend.ts';
 import {
   createMemoryResends,
   type MemoryResends,
@@ -59,14 +59,14 @@ const conflict = (code: string) => ({ status: 409, code });
 
 describe('the resend of one delivery', () => {
   test.each(['delivered', 'exhausted', 'cancelled'] as const)(
-    'is noted and marked before it is sent: %s',
+    'is stored and marked before it is sent: %s',
     async (status) => {
-      await startResend.one(delivery(status));
+      await startResend.ofDelivery(delivery(status));
       const [resend] = woken;
       expect(resend).toMatchObject({ page: ['dlv_1'], total: 1, status: 'running' });
       expect([...world.running.values()]).toEqual([resend]);
       expect(world.deliveries.get('dlv_1')?.mark).toEqual({
-        resendId: resend?._id,
+        resendId: resend?.id,
         attemptNumber: 8,
         state: 'asked',
       });
@@ -78,42 +78,44 @@ describe('the resend of one delivery', () => {
     ['it has no document yet', () => delivery('cancelled', null), {}, 'delivery_pending'],
     ['its webhook was deleted', () => delivery('exhausted'), null, 'webhook_deleted'],
     ['it is disabled', () => delivery('exhausted'), { disabled: true }, 'webhook_disabled'],
-  ])('is refused with 409 and leaves nothing behind when %s', async (_what, of, changes, code) => {
+  ])('is refused with 409 and stores nothing when %s', async (_what, of, changes, code) => {
     webhook = changes && sampleWebhook(1, changes);
-    await expect(startResend.one(of())).rejects.toMatchObject(conflict(code));
+    await expect(startResend.ofDelivery(of())).rejects.toMatchObject(conflict(code));
     expect([woken, world.running.size]).toEqual([[], 0]);
     expect(world.deliveries.get('dlv_1')?.mark ?? null).toBeNull();
   });
 
-  test('is refused with 409 while another one runs, and allowed again behind it', async () => {
+  test('is refused with 409 while another one runs, and allowed after it', async () => {
     const one = delivery('exhausted');
-    await startResend.one(one);
-    await expect(startResend.one(one)).rejects.toMatchObject(conflict('resend_running'));
+    await startResend.ofDelivery(one);
+    await expect(startResend.ofDelivery(one)).rejects.toMatchObject(conflict('resend_running'));
     expect([woken.length, world.running.size]).toEqual([1, 1]);
     world.settle('dlv_1', false);
-    await startResend.one(one);
+    await startResend.ofDelivery(one);
     expect(world.deliveries.get('dlv_1')?.mark).toMatchObject({ attemptNumber: 9 });
   });
 
-  test('is made once of many that ask at the same time', async () => {
+  test('is started once by nine requests at the same time', async () => {
     const one = delivery('exhausted');
-    const asked = await Promise.allSettled(Array.from({ length: 9 }, () => startResend.one(one)));
+    const asked = await Promise.allSettled(
+      Array.from({ length: 9 }, () => startResend.ofDelivery(one)),
+    );
     expect(asked.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     expect([woken.length, world.running.size]).toEqual([1, 1]);
   });
 });
 
-describe('the resend of what failed in a span', () => {
+describe('the resend of what failed at a webhook', () => {
   const atMs = (ms: number): string => {
     const id = deliveryIdOf(`${firstIdAt('msg', ms)}${'0'.repeat(16)}`, 'wh_1');
     world.add(id, 'exhausted');
     return id;
   };
   const failed = (sinceMs: number, untilMs: number | null) =>
-    startResend.failed({ companyId: 'comp_a', webhookId: 'wh_1', sinceMs, untilMs });
+    startResend.ofWebhook({ companyId: 'comp_a', webhookId: 'wh_1', sinceMs, untilMs });
 
-  test('includes both ends, to the millisecond', async () => {
-    const [before, first, last, behind] = [999, 1_000, 2_000, 2_001].map(atMs);
+  test('includes both ends of the span, to the millisecond', async () => {
+    const [before, first, last, after] = [999, 1_000, 2_000, 2_001].map(atMs);
     const resend = await failed(1_000, 2_000);
     expect(resend).toMatchObject({
       total: 2,
@@ -124,28 +126,28 @@ describe('the resend of what failed in a span', () => {
     });
     expect(await world.resends.nextPage(resend, 9)).toEqual([first, last]);
     expect(timeMsOf(String(before))).toBe(999);
-    expect(timeMsOf(String(behind))).toBe(2_001);
+    expect(timeMsOf(String(after))).toBe(2_001);
   });
 
-  test('goes up to now when no end was given', async () => {
+  test('ends now when no end is given', async () => {
     atMs(NOW_MS);
     atMs(NOW_MS + 1);
     expect(await failed(1_000, null)).toMatchObject({ total: 1 });
   });
 
-  test('is stored before it is begun', async () => {
+  test('is stored before it is started', async () => {
     const resend = await failed(1_000, null);
     expect(woken).toEqual([resend]);
-    expect(world.running.get(resend._id)).toEqual(resend);
+    expect(world.running.get(resend.id)).toEqual(resend);
   });
 
-  test('marks nothing: a page is marked when its turn comes', async () => {
+  test('marks nothing: each page is marked when it is sent', async () => {
     const id = atMs(1_000);
     await failed(1, null);
     expect(world.deliveries.get(id)?.mark).toBeNull();
   });
 
-  test('is refused without such a webhook and when it is disabled', async () => {
+  test('is refused for an unknown and for a disabled webhook', async () => {
     webhook = null;
     await expect(failed(1, null)).rejects.toMatchObject({ status: 404, code: 'not_found' });
     webhook = sampleWebhook(1, { disabled: true });
@@ -153,17 +155,17 @@ describe('the resend of what failed in a span', () => {
     expect([woken, world.running.size]).toEqual([[], 0]);
   });
 
-  test('runs beside the resend of one delivery in it', async () => {
-    await startResend.one(delivery('exhausted', 'exhausted', atMs(5_000)));
+  test('runs beside the resend of one of its deliveries', async () => {
+    await startResend.ofDelivery(delivery('exhausted', 'exhausted', atMs(5_000)));
     expect(await failed(1, null)).toMatchObject({ total: 1 });
   });
 });
 
-describe('the resend of what failed of an app', () => {
+describe('the resend of what failed at an app', () => {
   const ofApp = (appId = 'app_1') =>
-    startResend.failedOfApp({ companyId: 'comp_a', appId, sinceMs: 0, untilMs: null });
+    startResend.ofApp({ companyId: 'comp_a', appId, sinceMs: 0, untilMs: null });
 
-  test('counts what its enabled webhooks have, and is stored before it is begun', async () => {
+  test('counts the failures of enabled webhooks and is stored before it is started', async () => {
     const messageId = `${firstIdAt('msg', 1_000)}${'0'.repeat(16)}`;
     for (const webhookId of ['wh_1', 'wh_2', 'wh_off']) {
       world.add(deliveryIdOf(messageId, webhookId), 'exhausted', 7, webhookId);
@@ -172,16 +174,16 @@ describe('the resend of what failed of an app', () => {
     const resend = await ofApp();
     expect(resend).toMatchObject({ appId: 'app_1', webhookId: null, total: 2, status: 'running' });
     expect(woken).toEqual([resend]);
-    expect(world.running.get(resend._id)).toEqual(resend);
+    expect(world.running.get(resend.id)).toEqual(resend);
   });
 
-  test('is refused without such an app', async () => {
+  test('is refused for an unknown app', async () => {
     hasApp = false;
     await expect(ofApp()).rejects.toMatchObject({ status: 404, code: 'not_found' });
     expect([woken, world.running.size]).toEqual([[], 0]);
   });
 
-  test('is refused with 409 while another one of the app runs, and allowed behind it', async () => {
+  test('is refused with 409 while another one of the app runs, and allowed after it', async () => {
     const first = await ofApp();
     await expect(ofApp()).rejects.toMatchObject(conflict('resend_running'));
     await ofApp('app_2');

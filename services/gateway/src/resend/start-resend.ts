@@ -1,8 +1,10 @@
 import { isFinal, type Delivery } from '@posthorn/domain/delivery.ts';
 import { firstIdAt, type IdPrefix } from '@posthorn/domain/ids.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
-import type { MarkedDelivery, ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
-import type { Resend, ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import type { MarkedDelivery } from '@posthorn/domain/resend.ts';
+import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import type { Resend } from '@posthorn/domain/resend.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { freeOrphans } from '@posthorn/platform/mongo/resends/free-orphans.ts';
 import { ApiError, notFound } from '../http/api-error.ts';
@@ -12,56 +14,60 @@ export interface StartResendDeps {
   hasApp: (companyId: string, appId: string) => Promise<boolean>;
   resends: Pick<ResendStore, 'insert' | 'remove' | 'count' | 'findOne'>;
   marks: Pick<ResendMarks, 'ask' | 'read' | 'free'>;
-  /** Lets the work begin now instead of at the next round. */
+  /** Starts the work now instead of in the next round. */
   wake: (resend: Resend) => void;
   newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
 }
 
+/** The failed deliveries that were created from `sinceMs` to `untilMs`, both inclusive. */
 export interface FailedSpan {
   companyId: string;
   sinceMs: number;
-  /** Null: up to now. */
+  /** Null for now. */
   untilMs: number | null;
 }
 
 export interface StartResend {
-  /** Throws ApiError 409 while the delivery is pending or being resent, or when it has nowhere to go. */
-  one: (delivery: Delivery) => Promise<void>;
-  /** Throws ApiError 404 without such a webhook, 409 when it is disabled. */
-  failed: (span: FailedSpan & { webhookId: string }) => Promise<Resend>;
-  /** Throws ApiError 404 without such an app, 409 while another resend of it runs. */
-  failedOfApp: (span: FailedSpan & { appId: string }) => Promise<Resend>;
+  /**
+   * Throws ApiError 409 while the delivery is pending or being resent, and when its webhook is deleted
+   * or disabled.
+   */
+  ofDelivery: (delivery: Delivery) => Promise<void>;
+  /** Throws ApiError 404 for an unknown webhook, 409 when it is disabled. */
+  ofWebhook: (span: FailedSpan & { webhookId: string }) => Promise<Resend>;
+  /** Throws ApiError 404 for an unknown app, 409 while another resend of it runs. */
+  ofApp: (span: FailedSpan & { appId: string }) => Promise<Resend>;
 }
 
-/** Step 6, resend: what is asked for is stored before anything is sent; run-resends does the rest. */
+/** Stores a resend before anything is sent. run-resends.ts does the sending. */
 export function createStartResend(deps: StartResendDeps): StartResend {
   const { webhooks, hasApp, resends, marks, wake } = deps;
   return {
-    async one({ id, companyId, webhookId, status }) {
+    async ofDelivery({ id, companyId, webhookId, status }) {
       if (!isFinal(status)) throw stillPending();
       const webhook = await webhooks.findOne(companyId, webhookId);
       if (!webhook) throw conflict('webhook_deleted', 'The webhook of this delivery was deleted.');
       assertEnabled(webhook);
-      const span = { companyId, webhookId, afterId: id, beforeId: id };
+      const span = { companyId, webhookId, appId: null, afterId: id, beforeId: id };
       const resend = { ...newResend(deps, span), page: [id], total: 1 };
       await resends.insert(resend);
       const marked = await mark(deps, resend);
-      if (marked?.mark?.resendId !== resend._id) {
+      if (marked?.mark?.resendId !== resend.id) {
         await resends.remove(resend);
-        // Another process may have found the resend and marked the delivery for it meanwhile.
-        await marks.free(companyId, resend._id, [id]);
+        // Another process may have found the resend in between and marked the delivery for it.
+        await marks.free(companyId, resend.id, [id]);
         throw marked ? conflict('resend_running', RUNNING) : stillPending();
       }
       wake(resend);
     },
-    async failed({ webhookId, ...span }) {
+    async ofWebhook({ webhookId, ...span }) {
       const webhook = await webhooks.findOne(span.companyId, webhookId);
       if (!webhook) throw notFound('webhook');
       assertEnabled(webhook);
-      return startSpan(deps, span, { webhookId });
+      return startSpan(deps, span, { webhookId, appId: null });
     },
-    async failedOfApp({ appId, ...span }) {
+    async ofApp({ appId, ...span }) {
       if (!(await hasApp(span.companyId, appId))) throw notFound('app');
       return startSpan(deps, span, { webhookId: null, appId });
     },
@@ -89,7 +95,7 @@ async function mark(deps: StartResendDeps, resend: Resend): Promise<MarkedDelive
   const read = async () => (await marks.read(resend.companyId, resend.page))[0];
   await marks.ask(resend);
   const marked = await read();
-  if (!marked || marked.mark?.resendId === resend._id) return marked;
+  if (!marked || marked.mark?.resendId === resend.id) return marked;
   if (!(await freeOrphans(deps, [marked]))) return marked;
   await marks.ask(resend);
   return read();
@@ -99,16 +105,17 @@ function newResend(
   { newId, nowMs }: StartResendDeps,
   span: Pick<Resend, 'companyId' | 'webhookId' | 'appId' | 'afterId' | 'beforeId'>,
 ): Resend {
-  const now = new Date(nowMs());
+  const atMs = nowMs();
   const counts = { total: 0, succeeded: 0, failed: 0 };
   return {
-    _id: newId('rsnd'),
+    id: newId('rsnd'),
+    partOf: null,
     ...span,
     page: [],
     status: 'running',
     ...counts,
-    createdAt: now,
-    updatedAt: now,
+    createdAtMs: atMs,
+    updatedAtMs: atMs,
   };
 }
 

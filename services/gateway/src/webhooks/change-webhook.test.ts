@@ -11,12 +11,12 @@ const which = { companyId: 'comp_a', webhookId: sampleWebhook(1).id };
 let stored: Webhook | null;
 let writes: WebhookChanges[];
 let announced: Invalidation[];
-/** Runs between the reading and the writing. */
-let meanwhile: () => void;
+/** Runs between the read and the write. */
+let beforeWrite: () => void;
 
 beforeEach(() => {
   stored = sampleWebhook(1);
-  [writes, announced, meanwhile] = [[], [], () => undefined];
+  [writes, announced, beforeWrite] = [[], [], () => undefined];
 });
 
 type Decide = (seen: Webhook) => WebhookChanges | null;
@@ -27,7 +27,7 @@ function changer(nowMs = NOW_MS) {
   const webhooks = {
     findOne: () => Promise.resolve(stored),
     update: (seen: Webhook, changes: WebhookChanges) => {
-      meanwhile();
+      beforeWrite();
       if (stored?.updatedAtMs !== seen.updatedAtMs) return Promise.resolve(null);
       writes.push(changes);
       stored = { ...seen, ...changes };
@@ -41,10 +41,10 @@ function changer(nowMs = NOW_MS) {
   return createChangeWebhook({ webhooks, nowMs: () => nowMs, invalidate });
 }
 
-/** Changes the stored webhook as another request would, `times` times. */
-function rival(times: number, changes: Partial<Webhook>): void {
+/** Changes the stored webhook `times` times, as other processes would. */
+function changeElsewhere(times: number, changes: Partial<Webhook>): void {
   let left = times;
-  meanwhile = () => {
+  beforeWrite = () => {
     if (left === 0 || !stored) return;
     left -= 1;
     stored = { ...stored, ...changes, updatedAtMs: stored.updatedAtMs + 1 };
@@ -52,31 +52,31 @@ function rival(times: number, changes: Partial<Webhook>): void {
 }
 
 describe('a change of a webhook', () => {
-  test('is written with the time of the change, and announced for the webhook and its app', async () => {
+  test('is written with its time, and announced for the webhook and its app', async () => {
     const changed = await change(() => ({ name: 'New' }));
     expect(changed).toEqual({ ...sampleWebhook(1), name: 'New', updatedAtMs: NOW_MS });
     expect(announced.map(({ id }) => id)).toEqual([which.webhookId, 'app_1']);
   });
 
-  test('of a global webhook is announced for itself only', async () => {
+  test('of a global webhook is announced for the webhook only', async () => {
     stored = sampleWebhook(1, { appId: null, environmentId: 'live' });
     await change(() => ({ name: 'New' }));
     expect(announced).toEqual([{ companyId: 'comp_a', id: which.webhookId }]);
   });
 
-  test('to nothing writes nothing and announces nothing', async () => {
+  test('that decides on nothing writes and announces nothing', async () => {
     expect(await change(() => null)).toEqual(sampleWebhook(1));
     expect([writes, announced]).toEqual([[], []]);
   });
 
-  test('moves its time on, also within one millisecond and when the clock steps back', async () => {
+  test('gets a later time, even within one millisecond and when the clock was set back', async () => {
     for (const nowMs of [NOW_MS, NOW_MS, 1, 2_500]) await change(() => ({ name: 'New' }), nowMs);
     const times = writes.map(({ updatedAtMs }) => updatedAtMs);
     expect(times).toEqual([5_000, 5_001, 5_002, 5_003]);
   });
 
-  test('is decided again on what a faster one has left, and loses nothing of it', async () => {
-    rival(3, { url: 'https://example.com/rival' });
+  test('is decided again after a faster one, and loses nothing of it', async () => {
+    changeElsewhere(3, { url: 'https://example.com/rival' });
     const seenUrls: string[] = [];
     const changed = await change((seen) => {
       seenUrls.push(seen.url);
@@ -87,8 +87,8 @@ describe('a change of a webhook', () => {
     expect(writes).toHaveLength(1);
   });
 
-  test('ends in 404 when there is no such webhook, also when it is deleted meanwhile', async () => {
-    meanwhile = () => {
+  test('throws 404 for an unknown webhook, and for one that is deleted in between', async () => {
+    beforeWrite = () => {
       stored = null;
     };
     const failure = { status: 404, code: 'not_found' };
@@ -97,13 +97,13 @@ describe('a change of a webhook', () => {
     expect(announced).toEqual([]);
   });
 
-  test('ends in 503 when others are always faster', async () => {
-    rival(1_000, {});
+  test('throws 503 when others are always faster', async () => {
+    changeElsewhere(1_000, {});
     await expect(change(() => ({ name: 'New' }))).rejects.toMatchObject({ status: 503 });
     expect([writes, announced]).toEqual([[], []]);
   });
 
-  test('writes nothing when it is refused', async () => {
+  test('writes nothing when `decide` throws', async () => {
     const refusal = new Error('400');
     await expect(
       change(() => {
@@ -113,7 +113,7 @@ describe('a change of a webhook', () => {
     expect(writes).toEqual([]);
   });
 
-  test('stands in line with others of its process, so that none of them fails', async () => {
+  test('waits for others in its process, so that none of them fails', async () => {
     const changeOne = changer();
     let decisions = 0;
     const rename = (n: number) => () => {

@@ -6,7 +6,7 @@ import { notFound, unavailable } from '../http/api-error.ts';
 export interface ChangeDeps {
   webhooks: Pick<WebhookStore, 'findOne' | 'update'>;
   nowMs: () => number;
-  /** Tells every process, this one first, to forget what it remembers of a webhook or app. */
+  /** Drops a webhook or app from the caches of every process, of this one first. */
   invalidate: (invalidation: Invalidation) => Promise<void>;
 }
 
@@ -18,25 +18,27 @@ interface Which {
 type Decide = (seen: Webhook) => WebhookChanges | null;
 
 /**
- * Reads, decides and writes, again when somebody else was faster. `decide` answers null when
- * nothing is to change. Throws ApiError 404 for an unknown webhook, 503 when others keep changing it.
+ * Reads the webhook, calls `decide`, and writes its changes; reads again when another process has changed
+ * the webhook in between. `decide` returns null when nothing is to change. Throws ApiError 404 for an
+ * unknown webhook, 503 when others keep changing it, and what `decide` throws.
  */
 export type ChangeWebhook = (which: Which, decide: Decide) => Promise<Webhook>;
 
-/** Against other processes; changes in this one stand in line. */
+/** Against other processes. Changes of one webhook in this process wait for each other. */
 const MAX_TRIES = 10;
 const doNothing = (): void => undefined;
 
 export function createChangeWebhook(deps: ChangeDeps): ChangeWebhook {
-  const underWay = new Map<string, Promise<void>>();
+  /** The last change of each webhook, until it has ended. */
+  const lastChanges = new Map<string, Promise<void>>();
   return (which, decide) => {
     const { webhookId: id } = which;
-    const before = underWay.get(id) ?? Promise.resolve();
+    const before = lastChanges.get(id) ?? Promise.resolve();
     const change = before.then(() => changeNow(deps, which, decide));
-    const over = change.then(doNothing, doNothing).finally(() => {
-      if (underWay.get(id) === over) underWay.delete(id);
+    const settled = change.then(doNothing, doNothing).finally(() => {
+      if (lastChanges.get(id) === settled) lastChanges.delete(id);
     });
-    underWay.set(id, over);
+    lastChanges.set(id, settled);
     return change;
   };
 }
@@ -51,7 +53,7 @@ async function changeNow(
     if (!seen) throw notFound('webhook');
     const changes = decide(seen);
     if (!changes) return seen;
-    // Always later than before, also within one millisecond: the store tells versions apart by it.
+    // Later than the last time, even within one millisecond: the store tells versions apart by it.
     const updatedAtMs = Math.max(nowMs(), seen.updatedAtMs + 1);
     const changed = await webhooks.update(seen, { ...changes, updatedAtMs });
     if (!changed) continue;

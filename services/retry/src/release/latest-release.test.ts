@@ -24,39 +24,39 @@ function parked(dueAtMs: number, offset = 0, partition = 0, topic = 'retry.5s'):
   return { ...place, key: 'wh_1', value: Buffer.alloc(0), headers };
 }
 
-describe('when a parked record may go at the latest', () => {
-  test('is left to its due time where that can be right', () => {
+describe('the latest release of a parked record', () => {
+  test('is infinite when its due time is within its delay', () => {
     expect(latest(parked(NOW_MS + DELAY_MS))).toBe(Infinity);
   });
 
-  test('is left to its due time where two machines differ by less than a second', () => {
+  test('is infinite when its due time exceeds its delay by less than a second of clock skew', () => {
     expect(latest(parked(NOW_MS + DELAY_MS + 999))).toBe(Infinity);
   });
 
-  test('is one delay from now where the clock was set back since it was parked', () => {
+  test('is one delay from now when the clock was set back since it was parked', () => {
     expect(latest(parked(NOW_MS + HOUR_MS))).toBe(monotonicMs + DELAY_MS);
   });
 
-  test('does not move when it is asked again', () => {
+  test('does not change when it is computed again', () => {
     const first = latest(parked(NOW_MS + HOUR_MS));
     monotonicMs += 3_000;
     expect(latest(parked(NOW_MS + HOUR_MS))).toBe(first);
   });
 
-  test('is the same for all that lay in the partition when it was noticed', () => {
+  test('is the same for every record that was in the partition then', () => {
     const first = latest(parked(NOW_MS + HOUR_MS, 7), 10);
     monotonicMs += 3_000;
     expect(latest(parked(NOW_MS + HOUR_MS, 9))).toBe(first);
   });
 
-  test('is later for what was parked after that, and in another partition', () => {
+  test('is later for records that were parked after that, and in another partition', () => {
     latest(parked(NOW_MS + HOUR_MS, 7), 10);
     monotonicMs += 3_000;
     expect(latest(parked(NOW_MS + HOUR_MS, 10))).toBe(monotonicMs + DELAY_MS);
     expect(latest(parked(NOW_MS + HOUR_MS, 7, 1))).toBe(monotonicMs + DELAY_MS);
   });
 
-  test('is noticed for each topic by itself, also where two have the same delay', () => {
+  test('is separate for each topic, also when two have the same delay', () => {
     latest(parked(NOW_MS + HOUR_MS, 7), 10);
     monotonicMs += 3_000;
     expect(latest(parked(NOW_MS + HOUR_MS, 7, 0, 'deferred.5s'))).toBe(monotonicMs + DELAY_MS);

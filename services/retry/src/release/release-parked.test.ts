@@ -6,8 +6,9 @@ import { delayTopicsAmong } from '@posthorn/domain/records/topics.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { Registry } from 'prom-client';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import type { Cancellation } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { Cancellation } from '@posthorn/domain/delivery.ts';
 import type { WebhookState } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
+import { keepTrying } from '../../../../test/support/time/keep-trying.ts';
 import { createReleaseParked } from './release-parked.ts';
 import { createRetryMetrics } from '../retry-metrics.ts';
 import { createOverdueWatch } from './watch-overdue.ts';
@@ -35,12 +36,13 @@ beforeEach(() => {
 
 function createRelease() {
   return createReleaseParked({
+    keepTrying,
     retryDueTopic: 'retry-due',
     metrics: createRetryMetrics(registry),
     delayTopics: DELAY_TOPICS,
     overdue: createOverdueWatch(),
     logger: createLogger('test', 'silent'),
-    log: {
+    records: {
       publish: (records) => {
         published.push([...records]);
         return Promise.resolve();
@@ -85,7 +87,7 @@ const stateOf = (messageId: string, status: DeliveryStatus, attemptCount: number
   states.set(deliveryIdOf(messageId, 'wh_1'), { status, attemptCount });
 
 describe('releasing a parked record', () => {
-  test('publishes it to retry-due as it is', async () => {
+  test('publishes it unchanged to retry-due', async () => {
     stateOf('msg_1', 'pending', 1);
     const record = parked('msg_1', 2);
     await createRelease()(record);
@@ -93,12 +95,12 @@ describe('releasing a parked record', () => {
     expect(published).toEqual([[{ topic: 'retry-due', key, value, headers }]]);
   });
 
-  test('publishes it also when its delivery has no document', async () => {
+  test('publishes it when its delivery is not recorded', async () => {
     await createRelease()(parked('msg_1', 2));
     expect(published.flat()).toHaveLength(1);
   });
 
-  test('publishes a failure that was parked twice once', async () => {
+  test('publishes an attempt once that was parked twice', async () => {
     stateOf('msg_1', 'pending', 1);
     const release = createRelease();
     const records = [parked('msg_1', 2, 0), parked('msg_1', 2, 1), parked('msg_2', 2, 2)];
@@ -110,7 +112,7 @@ describe('releasing a parked record', () => {
     ]);
   });
 
-  test('drops it when its delivery has moved on, and counts it as done', async () => {
+  test('drops it when its delivery has moved on', async () => {
     stateOf('msg_1', 'pending', 2);
     stateOf('msg_2', 'delivered', 1);
     stateOf('msg_3', 'cancelled', 1);
@@ -136,7 +138,7 @@ describe('releasing a parked record', () => {
     ]);
   });
 
-  test('publishes a resend that was deferred whatever its delivery has become', async () => {
+  test('publishes a deferred resend whatever the status of its delivery', async () => {
     stateOf('msg_1', 'exhausted', 7);
     const retry = parked('msg_1', 8);
     const value = Buffer.from(
@@ -146,7 +148,7 @@ describe('releasing a parked record', () => {
     expect(published.flat()).toHaveLength(1);
   });
 
-  test('that was deferred takes the same checks', async () => {
+  test('makes the same checks for a deferred record', async () => {
     for (const id of ['msg_1', 'msg_2', 'msg_3']) stateOf(id, 'pending', 1);
     stateOf('msg_2', 'delivered', 2);
     const release = createRelease();
@@ -159,7 +161,7 @@ describe('releasing a parked record', () => {
     expect(cancelled).toMatchObject([{ id: deliveryIdOf('msg_3', 'wh_1') }]);
   });
 
-  test('counts its lateness with its kind', async () => {
+  test('observes the lateness of each kind', async () => {
     nowMs = () => DUE_MS + 2_000;
     const release = createRelease();
     await release(parked('msg_1', 2));
@@ -170,7 +172,7 @@ describe('releasing a parked record', () => {
     expect(text).toContain('retry_lateness_seconds_count{delay="5s",kind="deferred"} 2');
   });
 
-  test('waits until it is due', async () => {
+  test('waits until the record is due', async () => {
     const times = [DUE_MS - 1, DUE_MS - 1, DUE_MS];
     const left: number[] = [];
     nowMs = () => {
@@ -182,15 +184,18 @@ describe('releasing a parked record', () => {
   });
 });
 
-describe('a parked record that cannot be used', () => {
+describe('an unusable parked record', () => {
   const good = parked('msg_1', 2);
   const tooFar = parked('msg_1', 2, 0, 4_102_444_800_000);
   test.each([
-    ['no JSON', { ...good, value: Buffer.from('{') }],
-    ['no due-at header', { ...good, headers: {} }],
-    ['a header that contradicts it', { ...good, headers: { 'due-at': String(DUE_MS + 1) } }],
-    ['a time of the next century', tooFar],
-  ])('because of %s goes to the dead letters', async (_what, record) => {
+    ['its value is not JSON', { ...good, value: Buffer.from('{') }],
+    ['it has no due-at header', { ...good, headers: {} }],
+    [
+      'its due-at header differs from its value',
+      { ...good, headers: { 'due-at': String(DUE_MS + 1) } },
+    ],
+    ['its due time is after 2099', tooFar],
+  ])('becomes a dead letter: %s', async (_what, record) => {
     await createRelease()(record);
     expect(deadLetters).toEqual([[record, 'unreadable_record']]);
     expect(published).toEqual([]);

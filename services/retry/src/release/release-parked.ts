@@ -1,35 +1,39 @@
+import type { CancelReason } from '@posthorn/domain/delivery.ts';
+import { DUE_AT_HEADER, readMs, TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import {
   decodeRetryDue,
   readRecord,
-  TURN_AT_HEADER,
   UnreadableRecordError,
   type DueAttempt,
 } from '@posthorn/domain/records/records.ts';
-import { decideRelease, type ReleaseDecision } from '@posthorn/domain/release-decision.ts';
 import type { DelayTopic } from '@posthorn/domain/records/topics.ts';
-import { createBatcher } from '@posthorn/platform/async/batcher.ts';
+import { required } from '@posthorn/domain/required.ts';
+import {
+  decideRelease,
+  type ReleaseDecision,
+} from '@posthorn/domain/delivery-lifecycle/when-released.ts';
+import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { keepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type {
-  Cancellation,
-  DeliveryStore,
-} from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+
 import type { WebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
-import { dueAtOf, holdUntilDue, isPlausible } from './hold-until-due.ts';
+import { isPlausibleTime, waitUntilDue } from './wait-until-due.ts';
 import type { LatestRelease } from './latest-release.ts';
 import type { RetryMetrics } from '../retry-metrics.ts';
 import type { OverdueWatch } from './watch-overdue.ts';
 
 export interface ReleaseDeps {
   retryDueTopic: string;
-  /** By name: the kind and the delay of each topic that is read. */
+  /** The topics that are read, by name. */
   delayTopics: ReadonlyMap<string, DelayTopic>;
-  log: Pick<RecordLog, 'publish'>;
+  records: Pick<RecordLog, 'publish'>;
   deliveries: Pick<DeliveryStore, 'statesOf' | 'cancelPending'>;
   webhooks: WebhookStates;
   deadLetters: DeadLetters;
+  keepTrying: KeepTrying;
   overdue: Pick<OverdueWatch, 'begin'>;
   metrics: RetryMetrics;
   logger: Pick<Logger, 'info'>;
@@ -38,20 +42,30 @@ export interface ReleaseDeps {
   latestRelease: LatestRelease;
 }
 
+/** A parked or deferred record, and the attempt that it asks for. */
 interface Parked {
   record: LogRecord;
   due: DueAttempt;
 }
 
+interface Decided extends Parked {
+  decision: ReleaseDecision;
+}
+
+interface Cancelled {
+  due: DueAttempt;
+  reason: CancelReason;
+}
+
 const BATCH = { maxItems: 500, lingerMs: 2, maxInFlight: 2 };
 
 /**
- * Step 5, release: when a parked or deferred record is due it goes to `retry-due`, unless its delivery
- * has moved on meanwhile or its webhook is gone. Resolves when Kafka has it, or when the end is stored; only
- * then may its offset be committed.
+ * Step 5, release: publishes a parked or deferred record to `retry-due` when it is due, unless its
+ * delivery has moved on or its webhook was deleted or disabled. Resolves when Kafka has the record, or
+ * when the cancellation is stored; only then may its offset be committed.
  */
 export function createReleaseParked(deps: ReleaseDeps): (record: LogRecord) => Promise<void> {
-  const release = createBatcher<Parked, undefined>({
+  const batcher = createBatcher<Parked, undefined>({
     ...BATCH,
     run: async (batch) => {
       await releaseBatch(deps, batch);
@@ -61,13 +75,15 @@ export function createReleaseParked(deps: ReleaseDeps): (record: LogRecord) => P
   return async (record) => {
     const due = readRecord(() => read(record));
     if (due instanceof UnreadableRecordError) {
-      await keepTrying(() => deps.deadLetters.put(record, 'unreadable_record', due.message));
+      await deps.keepTrying('publish a dead letter', () =>
+        deps.deadLetters.put(record, 'unreadable_record', due.message),
+      );
       return;
     }
     const end = deps.overdue.begin(record.topic, due.dueAtMs);
     try {
-      await holdUntilDue(due.dueAtMs, () => deps.latestRelease(record), deps);
-      await release.add({ record, due });
+      await waitUntilDue(due.dueAtMs, () => deps.latestRelease(record), deps);
+      await batcher.add({ record, due });
     } finally {
       end();
     }
@@ -76,59 +92,70 @@ export function createReleaseParked(deps: ReleaseDeps): (record: LogRecord) => P
 
 function read(record: LogRecord): DueAttempt {
   const due = decodeRetryDue(record.value);
-  if (dueAtOf(record) !== due.dueAtMs) {
+  if (readMs(record.headers, DUE_AT_HEADER) !== due.dueAtMs) {
     throw new UnreadableRecordError('header due-at and dueAtMs differ');
   }
-  if (!isPlausible(due.dueAtMs)) throw new UnreadableRecordError('due beyond the year 2100');
+  if (!isPlausibleTime(due.dueAtMs)) throw new UnreadableRecordError('due after the year 2099');
   return due;
 }
 
 async function releaseBatch(deps: ReleaseDeps, batch: readonly Parked[]): Promise<void> {
-  const decisions = await decideAll(deps, batch);
-  const cancelled: { due: DueAttempt; reason: Cancellation['reason'] }[] = [];
+  const cancelled: Cancelled[] = [];
   const released: Parked[] = [];
-  const taken = new Set<string>();
-  for (const [index, parked] of batch.entries()) {
-    const decision = decisions[index] ?? 'drop';
-    // A crash may have parked one failure twice.
-    if (decision === 'drop' || taken.has(parked.due.attemptId)) continue;
-    taken.add(parked.due.attemptId);
-    if (decision === 'release') released.push(parked);
-    else cancelled.push({ due: parked.due, reason: decision });
+  const seen = new Set<string>();
+  for (const { record, due, decision } of await decideAll(deps, batch)) {
+    // After a crash one failure may be parked twice.
+    if (decision.kind === 'drop' || seen.has(due.attemptId)) continue;
+    seen.add(due.attemptId);
+    switch (decision.kind) {
+      case 'release':
+        released.push({ record, due });
+        break;
+      case 'cancel':
+        cancelled.push({ due, reason: decision.reason });
+        break;
+    }
   }
   if (cancelled.length > 0) await cancel(deps, cancelled);
-  await keepTrying(() => deps.log.publish(released.map((parked) => toRetryDue(deps, parked))));
+  await release(deps, released);
+}
+
+async function release(deps: ReleaseDeps, released: readonly Parked[]): Promise<void> {
+  const { records, keepTrying, delayTopics, metrics, nowMs } = deps;
+  await keepTrying('publish released records', () =>
+    records.publish(released.map((parked) => toRetryDue(deps, parked))),
+  );
   for (const { record, due } of released) {
-    const topic = deps.delayTopics.get(record.topic);
-    if (topic) deps.metrics.observeLateness(topic, deps.nowMs() - due.dueAtMs);
+    const topic = required(delayTopics, record.topic, 'delay topic');
+    metrics.observeLateness(topic, nowMs() - due.dueAtMs);
   }
 }
 
 async function decideAll(
-  { deliveries, webhooks }: ReleaseDeps,
+  { deliveries, webhooks, keepTrying }: ReleaseDeps,
   batch: readonly Parked[],
-): Promise<ReleaseDecision[]> {
+): Promise<Decided[]> {
   const deliveryIds = batch.map(({ due }) => due.deliveryId);
   const webhookIds = [...new Set(batch.map(({ due }) => due.webhookId))];
   const [deliveryStates, webhookStates] = await Promise.all([
-    keepTrying(() => deliveries.statesOf(deliveryIds)),
-    keepTrying(() => webhooks.statesOf(webhookIds)),
+    keepTrying('look up deliveries', () => deliveries.statesOf(deliveryIds)),
+    keepTrying('look up webhooks', () => webhooks.statesOf(webhookIds)),
   ]);
   return batch.map(({ record, due }) => {
-    const isPutOff = record.headers[TURN_AT_HEADER] !== undefined;
+    const isDeferred = record.headers[TURN_AT_HEADER] !== undefined;
     const delivery = deliveryStates.get(due.deliveryId);
     const webhook = webhookStates.get(due.webhookId);
-    return decideRelease({ due, isPutOff, delivery, webhook });
+    return { record, due, decision: decideRelease({ due, isDeferred, delivery, webhook }) };
   });
 }
 
 async function cancel(
-  { deliveries, metrics, logger, nowMs }: ReleaseDeps,
-  cancelled: readonly { due: DueAttempt; reason: Cancellation['reason'] }[],
+  { deliveries, keepTrying, metrics, logger, nowMs }: ReleaseDeps,
+  cancelled: readonly Cancelled[],
 ): Promise<void> {
   const atMs = nowMs();
   const cancellations = cancelled.map(({ due, reason }) => ({ id: due.deliveryId, reason, atMs }));
-  await keepTrying(() => deliveries.cancelPending(cancellations));
+  await keepTrying('cancel deliveries', () => deliveries.cancelPending(cancellations));
   metrics.finished.inc({ result: 'cancelled' }, cancelled.length);
   for (const { due, reason } of cancelled) {
     const { messageId, deliveryId } = due;

@@ -1,5 +1,6 @@
 import type { EventEmitter } from 'node:events';
 import CircuitBreaker from 'opossum';
+import { OPENS_WHEN } from './when-circuit-opens.ts';
 
 export type CircuitState = 'closed' | 'open' | 'half_open';
 
@@ -13,20 +14,20 @@ export interface Probe {
 export interface Circuit {
   url: string;
   state: () => CircuitState;
-  /** When the next probe may be made; in the past once it is half open. */
+  /** When the next probe may be made; in the past once the circuit is half open. */
   probeAtMs: () => number;
-  /** Grows with each opening: an attempt begun before the newest says nothing about the present. */
+  /** Grows each time it opens: an attempt that began before the last opening says nothing about now. */
   openings: () => number;
   lastFailureMs: () => number;
-  /** One attempt at a time finds out whether an open circuit can close. */
+  /** The probe that is under way; one at a time finds out whether an open circuit can close. */
   probe: () => Probe | null;
-  /** Answers what to call at its end. */
+  /** Returns a function to call when the probe is over. */
   beginProbe: () => () => void;
-  /** What came of an attempt made while it was closed. */
-  count: (hasFailed: boolean) => Promise<void>;
-  /** What came of a probe. */
-  judge: (hasFailed: boolean) => void;
-  /** Frees what opossum holds; a circuit that was dropped without it would leak. */
+  /** Counts an attempt that was made while the circuit was closed. */
+  countAttempt: (hasFailed: boolean) => Promise<void>;
+  /** Applies the outcome of a probe: closes, or stays open for another reset. */
+  endProbe: (hasFailed: boolean) => void;
+  /** Frees what opossum holds; a circuit dropped without it would leak. */
   shutDown: () => void;
 }
 
@@ -35,70 +36,81 @@ export interface CircuitOptions {
   /** How long an open circuit waits before its probe. */
   resetMs: number;
   nowMs: () => number;
-  /** One timer turns the windows of all circuits. */
+  /** One timer moves the windows of all circuits. */
   rotation: EventEmitter;
   onOpen: (probeAtMs: number) => void;
   onClose: () => void;
-  /** Begins open, with its probe at this time. */
+  /** When given, the circuit starts open, with its probe at this time. */
   probeAtMs?: number;
 }
 
-/** Ten attempts in two minutes, more than half of them failed. opossum's own defaults open at the first. */
-export const WINDOW_MS = 120_000;
-export const BUCKETS = 4;
-const RULE = {
-  volumeThreshold: 10,
-  errorThresholdPercentage: 50,
-  rollingCountTimeout: WINDOW_MS,
-  rollingCountBuckets: BUCKETS,
+/** opossum's own defaults would open at the first failure. */
+const OPOSSUM_OPTIONS = {
+  volumeThreshold: OPENS_WHEN.minAttempts,
+  errorThresholdPercentage: OPENS_WHEN.failedAbovePercent,
+  rollingCountTimeout: OPENS_WHEN.windowMs,
+  rollingCountBuckets: OPENS_WHEN.buckets,
   timeout: false,
   enableSnapshots: false,
   rollingPercentilesEnabled: false,
-  // The longest a timer can be: the time of the probe is ours, so that it can be handed over.
+  // The longest that a timer can be: opossum never makes the circuit half open by itself.
   resetTimeout: 2_147_483_647,
 } as const;
 
 /**
- * opossum counts and decides when to open. Attempts run outside it and only their outcomes are
- * fired: a probe that hangs would block its half-open state for ever, and an attempt begun before
- * the opening that succeeds late would close it.
+ * What opossum does here: it counts successes and failures in a rolling window, applies the rule of
+ * when-circuit-opens.ts to them, and keeps the state closed or open.
+ *
+ * What it does not do here:
+ * - It does not run the attempts. Only their outcomes are fired. With attempts inside, a probe that
+ *   hangs would block its half-open state for ever, and an attempt that began before the opening and
+ *   succeeds late would close the circuit.
+ * - It does not time the probe. The time of the probe is kept here, so that it can be handed over to
+ *   the next owner of the partition. Its half-open state is therefore never entered.
+ * - Its timeout, percentiles and snapshots are off: the sender has its own deadline, and they cost
+ *   memory for each circuit.
  */
 export function createCircuit(options: CircuitOptions): Circuit {
   const { nowMs, resetMs, rotation } = options;
-  const breaker = new CircuitBreaker(settle, { ...RULE, rotateBucketController: rotation });
+  const opossum = new CircuitBreaker(settle, {
+    ...OPOSSUM_OPTIONS,
+    rotateBucketController: rotation,
+  });
   let probeAtMs = options.probeAtMs ?? 0;
   let openings = 0;
   let lastFailureMs = nowMs();
-  if (options.probeAtMs !== undefined) breaker.open();
+  if (options.probeAtMs !== undefined) opossum.open();
   const waitForProbe = (): void => {
     openings += 1;
     probeAtMs = nowMs() + resetMs;
     options.onOpen(probeAtMs);
   };
-  /** No probe is further away than one reset: beyond that the clock was set back. */
+  /** No probe is more than one reset away; a later time means that the clock was set back. */
   const probeTime = (): number => (probeAtMs = Math.min(probeAtMs, nowMs() + resetMs));
-  breaker.on('open', waitForProbe);
-  breaker.on('close', options.onClose);
+  opossum.on('open', waitForProbe);
+  opossum.on('close', options.onClose);
+  const { probe, beginProbe } = createProbe(nowMs);
   return {
     url: options.url,
-    ...createProbe(nowMs),
-    state: () => (breaker.closed ? 'closed' : probeTime() > nowMs() ? 'open' : 'half_open'),
+    probe,
+    beginProbe,
+    state: () => (opossum.closed ? 'closed' : probeTime() > nowMs() ? 'open' : 'half_open'),
     probeAtMs: probeTime,
     openings: () => openings,
     lastFailureMs: () => lastFailureMs,
-    async count(hasFailed) {
+    async countAttempt(hasFailed) {
       if (hasFailed) lastFailureMs = nowMs();
-      await breaker.fire(hasFailed).catch(() => undefined);
+      await opossum.fire(hasFailed).catch(() => undefined);
     },
-    judge(hasFailed) {
-      if (!hasFailed) breaker.close();
+    endProbe(hasFailed) {
+      if (!hasFailed) opossum.close();
       else {
         lastFailureMs = nowMs();
         waitForProbe();
       }
     },
     shutDown: () => {
-      breaker.shutdown();
+      opossum.shutdown();
     },
   };
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { Trigger } from '@posthorn/domain/delivery.ts';
 import type { Outcome } from '@posthorn/domain/outcome.ts';
-import type { Shown } from './when-circuit-opens.ts';
+import type { CircuitReport } from './when-circuit-opens.ts';
 import { createCircuits, type Circuits } from './circuits.ts';
 
 const RESET_MS = 30_000;
@@ -36,65 +36,65 @@ function open(maxCircuits = 100): Circuits {
   });
 }
 
-function shown(outcome: Outcome, more: Partial<Shown> = {}): Shown {
-  return { outcome, asksForPause: false, succeededLately: 0, ...more };
+function reportOf(outcome: Outcome, more: Partial<CircuitReport> = {}): CircuitReport {
+  return { outcome, asksForHold: false, recentSuccesses: 0, ...more };
 }
 
-async function make(outcome: Outcome, times: number, to = endpoint): Promise<void> {
-  for (let n = 0; n < times; n += 1) await circuits.permit(to)(shown(outcome));
+async function attempt(outcome: Outcome, times: number, to = endpoint): Promise<void> {
+  for (let n = 0; n < times; n += 1) await circuits.beginAttempt(to)(reportOf(outcome));
 }
 
-const opensAtMs = (to = endpoint, trigger: Trigger = 'first'): number | null =>
-  circuits.obstacle(to, trigger)?.untilMs ?? null;
+const blockedUntilMs = (to = endpoint, trigger: Trigger = 'first'): number | null =>
+  circuits.blockOf(to, trigger)?.untilMs ?? null;
 
 describe('a circuit', () => {
-  it('opens when more than half of ten attempts failed, and for its own endpoint only', async () => {
-    await make('timeout', 9);
-    expect(opensAtMs()).toBeNull();
-    await make('http_5xx', 1);
-    expect(opensAtMs()).toBe(Date.now() + RESET_MS);
-    expect(opensAtMs(other)).toBeNull();
+  it('opens when more than half of ten attempts failed, for its own endpoint only', async () => {
+    await attempt('timeout', 9);
+    expect(blockedUntilMs()).toBeNull();
+    await attempt('http_5xx', 1);
+    expect(blockedUntilMs()).toBe(Date.now() + RESET_MS);
+    expect(blockedUntilMs(other)).toBeNull();
   });
 
   it.each<Outcome>(['timeout', 'http_5xx', 'http_429', 'connect_error', 'dns_error', 'tls_error'])(
     'opens for %s',
     async (outcome) => {
-      await make(outcome, 10);
-      expect(opensAtMs()).not.toBeNull();
+      await attempt(outcome, 10);
+      expect(blockedUntilMs()).not.toBeNull();
     },
   );
 
-  it('stays closed for an endpoint that answers, but refuses what it gets', async () => {
-    await make('http_4xx', 50);
-    await make('http_3xx', 50);
-    expect(opensAtMs()).toBeNull();
+  it('stays closed for an endpoint that rejects what it gets', async () => {
+    await attempt('http_4xx', 50);
+    await attempt('http_3xx', 50);
+    expect(blockedUntilMs()).toBeNull();
     expect(circuits.count()).toEqual({ closed: 0, open: 0, half_open: 0 });
   });
 
-  it('stays closed for an endpoint that says when to come again', async () => {
+  it('stays closed for an endpoint that asks for a hold', async () => {
     for (let n = 0; n < 50; n += 1) {
-      await circuits.permit(endpoint)(shown('http_429', { asksForPause: true }));
+      await circuits.beginAttempt(endpoint)(reportOf('http_429', { asksForHold: true }));
     }
-    expect(opensAtMs()).toBeNull();
+    expect(blockedUntilMs()).toBeNull();
   });
 
-  it('counts what succeeded before the first failure: a short fault of a busy endpoint is none', async () => {
-    const fault = shown('connect_error', { succeededLately: 100 });
-    for (let n = 0; n < 100; n += 1) await circuits.permit(endpoint)(fault);
-    expect(opensAtMs()).toBeNull();
-    await circuits.permit(endpoint)(fault);
-    expect(opensAtMs()).not.toBeNull();
+  it('counts successes from before the first failure, so that a short fault of a busy endpoint does not open it', async () => {
+    const fault = reportOf('connect_error', { recentSuccesses: 100 });
+    for (let n = 0; n < 100; n += 1) await circuits.beginAttempt(endpoint)(fault);
+    expect(blockedUntilMs()).toBeNull();
+    await circuits.beginAttempt(endpoint)(fault);
+    expect(blockedUntilMs()).not.toBeNull();
   });
 
   it('stays closed while half of the attempts succeed', async () => {
-    for (let n = 0; n < 40; n += 1) await make(n % 2 === 0 ? 'http_5xx' : 'success', 1);
-    expect(opensAtMs()).toBeNull();
+    for (let n = 0; n < 40; n += 1) await attempt(n % 2 === 0 ? 'http_5xx' : 'success', 1);
+    expect(blockedUntilMs()).toBeNull();
   });
 
-  it('costs nothing before the first failure, and nothing after two minutes without one', async () => {
-    await make('success', 5);
+  it('does not exist before the first failure, nor after two minutes without one', async () => {
+    await attempt('success', 5);
     expect(circuits.count().closed).toBe(0);
-    await make('http_5xx', 1);
+    await attempt('http_5xx', 1);
     expect(circuits.count().closed).toBe(1);
     jest.advanceTimersByTime(180_000);
     expect(circuits.count().closed).toBe(0);
@@ -102,89 +102,89 @@ describe('a circuit', () => {
 
   it('has no timer of its own while it is closed', async () => {
     const before = jest.getTimerCount();
-    for (let n = 0; n < 100; n += 1) await make('timeout', 1, { ...endpoint, id: `wh_${n}` });
+    for (let n = 0; n < 100; n += 1) await attempt('timeout', 1, { ...endpoint, id: `wh_${n}` });
     expect(jest.getTimerCount()).toBe(before);
   });
 
   it('forgets failures that are older than two minutes', async () => {
-    await make('http_5xx', 9);
+    await attempt('http_5xx', 9);
     jest.advanceTimersByTime(150_000);
-    await make('http_5xx', 1);
-    expect(opensAtMs()).toBeNull();
+    await attempt('http_5xx', 1);
+    expect(blockedUntilMs()).toBeNull();
   });
 
-  it('begins closed for another address of the same webhook', async () => {
-    await make('timeout', 10);
-    expect(opensAtMs({ ...endpoint, url: 'https://moved.example/' })).toBeNull();
+  it('starts closed for another URL of the same webhook', async () => {
+    await attempt('timeout', 10);
+    expect(blockedUntilMs({ ...endpoint, url: 'https://moved.example/' })).toBeNull();
     expect(shared.size).toBe(0);
   });
 });
 
 describe('an open circuit', () => {
   beforeEach(async () => {
-    await make('timeout', 10);
+    await attempt('timeout', 10);
     expect(circuits.count().open).toBe(1);
   });
 
-  it('lets one probe through after its time, and others only when that is over', async () => {
+  it('allows one probe after its time, and other attempts only when that is over', async () => {
     jest.advanceTimersByTime(RESET_MS);
     expect(circuits.count().half_open).toBe(1);
-    expect(opensAtMs()).toBeNull();
-    const report = circuits.permit(endpoint);
-    expect(opensAtMs()).not.toBeNull();
-    await report(shown('success'));
-    expect(opensAtMs()).toBeNull();
+    expect(blockedUntilMs()).toBeNull();
+    const report = circuits.beginAttempt(endpoint);
+    expect(blockedUntilMs()).not.toBeNull();
+    await report(reportOf('success'));
+    expect(blockedUntilMs()).toBeNull();
     expect(circuits.count()).toEqual({ closed: 0, open: 0, half_open: 0 });
-    await make('http_5xx', 9);
-    expect(opensAtMs()).toBeNull();
+    await attempt('http_5xx', 9);
+    expect(blockedUntilMs()).toBeNull();
   });
 
-  it('opens anew when the probe fails', async () => {
+  it('stays open for another reset when the probe fails', async () => {
     jest.advanceTimersByTime(RESET_MS);
-    await make('connect_error', 1);
-    expect(opensAtMs()).toBe(Date.now() + RESET_MS);
+    await attempt('connect_error', 1);
+    expect(blockedUntilMs()).toBe(Date.now() + RESET_MS);
   });
 
-  it('waits for another probe when one was not made after all', async () => {
+  it('allows another probe when one was not made after all', async () => {
     jest.advanceTimersByTime(RESET_MS);
-    await circuits.permit(endpoint)(null);
-    expect(opensAtMs()).toBeNull();
+    await circuits.beginAttempt(endpoint)(null);
+    expect(blockedUntilMs()).toBeNull();
     expect(circuits.count().half_open).toBe(1);
   });
 
-  it('is closed by nothing that was begun before it opened', async () => {
+  it('is not closed by an attempt that began before it opened', async () => {
     circuits.stop();
     circuits = open();
-    const late = circuits.permit(endpoint);
-    await make('timeout', 10);
-    await late(shown('success'));
+    const late = circuits.beginAttempt(endpoint);
+    await attempt('timeout', 10);
+    await late(reportOf('success'));
     expect(circuits.count().open).toBe(1);
     jest.advanceTimersByTime(RESET_MS);
     expect(circuits.count().half_open).toBe(1);
   });
 
-  it('takes a test as its probe at once, one at a time', async () => {
-    expect(opensAtMs(endpoint, 'test')).toBeNull();
-    const report = circuits.permit(endpoint);
-    expect(opensAtMs(endpoint, 'test')).not.toBeNull();
-    await report(shown('success'));
-    expect(opensAtMs()).toBeNull();
+  it('accepts a test as its probe at once, one at a time', async () => {
+    expect(blockedUntilMs(endpoint, 'test')).toBeNull();
+    const report = circuits.beginAttempt(endpoint);
+    expect(blockedUntilMs(endpoint, 'test')).not.toBeNull();
+    await report(reportOf('success'));
+    expect(blockedUntilMs()).toBeNull();
   });
 
-  it('takes a resend as its probe when five seconds have passed since the last failure', async () => {
-    expect(opensAtMs(endpoint, 'resend')).not.toBeNull();
+  it('accepts a resend as its probe five seconds after the last failure', async () => {
+    expect(blockedUntilMs(endpoint, 'resend')).not.toBeNull();
     jest.advanceTimersByTime(5_000);
-    expect(opensAtMs(endpoint, 'resend')).toBeNull();
-    await make('http_5xx', 1);
-    expect(opensAtMs(endpoint, 'resend')).not.toBeNull();
+    expect(blockedUntilMs(endpoint, 'resend')).toBeNull();
+    await attempt('http_5xx', 1);
+    expect(blockedUntilMs(endpoint, 'resend')).not.toBeNull();
   });
 });
 
-it('keeps a bounded number of circuits, those that failed last', async () => {
+it('keeps a bounded number of circuits, those with the newest failures', async () => {
   circuits.stop();
   circuits = open(2);
-  await make('timeout', 10, { ...endpoint, id: 'wh_a' });
-  await make('timeout', 1, { ...endpoint, id: 'wh_b' });
-  await make('timeout', 1, { ...endpoint, id: 'wh_c' });
+  await attempt('timeout', 10, { ...endpoint, id: 'wh_a' });
+  await attempt('timeout', 1, { ...endpoint, id: 'wh_b' });
+  await attempt('timeout', 1, { ...endpoint, id: 'wh_c' });
   expect(circuits.count()).toEqual({ closed: 2, open: 0, half_open: 0 });
 });

@@ -1,71 +1,76 @@
+import { EventEmitter } from 'node:events';
 import type { Trigger } from '@posthorn/domain/delivery.ts';
+import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
-import { EventEmitter } from 'node:events';
-import { BUCKETS, createCircuit, WINDOW_MS, type Circuit, type CircuitState } from './circuit.ts';
-import { hasFailedBy, obstacleOf, type Obstacle, type Shown } from './when-circuit-opens.ts';
+import { createCircuit, type Circuit, type CircuitState } from './circuit.ts';
+import { blockOf, type CircuitBlock } from './when-circuit-blocks.ts';
+import {
+  countsAsFailure,
+  OPENS_WHEN,
+  seededSuccesses,
+  type CircuitReport,
+} from './when-circuit-opens.ts';
 
-/** Where an attempt would go; a changed address is another endpoint and begins with a closed circuit. */
-export interface Endpoint {
+/** Where an attempt goes. A changed URL is another endpoint, and starts with a closed circuit. */
+export interface CircuitEndpoint {
   id: string;
   url: string;
 }
 
-/** What came of the attempt must be told once; null when it was not made after all. */
-export type Permit = (shown: Shown | null) => Promise<void>;
+/** To be called once, with what the attempt showed; null when it was not made after all. */
+export type ReportToCircuit = (report: CircuitReport | null) => Promise<void>;
 
 export interface Circuits {
   /**
-   * What stands against an attempt now; null when nothing does. Costs one look-up: an endpoint that
-   * never failed has no circuit. An attempt that a person asked for may be the probe before the
+   * Returns what blocks an attempt now; null when it may be made. Costs one map look-up: an endpoint
+   * that never failed has no circuit. An attempt that a person asked for may be the probe before the
    * circuit's own time.
    */
-  obstacle: (endpoint: Endpoint, trigger: Trigger) => Obstacle | null;
-  /** Call when `obstacle` has just answered null. Begins a probe unless the circuit is closed. */
-  permit: (endpoint: Endpoint) => Permit;
-  /** Reads what other owners left behind; without Redis nothing is known of them. */
+  blockOf: (endpoint: CircuitEndpoint, trigger: Trigger) => CircuitBlock | null;
+  /** To be called right after `blockOf` returned null. Begins a probe unless the circuit is closed. */
+  beginAttempt: (endpoint: CircuitEndpoint) => ReportToCircuit;
+  /** Reads the open circuits of former owners. Without Redis nothing is known of them. */
   takeOver: () => Promise<void>;
   /** Circuits by state, for the metrics. */
   count: () => Record<CircuitState, number>;
   stop: () => void;
 }
 
-export interface BreakerDeps {
+export interface CircuitsDeps {
   shared: Pick<OpenCircuits, 'readAll' | 'opened' | 'closed'>;
   logger: Pick<Logger, 'info' | 'warn'>;
   nowMs: () => number;
   /** How long an open circuit waits before its probe. */
   resetMs: number;
-  /** Beyond this many the one that failed longest ago goes. */
+  /** Beyond this many, the one that failed longest ago is dropped. */
   maxCircuits: number;
 }
 
-/** Of the successes before the first failure: 20 broken connections among 1,000 must not open it. */
-const MAX_SEEDED = 200;
-/** Longer than the longest wait of a record that was deferred. */
+/** Longer than the longest wait of a deferred record. */
 const FORGOTTEN_AFTER_MS = 12 * 3_600_000;
-/** What one circuit takes, mostly opossum's. */
+/** What one circuit takes in memory, mostly opossum's. */
 export const CIRCUIT_BYTES = 13_000;
 
-interface State extends BreakerDeps {
+interface State extends CircuitsDeps {
+  /** In the order of their last failures. */
   circuits: Map<string, Circuit>;
   /** Open circuits of former owners that were not needed here yet: id → time of the probe. */
   inherited: Map<string, number>;
   rotation: EventEmitter;
 }
 
-/** Circuit breakers per endpoint, made at its first failure, dropped after two minutes without one. */
-export function createCircuits(deps: BreakerDeps): Circuits {
+/** Circuits by endpoint: created at the first failure, dropped after two minutes without one. */
+export function createCircuits(deps: CircuitsDeps): Circuits {
   const rotation = new EventEmitter().setMaxListeners(0);
   const state: State = { ...deps, circuits: new Map(), inherited: new Map(), rotation };
   const timer = setInterval(() => {
     rotation.emit('rotate');
     dropIdle(state);
-  }, WINDOW_MS / BUCKETS);
+  }, OPENS_WHEN.windowMs / OPENS_WHEN.buckets);
   return {
-    obstacle: (endpoint, trigger) => obstacleOf(find(state, endpoint), trigger, deps),
-    permit: (endpoint) => permit(state, endpoint),
+    blockOf: (endpoint, trigger) => blockOf(current(state, endpoint), trigger, deps),
+    beginAttempt: (endpoint) => beginAttempt(state, endpoint),
     takeOver: () => takeOver(state),
     count: () => count(state),
     stop() {
@@ -75,27 +80,34 @@ export function createCircuits(deps: BreakerDeps): Circuits {
   };
 }
 
-function permit(state: State, endpoint: Endpoint): Permit {
-  const circuit = find(state, endpoint);
+function beginAttempt(state: State, endpoint: CircuitEndpoint): ReportToCircuit {
+  const circuit = current(state, endpoint);
   const isProbe = circuit !== undefined && circuit.state() !== 'closed';
   const endProbe = isProbe ? circuit.beginProbe() : null;
   const openings = circuit?.openings() ?? 0;
-  return async (shown) => {
-    const present = find(state, endpoint);
-    const hasFailed = shown && hasFailedBy(shown);
+  return async (report) => {
+    const present = current(state, endpoint);
+    const hasFailed = report && countsAsFailure(report);
     if (isProbe) {
-      if (hasFailed !== null && present === circuit) judge(state, endpoint, circuit, hasFailed);
+      if (hasFailed !== null && present === circuit)
+        applyProbe(state, endpoint, circuit, hasFailed);
       endProbe?.();
-    } else if (shown && hasFailed !== null && (present?.openings() ?? 0) === openings) {
+    } else if (report && hasFailed !== null && (present?.openings() ?? 0) === openings) {
       if (!present && !hasFailed) return;
-      await countIn(state, endpoint, present ?? createAfter(state, endpoint, shown), hasFailed);
+      const counting = present ?? createSeeded(state, endpoint, report);
+      await countAttempt(state, endpoint, counting, hasFailed);
     }
   };
 }
 
-/** A circuit that closes is dropped: what failed before it opened must not open it at the next slip. */
-function judge(state: State, { id }: Endpoint, circuit: Circuit, hasFailed: boolean): void {
-  circuit.judge(hasFailed);
+/** A circuit that closes is dropped: failures from before it opened must not open it at the next one. */
+function applyProbe(
+  state: State,
+  { id }: CircuitEndpoint,
+  circuit: Circuit,
+  hasFailed: boolean,
+): void {
+  circuit.endProbe(hasFailed);
   if (hasFailed) moveToEnd(state, id, circuit);
   else drop(state, id);
 }
@@ -105,24 +117,29 @@ function moveToEnd({ circuits }: State, id: string, circuit: Circuit): void {
   circuits.set(id, circuit);
 }
 
-async function countIn(
+async function countAttempt(
   state: State,
-  endpoint: Endpoint,
+  endpoint: CircuitEndpoint,
   circuit: Circuit,
   hasFailed: boolean,
 ): Promise<void> {
   if (circuit.state() !== 'closed') return;
   if (hasFailed) moveToEnd(state, endpoint.id, circuit);
-  await circuit.count(hasFailed);
+  await circuit.countAttempt(hasFailed);
 }
 
-function createAfter(state: State, endpoint: Endpoint, { succeededLately }: Shown): Circuit {
+function createSeeded(state: State, endpoint: CircuitEndpoint, report: CircuitReport): Circuit {
   const circuit = create(state, endpoint);
-  for (let n = 0; n < Math.min(succeededLately, MAX_SEEDED); n += 1) void circuit.count(false);
+  const successes = seededSuccesses(report);
+  for (let n = 0; n < successes; n += 1) void circuit.countAttempt(false);
   return circuit;
 }
 
-function find(state: State, endpoint: Endpoint): Circuit | undefined {
+/**
+ * Returns the circuit of the endpoint, if it has one. Drops that of a former URL, and creates that of
+ * a former owner when it is first needed.
+ */
+function current(state: State, endpoint: CircuitEndpoint): Circuit | undefined {
   const { id, url } = endpoint;
   const circuit = state.circuits.get(id);
   if (circuit?.url === url) return circuit;
@@ -136,9 +153,9 @@ function find(state: State, endpoint: Endpoint): Circuit | undefined {
   return create(state, endpoint, probeAtMs);
 }
 
-function create(state: State, { id, url }: Endpoint, probeAtMs?: number): Circuit {
+function create(state: State, { id, url }: CircuitEndpoint, probeAtMs?: number): Circuit {
   const { circuits, shared, logger, nowMs, resetMs, rotation } = state;
-  makeRoom(state);
+  dropOldestIfFull(state);
   const circuit = createCircuit({
     url,
     resetMs,
@@ -158,18 +175,17 @@ function create(state: State, { id, url }: Endpoint, probeAtMs?: number): Circui
   return circuit;
 }
 
-/** The map is kept in the order of the newest failures. */
-function makeRoom(state: State): void {
+function dropOldestIfFull(state: State): void {
   const { circuits, maxCircuits } = state;
   const [oldest] = circuits.keys();
   if (oldest !== undefined && circuits.size >= maxCircuits) drop(state, oldest);
 }
 
-/** Closed and without a failure for a whole window, or open and asked for by nobody: it costs nothing any more. */
+/** Drops circuits that are closed and had no failure for a whole window, or open and not asked for. */
 function dropIdle(state: State): void {
   const nowMs = state.nowMs();
   for (const [id, circuit] of state.circuits) {
-    const keptMs = circuit.state() === 'closed' ? WINDOW_MS : FORGOTTEN_AFTER_MS;
+    const keptMs = circuit.state() === 'closed' ? OPENS_WHEN.windowMs : FORGOTTEN_AFTER_MS;
     if (circuit.lastFailureMs() < nowMs - keptMs) drop(state, id);
   }
 }
@@ -179,7 +195,7 @@ function drop({ circuits }: State, id: string): void {
   circuits.delete(id);
 }
 
-/** What is open here stays: it is as new as what is shared, or was never told for want of Redis. */
+/** An open circuit of our own stays: it is as new as the shared one, or Redis was away when it opened. */
 async function takeOver(state: State): Promise<void> {
   try {
     const shared = await state.shared.readAll();
@@ -192,7 +208,10 @@ async function takeOver(state: State): Promise<void> {
     }
     state.inherited = shared;
   } catch (error) {
-    state.logger.warn({ error: messageOf(error) }, 'open circuits of others are not known');
+    state.logger.warn(
+      { error: messageOf(error) },
+      'cannot read the open circuits of former owners',
+    );
   }
 }
 

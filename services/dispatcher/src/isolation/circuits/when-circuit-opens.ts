@@ -1,56 +1,54 @@
-import type { Trigger } from '@posthorn/domain/delivery.ts';
 import type { Outcome } from '@posthorn/domain/outcome.ts';
-import type { Circuit, Probe } from './circuit.ts';
 
-/** What stands against an attempt. */
-export interface Obstacle {
-  /** When to come again, in milliseconds since 1970. */
-  untilMs: number;
-  /** The attempt that finds out just now; null when the circuit waits for its time. */
-  probe: Probe | null;
-}
-
-/** Somebody waits for a test; resends come by thousands, and would burn themselves on a dead endpoint. */
-const EARLY_PROBE_AFTER_MS: Record<Trigger, number> = {
-  test: 0,
-  resend: 5_000,
-  first: Infinity,
-  retry: Infinity,
+/**
+ * A circuit opens when more than half of the attempts of the last two minutes failed, and there were
+ * at least ten. The rule is checked at each failure, by opossum (circuit.ts). What counts as an
+ * attempt and as a failure is decided by `countsAsFailure`; successes from before the first failure
+ * are counted as far as `seededSuccesses` says.
+ */
+export const OPENS_WHEN = {
+  windowMs: 120_000,
+  /** The window moves on by one bucket at a time. */
+  buckets: 4,
+  minAttempts: 10,
+  failedAbovePercent: 50,
 };
 
-/** Null when the attempt may be made now. `resetMs` is how long an open circuit waits for its probe. */
-export function obstacleOf(
-  circuit: Circuit | undefined,
-  trigger: Trigger,
-  { nowMs, resetMs }: { nowMs: () => number; resetMs: number },
-): Obstacle | null {
-  if (!circuit || circuit.state() === 'closed') return null;
-  const probe = circuit.probe();
-  if (probe) return { untilMs: nowMs() + resetMs, probe };
-  const openForMs = nowMs() - (circuit.probeAtMs() - resetMs);
-  const mayProbe = circuit.state() === 'half_open' || openForMs >= EARLY_PROBE_AFTER_MS[trigger];
-  return mayProbe ? null : { untilMs: circuit.probeAtMs(), probe: null };
-}
-
 /** What an attempt showed of its endpoint. */
-export interface Shown {
+export interface CircuitReport {
   outcome: Outcome;
   /** It said when to come again: a 429 or 503 with Retry-After. */
-  asksForPause: boolean;
-  /** Attempts of its endpoint that succeeded in the second or two before it ended. */
-  succeededLately: number;
+  asksForHold: boolean;
+  /** Attempts of its endpoint that succeeded in the last second or two before it ended. */
+  recentSuccesses: number;
 }
 
-const FAILURES = new Set<Outcome>([
-  ...(['timeout', 'http_5xx', 'http_429', 'dns_error', 'connect_error', 'tls_error'] as const),
+const FAILURES: ReadonlySet<Outcome> = new Set<Outcome>([
+  'timeout',
+  'http_5xx',
+  'http_429',
+  'dns_error',
+  'connect_error',
+  'tls_error',
 ]);
 
 /**
- * Null when nothing was sent. An endpoint that refuses or redirects what it gets is there. One that
- * asks for a pause is given it: a receiver that takes 300/s and refuses the rest would be left alone
- * for 30 s by its circuit, instead of one.
+ * Returns whether the attempt counts as failed; null when it does not count at all, because nothing
+ * was sent. An endpoint that rejects or redirects what it gets is up. So is one that asks for a hold,
+ * and it is given that hold: otherwise a receiver that takes 300/s and refuses the rest would be left
+ * alone for 30 s by its circuit instead of one second.
  */
-export function hasFailedBy({ outcome, asksForPause }: Shown): boolean | null {
+export function countsAsFailure({ outcome, asksForHold }: CircuitReport): boolean | null {
   if (outcome === 'aborted') return null;
-  return FAILURES.has(outcome) && !asksForPause;
+  return FAILURES.has(outcome) && !asksForHold;
+}
+
+const MAX_SEEDED = 200;
+
+/**
+ * Returns how many successes a circuit starts with. A circuit is created at the first failure, so
+ * without them 20 broken connections among 1,000 attempts would open it.
+ */
+export function seededSuccesses({ recentSuccesses }: CircuitReport): number {
+  return Math.min(recentSuccesses, MAX_SEEDED);
 }

@@ -10,7 +10,7 @@ import {
 
 const BOUNDS: LimitBounds = { floor: 1, start: 16, ceiling: 1_000 };
 
-/** Round trips one after the other; in each, all places that are allowed end together. */
+/** Round trips one after the other; in each, all allowed attempts end together. */
 function after(
   limit: ConcurrencyLimit,
   roundTrips: number,
@@ -41,7 +41,7 @@ const oddAttempt: fc.Arbitrary<EndedAttempt> = fc.record({
   running: fc.oneof(fc.integer({ min: -1, max: 2_000 }), fc.constant(NaN)),
   isLimited: fc.boolean(),
 });
-/** What a dispatcher sees: times that follow each other, latencies of all kinds. */
+/** What a dispatcher sees: increasing times, latencies of all kinds. */
 const history = fc
   .array(
     fc.record({
@@ -61,8 +61,8 @@ const history = fc
     });
   });
 
-describe('the limit, whatever comes', () => {
-  test('keeps its bounds and stays a number, also with clocks and counts that make no sense', () => {
+describe('the limit, for any history', () => {
+  test('keeps its bounds and stays a number, even with invalid clocks and counts', () => {
     fc.assert(
       fc.property(fc.array(oddAttempt, { maxLength: 200 }), (attempts) => {
         let limit = initialLimit(BOUNDS);
@@ -75,7 +75,7 @@ describe('the limit, whatever comes', () => {
     );
   });
 
-  test('follows bounds that change, with the next attempt of any kind', () => {
+  test('follows changed bounds with the next attempt of any kind', () => {
     const grown = after(initialLimit(BOUNDS), 10, {});
     for (const kind of ['success', 'congested', 'neutral'] as const) {
       const attempt = { verdict: kind, startedMs: 1_000, endedMs: 1_020, running: 9 };
@@ -139,13 +139,13 @@ describe('the limit, whatever comes', () => {
     );
   });
 
-  test('retreats once for all attempts that began before the retreat', () => {
+  test('decreases once for all attempts that started before the decrease', () => {
     fc.assert(
       fc.property(history, (attempts) => {
         let limit = initialLimit(BOUNDS);
         for (const attempt of attempts) {
           const next = limitAfter(limit, attempt, BOUNDS);
-          if (attempt.startedMs <= limit.retreatedMs) expect(next.value).toBe(limit.value);
+          if (attempt.startedMs <= limit.decreasedMs) expect(next.value).toBe(limit.value);
           limit = next;
         }
       }),
@@ -180,13 +180,13 @@ describe('the limit of an endpoint', () => {
     expect(back.value).toBeGreaterThanOrEqual(grown.value * 0.9);
   });
 
-  test('gives half back within three round trips when the latency triples with the attempts at once', () => {
+  test('gives up half within three round trips when the latency triples with the number of attempts', () => {
     const grown = after(initialLimit(BOUNDS), 6, { ms: 100 });
     const queued = after(grown, 3, { ms: 300, fromMs: 1_000 });
     expect(queued.value).toBeCloseTo(grown.value / 2, -1);
   });
 
-  test('stays when the latency rises by some tens of milliseconds, as our own process makes it', () => {
+  test('stays when the latency rises by some tens of milliseconds, as stalls of this process cause', () => {
     const grown = after(initialLimit(BOUNDS), 10, { ms: 5 });
     const late = after(grown, 20, { ms: 50, fromMs: 1_000, isLimited: false });
     expect(late.value).toBe(grown.value);

@@ -14,9 +14,9 @@ import {
 
 /** Attempts at once. */
 export interface LimitBounds {
-  /** The least, reached only by answers of 429 and 503 and by timeouts. */
+  /** The lowest limit. Only 429, 503 and timeouts take it below `start`. */
   floor: number;
-  /** Where an endpoint begins; latency alone never takes it lower. */
+  /** The limit of a new endpoint. Latency alone never takes it lower. */
   start: number;
   ceiling: number;
 }
@@ -24,11 +24,14 @@ export interface LimitBounds {
 export interface ConcurrencyLimit {
   /** `Math.floor(value)` attempts at once are allowed. */
   readonly value: number;
-  /** Below this many growth is exponential; Infinity until the first retreat. */
-  readonly reach: number;
-  /** The last retreat (monotonic, milliseconds): what began before says nothing of the limit since. */
-  readonly retreatedMs: number;
-  /** Whether an attempt that began after the last retreat has succeeded. */
+  /** Below it growth is exponential (ssthresh of RFC 5681); Infinity until the first decrease. */
+  readonly slowStartThreshold: number;
+  /**
+   * The last decrease (monotonic, milliseconds). Attempts that started before it do not show the effect
+   * of it.
+   */
+  readonly decreasedMs: number;
+  /** Whether an attempt that started after the last decrease has succeeded. */
   readonly hasSucceeded: boolean;
   readonly congestion: CongestionShare;
   readonly latency: TypicalLatency;
@@ -46,27 +49,34 @@ export interface EndedAttempt {
   isLimited: boolean;
 }
 
-/** For each success: half of slow start (RFC 5681), because a queue shows only a round trip later. */
+/** For each success: half of slow start (RFC 5681), because a queue shows only one round trip later. */
 const FAST_GROWTH = 0.5;
 /**
- * Near the limit that failed: one place or 1 %, each second or round trip, whichever is longer. With
- * one each round trip (RFC 5681) an endpoint that takes 10 at once for 50 ms refused 8 %, so 1.4 %.
+ * Near the limit that failed: one place or 1 %, per second or round trip, whichever is longer. An
+ * endpoint that takes 10 at once for 50 ms refused 8 % with one place per round trip (RFC 5681), and
+ * 1.4 % with this.
  */
 const GENTLE = { share: 0.01, ms: 1_000 };
-/** So far beyond it the endpoint has changed: 10 % each round trip. */
+/** This far beyond it, the endpoint must have changed: 10 % per round trip. */
 const PROBING = { fromShare: 1.25, growth: 0.1 };
-/** CUBIC (RFC 9438) keeps 0.7; RFC 5681 halves, which is right when nothing gets through. */
+/**
+ * The share kept at a decrease. CUBIC (RFC 9438) keeps 0.7; RFC 5681 halves, which is right when
+ * nothing gets through.
+ */
 const KEPT = { afterSuccess: 0.7, afterNone: 0.5 };
-/** Exponential growth ends this much, and at least one place, below the limit that failed. */
-const REACH_SHARE = 0.9;
-/** Gradient2 takes at most half at once. A tenth more than the estimate goes, so that the queue empties. */
-const GRADIENT = { least: 0.5, drain: 0.9 };
+/** Exponential growth ends at this share of the limit that failed, and at least one place below it. */
+const THRESHOLD_SHARE = 0.9;
+/**
+ * Gradient2 takes off at most half at once. Another tenth goes, so that the queue at the endpoint
+ * empties.
+ */
+const GRADIENT = { lowest: 0.5, drain: 0.9 };
 
 export function initialLimit(bounds: LimitBounds): ConcurrencyLimit {
   return {
     value: within(bounds.start, bounds),
-    reach: Infinity,
-    retreatedMs: -Infinity,
+    slowStartThreshold: Infinity,
+    decreasedMs: -Infinity,
     hasSucceeded: false,
     congestion: NO_CONGESTION,
     latency: NO_LATENCY,
@@ -74,16 +84,17 @@ export function initialLimit(bounds: LimitBounds): ConcurrencyLimit {
 }
 
 /**
- * Growth as in TCP (RFC 5681), retreat from refusals once per round trip (AIMD), and from latency by
- * the ratio of the lowest to the current one (Gradient2 of Netflix concurrency-limits).
+ * Returns the limit after an attempt has ended. It grows as in TCP (RFC 5681), decreases for refusals
+ * once per round trip (AIMD), and decreases for latency by the ratio of the lowest to the current one
+ * (Gradient2 of Netflix concurrency-limits).
  */
 export function limitAfter(
   limit: ConcurrencyLimit,
   ended: EndedAttempt,
   bounds: LimitBounds,
 ): ConcurrencyLimit {
-  const isNews = isMeasured(ended) && ended.startedMs > limit.retreatedMs;
-  if (!isNews || ended.verdict === 'neutral') return clamped(limit, bounds);
+  const isRelevant = isMeasured(ended) && ended.startedMs > limit.decreasedMs;
+  if (!isRelevant || ended.verdict === 'neutral') return clamped(limit, bounds);
   return ended.verdict === 'congested'
     ? afterCongestion(limit, ended, bounds)
     : afterSuccess(limit, ended, bounds);
@@ -108,28 +119,34 @@ function afterCongestion(
   bounds: LimitBounds,
 ): ConcurrencyLimit {
   const { value, hasSucceeded } = limit;
-  const congestion = withAttempt(limit.congestion, true, isBelowReach(limit));
+  const congestion = withAttempt(limit.congestion, true, isBelowThreshold(limit));
   const known: ConcurrencyLimit = { ...clamped(limit, bounds), congestion };
   if (!isUnusual(congestion)) return known;
   const kept = value * (hasSucceeded ? KEPT.afterSuccess : KEPT.afterNone);
-  // While nothing succeeds the reach stays: after an outage the limit is soon back where it was.
-  const reach = hasSucceeded ? Math.min(value * REACH_SHARE, value - 1) : limit.reach;
-  return retreat(known, { value: within(kept, bounds), reach, nowMs: endedMs });
+  // While nothing succeeds the threshold stays: after an outage the limit is soon back where it was.
+  const slowStartThreshold = hasSucceeded
+    ? Math.min(value * THRESHOLD_SHARE, value - 1)
+    : limit.slowStartThreshold;
+  return decrease(known, { value: within(kept, bounds), slowStartThreshold, nowMs: endedMs });
 }
 
-/** Before the first retreat nothing is known to be below. */
-function isBelowReach({ value, reach }: ConcurrencyLimit): boolean {
-  return value < reach && reach < Infinity;
+/** Whether the limit is below the one that failed. Before the first decrease none has failed. */
+function isBelowThreshold({ value, slowStartThreshold }: ConcurrencyLimit): boolean {
+  return value < slowStartThreshold && slowStartThreshold < Infinity;
 }
 
-function retreat(
+function decrease(
   limit: ConcurrencyLimit,
-  { value, reach, nowMs }: { value: number; reach: number; nowMs: number },
+  {
+    value,
+    slowStartThreshold,
+    nowMs,
+  }: { value: number; slowStartThreshold: number; nowMs: number },
 ): ConcurrencyLimit {
   return {
     value,
-    reach,
-    retreatedMs: nowMs,
+    slowStartThreshold,
+    decreasedMs: nowMs,
     hasSucceeded: false,
     congestion: { recent: 0, usual: limit.congestion.usual },
     latency: watchAgain(limit.latency),
@@ -146,23 +163,23 @@ function afterSuccess(
   const growth = isFull && isNearBase(latency) ? growthOf(limit, ended) : 0;
   const grown: ConcurrencyLimit = {
     value: within(limit.value + growth, bounds),
-    reach: limit.reach,
-    retreatedMs: limit.retreatedMs,
+    slowStartThreshold: limit.slowStartThreshold,
+    decreasedMs: limit.decreasedMs,
     hasSucceeded: true,
-    congestion: withAttempt(limit.congestion, false, isBelowReach(limit)),
+    congestion: withAttempt(limit.congestion, false, isBelowThreshold(limit)),
     latency,
   };
   const ms = typicalMs(latency, ended.endedMs);
   return ms === null ? grown : afterRoundTrip(grown, ms, ended, bounds);
 }
 
-/** For one success; a round trip brings about `value` of them. */
+/** Returns the growth for one success. A round trip brings about `value` successes. */
 function growthOf(
-  { value, reach }: ConcurrencyLimit,
+  { value, slowStartThreshold }: ConcurrencyLimit,
   { startedMs, endedMs }: EndedAttempt,
 ): number {
-  if (value < reach) return FAST_GROWTH;
-  if (value > reach * PROBING.fromShare) return PROBING.growth;
+  if (value < slowStartThreshold) return FAST_GROWTH;
+  if (value > slowStartThreshold * PROBING.fromShare) return PROBING.growth;
   const roundTrip = Math.max(1 / value, GENTLE.share);
   return roundTrip * Math.min(1, (endedMs - startedMs) / GENTLE.ms);
 }
@@ -173,25 +190,33 @@ function afterRoundTrip(
   { endedMs, running }: EndedAttempt,
   bounds: LimitBounds,
 ): ConcurrencyLimit {
-  const { value, reach, latency } = limit;
-  // When few are left of many (a hold, the end of a burst), the slow ones are all that is seen.
+  const { value, slowStartThreshold, latency } = limit;
+  // When few attempts of many are left (a hold, the end of a burst), only the slow ones are seen.
   if (running * 2 < latency.peak) return { ...limit, latency: watchAgain(latency) };
   const isSlow = ms > toleratedMs(latency);
-  // With so few attempts at once the latency is the endpoint's own, whatever it is.
+  // With this few attempts at once, nothing queues at the endpoint: the latency is its own.
   if (latency.peak <= bounds.start) {
     const relearned = withNewBase(latency, ms, endedMs);
-    return { ...limit, reach: isSlow ? Infinity : reach, latency: relearned };
+    return {
+      ...limit,
+      slowStartThreshold: isSlow ? Infinity : slowStartThreshold,
+      latency: relearned,
+    };
   }
   if (!isSlow || !isUsed(value, running)) {
     return { ...limit, latency: withTypical(latency, ms, endedMs) };
   }
-  const share = Math.max(GRADIENT.least, (GRADIENT.drain * baseOf(latency)) / ms);
+  const share = Math.max(GRADIENT.lowest, (GRADIENT.drain * baseOf(latency)) / ms);
   const fitting = Math.max(bounds.start, Math.min(value, latency.peak) * share);
   const kept = within(Math.min(fitting, value), bounds);
-  return retreat(limit, { value: kept, reach: kept / GRADIENT.drain, nowMs: endedMs });
+  return decrease(limit, {
+    value: kept,
+    slowStartThreshold: kept / GRADIENT.drain,
+    nowMs: endedMs,
+  });
 }
 
-/** A limit of which half is free is not what holds the attempts back (as in Netflix's limits). */
+/** A limit of which more than half is free is not the bottleneck (as in Netflix concurrency-limits). */
 function isUsed(value: number, running: number): boolean {
   return running * 2 >= value;
 }

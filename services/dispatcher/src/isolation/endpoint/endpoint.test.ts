@@ -2,11 +2,11 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import {
   concurrencyOf,
   createEndpoint,
-  isSlow,
   learn,
   type Endpoint,
-  type Shown,
+  type ObservedAttempt,
 } from './endpoint.ts';
+import { isSlow } from './when-endpoint-is-slow.ts';
 import { paceOf } from './pace.ts';
 
 const BOUNDS = { floor: 1, start: 16, ceiling: 64 };
@@ -19,8 +19,8 @@ beforeEach(() => {
 });
 
 /** An attempt that ends now. */
-function show(tookMs: number, shown: Partial<Shown> = {}): void {
-  const endedMs = shown.endedMs ?? NOW_MS;
+function observe(tookMs: number, observed: Partial<ObservedAttempt> = {}): void {
+  const endedMs = observed.endedMs ?? NOW_MS;
   learn(
     endpoint,
     {
@@ -32,20 +32,20 @@ function show(tookMs: number, shown: Partial<Shown> = {}): void {
       durationMs: tookMs,
       running: 1,
       isLimited: false,
-      ...shown,
+      ...observed,
     },
     BOUNDS,
   );
 }
 
-const refused = (retryAfterMs: number | null): Partial<Shown> => ({
+const refused = (retryAfterMs: number | null): Partial<ObservedAttempt> => ({
   outcome: 'http_429',
   statusCode: 429,
   retryAfterMs,
 });
 
 describe('a new endpoint', () => {
-  it('has the places it begins with, no rate, no pause, and is not slow', () => {
+  it('has the start limit, no rate, no hold, and is not slow', () => {
     expect(concurrencyOf(endpoint)).toBe(16);
     expect(paceOf(endpoint, NOW_MS)).toBeNull();
     expect(isSlow(endpoint, NOW_MS)).toBe(false);
@@ -54,55 +54,55 @@ describe('a new endpoint', () => {
 });
 
 describe('an endpoint is slow', () => {
-  it('from an attempt of a second on, until one is quicker', () => {
-    show(999);
+  it('after an attempt of a second, until one is quicker', () => {
+    observe(999);
     expect(isSlow(endpoint, NOW_MS)).toBe(false);
-    show(1_000);
+    observe(1_000);
     expect(isSlow(endpoint, NOW_MS)).toBe(true);
-    show(10);
+    observe(10);
     expect(isSlow(endpoint, NOW_MS)).toBe(false);
   });
 
   it('for a minute without traffic', () => {
-    show(1_000);
+    observe(1_000);
     expect(isSlow(endpoint, NOW_MS + 59_999)).toBe(true);
     expect(isSlow(endpoint, NOW_MS + 60_000)).toBe(false);
   });
 
-  it('while an attempt lasts for too long', () => {
+  it('while an attempt is overdue', () => {
     endpoint.overdue = 1;
-    show(10);
+    observe(10);
     expect(isSlow(endpoint, NOW_MS)).toBe(true);
   });
 });
 
-describe('the pause that an endpoint asks for', () => {
-  it('is kept with a 429 and with a 503, and with nothing else', () => {
-    show(10, { outcome: 'http_4xx', statusCode: 404, retryAfterMs: 9_000 });
+describe('the hold that an endpoint asks for', () => {
+  it('is honoured with a 429 or 503, and with nothing else', () => {
+    observe(10, { outcome: 'http_4xx', statusCode: 404, retryAfterMs: 9_000 });
     expect(endpoint.holdUntilMs).toBe(0);
-    show(10, { outcome: 'http_5xx', statusCode: 503, retryAfterMs: 1_000 });
+    observe(10, { outcome: 'http_5xx', statusCode: 503, retryAfterMs: 1_000 });
     expect(endpoint.holdUntilMs).toBe(NOW_MS + 1_000);
-    show(10, refused(5_000));
+    observe(10, refused(5_000));
     expect(endpoint.holdUntilMs).toBe(NOW_MS + 5_000);
   });
 
-  it('is not shortened by a later answer', () => {
-    show(10, refused(60_000));
-    show(10, refused(1_000));
-    show(10);
+  it('is not shortened by a later response', () => {
+    observe(10, refused(60_000));
+    observe(10, refused(1_000));
+    observe(10);
     expect(endpoint.holdUntilMs).toBe(NOW_MS + 60_000);
   });
 
-  it('is none with a 429 that names no time, which lowers the rate alone', () => {
-    show(10, refused(null));
+  it('is none with a 429 without Retry-After, which only lowers the rate', () => {
+    observe(10, refused(null));
     expect(endpoint.holdUntilMs).toBe(0);
     expect(paceOf(endpoint, NOW_MS)).not.toBeNull();
   });
 
-  it('lowers the rate with a 503 as well, and a 503 without one does not', () => {
-    show(10, { outcome: 'http_5xx', statusCode: 503 });
+  it('lowers the rate with a 503, which a 503 without one does not', () => {
+    observe(10, { outcome: 'http_5xx', statusCode: 503 });
     expect(paceOf(endpoint, NOW_MS)).toBeNull();
-    show(10, { outcome: 'http_5xx', statusCode: 503, retryAfterMs: 1_000 });
+    observe(10, { outcome: 'http_5xx', statusCode: 503, retryAfterMs: 1_000 });
     expect(paceOf(endpoint, NOW_MS)).not.toBeNull();
   });
 });

@@ -14,7 +14,7 @@ function at(endedMs: number): { startedMs: number; endedMs: number } {
   return { startedMs: endedMs - TOOK_MS, endedMs };
 }
 
-/** Even successes at a rate, or at the learned one when that is less. */
+/** Evenly spaced successes at this rate, or at the learned one when that is less. */
 function succeed(
   rate: LearnedRate,
   { fromMs, toMs, perSecond }: { fromMs: number; toMs: number; perSecond: number },
@@ -38,8 +38,8 @@ const clock = fc.oneof(
   fc.constantFrom(NaN, Infinity, -Infinity, -1, Number.MAX_VALUE, -Number.MAX_VALUE),
 );
 
-describe('the learned rate, whatever comes', () => {
-  test('is null or at least one attempt each five seconds, also with clocks that make no sense', () => {
+describe('the learned rate, for any history', () => {
+  test('is null or at least one attempt in five seconds, even with invalid clocks', () => {
     const step = fc.record({ isRefusal: fc.boolean(), startedMs: clock, endedMs: clock });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 200 }), clock, (steps, nowMs) => {
@@ -53,7 +53,7 @@ describe('the learned rate, whatever comes', () => {
     );
   });
 
-  test('falls with a refusal, down to its floor, and no further for a second', () => {
+  test('falls with a refusal, down to its floor, and not again for a second', () => {
     const step = fc.record({
       isRefusal: fc.boolean(),
       passedMs: fc.double({ min: 0, max: 3_000, noNaN: true }),
@@ -100,7 +100,7 @@ describe('the learned rate of an endpoint', () => {
     expect(ratePerSecond(rate, 5_000)).toBeNull();
   });
 
-  test('is 95 % of what succeeded in the last second', () => {
+  test('is 95 % of the successes of the last second', () => {
     expect(ratePerSecond(refusedAt300(), 5_000)).toBeCloseTo(0.95 * 300, -1);
   });
 
@@ -109,7 +109,7 @@ describe('the learned rate of an endpoint', () => {
     expect(ratePerSecond(rate, 65_000)).toBe(ratePerSecond(rate, 5_000));
   });
 
-  test('rests near what was refused, and is beyond it after about 22 seconds', () => {
+  test('stays near the refused rate, and exceeds it after about 22 seconds', () => {
     const rates = [12, 20, 25].map((seconds) => {
       const toMs = 6_000 + seconds * 1_000;
       const rate = succeed(refusedAt300(), { fromMs: 6_000, toMs, perSecond: 600 });
@@ -127,11 +127,11 @@ describe('the learned rate of an endpoint', () => {
     expect(ratePerSecond(rate, 49_500)).toBeLessThan(0.98 * 300);
   });
 
-  test('of a limit that was found again falls little when a stall of our own made a second too rich', () => {
+  test('falls little from a confirmed limit when a stall of this process caused a burst', () => {
     let rate = succeed(refusedAt300(), { fromMs: 6_000, toMs: 28_500, perSecond: 600 });
     rate = rateAfterRefusal(rate, at(28_500));
     rate = succeed(rate, { fromMs: 29_500, toMs: 40_000, perSecond: 600 });
-    // Half a second without an attempt, and what was made good is refused.
+    // Half a second without an attempt, and the catch-up is refused.
     rate = rateAfterRefusal(rateAfterSuccess(rate, at(40_500)), at(40_501));
     expect(ratePerSecond(rate, 40_501)).toBeGreaterThan(0.9 * 300);
   });
@@ -142,12 +142,12 @@ describe('the learned rate of an endpoint', () => {
     expect(ratePerSecond(rate, 126_000) ?? Infinity).toBeGreaterThanOrEqual(3_000);
   });
 
-  test('is forgotten when it has not bound anything for two minutes', () => {
+  test('is forgotten when it has limited nothing for two minutes', () => {
     const rate = succeed(refusedAt300(), { fromMs: 6_000, toMs: 126_000, perSecond: 100 });
     expect(ratePerSecond(rate, 126_000)).toBeNull();
   });
 
-  test('is searched for from 10/s on when the very first attempt is refused', () => {
+  test('starts at 10/s when the very first attempt is refused', () => {
     const refused = rateAfterRefusal(NO_RATE, at(1_000));
     expect(ratePerSecond(refused, 1_000)).toBeCloseTo(9.5);
     const later = succeed(refused, { fromMs: 2_000, toMs: 8_000, perSecond: 600 });

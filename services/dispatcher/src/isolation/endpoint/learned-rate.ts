@@ -1,6 +1,6 @@
-/** What is known of the rate that an endpoint lets through. Times are milliseconds, monotonic. */
+/** What is known about the rate that an endpoint accepts. Times are monotonic milliseconds. */
 export interface LearnedRate {
-  /** Successes since the second began that is being counted, and in the whole second before. */
+  /** When the second that is being counted began, its successes, and those of the previous second. */
   readonly sinceMs: number;
   readonly successes: number;
   readonly successesBefore: number;
@@ -15,12 +15,12 @@ interface RateBound {
   readonly refusedMs: number;
   /** Right after it. */
   readonly base: number;
-  /** Near which the rate rests for a while; null while it has to be searched for. */
+  /** The rate stays near it for a while; null while the bound is still searched for. */
   readonly plateau: number | null;
-  /** Time since the first success after the decrease, without pauses. */
+  /** Time since the first success after the decrease, without holds. */
   readonly grownMs: number;
   readonly hasSucceeded: boolean;
-  /** How often in a row about the same rate was refused; that many times the limit was found again. */
+  /** How often in a row about the same rate was refused: so often the limit was found again. */
   readonly confirmed: number;
 }
 
@@ -29,7 +29,7 @@ interface Ended {
   endedMs: number;
 }
 
-/** Nothing learned, no bound. */
+/** Nothing is known, no bound. */
 export const NO_RATE: LearnedRate = {
   sinceMs: -Infinity,
   successes: 0,
@@ -38,24 +38,33 @@ export const NO_RATE: LearnedRate = {
   bound: null,
 };
 
-/** Most limits are given for a second: over less, a burst would count as the rate. */
+/** Most receivers limit a second. Over less time, a burst would count as the rate. */
 const SECOND_MS = 1_000;
-/** One attempt each five seconds finds out when the refusals are over. */
+/** One attempt in five seconds finds out when the refusals are over. */
 const LEAST_RATE = 0.2;
 /** Where the search begins when no attempt has succeeded. */
 const FIRST_RATE = 10;
-/** RFC 9438 keeps 0.7. A rate overshoots by less than a window: only what follows soon needs more. */
+/**
+ * The share kept at a decrease. RFC 9438 keeps 0.7, but a rate overshoots by less than a window: only
+ * refusals that follow soon need a larger step.
+ */
 const KEPT = { first: 0.95, soon: 0.85, afterNone: 0.5 };
 const SOON_MS = 5_000;
-/** The plateau lies a little below what was refused, so that a fixed limit is met seldom. */
+/** The plateau is a little below the refused rate, so that a fixed limit is hit seldom. */
 const PLATEAU_SHARE = 0.98;
-/** From the decrease to the plateau: K of RFC 9438. The refused rate is met after 1.9 K, ten times that after 7.6 K. */
+/**
+ * From the decrease to the plateau: K of RFC 9438. The refused rate is reached after 1.9 K, ten times
+ * that rate after 7.6 K.
+ */
 const PLATEAU_AFTER_MS = 12_000;
-/** To a limit that was found again the rate returns in twice the time: each search beyond it costs a pause. */
+/**
+ * The rate returns to a limit that was found again in twice the time, because each search beyond it
+ * costs a hold.
+ */
 const CONFIRMED = { within: 0.1, atMost: 1 };
 /** While the bound is searched for, the rate doubles in this time. */
 const DOUBLING_MS = 1_000;
-/** A bound so many times what succeeds does not bind. */
+/** A bound of this many times what succeeds limits nothing, and is forgotten. */
 const FORGOTTEN_AT = 10;
 
 export function rateAfterSuccess(rate: LearnedRate, ended: Ended): LearnedRate {
@@ -76,7 +85,7 @@ export function rateAfterSuccess(rate: LearnedRate, ended: Ended): LearnedRate {
 export function rateAfterRefusal(rate: LearnedRate, ended: Ended): LearnedRate {
   if (!isMeasured(ended)) return rate;
   const { bound } = rate;
-  // Until a limit that is given for a second allows more, every refusal tells the same.
+  // Until a limit per second allows more, every refusal says the same.
   if (bound !== null && ended.startedMs < bound.refusedMs + SECOND_MS) return rate;
   return {
     ...rate,
@@ -84,14 +93,14 @@ export function rateAfterRefusal(rate: LearnedRate, ended: Ended): LearnedRate {
   };
 }
 
-/** Attempts per second to pace to; null when nothing is known that bounds them. */
+/** Returns the attempts per second that the endpoint accepts; null when no bound is known. */
 export function ratePerSecond(rate: LearnedRate, nowMs: number): number | null {
   const { bound } = rate;
   return bound === null ? null : rateOf(bound, bound.grownMs + growthMs(rate, nowMs));
 }
 
-/** How many succeeded in the second or two before. */
-export function succeededLately(
+/** Returns how many attempts succeeded in the last second or two. */
+export function recentSuccesses(
   { successes, successesBefore, lastMs }: LearnedRate,
   nowMs: number,
 ): number {
@@ -102,12 +111,12 @@ function isMeasured({ startedMs, endedMs }: Ended): boolean {
   return Number.isFinite(endedMs - startedMs) && endedMs >= startedMs;
 }
 
-/** A rate that grew while nothing was sent (a hold), or while nothing succeeded, would be a guess. */
+/** The rate does not grow while nothing is sent (a hold) or nothing succeeds: it would be a guess. */
 function growthMs({ bound, lastMs }: LearnedRate, nowMs: number): number {
   return bound?.hasSucceeded === true ? Math.max(0, Math.min(nowMs - lastMs, SECOND_MS)) || 0 : 0;
 }
 
-/** A pause of a second (a hold) begins a new count: what succeeded before it was another second's. */
+/** A second without a success (a hold) starts a new count: earlier successes belong to another second. */
 function withSuccess(rate: LearnedRate, nowMs: number): LearnedRate {
   const { sinceMs, successes, lastMs, bound } = rate;
   const isPaused = nowMs - lastMs > SECOND_MS;
@@ -122,14 +131,14 @@ function withSuccess(rate: LearnedRate, nowMs: number): LearnedRate {
   };
 }
 
-/** Over the last second, as far as two counts tell. */
+/** Returns the successes of the last second, estimated from the two counts. */
 function successesPerSecond(rate: LearnedRate, nowMs: number): number {
   const { sinceMs, successes, successesBefore } = rate;
   const share = Math.max(0, 1 - (nowMs - sinceMs) / SECOND_MS);
   return successes + successesBefore * Math.min(1, share || 0);
 }
 
-/** Less than a second of attempts says too little for a plateau. */
+/** Less than a second of attempts is too little to know a plateau. */
 function firstBound(rate: LearnedRate, { endedMs }: Ended): RateBound {
   const succeeded = successesPerSecond(rate, endedMs);
   return {
@@ -142,7 +151,7 @@ function firstBound(rate: LearnedRate, { endedMs }: Ended): RateBound {
   };
 }
 
-/** Without a success since the last decrease the plateau stays: an outage says nothing of the rate. */
+/** Without a success since the last decrease the plateau stays: an outage says nothing about the rate. */
 function lowered(rate: LearnedRate, bound: RateBound, { endedMs }: Ended): RateBound {
   const { hasSucceeded, confirmed } = bound;
   const succeeded = succeededBefore(rate, bound, endedMs);
@@ -160,8 +169,9 @@ function lowered(rate: LearnedRate, bound: RateBound, { endedMs }: Ended): RateB
 }
 
 /**
- * What succeeded when the rate was refused. A stall of our own makes a second look poor and the next
- * one too rich: a limit that was confirmed falls by 2 % at once, however little that second had.
+ * Returns the rate that succeeded when more was refused. A stall of this process makes one second have
+ * too few attempts and the next too many, so a confirmed limit falls by 2 % at most, however few
+ * attempts that second had.
  */
 function succeededBefore(rate: LearnedRate, bound: RateBound, nowMs: number): number {
   const refused = rateOf(bound, bound.grownMs);
@@ -170,7 +180,10 @@ function succeededBefore(rate: LearnedRate, bound: RateBound, nowMs: number): nu
   return bound.confirmed > 0 ? Math.max(counted, bound.plateau ?? 0) : counted;
 }
 
-/** Found again when it had time to be; a refusal that comes early is the opposite. */
+/**
+ * Returns the new `confirmed`. A refusal after enough time may find the limit again; an early one
+ * contradicts it.
+ */
 function confirmedBy({ plateau, grownMs, confirmed }: RateBound, found: number | null): number {
   if (grownMs < SOON_MS) return Math.max(0, confirmed - 1);
   const isFoundAgain =
@@ -178,7 +191,7 @@ function confirmedBy({ plateau, grownMs, confirmed }: RateBound, found: number |
   return isFoundAgain ? Math.min(confirmed + 1, CONFIRMED.atMost) : 0;
 }
 
-/** The cubic of RFC 9438: fast at first, flat at the plateau, then faster and faster. */
+/** The cubic function of RFC 9438: fast at first, flat at the plateau, then faster and faster. */
 function rateOf({ base, plateau, confirmed }: RateBound, grownMs: number): number {
   if (plateau === null) return Math.min(base * 2 ** (grownMs / DOUBLING_MS), 1e9);
   const toPlateauMs = PLATEAU_AFTER_MS * 2 ** confirmed;

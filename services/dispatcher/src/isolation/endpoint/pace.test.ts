@@ -1,6 +1,12 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { concurrencyOf, createEndpoint, learn, type Endpoint, type Shown } from './endpoint.ts';
-import { paceOf, spacingMs, takePacedTurn, untilPaceAllowsMs } from './pace.ts';
+import {
+  concurrencyOf,
+  createEndpoint,
+  learn,
+  type Endpoint,
+  type ObservedAttempt,
+} from './endpoint.ts';
+import { paceOf, spacingMs, advancePace, untilPaceAllowsMs } from './pace.ts';
 
 const BOUNDS = { floor: 1, start: 16, ceiling: 64 };
 const NOW_MS = 100_000;
@@ -12,8 +18,8 @@ beforeEach(() => {
 });
 
 /** An attempt that ends now. */
-function show(tookMs: number, shown: Partial<Shown> = {}): void {
-  const endedMs = shown.endedMs ?? NOW_MS;
+function observe(tookMs: number, observed: Partial<ObservedAttempt> = {}): void {
+  const endedMs = observed.endedMs ?? NOW_MS;
   learn(
     endpoint,
     {
@@ -25,7 +31,7 @@ function show(tookMs: number, shown: Partial<Shown> = {}): void {
       durationMs: tookMs,
       running: 1,
       isLimited: false,
-      ...shown,
+      ...observed,
     },
     BOUNDS,
   );
@@ -33,72 +39,72 @@ function show(tookMs: number, shown: Partial<Shown> = {}): void {
 
 const REFUSED = { outcome: 'http_429', statusCode: 429 } as const;
 
-describe('the rate of an endpoint', () => {
+describe('the pace of an endpoint', () => {
   it('is that of the webhook, or the learned one when that is less', () => {
     endpoint.rateLimitPerSecond = 1_000;
     expect(paceOf(endpoint, NOW_MS)).toBe(1_000);
-    show(10, REFUSED);
+    observe(10, REFUSED);
     const learned = paceOf(endpoint, NOW_MS);
     expect(learned).toBeLessThan(1_000);
     endpoint.rateLimitPerSecond = 0.1;
     expect(paceOf(endpoint, NOW_MS)).toBe(0.1);
   });
 
-  it('gives turns at even distances', () => {
+  it('spaces attempts evenly', () => {
     endpoint.rateLimitPerSecond = 4;
-    takePacedTurn(endpoint, NOW_MS, false);
-    takePacedTurn(endpoint, NOW_MS, true);
-    expect(endpoint.nextTurnMs).toBe(NOW_MS + 500);
+    advancePace(endpoint, NOW_MS, false);
+    advancePace(endpoint, NOW_MS, true);
+    expect(endpoint.nextPacedMs).toBe(NOW_MS + 500);
   });
 
-  it('makes up for a late timer where others wait, by 200 ms at most, and never otherwise', () => {
+  it('catches up on a late timer by 200 ms at most, and only while other attempts wait', () => {
     endpoint.rateLimitPerSecond = 10;
-    endpoint.nextTurnMs = NOW_MS - 30;
-    takePacedTurn(endpoint, NOW_MS, true);
-    expect(endpoint.nextTurnMs).toBe(NOW_MS + 70);
-    endpoint.nextTurnMs = NOW_MS - 5_000;
-    takePacedTurn(endpoint, NOW_MS, true);
-    expect(endpoint.nextTurnMs).toBe(NOW_MS - 100);
-    endpoint.nextTurnMs = NOW_MS - 5_000;
-    takePacedTurn(endpoint, NOW_MS, false);
-    expect(endpoint.nextTurnMs).toBe(NOW_MS + 100);
+    endpoint.nextPacedMs = NOW_MS - 30;
+    advancePace(endpoint, NOW_MS, true);
+    expect(endpoint.nextPacedMs).toBe(NOW_MS + 70);
+    endpoint.nextPacedMs = NOW_MS - 5_000;
+    advancePace(endpoint, NOW_MS, true);
+    expect(endpoint.nextPacedMs).toBe(NOW_MS - 100);
+    endpoint.nextPacedMs = NOW_MS - 5_000;
+    advancePace(endpoint, NOW_MS, false);
+    expect(endpoint.nextPacedMs).toBe(NOW_MS + 100);
   });
 
-  it('has no more in any second, however much there is to make up for', () => {
+  it('has no more than the rate in any second, however much there is to catch up on', () => {
     endpoint.rateLimitPerSecond = 10;
-    for (let n = 0; n < 10; n += 1) takePacedTurn(endpoint, NOW_MS, true);
-    endpoint.nextTurnMs = NOW_MS;
+    for (let n = 0; n < 10; n += 1) advancePace(endpoint, NOW_MS, true);
+    endpoint.nextPacedMs = NOW_MS;
     expect(untilPaceAllowsMs(endpoint, NOW_MS)).toBe(1_000);
     expect(untilPaceAllowsMs(endpoint, NOW_MS + 1_000)).toBe(0);
   });
 
-  it('does not count turns when there is none', () => {
-    takePacedTurn(endpoint, NOW_MS, true);
-    expect(endpoint.nextTurnMs).toBe(0);
+  it('does not count attempts when there is none', () => {
+    advancePace(endpoint, NOW_MS, true);
+    expect(endpoint.nextPacedMs).toBe(0);
   });
 });
 
-describe('how often an endpoint can begin an attempt', () => {
-  it('is taken for 100 ms by each of its places before one has ended', () => {
+describe('the spacing of an endpoint', () => {
+  it('assumes 100 ms for each attempt before one has ended', () => {
     expect(spacingMs(endpoint, NOW_MS)).toBe(100 / 16);
   });
 
-  it('goes by its quickest answers, since ours make all of them look slow at once', () => {
-    show(160);
-    show(900);
+  it('goes by its quickest responses, since our own stalls make all of them look slow', () => {
+    observe(160);
+    observe(900);
     expect(endpoint.quickestMs).toBeCloseTo(160 + 740 * 0.02);
-    show(80);
+    observe(80);
     expect(spacingMs(endpoint, NOW_MS)).toBe(80 / concurrencyOf(endpoint));
   });
 
-  it('follows a lasting change within some dozens of answers', () => {
-    show(100);
-    for (let n = 0; n < 35; n += 1) show(300);
+  it('follows a lasting change within some dozens of responses', () => {
+    observe(100);
+    for (let n = 0; n < 35; n += 1) observe(300);
     expect(endpoint.quickestMs).toBeGreaterThan(200);
   });
 
-  it('is never more often than its rate', () => {
-    show(16);
+  it('is never shorter than its rate allows', () => {
+    observe(16);
     endpoint.rateLimitPerSecond = 0.5;
     expect(spacingMs(endpoint, NOW_MS)).toBe(2_000);
   });

@@ -1,13 +1,16 @@
 import { concurrencyOf, type Endpoint } from './endpoint.ts';
 import { ratePerSecond } from './learned-rate.ts';
-import { countSent, createSentLately, untilSecondHasRoomMs } from './sent-lately.ts';
+import { countSent, createSentLastSecond, untilRateAllowsMs } from './sent-last-second.ts';
 
-/** A rate is kept by the schedule: what a late timer left out is made good up to this. */
+/** What a late timer missed is caught up, up to this much. */
 const CATCH_UP_MS = 200;
-/** Before the first attempt has ended, one is taken to last for this long. */
+/** The assumed duration of an attempt before the first one has ended. */
 const UNKNOWN_MS = 100;
 
-/** Attempts per second, set or learned, whichever is less; null for no bound. */
+/**
+ * Returns the attempts per second that are allowed, by the webhook or as learned, whichever is less;
+ * null for no bound.
+ */
 export function paceOf(
   { rateLimitPerSecond, rate }: Pick<Endpoint, 'rateLimitPerSecond' | 'rate'>,
   nowMs: number,
@@ -18,9 +21,9 @@ export function paceOf(
 }
 
 /**
- * How often the endpoint can begin an attempt when all of its places are taken, in milliseconds. By
- * its quickest answers: when this process is short of CPU all endpoints look slow, and that is not
- * theirs to wait for.
+ * Returns the mean time between two starts while all places of the endpoint are taken, in
+ * milliseconds. It goes by the quickest responses: when this process is short of CPU, every endpoint
+ * looks slow, and none should wait for that.
  */
 export function spacingMs(endpoint: Endpoint, nowMs: number): number {
   const byPlacesMs = (endpoint.quickestMs || UNKNOWN_MS) / concurrencyOf(endpoint);
@@ -28,21 +31,24 @@ export function spacingMs(endpoint: Endpoint, nowMs: number): number {
   return pace === null ? byPlacesMs : Math.max(byPlacesMs, 1_000 / pace);
 }
 
-/** How long until its rate allows another attempt, in milliseconds; 0 when it does now or there is none. */
+/**
+ * Returns how long until the pace allows another attempt, in milliseconds; 0 when it does now or there
+ * is no pace.
+ */
 export function untilPaceAllowsMs(endpoint: Endpoint, nowMs: number): number {
   const pace = paceOf(endpoint, nowMs);
-  // A rate that was forgotten leaves its next turn behind.
+  // When a learned rate is forgotten, nextPacedMs stays behind and must be ignored.
   if (pace === null) return 0;
-  const roomInMs = endpoint.sent ? untilSecondHasRoomMs(endpoint.sent, pace, nowMs) : 0;
-  return Math.max(0, endpoint.nextTurnMs - nowMs, roomInMs);
+  const rateInMs = endpoint.sent ? untilRateAllowsMs(endpoint.sent, pace, nowMs) : 0;
+  return Math.max(0, endpoint.nextPacedMs - nowMs, rateInMs);
 }
 
-/** Takes the next turn of the endpoint's rate, if it has one. `isWaited`: others wait for theirs. */
-export function takePacedTurn(endpoint: Endpoint, nowMs: number, isWaited: boolean): void {
+/** Counts an attempt that starts now against the pace. `isQueued`: other attempts wait for the pace. */
+export function advancePace(endpoint: Endpoint, nowMs: number, isQueued: boolean): void {
   const pace = paceOf(endpoint, nowMs);
   if (pace === null) return;
-  const catchUpMs = isWaited ? CATCH_UP_MS : 0;
-  endpoint.nextTurnMs = Math.max(endpoint.nextTurnMs, nowMs - catchUpMs) + 1_000 / pace;
-  endpoint.sent ??= createSentLately();
+  const catchUpMs = isQueued ? CATCH_UP_MS : 0;
+  endpoint.nextPacedMs = Math.max(endpoint.nextPacedMs, nowMs - catchUpMs) + 1_000 / pace;
+  endpoint.sent ??= createSentLastSecond();
   countSent(endpoint.sent, nowMs);
 }

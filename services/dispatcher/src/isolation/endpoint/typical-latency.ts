@@ -1,39 +1,45 @@
-/** What is known of an endpoint's latency. All times are milliseconds, on the monotonic clock. */
+/** What is known about the latency of an endpoint. All times are monotonic milliseconds. */
 export interface TypicalLatency {
-  /** The lowest typical latency of this period, and of the one before. */
+  /** The lowest typical latency of this period, and of the previous one. */
   readonly lowestMs: number;
   readonly lowestBeforeMs: number;
   readonly periodSinceMs: number;
-  /** The least of the last complete group, and of the one that is being filled. */
+  /** The minimum of the last complete group of samples, and of the current one. */
   readonly lastGroupMs: number;
   readonly groupMs: number;
   readonly groupSize: number;
-  /** The round trip that is being watched: since when, its samples and the sum of them. */
+  /** The round trip that is being watched: its start, the number of its samples and their sum. */
   readonly sinceMs: number;
   readonly samples: number;
   readonly sumMs: number;
-  /** Its complete groups, and the sum of the least of each. */
+  /** The number of its complete groups, and the sum of their minima. */
   readonly groups: number;
-  readonly leastSumMs: number;
-  /** The most attempts that were under way at once in it. */
+  readonly minimaSumMs: number;
+  /** The highest number of attempts that were under way at once in it. */
   readonly peak: number;
 }
 
 /**
- * The typical latency is the mean of the least of each eight samples. A stall of our own process or a
- * slow request raises few of these, a queue at the endpoint raises all of them. The least of a whole
- * round trip would fall as the round trips get more samples, and one quick answer would settle it.
+ * The typical latency is the mean of the minima of groups of eight samples. A stall of this process or
+ * a slow request raises few of the minima, a queue at the endpoint raises all of them. The minimum of a
+ * whole round trip would fall as round trips get more samples, and one quick response would decide it.
  */
 const GROUP_SIZE = 8;
 /**
- * How long a round trip is watched. The usual stall of our own process is 50 to 100 ms: a shorter watch
- * could see nothing else. Of attempts that began together the slow ones end last: over one mean latency
- * they could be all that is seen.
+ * How long a round trip is watched: two mean latencies, and at least 100 ms. A usual stall of this
+ * process takes 50 to 100 ms, and a shorter watch could see nothing else. Of attempts that started
+ * together the slow ones end last, and within one mean latency they could be all that is seen.
  */
 const WATCH = { ms: 100, means: 2 };
-/** 1.5 is the tolerance of Gradient2 (Netflix concurrency-limits); below 50 ms all may be our own noise. */
+/**
+ * 1.5 is the tolerance of Gradient2 (Netflix concurrency-limits). Below 50 ms it may all be noise of
+ * this process.
+ */
 const TOLERANCE = { factor: 1.5, ms: 50 };
-/** The lowest counts for 30 to 60 s. Every retreat empties the queue, so it is measured anew in that time. */
+/**
+ * The lowest counts for 30 to 60 s. In that time a decrease of the limit empties the queue, and it is
+ * measured again.
+ */
 const PERIOD_MS = 30_000;
 
 export const NO_LATENCY: TypicalLatency = {
@@ -47,11 +53,11 @@ export const NO_LATENCY: TypicalLatency = {
   samples: 0,
   sumMs: 0,
   groups: 0,
-  leastSumMs: 0,
+  minimaSumMs: 0,
   peak: 0,
 };
 
-/** The latency when nothing waits at the endpoint; Infinity before it is known. */
+/** Returns the latency when nothing queues at the endpoint; Infinity before it is known. */
 export function baseOf({ lowestMs, lowestBeforeMs }: TypicalLatency): number {
   return Math.min(lowestMs, lowestBeforeMs);
 }
@@ -61,7 +67,7 @@ export function toleratedMs(latency: TypicalLatency): number {
   return Math.max(baseMs * TOLERANCE.factor, baseMs + TOLERANCE.ms);
 }
 
-/** Whether the last 8 to 16 samples show no queue. */
+/** Returns whether the last 8 to 16 samples show no queue. */
 export function isNearBase(latency: TypicalLatency): boolean {
   return Math.min(latency.lastGroupMs, latency.groupMs) <= toleratedMs(latency);
 }
@@ -84,19 +90,19 @@ export function withSample(
     samples: latency.samples + 1,
     sumMs: latency.sumMs + tookMs,
     groups: isComplete ? latency.groups + 1 : latency.groups,
-    leastSumMs: isComplete ? latency.leastSumMs + groupMs : latency.leastSumMs,
+    minimaSumMs: isComplete ? latency.minimaSumMs + groupMs : latency.minimaSumMs,
     peak: Math.max(latency.peak, running),
   };
 }
 
-/** The typical latency of the round trip that is over now; null before. */
+/** Returns the typical latency of the round trip that is being watched; null while it is not over. */
 export function typicalMs(latency: TypicalLatency, nowMs: number): number | null {
-  const { sinceMs, samples, sumMs, groups, leastSumMs } = latency;
+  const { sinceMs, samples, sumMs, groups, minimaSumMs } = latency;
   const watchMs = Math.max(WATCH.ms, (WATCH.means * sumMs) / Math.max(1, samples));
-  return groups === 0 || nowMs - sinceMs < watchMs ? null : leastSumMs / groups;
+  return groups === 0 || nowMs - sinceMs < watchMs ? null : minimaSumMs / groups;
 }
 
-/** After a round trip: keeps the lowest of the last two periods. */
+/** Ends a round trip, and keeps the lowest of the last two periods. */
 export function withTypical(latency: TypicalLatency, ms: number, nowMs: number): TypicalLatency {
   const isOver = nowMs - latency.periodSinceMs >= PERIOD_MS;
   return {
@@ -107,7 +113,7 @@ export function withTypical(latency: TypicalLatency, ms: number, nowMs: number):
   };
 }
 
-/** What was measured before is not that of this endpoint any more. */
+/** Ends a round trip, and forgets everything lower that was measured before. */
 export function withNewBase(latency: TypicalLatency, ms: number, nowMs: number): TypicalLatency {
   return {
     ...watchAgain(latency),
@@ -117,6 +123,7 @@ export function withNewBase(latency: TypicalLatency, ms: number, nowMs: number):
   };
 }
 
+/** Starts to watch the next round trip. */
 export function watchAgain(latency: TypicalLatency): TypicalLatency {
   return {
     ...NO_LATENCY,

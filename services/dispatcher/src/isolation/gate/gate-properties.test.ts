@@ -1,15 +1,16 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { decide, PROBE_PATIENCE_MS, REASONS, type Decision } from './gate.ts';
+import { decide, REASONS, type Decision } from './gate.ts';
+import { PROBE_WAIT_MS } from './how-long-attempts-wait.ts';
 import type { AttemptView, CircuitView, DispatcherView, EndpointView } from './views.ts';
-import { isNear, longestWaitMs } from './expected-wait.ts';
+import { isTurnNear, longestWaitMs } from './how-long-attempts-wait.ts';
 
 const ms = fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 100_000 }));
 const few = fc.nat(20);
 const attempt: fc.Arbitrary<AttemptView> = fc.record({
-  lane: fc.constantFrom('first', 'retry', 'slow'),
+  queue: fc.constantFrom('first', 'retry', 'slow'),
   turnInMs: ms,
-  isInFront: fc.boolean(),
+  precedesBooked: fc.boolean(),
   ahead: fc.oneof(fc.constant(0), few),
 });
 const circuit: fc.Arbitrary<CircuitView> = fc.oneof(
@@ -32,7 +33,7 @@ const endpoint: fc.Arbitrary<EndpointView> = fc.record({
 });
 const dispatcher: fc.Arbitrary<DispatcherView> = fc.record({
   hasPlace: fc.boolean(),
-  maySlowTry: fc.boolean(),
+  maySlowUseFast: fc.boolean(),
   maxWaitMs: fc.integer({ min: 1_000, max: 30_000 }),
   isOverloaded: fc.boolean(),
 });
@@ -44,27 +45,27 @@ function always(holds: (a: AttemptView, e: EndpointView, d: DispatcherView) => v
 const reasonOf = (decision: Decision): string | null =>
   decision.kind === 'now' ? null : decision.because;
 
-describe('whatever an attempt, its endpoint and the dispatcher look like', () => {
-  it('nothing leaves because this dispatcher is busy', () => {
+describe('the gate, for any attempt, endpoint and dispatcher', () => {
+  it('never moves or defers an attempt because this dispatcher is busy', () => {
     always((a, e, d) => {
       const decision = decide(a, e, d);
       if (reasonOf(decision) === 'busy') expect(decision.kind).toBe('wait');
     });
   });
 
-  it('nothing goes inside a pause, or before its rate allows it', () => {
+  it('makes no attempt during a hold or before the pace allows it', () => {
     always((a, e, d) => {
       if (e.holdInMs > 0 || e.paceInMs > 0) expect(decide(a, e, d).kind).not.toBe('now');
     });
   });
 
-  it('nothing goes while the circuit is not closed', () => {
+  it('makes no attempt while the circuit is not closed', () => {
     always((a, e, d) => {
       if (e.circuit.kind !== 'closed') expect(decide(a, e, d).kind).not.toBe('now');
     });
   });
 
-  it('nothing goes beyond the places of its endpoint, or without a place, or before others', () => {
+  it('makes no attempt beyond the places of the endpoint, without a place of ours, or before those ahead', () => {
     always((a, e, d) => {
       if (decide(a, e, d).kind !== 'now') return;
       const { first, retry, slow } = e.running;
@@ -73,14 +74,14 @@ describe('whatever an attempt, its endpoint and the dispatcher look like', () =>
     });
   });
 
-  it('only a slow endpoint sends to the slow lane, and never what is there or has a rate limit', () => {
+  it('moves only attempts of slow endpoints to the slow lane, none that came from it or has a rate limit', () => {
     always((a, e, d) => {
       if (decide(a, e, d).kind !== 'slow lane') return;
-      expect([e.isSlow, e.hasRateLimit, a.lane === 'slow']).toEqual([true, false, false]);
+      expect([e.isSlow, e.hasRateLimit, a.queue === 'slow']).toEqual([true, false, false]);
     });
   });
 
-  it('nothing waits for its endpoint for longer than it may, and what is deferred comes back later', () => {
+  it('lets no attempt wait for its endpoint longer than allowed, and defers only for longer than that', () => {
     always((a, e, d) => {
       const decision = decide(a, e, d);
       const isOfEndpoint = ['hold', 'pace', 'concurrency'].includes(reasonOf(decision) ?? '');
@@ -92,14 +93,14 @@ describe('whatever an attempt, its endpoint and the dispatcher look like', () =>
     });
   });
 
-  it('what waits for time alone is woken, and no later than that time is over', () => {
+  it('wakes an attempt that waits for time alone when that time is over', () => {
     always((a, e, d) => {
       const decision = decide(a, e, d);
       if (decision.kind !== 'wait') return;
       const wakes = {
         hold: e.holdInMs,
         pace: e.paceInMs,
-        circuit: e.circuit.kind === 'probing' ? PROBE_PATIENCE_MS - e.circuit.sinceMs : NaN,
+        circuit: e.circuit.kind === 'probing' ? PROBE_WAIT_MS - e.circuit.sinceMs : NaN,
       };
       expect(decision.wakeInMs).toBeGreaterThan(0);
       const expected = { concurrency: Infinity, busy: Infinity, turn: NaN, slow: NaN, ...wakes };
@@ -107,16 +108,16 @@ describe('whatever an attempt, its endpoint and the dispatcher look like', () =>
     });
   });
 
-  it('a turn that is far is kept, whatever else there is', () => {
+  it('defers an attempt to its turn while that is far, whatever else holds', () => {
     always((a, e, d) => {
       const decision = decide(a, e, d);
-      const isFar = !isNear(a.turnInMs, d.maxWaitMs);
+      const isFar = !isTurnNear(a.turnInMs, d.maxWaitMs);
       expect(reasonOf(decision) === 'turn').toBe(isFar);
       if (isFar) expect(decision).toEqual({ kind: 'defer', because: 'turn', inMs: a.turnInMs });
     });
   });
 
-  it('a free place and a shorter queue never turn an attempt away that would have waited', () => {
+  it('never evicts an attempt that would have waited because a place is free or the queue shorter', () => {
     always((a, e, d) => {
       const before = decide({ ...a, ahead: a.ahead + 1 }, e, { ...d, hasPlace: false });
       const after = decide(a, e, { ...d, hasPlace: true });
@@ -124,7 +125,7 @@ describe('whatever an attempt, its endpoint and the dispatcher look like', () =>
     });
   });
 
-  it('the reasons are those of the metrics', () => {
+  it('gives only reasons that the metrics know', () => {
     always((a, e, d) => {
       const reason = reasonOf(decide(a, e, d));
       if (reason !== null) expect(REASONS).toContain(reason);

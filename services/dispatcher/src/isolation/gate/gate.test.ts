@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { decideOf, type Case } from '../../../../../test/support/isolation/gate-cases.ts';
+import { decideCase, type Case } from '../../../../../test/support/isolation/gate-cases.ts';
 import { type Decision } from './gate.ts';
 
 const NOW: Decision = { kind: 'now' };
@@ -26,17 +26,17 @@ const defer = (
 
 describe('an attempt', () => {
   it.each<[why: string, given: Case, decision: Decision]>([
-    ['goes when nothing stands against it', {}, NOW],
+    ['is made when nothing stands against it', {}, NOW],
 
     ['is deferred when its turn is far', { attempt: { turnInMs: 10_001 } }, defer('turn', 10_001)],
-    ['goes when its turn is near', { attempt: { turnInMs: 10_000 } }, NOW],
+    ['is made when its turn is near', { attempt: { turnInMs: 10_000 } }, NOW],
     [
       'is deferred when its turn is further than it may wait with little memory',
       { attempt: { turnInMs: 8_001 }, dispatcher: { maxWaitMs: 24_000 } },
       defer('turn', 8_001),
     ],
     [
-      'goes when its turn is very near, however little memory is left',
+      'is made when its turn is very near, however little memory is left',
       { attempt: { turnInMs: 5_000 }, dispatcher: { maxWaitMs: 1_000 } },
       NOW,
     ],
@@ -50,48 +50,52 @@ describe('an attempt', () => {
     ],
 
     [
-      'moves to the slow lane when its endpoint is slow and has a fast attempt',
+      'moves to the slow lane when its endpoint is slow and has an attempt outside it',
       { endpoint: { isSlow: true, running: { first: 0, retry: 1, slow: 0 } } },
       SLOW_LANE,
     ],
     [
-      'moves there as well when one waits to be the fast attempt',
+      'moves to the slow lane when another attempt waits to be the one outside it',
       { attempt: { ahead: 1 }, endpoint: { isSlow: true } },
       SLOW_LANE,
     ],
-    ['is the one fast attempt of a slow endpoint', { endpoint: { isSlow: true } }, NOW],
     [
-      'is not even that when slow endpoints have enough of the places',
-      { endpoint: { isSlow: true }, dispatcher: { maySlowTry: false } },
+      'is made as the one attempt of a slow endpoint outside the slow lane',
+      { endpoint: { isSlow: true } },
+      NOW,
+    ],
+    [
+      'moves to the slow lane when slow endpoints together have enough places',
+      { endpoint: { isSlow: true }, dispatcher: { maySlowUseFast: false } },
       SLOW_LANE,
     ],
     [
-      'is deferred by a slow endpoint with a rate limit',
+      'is deferred when its endpoint is slow and its webhook has a rate limit',
       { attempt: { ahead: 1 }, endpoint: { isSlow: true, hasRateLimit: true } },
       defer('slow', 0),
     ],
     [
-      'stays in the slow lane where its endpoint is slow',
-      { attempt: { lane: 'slow' }, endpoint: { isSlow: true } },
+      'is made when it came from the slow lane of its slow endpoint',
+      { attempt: { queue: 'slow' }, endpoint: { isSlow: true } },
       NOW,
     ],
 
-    ['waits for a pause', { endpoint: { holdInMs: 30_000 } }, wait('hold', 30_000)],
-    ['is deferred by a long pause', { endpoint: { holdInMs: 30_001 } }, defer('hold', 30_001)],
-    ['waits for its rate', { endpoint: { paceInMs: 200 } }, wait('pace', 200)],
+    ['waits for the end of a hold', { endpoint: { holdInMs: 30_000 } }, wait('hold', 30_000)],
+    ['is deferred by a long hold', { endpoint: { holdInMs: 30_001 } }, defer('hold', 30_001)],
+    ['waits for its pace', { endpoint: { paceInMs: 200 } }, wait('pace', 200)],
     [
-      'is deferred when its rate is too low for all that stand in front of it',
+      'is deferred when the pace is too low for the attempts ahead',
       { attempt: { ahead: 40 }, endpoint: { paceInMs: 500, spacingMs: 1_000 } },
       defer('pace', 40_500),
     ],
     ['waits for a place of its endpoint', { endpoint: full }, wait('concurrency')],
     [
-      'waits for a place when a place and its rate are both missing',
+      'waits for a place when neither a place nor the pace allows it',
       { endpoint: { ...full, paceInMs: 100 } },
       wait('concurrency'),
     ],
     [
-      'is deferred when too many stand in front of it for a place',
+      'is deferred when too many attempts ahead wait for a place',
       { attempt: { ahead: 3_001 }, endpoint: full },
       defer('concurrency', 30_010),
     ],
@@ -101,29 +105,29 @@ describe('an attempt', () => {
       defer('concurrency', 1_010),
     ],
     [
-      'is deferred when turns of others are booked beyond the longest wait',
+      'is deferred when turns are booked beyond the longest wait',
       { endpoint: { ...full, bookedInMs: 60_000 } },
       defer('concurrency', 60_000),
     ],
     [
-      'waits in front of what was booked when it was deferred itself, or waits already',
-      { attempt: { isInFront: true }, endpoint: { ...full, bookedInMs: 60_000 } },
+      'waits ahead of booked turns when it was deferred itself or waits already',
+      { attempt: { precedesBooked: true }, endpoint: { ...full, bookedInMs: 60_000 } },
       wait('concurrency'),
     ],
     [
-      'goes before booked turns when its endpoint is free',
+      'is made before booked turns when its endpoint is free',
       { endpoint: { bookedInMs: 60_000 } },
       NOW,
     ],
 
-    ['waits for a place of ours', { dispatcher: { hasPlace: false } }, wait('busy')],
-    ['waits behind others', { attempt: { ahead: 1 } }, wait('busy')],
+    ['waits for a place of this dispatcher', { dispatcher: { hasPlace: false } }, wait('busy')],
+    ['waits behind the attempts ahead', { attempt: { ahead: 1 } }, wait('busy')],
     [
-      'waits for a place of ours, however short memory is and however many stand in front of it',
+      'waits for a place of this dispatcher, however short memory is and however many are ahead',
       { attempt: { ahead: 1e6 }, dispatcher: { hasPlace: false, maxWaitMs: 1_000 } },
       wait('busy'),
     ],
   ])('%s', (_why, given, decision) => {
-    expect(decideOf(given)).toEqual(decision);
+    expect(decideCase(given)).toEqual(decision);
   });
 });

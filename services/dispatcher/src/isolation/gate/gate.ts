@@ -1,7 +1,13 @@
-import { expectedWaitMs, isNear, longestWaitMs } from './expected-wait.ts';
-import type { AttemptView, CircuitView, DispatcherView, EndpointView, Lane } from './views.ts';
+import {
+  expectedWaitMs,
+  isTurnNear,
+  longestWaitMs,
+  PROBE_WAIT_MS,
+} from './how-long-attempts-wait.ts';
+import type { AttemptView, CircuitView, DispatcherView, EndpointView } from './views.ts';
+import { hasEndpointPlace } from './who-goes-next.ts';
 
-/** Why an attempt cannot be made now. The closed label set of the metrics. */
+/** Why an attempt cannot be made now. The closed set of labels of the metrics. */
 export const REASONS = [
   // It was deferred, and its turn has not come.
   'turn',
@@ -9,13 +15,13 @@ export const REASONS = [
   'circuit',
   // The endpoint takes a second or longer.
   'slow',
-  // The endpoint asked for a pause (Retry-After).
+  // The endpoint asked for a hold (Retry-After).
   'hold',
   // The rate limit of the webhook, or the rate learned from its refusals.
   'pace',
   // All places of the endpoint are taken.
   'concurrency',
-  // All places of this dispatcher are taken, or others stand in front.
+  // All places of this dispatcher are taken, or other attempts of the queue are ahead.
   'busy',
 ] as const;
 
@@ -23,18 +29,15 @@ export type Reason = (typeof REASONS)[number];
 
 export type Decision =
   | { kind: 'now' }
-  /** `wakeInMs`: when time alone may change it, in milliseconds; Infinity when only an end can. */
+  /** `wakeInMs`: when time alone may change the decision; Infinity when only the end of an attempt can. */
   | { kind: 'wait'; because: Reason; wakeInMs: number }
   | { kind: 'slow lane'; because: Reason }
   | { kind: 'defer'; because: Reason; inMs: number };
 
-/** An endpoint that is well answers its probe sooner, and nothing need be deferred for it. */
-export const PROBE_PATIENCE_MS = 500;
-
 /**
- * The one place that decides whether an attempt is made now, waits in memory, or goes away. What is
- * ours to mend (no free place in this process) is always waited for; only what the endpoint itself
- * cannot take is moved or deferred.
+ * The one place that decides whether an attempt is made now, waits in memory, or leaves. An attempt
+ * always waits for what is in our own power (no free place in this process). It is moved or deferred
+ * only because of what its endpoint cannot take.
  */
 export function decide(
   attempt: AttemptView,
@@ -42,7 +45,7 @@ export function decide(
   dispatcher: DispatcherView,
 ): Decision {
   return (
-    beforeItsTurn(attempt, dispatcher) ??
+    byTurn(attempt, dispatcher) ??
     byCircuit(endpoint.circuit) ??
     bySlowness(attempt, endpoint, dispatcher) ??
     byEndpoint(attempt, endpoint, dispatcher) ??
@@ -50,31 +53,37 @@ export function decide(
   );
 }
 
-function beforeItsTurn({ turnInMs }: AttemptView, { maxWaitMs }: DispatcherView): Decision | null {
-  return isNear(turnInMs, maxWaitMs) ? null : { kind: 'defer', because: 'turn', inMs: turnInMs };
+function byTurn({ turnInMs }: AttemptView, { maxWaitMs }: DispatcherView): Decision | null {
+  return isTurnNear(turnInMs, maxWaitMs)
+    ? null
+    : { kind: 'defer', because: 'turn', inMs: turnInMs };
 }
 
 function byCircuit(circuit: CircuitView): Decision | null {
   if (circuit.kind === 'closed') return null;
-  const patienceMs = circuit.kind === 'probing' ? PROBE_PATIENCE_MS - circuit.sinceMs : 0;
-  if (patienceMs > 0) return { kind: 'wait', because: 'circuit', wakeInMs: patienceMs };
+  const waitMs = circuit.kind === 'probing' ? PROBE_WAIT_MS - circuit.sinceMs : 0;
+  if (waitMs > 0) return { kind: 'wait', because: 'circuit', wakeInMs: waitMs };
   return { kind: 'defer', because: 'circuit', inMs: circuit.deferForMs };
 }
 
-/** One attempt at a time stays on the fast side, to see when the endpoint is well again. */
+/**
+ * One attempt at a time stays outside the slow lane, to find out when the endpoint is fast again.
+ * A webhook with a rate limit never uses the slow lane: while a consumer group rebalances, two
+ * processes may serve the webhook, and could not keep one rate together.
+ */
 function bySlowness(
-  { lane, ahead }: AttemptView,
+  { queue, ahead }: AttemptView,
   { isSlow, hasRateLimit, running }: EndpointView,
-  { maySlowTry }: DispatcherView,
+  { maySlowUseFast }: DispatcherView,
 ): Decision | null {
-  if (!isSlow || lane === 'slow') return null;
-  if (running.first + running.retry + ahead === 0 && maySlowTry) return null;
+  if (!isSlow || queue === 'slow') return null;
+  if (running.first + running.retry + ahead === 0 && maySlowUseFast) return null;
   return hasRateLimit
     ? { kind: 'defer', because: 'slow', inMs: 0 }
     : { kind: 'slow lane', because: 'slow' };
 }
 
-/** Waits while the wait that can be expected is short, and is deferred otherwise. */
+/** The attempt waits while the expected wait is short, and is deferred otherwise. */
 function byEndpoint(
   attempt: AttemptView,
   endpoint: EndpointView,
@@ -91,40 +100,14 @@ function byEndpoint(
 }
 
 function bottleneckOf(
-  { lane }: AttemptView,
+  { queue }: AttemptView,
   endpoint: EndpointView,
 ): { because: Reason; wakeInMs: number } | null {
   const { holdInMs, paceInMs } = endpoint;
   if (holdInMs > 0) return { because: 'hold', wakeInMs: holdInMs };
-  if (!hasPlaceAt(lane, endpoint)) return { because: 'concurrency', wakeInMs: Infinity };
+  if (!hasEndpointPlace(queue, endpoint)) return { because: 'concurrency', wakeInMs: Infinity };
   if (paceInMs > 0) return { because: 'pace', wakeInMs: paceInMs };
   return null;
-}
-
-/**
- * Retries take at most half of an endpoint's places, and what came over the slow lane is sure of a
- * quarter, so that no lane waits for another one to run dry.
- */
-function hasPlaceAt(
-  lane: Lane,
-  {
-    running,
-    waitingSlow,
-    wasSlowLast,
-    concurrency,
-  }: Pick<EndpointView, 'running' | 'waitingSlow' | 'wasSlowLast' | 'concurrency'>,
-): boolean {
-  const fast = running.first + running.retry;
-  if (fast + running.slow >= concurrency) return false;
-  if (lane === 'slow') return true;
-  if (lane === 'retry' && running.retry >= Math.ceil(concurrency / 2)) return false;
-  return waitingSlow === 0 || fast < concurrency - keptForSlow(concurrency, wasSlowLast);
-}
-
-/** With one place in all the lanes take turns. */
-function keptForSlow(concurrency: number, wasSlowLast: boolean): number {
-  if (concurrency === 1) return wasSlowLast ? 0 : 1;
-  return Math.max(1, Math.floor(concurrency / 4));
 }
 
 function byDispatcher({ ahead }: AttemptView, { hasPlace }: DispatcherView): Decision {

@@ -1,14 +1,14 @@
 /** Which queue of its endpoint an attempt stands in: first attempts, retries, or the slow lane. */
-export type Lane = 'first' | 'retry' | 'slow';
+export type QueueKind = 'first' | 'retry' | 'slow';
 
-/** One attempt that asks. All times are milliseconds from now. */
+/** One attempt that asks for a place. All times are milliseconds from now. */
 export interface AttemptView {
-  lane: Lane;
-  /** Until the turn it was given when it was deferred; 0 when that has come or there is none. */
+  queue: QueueKind;
+  /** Until the turn that it was given when it was deferred; 0 when that has come or there is none. */
   turnInMs: number;
-  /** It was deferred before, or it waits here already: turns that were given since lie behind it. */
-  isInFront: boolean;
-  /** Attempts of its lane that stand in front of it. */
+  /** True when it was deferred before or waits here already: turns booked since then are later than it. */
+  precedesBooked: boolean;
+  /** How many attempts of its queue are ahead of it. */
   ahead: number;
 }
 
@@ -16,39 +16,39 @@ export interface AttemptView {
 export interface EndpointView {
   circuit: CircuitView;
   isSlow: boolean;
-  /** A webhook with a rate limit of its own stays out of the slow lane: two lanes could not keep one rate. */
+  /** The webhook has a rate limit of its own; it never uses the slow lane, see `bySlowness` in gate.ts. */
   hasRateLimit: boolean;
-  /** Until the end of the pause that it asked for; 0 when there is none. */
+  /** Until the hold that the endpoint asked for ends; 0 when there is none. */
   holdInMs: number;
-  /** Until its rate allows the next attempt; 0 when it does now. */
+  /** Until its pace allows the next attempt; 0 when it does now. */
   paceInMs: number;
   /** Until the last turn that was given to a deferred attempt; 0 when all of them have come. */
   bookedInMs: number;
-  running: Readonly<Record<Lane, number>>;
-  /** Attempts that wait in the slow lane's queue. */
+  running: Readonly<Record<QueueKind, number>>;
+  /** Attempts that wait in the queue of the slow lane. */
   waitingSlow: number;
-  /** The attempt that was begun last came over the slow lane. */
+  /** The attempt that was given a place last came from the slow lane. */
   wasSlowLast: boolean;
-  /** Attempts it may have at once. */
+  /** How many attempts it may have at once. */
   concurrency: number;
-  /** How often it can begin one when all places are taken, in milliseconds. */
+  /** The mean time between two starts while all places are taken, in milliseconds. */
   spacingMs: number;
 }
 
 export type CircuitView =
   | { kind: 'closed' }
   | { kind: 'open'; deferForMs: number }
-  /** One attempt finds out whether the endpoint is well again. */
+  /** A probe is under way. */
   | { kind: 'probing'; sinceMs: number; deferForMs: number };
 
 /** The dispatcher itself. */
 export interface DispatcherView {
-  /** A place is free in the lane's pool. */
+  /** The pool of the attempt's queue has a free place. */
   hasPlace: boolean;
-  /** Slow endpoints may have one more attempt on the fast side. */
-  maySlowTry: boolean;
-  /** How long an attempt may wait in memory for its endpoint. */
+  /** Slow endpoints may take one more place outside the slow lane. */
+  maySlowUseFast: boolean;
+  /** How long an attempt may wait in memory for its endpoint now. */
   maxWaitMs: number;
-  /** This process cannot keep up: every endpoint looks slow, and that is not theirs. */
+  /** This process cannot keep up, so that every endpoint looks slow through no fault of its own. */
   isOverloaded: boolean;
 }

@@ -1,53 +1,33 @@
-import { concurrencyOf, isSlow } from '../endpoint/endpoint.ts';
-import { decide, type Decision } from '../gate/gate.ts';
-import type { AttemptView, EndpointView } from '../gate/views.ts';
+import { concurrencyOf } from '../endpoint/endpoint.ts';
 import { spacingMs, untilPaceAllowsMs } from '../endpoint/pace.ts';
-import { poolOf, type Candidate, type Known, type Pool, type QueueState } from './queue-state.ts';
+import { isSlow } from '../endpoint/when-endpoint-is-slow.ts';
+import type { AttemptView, EndpointView } from '../gate/views.ts';
+import type { Candidate } from './admission.ts';
+import type { QueuedEndpoint, QueueState } from './queue-state.ts';
 
-interface Standing {
-  /** Attempts of its lane in front of it. */
+export interface QueuePosition {
+  /** How many attempts of its queue are ahead of it. */
   ahead: number;
-  /** It stands in a queue, and does not only come. */
+  /** False when it has just come and does not stand in a queue yet. */
   isWaiting: boolean;
-}
-
-/** Asks the gate for one attempt, with what is known now. */
-export function decideFor(
-  state: QueueState,
-  endpoint: Known,
-  candidate: Candidate,
-  { hasPlace, ...standing }: Standing & { hasPlace: boolean },
-): Decision {
-  return decide(
-    attemptViewOf(state, candidate, standing),
-    endpointViewOf(state, endpoint, candidate),
-    {
-      hasPlace,
-      // Slow endpoints together hold at most a quarter of the fast places.
-      maySlowTry: state.stuck < state.limits.fast / 4,
-      maxWaitMs: state.maxWaitMs(),
-      // A queue of more than all places together is not of our making alone.
-      isOverloaded: state.isOverloaded() && standing.ahead < state.limits.fast,
-    },
-  );
 }
 
 export function attemptViewOf(
   { nowMs }: QueueState,
-  { lane, turnAtMs }: Candidate,
-  { ahead, isWaiting }: Standing,
+  { queue, turnAtMs }: Candidate,
+  { ahead, isWaiting }: QueuePosition,
 ): AttemptView {
   return {
-    lane,
+    queue,
     ahead,
     turnInMs: turnAtMs === null ? 0 : Math.max(0, turnAtMs - nowMs()),
-    isInFront: isWaiting || turnAtMs !== null,
+    precedesBooked: isWaiting || turnAtMs !== null,
   };
 }
 
 export function endpointViewOf(
   state: QueueState,
-  endpoint: Known,
+  endpoint: QueuedEndpoint,
   candidate: Candidate,
 ): EndpointView {
   const nowMs = state.monotonicMs();
@@ -65,13 +45,4 @@ export function endpointViewOf(
     concurrency: concurrencyOf(endpoint),
     spacingMs: spacingMs(endpoint, nowMs),
   };
-}
-
-export function hasPlace(state: QueueState, { lane }: Candidate): boolean {
-  return mayBegin(state, poolOf(lane));
-}
-
-/** A place is free, and this turn of the event loop has not begun its share. */
-export function mayBegin({ taken, limits, beginsLeft }: QueueState, pool: Pool): boolean {
-  return taken[pool] < limits[pool] && beginsLeft[pool] > 0;
 }

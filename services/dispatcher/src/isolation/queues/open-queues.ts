@@ -1,60 +1,55 @@
-import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import type { RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { DispatcherConfig } from '../../config.ts';
 import type { SharedState } from '../../open-shared-state.ts';
-import type { BusyClock } from '../endpoint/busy-clock.ts';
-import { circuitViewOf, CLOSED } from '../circuits/circuit-view.ts';
-import type { Circuits } from '../circuits/circuits.ts';
-import { maxWaitMsAt } from '../gate/max-wait.ts';
+import type { Circuits, CircuitEndpoint } from '../circuits/circuits.ts';
+import { circuitViewOf, CLOSED } from '../circuits/how-long-circuit-defers.ts';
+import type { StallFreeClock } from '../endpoint/stall-free-clock.ts';
+import { maxWaitMsAt } from '../gate/how-long-attempts-wait.ts';
 import type { OverloadWatch } from '../watch-overload.ts';
+import type { Candidate } from './admission.ts';
+import type { QueueLimits } from './queue-state.ts';
 import { createQueues, type Queues } from './queues.ts';
-import type { Candidate } from './queue-state.ts';
-import type { RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
 
-/** An endpoint that fails all it gets goes down to one attempt at once. */
+/** An endpoint that fails every attempt goes down to one at a time. */
 const CONCURRENCY_FLOOR = 1;
 
-/** About 5 ms of work; the slow lane has a part of its own, so that no rush keeps it waiting. */
-const BEGINS_A_TURN = { fast: 16, slow: 4 };
+/** About 5 ms of work. The slow lane has a share of its own, so that a burst does not keep it waiting. */
+const STARTS_PER_LOOP = { fast: 16, slow: 4 };
 
 interface QueueParts {
-  shared: SharedState;
+  config: DispatcherConfig;
+  shared: Pick<SharedState, 'endpointFlows'>;
   memory: RecordMemory;
-  clock: BusyClock;
+  clock: StallFreeClock;
   circuits: Circuits;
   overload: OverloadWatch;
 }
 
-export function openQueues(
-  { config }: Pick<ServiceContext<DispatcherConfig>, 'config'>,
-  { shared, memory, clock, circuits, overload }: QueueParts,
-): Queues {
-  const { ENDPOINT_CONCURRENCY: start, ENDPOINT_CONCURRENCY_MAX, MAX_IN_FLIGHT } = config;
-  // However well an endpoint does, half of the places are left for others.
-  const ceiling = Math.max(1, Math.min(ENDPOINT_CONCURRENCY_MAX, Math.ceil(MAX_IN_FLIGHT / 2)));
+export function openQueues({
+  config,
+  shared,
+  memory,
+  clock,
+  circuits,
+  overload,
+}: QueueParts): Queues {
   return createQueues({
-    limits: {
-      perEndpoint: { floor: CONCURRENCY_FLOOR, start: Math.min(start, ceiling), ceiling },
-      fast: MAX_IN_FLIGHT,
-      slow: config.SLOW_LANE_CONCURRENCY,
-      beginsATurn: BEGINS_A_TURN,
-    },
+    limits: limitsOf(config),
     maxWaitMs: () => maxWaitMsAt(memory.usedShare()),
     isOverloaded: overload.isOverloaded,
     circuitOf(candidate) {
-      const obstacle = circuits.obstacle(endpointOf(candidate), candidate.trigger);
-      return obstacle
-        ? circuitViewOf(obstacle, candidate.deferredSinceMs, systemClockMs())
-        : CLOSED;
+      const block = circuits.blockOf(endpointOf(candidate), candidate.trigger);
+      return block ? circuitViewOf(block, candidate.deferredSinceMs, systemClockMs()) : CLOSED;
     },
-    permit: (candidate) => circuits.permit(endpointOf(candidate)),
+    beginAttempt: (candidate) => circuits.beginAttempt(endpointOf(candidate)),
     onHold: (webhookId, forMs) => {
-      shared.endpointFlows.held(webhookId, Math.ceil(systemClockMs() + forMs));
+      shared.endpointFlows.reportHold(webhookId, Math.ceil(systemClockMs() + forMs));
     },
     nowMs: systemClockMs,
     monotonicMs: () => performance.now(),
-    busyMs: clock.nowMs,
-    inNextTurn: (act) => void setImmediate(act),
+    stallFreeMs: clock.nowMs,
+    inNextLoop: (act) => void setImmediate(act),
     wakeAfter(ms, wake) {
       const timer = setTimeout(wake, Math.ceil(ms));
       return () => {
@@ -64,6 +59,19 @@ export function openQueues(
   });
 }
 
-function endpointOf({ webhookId, url }: Candidate): { id: string; url: string } {
+function limitsOf(config: DispatcherConfig): QueueLimits {
+  const { ENDPOINT_CONCURRENCY, ENDPOINT_CONCURRENCY_MAX, MAX_IN_FLIGHT } = config;
+  // However well an endpoint does, half of the places are left for others.
+  const ceiling = Math.max(1, Math.min(ENDPOINT_CONCURRENCY_MAX, Math.ceil(MAX_IN_FLIGHT / 2)));
+  const start = Math.min(ENDPOINT_CONCURRENCY, ceiling);
+  return {
+    perEndpoint: { floor: CONCURRENCY_FLOOR, start, ceiling },
+    fast: MAX_IN_FLIGHT,
+    slow: config.SLOW_LANE_CONCURRENCY,
+    startsPerLoop: STARTS_PER_LOOP,
+  };
+}
+
+function endpointOf({ webhookId, url }: Candidate): CircuitEndpoint {
   return { id: webhookId, url };
 }

@@ -1,144 +1,147 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import {
   count,
-  createQueueBench,
+  createQueueHarness,
   type Entered,
-  type QueueBench,
-} from '../../../../../test/support/isolation/queue-bench.ts';
+  type QueueHarness,
+} from '../../../../../test/support/isolation/queue-harness.ts';
 
-let bench: QueueBench;
+let harness: QueueHarness;
 let running: Entered[];
 
 /** All places are taken by one endpoint that has nothing else to do. */
 beforeEach(async () => {
   const limits = { perEndpoint: { floor: 200, start: 200, ceiling: 200 }, fast: 100 };
-  bench = createQueueBench({ limits });
-  running = await bench.enter('busy', 'first', 100);
+  harness = createQueueHarness({ limits });
+  running = await harness.enter('busy', 'first', 100);
 });
 
-/** Lets so many of those under way end, one after the other. */
+/** Ends this many of the attempts under way, one after the other. */
 async function free(places: number): Promise<void> {
-  for (const each of running.splice(0, places)) await bench.finish([each]);
+  for (const each of running.splice(0, places)) await harness.finish([each]);
 }
 
 describe('endpoints that share the places', () => {
-  it('take turns, however long the queue of one of them is', async () => {
-    const many = await bench.enter('many', 'first', 140);
-    const few = await bench.enter('few', 'first', 2);
+  it('get places in rotation, however long the queue of one of them is', async () => {
+    const many = await harness.enter('many', 'first', 140);
+    const few = await harness.enter('few', 'first', 2);
     await free(4);
-    expect([count(few).turns, count(many).turns]).toEqual([2, 2]);
+    expect([count(few).started, count(many).started]).toEqual([2, 2]);
   });
 
-  it('give one turn in four to retries where first attempts wait as well', async () => {
-    const retries = await bench.enter('r', 'retry', 20);
-    const first = await bench.enter('r', 'first', 20);
+  it('give one place in four to retries while first attempts wait', async () => {
+    const retries = await harness.enter('r', 'retry', 20);
+    const first = await harness.enter('r', 'first', 20);
     await free(8);
-    expect([count(first).turns, count(retries).turns]).toEqual([6, 2]);
+    expect([count(first).started, count(retries).started]).toEqual([6, 2]);
   });
 
-  it.each([2, 4, 8])('give it to the retries of each of %i endpoints', async (endpoints) => {
-    const retries = await Promise.all(
-      Array.from({ length: endpoints }, async (_, n) => {
-        await bench.enter(`r${n}`, 'first', 50);
-        return bench.enter(`r${n}`, 'retry', 10);
-      }),
-    );
-    await free(8 * endpoints);
-    expect(retries.map((each) => count(each).turns)).toEqual(retries.map(() => 2));
-  });
+  it.each([2, 4, 8])(
+    'give one place in four to the retries of each of %i endpoints',
+    async (endpoints) => {
+      const retries = await Promise.all(
+        Array.from({ length: endpoints }, async (_, n) => {
+          await harness.enter(`r${n}`, 'first', 50);
+          return harness.enter(`r${n}`, 'retry', 10);
+        }),
+      );
+      await free(8 * endpoints);
+      expect(retries.map((each) => count(each).started)).toEqual(retries.map(() => 2));
+    },
+  );
 
-  it('never let retries wait where no first attempt does', async () => {
-    const retries = await bench.enter('r', 'retry', 20);
+  it('let retries have every place while no first attempt waits', async () => {
+    const retries = await harness.enter('r', 'retry', 20);
     await free(8);
-    expect(count(retries).turns).toBe(8);
+    expect(count(retries).started).toBe(8);
   });
 });
 
 describe('companies that share the places', () => {
-  it('take turns, however many endpoints one of them has', async () => {
-    const crowd = await bench.enter('crowd-0', 'first', 1, { companyId: 'large' });
+  it('get places in rotation, however many endpoints one of them has', async () => {
+    const crowd = await harness.enter('crowd-0', 'first', 1, { companyId: 'large' });
     for (let n = 1; n < 2_000; n += 1) {
-      void bench.enter(`crowd-${n}`, 'first', 1, { companyId: 'large' });
+      void harness.enter(`crowd-${n}`, 'first', 1, { companyId: 'large' });
     }
-    const [lone] = await bench.enter('lone', 'first', 1, { companyId: 'small' });
+    const [lone] = await harness.enter('lone', 'first', 1, { companyId: 'small' });
     await free(1);
-    expect(count(crowd).turns).toBe(1);
+    expect(count(crowd).started).toBe(1);
     await free(1);
-    expect(lone?.admission?.kind).toBe('turn');
+    expect(lone?.admission?.kind).toBe('place');
   });
 
-  it('have the very next place when the other one was served last', async () => {
+  it('get the next place when the other company was served last', async () => {
     for (let n = 0; n < 2_000; n += 1) {
-      void bench.enter(`crowd-${n}`, 'first', 1, { companyId: 'large' });
+      void harness.enter(`crowd-${n}`, 'first', 1, { companyId: 'large' });
     }
     await free(1);
-    const [lone] = await bench.enter('lone', 'first', 1, { companyId: 'small' });
+    const [lone] = await harness.enter('lone', 'first', 1, { companyId: 'small' });
     await free(1);
     await free(1);
-    expect(lone?.admission?.kind).toBe('turn');
+    expect(lone?.admission?.kind).toBe('place');
   });
 
-  it('get half of the places each, and the endpoints of a company take turns within its half', async () => {
-    const one = await bench.enter('one', 'first', 20, { companyId: 'small' });
-    const two = await bench.enter('two', 'first', 20, { companyId: 'large' });
-    const three = await bench.enter('three', 'first', 20, { companyId: 'large' });
+  it('get half of the places each, and the endpoints of a company share its half', async () => {
+    const one = await harness.enter('one', 'first', 20, { companyId: 'small' });
+    const two = await harness.enter('two', 'first', 20, { companyId: 'large' });
+    const three = await harness.enter('three', 'first', 20, { companyId: 'large' });
     await free(16);
-    expect([one, two, three].map((each) => count(each).turns)).toEqual([8, 4, 4]);
+    expect([one, two, three].map((each) => count(each).started)).toEqual([8, 4, 4]);
   });
 
-  it('leave no place empty: a lone one gets every place', async () => {
-    const all = await bench.enter('one', 'first', 50);
+  it('leave no place empty: a single company gets every place', async () => {
+    const all = await harness.enter('one', 'first', 50);
     await free(50);
-    expect(count(all).turns).toBe(50);
+    expect(count(all).started).toBe(50);
   });
 });
 
 describe('a place that has just come free', () => {
-  it('goes to who waits, and not to who comes in the same moment', async () => {
-    const [waits] = await bench.enter('waits', 'first', 1);
+  it('goes to an attempt that waits, not to one that comes at the same moment', async () => {
+    const [waits] = await harness.enter('waits', 'first', 1);
     const [ends] = running;
-    void ends?.turn?.end({ outcome: 'success', statusCode: 200, retryAfterMs: null });
-    const [comes] = await bench.enter('comes', 'first', 1);
-    expect(waits?.admission?.kind).toBe('turn');
+    void ends?.place?.end({ outcome: 'success', statusCode: 200, retryAfterMs: null });
+    const [comes] = await harness.enter('comes', 'first', 1);
+    expect(waits?.admission?.kind).toBe('place');
     expect(comes?.admission).toBeUndefined();
   });
 });
 
-describe('a turn of the event loop', () => {
-  const begun = (all: readonly Entered[]): number => count(all).turns;
+describe('an iteration of the event loop', () => {
+  const begun = (all: readonly Entered[]): number => count(all).started;
 
   beforeEach(() => {
-    bench = createQueueBench({ limits: { beginsATurn: { fast: 4, slow: 1 } } });
+    harness = createQueueHarness({ limits: { startsPerLoop: { fast: 4, slow: 1 } } });
   });
 
-  it('begins some of the attempts that come due together, and the next one goes on', async () => {
-    const all = await bench.enter('a', 'first', 10);
+  it('starts some of the attempts that come due together, and the next iteration continues', async () => {
+    const all = await harness.enter('a', 'first', 10);
     expect(begun(all)).toBe(4);
-    await bench.nextTurn();
+    await harness.nextLoop();
     expect(begun(all)).toBe(8);
-    await bench.nextTurn();
-    await bench.nextTurn();
+    await harness.nextLoop();
+    await harness.nextLoop();
     expect(begun(all)).toBe(10);
   });
 
-  it('serves a company that comes later as soon as the one that has a thousand', async () => {
-    const many = await bench.enter('many', 'first', 16);
-    const few = await bench.enter('few', 'first', 2);
-    await bench.nextTurn();
+  it('serves a company that comes later as soon as one with a thousand attempts', async () => {
+    const many = await harness.enter('many', 'first', 16);
+    const few = await harness.enter('few', 'first', 2);
+    await harness.nextLoop();
     expect([begun(many), begun(few)]).toEqual([4 + 2, 2]);
   });
 
-  it('has a part for the slow lane', async () => {
-    const fast = await bench.enter('a', 'first', 10);
-    const slow = await bench.enter('b', 'slow', 3);
+  it('has a share for the slow lane', async () => {
+    const fast = await harness.enter('a', 'first', 10);
+    const slow = await harness.enter('b', 'slow', 3);
     expect([begun(fast), begun(slow)]).toEqual([4, 1]);
-    await bench.nextTurn();
+    await harness.nextLoop();
     expect([begun(fast), begun(slow)]).toEqual([8, 2]);
   });
 
-  it('defers and moves nobody for it', async () => {
-    bench.maxWait.ms = 1;
-    const all = await bench.enter('a', 'first', 10);
-    expect(count(all)).toEqual({ turns: 4, waiting: 6, deferred: 0, slowLane: 0 });
+  it('defers and moves no attempt because its share is used up', async () => {
+    harness.maxWait.ms = 1;
+    const all = await harness.enter('a', 'first', 10);
+    expect(count(all)).toEqual({ started: 4, waiting: 6, deferred: 0, slowLane: 0 });
   });
 });

@@ -2,17 +2,17 @@ import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import {
   count,
-  createQueueBench,
+  createQueueHarness,
   type Entered,
-  type QueueBench,
-} from '../../../../../test/support/isolation/queue-bench.ts';
-import type { Result } from './queue-state.ts';
+  type QueueHarness,
+} from '../../../../../test/support/isolation/queue-harness.ts';
+import type { AttemptReport } from './admission.ts';
 
 const IDS = ['a', 'b', 'c', 'd'] as const;
 const LIMITS = { perEndpoint: { floor: 1, start: 4, ceiling: 8 }, fast: 6, slow: 3 };
 
 const id = fc.constantFrom(...IDS);
-const result = fc.constantFrom<Partial<Result> | null>(
+const result = fc.constantFrom<Partial<AttemptReport> | null>(
   null,
   {},
   {},
@@ -27,7 +27,7 @@ const step = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('enter'),
       id,
-      lane: fc.constantFrom('first', 'retry', 'slow'),
+      queue: fc.constantFrom('first', 'retry', 'slow'),
       times: fc.integer({ min: 1, max: 12 }),
       rate: fc.constantFrom(null, null, 0.5, 20),
       isLarge: fc.boolean(),
@@ -58,29 +58,33 @@ const step = fc.oneof(
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
 interface Run {
-  bench: QueueBench;
+  harness: QueueHarness;
   all: Entered[];
   over: Set<Entered>;
 }
 
 const underWay = ({ all, over }: Run): Entered[] =>
-  all.filter((each) => each.turn && !over.has(each));
+  all.filter((each) => each.place && !over.has(each));
 
-async function finish(run: Run, entered: Entered[], told: Partial<Result> | null): Promise<void> {
+async function finish(
+  run: Run,
+  entered: Entered[],
+  report: Partial<AttemptReport> | null,
+): Promise<void> {
   for (const each of entered) run.over.add(each);
-  await run.bench.finish(entered, told);
-  // What did not begin gives its place back, as make-attempt.ts does.
+  await run.harness.finish(entered, report);
+  // An attempt that did not begin frees its place, as in make-attempt.ts.
   const unmade = underWay(run).filter(({ hasBegun }) => hasBegun === false);
   if (unmade.length > 0) await finish(run, unmade, null);
 }
 
 async function apply(run: Run, next: Step): Promise<void> {
-  const { bench } = run;
+  const { harness } = run;
   switch (next.kind) {
     case 'enter': {
       const companyId = next.isLarge ? 'large' : next.id;
       const as = { rateLimitPerSecond: next.rate, companyId };
-      run.all.push(...(await bench.enter(next.id, next.lane, next.times, as)));
+      run.all.push(...(await harness.enter(next.id, next.queue, next.times, as)));
       return;
     }
     case 'finish': {
@@ -88,9 +92,9 @@ async function apply(run: Run, next: Step): Promise<void> {
       return finish(run, open.slice(next.nth % Math.max(1, open.length)).slice(0, 1), next.result);
     }
     case 'pass':
-      return bench.pass(next.ms);
+      return harness.pass(next.ms);
     case 'circuit':
-      bench.circuits.set(
+      harness.circuits.set(
         next.id,
         {
           closed: { kind: 'closed' } as const,
@@ -100,56 +104,56 @@ async function apply(run: Run, next: Step): Promise<void> {
       );
       return;
     case 'memory':
-      bench.maxWait.ms = next.ms;
+      harness.maxWait.ms = next.ms;
       return;
     case 'inherit':
-      bench.queues.inheritHolds(new Map([[next.id, next.ms]]));
+      harness.queues.inheritHolds(new Map([[next.id, next.ms]]));
   }
 }
 
-/** What the queues say of themselves is what has happened. */
+/** Compares what the queues report with what has happened. */
 function expectTrue(run: Run): void {
-  const { queues, permits } = run.bench;
+  const { queues, unreported } = run.harness;
   const open = underWay(run);
   const begun = open.filter(({ hasBegun }) => hasBegun);
   expect(queues.running()).toBe(begun.length);
-  expect(permits()).toBe(open.length);
+  expect(unreported()).toBe(open.length);
   expect(queues.waiting()).toBe(count(run.all).waiting);
-  const slow = open.filter(({ candidate }) => candidate.lane === 'slow');
+  const slow = open.filter(({ candidate }) => candidate.queue === 'slow');
   expect(slow.length).toBeLessThanOrEqual(LIMITS.slow);
   expect(open.length - slow.length).toBeLessThanOrEqual(LIMITS.fast);
   for (const endpoint of queues.endpoints()) {
     const own = open.filter(({ candidate }) => candidate.webhookId === endpoint.webhookId);
-    const of = (lane: string): number =>
-      own.filter(({ candidate }) => candidate.lane === lane).length;
+    const of = (queue: string): number =>
+      own.filter(({ candidate }) => candidate.queue === queue).length;
     const counted = { first: of('first'), retry: of('retry'), slow: of('slow') };
     expect(endpoint.running).toEqual(counted);
     expect(own.length).toBeLessThanOrEqual(LIMITS.perEndpoint.ceiling);
   }
 }
 
-/** All that is under way ends, as long as anything follows. */
+/** Ends all attempts under way, until none follows. */
 async function drain(run: Run): Promise<void> {
-  run.bench.circuits.clear();
+  run.harness.circuits.clear();
   for (
     let round = 0;
     round < 400 && count(run.all).waiting + underWay(run).length > 0;
     round += 1
   ) {
     await finish(run, underWay(run), {});
-    await run.bench.pass(500);
+    await run.harness.pass(500);
   }
 }
 
 const anySteps = fc.array(step, { maxLength: 40 });
 const newRun = (): Run => ({
-  bench: createQueueBench({ limits: LIMITS }),
+  harness: createQueueHarness({ limits: LIMITS }),
   all: [],
   over: new Set(),
 });
 
-describe('whatever enters, ends and changes', () => {
-  it('keeps all counts true and all bounds held', async () => {
+describe('the queues, for any sequence of steps', () => {
+  it('keep all counts right and all bounds', async () => {
     await fc.assert(
       fc.asyncProperty(anySteps, async (steps) => {
         const run = newRun();
@@ -162,7 +166,7 @@ describe('whatever enters, ends and changes', () => {
     );
   });
 
-  it('answers every attempt once all turns end and time passes, and leaves nothing behind', async () => {
+  it('admit every attempt once all places are freed and time passes, and leave nothing behind', async () => {
     await fc.assert(
       fc.asyncProperty(anySteps, async (steps) => {
         const run = newRun();
@@ -170,25 +174,25 @@ describe('whatever enters, ends and changes', () => {
         await drain(run);
         expect(count(run.all).waiting).toBe(0);
         expectTrue(run);
-        run.bench.time.jump(160_000);
-        await run.bench.pass(100);
-        expect([run.bench.queues.size(), run.bench.time.size()]).toEqual([0, 0]);
+        run.harness.time.jump(160_000);
+        await run.harness.pass(100);
+        expect([run.harness.queues.size(), run.harness.time.size()]).toEqual([0, 0]);
       }),
       { numRuns: 30 },
     );
   });
 
-  it('answers everybody at once at a stop', async () => {
+  it('admit every attempt at once at a stop', async () => {
     await fc.assert(
       fc.asyncProperty(anySteps, async (steps) => {
         const run = newRun();
         for (const next of steps) await apply(run, next);
-        run.bench.queues.close();
-        await run.bench.pass(0);
+        run.harness.queues.close();
+        await run.harness.pass(0);
         expect(count(run.all).waiting).toBe(0);
         await finish(run, underWay(run), {});
         expectTrue(run);
-        expect([run.bench.permits(), run.bench.time.size()]).toEqual([0, 0]);
+        expect([run.harness.unreported(), run.harness.time.size()]).toEqual([0, 0]);
       }),
       { numRuns: 30 },
     );

@@ -1,143 +1,146 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import {
   count,
-  createQueueBench,
+  createQueueHarness,
   turnsOf,
   type Entered,
-  type QueueBench,
-} from '../../../../../test/support/isolation/queue-bench.ts';
+  type QueueHarness,
+} from '../../../../../test/support/isolation/queue-harness.ts';
 
-let bench: QueueBench;
+let harness: QueueHarness;
 
 beforeEach(() => {
-  bench = createQueueBench();
+  harness = createQueueHarness();
 });
 
-/** The endpoint's quickest answer of late takes so long: with 16 at once a place comes each 16th of it. */
-async function answerIn(ms: number): Promise<void> {
-  const one = await bench.enter('a', 'slow', 1);
-  await bench.pass(ms);
-  await bench.finish(one);
+/**
+ * The endpoint's quickest response takes this long: with 16 at once, a place comes free each 16th of
+ * it.
+ */
+async function respondIn(ms: number): Promise<void> {
+  const one = await harness.enter('a', 'slow', 1);
+  await harness.pass(ms);
+  await harness.finish(one);
 }
 
 describe('an attempt that would wait for its endpoint', () => {
-  it('for half a minute or longer is deferred at once, as far as one can tell', async () => {
-    await answerIn(16_000);
-    const all = await bench.enter('a', 'slow', 16 + 50);
-    expect(count(all)).toMatchObject({ turns: 16, waiting: 31, deferred: 19 });
+  it('is deferred at once when the expected wait is half a minute or longer', async () => {
+    await respondIn(16_000);
+    const all = await harness.enter('a', 'slow', 16 + 50);
+    expect(count(all)).toMatchObject({ started: 16, waiting: 31, deferred: 19 });
   });
 
-  it('is given a turn behind all others, one for each place that comes free', async () => {
-    await answerIn(16_000);
-    const sinceMs = bench.time.nowMs();
-    const turns = turnsOf(await bench.enter('a', 'slow', 16 + 34), sinceMs);
+  it('gets a turn behind all others, spaced as places come free', async () => {
+    await respondIn(16_000);
+    const sinceMs = harness.time.nowMs();
+    const turns = turnsOf(await harness.enter('a', 'slow', 16 + 34), sinceMs);
     expect(turns).toEqual([32_000, 33_000, 34_000]);
   });
 
-  it('is deferred after half a minute when its place did not come', async () => {
-    await bench.enter('a', 'slow', 16);
-    const early = await bench.enter('a', 'slow', 2);
-    await bench.pass(10_000);
-    const late = await bench.enter('a', 'slow', 2);
-    await bench.pass(20_100);
+  it('is deferred after half a minute without a place', async () => {
+    await harness.enter('a', 'slow', 16);
+    const early = await harness.enter('a', 'slow', 2);
+    await harness.pass(10_000);
+    const late = await harness.enter('a', 'slow', 2);
+    await harness.pass(20_100);
     expect([count(early).deferred, count(late).waiting]).toEqual([2, 2]);
-    expect(bench.queues.waiting()).toBe(2);
+    expect(harness.queues.waiting()).toBe(2);
   });
 });
 
 describe('an attempt that waits for a place of this dispatcher', () => {
   it('is never deferred, however long that takes', async () => {
-    bench = createQueueBench({ limits: { fast: 1, slow: 1 } });
-    await bench.enter('a', 'first', 1);
-    await bench.enter('a', 'slow', 1);
+    harness = createQueueHarness({ limits: { fast: 1, slow: 1 } });
+    await harness.enter('a', 'first', 1);
+    await harness.enter('a', 'slow', 1);
     const all = [
-      ...(await bench.enter('b', 'first', 5)),
-      ...(await bench.enter('b', 'retry', 5)),
-      ...(await bench.enter('b', 'slow', 5)),
+      ...(await harness.enter('b', 'first', 5)),
+      ...(await harness.enter('b', 'retry', 5)),
+      ...(await harness.enter('b', 'slow', 5)),
     ];
-    bench.maxWait.ms = 1_000;
-    await bench.pass(120_000);
+    harness.maxWait.ms = 1_000;
+    await harness.pass(120_000);
     expect(count(all)).toMatchObject({ waiting: 15, deferred: 0, slowLane: 0 });
   });
 
-  it('is not deferred either when it waits behind many of its endpoint', async () => {
-    bench = createQueueBench({ limits: { fast: 1 } });
-    const running = await bench.enter('a', 'first', 1);
-    const all = await bench.enter('b', 'first', 10_000);
-    bench.maxWait.ms = 1_000;
-    await bench.finish(running);
-    expect(count(all)).toMatchObject({ turns: 1, waiting: 9_999 });
+  it('is not deferred behind many attempts of its endpoint', async () => {
+    harness = createQueueHarness({ limits: { fast: 1 } });
+    const running = await harness.enter('a', 'first', 1);
+    const all = await harness.enter('b', 'first', 10_000);
+    harness.maxWait.ms = 1_000;
+    await harness.finish(running);
+    expect(count(all)).toMatchObject({ started: 1, waiting: 9_999 });
   });
 });
 
 describe('a dispatcher whose memory runs short', () => {
-  it('defers what its endpoint would keep waiting, and nothing else', async () => {
-    bench = createQueueBench({ limits: { fast: 20 } });
-    bench.maxWait.ms = 1_000;
-    const paced = await bench.enter('paced', 'first', 5, { rateLimitPerSecond: 1 });
-    const well = await bench.enter('well', 'first', 15);
-    const busy = await bench.enter('busy', 'first', 15);
-    expect(count(paced)).toMatchObject({ turns: 1, waiting: 1, deferred: 3 });
-    expect(count(well)).toMatchObject({ turns: 15 });
-    expect(count(busy)).toMatchObject({ turns: 4, waiting: 11 });
+  it('defers attempts that wait for their endpoint, and no others', async () => {
+    harness = createQueueHarness({ limits: { fast: 20 } });
+    harness.maxWait.ms = 1_000;
+    const paced = await harness.enter('paced', 'first', 5, { rateLimitPerSecond: 1 });
+    const healthy = await harness.enter('healthy', 'first', 15);
+    const busy = await harness.enter('busy', 'first', 15);
+    expect(count(paced)).toMatchObject({ started: 1, waiting: 1, deferred: 3 });
+    expect(count(healthy)).toMatchObject({ started: 15 });
+    expect(count(busy)).toMatchObject({ started: 4, waiting: 11 });
   });
 
-  it('sends away who came last to an endpoint that cannot take its load, and keeps all others', async () => {
-    bench = createQueueBench({ limits: { fast: 20 } });
-    const paced = await bench.enter('paced', 'first', 100, { rateLimitPerSecond: 10 });
-    const busy = await bench.enter('busy', 'first', 50);
-    bench.maxWait.ms = 1_000;
-    await bench.pass(100);
-    expect(count(paced)).toMatchObject({ turns: 2, waiting: 15, deferred: 83 });
+  it('evicts the newest attempts of an endpoint that cannot take its load, and no others', async () => {
+    harness = createQueueHarness({ limits: { fast: 20 } });
+    const paced = await harness.enter('paced', 'first', 100, { rateLimitPerSecond: 10 });
+    const busy = await harness.enter('busy', 'first', 50);
+    harness.maxWait.ms = 1_000;
+    await harness.pass(100);
+    expect(count(paced)).toMatchObject({ started: 2, waiting: 15, deferred: 83 });
     expect(count(busy)).toMatchObject({ deferred: 0, slowLane: 0 });
   });
 
-  it('sends away no more at once than leaves meanwhile', async () => {
-    const paced = await bench.enter('paced', 'first', 290, { rateLimitPerSecond: 10 });
-    bench.maxWait.ms = 1_000;
-    await bench.pass(100);
+  it('evicts a bounded number at once', async () => {
+    const paced = await harness.enter('paced', 'first', 290, { rateLimitPerSecond: 10 });
+    harness.maxWait.ms = 1_000;
+    await harness.pass(100);
     expect(count(paced).deferred).toBe(250);
-    await bench.pass(100);
+    await harness.pass(100);
     expect(count(paced).deferred).toBeGreaterThan(250);
   });
 
-  it('defers who comes in a pause that is longer than the memory lasts, and keeps who waits', async () => {
-    const one = await bench.enter('a', 'first', 1);
-    await bench.finish(one, { outcome: 'http_429', statusCode: 429, retryAfterMs: 20_000 });
-    const waiting = await bench.enter('a', 'first', 1);
-    bench.maxWait.ms = 5_000;
-    const late = await bench.enter('a', 'first', 1);
+  it('defers new attempts during a hold that is too long, and keeps those that wait', async () => {
+    const one = await harness.enter('a', 'first', 1);
+    await harness.finish(one, { outcome: 'http_429', statusCode: 429, retryAfterMs: 20_000 });
+    const waiting = await harness.enter('a', 'first', 1);
+    harness.maxWait.ms = 5_000;
+    const late = await harness.enter('a', 'first', 1);
     expect([count(waiting).waiting, count(late).deferred]).toEqual([1, 1]);
   });
 });
 
-describe('what is known of endpoints', () => {
-  const ids = (): string[] => [...bench.queues.endpoints()].map(({ webhookId }) => webhookId);
+describe('what is known about endpoints', () => {
+  const ids = (): string[] => [...harness.queues.endpoints()].map(({ webhookId }) => webhookId);
 
   it('is forgotten a minute after their last attempt', async () => {
-    await bench.finish(await bench.enter('a', 'first', 3));
-    await bench.pass(59_000);
+    await harness.finish(await harness.enter('a', 'first', 3));
+    await harness.pass(59_000);
     expect(ids()).toEqual(['a']);
-    await bench.pass(1_000);
-    expect([ids(), bench.queues.size()]).toEqual([[], 0]);
+    await harness.pass(1_000);
+    expect([ids(), harness.queues.size()]).toEqual([[], 0]);
   });
 
-  it('is kept while anything is under way or waits, and while a pause lasts', async () => {
-    const held = await bench.enter('held', 'first', 1);
-    await bench.finish(held, { outcome: 'http_429', statusCode: 429, retryAfterMs: 150_000 });
-    await bench.enter('runs', 'first', 1);
-    await bench.pass(120_000);
+  it('is kept while anything is under way or waits, and while a hold lasts', async () => {
+    const held = await harness.enter('held', 'first', 1);
+    await harness.finish(held, { outcome: 'http_429', statusCode: 429, retryAfterMs: 150_000 });
+    await harness.enter('runs', 'first', 1);
+    await harness.pass(120_000);
     expect(ids()).toEqual(['held', 'runs']);
-    await bench.pass(30_000);
+    await harness.pass(30_000);
     expect(ids()).toEqual(['runs']);
   });
 
-  it('is kept when an attempt of it waits for a place of ours', async () => {
-    bench = createQueueBench({ limits: { fast: 1 } });
-    const [one] = await bench.enter('a', 'first', 1);
-    const waiting: Entered[] = await bench.enter('waits', 'first', 1);
-    await bench.pass(120_000);
-    await bench.finish(one ? [one] : []);
-    expect(count(waiting).turns).toBe(1);
+  it('is kept while an attempt waits for a place of this dispatcher', async () => {
+    harness = createQueueHarness({ limits: { fast: 1 } });
+    const [one] = await harness.enter('a', 'first', 1);
+    const waiting: Entered[] = await harness.enter('waits', 'first', 1);
+    await harness.pass(120_000);
+    await harness.finish(one ? [one] : []);
+    expect(count(waiting).started).toBe(1);
   });
 });

@@ -1,21 +1,22 @@
 import type { Endpoint } from '../endpoint/endpoint.ts';
-import { attemptViewOf, decideFor, endpointViewOf, hasPlace } from './endpoint-view.ts';
-import { expectedWaitMs } from '../gate/expected-wait.ts';
-import { findSlow, forgetIdle } from './find-slow.ts';
+import { expectedWaitMs } from '../gate/how-long-attempts-wait.ts';
+import type { Admission, Candidate } from './admission.ts';
+import { decideForNew } from './ask-gate.ts';
+import { attemptViewOf, endpointViewOf } from './endpoint-view.ts';
+import { evictAll, evictOverdue, evictSurplus } from './evict-waiting.ts';
+import { forgetIdle } from './forget-idle.ts';
+import { markSlow } from './mark-slow.ts';
 import {
   createQueueState,
   findOrAdd,
   poolOf,
-  type Admission,
-  type Candidate,
   type QueueDeps,
   type QueueState,
 } from './queue-state.ts';
-import { sendAllAway, sendOverdueAway, sendSurplusAway } from './send-away.ts';
-import { admissionOf, serveAfter } from './serve-queues.ts';
+import { applyDecision, reschedule } from './serve-queues.ts';
 
 export interface Queues {
-  /** Resolves when the attempt may be made, or must go elsewhere. */
+  /** Resolves when the attempt may be made, or must leave. */
   enter: (candidate: Candidate) => Promise<Admission>;
   /** Requests under way. */
   running: () => number;
@@ -25,25 +26,26 @@ export interface Queues {
   endpoints: () => Iterable<Endpoint>;
   /** How many endpoints are remembered. */
   size: () => number;
-  /** Webhook id → for how many milliseconds from now a former owner was asked not to send. */
+  /** `holds`: webhook id → the milliseconds that are left of a hold that a former owner was asked for. */
   inheritHolds: (holds: ReadonlyMap<string, number>) => void;
   /**
-   * Finds endpoints that turned slow, attempts that have waited for too long, and those that must
-   * leave for want of memory; for every 100 ms.
+   * Marks endpoints that turned slow, evicts attempts that waited too long or that memory has no
+   * capacity for, and forgets idle endpoints. To be called each 100 ms.
    */
   tick: () => void;
-  /** Sends away whoever waits, and lets nobody wait any more. */
+  /** Evicts every waiting attempt; from then on none may wait. */
   close: () => void;
 }
 
-export { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS } from './queue-state.ts';
-
-/** Who is expected to wait for longer waits as ids; for less the payload is not worth loading again. */
+/**
+ * An attempt that is expected to wait longer drops its payload. For less it is not worth loading it
+ * again.
+ */
 const KEEP_PAYLOAD_MS = 1_000;
 
 /**
  * Every endpoint has queues of its own, and free places go round between companies and their
- * endpoints. The gate decides whether an attempt goes, waits or leaves; it is applied here.
+ * endpoints. The gate decides whether an attempt is made, waits or leaves.
  */
 export function createQueues(deps: QueueDeps): Queues {
   const state = createQueueState(deps);
@@ -59,14 +61,14 @@ export function createQueues(deps: QueueDeps): Queues {
       inheritHolds(state, holds);
     },
     tick: () => {
-      findSlow(state);
-      sendOverdueAway(state);
-      sendSurplusAway(state);
+      markSlow(state);
+      evictOverdue(state);
+      evictSurplus(state);
       forgetIdle(state);
     },
     close: () => {
       state.isClosed = true;
-      sendAllAway(state);
+      evictAll(state);
     },
   };
 }
@@ -82,15 +84,11 @@ function inheritHolds(state: QueueState, holds: ReadonlyMap<string, number>): vo
 
 function enter(state: QueueState, candidate: Candidate): Promise<Admission> {
   const endpoint = findOrAdd(state, candidate);
-  const { lane } = candidate;
-  const ahead = endpoint.waiting[lane].size();
-  const decision = decideFor(state, endpoint, candidate, {
-    ahead,
-    isWaiting: false,
-    hasPlace: hasPlace(state, candidate),
-  });
+  const { queue } = candidate;
+  const ahead = endpoint.waiting[queue].size();
+  const decision = decideForNew(state, endpoint, candidate, ahead);
   if (decision.kind !== 'wait' || state.isClosed) {
-    return Promise.resolve(admissionOf(state, endpoint, candidate, decision));
+    return Promise.resolve(applyDecision(state, endpoint, candidate, decision));
   }
   const waitMs = expectedWaitMs(
     attemptViewOf(state, candidate, { ahead, isWaiting: false }),
@@ -98,9 +96,9 @@ function enter(state: QueueState, candidate: Candidate): Promise<Admission> {
   );
   if (waitMs > KEEP_PAYLOAD_MS) candidate.dropPayload();
   return new Promise((admit) => {
-    endpoint.waiting[lane].push({ candidate, sinceMs: state.monotonicMs(), admit });
-    state.waiting[poolOf(lane)] += 1;
+    endpoint.waiting[queue].push({ candidate, sinceMs: state.monotonicMs(), admit });
+    state.waiting[poolOf(queue)] += 1;
     // Its time may have come since the gate was asked.
-    if (ahead === 0) serveAfter(state, endpoint);
+    if (ahead === 0) reschedule(state, endpoint);
   });
 }

@@ -29,7 +29,7 @@ afterEach(async () => {
   await new Promise((resolve) => server?.close(resolve));
 });
 
-/** An endpoint that would rather speak HTTP/2; resolves with its port. */
+/** Starts an endpoint that prefers HTTP/2. Resolves with its port. */
 async function listen(identity: SelfSigned): Promise<number> {
   const started = createSecureServer({ ...identity, allowHTTP1: true }, (request, response) => {
     const { servername, alpnProtocol: protocol } = request.socket as {
@@ -48,7 +48,7 @@ async function listen(identity: SelfSigned): Promise<number> {
 const REFUSED = { outcome: 'tls_error', statusCode: null, response: null };
 
 describe('over TLS', () => {
-  test('an endpoint is told the name, and spoken to in HTTP/1.1 though it offers HTTP/2', async () => {
+  test('an endpoint gets its name as SNI, and HTTP/1.1 requests although it offers HTTP/2', async () => {
     const identity = selfSigned(NAME);
     setDefaultCACertificates([identity.cert]);
     const port = await listen(identity);
@@ -56,14 +56,14 @@ describe('over TLS', () => {
     expect(seen).toEqual([{ httpVersion: '1.1', servername: NAME, protocol: 'http/1.1' }]);
   });
 
-  test('an endpoint that signed its certificate itself is a tls_error', async () => {
+  test('an endpoint with a self-signed certificate is a tls_error', async () => {
     const port = await listen(selfSigned(NAME));
     expect(await sender.send(`https://${NAME}:${port}/`)).toMatchObject(REFUSED);
     expect(seen).toEqual([]);
   });
 
   test.each([
-    ['of another name', 'other.example.com', {}],
+    ['for another name', 'other.example.com', {}],
     ['that has expired', NAME, { validUntilMs: Date.now() - DAY_MS / 2 }],
     ['that is not valid yet', NAME, { validFromMs: Date.now() + DAY_MS / 2 }],
   ])('an endpoint with a certificate %s is a tls_error', async (_what, name, validity) => {
@@ -74,7 +74,7 @@ describe('over TLS', () => {
     expect(seen).toEqual([]);
   });
 
-  test('the check of certificates is not turned off by the environment', async () => {
+  test('certificates are checked even when the environment turns that off', async () => {
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
     try {
       const port = await listen(selfSigned(NAME));

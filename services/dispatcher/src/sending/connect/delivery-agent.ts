@@ -1,17 +1,17 @@
 import { Agent } from 'undici';
 import { createGuardedConnect, type GuardOptions } from './guarded-connect.ts';
 
-/** Many webhooks may share an origin; how many attempts are under way is bounded by the caller. */
+/** Many webhooks may share an origin. The caller bounds how many attempts are under way. */
 const CONNECTIONS_PER_ORIGIN = 1_024;
 
 const KEEP_ALIVE_MS = 30_000;
-/** A busy connection is left for a new look-up by then, so that a host that moves is followed. */
+/** A connection is closed after this time, however busy, so that a host that has moved is looked up again. */
 const CONNECTION_LIFE_MS = 300_000;
-/** undici's own time-outs stand behind the deadline sweep, for sockets that nobody reads any more. */
+/** undici's own timeouts end later than the deadline sweep. They are for sockets that nobody reads any more. */
 const BACKSTOP_MS = 5_000;
 const MAX_HEADER_BYTES = 16_384;
 
-/** The one HTTP client of all endpoints: HTTP/1.1, kept alive, no redirect followed. */
+/** The HTTP client of deliveries: HTTP/1.1, connections kept alive, redirects not followed. */
 export function createDeliveryAgent(guard: GuardOptions): Agent {
   const timeoutMs = guard.connectTimeoutMs + BACKSTOP_MS;
   return new Agent({
@@ -20,7 +20,7 @@ export function createDeliveryAgent(guard: GuardOptions): Agent {
     pipelining: 1,
     allowH2: false,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    // A receiver's own `keep-alive: timeout=600` does not make it longer.
+    // An endpoint's own `keep-alive: timeout=600` does not extend it.
     keepAliveMaxTimeout: KEEP_ALIVE_MS,
     clientTtl: CONNECTION_LIFE_MS,
     maxHeaderSize: MAX_HEADER_BYTES,

@@ -4,7 +4,7 @@ import { createGuardedConnect } from './guarded-connect.ts';
 
 const strict: EgressPolicy = { allowLoopback: false, allowHttp: true, allowCidrs: [] };
 
-/** The error, what was counted and which names were forgotten; every name leads to 10.0.0.1. */
+/** Resolves with the error, the counted reasons and the dropped names. Every name resolves to 10.0.0.1. */
 async function refuse(hostname: string, policy: EgressPolicy, port: number) {
   const [refused, forgotten]: [EgressRefusal[], string[]] = [[], []];
   const guarded = createGuardedConnect({
@@ -33,9 +33,12 @@ describe('a refusal', () => {
     ['host', 'kafka', {}, 80],
     ['address', '10.0.0.1', {}, 80],
     ['address', 'hook.example.com', {}, 80],
-  ])('by its %s (%s) tells so, once, and forgets no name', async (reason, name, policy, to) => {
-    const { error, refused, forgotten } = await refuse(name, { ...strict, ...policy }, to);
-    expect(error).toMatchObject({ code: 'EGRESS_BLOCKED', message: 'blocked address', reason });
-    expect([refused, forgotten]).toEqual([[reason], []]);
-  });
+  ])(
+    'by %s (%s) carries its reason, is counted once and drops no cached name',
+    async (reason, name, policy, to) => {
+      const { error, refused, forgotten } = await refuse(name, { ...strict, ...policy }, to);
+      expect(error).toMatchObject({ code: 'EGRESS_BLOCKED', message: 'blocked address', reason });
+      expect([refused, forgotten]).toEqual([[reason], []]);
+    },
+  );
 });

@@ -89,7 +89,7 @@ describe('a connection', () => {
     ['first', ['10.0.0.1', '8.8.8.8']],
     ['last', ['8.8.8.8', '2606:4700::1111', '169.254.169.254']],
   ])(
-    'to a name with a private answer that comes %s is refused as a whole',
+    'to a name is refused when one of its addresses is private: the %s',
     async (_where, answers) => {
       const error = await connect('hook.example.com', strict, answering(...answers));
       expect(error).toBeInstanceOf(EgressBlockedError);
@@ -100,7 +100,7 @@ describe('a connection', () => {
   test.each([
     ...['2130706433', '0x7f.1', '017700000001', '127.1', '0x7f000001', '127.0.0.1.', '①②⑦.0.0.1'],
     ...['0177.0.0.1', '%31%32%37.0.0.1', '0', '2852039166', '0xa9fea9fe', '127。0。0。1'],
-  ])('to a refused address spelled %s is refused before a look-up', async (spelled) => {
+  ])('to a refused address written as %s is refused before a look-up', async (spelled) => {
     for (const hostname of [spelled, new URL(`http://${spelled}/`).hostname]) {
       const resolve = answering('8.8.8.8');
       expect(await connect(hostname, strict, resolve)).toBeInstanceOf(EgressBlockedError);
@@ -122,19 +122,19 @@ describe('a connection', () => {
     },
   );
 
-  test('is refused without telling where the name leads', async () => {
+  test('is refused without revealing the address of the name', async () => {
     const error = await connect('hook.example.com', strict, answering('10.9.8.7'));
     expect(error?.message).toBe('blocked address');
     expect(JSON.stringify(error)).not.toContain('10.9.8.7');
   });
 
-  test('to loopback is made under its switch, as literal and by name', async () => {
+  test('to loopback is made when the policy allows it, as a literal and by name', async () => {
     expect(await connect('127.0.0.1', loopback, answering())).toBeNull();
     expect(await connect('hook.example.com', loopback, answering('127.0.0.1'))).toBeNull();
     expect(spy.opened()).toBe(2);
   });
 
-  test('to a port of infrastructure, or over plain http without its switch, is refused', async () => {
+  test('to a port of infrastructure, or over plain http that the policy does not allow, is refused', async () => {
     const onPort = connect('127.0.0.1', loopback, answering(), 6_379);
     expect(await onPort).toBeInstanceOf(EgressBlockedError);
     const secure = { ...loopback, allowHttp: false };
@@ -142,23 +142,23 @@ describe('a connection', () => {
     expect(spy.opened()).toBe(0);
   });
 
-  test('to loopback is not spy.opened() by a range', async () => {
+  test('to loopback is not allowed by a range of addresses', async () => {
     const policy = { ...strict, allowCidrs: cidrs('127.0.0.0/8') };
     expect(await connect('127.0.0.1', policy, answering())).toBeInstanceOf(EgressBlockedError);
     expect(spy.opened()).toBe(0);
   });
 
-  test('asks once for a name, so that a second answer cannot slip in', async () => {
+  test('looks a name up once, so that no second answer can replace the checked one', async () => {
     const resolve = answering('127.0.0.1');
     await connect('hook.example.com', loopback, resolve);
     expect(resolve.asked).toEqual(['hook.example.com']);
   });
 
-  test('judges a remembered answer at every use', async () => {
+  test('checks a cached answer each time it is used', async () => {
     const answers = [['127.0.0.1'], ['8.8.8.8', '127.0.0.1']];
     const hosts = createHostResolver(() =>
       Promise.resolve({
-        listed: new Map([['hook.example.com', answers[0] ?? []]]),
+        hostsFile: new Map([['hook.example.com', answers[0] ?? []]]),
         resolve4: () => Promise.resolve([]),
         resolve6: () => Promise.resolve([]),
       }),
@@ -169,7 +169,7 @@ describe('a connection', () => {
     expect(spy.opened()).toBe(1);
   });
 
-  test('goes to the answer that was judged, whatever a second look-up would say', async () => {
+  test('goes to the checked address, whatever a second look-up would return', async () => {
     const answers = ['127.0.0.1', '10.0.0.1'];
     const rebinding: Resolve = () =>
       Promise.resolve([{ address: answers.shift() ?? '', family: 4 }]);
@@ -180,7 +180,7 @@ describe('a connection', () => {
     expect([second, spy.opened()]).toEqual([expect.any(EgressBlockedError), 1]);
   });
 
-  test('that is not made lets the name be asked for anew', async () => {
+  test('that cannot be made drops the cached addresses of its host', async () => {
     const closed = createServer();
     await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
     const { port: to } = closed.address() as AddressInfo;

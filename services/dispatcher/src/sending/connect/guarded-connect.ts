@@ -6,10 +6,10 @@ import {
   type EgressRefusal,
 } from '@posthorn/domain/egress/egress-rules.ts';
 import { buildConnector } from 'undici';
-import { boundReads } from '../../load/bounded-reads.ts';
+import { boundReads } from './bounded-reads.ts';
 import { LookupFailedError, type HostResolver, type Resolve } from './resolve-host.ts';
 
-/** The destination is not public; the message never tells the address it resolved to. */
+/** Deliveries may not go to the destination. The message does not contain the address that it resolved to. */
 export class EgressBlockedError extends Error {
   readonly code = 'EGRESS_BLOCKED';
   readonly reason: EgressRefusal;
@@ -21,20 +21,22 @@ export class EgressBlockedError extends Error {
 
 export interface GuardOptions {
   policy: EgressPolicy;
-  /** For the look-up, the connection and the TLS handshake together. */
+  /** For the connection and the TLS handshake, the look-up of the host included. */
   connectTimeoutMs: number;
   hosts: HostResolver;
   onRefused: (reason: EgressRefusal) => void;
   onOpened: (socket: Socket) => void;
 }
 
-/** Node gives up an address after 250 ms for the next one; a handshake with a far, busy host takes longer. */
+/** Node tries the next address after 250 ms by default; connecting to a distant, busy host takes longer. */
 const NEXT_ADDRESS_AFTER_MS = 1_000;
 
 /**
- * Connects only to public addresses. Three checks, because each is passed by on some way: the
- * address as written, scheme and port included (`lookup` is not called for literals), every answer
- * of the look-up (one refused answer refuses the name), and the far end of the open socket.
+ * Connects only to addresses that the policy allows (docs/contract.md C9.10). There are three checks,
+ * because each can be bypassed in some way:
+ * 1. The URL as written, with scheme, host and port: `lookup` is not called for literal addresses.
+ * 2. Every address that the look-up returns: one refused address refuses the host.
+ * 3. The remote address of the open socket.
  */
 export function createGuardedConnect(options: GuardOptions): buildConnector.connector {
   const { policy, hosts } = options;
@@ -52,7 +54,7 @@ export function createGuardedConnect(options: GuardOptions): buildConnector.conn
       return;
     }
     connect(target, (...[error, socket]) => {
-      const problem = error ?? problemOfFarEnd(socket, policy);
+      const problem = error ?? problemOfRemote(socket, policy);
       if (problem) {
         socket?.destroy();
         fail(problem);
@@ -65,16 +67,16 @@ export function createGuardedConnect(options: GuardOptions): buildConnector.conn
   };
 }
 
-/** HTTP/1.1 alone, said here too: undici's own switch does not reach a connector that it is given. */
+/** `allowH2` is set here too: undici does not pass its own option to a connector that it is given. */
 function openConnector({ policy, connectTimeoutMs, hosts }: GuardOptions) {
   return buildConnector({
     timeout: connectTimeoutMs,
     allowH2: false,
-    // No variable of the environment turns the check of certificates off.
+    // So that NODE_TLS_REJECT_UNAUTHORIZED cannot turn the check of certificates off.
     rejectUnauthorized: true,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_AFTER_MS,
-    lookup: vettedLookup(policy, hosts.resolve),
+    lookup: checkedLookup(policy, hosts.resolve),
   });
 }
 
@@ -86,20 +88,20 @@ function refusalOfTarget(
   return url ? refusalOfUrl(url, policy) : 'host';
 }
 
-/** A socket without a far end was reset while it was being opened. */
-function problemOfFarEnd(socket: Socket | null, policy: EgressPolicy): Error | null {
+/** A socket without a remote address was reset while it was being opened. */
+function problemOfRemote(socket: Socket | null, policy: EgressPolicy): Error | null {
   if (socket?.remoteAddress === undefined) {
-    return Object.assign(new Error('reset as it was opened'), { code: 'ECONNRESET' });
+    return Object.assign(new Error('reset while it was being opened'), { code: 'ECONNRESET' });
   }
   const refusal = refusalOfAddress(socket.remoteAddress, policy);
   return refusal && new EgressBlockedError(refusal);
 }
 
 /**
- * The socket connects to the vetted answer itself, so a second answer cannot slip in (rebinding).
- * A remembered answer is judged at every use.
+ * The socket connects to one of the checked addresses, without a second look-up that could return
+ * another one (DNS rebinding). A cached address is checked each time it is used.
  */
-function vettedLookup(policy: EgressPolicy, resolve: Resolve): LookupFunction {
+function checkedLookup(policy: EgressPolicy, resolve: Resolve): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname).then(
       (addresses) => {

@@ -23,7 +23,7 @@ beforeEach(async () => {
     connectTimeoutMs: 5_000,
     hosts: { resolve: () => Promise.resolve([]), forget: () => undefined },
     onRefused: () => undefined,
-    onOpened: idle.opened,
+    onOpened: idle.add,
   });
   endpoints = await Promise.all(Array.from({ length: 4 }, openRawEndpoint));
   for (const endpoint of endpoints) endpoint.talk = (socket) => socket.write(OK);
@@ -39,7 +39,7 @@ async function sendTo(n: number): Promise<void> {
   const origin = endpoints[n]?.origin ?? '';
   const answer = await agent.request({ origin, path: '/', method: 'POST' });
   await answer.body.dump();
-  await eventually('its connection rests', () => {
+  await eventually('its connection is idle', () => {
     const stats = agent.stats[origin];
     return !stats || ('free' in stats && stats.free > 0);
   });
@@ -49,7 +49,7 @@ const open = (): number[] =>
   endpoints.map(({ sockets }) => sockets.filter((socket) => !socket.destroyed).length);
 
 describe('a connection', () => {
-  test('is used again, and counted by whether it was open', async () => {
+  test('is reused, and each request is counted by whether it reused one', async () => {
     await sendTo(0);
     await sendTo(0);
     await sendTo(1);
@@ -57,7 +57,7 @@ describe('a connection', () => {
     expect(endpoints[0]?.sockets).toHaveLength(1);
   });
 
-  test('that has been idle for longest is closed for one too many', async () => {
+  test('is closed when it has been idle for longest and too many are idle', async () => {
     for (const n of [0, 1, 0, 2]) await sendTo(n);
     await endpoints[1]?.allClosed();
     expect(open()).toEqual([1, 0, 1, 0]);
@@ -65,7 +65,7 @@ describe('a connection', () => {
     expect(reuses).toEqual([false, false, true, false, false]);
   });
 
-  test('that carries a request is never closed, however many are idle', async () => {
+  test('is not closed while it carries a request, however many are idle', async () => {
     const [slow] = endpoints;
     let answer: () => void = () => undefined;
     const asked = new Promise<void>((resolve) => {
@@ -84,7 +84,7 @@ describe('a connection', () => {
     await first;
   });
 
-  test('closed by its endpoint is idle no longer', async () => {
+  test('no longer counts as idle once its endpoint has closed it', async () => {
     await sendTo(0);
     endpoints[0]?.sockets[0]?.destroy();
     await eventually('its pool is gone', () => Object.keys(agent.stats).length === 0);
@@ -94,7 +94,7 @@ describe('a connection', () => {
   });
 });
 
-test('an origin without a connection leaves nothing behind', async () => {
+test('an origin keeps no pool once its last connection is closed', async () => {
   for (const n of [0, 1, 2, 3]) await sendTo(n);
   await Promise.all([endpoints[0]?.allClosed(), endpoints[1]?.allClosed()]);
   await eventually('two pools are left', () => Object.keys(agent.stats).length === 2);

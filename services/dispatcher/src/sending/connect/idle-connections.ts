@@ -3,38 +3,38 @@ import type { Socket } from 'node:net';
 import type { DiagnosticsChannel } from 'undici';
 
 export interface IdleConnections {
-  /** Takes a connection that was just opened. */
-  opened: (socket: Socket) => void;
+  /** Adds a connection that was just opened. */
+  add: (socket: Socket) => void;
   stop: () => void;
 }
 
 export interface IdleOptions {
-  /** Beyond this the one that has been idle for longest is closed. */
+  /** When more are idle, the one that has been idle for longest is closed. */
   maxIdle: number;
-  /** Called for each request that is sent; false for the first on its connection. */
+  /** Called for each request that is sent. `isReused` is false for the first on its connection. */
   onSent: (isReused: boolean) => void;
 }
 
-const SENT = 'undici:client:sendHeaders';
-const ANSWERED = 'undici:request:trailers';
+const REQUEST_SENT = 'undici:client:sendHeaders';
+const RESPONSE_ENDED = 'undici:request:trailers';
 
 /**
- * Bounds the idle connections of all origins together. undici bounds them for one origin alone, and
- * closes them by time: 2,000 attempts a second to as many hosts would leave 60,000 open for 30 s.
- * Its channels tell which socket carries which request, and cost some 2 µs a request.
+ * Bounds the idle connections of all origins together. undici bounds them per origin, and otherwise
+ * closes them by time only: 2,000 attempts per second to as many hosts would keep 60,000 open for 30 s.
+ * Its diagnostics channels tell which socket carries which request, at about 2 µs per request.
  */
 export function createIdleConnections({ maxIdle, onSent }: IdleOptions): IdleConnections {
   const idle = new Set<Socket>();
   const sentBySocket = new WeakMap<Socket, number>();
   const socketByRequest = new WeakMap<object, Socket>();
 
-  function rest(socket: Socket): void {
+  function markIdle(socket: Socket): void {
     idle.add(socket);
     if (idle.size <= maxIdle) return;
     const [oldest] = idle;
     if (!oldest) return;
     idle.delete(oldest);
-    // Should undici pick it in this very moment, it sends the request on a new connection.
+    // If undici picks it at this moment, it sends the request on a new connection.
     oldest.destroy();
   }
   function onRequestSent(message: unknown): void {
@@ -46,23 +46,23 @@ export function createIdleConnections({ maxIdle, onSent }: IdleOptions): IdleCon
     idle.delete(socket);
     onSent(sent > 0);
   }
-  function onAnswered(message: unknown): void {
+  function onResponseEnded(message: unknown): void {
     const { request } = message as DiagnosticsChannel.RequestTrailersMessage;
     const socket = socketByRequest.get(request);
-    if (socket && !socket.destroyed) rest(socket);
+    if (socket && !socket.destroyed) markIdle(socket);
   }
 
-  subscribe(SENT, onRequestSent);
-  subscribe(ANSWERED, onAnswered);
+  subscribe(REQUEST_SENT, onRequestSent);
+  subscribe(RESPONSE_ENDED, onResponseEnded);
   return {
-    opened(socket) {
+    add(socket) {
       sentBySocket.set(socket, 0);
       socket.once('close', () => idle.delete(socket));
-      rest(socket);
+      markIdle(socket);
     },
     stop() {
-      unsubscribe(SENT, onRequestSent);
-      unsubscribe(ANSWERED, onAnswered);
+      unsubscribe(REQUEST_SENT, onRequestSent);
+      unsubscribe(RESPONSE_ENDED, onResponseEnded);
     },
   };
 }

@@ -1,28 +1,28 @@
 import type { LookupAddress } from 'node:dns';
 import { isIP } from 'node:net';
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
-import { readMachineNames, type AddressRecord, type MachineNames } from './hosts-file.ts';
+import { readSystemNames, type AddressRecord, type SystemNames } from './hosts-file.ts';
 
-/** Every address of a host name, unjudged; rejects with a `LookupFailedError` when there is none. */
+/** Resolves with every address of a host, unchecked. Rejects with LookupFailedError when there is none. */
 export type Resolve = (hostname: string) => Promise<LookupAddress[]>;
 
 export interface HostResolver {
   resolve: Resolve;
-  /** For a host that did not answer: asks anew next time, so that one that has moved is found. */
+  /** Drops the cached addresses of a host that could not be reached: it may have moved. */
   forget: (hostname: string) => void;
 }
 
-/** The name has no address, or no name server would tell it. */
+/** The host has no address, or no name server could be asked. */
 export class LookupFailedError extends Error {
   readonly code = 'LOOKUP_FAILED';
   constructor(cause: unknown) {
-    super('the name was not resolved', { cause });
+    super('the host name was not resolved', { cause });
   }
 }
 
 interface Answer {
   addresses: LookupAddress[];
-  /** Failures are remembered too, or a dead name with many deliveries would be asked for each. */
+  /** Failures are cached too; otherwise a dead host would be looked up for each of its deliveries. */
   failure: LookupFailedError | null;
   ttlMs: number;
 }
@@ -30,20 +30,21 @@ interface Answer {
 const MAX_NAMES = 10_000;
 const MIN_TTL_MS = 5_000;
 const MAX_TTL_MS = 60_000;
-/** Below the shortest usual retry delay (5 s), so that a retry is not given the same failure again. */
+/** Shorter than the first retry delay (5 s), so that a retry does not get the same failure from the cache. */
 const FAILURE_TTL_MS = 2_000;
 
 /**
- * Asks the hosts file, then the name servers, and remembers the answer for its TTL, within 5 to
- * 60 s. Not `dns.lookup`: it tells no TTL, it goes through the search domains of a cluster, and a
- * name whose servers are silent holds one of libuv's few threads for seconds, so that a customer
- * with a handful of such names could stop every other look-up. Both files are read anew every 5 s.
+ * Looks a host up in the hosts file, then at the name servers, and caches the answer for its TTL, for
+ * 5 s at least and 60 s at most. Does not use `dns.lookup`: it returns no TTL, it tries the search
+ * domains of a cluster, and a name whose servers are silent blocks one of libuv's few threads for
+ * seconds, so that a customer with a few such names could stop every other look-up. /etc/hosts and
+ * /etc/resolv.conf are read again every 5 s.
  */
 export function createHostResolver(
-  readNames: () => Promise<MachineNames> = readMachineNames,
+  readNames: () => Promise<SystemNames> = readSystemNames,
   monotonicMs: () => number = () => performance.now(),
 ): HostResolver {
-  const names = createCoalescingCache<MachineNames>({
+  const names = createCoalescingCache<SystemNames>({
     maxSize: 1,
     sizeOf: () => 1,
     ttlMs: MIN_TTL_MS,
@@ -56,8 +57,8 @@ export function createHostResolver(
     monotonicMs,
   });
   const find = async (hostname: string): Promise<Answer> => {
-    const machine = await names.get('machine', readNames);
-    return machine ? askFor(hostname, machine) : failed(null);
+    const system = await names.get('system', readNames);
+    return system ? lookUp(hostname, system) : failed(null);
   };
   return {
     async resolve(hostname) {
@@ -69,14 +70,11 @@ export function createHostResolver(
   };
 }
 
-/** One family may be missing; the hosts file comes first, as with every other program. */
-async function askFor(hostname: string, machine: MachineNames): Promise<Answer> {
-  const listed = machine.listed.get(hostname.replace(/\.$/, ''));
+/** The hosts file comes first, as in every other program. A host may have addresses of one family only. */
+async function lookUp(hostname: string, system: SystemNames): Promise<Answer> {
+  const listed = system.hostsFile.get(hostname.replace(/\.$/, ''));
   if (listed) return found(listed, MIN_TTL_MS);
-  const [v4, v6] = await Promise.allSettled([
-    machine.resolve4(hostname),
-    machine.resolve6(hostname),
-  ]);
+  const [v4, v6] = await Promise.allSettled([system.resolve4(hostname), system.resolve6(hostname)]);
   const records = [v4, v6].flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
   if (records.length > 0) return found(addressesOf(records), ttlMsOf(records));
   return failed(v4.status === 'rejected' ? v4.reason : null);

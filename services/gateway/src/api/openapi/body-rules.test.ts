@@ -36,16 +36,16 @@ interface Verdicts {
   document: boolean;
 }
 
-/** Whether the gateway takes a body, and whether it is one by the document. */
+/** Returns whether the gateway accepts a body, and whether the document does. */
 function verdictsOn(id: string): (body: object) => Verdicts {
   const schema = routes.find((route) => operationIdOf(route) === id)?.body ?? NO_FIELDS;
   const documented = operationsOf(document).find((operation) => operation.id === id);
   const check = compile(documented?.body?.schema ?? {});
-  const isTaken = (body: object): boolean => {
+  const isAccepted = (body: object): boolean => {
     const { success, data } = schema.strict().safeParse(body);
-    return success && (id !== 'webhookUpdate' || suitsSomeWebhook(data));
+    return success && (id !== 'webhookUpdate' || fitsSomeWebhook(data));
   };
-  return (body) => ({ gateway: isTaken(body), document: check(body) });
+  return (body) => ({ gateway: isAccepted(body), document: check(body) });
 }
 
 const AUTH_METHODS: AuthMethod[] = [
@@ -54,8 +54,8 @@ const AUTH_METHODS: AuthMethod[] = [
   { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Before' },
 ];
 
-/** The document cannot know the webhook: it may only refuse what no webhook could take. */
-function suitsSomeWebhook(body: UpdateWebhookBody): boolean {
+/** The document does not know the stored webhook: it may refuse only what no webhook accepts. */
+function fitsSomeWebhook(body: UpdateWebhookBody): boolean {
   return AUTH_METHODS.some((authMethod) => {
     const webhook = sampleWebhook(1, { authMethod, customHeaders: [] });
     try {
@@ -103,15 +103,15 @@ describe('the document and the gateway agree on', () => {
     ['apiKeyCreate', bodiesOf({ name }, [{ name: 'a' }])],
   ])('every body of %s', (operationId, bodies) => {
     const verdictsOf = verdictsOn(operationId);
-    const taken = { yes: 0, no: 0 };
+    const counts = { yes: 0, no: 0 };
     fc.assert(
       fc.property(bodies, (body) => {
         const verdicts = verdictsOf(body);
-        taken[verdicts.gateway ? 'yes' : 'no'] += 1;
+        counts[verdicts.gateway ? 'yes' : 'no'] += 1;
         expect(verdicts.document).toBe(verdicts.gateway);
       }),
       { numRuns: 1_000 },
     );
-    expect(Math.min(taken.yes, taken.no)).toBeGreaterThan(50);
+    expect(Math.min(counts.yes, counts.no)).toBeGreaterThan(50);
   });
 });

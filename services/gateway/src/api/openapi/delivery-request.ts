@@ -1,19 +1,19 @@
-import { exampleId } from '../../http/answers/fields.ts';
+import { exampleId } from '../../http/responses/fields.ts';
 import type { JsonSchema } from './json-schemas.ts';
 
 const SIGNATURE = '9b1c1e0d5f3a4c7d8e2f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5';
 
-const DESCRIPTION = `What an endpoint receives. The body is the \`payload\` of the message, byte for byte.
+const DESCRIPTION = `The request that an endpoint receives. Its body is the \`payload\` of the message, byte for byte.
 
-Every delivery has the headers of [Standard Webhooks](https://www.standardwebhooks.com), the webhook's \`customHeaders\`, and one of:
+Every delivery has the headers of [Standard Webhooks](https://www.standardwebhooks.com), the webhook's \`customHeaders\`, and one header of authentication:
 
 | \`authMethod\` | header |
 | --- | --- |
-| \`hmac\` | \`X-Service-Signature\`, or the one that \`hmacHeader\` names: hex HMAC SHA-256 of the body; the key is the text of \`hmacSecret\`, which is the webhook's \`secret\` unless given |
-| \`basic\` | \`Authorization: Basic …\`: base64 of user name, colon, password |
-| \`apiKey\` | the one that \`apiKeyHeader\` names, with the value of \`apiKey\` |
+| \`hmac\` | \`X-Service-Signature\`, or the header that \`hmacHeader\` names: the hex HMAC SHA-256 of the body. The key is the text of \`hmacSecret\`, which defaults to the \`secret\` of the webhook |
+| \`basic\` | \`Authorization: Basic …\`: the base64 of user name, colon and password |
+| \`apiKey\` | the header that \`apiKeyHeader\` names, with the value of \`apiKey\` |
 
-Attempts are made at once, then 5 seconds, 5 minutes, 30 minutes, 2 hours, 5 hours and 10 hours after the end of the one before. A delivery may come twice; its \`webhook-id\` stays the same.`;
+The first attempt is made at once. Further attempts follow 5 seconds, 5 minutes, 30 minutes, 2 hours, 5 hours and 10 hours after the end of the failed attempt before. A delivery may arrive twice, with the same \`webhook-id\`.`;
 
 function header(name: string, description: string, example: string, isAlways = true): JsonSchema {
   const schema = { type: 'string', examples: [example] };
@@ -21,19 +21,19 @@ function header(name: string, description: string, example: string, isAlways = t
 }
 
 const HEADERS = [
-  header('webhook-id', 'Id of the message: the same in every attempt', exampleId('msg')),
-  header('webhook-timestamp', 'Seconds since 1970 at this attempt', '1769851800'),
+  header('webhook-id', 'Id of the message, the same in every attempt', exampleId('msg')),
+  header('webhook-timestamp', 'Time of this attempt, in seconds since 1970', '1769851800'),
   header(
     'webhook-signature',
-    '`v1,` and base64 HMAC SHA-256 of `{webhook-id}.{webhook-timestamp}.{body}`; the key is what the base64 of the `secret` after `whsec_` stands for. Two, with a space between, while a rotated secret is still good',
+    '`v1,` and the base64 HMAC SHA-256 of `{webhook-id}.{webhook-timestamp}.{body}`. The key is the part of the `secret` after `whsec_`, decoded from base64. During the grace period of a rotation there are two signatures, separated by a space',
     'v1,Ce8pWNEdXUsSJJN4nXg1cWN0PN0Yd0y1Zz8Y1w9V2dM=',
   ),
   header('User-Agent', 'Posthorn and its version', 'Posthorn/0.1.0'),
-  header('X-Service-Signature', 'With `hmac`; the name is `hmacHeader`', SIGNATURE, false),
+  header('X-Service-Signature', 'With `hmac`. `hmacHeader` sets the name', SIGNATURE, false),
   header('Authorization', 'With `basic`', 'Basic cG9zdGhvcm46c2VjcmV0', false),
   header(
     'X-Endpoint-Key',
-    'With `apiKey`; the name is `apiKeyHeader`',
+    'With `apiKey`. `apiKeyHeader` sets the name',
     'a long random text',
     false,
   ),
@@ -57,10 +57,10 @@ export const DELIVERY_REQUEST: JsonSchema = {
       },
     },
     responses: {
-      '2XX': { description: 'Delivered. The status decides, whatever the body.' },
+      '2XX': { description: 'The delivery succeeded. Only the status counts, not the body.' },
       default: {
         description:
-          'Failed and sent again later. So is no answer within 15 seconds; redirects are not followed.',
+          'The attempt failed and is retried on the schedule, as after no response within 15 seconds. Redirects are not followed.',
       },
     },
   },

@@ -21,20 +21,20 @@ afterAll(() => {
   server.close();
 });
 
-/** What the page loads, as written in it. */
+/** Returns the addresses that the page loads. */
 async function addressesIn(path: string): Promise<string[]> {
   const html = await (await fetch(url + path)).text();
   return [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address = '']) => address);
 }
 
 describe('GET /openapi.json', () => {
-  it('answers the document as it is, without an envelope', async () => {
-    const answer = await fetch(`${url}/openapi.json`);
-    expect(answer.headers.get('content-type')).toMatch(/^application\/json\b/);
-    expect(await answer.json()).toEqual(document);
+  it('returns the document without an envelope', async () => {
+    const response = await fetch(`${url}/openapi.json`);
+    expect(response.headers.get('content-type')).toMatch(/^application\/json\b/);
+    expect(await response.json()).toEqual(document);
   });
 
-  it('answers HEAD alike, and nothing else', async () => {
+  it('supports HEAD, and no other method', async () => {
     const head = await fetch(`${url}/openapi.json`, { method: 'HEAD' });
     expect([head.status, await head.text()]).toEqual([200, '']);
     const post = await fetch(`${url}/openapi.json`, { method: 'POST' });
@@ -43,31 +43,31 @@ describe('GET /openapi.json', () => {
 });
 
 describe('GET /docs', () => {
-  it('answers a page whose every part comes from this gateway', async () => {
+  it('returns a page that loads everything from this gateway', async () => {
     const addresses = await addressesIn('/docs');
     expect(addresses.length).toBeGreaterThanOrEqual(4);
     for (const address of addresses) {
       expect(address).toMatch(/^\/[^/]/);
-      const answer = await fetch(url + address);
-      const { length } = await answer.text();
-      expect([address, answer.status, length > 100 || address === '/openapi.json']).toEqual([
+      const response = await fetch(url + address);
+      const { length } = await response.text();
+      expect([address, response.status, length > 100 || address === '/openapi.json']).toEqual([
         ...[address, 200, true],
       ]);
     }
   });
 
-  it('has no inline script or style and forbids them', async () => {
-    const answer = await fetch(`${url}/docs`);
-    const html = await answer.text();
+  it('has no inline script or style, and forbids both', async () => {
+    const response = await fetch(`${url}/docs`);
+    const html = await response.text();
     expect(html).not.toMatch(/<script>|<style|style=|\son\w+=/);
     expect(html).not.toContain('{{');
-    const policy = answer.headers.get('content-security-policy') ?? '';
+    const policy = response.headers.get('content-security-policy') ?? '';
     expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'");
     expect(policy).not.toMatch(/unsafe|https?:|\*/);
-    expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
+    expect(response.headers.get('x-content-type-options')).toBe('nosniff');
   });
 
-  it('lets browsers keep the assets of a version for good, but not the page', async () => {
+  it('lets browsers cache the assets of a version for a year, but not the page', async () => {
     const cached = async (path: string) => (await fetch(url + path)).headers.get('cache-control');
     expect(await cached('/docs')).toBe('no-cache');
     expect(await cached('/docs/start.js')).toBe('no-cache');
@@ -76,7 +76,7 @@ describe('GET /docs', () => {
     for (const path of assets) expect(await cached(path)).toMatch(/max-age=31536000, immutable/);
   });
 
-  it('serves nothing else of the package', async () => {
+  it('serves no other file of the package', async () => {
     const [asset = ''] = (await addressesIn('/docs')).filter((path) => path.endsWith('.css'));
     const folder = asset.slice(0, asset.lastIndexOf('/'));
     const others = ['package.json', 'index.html', '..%2f..%2fzod%2fpackage.json', '.', 'x.js'];

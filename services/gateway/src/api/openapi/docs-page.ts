@@ -13,11 +13,11 @@ const ASSETS = {
   'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
   'favicon-32x32.png': 'image/png',
 };
-const AGAIN = 'no-cache';
-/** For addresses that hold the version: what a browser has kept of them is never wrong. */
-const A_YEAR = 'public, max-age=31536000, immutable';
+const REVALIDATE = 'no-cache';
+/** For addresses that contain the version: their content never changes. */
+const ONE_YEAR = 'public, max-age=31536000, immutable';
 
-/** Scripts, styles and calls only from and to this gateway; Swagger UI's icons are `data:` images. */
+/** Allows scripts, styles and requests of this gateway only. The icons of Swagger UI are `data:` images. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -29,10 +29,15 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** `GET /openapi.json`, and at `/docs` a page to read it and try it out. No key is needed to see them. */
+/** Serves the document at `/openapi.json`, and a page at `/docs` to read and try it. Neither needs an API key. */
 export function docsPage(document: JsonSchema): Router {
   const router = Router();
-  const add = (path: string, contentType: string, bytes: Buffer, cacheControl = AGAIN): void => {
+  const add = (
+    path: string,
+    contentType: string,
+    bytes: Buffer,
+    cacheControl = REVALIDATE,
+  ): void => {
     router.get(path, send(contentType, bytes, cacheControl));
   };
   add('/openapi.json', 'application/json', Buffer.from(JSON.stringify(document)));
@@ -40,7 +45,7 @@ export function docsPage(document: JsonSchema): Router {
   add('/docs/start.js', 'text/javascript; charset=utf-8', readFileSync(join(PAGE, 'start.js')));
   for (const [name, contentType] of Object.entries(ASSETS)) {
     const bytes = readFileSync(join(dirname(PACKAGE), name));
-    add(`/docs/${version}/${name}`, contentType, bytes, A_YEAR);
+    add(`/docs/${version}/${name}`, contentType, bytes, ONE_YEAR);
   }
   return router;
 }

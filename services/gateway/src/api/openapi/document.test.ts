@@ -18,7 +18,7 @@ const document = JSON.parse(JSON.stringify(createDocument(routes))) as ApiDocume
 const operations = operationsOf(document);
 const compile = createCompiler(document);
 
-/** What express itself would answer to, spelled as in the document. */
+/** Returns the operations that express has mounted, spelled as in the document. */
 function mountedRoutes(): string[] {
   const pass: RequestHandler = (_request, _response, next) => {
     next();
@@ -29,7 +29,7 @@ function mountedRoutes(): string[] {
     trustedProxies: 0,
     metrics: { observe: pass },
     memory: { tryHold: () => true, hold: () => undefined },
-    authenticate: () => Promise.reject(new Error('nobody calls')),
+    authenticate: () => Promise.reject(new Error('not called')),
     logger: pino({ enabled: false }),
   });
   return app.router.stack
@@ -40,7 +40,7 @@ function mountedRoutes(): string[] {
     .sort();
 }
 
-/** Every `$ref`, and every schema-like object, wherever it stands. */
+/** Yields every object of the document at any depth. */
 function* objectsIn(value: unknown): Generator<JsonSchema> {
   if (value === null || typeof value !== 'object') return;
   if (!Array.isArray(value)) yield value as JsonSchema;
@@ -48,13 +48,13 @@ function* objectsIn(value: unknown): Generator<JsonSchema> {
 }
 
 describe('the API document', () => {
-  it('has the operations that the app has mounted, and no others', () => {
+  it('has exactly the operations that the app has mounted', () => {
     const mounted = mountedRoutes();
     expect(mounted.length).toBeGreaterThan(40);
     expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(mounted);
   });
 
-  it('has what OpenAPI 3.1 requires, and operation ids and tags that are unique and known', () => {
+  it('has the required fields of OpenAPI 3.1, unique operation ids and declared tags', () => {
     expect(document.openapi).toMatch(/^3\.1\.\d+$/);
     expect(document.info).toMatchObject({ title: 'Posthorn API', version: '0.1.0' });
     const ids = operations.map(({ id }) => id);
@@ -66,7 +66,7 @@ describe('the API document', () => {
     expect(new Set(used)).toEqual(known);
   });
 
-  it('names every parameter of a path once, and no other', () => {
+  it('declares each path parameter exactly once', () => {
     for (const { path, parameters } of operations) {
       const names = parameters.filter((each) => each.in === 'path').map(({ name }) => name);
       expect(names).toEqual([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
@@ -75,13 +75,13 @@ describe('the API document', () => {
     }
   });
 
-  it('refers only to what is in it', () => {
+  it('has no reference without a target', () => {
     for (const each of objectsIn(document)) {
       if ('$ref' in each) expect(resolved(document, each)).toBeDefined();
     }
   });
 
-  it('offers the contract’s own addresses first and the others as such', () => {
+  it('gives the main addresses of the contract the plain operation ids', () => {
     const idAt = (method: string, path: string) => document.paths[path]?.[method]?.operationId;
     expect(idAt('post', '/projects')).toBe('projectCreate');
     expect(idAt('post', '/api/v1/projects')).toBe('projectCreateVersioned');
@@ -91,7 +91,7 @@ describe('the API document', () => {
   });
 });
 
-describe('its schemas', () => {
+describe('the schemas of the API document', () => {
   const schemas: [string, JsonSchema][] = [
     ...Object.entries(document.components.schemas),
     ...operations.flatMap(({ id, parameters, body, answers }): [string, JsonSchema][] => [
@@ -118,7 +118,7 @@ describe('its schemas', () => {
   });
 
   test.each(operations.filter(({ body }) => body).map(({ id, body }) => [id, body] as const))(
-    'close the body of %s, and its examples fit',
+    'allow no other fields in the body of %s, and its examples fit',
     (_id, body) => {
       const check = compile(body?.schema ?? {});
       expect(body?.examples.length).toBeGreaterThan(0);
@@ -130,7 +130,7 @@ describe('its schemas', () => {
   );
 
   test.each(operations.map(({ id, answers }) => [id, answers] as const))(
-    'put every answer of %s into the envelope, and its examples fit',
+    'put every response of %s into the envelope, and its examples fit',
     (_id, answers) => {
       for (const [status, { schema, examples, headers }] of answers) {
         const check = compile(schema);
@@ -147,8 +147,8 @@ describe('its schemas', () => {
   );
 });
 
-describe('its parameters', () => {
-  it('require companyid exactly where the contract does', () => {
+describe('the parameters of the API document', () => {
+  it('require companyid exactly on the routes of docs/contract.md C4.3', () => {
     const isRequired = (parameters: readonly Parameter[]) =>
       parameters.find(({ name }) => name === 'companyid')?.required;
     const required = operations.filter(({ parameters }) => isRequired(parameters) === true);
@@ -159,7 +159,7 @@ describe('its parameters', () => {
     );
   });
 
-  it('tell the defaults of lists', () => {
+  it('include the defaults of lists', () => {
     const parameter = (id: string, name: string) =>
       operations.find((each) => each.id === id)?.parameters.find((each) => each.name === name);
     expect(parameter('appList', 'limit')?.schema).toMatchObject({ default: 10, maximum: 100 });

@@ -2,26 +2,27 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { VERSION } from '@posthorn/platform/service/metrics.ts';
 import type { Route } from '../../http/route.ts';
-import { NAMED_HEADERS } from './answer-headers.ts';
+import { NAMED_HEADERS } from './response-headers.ts';
 import { DELIVERY_REQUEST } from './delivery-request.ts';
-import { createFailureAnswers, FAILURE_SCHEMA } from './failure-answers.ts';
-import { createSchemaBook, type JsonSchema } from './json-schemas.ts';
+import { createFailureResponses, FAILURE_SCHEMA } from './failure-responses.ts';
+import { createSchemaRegistry, type JsonSchema } from './json-schemas.ts';
 import { ALIAS_TAG, operationsOf, type Operation } from './operations.ts';
 import { NAMED_PARAMETERS } from './parameters.ts';
 
 const GUIDE = readFileSync(join(import.meta.dirname, 'guide.md'), 'utf8');
 
-/** The OpenAPI 3.1 document of the routes (docs/decisions/0011-openapi-from-zod.md). */
+/** Creates the OpenAPI 3.1 document of the routes (docs/decisions/0011-openapi-from-zod.md). */
 export function createDocument(routes: readonly Route[]): JsonSchema {
-  const book = createSchemaBook();
-  const failures = createFailureAnswers();
-  const operations = routes.flatMap((route) => operationsOf(route, book, failures));
+  const schemas = createSchemaRegistry();
+  const failures = createFailureResponses();
+  const operations = routes.flatMap((route) => operationsOf(route, schemas, failures));
   return {
     openapi: '3.1.0',
     info: {
       title: 'Posthorn API',
       version: VERSION,
-      summary: 'Webhook delivery: signed, retried on a fixed schedule, with proof of every attempt',
+      summary:
+        'Webhook delivery: signed, retried on a fixed schedule, with a record of every attempt',
       description: GUIDE,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
@@ -32,7 +33,7 @@ export function createDocument(routes: readonly Route[]): JsonSchema {
     webhooks: { delivery: DELIVERY_REQUEST },
     components: {
       securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' } },
-      schemas: { Failure: FAILURE_SCHEMA, ...book.named },
+      schemas: { Failure: FAILURE_SCHEMA, ...schemas.named },
       responses: failures.named,
       parameters: NAMED_PARAMETERS,
       headers: NAMED_HEADERS,
@@ -42,7 +43,7 @@ export function createDocument(routes: readonly Route[]): JsonSchema {
 
 function tagsOf(routes: readonly Route[]): JsonSchema[] {
   const description =
-    'Every resource of the contract answers with and without `/api/v1`. These are the addresses that the contract itself does not use.';
+    'Projects, apps, webhooks and messages are served with and without `/api/v1`. This section lists the second address of each operation.';
   const names = new Set(routes.map(({ tag }) => tag));
   return [...[...names].map((name) => ({ name })), { name: ALIAS_TAG, description }];
 }

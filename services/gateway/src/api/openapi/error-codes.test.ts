@@ -11,7 +11,7 @@ const routes = routeTable();
 const document = JSON.parse(JSON.stringify(createDocument(routes))) as ApiDocument;
 const operations = operationsOf(document);
 
-/** Codes in `new ApiError(400, 'code'`, `conflict('code'`, `code: 'code'` and the table of limits. */
+/** Finds the codes in `new ApiError(400, 'code'`, `conflict('code'`, `code: 'code'` and the table of limits. */
 function codesInSources(): string[] {
   const files = globSync('services/gateway/src/**/*.ts', { cwd: ROOT }).filter(
     (path) => !path.endsWith('.test.ts') && !path.includes('/openapi/'),
@@ -30,7 +30,7 @@ describe('the error codes of the document', () => {
     expect(Object.keys(ERROR_CODES).sort()).toEqual(codesInSources());
   });
 
-  it('all belong to some operation, with their status', () => {
+  it('each belong to an operation, with their status', () => {
     const documented = operations.flatMap(({ answers }) =>
       [...answers].flatMap(([status, { examples }]) =>
         examples.flatMap((each) => {
@@ -43,7 +43,7 @@ describe('the error codes of the document', () => {
     expect([...new Set(documented)].sort()).toEqual(expected.sort());
   });
 
-  it('are those of the decision about them', () => {
+  it('are those in the decision record', () => {
     const decision = readFileSync(join(ROOT, 'docs/decisions/0004-api-errors.md'), 'utf8');
     const rows = [...decision.matchAll(/^\|\s*(\d{3})\s*\|\s*`(\w+)`/gm)];
     const expected = Object.entries(ERROR_CODES).map(([code, { status }]) => `${status} ${code}`);

@@ -2,34 +2,34 @@ import type { Route, SpecificError } from '../../http/route.ts';
 
 export interface ErrorSpec {
   status: number;
-  /** When it comes, as in docs/decisions/0004-api-errors.md. */
+  /** When the code is returned, as in docs/decisions/0004-api-errors.md. */
   when: string;
-  /** A message that it may have. */
+  /** An example of its message. */
   message: string;
-  /** Seconds; some failures tell when a repeat makes sense. */
+  /** An example of `Retry-After`, in seconds. */
   retryAfter?: string;
 }
 
-/** Failures of the server before it knows the address, and of everything that all routes share. */
+/** Failures that every route can return, those before the route is known included. */
 const EVERYWHERE = {
   malformed_request: {
     status: 400,
-    when: 'not valid HTTP',
+    when: 'the request is not valid HTTP',
     message: 'This is not a valid HTTP request.',
   },
   invalid_request: {
     status: 400,
-    when: 'fields, headers or query parameters are wrong; `errors` lists all of them',
+    when: 'fields, headers or query parameters are wrong; `errors` lists every problem',
     message: 'name: is required',
   },
   unauthorized: {
     status: 401,
-    when: 'no API key, or not a valid one',
+    when: 'the API key is missing or not valid',
     message: 'Send a valid API key in the header x-api-key.',
   },
   company_mismatch: {
     status: 403,
-    when: '`companyid` is not the company of the key',
+    when: '`companyid` is not the company of the API key',
     message: 'companyid is not the company of the API key.',
   },
   request_timeout: {
@@ -39,35 +39,35 @@ const EVERYWHERE = {
   },
   expectation_failed: {
     status: 417,
-    when: 'an `Expect` other than `100-continue`',
-    message: 'Expect can only be 100-continue.',
+    when: '`Expect` asks for something other than `100-continue`',
+    message: 'The only supported Expect is 100-continue.',
   },
   rate_limited: {
     status: 429,
-    when: 'too many requests of the company or the address',
+    when: 'the company or the client address sent too many requests',
     message: 'This company has sent too many requests; wait.',
     retryAfter: '12',
   },
   too_many_wrong_keys: {
     status: 429,
-    when: 'too many wrong API keys from the address; a valid key still works',
+    when: 'the client address sent too many wrong API keys; a valid key still works',
     message: 'This address has sent too many wrong API keys; wait.',
     retryAfter: '40',
   },
   headers_too_large: {
     status: 431,
-    when: 'more than 16,384 bytes of headers',
+    when: 'the headers have more than 16,384 bytes',
     message: 'The headers are larger than 16384 bytes.',
   },
   internal_error: {
     status: 500,
-    when: 'a fault of ours; tell us the `requestId`',
-    message: 'Something went wrong here.',
+    when: 'a fault of the service; report the `requestId`',
+    message: 'An internal error occurred.',
   },
   unavailable: {
     status: 503,
-    when: 'cannot be stored now; send it again',
-    message: 'The request cannot be stored at the moment; send it again.',
+    when: 'the request cannot be stored now; send it again',
+    message: 'The request cannot be stored at the moment. Send it again.',
     retryAfter: '2',
   },
 } as const satisfies Record<string, ErrorSpec>;
@@ -75,8 +75,8 @@ const EVERYWHERE = {
 const WITH_BODY = {
   invalid_json: {
     status: 400,
-    when: 'not UTF-8, not a JSON object, a key given twice, or nested deeper than 64 levels',
-    message: 'The body cannot be used: not valid JSON.',
+    when: 'the body is not UTF-8, is not a JSON object, repeats a key, or is nested deeper than 64 levels',
+    message: 'The body is not acceptable: not valid JSON.',
   },
   incomplete_body: {
     status: 400,
@@ -85,12 +85,12 @@ const WITH_BODY = {
   },
   body_too_large: {
     status: 413,
-    when: 'more than 262,144 bytes',
+    when: 'the body has more than 262,144 bytes',
     message: 'The body is larger than 262144 bytes.',
   },
   unsupported_media_type: {
     status: 415,
-    when: 'not JSON, or compressed',
+    when: 'the body is not JSON, or is compressed',
     message: 'Send Content-Type: application/json.',
   },
 } as const satisfies Record<string, ErrorSpec>;
@@ -98,35 +98,35 @@ const WITH_BODY = {
 const WITH_PATH_ID = {
   route_not_found: {
     status: 404,
-    when: 'no such address',
-    message: 'The address is not valid percent-encoding.',
+    when: 'the address does not exist',
+    message: 'The path is not valid percent-encoding.',
   },
 } as const satisfies Record<string, ErrorSpec>;
 
 const SOMEWHERE: Record<SpecificError, ErrorSpec> = {
   not_found: {
     status: 404,
-    when: 'not there, or not yours; never told which',
+    when: 'it does not exist, or belongs to another company',
     message: 'There is no such webhook.',
   },
   delivery_pending: {
     status: 409,
-    when: 'the delivery has not reached a final state',
+    when: 'the delivery has no final state yet',
     message: 'The delivery is still pending.',
   },
   resend_running: {
     status: 409,
-    when: 'a resend of it is under way',
+    when: 'a resend of it is running',
     message: 'It is being sent again already.',
   },
   webhook_deleted: {
     status: 409,
-    when: 'its webhook was deleted',
+    when: 'the webhook of the delivery was deleted',
     message: 'The webhook was deleted.',
   },
   webhook_disabled: {
     status: 409,
-    when: 'its webhook is disabled',
+    when: 'the webhook is disabled',
     message: 'The webhook is disabled.',
   },
   idempotency_key_running: {
@@ -143,7 +143,7 @@ const SOMEWHERE: Record<SpecificError, ErrorSpec> = {
   },
 };
 
-/** Every code that the API can answer. */
+/** Every error code of the API. */
 export const ERROR_CODES: Readonly<Record<string, ErrorSpec>> = {
   ...EVERYWHERE,
   ...WITH_BODY,
@@ -151,7 +151,7 @@ export const ERROR_CODES: Readonly<Record<string, ErrorSpec>> = {
   ...SOMEWHERE,
 };
 
-/** The codes that a route can answer, by status. */
+/** Returns the codes that a route can return, by status. */
 export function codesOf(route: Route): Map<number, string[]> {
   const codes = [
     ...Object.keys(EVERYWHERE),
@@ -159,5 +159,12 @@ export function codesOf(route: Route): Map<number, string[]> {
     ...(route.path.includes(':') ? Object.keys(WITH_PATH_ID) : []),
     ...(route.errors ?? []),
   ];
-  return Map.groupBy(codes, (code) => ERROR_CODES[code]?.status ?? 0);
+  return Map.groupBy(codes, (code) => errorOf(code).status);
+}
+
+/** Throws for a code that the API does not have. */
+export function errorOf(code: string): ErrorSpec {
+  const found = ERROR_CODES[code];
+  if (!found) throw new Error(`unknown error code ${code}`);
+  return found;
 }

@@ -1,4 +1,4 @@
-import { exampleId } from '../../http/answers/fields.ts';
+import { exampleId } from '../../http/responses/fields.ts';
 import { resolve, type JsonSchema } from './json-schemas.ts';
 
 const SIGNATURE = '9b1c1e0d5f3a4c7d8e2f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5';
@@ -6,7 +6,7 @@ const JSON_HEADER = { key: 'Content-Type', value: 'application/json' };
 
 const CREATED_AT = '2026-01-31T09:30:00.000Z';
 
-/** Before its first attempt, as the creation of a message answers it. */
+/** An attempt before it is made, as the creation of a message returns it. */
 const PLANNED_ATTEMPT = {
   id: exampleId('att'),
   processed: false,
@@ -18,7 +18,7 @@ const PLANNED_ATTEMPT = {
   updatedAt: CREATED_AT,
 };
 
-/** What a field usually holds, by its name, or by schema and name where that decides. */
+/** Typical values by name of the field, or by schema and field where the schema makes a difference. */
 const TYPICAL: Record<string, unknown> = {
   name: 'Orders',
   description: 'Messages about orders',
@@ -60,13 +60,13 @@ const TYPICAL: Record<string, unknown> = {
   'ListedMessage.delivered': true,
 };
 
-/** Where a schema stands: the named schema around it, and the name of the field. */
+/** The position of a schema: the named schema around it, and the name of the field. */
 interface Place {
   owner: string;
   field: string;
 }
 
-/** An example that fits the schema: its own, what is typical of the field, or the plainest value. */
+/** Returns an example that fits the schema: its own, a typical value of the field, or the simplest value. */
 export function exampleOf(
   schema: JsonSchema,
   named: Record<string, JsonSchema>,
@@ -78,10 +78,10 @@ export function exampleOf(
   for (const key of [`${place.owner}.${place.field}`, place.field]) {
     if (Object.hasOwn(TYPICAL, key)) return TYPICAL[key];
   }
-  return plainest(found.schema, named, found.name ?? place.owner);
+  return simplest(found.schema, named, found.name ?? place.owner);
 }
 
-function plainest(schema: JsonSchema, named: Record<string, JsonSchema>, owner: string): unknown {
+function simplest(schema: JsonSchema, named: Record<string, JsonSchema>, owner: string): unknown {
   const { enum: allowed, anyOf, oneOf, type, properties, items } = schema;
   const [variant] = (anyOf ?? (properties ? [] : oneOf) ?? []) as JsonSchema[];
   if (variant) return exampleOf(variant, named, { owner, field: '' });

@@ -3,11 +3,11 @@ import { z } from 'zod';
 /** A JSON Schema of draft 2020-12, the dialect of OpenAPI 3.1. */
 export type JsonSchema = Record<string, unknown>;
 
-/** Turns zod schemas into JSON Schemas, and collects those that have a name (`.meta({ id })`). */
-export interface SchemaBook {
-  /** What a client may send; a body has no other fields than these. */
+/** Converts zod schemas to JSON Schemas, and collects those that have a name (`.meta({ id })`). */
+export interface SchemaRegistry {
+  /** The schema of what a client may send. Bodies have no other fields. */
   ofInput: (schema: z.ZodType) => JsonSchema;
-  /** What comes out of the check: answers, and query parameters, which are text before it. */
+  /** The schema after conversion: for responses, and for query parameters, which are sent as text. */
   ofOutput: (schema: z.ZodType) => JsonSchema;
   /** For `components.schemas`, by name. */
   named: Record<string, JsonSchema>;
@@ -17,7 +17,7 @@ type Side = 'input' | 'output';
 
 const NAMED_AT = '#/components/schemas/';
 
-export function createSchemaBook(): SchemaBook {
+export function createSchemaRegistry(): SchemaRegistry {
   const named: Record<string, JsonSchema> = {};
 
   function convert(schema: z.ZodType, side: Side): JsonSchema {
@@ -47,7 +47,7 @@ function refine(schema: JsonSchema, isClosed: boolean): void {
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
   if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum;
   if ('example' in schema) {
-    // The keyword of JSON Schema itself; OpenAPI 3.1 has deprecated the other.
+    // OpenAPI 3.1 deprecates `example` in favor of the JSON Schema keyword.
     schema.examples = [schema.example];
     delete schema.example;
   }
@@ -65,7 +65,7 @@ function withRefs(value: unknown): unknown {
   );
 }
 
-/** Throws when one name stands for two schemas: the document could only show one of them. */
+/** Throws if two different schemas have the same name. */
 function addOnce(named: Record<string, JsonSchema>, name: string, schema: JsonSchema): void {
   const before = named[name];
   if (before && JSON.stringify(before) !== JSON.stringify(schema)) {
@@ -84,5 +84,7 @@ export interface Resolved {
 export function resolve(schema: JsonSchema, named: Record<string, JsonSchema>): Resolved {
   if (typeof schema.$ref !== 'string') return { schema, name: null };
   const name = schema.$ref.slice(NAMED_AT.length);
-  return { schema: named[name] ?? {}, name };
+  const target = named[name];
+  if (!target) throw new Error(`no schema has the id ${name}`);
+  return { schema: target, name };
 }

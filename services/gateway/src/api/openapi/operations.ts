@@ -1,11 +1,11 @@
 import { pathsOf, type Route } from '../../http/route.ts';
-import type { FailureAnswers } from './failure-answers.ts';
-import type { JsonSchema, SchemaBook } from './json-schemas.ts';
+import type { FailureResponses } from './failure-responses.ts';
+import type { JsonSchema, SchemaRegistry } from './json-schemas.ts';
 import { parametersOf } from './parameters.ts';
 import { requestBody } from './request-body.ts';
-import { successAnswer } from './success-answer.ts';
+import { successResponse } from './success-response.ts';
 
-/** Under this tag stand the same operations at their other address. */
+/** The tag of operations at their second address. */
 export const ALIAS_TAG = 'Other addresses';
 
 export interface Operation {
@@ -14,17 +14,17 @@ export interface Operation {
   operation: JsonSchema;
 }
 
-/** A route at every address where it is mounted, the contract's own address first. */
+/** Returns the operation of a route at each of its addresses, the main one (docs/contract.md C1.2) first. */
 export function operationsOf(
   route: Route,
-  book: SchemaBook,
-  failures: FailureAnswers,
+  schemas: SchemaRegistry,
+  failures: FailureResponses,
 ): Operation[] {
-  const body = requestBody(route, book);
+  const body = requestBody(route, schemas);
   const same = {
-    parameters: parametersOf(route, book),
+    parameters: parametersOf(route, schemas),
     ...(body && { requestBody: body }),
-    responses: { ...successAnswer(route, book), ...failures.of(route) },
+    responses: { ...successResponse(route, schemas), ...failures.of(route) },
   };
   return addressesOf(route).map((path, index) => ({
     path: path.replaceAll(/:(\w+)/g, '{$1}'),
@@ -55,11 +55,11 @@ function aliasHeadOf(route: Route): JsonSchema {
     tags: [ALIAS_TAG],
     operationId: operationIdOf(route) + suffix,
     summary: route.summary,
-    description: `The same as \`${route.method.toUpperCase()} ${main.replaceAll(/:(\w+)/g, '{$1}')}\`, under its other prefix.`,
+    description: `The same as \`${route.method.toUpperCase()} ${main.replaceAll(/:(\w+)/g, '{$1}')}\`, at its second address.`,
   };
 }
 
-/** Resource and action: `webhookCreate`, `webhookRotateSecret`, `webhookMessageDeliveries`. */
+/** Returns resource and action, such as `webhookCreate`, `webhookRotateSecret` or `webhookMessageDeliveries`. */
 export function operationIdOf({ method, path }: Route): string {
   const words = path.split('/').filter((word) => word !== '' && !word.startsWith(':'));
   const [resource = '', ...actions] = words;

@@ -1,17 +1,17 @@
 import { z } from 'zod';
-import { exampleId } from '../../http/answers/fields.ts';
+import { exampleId } from '../../http/responses/fields.ts';
 import type { Route } from '../../http/route.ts';
-import type { JsonSchema, SchemaBook } from './json-schemas.ts';
+import type { JsonSchema, SchemaRegistry } from './json-schemas.ts';
 
 /** For `components.parameters`. */
 export const NAMED_PARAMETERS: Record<string, JsonSchema> = {
-  CompanyId: companyId(false, 'Id of your company. May be left out; a wrong one is refused'),
-  RequiredCompanyId: companyId(true, 'Id of your company'),
+  CompanyId: companyId(false, 'Id of your company. Optional; must be the company of the API key'),
+  RequiredCompanyId: companyId(true, 'Id of your company. Must be the company of the API key'),
   RequestId: {
     in: 'header',
     name: 'X-Request-Id',
     description:
-      'Names the request in our logs and its answer, when it has 8 to 128 of `A-Z a-z 0-9 . _ -`; else it gets a name of ours',
+      'Identifies the request in the logs of the service and in its response. 8 to 128 of `A-Z a-z 0-9 . _ -`; any other value is replaced',
     schema: { type: 'string', examples: ['order-17-attempt-1'] },
   },
 };
@@ -23,12 +23,12 @@ function companyId(required: boolean, description: string): JsonSchema {
 
 const reference = (name: string): JsonSchema => ({ $ref: `#/components/parameters/${name}` });
 
-/** Everything that a request of the route says besides its body. */
-export function parametersOf(route: Route, book: SchemaBook): JsonSchema[] {
+/** Returns the parameters of a route: in path, query and headers. */
+export function parametersOf(route: Route, schemas: SchemaRegistry): JsonSchema[] {
   return [
     ...pathParameters(route),
-    ...queryParameters(route, book),
-    ...headerParameters(route, book),
+    ...queryParameters(route, schemas),
+    ...headerParameters(route, schemas),
     reference(route.needsCompanyId ? 'RequiredCompanyId' : 'CompanyId'),
     reference('RequestId'),
   ];
@@ -44,7 +44,7 @@ const ID_PREFIXES = {
   keyId: 'key',
 } as const;
 
-/** Any text may stand in a path; what is no id of anything is answered with 404. */
+/** A path accepts any text: an id that does not exist gets 404. */
 function pathParameters({ path }: Route): JsonSchema[] {
   return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => ({
     in: 'path',
@@ -59,8 +59,8 @@ function exampleOfId(name: string): JsonSchema {
   return { examples: [exampleId(ID_PREFIXES[name as keyof typeof ID_PREFIXES])] };
 }
 
-function queryParameters({ query }: Route, book: SchemaBook): JsonSchema[] {
-  const { properties } = book.ofOutput(query) as { properties: Record<string, JsonSchema> };
+function queryParameters({ query }: Route, schemas: SchemaRegistry): JsonSchema[] {
+  const { properties } = schemas.ofOutput(query) as { properties: Record<string, JsonSchema> };
   return Object.entries(query.shape).map(([name, check]) => {
     const { description, ...schema } = properties[name] ?? {};
     const absent: z.ZodSafeParseResult<unknown> = z.safeParse(check, undefined);
@@ -74,11 +74,11 @@ function queryParameters({ query }: Route, book: SchemaBook): JsonSchema[] {
   });
 }
 
-function headerParameters({ headers = [] }: Route, book: SchemaBook): JsonSchema[] {
+function headerParameters({ headers = [] }: Route, schemas: SchemaRegistry): JsonSchema[] {
   return headers.map(({ name, description, schema }) => ({
     in: 'header',
     name,
     description,
-    schema: book.ofInput(schema),
+    schema: schemas.ofInput(schema),
   }));
 }

@@ -1,26 +1,26 @@
 import type { Route } from '../../http/route.ts';
-import { exampleId } from '../../http/answers/fields.ts';
+import { exampleId } from '../../http/responses/fields.ts';
 import { exampleOf } from './examples.ts';
-import { resolve, type JsonSchema, type SchemaBook } from './json-schemas.ts';
+import { resolve, type JsonSchema, type SchemaRegistry } from './json-schemas.ts';
 
 type Examples = Record<string, { summary: string; value: JsonSchema }>;
 
 const url = 'https://example.com/webhooks';
 const appId = exampleId('app');
 
-/** Bodies whose fields exclude each other; those of the others are derived from their fields. */
+/** Examples of bodies whose fields exclude each other. Those of other bodies are derived from their fields. */
 const EXAMPLES: Record<string, Examples> = {
   CreateWebhook: {
     app: {
-      summary: 'For an app, signed with its own secret',
+      summary: 'For an app, signed with the generated secret',
       value: { url, appId, name: 'Orders', eventTypes: ['order.paid'] },
     },
     global: {
-      summary: 'Global: of a project and an environment',
+      summary: 'Global, for a project and an environment',
       value: { url, projectId: exampleId('proj'), environmentId: 'live' },
     },
     hmac: {
-      summary: 'Signed with a secret and in a header of your choice',
+      summary: 'Signed with your own secret, in your own header',
       value: {
         url,
         appId,
@@ -30,7 +30,7 @@ const EXAMPLES: Record<string, Examples> = {
       },
     },
     basic: {
-      summary: 'User name and password',
+      summary: 'Basic authentication',
       value: {
         url,
         appId,
@@ -40,7 +40,7 @@ const EXAMPLES: Record<string, Examples> = {
       },
     },
     apiKey: {
-      summary: 'A key in a header, and a header for every delivery',
+      summary: 'A key in a header, and a custom header',
       value: {
         url,
         appId,
@@ -52,10 +52,10 @@ const EXAMPLES: Record<string, Examples> = {
     },
   },
   UpdateWebhook: {
-    move: { summary: 'Another address and name', value: { url, name: 'Orders (new)' } },
-    pause: { summary: 'Stop deliveries for now', value: { disabled: true } },
+    move: { summary: 'Change URL and name', value: { url, name: 'Orders (new)' } },
+    pause: { summary: 'Stop deliveries', value: { disabled: true } },
     authenticate: {
-      summary: 'Another way to authenticate',
+      summary: 'Change the method of authentication',
       value: {
         authMethod: 'basic',
         basicAuthUsername: 'posthorn',
@@ -65,7 +65,7 @@ const EXAMPLES: Record<string, Examples> = {
   },
   CreateMessage: {
     app: {
-      summary: 'To every webhook of an app that wants the event type',
+      summary: 'To the webhooks of an app that select the event type',
       value: { appId, eventType: 'order.paid', payload: { order: 17, total: '12.50' } },
     },
     webhook: {
@@ -75,17 +75,17 @@ const EXAMPLES: Record<string, Examples> = {
   },
 };
 
-/** Null for routes that read no body. */
-export function requestBody(route: Route, book: SchemaBook): JsonSchema | null {
+/** Returns null for routes without a body. */
+export function requestBody(route: Route, schemas: SchemaRegistry): JsonSchema | null {
   if (!route.body) return null;
-  const schema = book.ofInput(route.body);
+  const schema = schemas.ofInput(route.body);
   return {
     required: !route.isBodyOptional,
-    content: { 'application/json': { schema, examples: examplesOf(schema, book) } },
+    content: { 'application/json': { schema, examples: examplesOf(schema, schemas) } },
   };
 }
 
-function examplesOf(schema: JsonSchema, { named }: SchemaBook): Examples {
+function examplesOf(schema: JsonSchema, { named }: SchemaRegistry): Examples {
   const { name } = resolve(schema, named);
   const known = EXAMPLES[name ?? ''];
   const value = exampleOf(schema, named) as JsonSchema;

@@ -1,20 +1,11 @@
-import type { IdPrefix } from '@posthorn/domain/ids.ts';
-import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
-import type { mongo } from 'mongoose';
 import { z } from 'zod';
-import { apiKey, createdApiKey, describeApiKey } from '../../http/answers/api-key.ts';
-import { notFound } from '../../http/api-error.ts';
+import type { ApiKeys } from '../../api-keys/api-keys.ts';
+import { apiKeySchema, createdApiKeySchema, describeApiKey } from '../../http/responses/api-key.ts';
 import { route, type Route } from '../../http/route.ts';
-import { makeApiKey } from '@posthorn/platform/mongo/accounts/make-api-key.ts';
 import { limit, name, skip } from './fields.ts';
 
 export interface ApiKeyDeps {
-  db: mongo.Db;
-  newId: (prefix: IdPrefix) => string;
-  nowMs: () => number;
-  /** Tells every process, this one first, that the key with this hash is not valid any more. */
-  invalidate: (invalidation: Invalidation) => Promise<void>;
+  apiKeys: ApiKeys;
 }
 
 const tag = 'API keys';
@@ -24,20 +15,20 @@ const versionedOnly = true;
 const createBody = z.object({ name }).meta({ id: 'CreateApiKey' });
 const listQuery = z.object({ limit: limit(1_000, 1_000), skip });
 
-export function apiKeyRoutes({ db, newId, nowMs, invalidate }: ApiKeyDeps): Route[] {
+/** See docs/contract.md C14. */
+export function apiKeyRoutes(deps: ApiKeyDeps): Route[] {
   return [
     route({
       method: 'post',
       path,
       versionedOnly,
       tag,
-      summary: 'Make an API key',
-      description: 'The key is in this answer and nowhere else: only its hash is stored.',
+      summary: 'Create an API key',
+      description: 'The response is the only place that shows the key: Posthorn stores its hash.',
       body: createBody,
-      answer: { status: 201, message: 'API key created', data: createdApiKey },
+      response: { status: 201, message: 'API key created', data: createdApiKeySchema },
       async handle({ caller: { companyId }, body: { value } }) {
-        const { key, document } = makeApiKey({ newId, nowMs }, companyId, value.name);
-        await documentsOf(db, 'apiKeys', companyId).insert(document);
+        const { key, document } = await deps.apiKeys.create(companyId, value.name);
         return { data: { ...describeApiKey(document), key } };
       },
     }),
@@ -48,10 +39,9 @@ export function apiKeyRoutes({ db, newId, nowMs, invalidate }: ApiKeyDeps): Rout
       tag,
       summary: 'List the API keys, oldest first',
       query: listQuery,
-      answer: { status: 200, message: 'API keys found', data: z.array(apiKey) },
+      response: { status: 200, message: 'API keys found', data: z.array(apiKeySchema) },
       async handle({ caller: { companyId }, query }) {
-        const found = documentsOf(db, 'apiKeys', companyId).find({}).sort({ _id: 1 });
-        const page = await found.skip(query.skip).limit(query.limit).toArray();
+        const page = await deps.apiKeys.list(companyId, query);
         return { data: page.map(describeApiKey) };
       },
     }),
@@ -61,14 +51,12 @@ export function apiKeyRoutes({ db, newId, nowMs, invalidate }: ApiKeyDeps): Rout
       versionedOnly,
       tag,
       summary: 'Revoke an API key',
-      description: 'Takes effect at once, at other gateways at the latest after two seconds.',
-      answer: { status: 200, message: 'API key revoked' },
+      description:
+        'The key stops working at once at this gateway, and within two seconds at others.',
+      response: { status: 200, message: 'API key revoked' },
       errors: ['not_found'],
-      async handle({ caller: { companyId }, params: { keyId: _id = '' } }) {
-        const keys = documentsOf(db, 'apiKeys', companyId);
-        const key = await keys.findOne({ _id });
-        if (!key || (await keys.deleteMany({ _id })) === 0) throw notFound('API key');
-        await invalidate({ companyId, id: key.hash });
+      async handle({ caller: { companyId }, params: { keyId = '' } }) {
+        await deps.apiKeys.revoke(companyId, keyId);
         return {};
       },
     }),

@@ -1,12 +1,12 @@
 import type { Route } from '../../http/route.ts';
 import { apiKeyRoutes, type ApiKeyDeps } from './api-keys.ts';
 import { appRoutes, type AppRouteDeps } from './apps.ts';
-import { messageHistoryRoutes, type HistoryDeps } from './message-history.ts';
+import { messageRoutes, type HistoryDeps } from './messages.ts';
 import { projectRoutes, type ProjectDeps } from './projects.ts';
 import { resendFailedRoutes, type ResendFailedDeps } from './resend-failed.ts';
 import { resendRoutes, type ResendRouteDeps } from './resends.ts';
 import { webhookActionRoutes, type WebhookActionDeps } from './webhook-actions.ts';
-import { createMessageRoute, type CreateMessageDeps } from './webhook-messages.ts';
+import { createMessageRoute, type CreateMessageDeps } from './create-message.ts';
 import { webhookRoutes, type WebhookRouteDeps } from './webhooks.ts';
 
 export type ApiDeps = ProjectDeps &
@@ -19,7 +19,7 @@ export type ApiDeps = ProjectDeps &
   ResendRouteDeps &
   ApiKeyDeps;
 
-/** Every address of the API, in the order of the document. */
+/** Every route of the API, in the order of the OpenAPI document. */
 export function apiRoutes(deps: ApiDeps): Route[] {
   return [
     ...projectRoutes(deps),
@@ -28,7 +28,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...webhookActionRoutes(deps),
     ...resendFailedRoutes(deps),
     createMessageRoute(deps),
-    ...messageHistoryRoutes(deps),
+    ...messageRoutes(deps),
     ...resendRoutes(deps),
     ...apiKeyRoutes(deps),
   ];

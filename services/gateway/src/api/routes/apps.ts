@@ -1,13 +1,10 @@
-import type { IdPrefix } from '@posthorn/domain/ids.ts';
-import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import type { AppDocument } from '@posthorn/platform/mongo/documents.ts';
-import type { mongo } from 'mongoose';
 import { z } from 'zod';
-import { app, describeApp } from '../../http/answers/app.ts';
 import { notFound } from '../../http/api-error.ts';
+import { appSchema, describeApp } from '../../http/responses/app.ts';
 import { route, type Route } from '../../http/route.ts';
+import type { Apps } from '../../projects/apps.ts';
 import type { RemoveTree } from '../../removal/remove-tree.ts';
-import { description, environment, idText, isEmptyUpdate, limit, name, skip } from './fields.ts';
+import { description, environment, idText, limit, name, skip } from './fields.ts';
 
 const createBody = z
   .object({
@@ -30,9 +27,7 @@ const listQuery = z.object({
 });
 
 export interface AppRouteDeps {
-  db: mongo.Db;
-  newId: (prefix: IdPrefix) => string;
-  nowMs: () => number;
+  apps: Apps;
   remove: RemoveTree;
 }
 
@@ -40,42 +35,27 @@ const tag = 'Apps';
 const path = '/apps/:appId';
 const needsCompanyId = true;
 
+/** See docs/contract.md C5. */
 export function appRoutes(deps: AppRouteDeps): Route[] {
   return [createApp(deps), listApps(deps), getApp(deps), updateApp(deps), deleteApp(deps)];
 }
 
-function createApp({ db, newId, nowMs }: AppRouteDeps): Route {
+function createApp(deps: AppRouteDeps): Route {
   return route({
     method: 'post',
     path: '/apps',
     tag,
     summary: 'Create an app in a project',
     body: createBody,
-    answer: { status: 201, message: 'App created', data: app },
+    response: { status: 201, message: 'App created', data: appSchema },
     errors: ['not_found'],
     async handle({ caller: { companyId }, body: { value } }) {
-      await requireProject(db, companyId, value.projectId);
-      const now = new Date(nowMs());
-      const times = { createdAt: now, updatedAt: now };
-      const made: AppDocument = { _id: newId('app'), companyId, ...value, ...times };
-      const apps = documentsOf(db, 'apps', companyId);
-      await apps.insert(made);
-      await requireProject(db, companyId, value.projectId).catch(async (error: unknown) => {
-        // The project was deleted while the app was made: no app may outlive it.
-        await apps.deleteMany({ _id: made._id });
-        throw error;
-      });
-      return { data: describeApp(made) };
+      return { data: describeApp(await deps.apps.create(companyId, value)) };
     },
   });
 }
 
-async function requireProject(db: mongo.Db, companyId: string, _id: string): Promise<void> {
-  const found = await documentsOf(db, 'projects', companyId).findOne({ _id });
-  if (!found) throw notFound('project');
-}
-
-function listApps({ db }: AppRouteDeps): Route {
+function listApps(deps: AppRouteDeps): Route {
   return route({
     method: 'get',
     path: '/apps',
@@ -83,72 +63,61 @@ function listApps({ db }: AppRouteDeps): Route {
     tag,
     summary: 'List the apps of a project, oldest first',
     query: listQuery,
-    answer: { status: 200, message: 'Apps found', data: z.array(app) },
+    response: { status: 200, message: 'Apps found', data: z.array(appSchema) },
     errors: ['not_found'],
     async handle({ caller: { companyId }, query }) {
-      const { projectId, environment: wanted } = query;
-      await requireProject(db, companyId, projectId);
-      const filter = { projectId, ...(wanted && { environment: wanted }) };
-      const found = documentsOf(db, 'apps', companyId).find(filter).sort({ _id: 1 });
-      const page = await found.skip(query.skip).limit(query.limit).toArray();
+      const page = await deps.apps.list(companyId, query);
       return { data: page.map(describeApp) };
     },
   });
 }
 
-function getApp({ db }: AppRouteDeps): Route {
+function getApp(deps: AppRouteDeps): Route {
   return route({
     method: 'get',
     path,
     needsCompanyId,
     tag,
     summary: 'Get an app',
-    answer: { status: 200, message: 'App found', data: app },
+    response: { status: 200, message: 'App found', data: appSchema },
     errors: ['not_found'],
-    async handle({ caller: { companyId }, params: { appId: _id = '' } }) {
-      const found = await documentsOf(db, 'apps', companyId).findOne({ _id });
-      if (!found) throw notFound('app');
-      return { data: describeApp(found) };
+    async handle({ caller: { companyId }, params: { appId = '' } }) {
+      return { data: describeApp(await deps.apps.get(companyId, appId)) };
     },
   });
 }
 
-function updateApp({ db, nowMs }: AppRouteDeps): Route {
+function updateApp(deps: AppRouteDeps): Route {
   return route({
     method: 'put',
     path,
     needsCompanyId,
     tag,
-    summary: 'Change an app',
-    description: 'Fields that are left out stay as they are.',
+    summary: 'Update an app',
+    description: 'Fields that are left out keep their values.',
     body: updateBody,
     isBodyOptional: true,
-    answer: { status: 200, message: 'App updated', data: app },
+    response: { status: 200, message: 'App updated', data: appSchema },
     errors: ['not_found'],
-    async handle({ caller: { companyId }, params: { appId: _id = '' }, body: { value } }) {
-      const apps = documentsOf(db, 'apps', companyId);
-      const changes = { ...value, updatedAt: new Date(nowMs()) };
-      const found = isEmptyUpdate(value)
-        ? await apps.findOne({ _id })
-        : await apps.updateOne({ _id }, { $set: changes });
-      if (!found) throw notFound('app');
-      return { data: describeApp(found) };
+    async handle({ caller: { companyId }, params: { appId = '' }, body: { value } }) {
+      return { data: describeApp(await deps.apps.update(companyId, appId, value)) };
     },
   });
 }
 
-function deleteApp({ remove }: AppRouteDeps): Route {
+function deleteApp(deps: AppRouteDeps): Route {
   return route({
     method: 'delete',
     path,
     needsCompanyId,
     tag,
     summary: 'Delete an app',
-    description: 'Takes its webhooks with it and cancels their pending deliveries.',
-    answer: { status: 200, message: 'App deleted' },
+    description:
+      'Deletes its webhooks too, and cancels their pending deliveries. Messages and deliveries stay readable.',
+    response: { status: 200, message: 'App deleted' },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { appId: id = '' } }) {
-      if (!(await remove({ companyId, kind: 'app', id }))) throw notFound('app');
+      if (!(await deps.remove({ companyId, kind: 'app', id }))) throw notFound('app');
       return {};
     },
   });

@@ -1,10 +1,10 @@
 import { idPattern, type IdPrefix } from '@posthorn/domain/ids.ts';
 import { z } from 'zod';
-import { exampleId } from '../../http/answers/fields.ts';
+import { exampleId } from '../../http/responses/fields.ts';
 
 /**
- * Text of a bounded length in characters. JSON Schema counts code points; zod by itself counts UTF-16
- * units, to which one emoji is two.
+ * Text of a bounded length in characters. JSON Schema counts code points; zod alone counts UTF-16 units,
+ * of which an emoji has two.
  */
 export function text(minChars: number, maxChars: number) {
   const problem =
@@ -21,7 +21,6 @@ export function text(minChars: number, maxChars: number) {
     .meta({ ...(minChars > 0 && { minLength: minChars }), maxLength: maxChars });
 }
 
-/** Fields that several requests share, in bodies and in queries. */
 export const name = text(1, 100).meta({ example: 'Orders' });
 
 export const description = text(0, 1_000);
@@ -31,10 +30,10 @@ export const environment = z.enum(
   'must be development or production',
 );
 
-/** An id as text; whether it exists is another question, answered with 404. */
+/** Any text: an id that does not exist gets 404, not 400. */
 export const idText = (prefix: IdPrefix) => text(1, 128).meta({ example: exampleId(prefix) });
 
-/** A whole number in a query, where everything is text. */
+/** A whole number in a query string, where every value is text. */
 function wholeNumber(min: number, max: number) {
   const problem = `must be a whole number from ${min} to ${max}`;
   return z
@@ -44,19 +43,16 @@ function wholeNumber(min: number, max: number) {
     .pipe(z.int().min(min, problem).max(max, problem));
 }
 
-export const limit = (max: number, usual: number) =>
-  wholeNumber(1, max).prefault(String(usual)).meta({ description: 'Most entries in the answer' });
+export const limit = (max: number, byDefault: number) =>
+  wholeNumber(1, max)
+    .prefault(String(byDefault))
+    .meta({ description: 'Most entries that the page may hold' });
 
 export const skip = wholeNumber(0, 999_999_999)
   .prefault('0')
-  .meta({ description: 'Entries to leave out before the first one' });
+  .meta({ description: 'Number of entries to skip before the page' });
 
-/** An update without fields changes nothing, `updatedAt` included. */
-export function isEmptyUpdate(body: object): boolean {
-  return Object.keys(body).length === 0;
-}
-
-/** A time in milliseconds since 1970, from ISO 8601 with a zone. */
+/** ISO 8601 with a zone. */
 export const timeText = z.iso
   .datetime({ offset: true, error: 'must be a time such as 2026-01-31T09:30:00.000Z' })
   .meta({ example: '2026-01-31T09:30:00.000Z' });
@@ -65,4 +61,4 @@ export const cursor = (prefix: IdPrefix) =>
   z
     .string()
     .regex(idPattern(prefix), 'is not a cursor of this list')
-    .meta({ description: '`nextCursor` of the page before', example: exampleId(prefix) });
+    .meta({ description: '`nextCursor` of the previous page', example: exampleId(prefix) });

@@ -1,18 +1,15 @@
-import type { IdPrefix } from '@posthorn/domain/ids.ts';
-import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import type { ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
-import type { mongo } from 'mongoose';
 import { z } from 'zod';
+import { notFound } from '../../http/api-error.ts';
 import {
-  createdProject,
+  createdProjectSchema,
   describeCreatedProject,
   describeProject,
-  project,
-} from '../../http/answers/project.ts';
-import { notFound } from '../../http/api-error.ts';
+  projectSchema,
+} from '../../http/responses/project.ts';
 import { route, type Route } from '../../http/route.ts';
+import type { Projects } from '../../projects/projects.ts';
 import type { RemoveTree } from '../../removal/remove-tree.ts';
-import { description, environment, isEmptyUpdate, limit, name, skip } from './fields.ts';
+import { description, environment, limit, name, skip } from './fields.ts';
 
 const createBody = z
   .object({
@@ -29,9 +26,7 @@ const updateBody = z
 const listQuery = z.object({ limit: limit(1_000, 1_000), skip });
 
 export interface ProjectDeps {
-  db: mongo.Db;
-  newId: (prefix: IdPrefix) => string;
-  nowMs: () => number;
+  projects: Projects;
   remove: RemoveTree;
 }
 
@@ -39,6 +34,7 @@ const tag = 'Projects';
 const path = '/projects/:projectId';
 const isVersionedInContract = true;
 
+/** See docs/contract.md C5. */
 export function projectRoutes(deps: ProjectDeps): Route[] {
   return [
     createProject(deps),
@@ -49,32 +45,21 @@ export function projectRoutes(deps: ProjectDeps): Route[] {
   ];
 }
 
-function createProject({ db, newId, nowMs }: ProjectDeps): Route {
+function createProject(deps: ProjectDeps): Route {
   return route({
     method: 'post',
     path: '/projects',
     tag,
     summary: 'Create a project',
     body: createBody,
-    answer: { status: 201, message: 'Project created', data: createdProject },
+    response: { status: 201, message: 'Project created', data: createdProjectSchema },
     async handle({ caller: { companyId }, body: { value } }) {
-      const now = new Date(nowMs());
-      const made: ProjectDocument = {
-        _id: newId('proj'),
-        companyId,
-        name: value.name,
-        description: value.description ?? null,
-        environment: value.environment,
-        createdAt: now,
-        updatedAt: now,
-      };
-      await documentsOf(db, 'projects', companyId).insert(made);
-      return { data: describeCreatedProject(made) };
+      return { data: describeCreatedProject(await deps.projects.create(companyId, value)) };
     },
   });
 }
 
-function listProjects({ db }: ProjectDeps): Route {
+function listProjects(deps: ProjectDeps): Route {
   return route({
     method: 'get',
     path: '/projects',
@@ -83,57 +68,49 @@ function listProjects({ db }: ProjectDeps): Route {
     isVersionedInContract,
     needsCompanyId: true,
     query: listQuery,
-    answer: { status: 200, message: 'Projects found', data: z.array(project) },
+    response: { status: 200, message: 'Projects found', data: z.array(projectSchema) },
     async handle({ caller: { companyId }, query }) {
-      const found = documentsOf(db, 'projects', companyId).find({}).sort({ _id: 1 });
-      const page = await found.skip(query.skip).limit(query.limit).toArray();
+      const page = await deps.projects.list(companyId, query);
       return { data: page.map(describeProject) };
     },
   });
 }
 
-function getProject({ db }: ProjectDeps): Route {
+function getProject(deps: ProjectDeps): Route {
   return route({
     method: 'get',
     path,
     isVersionedInContract,
     tag,
     summary: 'Get a project',
-    answer: { status: 200, message: 'Project found', data: project },
+    response: { status: 200, message: 'Project found', data: projectSchema },
     errors: ['not_found'],
-    async handle({ caller: { companyId }, params: { projectId: _id = '' } }) {
-      const found = await documentsOf(db, 'projects', companyId).findOne({ _id });
-      if (!found) throw notFound('project');
-      return { data: describeProject(found) };
+    async handle({ caller: { companyId }, params: { projectId = '' } }) {
+      return { data: describeProject(await deps.projects.get(companyId, projectId)) };
     },
   });
 }
 
-function updateProject({ db, nowMs }: ProjectDeps): Route {
+function updateProject(deps: ProjectDeps): Route {
   return route({
     method: 'put',
     path,
     isVersionedInContract,
     tag,
-    summary: 'Change a project',
-    description: 'Fields that are left out stay as they are.',
+    summary: 'Update a project',
+    description: 'Fields that are left out keep their values.',
     body: updateBody,
     isBodyOptional: true,
-    answer: { status: 200, message: 'Project updated', data: project },
+    response: { status: 200, message: 'Project updated', data: projectSchema },
     errors: ['not_found'],
-    async handle({ caller: { companyId }, params: { projectId: _id = '' }, body: { value } }) {
-      const projects = documentsOf(db, 'projects', companyId);
-      const changes = { ...value, updatedAt: new Date(nowMs()) };
-      const found = isEmptyUpdate(value)
-        ? await projects.findOne({ _id })
-        : await projects.updateOne({ _id }, { $set: changes });
-      if (!found) throw notFound('project');
-      return { data: describeProject(found) };
+    async handle({ caller: { companyId }, params: { projectId = '' }, body: { value } }) {
+      const updated = await deps.projects.update(companyId, projectId, value);
+      return { data: describeProject(updated) };
     },
   });
 }
 
-function deleteProject({ remove }: ProjectDeps): Route {
+function deleteProject(deps: ProjectDeps): Route {
   return route({
     method: 'delete',
     path,
@@ -141,11 +118,11 @@ function deleteProject({ remove }: ProjectDeps): Route {
     tag,
     summary: 'Delete a project',
     description:
-      'Takes its apps and webhooks with it and cancels their pending deliveries. Messages and deliveries stay readable.',
-    answer: { status: 200, message: 'Project deleted' },
+      'Deletes its apps and webhooks too, and cancels their pending deliveries. Messages and deliveries stay readable.',
+    response: { status: 200, message: 'Project deleted' },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { projectId: id = '' } }) {
-      if (!(await remove({ companyId, kind: 'project', id }))) throw notFound('project');
+      if (!(await deps.remove({ companyId, kind: 'project', id }))) throw notFound('project');
       return {};
     },
   });

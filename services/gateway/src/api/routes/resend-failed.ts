@@ -1,17 +1,19 @@
 import { z } from 'zod';
-import { describeResend, resend } from '../../http/answers/resend.ts';
+import { describeResend, resendSchema } from '../../http/responses/resend.ts';
 import { route, type Route } from '../../http/route.ts';
 import type { FailedSpan, StartResend } from '../../resend/start-resend.ts';
 import { timeText } from './fields.ts';
 
 export interface ResendFailedDeps {
-  startResend: StartResend;
+  startResend: Pick<StartResend, 'ofWebhook' | 'ofApp'>;
 }
 
 const resendBody = z
   .object({
     since: timeText,
-    until: timeText.optional().meta({ description: 'Not before `since`; now, when left out' }),
+    until: timeText
+      .optional()
+      .meta({ description: 'Not before `since`. Defaults to the time of the request' }),
   })
   .superRefine(
     ({ since, until }, context) => {
@@ -19,15 +21,15 @@ const resendBody = z
       if (!(Date.parse(until) < Date.parse(since))) return;
       context.addIssue({ code: 'custom', path: ['until'], message: 'must not be before since' });
     },
-    // Also when another field is wrong: all problems are told at once.
+    // Runs even if another field is wrong: one response reports every problem.
     { when: () => true },
   )
   .meta({ id: 'ResendFailed' });
 
 const versionedOnly = true;
-const answer = { status: 202, message: 'Resend started', data: resend } as const;
+const response = { status: 202, message: 'Resend started', data: resendSchema } as const;
 
-/** What failed in a span of time, sent again behind the answer. */
+/** Resends what failed in a span of time, in the background (docs/contract.md C11.4, C11.5). */
 export function resendFailedRoutes({ startResend }: ResendFailedDeps): Route[] {
   return [
     route({
@@ -35,15 +37,15 @@ export function resendFailedRoutes({ startResend }: ResendFailedDeps): Route[] {
       path: '/webhooks/:webhookId/resend-failed',
       versionedOnly,
       tag: 'Webhooks',
-      summary: 'Send all failed deliveries of a webhook again',
+      summary: 'Resend the failed deliveries of a webhook',
       description:
-        'Each exhausted or cancelled delivery created from `since` to `until` gets one attempt, in the background, oldest first. Progress is at `GET /api/v1/resends/{id}`.',
+        'Makes one attempt for each exhausted or cancelled delivery that was created from `since` to `until`. Attempts run in the background, oldest delivery first. `GET /api/v1/resends/{id}` shows the progress.',
       body: resendBody,
-      answer,
+      response,
       errors: ['not_found', 'webhook_disabled'],
       async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
-        const span = { companyId, ...spanOf(value) };
-        return { data: describeResend(await startResend.failed({ ...span, webhookId })) };
+        const span = spanOf(companyId, value);
+        return { data: describeResend(await startResend.ofWebhook({ ...span, webhookId })) };
       },
     }),
     route({
@@ -51,20 +53,24 @@ export function resendFailedRoutes({ startResend }: ResendFailedDeps): Route[] {
       path: '/apps/:appId/resend-failed',
       versionedOnly,
       tag: 'Apps',
-      summary: 'Send all failed deliveries of an app again',
+      summary: 'Resend the failed deliveries of an app',
       description:
-        'Each exhausted or cancelled delivery to a webhook of the app, created from `since` to `until`, gets one attempt, in the background; several webhooks at a time, each oldest first. Disabled webhooks are left out. An endpoint that has kept failing for five minutes is given up: what it has not got counts as `failed` and keeps its status. Progress is at `GET /api/v1/resends/{id}`; only one runs at a time for an app.',
+        'Makes one attempt for each exhausted or cancelled delivery to a webhook of the app that was created from `since` to `until`. Attempts run in the background, for several webhooks at a time, oldest delivery of each first. Disabled webhooks are left out. When an endpoint keeps failing for five minutes, its remaining deliveries are not sent: they count as `failed` and keep their status. Only one resend of an app runs at a time. `GET /api/v1/resends/{id}` shows the progress.',
       body: resendBody,
-      answer,
+      response,
       errors: ['not_found', 'resend_running'],
       async handle({ caller: { companyId }, params: { appId = '' }, body: { value } }) {
-        const span = { companyId, ...spanOf(value) };
-        return { data: describeResend(await startResend.failedOfApp({ ...span, appId })) };
+        const span = spanOf(companyId, value);
+        return { data: describeResend(await startResend.ofApp({ ...span, appId })) };
       },
     }),
   ];
 }
 
-function spanOf({ since, until }: z.infer<typeof resendBody>): Omit<FailedSpan, 'companyId'> {
-  return { sinceMs: Date.parse(since), untilMs: until === undefined ? null : Date.parse(until) };
+function spanOf(companyId: string, { since, until }: z.infer<typeof resendBody>): FailedSpan {
+  return {
+    companyId,
+    sinceMs: Date.parse(since),
+    untilMs: until === undefined ? null : Date.parse(until),
+  };
 }

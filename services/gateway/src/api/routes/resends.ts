@@ -1,19 +1,18 @@
 import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
-import { delivery, describeDelivery } from '../../http/answers/delivery.ts';
-import { describeResend, resend } from '../../http/answers/resend.ts';
 import { notFound } from '../../http/api-error.ts';
+import { deliverySchema, describeDelivery } from '../../http/responses/delivery.ts';
+import { describeResend, resendSchema } from '../../http/responses/resend.ts';
 import { NO_FIELDS, route, type Route } from '../../http/route.ts';
-import { readDelivery, type ReadDeps } from '../../history/read-delivery.ts';
-import type { StartResend } from '../../resend/start-resend.ts';
+import { resendDelivery, type ResendDeliveryDeps } from '../../resend/resend-delivery.ts';
 
-export interface ResendRouteDeps extends ReadDeps {
+export interface ResendRouteDeps extends ResendDeliveryDeps {
   resends: Pick<ResendStore, 'findShown'>;
-  startResend: StartResend;
 }
 
 const tag = 'Deliveries';
 const versionedOnly = true;
 
+/** See docs/contract.md C11. */
 export function resendRoutes(deps: ResendRouteDeps): Route[] {
   return [
     route({
@@ -21,21 +20,22 @@ export function resendRoutes(deps: ResendRouteDeps): Route[] {
       path: '/deliveries/:deliveryId/resend',
       versionedOnly,
       tag,
-      summary: 'Send a delivery again',
+      summary: 'Resend a delivery',
       description:
-        'One attempt, numbered on and not retried. A success makes the delivery `delivered`; a failure leaves its status as it was.',
+        'Makes one attempt, which has the next number and is not retried. A success makes the delivery `delivered`; a failure leaves its status as it was.',
       body: NO_FIELDS,
       isBodyOptional: true,
-      answer: { status: 200, message: 'Resend started', data: delivery },
+      response: { status: 200, message: 'Resend started', data: deliverySchema },
       errors: [
-        ...(['not_found', 'delivery_pending', 'resend_running'] as const),
-        ...(['webhook_deleted', 'webhook_disabled'] as const),
+        'not_found',
+        'delivery_pending',
+        'resend_running',
+        'webhook_deleted',
+        'webhook_disabled',
       ],
       async handle({ caller: { companyId }, params: { deliveryId = '' } }) {
-        const found = await readDelivery(deps, companyId, deliveryId);
-        if (!found) throw notFound('delivery');
-        await deps.startResend.one(found.source);
-        return { data: describeDelivery(found.source, found.sendable) };
+        const resent = await resendDelivery(deps, companyId, deliveryId);
+        return { data: describeDelivery(resent.source, resent.sentHeaders) };
       },
     }),
     route({
@@ -43,8 +43,8 @@ export function resendRoutes(deps: ResendRouteDeps): Route[] {
       path: '/resends/:resendId',
       versionedOnly,
       tag,
-      summary: 'See how far a resend has got',
-      answer: { status: 200, message: 'Resend found', data: resend },
+      summary: 'Get the progress of a resend',
+      response: { status: 200, message: 'Resend found', data: resendSchema },
       errors: ['not_found'],
       async handle({ caller: { companyId }, params: { resendId = '' } }) {
         const found = await deps.resends.findShown(companyId, resendId);

@@ -1,21 +1,16 @@
-import type { Webhook } from '@posthorn/domain/webhook.ts';
-import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { z } from 'zod';
-import type { AcceptMessage } from '../../accept/accept-message.ts';
-import { delivery, describeDelivery } from '../../http/answers/delivery.ts';
-import { health } from '../../http/answers/health.ts';
-import { describeWebhook, webhook } from '../../http/answers/webhook.ts';
-import type { ChangeWebhook } from '../../webhooks/change-webhook.ts';
-import { notFound } from '../../http/api-error.ts';
-import { NO_FIELDS, route, type Route } from '../../http/route.ts';
-import { newSecret } from '../../webhooks/new-secret.ts';
-import { readDelivery, type ReadDeps } from '../../history/read-delivery.ts';
 import type { ReadHealth } from '../../history/read-health.ts';
+import { notFound } from '../../http/api-error.ts';
+import { deliverySchema, describeDelivery } from '../../http/responses/delivery.ts';
+import { healthSchema } from '../../http/responses/health.ts';
+import { describeWebhook, webhookSchema } from '../../http/responses/webhook.ts';
+import { NO_FIELDS, route, type Route } from '../../http/route.ts';
+import type { RotateSecret } from '../../webhooks/rotate-secret.ts';
+import type { SendTestMessage } from '../../webhooks/send-test-message.ts';
 
-export interface WebhookActionDeps extends ReadDeps {
-  nowMs: () => number;
-  changeWebhook: ChangeWebhook;
-  accept: AcceptMessage['accept'];
+export interface WebhookActionDeps {
+  rotateSecret: RotateSecret;
+  sendTestMessage: SendTestMessage;
   readHealth: ReadHealth;
 }
 
@@ -23,18 +18,21 @@ const tag = 'Webhooks';
 const versionedOnly = true;
 const WEEK_SECONDS = 604_800;
 
+/** See docs/contract.md C13. */
 export function webhookActionRoutes(deps: WebhookActionDeps): Route[] {
   return [rotateSecret(deps), testWebhook(deps), webhookHealth(deps)];
 }
 
+const GRACE_PROBLEM = `must be a whole number from 0 to ${WEEK_SECONDS}`;
+
 const rotateBody = z
   .object({
     graceSeconds: z
-      .int(`must be a whole number from 0 to ${WEEK_SECONDS}`)
-      .min(0, `must be a whole number from 0 to ${WEEK_SECONDS}`)
-      .max(WEEK_SECONDS, `must be a whole number from 0 to ${WEEK_SECONDS}`)
+      .int(GRACE_PROBLEM)
+      .min(0, GRACE_PROBLEM)
+      .max(WEEK_SECONDS, GRACE_PROBLEM)
       .default(86_400)
-      .meta({ description: 'How long the old secret signs beside the new one' }),
+      .meta({ description: 'How long the old secret signs beside the new one, in seconds' }),
   })
   .meta({ id: 'RotateSecret' });
 
@@ -46,30 +44,17 @@ function rotateSecret(deps: WebhookActionDeps): Route {
     tag,
     summary: 'Give a webhook a new secret',
     description:
-      'During the grace both secrets sign `webhook-signature`; the HMAC of the document uses the new one at once, unless the webhook has an `hmacSecret` of its own. A further rotation ends the grace of the one before.',
+      'During the grace period `webhook-signature` holds a signature of each secret. The HMAC header uses the new secret at once, unless the webhook has its own `hmacSecret`. Another rotation ends the grace period of the one before.',
     body: rotateBody,
     isBodyOptional: true,
-    answer: { status: 200, message: 'Secret rotated', data: webhook },
+    response: { status: 200, message: 'Secret rotated', data: webhookSchema },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
-      const expiresAtMs = deps.nowMs() + value.graceSeconds * 1_000;
-      const secret = newSecret();
-      const changed = await deps.changeWebhook({ companyId, webhookId }, (seen) =>
-        rotated(seen, secret, value.graceSeconds > 0 ? expiresAtMs : null),
-      );
-      return { data: describeWebhook(changed) };
+      const { graceSeconds } = value;
+      const rotated = await deps.rotateSecret({ companyId, webhookId, graceSeconds });
+      return { data: describeWebhook(rotated) };
     },
   });
-}
-
-function rotated(seen: Webhook, secret: string, expiresAtMs: number | null): WebhookChanges {
-  const { authMethod, secret: old } = seen;
-  const followsSecret = authMethod.method === 'hmac' && authMethod.hmacSecret === old;
-  return {
-    secret,
-    previousSecret: expiresAtMs === null ? null : { secret: old, expiresAtMs },
-    ...(followsSecret && { authMethod: { ...authMethod, hmacSecret: secret } }),
-  };
 }
 
 function testWebhook(deps: WebhookActionDeps): Route {
@@ -78,45 +63,35 @@ function testWebhook(deps: WebhookActionDeps): Route {
     path: '/webhooks/:webhookId/test',
     versionedOnly,
     tag,
-    summary: 'Send a small test message to a webhook',
-    description: 'Answers its delivery; what became of it is at `GET /api/v1/deliveries/{id}`.',
+    summary: 'Send a test message to a webhook',
+    description:
+      'Sends a small message and returns its delivery. `GET /api/v1/deliveries/{id}` shows how it ended.',
     body: NO_FIELDS,
     isBodyOptional: true,
-    answer: { status: 202, message: 'Test message accepted', data: delivery },
+    response: { status: 202, message: 'Test message accepted', data: deliverySchema },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { webhookId = '' }, requestId }) {
-      const sentAt = new Date(deps.nowMs()).toISOString();
-      const accepted = await deps.accept({
-        companyId,
-        address: { kind: 'webhook', webhookId },
-        eventType: null,
-        requestId,
-        idempotency: null,
-        isTest: true,
-        payload: JSON.stringify({ type: 'webhook.test', webhookId, sentAt }),
-      });
-      const deliveryId = accepted?.deliveries[0]?.id ?? '';
-      const found = await readDelivery(deps, companyId, deliveryId);
-      if (!found) throw notFound('webhook');
-      return { data: describeDelivery(found.source, found.sendable) };
+      const sent = await deps.sendTestMessage({ companyId, webhookId, requestId });
+      return { data: describeDelivery(sent.source, sent.sentHeaders) };
     },
   });
 }
 
-function webhookHealth({ readHealth }: WebhookActionDeps): Route {
+function webhookHealth(deps: WebhookActionDeps): Route {
   return route({
     method: 'get',
     path: '/webhooks/:webhookId/health',
     versionedOnly,
     tag,
-    summary: 'See how deliveries to a webhook fare',
-    description: 'Looks at the attempts of its newest messages, at most 200.',
-    answer: { status: 200, message: 'Health found', data: health },
+    summary: 'Get the health of a webhook',
+    description:
+      'Examines the attempts of the newest messages of the webhook, at most 200 messages.',
+    response: { status: 200, message: 'Health found', data: healthSchema },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { webhookId = '' } }) {
-      const found = await readHealth(companyId, webhookId);
-      if (!found) throw notFound('webhook');
-      return { data: found };
+      const health = await deps.readHealth(companyId, webhookId);
+      if (!health) throw notFound('webhook');
+      return { data: health };
     },
   });
 }

@@ -1,13 +1,14 @@
 import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
-import { DEFAULT_HMAC_HEADER, type AuthMethod, type Webhook } from '@posthorn/domain/webhook.ts';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { z } from 'zod';
 import { invalidRequest, type Problem } from '../../http/api-error.ts';
-import { isEmptyUpdate } from './fields.ts';
-import { AUTH_FIELDS, CREATE_RULES, UPDATE_RULES, type AuthName } from './webhook-rules.ts';
+import { isEmptyUpdate } from '../../projects/is-empty-update.ts';
+import { authHeaderOf, authMethodOf, chosenAuth, nameOf } from '../../webhooks/auth-method.ts';
 import { authFields, ownerFields, webhookFields } from './webhook-fields.ts';
+import { AUTH_FIELDS, CREATE_RULES, UPDATE_RULES } from './webhook-json-schema.ts';
 
-/** Create-webhook body (spec, Webhooks). */
+/** Create-webhook body (docs/contract.md C6). */
 export function createWebhookBody(policy: EgressPolicy) {
   return z
     .object({ ...webhookFields(policy), ...ownerFields, ...authFields })
@@ -18,7 +19,7 @@ export function createWebhookBody(policy: EgressPolicy) {
           context.addIssue({ code: 'custom', path: [path], message });
         }
       },
-      // Also when a field is wrong by itself: all problems are told at once.
+      // Runs even if a field is wrong: one response reports every problem.
       { when: () => true },
     )
     .superRefine((body, context) => {
@@ -29,7 +30,7 @@ export function createWebhookBody(policy: EgressPolicy) {
     .meta({ id: 'CreateWebhook', ...CREATE_RULES });
 }
 
-/** Update-webhook body: what is left out stays as it is. The owner never changes. */
+/** Update-webhook body. The owner of a webhook never changes. */
 export function updateWebhookBody(policy: EgressPolicy) {
   const { url, ...rest } = webhookFields(policy);
   return z
@@ -41,31 +42,34 @@ export type CreateWebhookBody = z.infer<ReturnType<typeof createWebhookBody>>;
 export type UpdateWebhookBody = z.infer<ReturnType<typeof updateWebhookBody>>;
 type AuthBody = Pick<UpdateWebhookBody, keyof typeof authFields | 'customHeaders'>;
 
-/** What is wrong with an update in the light of the webhook; fields that are wrong by themselves are left out. */
+/** Returns the problems that an update has with the stored webhook. Ignores fields that are wrong by themselves. */
 export function updateProblems(
   fields: Readonly<Record<string, unknown>>,
-  seen: Webhook,
+  webhook: Webhook,
   policy: EgressPolicy,
 ): Problem[] {
   const { shape } = updateWebhookBody(policy);
-  const good = Object.entries(shape).flatMap(([name, schema]) => {
+  const valid = Object.entries(shape).flatMap(([name, schema]) => {
     const { success, data } = schema.safeParse(fields[name]);
     return success && data !== undefined ? [[name, data] as const] : [];
   });
-  const body = Object.fromEntries(good) as UpdateWebhookBody;
-  return [...authProblems(body, seen), ...headerProblems(body, seen)];
+  const body = Object.fromEntries(valid) as UpdateWebhookBody;
+  return [...authProblems(body, webhook), ...headerProblems(body, webhook)];
 }
 
-/** What an update makes of the webhook as it is; null for an empty one. Throws ApiError 400. */
-export function changesOf(seen: Webhook, body: UpdateWebhookBody): WebhookChanges | null {
-  const problems = [...authProblems(body, seen), ...headerProblems(body, seen)];
+/**
+ * Returns what an update changes in the stored webhook; null when it has no fields. Throws ApiError 400
+ * when it does not fit the webhook.
+ */
+export function changesOf(webhook: Webhook, body: UpdateWebhookBody): WebhookChanges | null {
+  const problems = [...authProblems(body, webhook), ...headerProblems(body, webhook)];
   if (problems.length > 0) throw invalidRequest(problems);
   if (isEmptyUpdate(body)) return null;
   const changes = Object.fromEntries(Object.entries(body).filter(([key]) => !(key in authFields)));
-  return { ...changes, authMethod: authMethodOf(body, seen.authMethod, seen.secret) };
+  return { ...changes, authMethod: authMethodOf(body, webhook.authMethod, webhook.secret) };
 }
 
-/** Either an app, or a project with an environment. Sees values of any type. */
+/** A webhook has an app, or a project with an environment. Only asks which fields are given: they may be of any type. */
 function ownerProblems({ appId, projectId, environmentId }: CreateWebhookBody): Problem[] {
   const given = { projectId, environmentId };
   const names = ['projectId', 'environmentId'] as const;
@@ -81,10 +85,10 @@ function ownerProblems({ appId, projectId, environmentId }: CreateWebhookBody): 
   return names.flatMap((path) => (given[path] === undefined ? [{ path, message }] : []));
 }
 
-/** Sees values of any type; only asks which fields are there. */
+/** Only asks which fields are given: they may be of any type. */
 function authProblems(body: AuthBody, webhook: Webhook | null): Problem[] {
-  const chosen = body.authMethod ?? nameOf(webhook?.authMethod);
-  const isNew = nameOf(webhook?.authMethod) !== chosen || !webhook;
+  const chosen = chosenAuth(body, webhook?.authMethod);
+  const isNew = nameOf(webhook?.authMethod) !== chosen;
   return Object.entries(AUTH_FIELDS).flatMap(([method, fields]) =>
     fields.flatMap((path) => {
       const isGiven = body[path] !== undefined;
@@ -96,63 +100,15 @@ function authProblems(body: AuthBody, webhook: Webhook | null): Problem[] {
   );
 }
 
-function nameOf(auth: AuthMethod | undefined): AuthName {
-  if (auth?.method === 'api_key') return 'apiKey';
-  return auth?.method ?? 'hmac';
-}
-
-/** No custom header may replace the header of the webhook's own method. */
+/** A custom header must not replace the header that the method of authentication sets. */
 function headerProblems(body: AuthBody, webhook: Webhook | null): Problem[] {
-  const own = ownHeader(authMethodOf(body, webhook?.authMethod, '')).toLowerCase();
+  const authHeader = authHeaderOf(body, webhook?.authMethod)?.toLowerCase();
   const headers = body.customHeaders ?? webhook?.customHeaders ?? [];
   const problems = headers.flatMap(({ key }, index) => {
     const path = body.customHeaders ? `customHeaders.${index}.key` : 'customHeaders';
     const message = 'is the header of the authentication method';
-    return key.toLowerCase() === own ? [{ path, message }] : [];
+    return key.toLowerCase() === authHeader ? [{ path, message }] : [];
   });
   if (body.hmacHeader?.toLowerCase() !== 'authorization') return problems;
   return [...problems, { path: 'hmacHeader', message: 'must not be authorization' }];
-}
-
-function ownHeader(auth: AuthMethod): string {
-  switch (auth.method) {
-    case 'basic':
-      return 'Authorization';
-    case 'api_key':
-      return auth.apiKeyHeader;
-    case 'hmac':
-      return auth.hmacHeader;
-  }
-}
-
-/**
- * The method that results: what the body leaves out stays as it was, when the method stays the
- * same. `secret` signs unless the client brought a secret of its own.
- */
-export function authMethodOf(
-  body: AuthBody,
-  before: AuthMethod | undefined,
-  secret: string,
-): AuthMethod {
-  switch (body.authMethod ?? nameOf(before)) {
-    case 'basic': {
-      const old = before?.method === 'basic' ? before : null;
-      const username = body.basicAuthUsername ?? old?.username ?? '';
-      return { method: 'basic', username, password: body.basicAuthPassword ?? old?.password ?? '' };
-    }
-    case 'apiKey': {
-      const old = before?.method === 'api_key' ? before : null;
-      const apiKeyHeader = body.apiKeyHeader ?? old?.apiKeyHeader ?? '';
-      return { method: 'api_key', apiKey: body.apiKey ?? old?.apiKey ?? '', apiKeyHeader };
-    }
-    case 'hmac': {
-      const old = before?.method === 'hmac' ? before : null;
-      const hmacHeader = body.hmacHeader ?? old?.hmacHeader ?? DEFAULT_HMAC_HEADER;
-      return {
-        method: 'hmac',
-        hmacHeader,
-        hmacSecret: body.hmacSecret ?? old?.hmacSecret ?? secret,
-      };
-    }
-  }
 }

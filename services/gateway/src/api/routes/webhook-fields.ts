@@ -2,7 +2,7 @@ import { refusalOfUrl, type EgressPolicy } from '@posthorn/domain/egress/egress-
 import { isHeaderValue, refusalOfHeaderName } from '@posthorn/domain/request/header-rules.ts';
 import { z } from 'zod';
 import { idText, text } from './fields.ts';
-import { refusedNamePattern, sameNamePattern } from './webhook-rules.ts';
+import { refusedNamePattern, sameNamePattern } from './webhook-json-schema.ts';
 
 const MAX_URL_CHARS = 2_048;
 const MAX_CUSTOM_HEADERS = 20;
@@ -15,7 +15,7 @@ const headerValue = z
   .refine(isHeaderValue, 'must be at most 4096 printable Latin-1 characters')
   .meta({ maxLength: 4_096, pattern: PRINTABLE_LATIN_1 });
 
-/** `authorization` is refused where it would replace the webhook's own method. */
+/** Allows `authorization`: it is refused only where the method of authentication sets it. */
 const headerName = z
   .string('must be text')
   .superRefine((name, context) => {
@@ -26,7 +26,7 @@ const headerName = z
     id: 'HeaderName',
     pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$",
     not: { pattern: refusedNamePattern() },
-    description: 'An HTTP header name that neither the service nor the connection sets',
+    description: 'Name of an HTTP header that neither Posthorn nor the connection sets',
     example: 'X-Tenant',
   });
 
@@ -45,23 +45,24 @@ const customHeaders = z
     });
   })
   .meta({
-    description: 'No name twice, whatever its case, and not the header of `authMethod`',
+    description:
+      'Names are unique regardless of case, and differ from the header that `authMethod` sets',
   });
 
 const credential = text(1, 1_024);
 
-/** RFC 7617, 2: a colon would end the user name. */
+/** A colon would end the user name (RFC 7617, section 2). */
 const basicUser = credential
   .refine((text) => !text.includes(':'), 'must not contain a colon')
   .meta({ pattern: '^[^:]*$' });
 
-/** The name of a kind of event, as a platform chooses it: `order.paid`. */
+/** A name that the client chooses, such as `order.paid`. */
 export const eventType = z
   .string('must be text')
   .regex(/^[A-Za-z0-9._:/-]{1,128}$/, 'must be 1 to 128 letters, digits or . _ : / -')
   .meta({ example: 'order.paid' });
 
-/** Who a webhook belongs to; only at creation. */
+/** The owner of a webhook; given at creation only. */
 export const ownerFields = {
   appId: idText('app').optional(),
   projectId: idText('proj').optional(),
@@ -85,7 +86,7 @@ export const authFields = {
   hmacSecret: credential.optional(),
 };
 
-/** Everything else; the rules of the address follow the policy of this installation. */
+/** The other fields of a webhook. `policy` decides which URLs are allowed. */
 export function webhookFields(policy: EgressPolicy) {
   return {
     url: urlField(policy),
@@ -95,7 +96,9 @@ export function webhookFields(policy: EgressPolicy) {
       .array(eventType, 'must be a list of event types')
       .max(MAX_EVENT_TYPES, 'must have at most 100 entries')
       .optional()
-      .meta({ description: 'Empty: all messages to the app' }),
+      .meta({
+        description: 'Event types to deliver. An empty list selects all messages of the app',
+      }),
     disabled: z.boolean('must be true or false').optional(),
     rateLimitPerSecond: z
       .int('must be a whole number from 1 to 10000, or null')
@@ -103,25 +106,25 @@ export function webhookFields(policy: EgressPolicy) {
       .max(10_000, 'must be a whole number from 1 to 10000, or null')
       .nullable()
       .optional()
-      .meta({ description: 'Most attempts a second; null for no limit of its own' }),
+      .meta({ description: 'Most attempts per second; null for no limit' }),
   };
 }
 
 function urlField(policy: EgressPolicy) {
   const scheme = policy.allowHttp ? '[Hh][Tt][Tt][Pp][Ss]?' : '[Hh][Tt][Tt][Pp][Ss]';
-  // Without control characters and backslashes: `URL` would drop or turn them, and store another address.
+  // No control characters and no backslashes: `URL` drops or replaces them, and another URL would be stored.
   const pattern = `^${scheme}://[^\\s/\\\\?#@\\x00-\\x1f\\x7f]+([/?][^#\\\\\\x00-\\x1f\\x7f]*)?$`;
   return text(0, MAX_URL_CHARS)
     .meta({
       pattern,
       example: 'https://example.com/webhooks',
       description:
-        'http or https, without user, password and fragment, to a public host; stored percent-encoded',
+        'An http or https URL of a public host, without user, password and fragment. Stored percent-encoded',
     })
     .transform((text, context) => {
       const url = URL.parse(text);
       const message = url ? problemOfUrl(url, policy) : 'must be an absolute URL';
-      // What only a browser would understand (`https:host`, a space in front) is a mistake here.
+      // `URL` also accepts what only a browser understands, such as `https:host` or leading spaces.
       const isPlain = new RegExp(pattern).test(text);
       if (!message && !isPlain)
         context.addIssue({ code: 'custom', message: 'must be http(s)://…' });
@@ -134,7 +137,7 @@ function problemOfUrl(url: URL, policy: EgressPolicy): string | null {
   if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'must be http or https';
   if (url.username !== '' || url.password !== '') return 'must not contain a user or password';
   if (url.href.includes('#')) return 'must not contain a fragment';
-  // One more for the path that `URL` adds where there is none.
+  // One more character for the path `/` that `URL` adds.
   if (url.href.length > MAX_URL_CHARS + 1) return 'must have at most 2048 characters once encoded';
   switch (refusalOfUrl(url, policy)) {
     case 'scheme':

@@ -1,12 +1,12 @@
-// Beside the page and not in it: the page's Content-Security-Policy forbids inline scripts.
+// A file of its own: the Content-Security-Policy of the page forbids inline scripts.
 globalThis.SwaggerUIBundle({
   url: '/openapi.json',
   dom_id: '#page',
   deepLinking: true,
   displayRequestDuration: true,
   docExpansion: 'list',
-  // Longest first otherwise: the schemas are reached from the operations that use them.
+  // Hides the list of all schemas: operations show the ones that they use.
   defaultModelsExpandDepth: 0,
-  // No look-up of the document at validator.swagger.io.
+  // Does not send the document to validator.swagger.io.
   validatorUrl: null,
 });

@@ -1,0 +1,75 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { hashOfKey } from '@posthorn/platform/mongo/accounts/make-api-key.ts';
+import type { AccountStore } from '@posthorn/platform/mongo/accounts/accounts.ts';
+import type { ApiKeyDocument, CompanyDocument } from '@posthorn/platform/mongo/documents.ts';
+import { countingIds } from '../../../../test/support/samples/sample-message.ts';
+import {
+  createApiKey,
+  createCompany,
+  listApiKeys,
+  listCompanies,
+  revokeApiKey,
+  type AccountDeps,
+} from './accounts.ts';
+
+let companies: CompanyDocument[];
+let keys: ApiKeyDocument[];
+let deps: AccountDeps;
+
+beforeEach(() => {
+  [companies, keys] = [[], []];
+  const accounts: AccountStore = {
+    insertCompany: (company) => Promise.resolve(void companies.push(company)),
+    hasCompany: (id) => Promise.resolve(companies.some(({ _id }) => _id === id)),
+    listCompanies: () => Promise.resolve(companies),
+    insertKey: (key) => Promise.resolve(void keys.push(key)),
+    listKeys: (id) => Promise.resolve(keys.filter(({ companyId }) => companyId === id)),
+    companyOfKey: () => Promise.resolve(null),
+    removeKey: (id) => {
+      const before = keys.length;
+      keys = keys.filter(({ _id }) => _id !== id);
+      return Promise.resolve(keys.length < before);
+    },
+  };
+  deps = { accounts, newId: countingIds(), nowMs: () => 5_000 };
+});
+
+describe('creating a company', () => {
+  test('stores it with the hash of its first API key, and returns the key', async () => {
+    const { companyId, apiKey } = await createCompany(deps, 'Acme');
+    expect(companies).toEqual([{ _id: companyId, name: 'Acme', createdAt: new Date(5_000) }]);
+    expect(keys).toMatchObject([{ companyId, name: 'first key', hash: hashOfKey(apiKey) }]);
+    expect(JSON.stringify(keys)).not.toContain(apiKey);
+  });
+
+  test.each(['', 'x'.repeat(101)])('throws for the name %j', async (name) => {
+    await expect(createCompany(deps, name)).rejects.toThrow('1 to 100 characters');
+    expect(companies).toEqual([]);
+  });
+});
+
+describe('the API keys of a company', () => {
+  test('are created, listed without their hash and revoked once', async () => {
+    const { companyId } = await createCompany(deps, 'Acme');
+    const { keyId } = await createApiKey(deps, companyId);
+    const listed = await listApiKeys(deps, companyId);
+    expect(listed).toMatchObject([{ name: 'first key' }, { keyId, name: 'made by admin' }]);
+    expect(Object.keys(listed[1] ?? {})).toEqual(['keyId', 'name', 'prefix', 'createdAt']);
+    expect(await revokeApiKey(deps, keyId)).toEqual({ revoked: keyId });
+    await expect(revokeApiKey(deps, keyId)).rejects.toThrow(`There is no API key ${keyId}.`);
+  });
+
+  test('are refused for an unknown company', async () => {
+    const problem = 'There is no company comp_x.';
+    await expect(createApiKey(deps, 'comp_x')).rejects.toThrow(problem);
+    await expect(listApiKeys(deps, 'comp_x')).rejects.toThrow(problem);
+    expect(keys).toEqual([]);
+  });
+});
+
+test('companies are listed with id, name and time of creation', async () => {
+  const { companyId } = await createCompany(deps, 'Acme');
+  expect(await listCompanies(deps)).toEqual([
+    { companyId, name: 'Acme', createdAt: new Date(5_000) },
+  ]);
+});

@@ -1,0 +1,30 @@
+import type { Command } from 'commander';
+import type { OutputOptions } from '../output.ts';
+import { createApiKey, listApiKeys, revokeApiKey } from './accounts.ts';
+import { runOnAccounts } from './run-on-accounts.ts';
+
+/** Adds `key create|list|revoke`. */
+export function addApiKeyCommands(program: Command): void {
+  const group = program.command('key').description('API keys');
+  group
+    .command('create <companyId>')
+    .description('create another API key, which is shown only here')
+    .option('--json', 'print JSON')
+    .action((companyId: string, output: OutputOptions) =>
+      runOnAccounts(output, (deps) => createApiKey(deps, companyId)),
+    );
+  group
+    .command('list <companyId>')
+    .description('list the API keys of a company, oldest first')
+    .option('--json', 'print JSON')
+    .action((companyId: string, output: OutputOptions) =>
+      runOnAccounts(output, (deps) => listApiKeys(deps, companyId)),
+    );
+  group
+    .command('revoke <keyId>')
+    .description('revoke an API key; it stops working within two seconds')
+    .option('--json', 'print JSON')
+    .action((keyId: string, output: OutputOptions) =>
+      runOnAccounts(output, (deps) => revokeApiKey(deps, keyId)),
+    );
+}

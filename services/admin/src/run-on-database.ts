@@ -1,0 +1,23 @@
+import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
+import { parseConfig } from '@posthorn/platform/service/config.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
+import type { mongo } from 'mongoose';
+import { z } from 'zod';
+import { printResult, type OutputOptions } from './output.ts';
+
+export const databaseConfig = z.object(settings.mongodb);
+
+/** Connects to MongoDB, runs `work` and prints what it returns. `schema` has the settings that it needs. */
+export async function runOnDatabase<Schema extends typeof databaseConfig>(
+  output: OutputOptions,
+  schema: Schema,
+  work: (db: mongo.Db, config: z.infer<Schema>) => Promise<object>,
+): Promise<void> {
+  const config = parseConfig<Schema>('admin', schema, process.env);
+  const mongo = await connectMongo(config.MONGODB_URL, 'posthorn-admin');
+  try {
+    printResult(output, await work(mongo.db, config));
+  } finally {
+    await mongo.close();
+  }
+}

@@ -1,0 +1,50 @@
+import { countByKey, resealWebhooks } from '@posthorn/platform/mongo/webhooks/webhooks-reseal.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
+import { createVault, type Vault } from '@posthorn/platform/vault/vault.ts';
+import type { Command } from 'commander';
+import type { mongo } from 'mongoose';
+import type { OutputOptions } from './output.ts';
+import { databaseConfig, runOnDatabase } from './run-on-database.ts';
+
+const secretsConfig = databaseConfig.extend(settings.encryption);
+
+interface SecretsDeps {
+  db: mongo.Db;
+  vault: Vault;
+}
+
+/** Adds `secrets rotate|status` (docs/secrets.md). */
+export function addSecretCommands(program: Command): void {
+  const group = program
+    .command('secrets')
+    .description('Stored secrets of webhooks (docs/secrets.md)');
+  group
+    .command('rotate')
+    .description('encrypt every webhook with the first key of ENCRYPTION_KEYS; can be repeated')
+    .option('--json', 'print JSON')
+    .action((output: OutputOptions) => run(output, rotateSecrets));
+  group
+    .command('status')
+    .description('count the webhooks by the key that encrypted them')
+    .option('--json', 'print JSON')
+    .action((output: OutputOptions) => run(output, secretsStatus));
+}
+
+function run(output: OutputOptions, work: (deps: SecretsDeps) => Promise<object>): Promise<void> {
+  return runOnDatabase(output, secretsConfig, (db, { ENCRYPTION_KEYS }) =>
+    work({ db, vault: createVault(ENCRYPTION_KEYS) }),
+  );
+}
+
+/** Sets exit code 1 while webhooks of another key remain, so that no script removes that key. */
+async function rotateSecrets({ db, vault }: SecretsDeps): Promise<object> {
+  const result = await resealWebhooks(db, vault, ({ message }) => {
+    process.stderr.write(`${message}\n`);
+  });
+  if (result.remaining > 0) process.exitCode = 1;
+  return result;
+}
+
+async function secretsStatus({ db, vault }: SecretsDeps): Promise<object> {
+  return { currentKeyId: vault.currentKeyId, webhooksByKeyId: await countByKey(db) };
+}

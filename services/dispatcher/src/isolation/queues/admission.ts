@@ -1,0 +1,47 @@
+import type { Trigger } from '@posthorn/domain/delivery.ts';
+import type { Outcome } from '@posthorn/domain/outcome.ts';
+import type { Reason } from '../gate/gate.ts';
+import type { QueueKind } from '../gate/views.ts';
+
+/** A due attempt that asks for a place. */
+export interface Candidate {
+  webhookId: string;
+  companyId: string;
+  url: string;
+  queue: QueueKind;
+  trigger: Trigger;
+  /** The webhook's own limit; null for none. */
+  rateLimitPerSecond: number | null;
+  /** When its turn is, in milliseconds since 1970; null when it was never deferred. */
+  turnAtMs: number | null;
+  /** Since when open circuits have deferred it, in milliseconds since 1970; null when none has. */
+  deferredSinceMs: number | null;
+  /** Frees the payload. The attempt waits as ids, and its payload is loaded again before it is made. */
+  dropPayload: () => void;
+}
+
+/** The right to make one attempt. It counts at the endpoint and in the pool of its queue. */
+export interface Place {
+  /**
+   * Starts the request: from here on its duration counts for the endpoint. Returns false when the
+   * endpoint has asked for a hold meanwhile; the attempt has to enter again.
+   */
+  begin: () => boolean;
+  /** Frees the place; null when no request was made. */
+  end: (report: AttemptReport | null) => Promise<void>;
+}
+
+/** What an attempt showed of its endpoint. */
+export interface AttemptReport {
+  outcome: Outcome;
+  statusCode: number | null;
+  /** The hold that the endpoint asked for, in milliseconds; null when it did not. */
+  retryAfterMs: number | null;
+}
+
+/** What is to be done with an attempt. */
+export type Admission =
+  | { kind: 'place'; place: Place }
+  | { kind: 'slow lane' }
+  /** `turnAtMs`: when it is to come again, in milliseconds since 1970. */
+  | { kind: 'defer'; because: Reason; turnAtMs: number };

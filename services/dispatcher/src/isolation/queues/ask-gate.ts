@@ -1,0 +1,51 @@
+import { decide, type Decision } from '../gate/gate.ts';
+import type { Candidate } from './admission.ts';
+import { attemptViewOf, endpointViewOf, type QueuePosition } from './endpoint-view.ts';
+import { mayStart, poolOf, type QueuedEndpoint, type QueueState } from './queue-state.ts';
+
+/**
+ * The position of the first attempt of a queue. Whether a place is free is not asked here: it is
+ * checked when the endpoint comes next in the order of its pool.
+ */
+const HEAD = { ahead: 0, isWaiting: true, hasPlace: true };
+
+/** Returns the decision of the gate for an attempt that has just come. */
+export function decideForNew(
+  state: QueueState,
+  endpoint: QueuedEndpoint,
+  candidate: Candidate,
+  ahead: number,
+): Decision {
+  const hasPlace = mayStart(state, poolOf(candidate.queue));
+  return decideFor(state, endpoint, candidate, { ahead, isWaiting: false, hasPlace });
+}
+
+/** Returns the decision of the gate for the first attempt of a queue. */
+export function decideForHead(
+  state: QueueState,
+  endpoint: QueuedEndpoint,
+  candidate: Candidate,
+): Decision {
+  return decideFor(state, endpoint, candidate, HEAD);
+}
+
+/** Returns the decision of the gate for one attempt, with what is known now. */
+export function decideFor(
+  state: QueueState,
+  endpoint: QueuedEndpoint,
+  candidate: Candidate,
+  { ahead, isWaiting, hasPlace }: QueuePosition & { hasPlace: boolean },
+): Decision {
+  return decide(
+    attemptViewOf(state, candidate, { ahead, isWaiting }),
+    endpointViewOf(state, endpoint, candidate),
+    {
+      hasPlace,
+      // Slow endpoints together hold at most a quarter of the fast places.
+      maySlowUseFast: state.overdueFast < state.limits.fast / 4,
+      maxWaitMs: state.maxWaitMs(),
+      // A queue that is longer than all places together is not due to our overload alone.
+      isOverloaded: state.isOverloaded() && ahead < state.limits.fast,
+    },
+  );
+}

@@ -1,0 +1,110 @@
+import type { CircuitReport } from '../circuits/when-circuit-opens.ts';
+import { asksForHold, learn, runningOf } from '../endpoint/endpoint.ts';
+import { recentSuccesses } from '../endpoint/learned-rate.ts';
+import { advancePace } from '../endpoint/pace.ts';
+import type { AttemptReport, Candidate, Place } from './admission.ts';
+import {
+  poolOf,
+  waitingOf,
+  type QueuedEndpoint,
+  type QueueState,
+  type RunningAttempt,
+} from './queue-state.ts';
+
+/** Called when a place is free again. */
+type AfterEnd = (state: QueueState, endpoint: QueuedEndpoint) => void;
+
+/** Takes a place at the endpoint and in its pool, one start of its pace, and tells its circuit. */
+export function takePlace(
+  state: QueueState,
+  endpoint: QueuedEndpoint,
+  candidate: Candidate,
+  afterEnd: AfterEnd,
+): Place {
+  const { queue } = candidate;
+  const attempt: RunningAttempt = {
+    endpoint,
+    queue,
+    reportToCircuit: state.beginAttempt(candidate),
+    startedStallFreeMs: null,
+    startedMs: 0,
+    isOverdue: false,
+    isOver: false,
+  };
+  state.taken[poolOf(queue)] += 1;
+  endpoint.running[queue] += 1;
+  endpoint.wasSlowLast = queue === 'slow';
+  advancePace(endpoint, state.monotonicMs(), waitingOf(endpoint) > 0);
+  return {
+    begin: () => begin(state, attempt),
+    end: (report) => end(state, attempt, report, afterEnd),
+  };
+}
+
+function begin(state: QueueState, attempt: RunningAttempt): boolean {
+  if (attempt.endpoint.holdUntilMs > state.monotonicMs()) return false;
+  attempt.startedStallFreeMs = state.stallFreeMs();
+  attempt.startedMs = state.monotonicMs();
+  state.requests.add(attempt);
+  return true;
+}
+
+async function end(
+  state: QueueState,
+  attempt: RunningAttempt,
+  report: AttemptReport | null,
+  afterEnd: AfterEnd,
+): Promise<void> {
+  if (attempt.isOver) return;
+  attempt.isOver = true;
+  const { endpoint } = attempt;
+  if (report) learnFrom(state, attempt, report);
+  try {
+    await attempt.reportToCircuit(report && circuitReportOf(state, endpoint, report));
+  } finally {
+    // Not earlier: an attempt that came meanwhile would take the place of those that wait for it.
+    freePlace(state, attempt);
+    afterEnd(state, endpoint);
+  }
+}
+
+function circuitReportOf(
+  { monotonicMs }: QueueState,
+  { rate }: QueuedEndpoint,
+  report: AttemptReport,
+): CircuitReport {
+  return {
+    outcome: report.outcome,
+    asksForHold: asksForHold(report),
+    recentSuccesses: recentSuccesses(rate, monotonicMs()),
+  };
+}
+
+function learnFrom(state: QueueState, attempt: RunningAttempt, report: AttemptReport): void {
+  const { endpoint, startedStallFreeMs, startedMs } = attempt;
+  if (startedStallFreeMs === null) return;
+  const endedMs = state.monotonicMs();
+  const observed = {
+    ...report,
+    endedMs,
+    startedMs,
+    durationMs: state.stallFreeMs() - startedStallFreeMs,
+    running: runningOf(endpoint),
+    isLimited: waitingOf(endpoint) > 0,
+  };
+  const heldUntilMs = endpoint.holdUntilMs;
+  learn(endpoint, observed, state.limits.perEndpoint);
+  if (endpoint.holdUntilMs > heldUntilMs) {
+    state.onHold(endpoint.webhookId, endpoint.holdUntilMs - endedMs);
+  }
+}
+
+function freePlace(state: QueueState, attempt: RunningAttempt): void {
+  const { endpoint, queue, isOverdue } = attempt;
+  state.requests.delete(attempt);
+  state.taken[poolOf(queue)] -= 1;
+  endpoint.running[queue] -= 1;
+  if (!isOverdue) return;
+  endpoint.overdue -= 1;
+  if (queue !== 'slow') state.overdueFast -= 1;
+}

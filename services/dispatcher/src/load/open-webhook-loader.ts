@@ -1,0 +1,38 @@
+import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
+import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { connectRedis } from '@posthorn/platform/redis/connect.ts';
+import { EVERYTHING, listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import { createVault } from '@posthorn/platform/vault/vault.ts';
+import type { mongo } from 'mongoose';
+import type { DispatcherConfig } from '../config.ts';
+import { createWebhookLoader, type LoadWebhook } from './load-webhook.ts';
+
+const BYTES_PER_MIB = 1_048_576;
+
+/**
+ * Opens the cache of webhooks, which forgets what gateways announce as changed. The announcements
+ * come on a Redis connection of their own, because a subscribed connection can do nothing else.
+ */
+export function openWebhookLoader(
+  { config, logger, lifecycle, keepTrying }: ServiceContext<DispatcherConfig>,
+  db: mongo.Db,
+  budgets: MemoryBudgets,
+): LoadWebhook {
+  const webhooks = createWebhookStore(db, createVault(config.ENCRYPTION_KEYS));
+  const cacheBytes = config.WEBHOOK_CACHE_MIB * BYTES_PER_MIB;
+  const loader = createWebhookLoader(webhooks, logger, cacheBytes, keepTrying);
+  budgets.add('webhook_cache', cacheBytes, loader.usedBytes);
+  const subscriber = connectRedis(config.REDIS_URL, logger);
+  lifecycle.onStop('redis subscriber', () => {
+    subscriber.disconnect();
+  });
+  listenForInvalidations(subscriber, config.REDIS_PREFIX, {
+    onChange: ({ id }) => {
+      if (id === EVERYTHING) loader.forgetAll();
+      else loader.forget(id);
+    },
+    onMissed: loader.forgetAll,
+  });
+  return loader.load;
+}

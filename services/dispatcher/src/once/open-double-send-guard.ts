@@ -1,0 +1,58 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import type { RunningAttempts } from '@posthorn/platform/redis/running-attempts.ts';
+import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import type { mongo } from 'mongoose';
+import type { DispatcherConfig } from '../config.ts';
+import { ANNOUNCED_WITHIN_MS, createAttemptLeases } from './attempt-leases.ts';
+import { createCheckRecorded } from './check-recorded.ts';
+import { createDoubleSendGuard, type DoubleSendGuard } from './prevent-double-send.ts';
+import { createRecentIds, REMEMBERED_IDS } from './recent-ids.ts';
+
+export interface OpenDoubleSendGuard extends DoubleSendGuard {
+  /**
+   * Resolves when the former owner of newly assigned partitions has announced the attempts that it
+   * works on. To be awaited before the first record of those partitions is claimed.
+   */
+  takeOver: () => Promise<void>;
+}
+
+interface GuardParts {
+  db: mongo.Db;
+  runningAttempts: RunningAttempts;
+  slowLaneTopic: string;
+}
+
+const TICK_EVERY_MS = 50;
+
+export function openDoubleSendGuard(
+  { lifecycle, keepTrying }: ServiceContext<DispatcherConfig>,
+  { db, runningAttempts, slowLaneTopic }: GuardParts,
+): OpenDoubleSendGuard {
+  const recentIds = createRecentIds(REMEMBERED_IDS);
+  const leases = createAttemptLeases({
+    running: runningAttempts,
+    onReleased: recentIds.add,
+    monotonicMs: () => performance.now(),
+    wait,
+  });
+  const timer = setInterval(leases.tick, TICK_EVERY_MS);
+  lifecycle.onStop('attempt leases', () => {
+    clearInterval(timer);
+    leases.tick();
+  });
+  const guard = createDoubleSendGuard({
+    leases,
+    recentIds,
+    checkRecorded: createCheckRecorded({
+      deliveries: createDeliveryStore(db),
+      marks: createResendMarks(db),
+      keepTrying,
+    }),
+    slowLaneTopic,
+    nowMs: systemClockMs,
+  });
+  return { claim: guard.claim, takeOver: () => wait(ANNOUNCED_WITHIN_MS) };
+}

@@ -1,0 +1,116 @@
+import { describe, expect, it } from '@jest/globals';
+import { encodeMessageCreated, encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { refOf } from '@posthorn/domain/delivery.ts';
+import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
+import {
+  createAttemptHarness,
+  FOUND,
+  NOW_MS,
+  sendSuccessfully,
+  type AttemptHarnessOptions,
+} from '../../../../test/support/isolation/attempt-harness.ts';
+import { sampleDue, sampleRecord } from '../../../../test/support/samples/sample-record.ts';
+
+const REF = { ...refOf(sampleDue()), createdAtMs: NOW_MS };
+const due = (dueAtMs: number, trigger: 'retry' | 'resend' = 'retry'): Buffer =>
+  encodeRetryDue({ ...REF, attemptNumber: 3, dueAtMs, trigger });
+const created = sampleRecord(
+  {},
+  { topic: 'created', value: encodeMessageCreated(REF, Buffer.from('{}')) },
+);
+const retry = sampleRecord({}, { topic: 'due', value: due(NOW_MS) });
+const resend = sampleRecord({}, { topic: 'due', value: due(NOW_MS, 'resend') });
+const settledNow = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+const DONE: AttemptHarnessOptions = { remaining: { kind: 'drop' } };
+
+describe('an attempt that may have been read before', () => {
+  it.each<[string, LogRecord]>([
+    ['from a partition that changed hands', { ...created, isInherited: true }],
+    ['from the slow lane', sampleRecord({}, { topic: 'slow', value: due(NOW_MS) })],
+    ['from a deferral', sampleRecord({ 'turn-at': '1' }, { topic: 'due', value: due(NOW_MS) })],
+    [
+      'over an hour late, as after a sweep',
+      sampleRecord({}, { topic: 'due', value: due(NOW_MS - 3_600_001) }),
+    ],
+  ])('is looked up, and not sent when it is recorded: %s', async (_what, record) => {
+    const { attempt, loads, sent, settled } = createAttemptHarness(DONE);
+    await attempt(record);
+    expect([loads.recorded, sent, settled]).toEqual([1, [], []]);
+  });
+
+  it('is sent when it is not recorded', async () => {
+    const { attempt, loads, sent } = createAttemptHarness();
+    await attempt({ ...created, isInherited: true });
+    expect([loads.recorded, sent]).toEqual([1, [1]]);
+  });
+
+  it('is settled again, and not counted, when it is recorded as failed', async () => {
+    const failed = { ...(await sendSuccessfully(sampleDue(), Buffer.alloc(0), FOUND)), number: 3 };
+    const { attempt, sent, settled } = createAttemptHarness({
+      remaining: { kind: 'publish failure', attempt: failed },
+    });
+    const headers = { 'turn-at': '1', 'deferred-since': '1' };
+    await attempt(sampleRecord(headers, { topic: 'due', value: due(NOW_MS) }));
+    expect(sent).toEqual([]);
+    expect(settled).toMatchObject([{ attempt: failed, cancelReason: null, isRecorded: true }]);
+    expect(settled).toMatchObject([{ headers: { requestId: 'req_1' } }]);
+  });
+
+  it.each([
+    ['retry', retry],
+    ['resend', resend],
+  ])('waits for the end of its copy that is under way here: %s', async (_trigger, record) => {
+    let finish: () => void = () => undefined;
+    const around: AttemptHarnessOptions = {
+      send: async (...given) => {
+        await new Promise<void>((resolve) => (finish = resolve));
+        around.remaining = { kind: 'drop' };
+        return sendSuccessfully(...given);
+      },
+    };
+    const { attempt, sent } = createAttemptHarness(around);
+    const both = [attempt(record), attempt(record)];
+    await settledNow();
+    expect(sent).toEqual([3]);
+    finish();
+    await Promise.all(both);
+    expect(sent).toEqual([3]);
+  });
+
+  it('is looked up when this process has worked on it a moment ago', async () => {
+    const { attempt, loads, sent } = createAttemptHarness(DONE);
+    await attempt(retry);
+    expect([loads.recorded, sent]).toEqual([0, [3]]);
+    await attempt({ ...retry, offset: retry.offset + 1 });
+    expect([loads.recorded, sent]).toEqual([1, [3]]);
+  });
+});
+
+describe('any other attempt', () => {
+  it('is sent without a look-up', async () => {
+    const { attempt, loads, sent } = createAttemptHarness(DONE);
+    await attempt(created);
+    await attempt(retry);
+    expect([loads.recorded, sent]).toEqual([0, [1, 3]]);
+  });
+
+  it('is looked up when it is a resend', async () => {
+    const { attempt, loads, sent } = createAttemptHarness(DONE);
+    await attempt(resend);
+    expect([loads.recorded, sent]).toEqual([1, []]);
+  });
+});
+
+it('lets a copy of an attempt go on when the work on the first has failed', async () => {
+  let failures = 1;
+  const { attempt, sent } = createAttemptHarness({
+    send: (...given) => {
+      failures -= 1;
+      return failures >= 0 ? Promise.reject(new Error('a fault')) : sendSuccessfully(...given);
+    },
+  });
+  await expect(attempt(resend)).rejects.toThrow('a fault');
+  await attempt(resend);
+  expect(sent).toEqual([3, 3]);
+});

@@ -1,0 +1,35 @@
+import { expect, test } from '@jest/globals';
+import { Socket } from 'node:net';
+import { boundReads } from './bounded-reads.ts';
+
+function socketWith(text: string): Socket {
+  const socket = new Socket();
+  socket.push(text);
+  boundReads(socket);
+  return socket;
+}
+
+function readAll(socket: Socket): Buffer[] {
+  const pieces: Buffer[] = [];
+  for (let piece = socket.read() as Buffer | null; piece; piece = socket.read() as Buffer | null) {
+    pieces.push(piece);
+  }
+  return pieces;
+}
+
+test('received data is read in pieces, complete and in order', () => {
+  const text = 'abc'.repeat(3_000);
+  const pieces = readAll(socketWith(text));
+  expect(pieces.map(({ length }) => length)).toEqual([4_096, 4_096, 808]);
+  expect(Buffer.concat(pieces).toString()).toBe(text);
+});
+
+test('a read of a number of bytes returns that many', () => {
+  expect(String(socketWith('abcdef').read(2))).toBe('ab');
+});
+
+test('a destroyed socket returns nothing', () => {
+  const socket = socketWith('abc');
+  socket.destroy();
+  expect(socket.read()).toBeNull();
+});

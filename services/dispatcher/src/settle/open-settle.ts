@@ -1,0 +1,43 @@
+import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import type { mongo } from 'mongoose';
+import type { DispatcherConfig } from '../config.ts';
+import type { DispatcherMetrics } from '../dispatcher-metrics.ts';
+import { createRecordAttempts } from './record-attempts.ts';
+import { createSettleDelivery, type Settle } from './settle-delivery.ts';
+import { createSettleResend } from './settle-resend.ts';
+
+interface SettleParts {
+  db: mongo.Db;
+  records: RecordLog;
+  metrics: DispatcherMetrics;
+  failedTopic: string;
+}
+
+export function openSettle(
+  { config, logger, keepTrying }: ServiceContext<DispatcherConfig>,
+  { db, records, metrics, failedTopic }: SettleParts,
+): { settleDelivery: Settle; settleResend: Settle } {
+  return {
+    settleDelivery: createSettleDelivery({
+      recordAttempts: createRecordAttempts(createDeliveryStore(db)),
+      records,
+      failedTopic,
+      schedule: config.RETRY_DELAYS,
+      keepTrying,
+      metrics,
+      logger,
+      nowMs: systemClockMs,
+    }),
+    settleResend: createSettleResend({
+      marks: createResendMarks(db),
+      keepTrying,
+      metrics,
+      logger,
+      nowMs: systemClockMs,
+    }),
+  };
+}

@@ -1,0 +1,88 @@
+import { timeMsOf, type IdPrefix } from '@posthorn/domain/ids.ts';
+import type { Idempotency, Message } from '@posthorn/domain/message.ts';
+import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { describeAccepted, type CreatedMessage } from '../http/responses/message.ts';
+import type { SealedResponses } from './sealed-responses.ts';
+import type { Address } from './resolve-targets.ts';
+
+/** A message as a client asks for it. */
+export interface NewMessage {
+  companyId: string;
+  address: Address;
+  eventType: string | null;
+  /** The payload's text exactly as it was sent. */
+  payload: string;
+  requestId: string;
+  /** Null when the client sent no idempotency key. */
+  idempotency: Omit<Idempotency, 'answer'> | null;
+  isTest?: true;
+  traceparent?: string | undefined;
+}
+
+/** A request with the webhooks that it goes to, oldest first. */
+export interface ResolvedRequest {
+  request: NewMessage;
+  webhooks: readonly FoundWebhook[];
+}
+
+export interface BuiltMessage {
+  kind: 'built';
+  message: Message;
+  /** The `data` of the response. */
+  response: CreatedMessage;
+}
+
+export interface BuildMessageDeps {
+  responses: Pick<SealedResponses, 'seal'>;
+  /** Names this gateway process in every message that it stores. */
+  publisherId: string;
+  newId: (prefix: IdPrefix) => string;
+}
+
+/**
+ * Returns the message as it is stored, and its first response. Called when its batch is formed, in
+ * the order of the batch: ids must grow in the order of the inserts.
+ */
+export function buildMessage(
+  deps: BuildMessageDeps,
+  { request, webhooks }: ResolvedRequest,
+): BuiltMessage {
+  const message = toMessage(deps, request, webhooks);
+  const response = describeAccepted(message, webhooks);
+  return { kind: 'built', message: withSealedResponse(deps, message, response), response };
+}
+
+function toMessage(
+  { newId, publisherId }: BuildMessageDeps,
+  { companyId, address, eventType, payload, requestId, ...optional }: NewMessage,
+  webhooks: readonly FoundWebhook[],
+): Message {
+  const id = newId('msg');
+  return {
+    id,
+    companyId,
+    appId: address.kind === 'app' ? address.appId : null,
+    eventType,
+    payload,
+    targets: webhooks.map((webhook) => webhook.id),
+    disabledTargets: webhooks.flatMap((webhook) => (webhook.disabled ? [webhook.id] : [])),
+    publisherId,
+    requestId,
+    idempotency: optional.idempotency && { ...optional.idempotency, answer: '' },
+    ...(optional.isTest && { isTest: true as const }),
+    ...(optional.traceparent && { traceparent: optional.traceparent }),
+    // The time in the id, so that filters by time and pages by id agree.
+    createdAtMs: timeMsOf(id),
+  };
+}
+
+/** The first response is stored in the same write: at no moment does only one of the two exist. */
+function withSealedResponse(
+  { responses }: BuildMessageDeps,
+  message: Message,
+  response: CreatedMessage,
+): Message {
+  if (!message.idempotency) return message;
+  const sealed = responses.seal(message, response);
+  return { ...message, idempotency: { ...message.idempotency, answer: sealed } };
+}

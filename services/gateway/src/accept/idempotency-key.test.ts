@@ -1,0 +1,30 @@
+import { describe, expect, test } from '@jest/globals';
+import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
+import { bodyHashOf, keyUseOf } from './idempotency-key.ts';
+
+const CREATED_MS = 1_700_000_000_000;
+const DAY_MS = 86_400_000;
+const bodyHash = bodyHashOf(Buffer.from('{"n":1}'));
+const holder = sampleMessage('msg_01hf2m6q7xabcdefghjkmnpqrs', {
+  createdAtMs: CREATED_MS,
+  idempotency: { key: 'k', bodyHash, answer: 'sealed' },
+});
+
+describe('a request with an idempotency key', () => {
+  test('is the first one when no message holds the key', () => {
+    expect(keyUseOf(null, bodyHash, CREATED_MS)).toEqual({ kind: 'first' });
+  });
+
+  test('is a repeat for 24 hours and not a millisecond longer', () => {
+    const repeat = { kind: 'repeat', holder };
+    expect(keyUseOf(holder, bodyHash, CREATED_MS)).toEqual(repeat);
+    expect(keyUseOf(holder, bodyHash, CREATED_MS + DAY_MS - 1)).toEqual(repeat);
+    expect(keyUseOf(holder, bodyHash, CREATED_MS + DAY_MS)).toEqual({ kind: 'expired', holder });
+  });
+
+  test('reuses the key when its body differs by a single byte', () => {
+    const other = bodyHashOf(Buffer.from('{"n":1} '));
+    expect(keyUseOf(holder, other, CREATED_MS)).toEqual({ kind: 'reused' });
+    expect(keyUseOf(holder, other, CREATED_MS + DAY_MS)).toEqual({ kind: 'expired', holder });
+  });
+});

@@ -1,0 +1,51 @@
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import { makeApiKey } from '@posthorn/platform/mongo/accounts/make-api-key.ts';
+import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
+import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import type { mongo } from 'mongoose';
+import { notFound } from '../http/api-error.ts';
+import type { ListPage } from '../projects/projects.ts';
+
+export interface ApiKeysDeps {
+  db: mongo.Db;
+  newId: (prefix: IdPrefix) => string;
+  nowMs: () => number;
+  /** Drops the key with this hash from the caches of every gateway, of this one first. */
+  invalidate: (invalidation: Invalidation) => Promise<void>;
+}
+
+export interface CreatedApiKey {
+  /** Only its hash is stored. */
+  key: string;
+  document: ApiKeyDocument;
+}
+
+/** The API keys of a company. */
+export interface ApiKeys {
+  create: (companyId: string, name: string) => Promise<CreatedApiKey>;
+  /** Oldest first. */
+  list: (companyId: string, page: ListPage) => Promise<ApiKeyDocument[]>;
+  /** Throws ApiError 404 for an unknown key. */
+  revoke: (companyId: string, keyId: string) => Promise<void>;
+}
+
+export function createApiKeys({ db, newId, nowMs, invalidate }: ApiKeysDeps): ApiKeys {
+  const keysOf = (companyId: string) => documentsOf(db, 'apiKeys', companyId);
+  return {
+    async create(companyId, name) {
+      const created = makeApiKey({ newId, nowMs }, companyId, name);
+      await keysOf(companyId).insert(created.document);
+      return created;
+    },
+    async list(companyId, { skip, limit }) {
+      return keysOf(companyId).find({}).sort({ _id: 1 }).skip(skip).limit(limit).toArray();
+    },
+    async revoke(companyId, _id) {
+      const keys = keysOf(companyId);
+      const key = await keys.findOne({ _id });
+      if (!key || (await keys.deleteMany({ _id })) === 0) throw notFound('API key');
+      await invalidate({ companyId, id: key.hash });
+    },
+  };
+}

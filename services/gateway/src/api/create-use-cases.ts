@@ -1,0 +1,109 @@
+import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import type { DeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
+import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { EndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
+import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { mongo } from 'mongoose';
+import type { AcceptMessage } from '../accept/accept-message.ts';
+import type { IdempotentAccept } from '../accept/idempotent-accept.ts';
+import { createApiKeys } from '../api-keys/api-keys.ts';
+import type { ApiDeps } from './routes/api-routes.ts';
+import { createReadHealth, type ConcurrencyBounds } from '../history/read-health.ts';
+import type { Invalidations } from '../open-redis.ts';
+import { createApps } from '../projects/apps.ts';
+import { createProjects } from '../projects/projects.ts';
+import type { RemoveTree } from '../removal/remove-tree.ts';
+import type { StartResend } from '../resend/start-resend.ts';
+import { createChangeWebhook } from '../webhooks/change-webhook.ts';
+import { createCreateWebhook } from '../webhooks/create-webhook.ts';
+import { createDeleteWebhook } from '../webhooks/delete-webhook.ts';
+import { createListWebhooks } from '../webhooks/list-webhooks.ts';
+import { createRotateSecret } from '../webhooks/rotate-secret.ts';
+import { createSendTestMessage } from '../webhooks/send-test-message.ts';
+
+export interface UseCaseDeps {
+  db: mongo.Db;
+  webhooks: WebhookStore;
+  messages: MessageQueries;
+  deliveries: DeliveryQueries;
+  resends: Pick<ResendStore, 'findShown'>;
+  circuits: Pick<OpenCircuits, 'read'>;
+  flows: Pick<EndpointFlows, 'read'>;
+  concurrency: ConcurrencyBounds;
+  invalidate: Invalidations['invalidate'];
+  accept: AcceptMessage['accept'];
+  acceptIdempotent: IdempotentAccept;
+  remove: RemoveTree;
+  startResend: StartResend;
+  policy: EgressPolicy;
+  newId: (prefix: IdPrefix) => string;
+  nowMs: () => number;
+  logger: Logger;
+}
+
+/** Creates what the routes of the API call. */
+export function createUseCases(deps: UseCaseDeps): ApiDeps {
+  const { db, messages, deliveries, newId, nowMs, invalidate } = deps;
+  const projects = createProjects({ db, newId, nowMs });
+  const apps = createApps({ db, projects, newId, nowMs });
+  return {
+    policy: deps.policy,
+    logger: deps.logger,
+    projects,
+    apps,
+    apiKeys: createApiKeys({ db, newId, nowMs, invalidate }),
+    messages,
+    deliveries,
+    webhooks: deps.webhooks,
+    resends: deps.resends,
+    remove: deps.remove,
+    acceptIdempotent: deps.acceptIdempotent,
+    ...webhookUseCases(deps, { projects, apps }),
+    startResend: deps.startResend,
+    readHealth: readHealthOf(deps),
+  };
+}
+
+type WebhookUseCases = Pick<
+  ApiDeps,
+  | 'createWebhook'
+  | 'listWebhooks'
+  | 'changeWebhook'
+  | 'deleteWebhook'
+  | 'rotateSecret'
+  | 'sendTestMessage'
+>;
+
+function webhookUseCases(
+  deps: UseCaseDeps,
+  { projects, apps }: Pick<ApiDeps, 'projects' | 'apps'>,
+): WebhookUseCases {
+  const { db, webhooks, messages, deliveries, newId, nowMs, logger } = deps;
+  const { accept, remove, invalidate } = deps;
+  const changeWebhook = createChangeWebhook({ webhooks, nowMs, invalidate });
+  return {
+    createWebhook: createCreateWebhook({ projects, apps, webhooks, newId, nowMs, invalidate }),
+    listWebhooks: createListWebhooks({ apps, webhooks, logger }),
+    changeWebhook,
+    deleteWebhook: createDeleteWebhook({ db, remove, invalidate }),
+    rotateSecret: createRotateSecret({ changeWebhook, nowMs }),
+    sendTestMessage: createSendTestMessage({ messages, deliveries, webhooks, accept, nowMs }),
+  };
+}
+
+function readHealthOf(deps: UseCaseDeps): ApiDeps['readHealth'] {
+  const { webhooks, messages, deliveries, circuits, flows, concurrency, nowMs } = deps;
+  return createReadHealth({
+    webhooks,
+    messages,
+    deliveries,
+    circuits,
+    flows,
+    concurrency,
+    nowMs,
+  });
+}

@@ -1,0 +1,105 @@
+import type { Request, RequestHandler, Response } from 'express';
+import type { Authenticate } from '../api-keys/authenticate.ts';
+import { ApiError } from '../http/api-error.ts';
+import { readBody, readRawFields, type Body } from '../http/read-body.ts';
+import { readHead } from '../http/read-head.ts';
+import { createReceiveBody } from '../http/receive-body.ts';
+import type { RequestMemory } from '../http/request-memory.ts';
+import { NO_FIELDS, type ApiResponse, type Caller, type Route } from '../http/route.ts';
+import type { RateLimits } from '../limits/rate-limits.ts';
+
+export interface RouteHandlerDeps {
+  authenticate: Authenticate;
+  limits: Pick<RateLimits, 'limitCompany'>;
+  memory: Pick<RequestMemory, 'tryHold' | 'hold'>;
+}
+
+/** Returns the handlers of a route, in order. The key is checked before any byte of the body is read. */
+export function handlersOf(
+  route: Route,
+  { authenticate, limits, memory }: RouteHandlerDeps,
+): RequestHandler[] {
+  const identify: RequestHandler = async (request, response, next) => {
+    response.locals.caller = await authenticate({
+      apiKey: request.get('x-api-key'),
+      companyId: request.get('companyid'),
+      address: request.ip,
+    });
+    next();
+  };
+  const requireBody: RequestHandler = (request, _response, next) => {
+    if (!route.isBodyOptional || hasBody(request)) assertJson(request);
+    next();
+  };
+  const respond: RequestHandler = async (request, response) => {
+    sendResponse(response, route, await callRoute(route, request, response));
+    // What the client has not received yet; usually nothing.
+    memory.hold(response, response.writableLength);
+  };
+  const known = [identify, limits.limitCompany];
+  return route.body
+    ? [...known, requireBody, createReceiveBody(memory), respond]
+    : [...known, respond];
+}
+
+const JSON_TYPE = /^application\/([\w.+-]+\+)?json\s*(;|$)/i;
+
+function assertJson(request: Request): void {
+  if (!JSON_TYPE.test(request.get('content-type') ?? '')) {
+    throw new ApiError(415, 'unsupported_media_type', 'Send Content-Type: application/json.');
+  }
+}
+
+/** RFC 9112, 6: a request has a body when one of these two headers says so. */
+function hasBody(request: Request): boolean {
+  const length = request.get('content-length');
+  return request.get('transfer-encoding') !== undefined || (length ?? '0') !== '0';
+}
+
+async function callRoute(route: Route, request: Request, response: Response): Promise<ApiResponse> {
+  const header = (name: string): string | undefined => request.get(name);
+  const head = readHead({ queryText: queryOf(request.url), header }, route);
+  const caller = response.locals.caller as Caller;
+  const params = request.params as Record<string, string>;
+  const bytes = bytesOf(route, request);
+  const schema = route.body ?? NO_FIELDS;
+  const stored = route.problemsOf
+    ? await route.problemsOf({ caller, params, fields: readRawFields(bytes, schema) })
+    : [];
+  const body = readBody(bytes, schema, [...head.problems, ...stored]);
+  return route.handle({
+    caller,
+    params,
+    header,
+    query: head.query as never,
+    body: body as Body<never>,
+    requestId: String(response.locals.requestId),
+  });
+}
+
+/** Returns what follows the first question mark: a second one belongs to a value. */
+function queryOf(url: string): string {
+  const mark = url.indexOf('?');
+  return mark === -1 ? '' : url.slice(mark + 1);
+}
+
+const EMPTY_OBJECT = Buffer.from('{}');
+
+function bytesOf(route: Route, request: Request): Buffer {
+  if (!route.body || (route.isBodyOptional && !hasBody(request))) return EMPTY_OBJECT;
+  return Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+}
+
+function sendResponse(response: Response, { response: declared }: Route, sent: ApiResponse): void {
+  const { status, message } = declared;
+  const { data, nextCursor, headers = {} } = sent;
+  response
+    .status(status)
+    .set(headers)
+    .json({
+      success: true,
+      message,
+      ...(data !== undefined && { data }),
+      ...(nextCursor !== undefined && { nextCursor }),
+    });
+}

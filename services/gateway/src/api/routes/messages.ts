@@ -1,0 +1,129 @@
+import { z } from 'zod';
+import { listDeliveries } from '../../history/list-deliveries.ts';
+import { listMessages, type ListDeps } from '../../history/list-messages.ts';
+import { readDelivery, type ReadDeps } from '../../history/read-delivery.ts';
+import { readMessage, type ReadMessageDeps } from '../../history/read-message.ts';
+import { notFound } from '../../http/api-error.ts';
+import {
+  deliverySchema,
+  deliveryStatusSchema,
+  describeDelivery,
+} from '../../http/responses/delivery.ts';
+import {
+  describeListed,
+  describeMessage,
+  listedMessageSchema,
+  messageSchema,
+} from '../../http/responses/message.ts';
+import { route, type Route } from '../../http/route.ts';
+import { cursor, idText, limit, timeText } from './fields.ts';
+
+const listQuery = z.object({
+  appId: idText('app').optional(),
+  webhookId: idText('wh').optional(),
+  status: deliveryStatusSchema.optional(),
+  from: timeText.optional().meta({ description: 'Created at this time or later' }),
+  to: timeText.optional().meta({ description: 'Created at this time or earlier' }),
+  limit: limit(100, 50),
+  cursor: cursor('msg').optional(),
+});
+
+const deliveriesQuery = z.object({ limit: limit(100, 50), cursor: cursor('wh').optional() });
+
+export type HistoryDeps = ReadDeps & ListDeps & ReadMessageDeps;
+
+const versionedOnly = true;
+const tag = 'Webhook messages';
+
+/** Reads what became of messages and deliveries (docs/contract.md C12). */
+export function messageRoutes(deps: HistoryDeps): Route[] {
+  return [listRoute(deps), getRoute(deps), deliveriesRoute(deps), deliveryRoute(deps)];
+}
+
+function listRoute(deps: HistoryDeps): Route {
+  return route({
+    method: 'get',
+    path: '/webhook-messages',
+    versionedOnly,
+    tag,
+    summary: 'List messages, newest first',
+    description:
+      'One request examines a limited number of messages and deliveries. With a filter by `status` a page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null.',
+    query: listQuery,
+    response: {
+      status: 200,
+      message: 'Messages found',
+      hasCursor: true,
+      data: z.array(listedMessageSchema),
+    },
+    async handle({ caller: { companyId }, query }) {
+      const { from, to, ...filter } = query;
+      const { messages, nextCursor } = await listMessages(deps, companyId, {
+        ...filter,
+        fromMs: from === undefined ? undefined : Date.parse(from),
+        toMs: to === undefined ? undefined : Date.parse(to),
+      });
+      return { data: messages.map((each) => describeListed(each.message, each.known)), nextCursor };
+    },
+  });
+}
+
+function getRoute(deps: HistoryDeps): Route {
+  return route({
+    method: 'get',
+    path: '/webhook-messages/:messageId',
+    versionedOnly,
+    tag,
+    summary: 'Get a message',
+    response: { status: 200, message: 'Message found', data: messageSchema },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { messageId = '' } }) {
+      const { message, oldest, others } = await readMessage(deps, companyId, messageId);
+      return { data: describeMessage(message, oldest, others) };
+    },
+  });
+}
+
+function deliveriesRoute(deps: HistoryDeps): Route {
+  return route({
+    method: 'get',
+    path: '/webhook-messages/:messageId/deliveries',
+    versionedOnly,
+    tag,
+    summary: 'List the deliveries of a message, newest webhook first',
+    query: deliveriesQuery,
+    response: {
+      status: 200,
+      message: 'Deliveries found',
+      hasCursor: true,
+      data: z.array(deliverySchema),
+    },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { messageId = '' }, query }) {
+      const page = await listDeliveries(deps, { companyId, messageId, ...query });
+      return {
+        data: page.deliveries.map(({ source, sentHeaders }) =>
+          describeDelivery(source, sentHeaders),
+        ),
+        nextCursor: page.nextCursor,
+      };
+    },
+  });
+}
+
+function deliveryRoute(deps: HistoryDeps): Route {
+  return route({
+    method: 'get',
+    path: '/deliveries/:deliveryId',
+    versionedOnly,
+    tag: 'Deliveries',
+    summary: 'Get a delivery and its attempts',
+    response: { status: 200, message: 'Delivery found', data: deliverySchema },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { deliveryId = '' } }) {
+      const found = await readDelivery(deps, companyId, deliveryId);
+      if (!found) throw notFound('delivery');
+      return { data: describeDelivery(found.source, found.sentHeaders) };
+    },
+  });
+}

@@ -1,0 +1,208 @@
+import { describe, expect, test } from '@jest/globals';
+import type { Delivery, DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { Message } from '@posthorn/domain/message.ts';
+import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
+import type { AuthMethod, Header, Webhook } from '@posthorn/domain/webhook.ts';
+import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
+import { createHmac } from 'node:crypto';
+import { sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
+import { describeAccepted, describeMessage } from './message.ts';
+
+const CREATED_MS = Date.UTC(2024, 0, 2, 3, 4, 5, 678);
+const CREATED = '2024-01-02T03:04:05.678Z';
+const MASK = '********';
+const secret = secretFromBytes(Buffer.alloc(32, 7));
+const message: Message = {
+  id: 'msg_01hf2m6q7xabcdefghjkmnpqrs',
+  companyId: 'comp_1',
+  appId: 'app_1',
+  payload: '{"n": 1e400}',
+  targets: ['wh_1', 'wh_2'],
+  publisherId: 'gw_1',
+  eventType: null,
+  disabledTargets: [],
+  idempotency: null,
+  requestId: 'request-1',
+  createdAtMs: CREATED_MS,
+};
+const hmac: AuthMethod = { method: 'hmac', hmacHeader: 'X-Sig', hmacSecret: 'own' };
+
+function webhook(id: string, authMethod = hmac, customHeaders: Header[] = []): Webhook {
+  return sampleWebhook(1, { id, secret, authMethod, customHeaders });
+}
+
+function delivery(webhookId: string, status: DeliveryStatus, statusCodes: number[]): Delivery {
+  const id = deliveryIdOf(message.id, webhookId);
+  return {
+    id,
+    messageId: message.id,
+    webhookId,
+    companyId: 'comp_1',
+    appId: 'app_1',
+    status,
+    reason: null,
+    nextAttemptAtMs: null,
+    createdAtMs: CREATED_MS,
+    attemptCount: statusCodes.length,
+    updatedAtMs: CREATED_MS + 1_000,
+    attempts: statusCodes.map((statusCode, index) => ({
+      id: attemptIdOf(id, index + 1),
+      number: index + 1,
+      trigger: 'retry',
+      statusCode,
+      outcome: 'http_5xx',
+      response: `response ${index + 1}`,
+      responseHeaders: [],
+      startedAtMs: CREATED_MS + 500,
+      durationMs: 500,
+    })),
+  };
+}
+
+const NONE = { webhook: null, delivery: undefined };
+const signed = (key: string) => createHmac('sha256', key).update(message.payload).digest('hex');
+const headerOf = (response: object, name: string) =>
+  (response as { headers: { key: string; value: string }[] }).headers.find(
+    ({ key }) => key === name,
+  )?.value;
+
+describe('an accepted message', () => {
+  test('has the fields of the contract, and the signature and headers of the oldest webhook', () => {
+    const headers = [
+      { key: 'Content-Type', value: 'application/json' },
+      { key: 'User-Agent', value: expect.stringMatching(/^Posthorn\/\d/) },
+      { key: 'X-Sig', value: signed('own') },
+      { key: 'webhook-id', value: message.id },
+    ];
+    const [first, second] = ['wh_1', 'wh_2'].map((id) => deliveryIdOf(message.id, id));
+    expect(describeAccepted(message, [webhook('wh_1'), webhook('wh_2')])).toEqual({
+      id: message.id,
+      delivered: false,
+      payload: '{"n": 1e400}',
+      signature: signed('own'),
+      headers,
+      createdAt: CREATED,
+      updatedAt: CREATED,
+      deliveryAttempt: {
+        id: attemptIdOf(String(first), 1),
+        processed: false,
+        resend: false,
+        statusCode: null,
+        response: null,
+        headers,
+        createdAt: CREATED,
+        updatedAt: CREATED,
+      },
+      deliveries: [
+        { id: first, webhookId: 'wh_1', status: 'pending', attemptCount: 0 },
+        { id: second, webhookId: 'wh_2', status: 'pending', attemptCount: 0 },
+      ],
+    });
+  });
+
+  test('without a target is not delivered', () => {
+    expect(describeAccepted({ ...message, targets: [] }, [])).toMatchObject({
+      delivered: false,
+      signature: null,
+      headers: [],
+      deliveryAttempt: null,
+      deliveries: [],
+    });
+  });
+
+  test('has no signature and no headers if the oldest webhook cannot be decrypted', () => {
+    const problem = new SealedValueError('secret of wh_1', 'k1');
+    const oldest = { id: 'wh_1', disabled: false, eventTypes: [], problem };
+    const deliveryId = deliveryIdOf(message.id, 'wh_1');
+    expect(describeAccepted(message, [oldest, webhook('wh_2')])).toMatchObject({
+      signature: null,
+      headers: [],
+      deliveries: [{ webhookId: 'wh_1' }, {}],
+      deliveryAttempt: { id: attemptIdOf(deliveryId, 1), processed: false, headers: [] },
+    });
+  });
+
+  test.each<[string, AuthMethod, string, string]>([
+    [
+      'basic',
+      { method: 'basic', username: 'u', password: 'hush' },
+      'Authorization',
+      `Basic ${MASK}`,
+    ],
+    ['api_key', { method: 'api_key', apiKey: 'hush', apiKeyHeader: 'X-K' }, 'X-K', MASK],
+  ])(
+    'to a webhook with %s has a masked credential and is signed with the secret',
+    (_name, auth, key, value) => {
+      const response = describeAccepted(message, [webhook('wh_1', auth)]);
+      expect(headerOf(response, key)).toBe(value);
+      expect(response).toMatchObject({ signature: signed(secret) });
+      expect(JSON.stringify(response)).not.toMatch(/hush|whsec_/);
+    },
+  );
+
+  test('has masked values of custom headers whose names suggest credentials', () => {
+    const names = ['Authorization', 'X-Auth-Token', 'X-Client-Secret', 'X-API-Key', 'X-Tenant'];
+    const custom = names.map((key) => ({ key, value: 'plain' }));
+    const response = describeAccepted(message, [webhook('wh_1', hmac, custom)]);
+    const values = names.map((name) => headerOf(response, name));
+    expect(values).toEqual([MASK, MASK, MASK, MASK, 'plain']);
+  });
+});
+
+describe('a message as it stands now', () => {
+  test('shows the last attempt of the oldest webhook', () => {
+    const oldest = { webhook: webhook('wh_1'), delivery: delivery('wh_1', 'pending', [500, 503]) };
+    const others = [delivery('wh_2', 'delivered', [200])];
+    expect(describeMessage(message, oldest, others)).toMatchObject({
+      appId: 'app_1',
+      status: 'pending',
+      delivered: false,
+      signature: signed('own'),
+      createdAt: CREATED,
+      updatedAt: '2024-01-02T03:04:06.678Z',
+      deliveryAttempt: {
+        id: attemptIdOf(deliveryIdOf(message.id, 'wh_1'), 2),
+        processed: true,
+        resend: false,
+        statusCode: 503,
+        response: 'response 2',
+        headers: expect.any(Array),
+        createdAt: '2024-01-02T03:04:06.178Z',
+        updatedAt: '2024-01-02T03:04:06.678Z',
+      },
+      deliveries: [
+        { webhookId: 'wh_1', status: 'pending', attemptCount: 2 },
+        { webhookId: 'wh_2', status: 'delivered', attemptCount: 1 },
+      ],
+    });
+  });
+
+  test('is pending while a target has no recorded attempt', () => {
+    const oldest = { webhook: webhook('wh_1'), delivery: delivery('wh_1', 'delivered', [200]) };
+    const response = describeMessage(message, oldest, []);
+    expect(response).toMatchObject({ status: 'pending', delivered: false });
+  });
+
+  test('is delivered once every delivery is delivered', () => {
+    const oldest = { webhook: webhook('wh_1'), delivery: delivery('wh_1', 'delivered', [200]) };
+    const response = describeMessage(message, oldest, [delivery('wh_2', 'delivered', [200])]);
+    expect(response).toMatchObject({ status: 'delivered', delivered: true });
+  });
+
+  test('without a target is not delivered', () => {
+    const response = describeMessage({ ...message, targets: [] }, NONE, []);
+    expect(response).toMatchObject({ delivered: false, deliveryAttempt: null, updatedAt: CREATED });
+  });
+
+  test('stays readable after its webhook was deleted', () => {
+    const oldest = { webhook: null, delivery: delivery('wh_1', 'cancelled', []) };
+    const others = [delivery('wh_2', 'cancelled', [])];
+    expect(describeMessage(message, oldest, others)).toMatchObject({
+      status: 'cancelled',
+      signature: null,
+      headers: [],
+      deliveryAttempt: null,
+    });
+  });
+});

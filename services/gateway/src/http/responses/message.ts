@@ -1,0 +1,169 @@
+import type { Attempt, Delivery } from '@posthorn/domain/delivery.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { messageStatus, type Message } from '@posthorn/domain/message.ts';
+import { statusBeforeAttempts } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
+import type { Header } from '@posthorn/domain/webhook.ts';
+import type { DeliveryOutline } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { z } from 'zod';
+import { attemptSchema, deliveryStatusSchema, describeAttempt } from './delivery.ts';
+import { headerFields, idField, isoTime, timeField } from './fields.ts';
+import { UNKNOWN_HEADERS, sentHeadersOf } from './sent-headers.ts';
+
+const deliverySummary = z.object({
+  id: idField('dlv'),
+  webhookId: idField('wh'),
+  status: deliveryStatusSchema,
+  attemptCount: z.int(),
+});
+
+/** A message as its creation returns it (docs/contract.md C7.7). */
+export const createdMessageSchema = z
+  .object({
+    id: idField('msg'),
+    delivered: z.boolean().meta({ description: 'True once every delivery is `delivered`' }),
+    payload: z
+      .string()
+      .meta({ description: 'Text of the payload, byte for byte as the client sent it' }),
+    signature: z.string().nullable().meta({
+      description:
+        'Hex HMAC SHA-256 of the payload, as the oldest webhook gets it; null without a webhook',
+    }),
+    headers: headerFields,
+    createdAt: timeField,
+    updatedAt: timeField,
+    deliveryAttempt: attemptSchema.nullable().meta({
+      description:
+        'Last attempt of the oldest webhook, or the first one before it is made; null without a webhook',
+    }),
+    deliveries: z
+      .array(deliverySummary)
+      .meta({ description: 'One for each webhook, oldest webhook first' }),
+  })
+  .meta({ id: 'CreatedMessage' });
+
+const addressing = {
+  appId: idField('app').nullable().meta({ description: 'Null for a message to one webhook' }),
+  eventType: z.string().nullable(),
+  status: deliveryStatusSchema,
+};
+
+export const messageSchema = z
+  .object({ ...createdMessageSchema.shape, ...addressing })
+  .meta({ id: 'Message' });
+
+/** A message as lists return it: without the fields of the oldest webhook. */
+export const listedMessageSchema = z
+  .object({ ...createdMessageSchema.shape, ...addressing })
+  .omit({ signature: true, headers: true, deliveryAttempt: true })
+  .meta({ id: 'ListedMessage' });
+
+export type CreatedMessage = z.infer<typeof createdMessageSchema>;
+
+/** Describes a message that was just accepted, before any attempt. */
+export function describeAccepted(
+  source: Message,
+  webhooks: readonly FoundWebhook[],
+): CreatedMessage {
+  const { id, delivered, payload, createdAt, updatedAt, deliveries } = describeListed(source, []);
+  const { signature, headers, deliveryAttempt } = ofOldest(source, webhooks[0] ?? null, undefined);
+  return {
+    id,
+    delivered,
+    payload,
+    signature,
+    headers,
+    createdAt,
+    updatedAt,
+    deliveryAttempt,
+    deliveries,
+  };
+}
+
+/** The oldest webhook of a message and its delivery. */
+export interface OldestTarget {
+  /** Null when it was deleted, or when the message has no target. */
+  webhook: FoundWebhook | null;
+  /** Undefined while no attempt is recorded. */
+  delivery: Delivery | undefined;
+}
+
+/** Describes a message as it stands now. `others` are its other deliveries, without those that have no recorded attempt. */
+export function describeMessage(
+  source: Message,
+  { webhook, delivery }: OldestTarget,
+  others: readonly DeliveryOutline[],
+): z.infer<typeof messageSchema> {
+  const known = delivery ? [delivery, ...others] : others;
+  return {
+    ...describeListed(source, known),
+    ...ofOldest(source, webhook, delivery?.attempts.at(-1)),
+  };
+}
+
+/** The fields of the oldest webhook. One whose stored secrets cannot be decrypted has no signature and no headers. */
+function ofOldest(
+  source: Message,
+  webhook: FoundWebhook | null,
+  lastAttempt: Attempt | undefined,
+): Pick<CreatedMessage, 'signature' | 'headers' | 'deliveryAttempt'> {
+  const opened = webhook && 'problem' in webhook ? null : webhook;
+  const shown = opened ? sentHeadersOf(source, opened) : UNKNOWN_HEADERS;
+  const { signature, headers } = shown;
+  const planned = webhook && plannedAttempt(source, webhook.id, headers);
+  return {
+    signature,
+    headers,
+    deliveryAttempt: lastAttempt ? describeAttempt(lastAttempt, shown) : planned,
+  };
+}
+
+/** Describes a message as lists show it. `known` are its deliveries with a recorded attempt. */
+export function describeListed(
+  source: Message,
+  known: readonly Omit<DeliveryOutline, 'id'>[],
+): z.infer<typeof listedMessageSchema> {
+  const { id, appId, eventType, payload, createdAtMs } = source;
+  const byWebhook = new Map(known.map((each) => [each.webhookId, each]));
+  const deliveries = source.targets.map((webhookId) => ({
+    id: deliveryIdOf(id, webhookId),
+    webhookId,
+    status: byWebhook.get(webhookId)?.status ?? statusBeforeAttempts(source, webhookId),
+    attemptCount: byWebhook.get(webhookId)?.attemptCount ?? 0,
+  }));
+  const status = messageStatus(deliveries.map((each) => each.status));
+  const updatedAtMs = known.reduce(
+    (latest, each) => Math.max(latest, each.updatedAtMs),
+    createdAtMs,
+  );
+  return {
+    id,
+    appId,
+    eventType,
+    status,
+    delivered: deliveries.length > 0 && status === 'delivered',
+    payload,
+    createdAt: isoTime(createdAtMs),
+    updatedAt: isoTime(updatedAtMs),
+    deliveries,
+  };
+}
+
+/** The first attempt before it is made. Its id is known already, because attempt ids are derived. */
+function plannedAttempt(
+  source: Message,
+  webhookId: string,
+  headers: Header[],
+): z.infer<typeof attemptSchema> {
+  const createdAt = isoTime(source.createdAtMs);
+  return {
+    id: attemptIdOf(deliveryIdOf(source.id, webhookId), 1),
+    processed: false,
+    resend: false,
+    statusCode: null,
+    response: null,
+    headers,
+    createdAt,
+    updatedAt: createdAt,
+  };
+}

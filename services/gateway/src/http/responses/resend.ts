@@ -1,0 +1,37 @@
+import type { Resend } from '@posthorn/domain/resend.ts';
+import { z } from 'zod';
+import { idField, isoTime, timeField } from './fields.ts';
+
+export const resendSchema = z
+  .object({
+    id: idField('rsnd'),
+    appId: idField('app').nullable().meta({
+      description:
+        'The app whose failed deliveries are resent; null for a resend of one webhook or delivery',
+    }),
+    webhookId: idField('wh').nullable().meta({
+      description: 'The webhook whose deliveries are resent; null for a resend of an app',
+    }),
+    status: z.enum(['running', 'done']),
+    total: z.int().meta({ description: 'Number of deliveries to send again' }),
+    succeeded: z.int(),
+    failed: z.int(),
+    createdAt: timeField,
+    updatedAt: timeField,
+  })
+  .meta({ id: 'Resend' });
+
+export function describeResend(resend: Resend): z.infer<typeof resendSchema> {
+  const { id, appId, webhookId, status, total, succeeded, failed } = resend;
+  return {
+    id,
+    appId,
+    webhookId,
+    status,
+    total,
+    succeeded,
+    failed,
+    createdAt: isoTime(resend.createdAtMs),
+    updatedAt: isoTime(resend.updatedAtMs),
+  };
+}

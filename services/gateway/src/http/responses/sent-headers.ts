@@ -1,0 +1,58 @@
+import { DEFAULT_HEADERS } from '@posthorn/domain/request/delivery-headers.ts';
+import type { Message } from '@posthorn/domain/message.ts';
+import { hmacSignature } from '@posthorn/domain/request/signature.ts';
+import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
+import { VERSION } from '@posthorn/platform/service/metrics.ts';
+import type { SentHeaders } from './delivery.ts';
+
+/** What the deliveries of one message to one webhook have in common. */
+export interface SignedHeaders extends SentHeaders {
+  /** Hex HMAC SHA-256 of the payload; null when it is not known. */
+  signature: string | null;
+}
+
+/** Returns the headers that the webhook has now, and since when it has them: for ever if it was never changed. */
+export function sentHeadersOf(message: Message, webhook: Webhook): SignedHeaders {
+  const signature = signatureOf(message, webhook);
+  const isChanged = webhook.updatedAtMs > webhook.createdAtMs;
+  const sinceMs = isChanged ? webhook.updatedAtMs : 0;
+  return { signature, headers: maskedHeaders(message, webhook, signature), sinceMs };
+}
+
+/** For a webhook that was deleted or cannot be decrypted. */
+export const UNKNOWN_HEADERS: SignedHeaders = { signature: null, headers: [], sinceMs: 0 };
+
+const MASK = '********';
+const CREDENTIAL_NAME = /auth|token|secret|key|pass|session|credential/i;
+
+/** See docs/contract.md C7.9: webhooks without `hmac` are signed with their `secret`. */
+function signatureOf(message: Message, { authMethod, secret }: Webhook): string {
+  const key = authMethod.method === 'hmac' ? authMethod.hmacSecret : secret;
+  return hmacSignature(key, message.payload);
+}
+
+/** Leaves out the timestamp and its signature: each attempt makes new ones. */
+function maskedHeaders(message: Message, webhook: Webhook, signature: string): Header[] {
+  return [
+    ...DEFAULT_HEADERS,
+    { key: 'User-Agent', value: `Posthorn/${VERSION}` },
+    ...webhook.customHeaders.map(maskCredentials),
+    maskedAuth(webhook, signature),
+    { key: 'webhook-id', value: message.id },
+  ];
+}
+
+function maskCredentials({ key, value }: Header): Header {
+  return { key, value: CREDENTIAL_NAME.test(key) ? MASK : value };
+}
+
+function maskedAuth({ authMethod }: Webhook, signature: string): Header {
+  switch (authMethod.method) {
+    case 'hmac':
+      return { key: authMethod.hmacHeader, value: signature };
+    case 'basic':
+      return { key: 'Authorization', value: `Basic ${MASK}` };
+    case 'api_key':
+      return { key: authMethod.apiKeyHeader, value: MASK };
+  }
+}

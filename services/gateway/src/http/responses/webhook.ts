@@ -1,0 +1,62 @@
+import { DEFAULT_HEADERS } from '@posthorn/domain/request/delivery-headers.ts';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import { z } from 'zod';
+import { headerFields, idField, isoTime, timeField } from './fields.ts';
+
+const authMethod = z
+  .discriminatedUnion('method', [
+    z.object({ method: z.literal('hmac'), hmacHeader: z.string(), hmacSecret: z.string() }),
+    z.object({ method: z.literal('api_key'), apiKey: z.string(), apiKeyHeader: z.string() }),
+    z.object({ method: z.literal('basic'), username: z.string(), password: z.string() }),
+  ])
+  .meta({ id: 'AuthMethod', description: 'How deliveries authenticate to the endpoint' });
+
+/** A webhook as lists, updates and rotations return it. */
+export const webhookSchema = z
+  .object({
+    id: idField('wh'),
+    name: z.string(),
+    url: z.string(),
+    secret: z
+      .string()
+      .meta({ description: 'Verifies deliveries: `whsec_` and the base64 of 32 random bytes' }),
+    customHeaders: headerFields,
+    headers: headerFields.meta({ description: 'Headers that Posthorn adds' }),
+    eventTypes: z.array(z.string()).meta({
+      description: 'Event types that are delivered. An empty list selects all messages of the app',
+    }),
+    disabled: z.boolean(),
+    rateLimitPerSecond: z
+      .int()
+      .nullable()
+      .meta({ description: 'Most attempts per second; null for no limit' }),
+    createdAt: timeField,
+    updatedAt: timeField,
+  })
+  .meta({ id: 'Webhook' });
+
+/** `authMethod` is returned on create and get only (docs/contract.md C6.5). */
+export const webhookWithAuthSchema = z
+  .object({ ...webhookSchema.shape, authMethod })
+  .meta({ id: 'WebhookWithAuth' });
+
+export function describeWebhook(source: Webhook): z.infer<typeof webhookSchema> {
+  const { id, name, url, secret, customHeaders, eventTypes, disabled, rateLimitPerSecond } = source;
+  return {
+    id,
+    name,
+    url,
+    secret,
+    customHeaders,
+    headers: [...DEFAULT_HEADERS],
+    eventTypes,
+    disabled,
+    rateLimitPerSecond,
+    createdAt: isoTime(source.createdAtMs),
+    updatedAt: isoTime(source.updatedAtMs),
+  };
+}
+
+export function describeWebhookWithAuth(source: Webhook): z.infer<typeof webhookWithAuthSchema> {
+  return { ...describeWebhook(source), authMethod: source.authMethod };
+}

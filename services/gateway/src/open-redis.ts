@@ -1,0 +1,65 @@
+import { connectRedis } from '@posthorn/platform/redis/connect.ts';
+import {
+  announce,
+  listenForInvalidations,
+  type Invalidation,
+} from '@posthorn/platform/redis/invalidations.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import type { Redis } from 'ioredis';
+import type { GatewayConfig } from './config.ts';
+
+export interface GatewayRedis {
+  client: Redis;
+  isConnected: () => boolean;
+  invalidations: Invalidations;
+}
+
+export interface Invalidations {
+  /** Drops what the caches of this process hold of the changed thing, then announces it to the other processes. */
+  invalidate: (invalidation: Invalidation) => Promise<void>;
+  /** Registers a cache of this process. */
+  addCache: (cache: InvalidatedCache) => void;
+}
+
+export interface InvalidatedCache {
+  /** Called for each change, here or in another process. */
+  forget: (invalidation: Invalidation) => void;
+  /** Called when announcements may have been missed. Without it, entries stay until they expire. */
+  forgetAll?: () => void;
+}
+
+/** Connects to Redis, and joins the channel on which processes announce changes to each other's caches. */
+export function openRedis({
+  config,
+  logger,
+  lifecycle,
+}: ServiceContext<GatewayConfig>): GatewayRedis {
+  const client = connectRedis(config.REDIS_URL, logger);
+  // A connection that has subscribed to a channel takes no other commands.
+  const subscriber = connectRedis(config.REDIS_URL, logger);
+  lifecycle.onStop('redis', () => {
+    client.disconnect();
+    subscriber.disconnect();
+  });
+  const caches: InvalidatedCache[] = [];
+  const forget = (invalidation: Invalidation): void => {
+    for (const cache of caches) cache.forget(invalidation);
+  };
+  listenForInvalidations(subscriber, config.REDIS_PREFIX, {
+    onChange: forget,
+    onMissed: () => {
+      for (const cache of caches) cache.forgetAll?.();
+    },
+  });
+  return {
+    client,
+    isConnected: () => client.status === 'ready',
+    invalidations: {
+      async invalidate(invalidation) {
+        forget(invalidation);
+        await announce(client, config.REDIS_PREFIX, invalidation);
+      },
+      addCache: (cache) => caches.push(cache),
+    },
+  };
+}

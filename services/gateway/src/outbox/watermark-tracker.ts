@@ -1,0 +1,95 @@
+/** A message that waits in memory until Kafka has all of its records. */
+export interface TrackedMessage {
+  readonly id: string;
+  readonly createdAtMs: number;
+  isPublished: boolean;
+}
+
+/** Handed over when it was stored, or read back from the store later. */
+export type Origin = 'direct' | 'readBack';
+
+/** Reduces what was published, in whatever order, to one id: the watermark. */
+export interface WatermarkTracker {
+  /** The ids of each origin must grow. */
+  add: (origin: Origin, id: string, createdAtMs: number) => TrackedMessage;
+  /**
+   * Raises the watermark as far as everything up to it is published. Messages after `readToId` may
+   * still have to be read back from the store; null when none have to be.
+   */
+  advance: (readToId: string | null) => void;
+  /** Kafka has acknowledged every message up to this id. */
+  watermark: () => string;
+  /** When the oldest unpublished message was created. Null when there is none. */
+  oldestAtMs: () => number | null;
+  unpublished: () => number;
+  usedBytes: () => number;
+}
+
+/** The messages of one origin, in the order of their ids. */
+interface Sequence {
+  /** Begins with the oldest unpublished message. */
+  messages: TrackedMessage[];
+  /** Everything of this origin up to this id is published. */
+  publishedToId: string;
+}
+
+/** An object, its id and its place in the array. */
+const MESSAGE_BYTES = 160;
+
+/**
+ * Messages are acknowledged out of order, because companies take turns. Each sequence drops what is
+ * published at its head and so holds only what follows an unpublished message.
+ */
+export function createWatermarkTracker(): WatermarkTracker {
+  const sequences: Record<Origin, Sequence> = {
+    direct: { messages: [], publishedToId: '' },
+    readBack: { messages: [], publishedToId: '' },
+  };
+  const both = Object.values(sequences);
+  let watermark = '';
+  return {
+    add(origin, id, createdAtMs) {
+      const message = { id, createdAtMs, isPublished: false };
+      sequences[origin].messages.push(message);
+      return message;
+    },
+    advance(readToId) {
+      both.forEach(dropPublished);
+      watermark = highestPublished(both, readToId, watermark);
+    },
+    watermark: () => watermark,
+    oldestAtMs() {
+      const heads = both.flatMap(({ messages }) => messages.slice(0, 1));
+      return heads.length === 0 ? null : Math.min(...heads.map((head) => head.createdAtMs));
+    },
+    unpublished: () => both.reduce((sum, sequence) => sum + unpublishedOf(sequence), 0),
+    usedBytes: () => both.reduce((sum, { messages }) => sum + messages.length, 0) * MESSAGE_BYTES,
+  };
+}
+
+function dropPublished(sequence: Sequence): void {
+  const { messages } = sequence;
+  const firstUnpublished = messages.findIndex(({ isPublished }) => !isPublished);
+  const count = firstUnpublished === -1 ? messages.length : firstUnpublished;
+  if (count === 0) return;
+  sequence.publishedToId = messages[count - 1]?.id ?? sequence.publishedToId;
+  sequence.messages = messages.slice(count);
+}
+
+/** Returns the highest known id below every unpublished and every unread message, and not below `before`. */
+function highestPublished(
+  sequences: readonly Sequence[],
+  readToId: string | null,
+  before: string,
+): string {
+  const known = sequences.map(({ publishedToId }) => publishedToId);
+  if (readToId !== null) known.push(readToId);
+  const isBelowAll = (id: string): boolean =>
+    (readToId === null || id <= readToId) &&
+    sequences.every(({ messages: [head] }) => head === undefined || id < head.id);
+  return known.filter(isBelowAll).reduce((highest, id) => (id > highest ? id : highest), before);
+}
+
+function unpublishedOf({ messages }: Sequence): number {
+  return messages.reduce((sum, { isPublished }) => sum + (isPublished ? 0 : 1), 0);
+}

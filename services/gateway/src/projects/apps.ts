@@ -1,0 +1,98 @@
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
+import type { AppDocument, Environment } from '@posthorn/platform/mongo/documents.ts';
+import type { mongo } from 'mongoose';
+import { notFound } from '../http/api-error.ts';
+import { isEmptyUpdate } from './is-empty-update.ts';
+import type { ListPage, Projects } from './projects.ts';
+
+export interface AppsDeps {
+  db: mongo.Db;
+  projects: Pick<Projects, 'get'>;
+  newId: (prefix: IdPrefix) => string;
+  nowMs: () => number;
+}
+
+export interface NewApp {
+  projectId: string;
+  name: string;
+  description: string;
+  environment: Environment;
+}
+
+export interface AppChanges {
+  name?: string;
+  description?: string;
+}
+
+export interface AppQuery extends ListPage {
+  projectId: string;
+  /** Undefined for apps of any environment. */
+  environment?: Environment | undefined;
+}
+
+/** The apps of a company. Throws ApiError 404 for an unknown app, and for an unknown project. */
+export interface Apps {
+  create: (companyId: string, app: NewApp) => Promise<AppDocument>;
+  /** Oldest first. */
+  list: (companyId: string, query: AppQuery) => Promise<AppDocument[]>;
+  get: (companyId: string, appId: string) => Promise<AppDocument>;
+  update: (companyId: string, appId: string, changes: AppChanges) => Promise<AppDocument>;
+}
+
+export function createApps(deps: AppsDeps): Apps {
+  const { db, projects, nowMs } = deps;
+  const appsOf = (companyId: string) => documentsOf(db, 'apps', companyId);
+  return {
+    create: (companyId, app) => createApp(deps, companyId, app),
+    async list(companyId, { projectId, environment, skip, limit }) {
+      await projects.get(companyId, projectId);
+      const filter = environment === undefined ? { projectId } : { projectId, environment };
+      const found = appsOf(companyId).find(filter).sort({ _id: 1 });
+      return found.skip(skip).limit(limit).toArray();
+    },
+    async get(companyId, _id) {
+      return required(await appsOf(companyId).findOne({ _id }));
+    },
+    async update(companyId, _id, changes) {
+      const apps = appsOf(companyId);
+      if (isEmptyUpdate(changes)) return required(await apps.findOne({ _id }));
+      const update = { $set: { ...changes, updatedAt: new Date(nowMs()) } };
+      return required(await apps.updateOne({ _id }, update));
+    },
+  };
+}
+
+async function createApp(
+  { db, projects, newId, nowMs }: AppsDeps,
+  companyId: string,
+  { projectId, name, description, environment }: NewApp,
+): Promise<AppDocument> {
+  await projects.get(companyId, projectId);
+  const now = new Date(nowMs());
+  const app: AppDocument = {
+    _id: newId('app'),
+    companyId,
+    name,
+    description,
+    projectId,
+    environment,
+    createdAt: now,
+    updatedAt: now,
+  };
+  const apps = documentsOf(db, 'apps', companyId);
+  await apps.insert(app);
+  try {
+    await projects.get(companyId, projectId);
+  } catch (error) {
+    // The project was deleted in the meantime. No app may outlive its project.
+    await apps.deleteMany({ _id: app._id });
+    throw error;
+  }
+  return app;
+}
+
+function required(found: AppDocument | null): AppDocument {
+  if (!found) throw notFound('app');
+  return found;
+}

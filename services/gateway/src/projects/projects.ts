@@ -1,0 +1,80 @@
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
+import type { Environment, ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { mongo } from 'mongoose';
+import { notFound } from '../http/api-error.ts';
+import { isEmptyUpdate } from './is-empty-update.ts';
+
+export interface ProjectsDeps {
+  db: mongo.Db;
+  newId: (prefix: IdPrefix) => string;
+  nowMs: () => number;
+}
+
+export interface NewProject {
+  name: string;
+  description?: string | undefined;
+  environment: Environment;
+}
+
+export interface ProjectChanges {
+  name?: string;
+  description?: string;
+}
+
+/** A part of a list that is ordered by age. */
+export interface ListPage {
+  skip: number;
+  limit: number;
+}
+
+/** The projects of a company. Functions that take a project id throw ApiError 404 for an unknown one. */
+export interface Projects {
+  create: (companyId: string, project: NewProject) => Promise<ProjectDocument>;
+  /** Oldest first. */
+  list: (companyId: string, page: ListPage) => Promise<ProjectDocument[]>;
+  get: (companyId: string, projectId: string) => Promise<ProjectDocument>;
+  update: (
+    companyId: string,
+    projectId: string,
+    changes: ProjectChanges,
+  ) => Promise<ProjectDocument>;
+}
+
+export function createProjects({ db, newId, nowMs }: ProjectsDeps): Projects {
+  const projectsOf = (companyId: string) => documentsOf(db, 'projects', companyId);
+  return {
+    async create(companyId, { name, description = null, environment }) {
+      const now = new Date(nowMs());
+      const project: ProjectDocument = {
+        _id: newId('proj'),
+        companyId,
+        name,
+        description,
+        environment,
+        createdAt: now,
+        updatedAt: now,
+      };
+      await projectsOf(companyId).insert(project);
+      return project;
+    },
+    async list(companyId, { skip, limit }) {
+      const found = projectsOf(companyId).find({}).sort({ _id: 1 });
+      return found.skip(skip).limit(limit).toArray();
+    },
+    async get(companyId, _id) {
+      return required(await projectsOf(companyId).findOne({ _id }));
+    },
+    async update(companyId, _id, changes) {
+      const projects = projectsOf(companyId);
+      if (isEmptyUpdate(changes)) return required(await projects.findOne({ _id }));
+      const update = { $set: { ...changes, updatedAt: new Date(nowMs()) } };
+      return required(await projects.updateOne({ _id }, update));
+    },
+  };
+}
+
+function required(found: ProjectDocument | null): ProjectDocument {
+  if (!found) throw notFound('project');
+  return found;
+}

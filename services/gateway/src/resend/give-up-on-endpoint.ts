@@ -1,0 +1,36 @@
+import type { Resend } from '@posthorn/domain/resend.ts';
+import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+
+export interface GiveUpDeps {
+  circuits: Pick<OpenCircuits, 'read'>;
+  nowMs: () => number;
+}
+
+/** Time without a success after which a dead endpoint is given up. It holds two repeats, each of them a probe. */
+const GIVE_UP_AFTER_MS = 300_000;
+
+/**
+ * Returns the rule by which the resend of an app gives up one of its webhooks; it is asked with the
+ * successes of the page so far. The dispatcher defers attempts to a dead endpoint for half a day, page
+ * by page. That is right for the resend of one webhook, but the resend of an app has to end.
+ */
+export function createGiveUpRule(
+  { circuits, nowMs }: GiveUpDeps,
+  { partOf, webhookId }: Resend,
+): (succeeded: number) => Promise<boolean> {
+  if (partOf === null || webhookId === null) return () => Promise.resolve(false);
+  let most = 0;
+  let sinceMs = nowMs();
+  return async (succeeded) => {
+    if (succeeded > most) [most, sinceMs] = [succeeded, nowMs()];
+    return nowMs() - sinceMs > GIVE_UP_AFTER_MS && isCircuitOpen(circuits, webhookId);
+  };
+}
+
+/** Without Redis no endpoint is known to fail. */
+async function isCircuitOpen(
+  circuits: GiveUpDeps['circuits'],
+  webhookId: string,
+): Promise<boolean> {
+  return (await circuits.read(webhookId).catch(() => null)) !== null;
+}

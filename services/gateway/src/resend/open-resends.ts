@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
+import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import { createResendStore, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import type { mongo } from 'mongoose';
+import { bytesOfMib, type GatewayConfig } from '../config.ts';
+import type { HasApp } from '../projects/has-app.ts';
+import { createPageBudget } from './resend-page-budget.ts';
+import { createResendRunner } from './run-resends.ts';
+import { createStartResend, type StartResend } from './start-resend.ts';
+
+export interface Resends {
+  resends: ResendStore;
+  startResend: StartResend;
+}
+
+export interface OpenResendsDeps {
+  db: mongo.Db;
+  records: RecordLog;
+  retryDueTopic: string;
+  webhooks: Pick<WebhookStore, 'findOne' | 'rateLimitOf'>;
+  hasApp: HasApp;
+  circuits: Pick<OpenCircuits, 'read'>;
+  budgets: MemoryBudgets;
+}
+
+/** Opens resends, and starts to take over those that other gateways have left unfinished. */
+export function openResends(
+  { config, logger, lifecycle }: ServiceContext<GatewayConfig>,
+  deps: OpenResendsDeps,
+): Resends {
+  const { db, webhooks, hasApp, budgets } = deps;
+  const resends = createResendStore(db);
+  const marks = createResendMarks(db);
+  const pagesBytes = bytesOfMib(config.RESEND_PAGES_MIB);
+  const pageBudget = createPageBudget(pagesBytes);
+  budgets.add('resend_pages', pagesBytes, pageBudget.usedBytes);
+  const runner = createResendRunner({
+    holder: randomUUID(),
+    leases: createLeaseStore(db),
+    resends,
+    marks,
+    records: deps.records,
+    retryDueTopic: deps.retryDueTopic,
+    rateLimitOf: webhooks.rateLimitOf,
+    circuits: deps.circuits,
+    pageBudget,
+    nowMs: systemClockMs,
+    logger,
+  });
+  runner.start();
+  lifecycle.onStop('resends', runner.stop);
+  const startResend = createStartResend({
+    webhooks,
+    hasApp,
+    resends,
+    marks,
+    wake: runner.wake,
+    newId: systemIds,
+    nowMs: systemClockMs,
+  });
+  return { resends, startResend };
+}

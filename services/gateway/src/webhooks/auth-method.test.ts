@@ -1,0 +1,48 @@
+import { describe, expect, test } from '@jest/globals';
+import type { AuthMethod } from '@posthorn/domain/webhook.ts';
+import { authHeaderOf, authMethodOf, type AuthFields } from './auth-method.ts';
+
+const BASIC: AuthMethod = { method: 'basic', username: 'u', password: 'p' };
+const API_KEY: AuthMethod = { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Key' };
+const HMAC: AuthMethod = { method: 'hmac', hmacHeader: 'X-Sig', hmacSecret: 'own' };
+const DEFAULT: AuthMethod = {
+  method: 'hmac',
+  hmacHeader: 'X-Service-Signature',
+  hmacSecret: 'whsec_x',
+};
+
+describe('the method of authentication of a webhook', () => {
+  test.each<[AuthFields, AuthMethod | undefined, AuthMethod]>([
+    [{}, undefined, DEFAULT],
+    [{ hmacHeader: 'X-Sig', hmacSecret: 'own' }, undefined, HMAC],
+    [{ authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' }, undefined, BASIC],
+    [{ authMethod: 'apiKey', apiKey: 'k', apiKeyHeader: 'X-Key' }, undefined, API_KEY],
+    [{}, API_KEY, API_KEY],
+    [{ basicAuthPassword: 'new' }, BASIC, { ...BASIC, password: 'new' }],
+    [{ hmacSecret: 'new' }, HMAC, { ...HMAC, hmacSecret: 'new' }],
+    [{ authMethod: 'hmac' }, BASIC, DEFAULT],
+  ])('given %j for a webhook with %j is %j', (fields, before, expected) => {
+    expect(authMethodOf(fields, before, 'whsec_x')).toEqual(expected);
+  });
+
+  test.each<[AuthFields, AuthMethod | undefined]>([
+    [{ authMethod: 'basic', basicAuthUsername: 'u' }, undefined],
+    [{ authMethod: 'apiKey', apiKey: 'k' }, BASIC],
+  ])('throws when a credential is missing: %j for %j', (fields, before) => {
+    expect(() => authMethodOf(fields, before, 'whsec_x')).toThrow('is missing');
+  });
+});
+
+test.each<[AuthFields, AuthMethod | undefined, string | undefined]>([
+  [{}, undefined, 'X-Service-Signature'],
+  [{}, HMAC, 'X-Sig'],
+  [{ hmacHeader: 'X-New' }, HMAC, 'X-New'],
+  [{ authMethod: 'basic' }, HMAC, 'Authorization'],
+  [{}, API_KEY, 'X-Key'],
+  [{ authMethod: 'apiKey' }, BASIC, undefined],
+])(
+  '%j for a webhook with %j sets the header in which credentials travel: %s',
+  (fields, before, header) => {
+    expect(authHeaderOf(fields, before)).toBe(header);
+  },
+);

@@ -1,0 +1,89 @@
+import { DEFAULT_HMAC_HEADER, type AuthMethod } from '@posthorn/domain/webhook.ts';
+
+/** The methods of authentication as requests name them; stored webhooks spell `apiKey` as `api_key`. */
+export type AuthName = 'hmac' | 'basic' | 'apiKey';
+
+/** The fields of a request that choose a method of authentication and its credentials. */
+export interface AuthFields {
+  authMethod?: AuthName | undefined;
+  basicAuthUsername?: string | undefined;
+  basicAuthPassword?: string | undefined;
+  apiKey?: string | undefined;
+  apiKeyHeader?: string | undefined;
+  hmacHeader?: string | undefined;
+  hmacSecret?: string | undefined;
+}
+
+/** The method that a request chooses: the one it names, else that of the webhook, else `hmac`. */
+export function chosenAuth(
+  { authMethod }: Pick<AuthFields, 'authMethod'>,
+  before: AuthMethod | undefined,
+): AuthName {
+  return authMethod ?? nameOf(before) ?? 'hmac';
+}
+
+export function nameOf(auth: AuthMethod | undefined): AuthName | undefined {
+  return auth?.method === 'api_key' ? 'apiKey' : auth?.method;
+}
+
+/** The header that the chosen method sets; undefined while its name is missing. */
+export function authHeaderOf(
+  fields: AuthFields,
+  before: AuthMethod | undefined,
+): string | undefined {
+  switch (chosenAuth(fields, before)) {
+    case 'basic':
+      return 'Authorization';
+    case 'apiKey':
+      return (
+        fields.apiKeyHeader ?? (before?.method === 'api_key' ? before.apiKeyHeader : undefined)
+      );
+    case 'hmac':
+      return (
+        fields.hmacHeader ?? (before?.method === 'hmac' ? before.hmacHeader : DEFAULT_HMAC_HEADER)
+      );
+  }
+}
+
+/**
+ * Returns the method that a webhook gets. What the fields leave out stays as `before` has it, if the
+ * method stays the same. `hmac` signs with `secret` unless the client gave an `hmacSecret`. Throws
+ * when a credential is missing: the request must have been checked.
+ */
+export function authMethodOf(
+  fields: AuthFields,
+  before: AuthMethod | undefined,
+  secret: string,
+): AuthMethod {
+  switch (chosenAuth(fields, before)) {
+    case 'basic': {
+      const old = before?.method === 'basic' ? before : undefined;
+      return {
+        method: 'basic',
+        username: required('basicAuthUsername', fields.basicAuthUsername ?? old?.username),
+        password: required('basicAuthPassword', fields.basicAuthPassword ?? old?.password),
+      };
+    }
+    case 'apiKey': {
+      const old = before?.method === 'api_key' ? before : undefined;
+      return {
+        method: 'api_key',
+        apiKey: required('apiKey', fields.apiKey ?? old?.apiKey),
+        apiKeyHeader: required('apiKeyHeader', fields.apiKeyHeader ?? old?.apiKeyHeader),
+      };
+    }
+    case 'hmac': {
+      const old = before?.method === 'hmac' ? before : undefined;
+      return {
+        method: 'hmac',
+        hmacHeader: fields.hmacHeader ?? old?.hmacHeader ?? DEFAULT_HMAC_HEADER,
+        hmacSecret: fields.hmacSecret ?? old?.hmacSecret ?? secret,
+      };
+    }
+  }
+}
+
+function required(name: keyof AuthFields, value: string | undefined): string {
+  if (value === undefined) throw new Error(`${name} is missing in a checked request`);
+  return value;
+}

@@ -1,0 +1,65 @@
+import { randomUUID } from 'node:crypto';
+import type { TopicNames } from '@posthorn/domain/records/topics.ts';
+import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import { createMessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
+import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
+import { createStuckDeliveries } from '@posthorn/platform/mongo/deliveries/stuck-deliveries.ts';
+import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import type { mongo } from 'mongoose';
+import type { RetryConfig } from './config.ts';
+import type { RetryMetrics } from './retry-metrics.ts';
+import { createStuckMetrics, showUnpublished } from './sweep/sweep-metrics.ts';
+import { createStuckSweep, PAUSE_MS } from './sweep/sweep-stuck.ts';
+import { createUnpublishedSweep } from './sweep/sweep-unpublished.ts';
+
+interface Wires {
+  db: mongo.Db;
+  records: RecordLog;
+  topics: TopicNames;
+  deliveries: DeliveryStore;
+  metrics: RetryMetrics;
+}
+
+/** Starts the two sweeps. One process at a time does each. */
+export function startSweeps(context: ServiceContext<RetryConfig>, wires: Wires): void {
+  const { lifecycle, logger, registry, config } = context;
+  const { db, topics, records, deliveries, metrics } = wires;
+  const holder = randomUUID();
+  const leases = createLeaseStore(db);
+  const unpublished = createUnpublishedSweep({
+    holder,
+    leases,
+    createdTopic: topics.messageCreated,
+    publishers: createPublisherStore(db),
+    messages: createMessageStore(db),
+    deliveries,
+    records,
+    metrics,
+    logger,
+  });
+  unpublished.start();
+  lifecycle.onStop('sweep of unpublished messages', unpublished.stop);
+  showUnpublished(registry, unpublished.oldestAtMs, systemClockMs);
+
+  const stuck = createStuckSweep({
+    holder,
+    leases,
+    topics,
+    afterMs: config.RECONCILE_AFTER,
+    pauseMs: PAUSE_MS,
+    checks: createMessageChecks(db),
+    stuck: createStuckDeliveries(db),
+    deliveries,
+    webhooks: createWebhookStates(db),
+    records,
+    metrics: createStuckMetrics(registry),
+    logger,
+  });
+  stuck.start();
+  lifecycle.onStop('sweep of stuck deliveries', stuck.stop);
+}

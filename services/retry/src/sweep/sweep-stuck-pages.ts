@@ -1,0 +1,123 @@
+import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import {
+  remedyFor,
+  type StuckCause,
+  type StuckDelivery,
+} from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
+import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { StuckDeliveries } from '@posthorn/platform/mongo/deliveries/stuck-deliveries.ts';
+import type {
+  CheckedMessage,
+  MessageChecks,
+} from '@posthorn/platform/mongo/messages/message-checks.ts';
+import type { WebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
+import {
+  isLost,
+  isToBeMoved,
+  remedyRecord,
+  unattemptedDeliveries,
+  type RemedyTopics,
+} from './stuck-rules.ts';
+import type { StuckMetrics } from './sweep-metrics.ts';
+
+export interface PageDeps {
+  topics: RemedyTopics;
+  checks: MessageChecks;
+  stuck: StuckDeliveries;
+  deliveries: Pick<DeliveryStore, 'insertAll'>;
+  webhooks: WebhookStates;
+  records: Pick<RecordLog, 'publish'>;
+  metrics: StuckMetrics;
+  logger: Logger;
+}
+
+/** What one sweep has done so far: `checked` counts messages, the others deliveries. */
+export type Totals = Partial<Record<StuckCause | 'checked', number>>;
+
+export interface SweepState {
+  /** The database's time when the sweep began, in milliseconds since 1970. */
+  nowMs: number;
+  totals: Totals;
+}
+
+const IDS_IN_LOG = 5;
+
+/**
+ * Inserts the deliveries of these messages that are not recorded, then stores that the messages are
+ * checked. From then on a lost first attempt is found as an overdue one, so that each message has to
+ * be checked only once.
+ */
+export async function recordMissing(
+  deps: PageDeps,
+  page: readonly CheckedMessage[],
+  { nowMs, totals }: SweepState,
+): Promise<void> {
+  const last = page.at(-1);
+  if (!last) return;
+  const all = unattemptedDeliveries(page, nowMs);
+  const recorded = await deps.checks.recordedAmong(all.map(({ id }) => id));
+  const missing = all.filter(({ id }) => !recorded.has(id));
+  if (missing.length > 0) await insertLost(deps, missing, nowMs);
+  add(totals, 'checked', page.length);
+  await deps.checks.markChecked(last.id);
+}
+
+async function insertLost(
+  { checks, deliveries, logger, metrics }: PageDeps,
+  missing: readonly SettledDelivery[],
+  nowMs: number,
+): Promise<void> {
+  // Read after the look-up, so that a retention that was shortened before it is known here.
+  const retentionMs = await checks.retentionMs();
+  const lost = missing.filter((delivery) => isLost(delivery, nowMs, retentionMs));
+  if (lost.length === 0) return;
+  await deliveries.insertAll(lost);
+  // The pending ones are counted when they are moved on.
+  const cancelled = lost.filter(({ status }) => status === 'cancelled').length;
+  metrics.moved.inc({ found: 'lost_message' }, cancelled);
+  const messageIds = lost.slice(0, IDS_IN_LOG).map(({ messageId }) => messageId);
+  logger.warn({ deliveries: lost.length, messageIds }, 'recorded missing deliveries of messages');
+}
+
+/** Publishes what moves these deliveries on, then marks them as swept. */
+export async function moveOn(
+  { topics, records, stuck, webhooks, logger, metrics }: PageDeps,
+  page: readonly StuckDelivery[],
+  { nowMs, totals }: SweepState,
+): Promise<void> {
+  if (page.length === 0) return;
+  const rateLimited = await rateLimitedAmong(webhooks, page);
+  const moved = page
+    .filter((delivery) => isToBeMoved(delivery, rateLimited.has(delivery.webhookId), nowMs))
+    .map((delivery) => ({ delivery, remedy: remedyFor(delivery) }));
+  if (moved.length > 0) {
+    await records.publish(
+      moved.map(({ delivery, remedy }) => remedyRecord(topics, delivery, remedy, nowMs)),
+    );
+  }
+  // All of the page, or those that are left out would be found first again and again.
+  await stuck.markSwept(page, nowMs);
+  if (moved.length === 0) return;
+  const counts: Totals = {};
+  for (const { cause } of moved.map(({ remedy }) => remedy)) {
+    metrics.moved.inc({ found: cause });
+    add(counts, cause, 1);
+    add(totals, cause, 1);
+  }
+  const deliveryIds = moved.slice(0, IDS_IN_LOG).map(({ delivery }) => delivery.id);
+  logger.warn({ ...counts, deliveryIds }, 'moved stuck deliveries on');
+}
+
+async function rateLimitedAmong(
+  webhooks: WebhookStates,
+  page: readonly StuckDelivery[],
+): Promise<Set<string>> {
+  const states = await webhooks.statesOf([...new Set(page.map(({ webhookId }) => webhookId))]);
+  return new Set([...states].filter(([, { hasRateLimit }]) => hasRateLimit).map(([id]) => id));
+}
+
+function add(totals: Totals, what: keyof Totals, count: number): void {
+  totals[what] = (totals[what] ?? 0) + count;
+}

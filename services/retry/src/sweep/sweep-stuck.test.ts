@@ -1,0 +1,193 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import { Registry } from 'prom-client';
+import {
+  createMemorySweep,
+  type MemorySweep,
+} from '../../../../test/support/memory/memory-sweep.ts';
+import { createStuckSweep } from './sweep-stuck.ts';
+import { createStuckMetrics } from './sweep-metrics.ts';
+
+const NOW_MS = 1_800_000_000_000;
+const DAY_MS = 86_400_000;
+
+let memory: MemorySweep;
+let holds: boolean[] = [];
+/** What happened, in order. */
+let events: string[] = [];
+let onPublish: () => Promise<void>;
+let registry: Registry;
+
+beforeEach(() => {
+  memory = createMemorySweep(NOW_MS);
+  holds = [];
+  events = [];
+  onPublish = () => Promise.resolve();
+  registry = new Registry();
+});
+
+function createTestSweep(hasRateLimit = false) {
+  const { checks, stuck, deliveryStore } = memory;
+  return createStuckSweep({
+    holder: 'me',
+    afterMs: DAY_MS,
+    pauseMs: 0,
+    logger: createLogger('test', 'silent'),
+    topics: { retryDue: 'due', deliveryFailed: 'failed' },
+    metrics: createStuckMetrics(registry),
+    leases: {
+      hold: () => Promise.resolve(holds.shift() ?? true),
+      release: (name, holder) => {
+        events.push(`release ${name} of ${holder}`);
+        return Promise.resolve();
+      },
+    },
+    checks,
+    webhooks: {
+      statesOf: (ids) =>
+        Promise.resolve(new Map(ids.map((id) => [id, { disabled: false, hasRateLimit }]))),
+    },
+    stuck: {
+      ...stuck,
+      markSwept: (swept, atMs) => {
+        events.push(`mark ${swept.length}`);
+        return stuck.markSwept(swept, atMs);
+      },
+    },
+    deliveries: {
+      insertAll: (missing) => {
+        events.push(`insert ${missing.length}`);
+        return deliveryStore.insertAll(missing);
+      },
+    },
+    records: {
+      publish: async (records) => {
+        await onPublish();
+        events.push(`publish ${records.length} to ${records[0]?.topic ?? ''}`);
+      },
+    },
+  });
+}
+
+async function counted(found: string): Promise<number | undefined> {
+  const { values = [] } =
+    (await registry.getSingleMetric('posthorn_reconciled_deliveries_total')?.get()) ?? {};
+  return values.find(({ labels }) => labels.found === found)?.value;
+}
+
+async function lastPassSeconds(): Promise<number | undefined> {
+  const name = 'posthorn_reconcile_last_pass_timestamp_seconds';
+  return (await registry.getSingleMetric(name)?.get())?.values[0]?.value;
+}
+
+const END = 'release reconciler of me';
+
+describe('a sweep of stuck deliveries', () => {
+  test('publishes overdue attempts and then marks them, so that the next sweep skips them', async () => {
+    memory.add({ nextAttemptAtMs: NOW_MS - DAY_MS - 1 });
+    memory.add({ nextAttemptAtMs: NOW_MS - DAY_MS });
+    const { tick } = createTestSweep();
+    await tick();
+    await tick();
+    expect(events).toEqual(['publish 1 to due', 'mark 1', END, END]);
+    expect(await counted('overdue_retry')).toBe(1);
+  });
+
+  test.each([
+    ['is two days old', 2, ['mark 1', END]],
+    ['is eight days old', 8, ['publish 1 to due', 'mark 1', END]],
+  ])(
+    'moves a delivery to a rate-limited webhook on only after seven days: it %s',
+    async (_what, days, expected) => {
+      memory.add({ nextAttemptAtMs: NOW_MS - 2 * DAY_MS });
+      for (const [id, delivery] of memory.deliveries) {
+        memory.deliveries.set(id, { ...delivery, createdAtMs: NOW_MS - days * DAY_MS });
+      }
+      await createTestSweep(true).tick();
+      expect(events).toEqual(expected);
+    },
+  );
+
+  test('publishes the last failure of a schedule that was not ended', async () => {
+    memory.add({ nextAttemptAtMs: null });
+    const { tick } = createTestSweep();
+    await tick();
+    await tick();
+    expect(events).toEqual(['publish 1 to failed', 'mark 1', END, END]);
+    expect(await counted('unended_schedule')).toBe(1);
+  });
+
+  test('records the delivery of a lost message and moves it on in the same sweep, once', async () => {
+    memory.add();
+    memory.add({ nextAttemptAtMs: NOW_MS });
+    const { tick } = createTestSweep();
+    await tick();
+    await tick();
+    expect(events).toEqual(['insert 1', 'publish 1 to due', 'mark 1', END, END]);
+    expect(await counted('lost_message')).toBe(1);
+  });
+
+  test('reads many pages and stores its position', async () => {
+    for (let n = 0; n < 2_450; n += 1) memory.add();
+    const last = memory.messages.at(-1)?.id;
+    await createTestSweep().tick();
+    expect(memory.checkedTo()).toBe(last);
+    expect(events.filter((event) => event.startsWith('insert'))).toEqual([
+      ...['insert 1000', 'insert 1000', 'insert 450'],
+    ]);
+    expect(await counted('lost_message')).toBe(2_450);
+    expect(await lastPassSeconds()).toBeGreaterThan(0);
+  });
+
+  test('reads few messages at once when they have thousands of targets', async () => {
+    const targets = Array.from({ length: 3_000 }, (_, n) => `wh_${n}`);
+    for (let n = 0; n < 3; n += 1) Object.assign(memory.add(), { targets });
+    await createTestSweep().tick();
+    expect(events.filter((event) => event.startsWith('insert'))).toHaveLength(3);
+    expect(await counted('lost_message')).toBe(9_000);
+  });
+
+  test('does not record deliveries that may have expired', async () => {
+    const { createdAtMs } = memory.add();
+    memory.keepFor(NOW_MS - createdAtMs + 3_600_000);
+    await createTestSweep().tick();
+    expect(events).toEqual([END]);
+    expect(memory.deliveries.size).toBe(0);
+  });
+
+  test('marks nothing that Kafka did not acknowledge, and publishes it the next time', async () => {
+    memory.add({ nextAttemptAtMs: 1 });
+    const { tick } = createTestSweep();
+    onPublish = () => Promise.reject(new Error('Kafka is away'));
+    await tick();
+    expect([events, await lastPassSeconds()]).toEqual([[END], 0]);
+    onPublish = () => Promise.resolve();
+    await tick();
+    expect(events).toEqual([END, 'publish 1 to due', 'mark 1', END]);
+  });
+
+  test('does nothing while another process holds the lease, and stops when it loses the lease', async () => {
+    for (let n = 0; n < 1_250; n += 1) memory.add();
+    const { tick } = createTestSweep();
+    holds = [false];
+    await tick();
+    expect(events).toEqual([END]);
+    holds = [true, true, false, false, false];
+    await tick();
+    expect(events).toEqual([END, 'insert 1000', END]);
+    expect([memory.checkedTo(), await lastPassSeconds()]).toEqual([memory.messages[999]?.id, 0]);
+  });
+
+  test('stops between two pages when the process stops', async () => {
+    for (let n = 0; n < 450; n += 1) memory.add({ nextAttemptAtMs: 1 });
+    const { tick, stop } = createTestSweep();
+    let stopped: Promise<void> | undefined;
+    onPublish = () => {
+      stopped = stop();
+      return Promise.resolve();
+    };
+    await tick();
+    await stopped;
+    expect(events).toEqual(['publish 200 to due', 'mark 200', END]);
+  });
+});
