@@ -12,7 +12,7 @@ const calm: Scenario = {
 };
 
 describe('the command line of the benchmarks', () => {
-  test('takes the defaults of a scenario and what is given instead', () => {
+  test('uses the defaults of a scenario unless an option is given', () => {
     const command = readCommand(['calm', '--seconds', '2.5', '--profile'], { calm });
     expect(command).toMatchObject({ name: 'calm', isProfiling: true });
     expect(command?.values).toEqual({ seconds: 2.5, rate: 5 });

@@ -8,12 +8,12 @@ export interface Command {
   isProfiling: boolean;
 }
 
-/** What cannot be understood: told together with the help. */
+/** The command line is wrong. Its message is printed together with the help. */
 export class CommandLineError extends Error {
   override readonly name = 'CommandLineError';
 }
 
-/** null when help was asked for. Throws a CommandLineError naming what is wrong. */
+/** Returns null when help was asked for. Throws a CommandLineError that names what is wrong. */
 export function readCommand(
   args: readonly string[],
   scenarios: Readonly<Record<string, Scenario>>,
@@ -59,11 +59,11 @@ function numberOf(option: string, given: unknown, fallback: number): number {
 export function helpOf(scenarios: Readonly<Record<string, Scenario>>): string {
   return `npm run bench -- SCENARIO [--OPTION NUMBER …] [--profile]
 
-Starts Kafka, MongoDB, Redis and the three services for itself in a scratch folder, loads them over loopback, prints what
-was measured beside its targets, and writes bench/results/SCENARIO-TIME.json and .svg. Ends by itself; Ctrl-C ends it
-sooner. Exit code 1 when a message is missing or was refused; a missed target is only told.
+Starts its own Kafka, MongoDB, Redis and the three services in a temporary folder, sends load over loopback, prints the
+measurements beside their targets, and writes bench/results/SCENARIO-TIME.json and .svg. It ends by itself; Ctrl-C ends it
+earlier. The exit code is 1 when a message is missing or was refused. A missed target is only reported.
 
---profile  also writes CPU profiles of the services to bench/results/profiles and prints what took the time
+--profile  also writes CPU profiles of the services to bench/results/profiles and prints the functions that took the time
 
 ${Object.entries(scenarios).map(scenarioHelp).join('\n\n')}`;
 }

@@ -4,7 +4,7 @@ import { startReceivers } from './load/receivers.ts';
 import { createPhases } from './measure/measure-phase.ts';
 import type { Bench, Targets, WantedEndpoints } from './scenario.ts';
 import type { BenchStack } from './stack/start-stack.ts';
-import { watchUsage } from './stack/watch-usage.ts';
+import { watchUsage } from './usage/watch-usage.ts';
 
 interface BenchDeps {
   stack: BenchStack;

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import type { Command } from './command-line.ts';
 import { createBench } from './create-bench.ts';
-import { judge } from './measure/goals.ts';
+import { judge } from './figures/goals.ts';
 import { PROFILE_FLAGS, printProfiles } from './report/print-profiles.ts';
 import { printReport } from './report/print-report.ts';
-import { isWhole, type Report } from './report/report.ts';
+import { isComplete, type Report } from './report/report.ts';
 import { describe, writeReport } from './report/write-report.ts';
-import type { Outcome } from './scenario.ts';
+import type { ScenarioResult } from './scenario.ts';
 import { describeMachine } from './stack/machine.ts';
 import { type BenchStack, startStack } from './stack/start-stack.ts';
 
@@ -14,27 +14,30 @@ function log(line: string): void {
   console.log(line);
 }
 
-/** Starts everything, runs, reports, stops everything. False when a message is missing or was refused. */
+/**
+ * Starts the stack, runs the scenario, reports, and stops the stack. Returns false when a message is
+ * missing or was refused.
+ */
 export async function runScenario(command: Command, signal: AbortSignal): Promise<boolean> {
   const serviceFlags = command.isProfiling ? PROFILE_FLAGS : [];
   const interrupted = once(signal, 'abort');
   const isLimited = command.scenario.isLimited === true;
   const stack = await startStack({ serviceFlags, isLimited, log });
-  const working = measured(command, stack.started, signal);
+  const working = runAndReport(command, stack.started, signal);
   try {
     await Promise.race([working, stack.died, interrupted]);
   } finally {
-    log('Stopping what was started …');
+    log('Stopping the stack …');
     await stack.stop();
   }
   if (signal.aborted) return false;
-  // Told after the end of the services: that is when they write their profiles.
+  // Only now: the services write their profiles when they exit.
   const { report, processes } = await working;
   if (command.isProfiling) printProfiles(processes);
-  return report.isWhole;
+  return report.isComplete;
 }
 
-async function measured(
+async function runAndReport(
   { name, scenario, values }: Command,
   started: Promise<BenchStack>,
   signal: AbortSignal,
@@ -50,24 +53,24 @@ async function measured(
     startedAt,
     machine,
     options: values,
-    ...reported(outcome),
+    ...judged(outcome),
   };
-  if (!signal.aborted) tell(report);
+  if (!signal.aborted) publish(report);
   return { report, processes: stack.processes };
 }
 
-function reported({ goals, tables = [], extra = {}, columns = [], ...outcome }: Outcome) {
+function judged({ goals, tables = [], extra = {}, columns = [], ...outcome }: ScenarioResult) {
   return {
     phases: outcome.phases,
     goals: goals.map(judge),
     tables,
     extra,
     columns,
-    isWhole: isWhole(outcome.phases) && (outcome.isWhole ?? true),
+    isComplete: isComplete(outcome.phases) && (outcome.isComplete ?? true),
   };
 }
 
-function tell(report: Report): void {
+function publish(report: Report): void {
   printReport(report);
   log(`Written: bench/results/${writeReport(report)}.json and .svg`);
 }

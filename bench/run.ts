@@ -1,10 +1,10 @@
 import { messageOf } from '../tools/local-stack/stack-error.ts';
-import { stopRequest } from '../tools/local-stack/supervisor/stop-request.ts';
+import { waitForStopRequest } from '../tools/local-stack/supervisor/stop-request.ts';
 import { type Command, CommandLineError, helpOf, readCommand } from './command-line.ts';
 import { runScenario } from './run-scenario.ts';
 import { SCENARIOS } from './scenarios.ts';
 
-/** What a shell reports for a program that SIGINT ended: 128 + 2. */
+/** The exit code that a shell reports for a program ended by SIGINT: 128 + 2. */
 const INTERRUPTED = 130;
 
 function readArguments(): Command | null {
@@ -19,14 +19,14 @@ function readArguments(): Command | null {
 
 async function run(command: Command): Promise<number> {
   const interruption = new AbortController();
-  void stopRequest().then((reason) => {
+  void waitForStopRequest().then((reason) => {
     console.log(`\nStopping (${reason}) …`);
     interruption.abort();
   });
   try {
-    const isWhole = await runScenario(command, interruption.signal);
+    const isComplete = await runScenario(command, interruption.signal);
     if (interruption.signal.aborted) return INTERRUPTED;
-    return isWhole ? 0 : 1;
+    return isComplete ? 0 : 1;
   } catch (error) {
     if (interruption.signal.aborted) return INTERRUPTED;
     console.error(messageOf(error));

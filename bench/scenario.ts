@@ -2,12 +2,12 @@ import type { Arrivals } from './load/arrivals.ts';
 import type { GatewayClient } from './load/gateway-client.ts';
 import type { Behaviour } from './load/receivers.ts';
 import type { Load } from './load/loops.ts';
-import type { Goal } from './measure/goals.ts';
+import type { Goal } from './figures/goals.ts';
 import type { MeasurePhase, Phase } from './measure/measure-phase.ts';
 import type { Column } from './report/chart.ts';
 import type { Table } from './report/report.ts';
 import type { BenchStack } from './stack/start-stack.ts';
-import type { UsageWatch } from './stack/watch-usage.ts';
+import type { UsageWatch } from './usage/watch-usage.ts';
 
 /** Name of an option → its default; all are numbers above 0. */
 export type ScenarioOptions = Record<string, { default: number; meaning: string }>;
@@ -21,55 +21,55 @@ export interface Bench {
   /** Aborted by Ctrl-C. */
   signal: AbortSignal;
   measure: MeasurePhase;
-  /** Endpoints with one webhook each, closed at the end by themselves. */
+  /** Opens endpoints with one webhook each. They are closed when the scenario ends. */
   openEndpoints: (wanted: WantedEndpoints) => Promise<Load>;
-  /** Endpoints of one app; a message to it goes to each. */
+  /** Opens endpoints of one app and returns its id. A message to the app goes to each of them. */
   openApp: (wanted: WantedEndpoints) => Promise<string>;
-  /** The same, for messages that do not come in by the front door. */
+  /** The same, for messages that are not sent through the API. */
   openTargets: (wanted: WantedEndpoints) => Promise<Targets>;
   log: (line: string) => void;
 }
 
-/** Whose messages go to a set of endpoints. */
+/** The app and webhooks of a set of endpoints. */
 export interface Targets {
   appId: string;
-  /** By the number of their endpoint. */
+  /** Indexed by the number of their endpoint. */
   webhookIds: readonly string[];
 }
 
 export interface WantedEndpoints {
   count: number;
-  /** As many as endpoints unless given. */
+  /** The number of listening ports; one for each endpoint by default. */
   ports?: number;
   behaviourOf?: (endpoint: number) => Behaviour;
-  /** Is told of what arrives, in place of `arrivals`. */
+  /** Called for each arrival, instead of `arrivals.note`. */
   note?: Arrivals['note'];
-  /** Ends the creation of their webhooks early, so that there are fewer. */
+  /** Stops the creation of webhooks early, so that there are fewer. */
   enough?: AbortSignal | undefined;
 }
 
-export interface Outcome {
+export interface ScenarioResult {
   phases: Phase[];
   goals: Goal[];
-  /** Tables beside those of the phases. */
+  /** Tables in addition to those of the phases. */
   tables?: Table[];
-  /** What only this scenario measures. */
+  /** Measurements that only this scenario makes. */
   extra?: Record<string, unknown>;
-  /** False when something is missing that no phase counts; true unless told. */
-  isWhole?: boolean;
-  /** Charts beside those of the phases. */
+  /** False when something is missing that no phase counts; true by default. */
+  isComplete?: boolean;
+  /** Charts in addition to those of the phases. */
   columns?: Column[];
 }
 
 export interface Scenario<Options extends ScenarioOptions = ScenarioOptions> {
   summary: string;
   options: Options;
-  /** The services get no more memory than their pods; false unless told. */
+  /** The services get no more memory than their pods; false by default. */
   isLimited?: boolean;
-  run: (bench: Bench, options: OptionValues<Options>) => Promise<Outcome>;
+  run: (bench: Bench, options: OptionValues<Options>) => Promise<ScenarioResult>;
 }
 
-/** Keeps the names of the options, so that a scenario reads what it has declared. */
+/** Types the option values by the declared options, so that a scenario can read no others. */
 export function defineScenario<Options extends ScenarioOptions>(
   scenario: Scenario<Options>,
 ): Scenario {

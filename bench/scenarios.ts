@@ -4,8 +4,8 @@ import { deliver } from './scenarios/deliver.ts';
 import { fanOut } from './scenarios/fan-out.ts';
 import { isolation } from './scenarios/isolation.ts';
 import { manyEndpoints } from './scenarios/many-endpoints.ts';
-import { overload } from './scenarios/overload.ts';
-import { retry } from './scenarios/retry.ts';
+import { overload } from './scenarios/overload/overload.ts';
+import { retry } from './scenarios/retry/retry.ts';
 
 export const SCENARIOS: Record<string, Scenario> = {
   accept,

@@ -8,7 +8,7 @@ import { scoreOf, tableOf, type Score } from './table.ts';
 const BOUNDS = { floor: 1, start: 16, ceiling: 1_000 };
 const ALL = [...SCENARIOS, ...RATE_SCENARIOS];
 
-/** In virtual time: the same numbers on every machine. */
+/** Runs in virtual time: the numbers are the same on every machine. */
 function scored(name: string, rule: RuleName = 'chosen', isRateLearned = true): Score {
   const scenario = ALL.find((each) => each.name === name);
   if (!scenario) throw new Error(`No scenario is called ${name}`);
@@ -17,7 +17,7 @@ function scored(name: string, rule: RuleName = 'chosen', isRateLearned = true): 
 
 describe('the chosen rule, in the simulation', () => {
   test.each(['20 ms', '200 ms', '200 ms, spread, own process busy', '1 ms, own process busy'])(
-    'gives an endpoint of %s all it is offered, within two seconds',
+    'reaches the full rate of an endpoint of %s within two seconds',
     (name) => {
       const { throughput, secondsTo95 } = scored(name);
       expect(throughput).toBeGreaterThan(0.99);
@@ -36,7 +36,7 @@ describe('the chosen rule, in the simulation', () => {
   });
 
   test.each(['503 above 100 at once, 50 ms', '503 above 10 at once, 50 ms'])(
-    'finds how many are taken: %s',
+    'finds how many attempts at once are accepted: %s',
     (name) => {
       const { throughput, refused } = scored(name);
       expect(throughput).toBeGreaterThan(0.93);
@@ -45,7 +45,7 @@ describe('the chosen rule, in the simulation', () => {
   );
 
   test.each(['503 for 1 % at random, 200 ms', '503 for 5 % at random, 200 ms'])(
-    'does not give way to refusals that have nothing to do with it: %s',
+    'does not decrease for refusals that are unrelated to load: %s',
     (name) => {
       expect(scored(name).throughput).toBeGreaterThan(0.99);
     },
@@ -55,11 +55,11 @@ describe('the chosen rule, in the simulation', () => {
     ['restart: 503 for 5 s, 200 ms', 5],
     ['restart: no connection for 5 s, 200 ms', 2],
     ['20 ms, after 20 s 200 ms', 5],
-  ])('is soon back after it: %s', (name, seconds) => {
+  ])('recovers within seconds: %s', (name, seconds) => {
     expect(scored(name).secondsTo95).toBeLessThanOrEqual(seconds);
   });
 
-  test('gets nine tenths from an endpoint whose latency rises with the attempts at once', () => {
+  test('reaches nine tenths of an endpoint whose latency rises with the attempts at once', () => {
     expect(scored('20 ms, twice that with 50 at once').throughput).toBeGreaterThan(0.9);
   });
 });
@@ -69,7 +69,7 @@ describe('the other rules, in the simulation', () => {
     expect(scored('8 workers of 50 ms', 'AIMD').longestQueue).toBeGreaterThan(900);
   });
 
-  test('Vegas gives way to the noise of our own process', () => {
+  test('Vegas decreases for the noise of our own process', () => {
     expect(scored('200 ms, spread, own process busy', 'Vegas').throughput).toBeLessThan(0.2);
   });
 
@@ -85,7 +85,7 @@ describe('the learned rate, in the simulation', () => {
     '300/s, bucket of 300',
     '300/s, bucket of 30',
     '300/s, fixed window, no Retry-After',
-  ])('brings nine tenths after a minute, with hardly a refusal: %s', (name) => {
+  ])('reaches nine tenths after a minute, with few refusals: %s', (name) => {
     const { throughput, refused } = scored(name);
     expect(throughput).toBeGreaterThan(0.9);
     expect(refused).toBeLessThan(0.005);
@@ -101,7 +101,7 @@ describe('the learned rate, in the simulation', () => {
     expect(refused).toBeLessThan(0.005);
   });
 
-  test('makes the difference to holding for Retry-After alone', () => {
+  test('outperforms a dispatcher that only honours Retry-After', () => {
     expect(scored('300/s, bucket of 30', 'chosen', false).throughput).toBeLessThan(0.5);
   });
 });

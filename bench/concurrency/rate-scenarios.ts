@@ -7,7 +7,7 @@ interface Limited {
   noise?: Scenario['noise'];
 }
 
-/** 600/s to a receiver that takes 300/s, told from the second minute on. */
+/** 600/s to a receiver that takes 300/s, scored from the second minute on. */
 function limited(
   name: string,
   limiter: () => receivers.RateLimiter,
@@ -25,8 +25,13 @@ function limited(
   };
 }
 
-/** After a minute the limit is another one. */
-function moved(name: string, fromRate: number, toRate: number, fromSecond: number): Scenario {
+/** The limit changes after a minute. */
+function changedLimit(
+  name: string,
+  fromRate: number,
+  toRate: number,
+  fromSecond: number,
+): Scenario {
   const limitedTo = (rate: number): receivers.Receiver =>
     receivers.limitedRate(receivers.fixedWindow(rate), receivers.fixedLatency(20), 1_000);
   return {
@@ -42,7 +47,7 @@ function moved(name: string, fromRate: number, toRate: number, fromSecond: numbe
 const { fixedWindow, slidingWindow, tokenBucket } = receivers;
 
 /** Without `Retry-After`. */
-const UNTOLD = { retryAfterMs: 0 };
+const NO_RETRY_AFTER = { retryAfterMs: 0 };
 
 export const RATE_SCENARIOS: Scenario[] = [
   limited('300/s, fixed window', () => fixedWindow(300)),
@@ -53,13 +58,13 @@ export const RATE_SCENARIOS: Scenario[] = [
   limited('300/s, bucket of 30', () => tokenBucket(300, 30)),
   limited('300/s, bucket of 30, 200 ms', () => tokenBucket(300, 30), { ms: 200 }),
   limited('300/s, fixed window, Retry-After: 5', () => fixedWindow(300), { retryAfterMs: 5_000 }),
-  limited('300/s, fixed window, no Retry-After', () => fixedWindow(300), UNTOLD),
-  limited('300/s, sliding window, no Retry-After', () => slidingWindow(300), UNTOLD),
-  limited('300/s, bucket of 300, no Retry-After', () => tokenBucket(300, 300), UNTOLD),
-  limited('300/s, bucket of 30, no Retry-After', () => tokenBucket(300, 30), UNTOLD),
+  limited('300/s, fixed window, no Retry-After', () => fixedWindow(300), NO_RETRY_AFTER),
+  limited('300/s, sliding window, no Retry-After', () => slidingWindow(300), NO_RETRY_AFTER),
+  limited('300/s, bucket of 300, no Retry-After', () => tokenBucket(300, 300), NO_RETRY_AFTER),
+  limited('300/s, bucket of 30, no Retry-After', () => tokenBucket(300, 30), NO_RETRY_AFTER),
   limited('300/s, fixed window, own process busy', () => fixedWindow(300), { noise: busy }),
   limited('300/s, sliding window, own process busy', () => slidingWindow(300), { noise: busy }),
   limited('300/s, bucket of 30, own process busy', () => tokenBucket(300, 30), { noise: busy }),
-  moved('30/s, after 60 s 300/s', 30, 300, 60),
-  moved('300/s, after 60 s 30/s', 300, 30, 60),
+  changedLimit('30/s, after 60 s 300/s', 30, 300, 60),
+  changedLimit('300/s, after 60 s 30/s', 300, 30, 60),
 ];

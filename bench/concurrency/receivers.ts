@@ -1,29 +1,29 @@
 export interface Answer {
   status: 'success' | '429' | '503' | 'no connection';
-  /** Until it is sent, in milliseconds. */
+  /** Until the response is sent, in milliseconds. */
   afterMs: number;
-  /** Requests that stand before it and wait themselves. */
+  /** Requests ahead of it that wait themselves. */
   queued: number;
-  /** Milliseconds to hold for; 0 without `Retry-After`. */
+  /** The hold that it asks for, in milliseconds; 0 without `Retry-After`. */
   retryAfterMs: number;
 }
 
-/** A receiver in virtual time. `running`: requests that it has, this one included. */
+/** A receiver in virtual time. `running`: its requests under way, this one included. */
 export type Receiver = (nowMs: number, running: number) => Answer;
 
-/** Lets a request through or refuses it. */
+/** Returns whether a request is admitted. */
 export type RateLimiter = (nowMs: number) => boolean;
 
 function success(afterMs: number, queued = 0): Answer {
   return { status: 'success', afterMs, queued, retryAfterMs: 0 };
 }
 
-/** Refusals are quick, whatever the work takes. */
+/** Refusals are quick, however long the work takes. */
 function refusal(status: Exclude<Answer['status'], 'success'>, retryAfterMs = 0): Answer {
   return { status, afterMs: 2, queued: 0, retryAfterMs };
 }
 
-/** From half of the mean upwards, with an exponential rest, as services mostly are. */
+/** At least half of the mean, plus an exponential rest, as in most services. */
 function spread(meanMs: number, random: () => number): number {
   return meanMs * (0.5 - 0.5 * Math.log(1 - random()));
 }
@@ -47,13 +47,13 @@ export function workers(count: number, meanMs: number, random: () => number): Re
   };
 }
 
-/** Twice the latency with `atTwice` requests at once, five times with twice as many. */
+/** Twice the latency with `atTwice` requests at once, five times the latency with twice as many. */
 export function risingLatency(ms: number, atTwice: number): Receiver {
   return (_, running) => success(ms * (1 + (running / atTwice) ** 2));
 }
 
-/** 503 above so many requests at once. */
-export function boundedPlaces(places: number, inner: Receiver): Receiver {
+/** Responds with 503 above this many requests at once. */
+export function boundedConcurrency(places: number, inner: Receiver): Receiver {
   return (nowMs, running) => (running > places ? refusal('503') : inner(nowMs, running));
 }
 
@@ -62,7 +62,7 @@ export function limitedRate(limiter: RateLimiter, inner: Receiver, retryAfterMs:
     limiter(nowMs) ? inner(nowMs, running) : refusal('429', retryAfterMs);
 }
 
-/** Refuses everything from one moment to another. */
+/** Refuses everything between two times. */
 export function down(
   fromMs: number,
   toMs: number,
@@ -73,7 +73,7 @@ export function down(
     nowMs >= fromMs && nowMs < toMs ? refusal(status) : inner(nowMs, running);
 }
 
-/** Compiles while it runs: the latency falls evenly over `overMs`. */
+/** Warms up, as a just-in-time compiler does: the latency falls evenly over `overMs`. */
 export function warmingUp(fromMs: number, toMs: number, overMs: number): Receiver {
   return (nowMs) => success(Math.max(toMs, fromMs - ((fromMs - toMs) * nowMs) / overMs));
 }
@@ -82,8 +82,8 @@ export function changed(atMs: number, before: Receiver, after: Receiver): Receiv
   return (nowMs, running) => (nowMs < atMs ? before : after)(nowMs, running);
 }
 
-/** 503 for a share of the requests, at random. */
-export function flawed(share: number, inner: Receiver, random: () => number): Receiver {
+/** Responds with 503 to a share of the requests, at random. */
+export function failingAtRandom(share: number, inner: Receiver, random: () => number): Receiver {
   return (nowMs, running) => (random() < share ? refusal('503') : inner(nowMs, running));
 }
 

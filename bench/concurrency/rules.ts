@@ -5,7 +5,7 @@ import {
   type LimitBounds,
 } from '../../services/dispatcher/src/isolation/endpoint/concurrency-limit.ts';
 
-/** The limit of one endpoint, by one of the rules compared. */
+/** The limit of one endpoint, by one of the compared rules. */
 export interface Rule {
   value: () => number;
   end: (attempt: EndedAttempt) => void;
@@ -31,19 +31,19 @@ function createChosen(bounds: LimitBounds): Rule {
   };
 }
 
-/** RFC 5681: slow start, halved at most once per round trip, then one more each round trip. */
+/** RFC 5681: slow start, halved at most once per round trip, then one more place per round trip. */
 function createAimd(bounds: LimitBounds): Rule {
   let value = bounds.start;
   let threshold = Infinity;
-  let retreatedMs = -Infinity;
+  let decreasedMs = -Infinity;
   return {
     value: () => value,
     end({ verdict, startedMs, endedMs, running, isLimited }) {
-      if (startedMs <= retreatedMs || verdict === 'neutral') return;
+      if (startedMs <= decreasedMs || verdict === 'neutral') return;
       if (verdict === 'congested') {
         value = within(value / 2, bounds);
         threshold = value;
-        retreatedMs = endedMs;
+        decreasedMs = endedMs;
       } else if (isLimited && running * 2 >= value) {
         value = within(value + (value < threshold ? 1 : 1 / value), bounds);
       }
@@ -84,12 +84,12 @@ function vegasStep(queue: number, step: number): number {
 
 /**
  * Gradient2Limit of Netflix concurrency-limits with its defaults: windows of a second or ten samples
- * (WindowedLimit), a long average over 600 windows, four places of queue. It knows no refusals; it
- * was given the retreat of AIMD, or it would never shrink for a 429.
+ * (WindowedLimit), a long average over 600 windows, a queue of four. It does not know refusals, and is
+ * given the decrease of AIMD here; otherwise it would never shrink for a 429.
  */
 function createGradient2(bounds: LimitBounds): Rule {
   let value = bounds.start;
-  let retreatedMs = -Infinity;
+  let decreasedMs = -Infinity;
   let long: { ms: number; windows: number } | null = null;
   let window = { sinceMs: 0, samples: 0, sumMs: 0, peak: 0 };
 
@@ -107,9 +107,9 @@ function createGradient2(bounds: LimitBounds): Rule {
   return {
     value: () => value,
     end({ verdict, startedMs, endedMs, running }) {
-      if (verdict === 'congested' && startedMs > retreatedMs) {
+      if (verdict === 'congested' && startedMs > decreasedMs) {
         value = within(value / 2, bounds);
-        retreatedMs = endedMs;
+        decreasedMs = endedMs;
       }
       if (verdict !== 'success') return;
       const { sinceMs, samples, sumMs, peak } = window;
@@ -126,7 +126,7 @@ function createGradient2(bounds: LimitBounds): Rule {
   };
 }
 
-/** WindowedLimit's least; its default of a second grows by less than a place each second. */
+/** The minimum of WindowedLimit. With its default of a second it grows by less than a place per second. */
 const GRADIENT_WINDOW_MS = 100;
 
 function within(value: number, { floor, ceiling }: LimitBounds): number {

@@ -4,7 +4,7 @@ import { loadOf, SCENARIOS } from './scenarios.ts';
 import { simulate } from './simulate.ts';
 import { scoreOf, tableOf } from './table.ts';
 
-/** In virtual time, so that the same seed brings the same table on every machine. */
+/** The simulation runs in virtual time: the same seed gives the same table on every machine. */
 const SEED = 1;
 const BOUNDS = { floor: 1, start: 16, ceiling: 1_000 };
 

@@ -5,25 +5,25 @@ import type { Load } from './simulate.ts';
 
 export interface Scenario {
   name: string;
-  /** Attempts per second that come due. */
+  /** Attempts per second that become due. */
   offered: number;
   /** Successes per second that are possible. */
   possible: number;
   seconds: number;
-  /** What is told is told of the seconds from here on. */
+  /** The score counts the seconds from this one on. */
   fromSecond: number;
   receiver: (random: () => number) => Receiver;
   noise?: (random: () => number) => Load['seenAt'];
 }
 
-/** The event loop of a process that is not busy: a fraction of a millisecond, seldom a few. */
+/** The delays of an idle process: a fraction of a millisecond, seldom a few milliseconds. */
 function quiet(random: () => number): Load['seenAt'] {
   return (ms) => ms - Math.log(1 - random()) * 0.5;
 }
 
 /**
- * Two cores, busy: each answer is seen 1 to 40 ms late, and the process stands still for 50 to 150 ms
- * about once a second. What came meanwhile is seen together when it goes on.
+ * The delays of a process on two busy cores: each response is seen 1 to 40 ms late, and the process stands still for
+ * 50 to 150 ms about once a second. What arrived meanwhile is seen together afterwards.
  */
 export function busy(random: () => number): Load['seenAt'] {
   let [fromMs, toMs] = [0, 0];
@@ -111,7 +111,7 @@ export const SCENARIOS: Scenario[] = [
     possible: 2_000,
     seconds: 60,
     fromSecond: 5,
-    receiver: (random) => receivers.boundedPlaces(100, spreadLatency(50, random)),
+    receiver: (random) => receivers.boundedConcurrency(100, spreadLatency(50, random)),
   },
   {
     name: '503 above 10 at once, 50 ms',
@@ -119,7 +119,7 @@ export const SCENARIOS: Scenario[] = [
     possible: 200,
     seconds: 60,
     fromSecond: 5,
-    receiver: (random) => receivers.boundedPlaces(10, spreadLatency(50, random)),
+    receiver: (random) => receivers.boundedConcurrency(10, spreadLatency(50, random)),
   },
   {
     name: '503 for 1 % at random, 200 ms',
@@ -127,7 +127,7 @@ export const SCENARIOS: Scenario[] = [
     possible: 891,
     seconds: 60,
     fromSecond: 5,
-    receiver: (random) => receivers.flawed(0.01, fixedLatency(200), random),
+    receiver: (random) => receivers.failingAtRandom(0.01, fixedLatency(200), random),
   },
   {
     name: '503 for 5 % at random, 200 ms',
@@ -135,7 +135,7 @@ export const SCENARIOS: Scenario[] = [
     possible: 855,
     seconds: 120,
     fromSecond: 60,
-    receiver: (random) => receivers.flawed(0.05, fixedLatency(200), random),
+    receiver: (random) => receivers.failingAtRandom(0.05, fixedLatency(200), random),
   },
   {
     name: 'restart: 503 for 5 s, 200 ms',
@@ -171,7 +171,7 @@ export const SCENARIOS: Scenario[] = [
   },
 ];
 
-/** `isRateLearned`: whether the dispatcher paces to the rate that refusals have taught it. */
+/** `isRateLearned`: whether the dispatcher paces by the rate that it learned from refusals. */
 export function loadOf(scenario: Scenario, seed: number, isRateLearned = true): Load {
   const random = createRandom(seed);
   return {

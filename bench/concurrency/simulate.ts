@@ -7,20 +7,23 @@ import {
 } from '../../services/dispatcher/src/isolation/endpoint/learned-rate.ts';
 import {
   countSent,
-  createSentLately,
-  untilSecondHasRoomMs,
-  type SentLately,
-} from '../../services/dispatcher/src/isolation/endpoint/sent-lately.ts';
-import { createEventQueue, type EventQueue } from '../../test/simulation/chance/event-queue.ts';
+  createSentLastSecond,
+  untilRateAllowsMs,
+  type SentLastSecond,
+} from '../../services/dispatcher/src/isolation/endpoint/sent-last-second.ts';
+import {
+  createEventQueue,
+  type EventQueue,
+} from '../../test/simulation/deterministic/event-queue.ts';
 import type { Answer, Receiver } from './receivers.ts';
 import type { Rule } from './rules.ts';
 
 export interface Load {
   receiver: Receiver;
-  /** Attempts per second that come due, evenly. */
+  /** Attempts per second that become due, evenly spaced. */
   offered: (nowMs: number) => number;
   seconds: number;
-  /** When our own process sees what came at this moment: it is busy at times. */
+  /** When our own process, which may be busy, sees what arrived at this time. */
   seenAt: (nowMs: number) => number;
   isRateLearned: boolean;
 }
@@ -31,13 +34,13 @@ export interface Second {
   succeeded: number;
   refused: number;
   longestQueue: number;
-  /** The limit at its end. */
+  /** The limit at the end of the second. */
   limit: number;
 }
 
 export interface Run {
   seconds: Second[];
-  /** What the receiver took for each success, without the noise of our own process. */
+  /** The latency of the receiver for each success, without the noise of our own process. */
   latenciesMs: number[];
 }
 
@@ -47,7 +50,7 @@ const VERDICTS = {
   '503': 'congested',
   'no connection': 'neutral',
 } as const;
-/** The dispatcher catches up this much after a late timer. */
+/** The dispatcher catches up on this much after a late timer. */
 const CATCH_UP_MS = 200;
 
 interface Simulation {
@@ -59,13 +62,16 @@ interface Simulation {
   waiting: number;
   running: number;
   rate: LearnedRate;
-  nextTurnMs: number;
-  sent: SentLately;
+  nextPacedMs: number;
+  sent: SentLastSecond;
   holdUntilMs: number;
-  isWoken: boolean;
+  isWakeScheduled: boolean;
 }
 
-/** One endpoint in virtual time: attempts come due, wait for place, hold and rate, and are made. */
+/**
+ * Simulates one endpoint in virtual time: attempts become due, wait for a place, a hold and the rate,
+ * and are made.
+ */
 export function simulate(load: Load, rule: Rule): Run {
   const simulation: Simulation = {
     load,
@@ -76,16 +82,16 @@ export function simulate(load: Load, rule: Rule): Run {
     waiting: 0,
     running: 0,
     rate: NO_RATE,
-    nextTurnMs: 0,
-    sent: createSentLately(),
+    nextPacedMs: 0,
+    sent: createSentLastSecond(),
     holdUntilMs: 0,
-    isWoken: false,
+    isWakeScheduled: false,
   };
   const { queue, run } = simulation;
   arrive(simulation);
   for (let event = queue.take(); event && event.atMs < load.seconds * 1_000; event = queue.take()) {
     simulation.nowMs = event.atMs;
-    event.act();
+    event.action();
   }
   return run;
 }
@@ -102,28 +108,28 @@ function arrive(simulation: Simulation): void {
 function sendWaiting(simulation: Simulation): void {
   const { rule, nowMs } = simulation;
   while (simulation.waiting > 0 && simulation.running < Math.floor(rule.value())) {
-    const turnMs = turnOf(simulation);
-    if (turnMs > nowMs) {
-      wakeAt(simulation, turnMs);
+    const startMs = nextStartMs(simulation);
+    if (startMs > nowMs) {
+      wakeAt(simulation, startMs);
       return;
     }
     send(simulation);
   }
 }
 
-/** Timers have whole milliseconds, and are as late as everything else. */
-function wakeAt(simulation: Simulation, turnMs: number): void {
-  if (simulation.isWoken) return;
-  simulation.isWoken = true;
-  simulation.queue.add(simulation.load.seenAt(Math.ceil(turnMs)), () => {
-    simulation.isWoken = false;
+/** Timers have a resolution of milliseconds, and are as late as everything else. */
+function wakeAt(simulation: Simulation, startMs: number): void {
+  if (simulation.isWakeScheduled) return;
+  simulation.isWakeScheduled = true;
+  simulation.queue.add(simulation.load.seenAt(Math.ceil(startMs)), () => {
+    simulation.isWakeScheduled = false;
     sendWaiting(simulation);
   });
 }
 
 function send(simulation: Simulation): void {
   const { load, queue, nowMs } = simulation;
-  takeTurn(simulation);
+  advancePace(simulation);
   simulation.waiting -= 1;
   simulation.running += 1;
   const answer = load.receiver(nowMs, simulation.running);
@@ -142,7 +148,7 @@ function end(simulation: Simulation, startedMs: number, answer: Answer): void {
     startedMs,
     endedMs: nowMs,
     running,
-    // As in the dispatcher: also when it is the rate or a hold that they wait for.
+    // As in the dispatcher, even when attempts wait for the rate or a hold.
     isLimited: waiting > 0,
   });
   simulation.running -= 1;
@@ -160,18 +166,18 @@ function emptySecond(): Second {
   return { sent: 0, succeeded: 0, refused: 0, longestQueue: 0, limit: 0 };
 }
 
-function turnOf({ rate, nextTurnMs, sent, holdUntilMs, nowMs }: Simulation): number {
+function nextStartMs({ rate, nextPacedMs, sent, holdUntilMs, nowMs }: Simulation): number {
   const perSecond = ratePerSecond(rate, nowMs);
   if (perSecond === null) return holdUntilMs;
-  const roomMs = nowMs + untilSecondHasRoomMs(sent, perSecond, nowMs);
-  return Math.max(nextTurnMs, roomMs, holdUntilMs);
+  const rateAllowsMs = nowMs + untilRateAllowsMs(sent, perSecond, nowMs);
+  return Math.max(nextPacedMs, rateAllowsMs, holdUntilMs);
 }
 
-function takeTurn(simulation: Simulation): void {
-  const { rate, nextTurnMs, sent, nowMs } = simulation;
+function advancePace(simulation: Simulation): void {
+  const { rate, nextPacedMs, sent, nowMs } = simulation;
   const perSecond = ratePerSecond(rate, nowMs);
   if (perSecond === null) return;
-  simulation.nextTurnMs = Math.max(nextTurnMs, nowMs - CATCH_UP_MS) + 1_000 / perSecond;
+  simulation.nextPacedMs = Math.max(nextPacedMs, nowMs - CATCH_UP_MS) + 1_000 / perSecond;
   countSent(sent, nowMs);
 }
 
@@ -187,8 +193,8 @@ function learnRate(
   if (load.isRateLearned) simulation.rate = rateAfterRefusal(rate, ended);
   if (retryAfterMs === 0) return;
   simulation.holdUntilMs = Math.max(simulation.holdUntilMs, nowMs + retryAfterMs);
-  // Nothing is caught up after a hold: the burst would be refused.
-  simulation.nextTurnMs = Math.max(simulation.nextTurnMs, simulation.holdUntilMs);
+  // There is no catch-up after a hold: the burst would be refused.
+  simulation.nextPacedMs = Math.max(simulation.nextPacedMs, simulation.holdUntilMs);
 }
 
 function count(second: Second, { status }: Answer, limit: number): void {

@@ -1,14 +1,17 @@
 import type { Run, Second } from './simulate.ts';
 
 export interface Score {
-  /** Successes of those that were possible, 0 to 1. */
+  /** Successes divided by the possible successes, 0 to 1. */
   throughput: number;
-  /** Seconds from the first one told until three in a row bring 95 % of what is possible; null: never. */
+  /**
+   * Seconds from the first scored one until three in a row reach 95 % of what is possible; null when
+   * never.
+   */
   secondsTo95: number | null;
   longestQueue: number;
-  /** Of the receiver's latency, in milliseconds, over the whole run. */
+  /** Latency of the receiver in milliseconds, over the whole run. */
   p99Ms: number;
-  /** Refused of all that was sent, 0 to 1. */
+  /** Refused requests divided by sent requests, 0 to 1. */
   refused: number;
   meanLimit: number;
 }
@@ -17,18 +20,18 @@ export function scoreOf(
   { seconds, latenciesMs }: Run,
   { possible, fromSecond }: { possible: number; fromSecond: number },
 ): Score {
-  const told = seconds.slice(fromSecond);
+  const scored = seconds.slice(fromSecond);
   const total = (each: (second: Second) => number): number =>
-    told.reduce((sum, second) => sum + each(second), 0);
-  const reached = told.findIndex((_, index) => {
-    const three = told.slice(index, index + 3);
+    scored.reduce((sum, second) => sum + each(second), 0);
+  const reached = scored.findIndex((_, index) => {
+    const three = scored.slice(index, index + 3);
     return three.every(({ succeeded }) => succeeded >= possible * 0.95);
   });
   const sorted = latenciesMs.toSorted((a, b) => a - b);
   return {
-    throughput: total(({ succeeded }) => succeeded) / (possible * told.length),
+    throughput: total(({ succeeded }) => succeeded) / (possible * scored.length),
     secondsTo95: reached < 0 ? null : reached,
-    longestQueue: Math.max(...told.map(({ longestQueue }) => longestQueue)),
+    longestQueue: Math.max(...scored.map(({ longestQueue }) => longestQueue)),
     p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? 0,
     refused:
       total(({ refused }) => refused) /
@@ -36,7 +39,7 @@ export function scoreOf(
         1,
         total(({ sent }) => sent),
       ),
-    meanLimit: total(({ limit }) => limit) / told.length,
+    meanLimit: total(({ limit }) => limit) / scored.length,
   };
 }
 
@@ -49,7 +52,7 @@ const COLUMNS: Record<string, (score: Score) => string> = {
   'mean limit': ({ meanLimit }) => meanLimit.toFixed(0),
 };
 
-/** A table in Markdown, one row for each receiver and rule. */
+/** Returns a Markdown table with one row for each receiver and rule. */
 export function tableOf(rows: { scenario: string; rule: string; score: Score }[]): string {
   const head = ['receiver', 'rule', ...Object.keys(COLUMNS)];
   const body = rows.map(({ scenario, rule, score }) => [

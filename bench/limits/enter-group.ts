@@ -10,8 +10,8 @@ export interface CommandLine {
 }
 
 /**
- * The same command, started inside the group and with the pid of who starts it. Node sizes its heap
- * by the limit that it finds at its start, as in a pod, so it must not be moved there later.
+ * Returns a command that starts the same program inside the group, with the pid of the shell that enters it. Node
+ * sizes its heap by the limit that it finds at its start, as in a pod, so it must not be moved there later.
  */
 export function insideGroup({ procsPath }: MemoryGroup, { command, args }: CommandLine) {
   return { command: SHELL, args: ['-c', ENTER_AND_RUN, procsPath, command, ...args] };
@@ -19,10 +19,13 @@ export function insideGroup({ procsPath }: MemoryGroup, { command, args }: Comma
 
 const PATIENCE_MS = 20_000;
 
-/** Some sandboxes take a limit and hold nobody to it: true when a process that takes `bytes` is ended. */
-export function isHeldToLimit(group: MemoryGroup, bytes: number): boolean {
-  const glutton = ['-e', `Buffer.alloc(${bytes}, 1)`];
-  const { command, args } = insideGroup(group, { command: process.execPath, args: glutton });
+/**
+ * Returns whether a process that takes `bytes` is killed: some sandboxes accept a limit without
+ * enforcing it.
+ */
+export function isLimitEnforced(group: MemoryGroup, bytes: number): boolean {
+  const hog = ['-e', `Buffer.alloc(${bytes}, 1)`];
+  const { command, args } = insideGroup(group, { command: process.execPath, args: hog });
   const { signal } = spawnSync(command, args, { stdio: 'ignore', timeout: PATIENCE_MS });
   return signal === 'SIGKILL' && group.killed() > 0;
 }

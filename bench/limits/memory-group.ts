@@ -7,14 +7,14 @@ import type { MemoryHierarchy } from './memory-hierarchy.ts';
 export interface MemoryGroup {
   /** A process that writes its pid here is in the group. */
   procsPath: string;
-  /** How many processes the kernel has ended because the group needed more than its limit. */
+  /** How many processes the kernel has killed because the group exceeded its limit. */
   killed: () => number;
-  /** Once its processes have ended. */
+  /** To be called once its processes have exited. */
   remove: () => Promise<void>;
 }
 
 export interface GroupSpec {
-  /** Of the folder; made anew when a run that was killed has left it. */
+  /** The name of the folder. A folder that a killed run left behind is replaced. */
   name: string;
   limitBytes: number;
 }
@@ -28,7 +28,7 @@ const FILES = {
   2: { limit: 'memory.max', swap: 'memory.swap.max', events: 'memory.events' },
 };
 
-/** Null when no such group can be made here. */
+/** Returns null when no such group can be created here. */
 export function makeMemoryGroup(
   { version, parents }: MemoryHierarchy,
   { name, limitBytes }: GroupSpec,
@@ -55,13 +55,13 @@ function isMade(folder: string, limitFile: string): boolean {
   } catch {
     return false;
   }
-  // The kernel fills the folder of a group by itself, with what can be controlled in it.
+  // The kernel fills the folder of a group with the files of its controllers.
   if (existsSync(join(folder, limitFile))) return true;
   tryToRemove(folder);
   return false;
 }
 
-/** A pod has no swap. In version 1 the limit is that of memory and swap together. */
+/** A pod has no swap. In version 1 this limit is that of memory and swap together. */
 function refuseSwap(path: string, bytes: number): void {
   if (existsSync(path)) writeFileSync(path, String(bytes));
 }
@@ -71,7 +71,7 @@ function groupIn(folder: string, eventsFile: string): MemoryGroup {
     procsPath: join(folder, 'cgroup.procs'),
     killed: () => killedIn(readFileSync(join(folder, eventsFile), 'latin1')),
     async remove() {
-      // The kernel lets go of a group some moments after the end of its last process.
+      // The kernel releases a group some time after its last process has exited.
       for (let tries = 0; !tryToRemove(folder) && tries < 40; tries += 1) await wait(50);
     },
   };
@@ -81,7 +81,7 @@ export function killedIn(events: string): number {
   return Number(/^oom_kill (\d+)$/m.exec(events)?.[1] ?? 0);
 }
 
-/** True when it is not there afterwards. */
+/** Returns true when the folder does not exist afterwards. */
 function tryToRemove(folder: string): boolean {
   try {
     rmdirSync(folder);

@@ -5,8 +5,8 @@ const V1 = '35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,me
 const V2 = '41 31 0:38 / /sys/fs/cgroup rw,relatime shared:4 - cgroup2 cgroup2 rw,nsdelegate';
 const CPU = '33 31 0:30 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu';
 
-describe('the place for groups with a limit of memory', () => {
-  test('is inside our own group in version 1, also where version 2 is mounted beside it', () => {
+describe('the folder for control groups with a memory limit', () => {
+  test('is inside our own group in version 1, even where version 2 is mounted too', () => {
     const found = memoryHierarchyOf([CPU, V1, V2].join('\n'), '5:cpu:/\n4:memory:/a/b\n0::/c\n');
     expect(found).toEqual({ version: 1, parents: ['/sys/fs/cgroup/memory/a/b'] });
   });
@@ -18,7 +18,7 @@ describe('the place for groups with a limit of memory', () => {
     });
   });
 
-  test('is never above what is mounted', () => {
+  test('is never outside what is mounted', () => {
     expect(memoryHierarchyOf(V2, '0::/\n')?.parents).toEqual(['/sys/fs/cgroup/']);
   });
 

@@ -1,19 +1,19 @@
 import { dirname, join } from 'node:path';
 
-/** Where groups of processes with a limit of memory can be made (cgroups(7)). */
+/** Where control groups with a memory limit can be created (cgroups(7)). */
 export interface MemoryHierarchy {
   version: 1 | 2;
-  /** Folders to make a group in, the best one first. */
+  /** Folders in which a group can be created, the best one first. */
   parents: string[];
 }
 
 /**
- * From /proc/self/mountinfo and /proc/self/cgroup; null where memory is not controlled by groups.
- * A group is made inside our own one, so that whatever holds for us holds for the services as well.
+ * Returns the hierarchy described by /proc/self/mountinfo and /proc/self/cgroup; null where memory is not
+ * controlled by groups. Groups are created inside our own one, so that our limits apply to the services as well.
  */
 export function memoryHierarchyOf(mountInfo: string, selfCgroup: string): MemoryHierarchy | null {
   const mounts = mountInfo.split('\n').flatMap(readMount);
-  // Where both are mounted, version 1 has the memory or it would not be among its options.
+  // Where both are mounted, version 1 controls the memory; otherwise it would not list it as an option.
   const first = mounts.find(({ type, options }) => type === 'cgroup' && options.includes('memory'));
   if (first) return hierarchy(1, first, pathIn(selfCgroup, /^\d+:(?:.*,)?memory(?:,.*)?:(.*)$/m));
   const second = mounts.find(({ type }) => type === 'cgroup2');
@@ -46,12 +46,12 @@ function hierarchy(version: 1 | 2, mount: Mount, path: string | undefined): Memo
   if (inside === null) return null;
   const own = join(mount.mountPoint, inside);
   const isTop = inside === '' || inside === '/';
-  // Version 2 controls no memory below a group that has processes itself, as ours has: beside it then.
+  // Version 2 controls no memory below a group that has processes itself, as ours does: use its parent then.
   const parents = version === 1 || isTop ? [own] : [own, dirname(own)];
   return { version, parents };
 }
 
-/** Null for a path that is not in what is mounted here: /proc shows it as "/..". */
+/** Returns null for a path outside what is mounted here, which /proc shows as "/..". */
 function pathBelow(root: string, path: string): string | null {
   if (path.split('/').includes('..')) return null;
   if (root === '/') return path;

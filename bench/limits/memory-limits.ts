@@ -1,24 +1,24 @@
 import { readFileSync } from 'node:fs';
 import { SERVICES } from '../../tools/local-stack/supervisor/services.ts';
-import type { PerService } from '../stack/per-service.ts';
-import { holdByGroups } from './hold-by-groups.ts';
-import { holdByWatch } from './hold-by-watch.ts';
-import type { MemoryHold } from './memory-hold.ts';
+import type { PerService } from '../usage/per-service.ts';
+import { limitByGroups } from './limit-by-groups.ts';
+import { limitByWatch } from './limit-by-watch.ts';
+import type { MemoryEnforcement } from './memory-enforcement.ts';
 import { memoryHierarchyOf } from './memory-hierarchy.ts';
 import { podMemoryLimits } from './pod-limits.ts';
 
-export interface MemoryLimits extends MemoryHold {
+export interface MemoryLimits extends MemoryEnforcement {
   limitBytes: PerService<number>;
-  /** Told when a service has ended by itself; undefined when its limit was not the reason. */
+  /** Returns why a service ended by itself; undefined when its limit was not the reason. */
   explain: (name: string) => string | undefined;
 }
 
 const MIB = 2 ** 20;
 
-/** The limits of the pods, for services that run as processes of this machine. `name` keeps runs apart. */
+/** Enforces the limits of the pods on services that run as local processes. `name` distinguishes runs. */
 export function openMemoryLimits(name: string): MemoryLimits {
   const limitBytes = podMemoryLimits();
-  const hold = holdByGroups(readHierarchy(), { name, limitBytes }) ?? holdByWatch(limitBytes);
+  const hold = limitByGroups(readHierarchy(), { name, limitBytes }) ?? limitByWatch(limitBytes);
   return {
     ...hold,
     limitBytes,
@@ -27,8 +27,8 @@ export function openMemoryLimits(name: string): MemoryLimits {
       if (service === undefined || !hold.hasEnded(service)) return undefined;
       const limitMiB = Math.round(limitBytes[service] / MIB);
       return [
-        `The ${service} was ended because it took more than ${limitMiB} MiB of memory, the limit of its pod in`,
-        `k8s/base/${service}.yaml (held by ${hold.heldBy}).`,
+        `The ${service} was killed because it took more than ${limitMiB} MiB of memory, the limit of its pod in`,
+        `k8s/base/${service}.yaml (enforced by ${hold.enforcedBy}).`,
       ].join('\n');
     },
   };

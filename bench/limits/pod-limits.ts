@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { containerOf, find, readBase } from '../../k8s/read-manifests.ts';
-import { type PerService, perService } from '../stack/per-service.ts';
+import { type PerService, perService } from '../usage/per-service.ts';
 import { bytesOfQuantity } from './quantity.ts';
 
 const limitedContainer = z.object({
   resources: z.object({ limits: z.object({ memory: z.string() }) }),
 });
 
-/** How much memory the pod of each service may take, in bytes, as k8s/base says. */
+/** Returns the memory limit of the pod of each service, in bytes, from k8s/base. */
 export function podMemoryLimits(): PerService<number> {
   const manifests = readBase();
   return perService((service) => {

@@ -11,6 +11,9 @@ test.each([
   expect(bytesOfQuantity(quantity)).toBe(bytes);
 });
 
-test.each(['', '500m', 'Mi', '1 Gi', '-1'])('"%s" is no amount of memory', (quantity: string) => {
-  expect(() => bytesOfQuantity(quantity)).toThrow('is no amount of memory');
-});
+test.each(['', '500m', 'Mi', '1 Gi', '-1'])(
+  'rejects "%s" as a memory quantity',
+  (quantity: string) => {
+    expect(() => bytesOfQuantity(quantity)).toThrow('is not a memory quantity');
+  },
+);

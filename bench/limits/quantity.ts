@@ -10,12 +10,12 @@ const FACTORS: Readonly<Record<string, number>> = {
   Ti: 2 ** 40,
 };
 
-/** Bytes of an amount of memory as Kubernetes writes it: "768Mi". Throws when it is none. */
+/** Returns the bytes of a memory quantity of Kubernetes, such as "768Mi". Throws when it is invalid. */
 export function bytesOfQuantity(quantity: string): number {
   const [, amount, unit = ''] = /^(\d+(?:\.\d+)?)([A-Za-z]*)$/.exec(quantity) ?? [];
   const factor = FACTORS[unit];
   if (amount === undefined || factor === undefined) {
-    throw new Error(`"${quantity}" is no amount of memory`);
+    throw new Error(`"${quantity}" is not a memory quantity`);
   }
   return Math.round(Number(amount) * factor);
 }

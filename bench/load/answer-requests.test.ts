@@ -1,16 +1,16 @@
 import { describe, expect, it } from '@jest/globals';
 import { PassThrough } from 'node:stream';
 import type { Socket } from 'node:net';
-import { answerRequests, type Seen } from './answer-requests.ts';
+import { answerRequests, type ReceivedRequest } from './answer-requests.ts';
 
 const request = (n: number, body: string): string =>
   `POST /${n} HTTP/1.1\r\nhost: a\r\nWebhook-Id: msg_${n}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 
-/** What is seen of a stream that arrives in pieces of this many bytes. */
-async function seenOf(text: string, pieceBytes: number): Promise<Seen[]> {
-  const seen: Seen[] = [];
+/** Returns the requests read from a stream that arrives in pieces of this many bytes. */
+async function seenOf(text: string, pieceBytes: number): Promise<ReceivedRequest[]> {
+  const seen: ReceivedRequest[] = [];
   const socket = Object.assign(new PassThrough(), { setNoDelay: () => undefined });
-  // A stream and the one further member of a socket that answering uses.
+  // A stream with the one other member of a socket that is used.
   answerRequests(socket as unknown as Socket, (each) => seen.push(each));
   for (let at = 0; at < text.length; at += pieceBytes) {
     socket.write(text.slice(at, at + pieceBytes));
@@ -32,7 +32,7 @@ describe('the requests of one connection', () => {
     },
   );
 
-  it('are not seen before their body is there', async () => {
+  it('are reported only when their body is complete', async () => {
     expect(await seenOf(request(1, 'whole').slice(0, -1), 10_000)).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createArrivals } from './arrivals.ts';
 
-test('the first arrival counts for the time, every one for the count', () => {
+test('keeps the time of the first arrival and counts all of them', () => {
   let nowMs = 10;
   const arrivals = createArrivals(() => nowMs);
   arrivals.note('msg_1', 3);
@@ -12,7 +12,7 @@ test('the first arrival counts for the time, every one for the count', () => {
   expect(arrivals.total()).toBe(2);
 });
 
-test('one message at two endpoints is two deliveries, not a duplicate', () => {
+test('counts one message at two endpoints as two deliveries, not as a duplicate', () => {
   const arrivals = createArrivals(() => 0);
   arrivals.note('msg_1', 1);
   arrivals.note('msg_1', 2);

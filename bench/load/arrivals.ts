@@ -6,7 +6,10 @@ export interface Arrivals {
   count: (messageId: string, endpoint: number) => number;
   /** All requests so far. */
   total: () => number;
-  /** Lets go of single messages: what a phase has counted only lengthens the pauses of the next one. */
+  /**
+   * Forgets all messages: those of a finished phase would only lengthen garbage collection in the next
+   * one.
+   */
   forgetAll: () => void;
 }
 

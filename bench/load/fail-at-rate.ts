@@ -1,26 +1,27 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type DeliveryRef, encodeDeliveryFailed } from '@posthorn/domain/records/records.ts';
+import { encodeDeliveryFailed } from '@posthorn/domain/records/records.ts';
+import type { DeliveryRef } from '@posthorn/domain/delivery.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { createOpenLoopSchedule } from './open-loop-schedule.ts';
-import type { Retry, RetryBook } from './retry-book.ts';
+import type { Retry, RetryTracker } from './retry-tracker.ts';
 
 export interface FailureDeps {
-  log: Pick<RecordLog, 'publish'>;
+  records: Pick<RecordLog, 'publish'>;
   failedTopic: string;
-  book: RetryBook;
+  tracker: RetryTracker;
   delayMs: number;
-  /** Ends the loop early. */
+  /** Ends the load early. */
   signal: AbortSignal;
 }
 
 const TICK_MS = 5;
-/** What is due meanwhile goes into the next request, as with the dispatcher. */
+/** What becomes due meanwhile goes into the next request, as in the dispatcher. */
 const SENDS_AT_ONCE = 2;
 
 /**
- * First attempts that fail at a fixed rate, whatever Kafka does: each has ended at its own
- * millisecond, evenly spread. Resolves when all of them are acknowledged or refused, with the start.
+ * Publishes failed first attempts at a fixed rate, whatever Kafka does. Their end times are evenly
+ * spread. Resolves with the start time when all of them are acknowledged or refused.
  */
 export async function failAtRate(
   deps: FailureDeps,
@@ -38,7 +39,7 @@ export async function failAtRate(
       const failures = deliveries
         .slice(sent, due)
         .map((ref, index) => failureOf(deps, ref, endedAtMs(sent + index)));
-      const send = publish(deps.log, failures).finally(() => sending.delete(send));
+      const send = publish(deps.records, failures).finally(() => sending.delete(send));
       sending.add(send);
       sent = due;
     }
@@ -54,13 +55,13 @@ interface Failure {
 }
 
 function failureOf(
-  { failedTopic, book, delayMs }: FailureDeps,
+  { failedTopic, tracker, delayMs }: FailureDeps,
   ref: DeliveryRef,
   endedAtMs: number,
 ): Failure {
   const outcome = { attemptNumber: 1, endedAtMs, outcome: 'http_5xx', statusCode: 500 };
   return {
-    retry: book.expect(ref.messageId, { endedAtMs, dueAtMs: endedAtMs + delayMs }),
+    retry: tracker.expect(ref.messageId, { endedAtMs, dueAtMs: endedAtMs + delayMs }),
     record: {
       topic: failedTopic,
       key: ref.webhookId,
@@ -70,10 +71,16 @@ function failureOf(
   };
 }
 
-/** What Kafka refused keeps no time of storing, and is missing at the end unless it was stored after all. */
-async function publish(log: FailureDeps['log'], failures: readonly Failure[]): Promise<void> {
+/**
+ * A failure that Kafka refused has no storing time, and is missing at the end unless it was stored
+ * after all.
+ */
+async function publish(
+  records: FailureDeps['records'],
+  failures: readonly Failure[],
+): Promise<void> {
   try {
-    await log.publish(failures.map(({ record }) => record));
+    await records.publish(failures.map(({ record }) => record));
   } catch {
     return;
   }

@@ -1,12 +1,11 @@
 import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
-import type { DeliveryRef } from '@posthorn/domain/records/records.ts';
-import type {
-  DeliveryStore,
-  SettledDelivery,
-} from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { DeliveryRef } from '@posthorn/domain/delivery.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import { requiredAt } from '@posthorn/domain/required.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 
-/** Whose deliveries they are; each webhook takes its turn. */
+/** The owner of the deliveries, which go round its webhooks. */
 export interface Owner {
   companyId: string;
   appId: string;
@@ -24,14 +23,14 @@ export function newDeliveries(
   const createdAtMs = Date.now();
   return Array.from({ length: count }, (_, n) => ({
     messageId: systemIds('msg'),
-    webhookId: webhookIds[n % webhookIds.length] ?? '',
+    webhookId: requiredAt(webhookIds, n % webhookIds.length, 'webhook'),
     companyId,
     appId,
     createdAtMs,
   }));
 }
 
-/** Each pending behind a first attempt that failed, as the dispatcher leaves it. */
+/** Stores each delivery as the dispatcher leaves it after a failed first attempt: pending. */
 export async function storeFailed(
   store: Pick<DeliveryStore, 'insertAll'>,
   deliveries: readonly DeliveryRef[],

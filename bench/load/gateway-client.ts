@@ -5,7 +5,7 @@ export type Sending = { id: string } | { refusedWith: string };
 /** The Posthorn under load, as an API client sees it. */
 export interface GatewayClient {
   createApp: () => Promise<string>;
-  /** One webhook for each address, in that order; only for the first ones when the signal ends it early. */
+  /** Creates one webhook for each URL, in that order; only for the first ones when the signal aborts it. */
   createWebhooks: (
     appId: string,
     urls: readonly string[],
@@ -23,9 +23,9 @@ export interface ClientOptions {
 }
 
 const PAYLOAD_BYTES = 1_024;
-/** More than the closed loop uses: an open loop whose answers stall must not wait in line here. */
+/** More than the closed loop uses, so that an open loop does not queue here when responses stall. */
 const MAX_CONNECTIONS = 256;
-/** What one client keeps under way while it creates webhooks. */
+/** Concurrent requests while webhooks are created. */
 const CREATING_AT_ONCE = 64;
 
 export function createGatewayClient(
@@ -42,7 +42,8 @@ export function createGatewayClient(
 
   async function create(path: string, fields: object): Promise<string> {
     const { status, text } = await post(path, JSON.stringify(fields));
-    if (status >= 300) throw new Error(`POST ${path} answered ${status}: ${text.slice(0, 200)}`);
+    if (status >= 300)
+      throw new Error(`POST ${path} responded with ${status}: ${text.slice(0, 200)}`);
     return (JSON.parse(text) as { data: { id: string } }).data.id;
   }
 
@@ -52,7 +53,7 @@ export function createGatewayClient(
       const id = idIn(text);
       return status === 202 && id !== undefined ? { id } : { refusedWith: String(status) };
     } catch {
-      return { refusedWith: 'no answer' };
+      return { refusedWith: 'no response' };
     }
   }
 
@@ -62,7 +63,7 @@ export function createGatewayClient(
       return create('/apps', { name: 'bench', projectId });
     },
     createWebhooks: (appId, urls, signal) =>
-      inTurns(urls, { atOnce: CREATING_AT_ONCE, signal }, (url) =>
+      mapConcurrently(urls, { atOnce: CREATING_AT_ONCE, signal }, (url) =>
         create('/webhooks', { url, appId }),
       ),
     sendToWebhook: (webhookId) => send(`"webhookId":"${webhookId}"`),
@@ -71,7 +72,10 @@ export function createGatewayClient(
   };
 }
 
-/** `dispatch` takes a third of the CPU of `request`, and the generator shares two cores with the services. */
+/**
+ * `dispatch` takes a third of the CPU of `request`, and the generator shares two cores with the
+ * services.
+ */
 function exchange(
   pool: Pool,
   options: Dispatcher.DispatchOptions,
@@ -98,13 +102,16 @@ function exchange(
   });
 }
 
-/** Parsing each whole answer costs the generator CPU time that the services lack; a message begins with its id. */
+/** A message starts with its id. Parsing each whole response would cost CPU time that the services lack. */
 function idIn(text: string): string | undefined {
   return /"data":\{"id":"([^"]+)"/.exec(text)?.[1];
 }
 
-/** Results in the order of the inputs, so many under way at once; nothing is begun after the signal. */
-async function inTurns<In, Out>(
+/**
+ * Returns the results in the order of the inputs, with `atOnce` under way at a time. Starts nothing
+ * after the signal.
+ */
+async function mapConcurrently<In, Out>(
   inputs: readonly In[],
   { atOnce, signal }: { atOnce: number; signal: AbortSignal | undefined },
   work: (input: In) => Promise<Out>,

@@ -1,10 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { requiredAt } from '@posthorn/domain/required.ts';
 import type { Sending } from './gateway-client.ts';
 import { createOpenLoopSchedule } from './open-loop-schedule.ts';
 
 export interface Load {
   send: (webhookId: string) => Promise<Sending>;
-  /** By the number of their endpoint; each takes its turn. */
+  /** Indexed by the number of their endpoint. Messages go round all of them. */
   webhookIds: readonly string[];
   /** Ends the loops early. */
   signal: AbortSignal;
@@ -15,31 +16,34 @@ export interface Sent {
   id: string;
   endpoint: number;
   intendedAtMs: number;
-  /** When the generator really sent it. */
+  /** When the generator actually sent it. */
   sentAtMs: number;
   acceptedAtMs: number;
 }
 
 export interface LoadRecord {
   startedAtMs: number;
-  /** When the last answer was there. */
+  /** When the last response was received. */
   endedAtMs: number;
   sent: Sent[];
   /** How many were not accepted, by status. */
   refused: Record<string, number>;
 }
 
-/** The resolution of timers: what is due in one millisecond is sent together. */
+/** The resolution of timers: messages due in the same millisecond are sent together. */
 const TICK_MS = 1;
 
 export interface ClosedLoop {
   connections: number;
-  /** Ends after so many seconds, or after so many messages, whichever comes first. */
+  /** Ends after this many seconds, or after this many messages, whichever comes first. */
   seconds?: number;
   messages?: number;
 }
 
-/** So many clients, each sending its next message when the last one was answered. */
+/**
+ * Runs this many clients, each of which sends its next message when it has the response to the last
+ * one.
+ */
 export async function closedLoop(load: Load, loop: ClosedLoop): Promise<LoadRecord> {
   const record = newRecord();
   const { connections, seconds = Infinity, messages = Infinity } = loop;
@@ -61,8 +65,8 @@ export interface OpenLoop {
 }
 
 /**
- * A fixed rate, whatever the answers do. Latencies count from the intended send time, so what a
- * stall of Posthorn or of the generator delays is counted and not left out (coordinated omission).
+ * Sends at a fixed rate, whether responses come or not. Latencies count from the intended send time, so that messages
+ * delayed by a stall of Posthorn or of the generator are counted with that delay (no coordinated omission).
  */
 export async function openLoop(load: Load, loop: OpenLoop): Promise<LoadRecord> {
   const record = newRecord();
@@ -94,7 +98,7 @@ async function sendOne(
 ): Promise<void> {
   const endpoint = n % webhookIds.length;
   const sentAtMs = performance.now();
-  const sending = await send(webhookIds[endpoint] ?? '');
+  const sending = await send(requiredAt(webhookIds, endpoint, 'webhook'));
   if ('id' in sending) {
     const acceptedAtMs = performance.now();
     sent.push({ id: sending.id, endpoint, intendedAtMs, sentAtMs, acceptedAtMs });

@@ -1,8 +1,8 @@
-/** When each message of an open loop is meant to be sent, in milliseconds from its start. */
+/** When each message of an open loop is to be sent, in milliseconds from its start. */
 export interface OpenLoopSchedule {
   total: number;
   intendedMs: (n: number) => number;
-  /** How many messages should have been sent once so much time has passed. */
+  /** Returns how many messages should have been sent after this time. */
   dueCount: (elapsedMs: number) => number;
 }
 
@@ -12,7 +12,7 @@ export function createOpenLoopSchedule(ratePerSecond: number, seconds: number): 
   return {
     total,
     intendedMs: (n) => n * intervalMs,
-    // The first is due at 0, so one more than the whole intervals that have passed.
+    // The first is due at 0: one more than the number of whole intervals that have passed.
     dueCount: (elapsedMs) =>
       elapsedMs < 0 ? 0 : Math.min(total, Math.floor(elapsedMs / intervalMs) + 1),
   };

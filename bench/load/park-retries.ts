@@ -1,26 +1,24 @@
 import { randomUUID } from 'node:crypto';
-import {
-  type DeliveryRef,
-  DUE_AT_HEADER,
-  encodeRetryDue,
-} from '@posthorn/domain/records/records.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { DUE_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
+import type { DeliveryRef } from '@posthorn/domain/delivery.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { newDeliveries, type Owner } from './failed-deliveries.ts';
 
-export interface Tier {
+export interface DelayTopic {
   topic: string;
   delayMs: number;
-  /** Of the attempt that follows this delay. */
+  /** The number of the attempt that follows this delay. */
   attemptNumber: number;
 }
 
 const BATCH = 5_000;
 const BATCHES_AT_ONCE = 2;
 
-/** Puts records on a delay topic as the retry service does when an attempt has just failed. */
+/** Publishes records to a delay topic, as the retry service does when an attempt has just failed. */
 export async function parkRetries(
-  log: Pick<RecordLog, 'publish'>,
-  tier: Tier,
+  records: Pick<RecordLog, 'publish'>,
+  delayTopic: DelayTopic,
   { owner, count, signal }: { owner: Owner; count: number; signal: AbortSignal },
 ): Promise<void> {
   let rest = count;
@@ -28,14 +26,20 @@ export async function parkRetries(
     while (rest > 0 && !signal.aborted) {
       const size = Math.min(BATCH, rest);
       rest -= size;
-      const dueAtMs = Date.now() + tier.delayMs;
-      await log.publish(newDeliveries(owner, size).map((ref) => parked(tier, ref, dueAtMs)));
+      const dueAtMs = Date.now() + delayTopic.delayMs;
+      await records.publish(
+        newDeliveries(owner, size).map((ref) => parked(delayTopic, ref, dueAtMs)),
+      );
     }
   };
   await Promise.all(Array.from({ length: BATCHES_AT_ONCE }, worker));
 }
 
-function parked({ topic, attemptNumber }: Tier, ref: DeliveryRef, dueAtMs: number): OutgoingRecord {
+function parked(
+  { topic, attemptNumber }: DelayTopic,
+  ref: DeliveryRef,
+  dueAtMs: number,
+): OutgoingRecord {
   return {
     topic,
     key: ref.webhookId,

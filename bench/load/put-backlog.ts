@@ -4,28 +4,28 @@ import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createdRecords } from '@posthorn/platform/outbox/created-records.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
-import type { BacklogBook } from './backlog-book.ts';
+import type { BacklogTracker } from './backlog-tracker.ts';
 import type { Owner } from './failed-deliveries.ts';
 
 export interface BacklogDeps {
-  log: Pick<RecordLog, 'publish'>;
+  records: Pick<RecordLog, 'publish'>;
   messages: Pick<MessageStore, 'insertAll'>;
   createdTopic: string;
-  book: BacklogBook;
-  /** Ends it early. */
+  tracker: BacklogTracker;
+  /** Ends the load early. */
   signal: AbortSignal;
 }
 
 const PAYLOAD = JSON.stringify({ text: 'x'.repeat(200) });
-/** No gateway has this name, so nobody takes these messages for unpublished ones. */
+/** No gateway has this name, so that the sweep does not take these messages for unpublished ones. */
 const PUBLISHER = 'bench';
 const RECORDS_AT_ONCE = 5_000;
 const PAGES_AT_ONCE = 2;
 
 /**
- * As a gateway leaves them: messages to every webhook of an app, stored, and a record for each
- * webhook with the payload in it. Stored too, because an attempt that waits drops its payload and
- * loads it again. Puts at least so many records.
+ * Stores messages to every webhook of an app and publishes a record with the payload for each webhook,
+ * as a gateway does. They are stored because an attempt that waits drops its payload and loads it again.
+ * Publishes at least this many records.
  */
 export async function putBacklog(deps: BacklogDeps, owner: Owner, records: number): Promise<void> {
   const pageSize = Math.max(1, Math.floor(RECORDS_AT_ONCE / owner.webhookIds.length));
@@ -41,12 +41,12 @@ export async function putBacklog(deps: BacklogDeps, owner: Owner, records: numbe
 }
 
 async function putPage(
-  { log, messages, createdTopic, book }: BacklogDeps,
+  { records, messages, createdTopic, tracker }: BacklogDeps,
   page: Message[],
 ): Promise<void> {
   await messages.insertAll(page);
-  book.expect(page.map(({ id }) => id));
-  await log.publish(page.flatMap((message) => createdRecords(createdTopic, message)));
+  tracker.expect(page.map(({ id }) => id));
+  await records.publish(page.flatMap((message) => createdRecords(createdTopic, message)));
 }
 
 function newMessages({ companyId, appId, webhookIds }: Owner, count: number): Message[] {

@@ -2,24 +2,27 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import { answerRequests, writeAnswer } from './answer-requests.ts';
 import type { Arrivals } from './arrivals.ts';
 
-/** How an endpoint behaves: 200 at once, 500 at once, nothing before the dispatcher has given up, or 200 later. */
+/**
+ * How an endpoint responds: 200 at once, 500 at once, nothing until the dispatcher has given up, or 200
+ * later.
+ */
 export type Behaviour = 'answers' | 'fails' | 'hangs' | { answersAfterMs: number };
 
 export interface ReceiverOptions {
   endpoints: number;
-  /** Fewer ports than endpoints: the endpoints of one port differ by their paths. */
+  /** May be fewer than endpoints: the endpoints of one port differ by path. */
   ports: number;
   behaviourOf: (endpoint: number) => Behaviour;
   note: Arrivals['note'];
 }
 
 export interface Receivers {
-  /** The address of each endpoint, by its number. */
+  /** The URL of each endpoint, by its number. */
   urls: string[];
   close: () => void;
 }
 
-/** As long as the dispatcher waits for an answer by default. */
+/** As long as the dispatcher waits for a response by default. */
 const HANG_MS = 15_000;
 
 export async function startReceivers(options: ReceiverOptions): Promise<Receivers> {

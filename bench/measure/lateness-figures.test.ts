@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Retry } from '../load/retry-book.ts';
+import type { Retry } from '../load/retry-tracker.ts';
 import { latenessFigures } from './lateness-figures.ts';
 
 const STARTED_AT_MS = 1_000_000;
 const DUE_AT_MS = STARTED_AT_MS + 5_000;
 
-/** A retry that was released so many milliseconds after it was due; null for never. */
+/** Returns a retry that was released this many milliseconds after it was due; null for never. */
 function retry(releasedAfterMs: number | null, changed: Partial<Retry> = {}): Retry {
   const releasedAtMs = DUE_AT_MS + (releasedAfterMs ?? 0);
   return {
@@ -19,7 +19,7 @@ function retry(releasedAfterMs: number | null, changed: Partial<Retry> = {}): Re
 }
 
 describe('the lateness of retries', () => {
-  test('counts from when they were due, and tells the reading apart', () => {
+  test('counts from the due time, with the reading time separate', () => {
     const figures = latenessFigures([retry(2), retry(30)], STARTED_AT_MS);
     expect(figures.releasedAfterMs).toMatchObject({ count: 2, p50: 2, max: 30 });
     expect(figures.receivedAfterMs).toMatchObject({ count: 2, p50: 6, max: 34 });
@@ -27,11 +27,11 @@ describe('the lateness of retries', () => {
     expect(figures.storedAfterMs).toMatchObject({ count: 2, p50: 8 });
   });
 
-  test('is early when the record was made a millisecond before, and not when exactly on time', () => {
+  test('is early by a millisecond, and not when exactly on time', () => {
     expect(latenessFigures([retry(-1), retry(0)], STARTED_AT_MS).early).toBe(1);
   });
 
-  test('names what is missing and what came twice', () => {
+  test('counts missing and duplicate retries', () => {
     const figures = latenessFigures([retry(null), retry(1, { count: 3 })], STARTED_AT_MS);
     expect(figures).toMatchObject({ due: 2, missing: 1, duplicates: 2, early: 0 });
   });
@@ -42,7 +42,7 @@ describe('the lateness of retries', () => {
     expect(timeline[6]).toMatchObject({ released: 1, received: 1, releasedAfterMs: { p99: null } });
   });
 
-  test('keeps no time of storing for what Kafka refused', () => {
+  test('has no storing time for what Kafka refused', () => {
     const figures = latenessFigures([retry(null, { storedAtMs: null })], STARTED_AT_MS);
     expect(figures.storedAfterMs.count).toBe(0);
   });

@@ -1,8 +1,8 @@
-import type { Retry } from '../load/retry-book.ts';
-import { type Percentiles, percentilesOf } from './percentiles.ts';
-import { secondsOf } from './seconds.ts';
+import type { Retry } from '../load/retry-tracker.ts';
+import { type Percentiles, percentilesOf } from '../figures/percentiles.ts';
+import { secondsOf } from '../figures/seconds.ts';
 
-/** How the retries of one load were released. */
+/** When the retries of one load were released. */
 export interface LatenessFigures {
   due: number;
   missing: number;
@@ -10,18 +10,18 @@ export interface LatenessFigures {
   duplicates: number;
   /** Released before they were due, by the timestamps of their records. */
   early: number;
-  /** From when it was due until its record was made. */
+  /** From the due time until the timestamp of the released record. */
   releasedAfterMs: Percentiles;
-  /** From when it was due until the generator had it: what a dispatcher would see. */
+  /** From the due time until the generator had the record: what a dispatcher would see. */
   receivedAfterMs: Percentiles;
-  /** From the one to the other: Kafka and the generator's own reading. */
+  /** From the timestamp until the generator had the record: Kafka and the generator's own reading. */
   readingMs: Percentiles;
-  /** From the end of the failed attempt until Kafka had the failure. */
+  /** From the end of the failed attempt until Kafka had stored the failure. */
   storedAfterMs: Percentiles;
   timeline: LatenessSecond[];
 }
 
-/** What happened in one second, and how late the retries were that were due in it. */
+/** What happened in one second, and the lateness of the retries that were due in it. */
 export interface LatenessSecond {
   second: number;
   released: number;

@@ -7,19 +7,19 @@ function sample(residentMiB: number | null) {
 }
 
 describe('the memory of a service', () => {
-  test('is told before, after, and where it was highest in between', () => {
+  test('is given before, after, and at its highest', () => {
     const figures = memoryFigures([sample(90), sample(120), sample(100)]);
     expect(figures.residentMiB).toEqual({ before: 90, highest: 120, after: 100 });
     expect(figures.timers).toEqual({ before: 3, highest: 3, after: 3 });
   });
 
-  test('is no number where nothing could be read', () => {
+  test('is null where nothing could be read', () => {
     const nothing = { before: null, highest: null, after: null };
     expect(memoryFigures([sample(1)]).heapUsedMiB).toEqual(nothing);
     expect(memoryFigures([]).residentMiB).toEqual(nothing);
   });
 
-  test('skips a sample that failed when it looks for the highest', () => {
+  test('skips failed samples for the highest value', () => {
     const { residentMiB } = memoryFigures([sample(90), sample(null), sample(95)]);
     expect(residentMiB.highest).toBe(95);
   });

@@ -1,4 +1,4 @@
-import type { MemorySample } from '../stack/watch-memory.ts';
+import type { MemorySample } from '../usage/watch-memory.ts';
 
 /** The first, the highest and the last value; null where none could be read. */
 export interface Course {

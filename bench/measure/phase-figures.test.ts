@@ -29,18 +29,18 @@ describe('the figures of a phase', () => {
     expect(generatorLateMs.max).toBe(1);
   });
 
-  test('name what is missing, what came twice and what was refused', () => {
+  test('count missing, duplicate and refused messages', () => {
     const figures = figuresOf({ a: [10, 20, 30] });
     expect(figures).toMatchObject({ accepted: 2, missing: 1, duplicates: 2 });
     expect(figures.refused).toEqual({ '503': 2 });
   });
 
-  test('do not count as delivered per second what arrived after the end', () => {
+  test('do not count arrivals after the end as delivered per second', () => {
     const figures = figuresOf({ a: [10], b: [1_500] });
     expect(figures).toMatchObject({ acceptedPerSecond: 3, deliveredPerSecond: 1, missing: 0 });
   });
 
-  test('keep messages to endpoints that do not answer aside', () => {
-    expect(figuresOf({ a: [10], b: [540] }).aside).toEqual({ accepted: 1, attempted: 0 });
+  test('count messages to endpoints that do not respond separately', () => {
+    expect(figuresOf({ a: [10], b: [540] }).toFailing).toEqual({ accepted: 1, attempted: 0 });
   });
 });

@@ -1,17 +1,17 @@
 import type { Arrivals } from '../load/arrivals.ts';
 import type { LoadRecord, Sent } from '../load/loops.ts';
-import { type Percentiles, percentilesOf, rounded } from './percentiles.ts';
-import { type Second, secondsOf } from './seconds.ts';
+import { type Percentiles, percentilesOf, rounded } from '../figures/percentiles.ts';
+import { type Second, secondsOf } from '../figures/seconds.ts';
 
 export interface PhaseFigures {
-  /** From the start to the last answer. */
+  /** From the start to the last response. */
   seconds: number;
   accepted: number;
   refused: Record<string, number>;
   acceptedPerSecond: number;
-  /** Arrivals within these seconds: lower than accepted when a backlog grew. */
+  /** Arrivals within these seconds; lower than accepted when a backlog grew. */
   deliveredPerSecond: number;
-  /** Accepted, and not arrived when waiting for it was given up. */
+  /** Accepted, but not arrived when the wait ended. */
   missing: number;
   /** Arrivals beyond the first of a message. */
   duplicates: number;
@@ -19,12 +19,15 @@ export interface PhaseFigures {
   endToEndMs: Percentiles;
   /** How late the generator itself sent; contained in the latencies. */
   generatorLateMs: Percentiles;
-  /** Messages to endpoints that hang or fail, in none of the figures above but `acceptedPerSecond`. */
-  aside: { accepted: number; attempted: number };
+  /**
+   * Messages to endpoints that hang or fail. Of the figures above, only `acceptedPerSecond` contains
+   * them.
+   */
+  toFailing: { accepted: number; attempted: number };
   timeline: Second[];
 }
 
-/** Counts the messages to endpoints that answer; the rest stand aside. */
+/** Counts the messages to endpoints that respond; the others are reported in `toFailing`. */
 export function phaseFigures(
   { startedAtMs, endedAtMs, sent, refused }: LoadRecord,
   arrivals: Arrivals,
@@ -32,7 +35,7 @@ export function phaseFigures(
 ): PhaseFigures {
   const seconds = (endedAtMs - startedAtMs) / 1_000;
   const counted = sent.filter(({ endpoint }) => isCounted(endpoint));
-  const aside = sent.filter(({ endpoint }) => !isCounted(endpoint));
+  const toFailing = sent.filter(({ endpoint }) => !isCounted(endpoint));
   const timelines = counted.map((each) => ({ ...each, arrivedAtMs: arrivedAt(each, arrivals) }));
   const arrived = timelines.flatMap(({ arrivedAtMs, intendedAtMs }) =>
     arrivedAtMs === undefined ? [] : [{ arrivedAtMs, endToEndMs: arrivedAtMs - intendedAtMs }],
@@ -49,7 +52,7 @@ export function phaseFigures(
     acceptMs: percentilesOf(counted.map((each) => each.acceptedAtMs - each.intendedAtMs)),
     endToEndMs: percentilesOf(arrived.map(({ endToEndMs }) => endToEndMs)),
     generatorLateMs: percentilesOf(sent.map((each) => each.sentAtMs - each.intendedAtMs)),
-    aside: { accepted: aside.length, attempted: attemptedOf(aside, arrivals) },
+    toFailing: { accepted: toFailing.length, attempted: attemptedOf(toFailing, arrivals) },
     timeline: secondsOf(timelines, startedAtMs),
   };
 }

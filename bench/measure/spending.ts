@@ -1,21 +1,24 @@
-import { readMachineCpuSeconds } from '../stack/process-usage.ts';
-import { GENERATOR, type UsageWatch } from '../stack/watch-usage.ts';
-import { rounded } from './percentiles.ts';
+import { readMachineCpuSeconds } from '../usage/process-usage.ts';
+import { GENERATOR, type UsageWatch } from '../usage/watch-usage.ts';
+import { rounded } from '../figures/percentiles.ts';
 import { figuresOf, type PartFigures, type PartSecond, usageSeconds } from './usage-figures.ts';
 
-/** What a piece of work took of the machine. */
+/** The CPU and memory that a piece of work took. */
 export interface Spending {
   parts: Record<string, PartFigures>;
-  /** Of Posthorn and its stores, without the generator; null when the stores could not be read. */
+  /** Posthorn and its stores, without the generator; null when the stores could not be read. */
   cpuSecondsPer1000: number | null;
-  /** Of everything else on the machine: what it takes, the figures lack. null where it cannot be read. */
+  /**
+   * Cores used by everything else on the machine, which the measured parts lack. Null where it cannot
+   * be read.
+   */
   otherCores: number | null;
   usage: Record<string, PartSecond[]>;
 }
 
 const STORES = ['kafka', 'mongodb', 'redis'];
 
-/** Begins now; the answer ends it and takes how many messages the work was for. */
+/** Starts to measure. The returned function ends it, with the number of messages that the work was for. */
 export function watchSpending(watch: UsageWatch): (messages: number) => Spending {
   const startedAtMs = performance.now();
   const before = watch.read();

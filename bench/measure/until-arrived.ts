@@ -3,14 +3,14 @@ import { setTimeout as wait } from 'node:timers/promises';
 const CHECK_EVERY_MS = 50;
 
 export interface Patience {
-  /** Gives up after so long without any arrival. */
+  /** Gives up after this long without an arrival. */
   quietMs: number;
-  /** Gives up after so long in any case. */
+  /** Gives up after this long in any case. */
   totalMs: number;
   signal: AbortSignal;
 }
 
-/** Waits for the rest; a backlog may take its time, but silence ends the wait. */
+/** Waits until nothing is missing. A backlog may take long, but a time without arrivals ends the wait. */
 export async function untilArrived(
   missing: () => number,
   { quietMs, totalMs, signal }: Patience,

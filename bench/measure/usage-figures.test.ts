@@ -3,8 +3,8 @@ import { figuresOf, usageSeconds } from './usage-figures.ts';
 
 const MIB = 2 ** 20;
 
-describe('what a part used', () => {
-  test('is told for a thousand messages and as cores', () => {
+describe('the usage of a part', () => {
+  test('is given per thousand messages and as cores', () => {
     const before = { gateway: { cpuSeconds: 10, residentBytes: MIB } };
     const after = { gateway: { cpuSeconds: 14, residentBytes: 200 * MIB } };
     expect(figuresOf({ before, after, seconds: 8, accepted: 20_000 })).toEqual({
@@ -12,18 +12,18 @@ describe('what a part used', () => {
     });
   });
 
-  test('is left out for a part that was not there at the start', () => {
+  test('is left out for a part that did not exist at the start', () => {
     const after = { kafka: { cpuSeconds: 1, residentBytes: 1 } };
     expect(figuresOf({ before: {}, after, seconds: 1, accepted: 1 })).toEqual({});
   });
 
-  test('is no number for a thousand messages when none was accepted', () => {
+  test('is null per thousand messages when none was accepted', () => {
     const usage = { redis: { cpuSeconds: 1, residentBytes: 1 } };
     const figures = figuresOf({ before: usage, after: usage, seconds: 1, accepted: 0 });
     expect(figures.redis?.cpuSecondsPer1000).toBeNull();
   });
 
-  test('second by second is the difference to the sample before, within the phase', () => {
+  test('per second is the difference to the previous sample, within the phase', () => {
     const samples = [
       { atMs: 0, usage: { kafka: { cpuSeconds: 5, residentBytes: MIB } } },
       { atMs: 1_000, usage: { kafka: { cpuSeconds: 6, residentBytes: 2 * MIB } } },

@@ -1,16 +1,16 @@
-import type { Usage, UsageSample } from '../stack/watch-usage.ts';
-import { rounded } from './percentiles.ts';
+import type { Usage, UsageSample } from '../usage/watch-usage.ts';
+import { rounded } from '../figures/percentiles.ts';
 
-/** Of one part (gateway, kafka, …) over a phase. */
+/** The usage of one part (gateway, kafka, …) over a phase. */
 export interface PartFigures {
   cpuSeconds: number;
-  /** Per 1,000 accepted messages; null when none was. */
+  /** Per 1,000 accepted messages; null when none was accepted. */
   cpuSecondsPer1000: number | null;
   cores: number;
   residentMiB: number;
 }
 
-/** What one part used in the second before. */
+/** The usage of one part in one second. */
 export interface PartSecond {
   second: number;
   cores: number;
@@ -26,7 +26,7 @@ interface Span {
 
 const MIB = 2 ** 20;
 
-/** Parts that were there at both ends; empty where nothing can be read. */
+/** Returns the parts that existed at both ends; empty where nothing can be read. */
 export function figuresOf({ before, after, seconds, accepted }: Span): Record<string, PartFigures> {
   const figures: Record<string, PartFigures> = {};
   for (const [part, { cpuSeconds: endSeconds, residentBytes }] of Object.entries(after)) {

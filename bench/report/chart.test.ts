@@ -15,7 +15,7 @@ const PANEL = {
   ],
 };
 
-/** Reads tags as a parser of XML would: each one closed, in order, and no bare "<" or "&" between them. */
+/** Checks tags as an XML parser would: each one closed, in order, and no bare "<" or "&" between them. */
 function expectWellFormed(svg: string): void {
   const open: string[] = [];
   const rest = svg.replace(/<(\/?)([a-z]+)((?: +[a-zA-Z-]+="[^"<&]*")*) *(\/?)>/g, (...parts) => {
@@ -29,7 +29,7 @@ function expectWellFormed(svg: string): void {
 }
 
 describe('the chart', () => {
-  test('is well-formed, also with signs that mean something in XML', () => {
+  test('is well-formed, even with characters that XML reserves', () => {
     const columns = [{ title: 'a < b & c', notes: ['"quoted" > all'], panels: [PANEL, PANEL] }];
     expectWellFormed(drawChart({ title: '<script>', notes: ['&'], columns }));
   });

@@ -9,7 +9,7 @@ export interface Panel {
   lines: readonly Line[];
 }
 
-/** Panels above each other, under a title and lines of text. */
+/** Panels one below the other, under a title and lines of text. */
 export interface Column {
   title: string;
   notes: readonly string[];
@@ -37,7 +37,7 @@ const PANEL_PX = 210;
 const PLOT = { left: 56, top: 26, width: 380, height: 126 };
 const LINE_PX = 16;
 
-/** One self-contained SVG: no script, no font, no picture from elsewhere. */
+/** Returns one self-contained SVG: no script, and no font or image from elsewhere. */
 export function drawChart({ title, notes, columns }: Chart): string {
   const headPx = 40 + notes.length * LINE_PX;
   const notesPx = 30 + Math.max(0, ...columns.map((column) => column.notes.length)) * LINE_PX;
@@ -110,7 +110,7 @@ function gridLine(y: number, label: string): string {
   ].join('');
 }
 
-/** Below the plot, four in a row. */
+/** Below the plot, four names in a row. */
 function legend(name: string, n: number): string {
   const x = PLOT.left + (n % 4) * 104;
   const y = PLOT.top + PLOT.height + 30 + Math.floor(n / 4) * 14;
@@ -121,7 +121,7 @@ function colorOf(n: number): string {
   return COLORS[n % COLORS.length] ?? '#000000';
 }
 
-/** 1, 2 or 5 times a power of ten, not below the value. */
+/** Rounds up to 1, 2 or 5 times a power of ten. */
 function roundUp(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
   return ([1, 2, 5, 10].find((step) => step * power >= value) ?? 10) * power;

@@ -24,7 +24,7 @@ describe('the summary of a profile', () => {
     ]);
   });
 
-  test('keeps the highest only, and sums modules', () => {
+  test('keeps only the highest, and sums by module', () => {
     expect(summarize(profile, 1).modules).toEqual([
       { name: 'services/gateway/src/accept/accept-message.ts', share: 75, selfMs: 6 },
     ]);

@@ -1,14 +1,14 @@
-/** What V8 writes with --cpu-prof; only what is read here. */
+/** The part of V8's --cpu-prof format that is read here. */
 export interface CpuProfile {
   nodes: { id: number; callFrame: { functionName: string; url: string; lineNumber: number } }[];
   samples: number[];
-  /** Microseconds between the sample before and each sample. */
+  /** Microseconds between the previous sample and each sample. */
   timeDeltas: number[];
 }
 
 export interface SelfTime {
   name: string;
-  /** Of all time that was not idle, in percent. */
+  /** Percent of all time that was not idle. */
   share: number;
   selfMs: number;
 }
@@ -20,7 +20,7 @@ export interface ProfileSummary {
 
 const IDLE = '(idle)';
 
-/** The functions and modules with the most time of their own, without what they called. */
+/** Returns the functions and modules with the most self time: without the functions that they called. */
 export function summarize(profile: CpuProfile, limit: number): ProfileSummary {
   const selfUs = selfTimes(profile);
   const functions = new Map<string, number>();
@@ -39,7 +39,8 @@ export function summarize(profile: CpuProfile, limit: number): ProfileSummary {
 
 function selfTimes({ samples, timeDeltas }: CpuProfile): Map<number, number> {
   const times = new Map<number, number>();
-  // A delta is the time before its sample, so the next one is how long this sample's function ran. Some are negative.
+  // A delta is the time before its sample: the next delta tells how long the function of this sample
+  // ran. Some are negative.
   for (const [index, nodeId] of samples.entries()) {
     const timeUs = Math.max(0, timeDeltas[index + 1] ?? 0);
     times.set(nodeId, (times.get(nodeId) ?? 0) + timeUs);
@@ -47,7 +48,10 @@ function selfTimes({ samples, timeDeltas }: CpuProfile): Map<number, number> {
   return times;
 }
 
-/** A package, a module of Node, or a file of this repository from its services or libs folder on. */
+/**
+ * Returns a package, a module of Node, or a file of this repository from its services or libs folder
+ * on.
+ */
 export function moduleOf(url: string, functionName: string): string {
   if (url === '') return functionName.startsWith('(') ? functionName : 'native code';
   const inPackage = /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(url)?.[1];

@@ -1,4 +1,4 @@
-import type { MemorySample } from '../stack/watch-memory.ts';
+import type { MemorySample } from '../usage/watch-memory.ts';
 import type { Panel } from './chart.ts';
 
 export function memoryPanels(service: string, samples: readonly MemorySample[]): Panel[] {

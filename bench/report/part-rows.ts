@@ -1,10 +1,10 @@
 import type { Spending } from '../measure/spending.ts';
-import { GENERATOR } from '../stack/watch-usage.ts';
+import { GENERATOR } from '../usage/watch-usage.ts';
 
-/** Interrupts and the kernel's own threads, and what this run is not alone with. */
+/** Usual use by interrupts, kernel threads and small background work. */
 const USUAL_OTHER_CORES = 0.2;
 
-/** What each part took, as the rows of a table. */
+/** Returns the CPU and memory of each part, as rows of a table. */
 export function partRows({ parts }: Pick<Spending, 'parts'>): Record<string, object> {
   return Object.fromEntries(
     Object.entries(parts).map(([name, { cpuSecondsPer1000: cpu, cores, residentMiB }]) => [
@@ -21,5 +21,5 @@ export function spendingNotes({ cpuSecondsPer1000, otherCores }: Spending): stri
       : `CPU of Posthorn and its stores: ${cpuSecondsPer1000} s per 1,000`;
   const isAlone = otherCores === null || otherCores <= USUAL_OTHER_CORES;
   if (isAlone) return [cpu];
-  return [cpu, `NOT ALONE: the rest of the machine used ${otherCores} cores meanwhile.`];
+  return [cpu, `DISTURBED: the rest of the machine used ${otherCores} cores meanwhile.`];
 }

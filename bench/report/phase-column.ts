@@ -1,6 +1,6 @@
 import type { Phase } from '../measure/measure-phase.ts';
-import type { Percentiles } from '../measure/percentiles.ts';
-import type { Second } from '../measure/seconds.ts';
+import type { Percentiles } from '../figures/percentiles.ts';
+import type { Second } from '../figures/seconds.ts';
 import type { Spending } from '../measure/spending.ts';
 import type { PartSecond } from '../measure/usage-figures.ts';
 import type { Column, Line, Panel } from './chart.ts';

@@ -6,12 +6,12 @@ import { type CpuProfile, summarize } from './cpu-profile.ts';
 import { RESULTS } from './write-report.ts';
 
 export const PROFILES = join(RESULTS, 'profiles');
-/** The whole run is in it, start and warm-up too. */
+/** The profiles cover the whole run, start and warm-up included. */
 export const PROFILE_FLAGS = ['--cpu-prof', `--cpu-prof-dir=${PROFILES}`];
 
 const ROWS = 15;
 
-/** Written by each service as it ends, under its pid. */
+/** Prints the profiles that the services wrote when they exited. */
 export function printProfiles(processes: readonly StackProcess[]): void {
   const services = processes.filter(({ name }) => SERVICES.some((service) => service === name));
   for (const { name, pid } of services) printProfile(name, pid);
@@ -22,12 +22,12 @@ function printProfile(service: string, pid: number): void {
   // CPU.date.time.pid.thread.number.cpuprofile; thread 0 is the main one.
   const file = files.find((each) => each.includes(`.${pid}.0.`));
   if (file === undefined) {
-    console.log(`${service}: wrote no profile`);
+    console.log(`${service}: no profile was written`);
     return;
   }
   const profile = JSON.parse(readFileSync(join(PROFILES, file), 'utf8')) as CpuProfile;
   const { functions, modules } = summarize(profile, ROWS);
-  console.log(`\n${service}: functions by their own time, percent of all that is not idle`);
+  console.log(`\n${service}: functions by self time, percent of all time that was not idle`);
   console.table(functions);
   console.log(`${service}: modules`);
   console.table(modules);

@@ -1,4 +1,4 @@
-import { describeLimit } from '../measure/goals.ts';
+import { describeLimit } from '../figures/goals.ts';
 import type { Phase } from '../measure/measure-phase.ts';
 import { partRows, spendingNotes } from './part-rows.ts';
 import type { Report, Table } from './report.ts';
@@ -8,7 +8,7 @@ export function printReport(report: Report): void {
   for (const table of report.tables) printTable(table);
   printExtra(report.extra);
   if (report.goals.length > 0) console.table(report.goals.map(goalRow));
-  if (!report.isWhole) console.log('NOT WHOLE: messages are missing or were refused.');
+  if (!report.isComplete) console.log('INCOMPLETE: messages are missing or were refused.');
 }
 
 function printTable({ title, rows, notes }: Table): void {
@@ -35,10 +35,13 @@ function printPhase(phase: Phase): void {
   });
   console.log(countsOf(phase));
   if (Object.keys(phase.parts).length > 1) printParts(phase);
-  else console.log('CPU and memory of the parts: not available (read from /proc, on Linux only).');
+  else
+    console.log(
+      'CPU and memory of the parts: not available (they are read from /proc, on Linux only).',
+    );
 }
 
-function countsOf({ refused, aside, ...phase }: Phase): string {
+function countsOf({ refused, toFailing, ...phase }: Phase): string {
   const refusals = Object.entries(refused).map(([status, count]) => `${count} × ${status}`);
   const counts = [
     `accepted ${phase.acceptedPerSecond}/s`,
@@ -47,8 +50,10 @@ function countsOf({ refused, aside, ...phase }: Phase): string {
     `missing ${phase.missing}`,
     `duplicates ${phase.duplicates}`,
   ];
-  if (aside.accepted > 0) {
-    counts.push(`to endpoints that hang or fail ${aside.accepted} (attempted ${aside.attempted})`);
+  if (toFailing.accepted > 0) {
+    counts.push(
+      `to endpoints that hang or fail ${toFailing.accepted} (attempted ${toFailing.attempted})`,
+    );
   }
   return counts.join(', ');
 }
@@ -58,7 +63,7 @@ function printParts(phase: Phase): void {
   for (const note of spendingNotes(phase)) console.log(note);
 }
 
-/** Long lists are for the file. */
+/** Lists are long, and only written to the file. */
 function printExtra(extra: Report['extra']): void {
   for (const [name, value] of Object.entries(extra)) {
     if (!Array.isArray(value)) console.log(name, value);

@@ -1,9 +1,9 @@
-import type { JudgedGoal } from '../measure/goals.ts';
+import type { JudgedGoal } from '../figures/goals.ts';
 import type { Phase } from '../measure/measure-phase.ts';
 import type { Machine } from '../stack/machine.ts';
 import type { Column } from './chart.ts';
 
-/** What is printed as a table: the name of each row, and its cells by their columns. */
+/** A table: the name of each row, and its cells by column. */
 export interface Table {
   title: string;
   rows: Record<string, object>;
@@ -11,7 +11,7 @@ export interface Table {
   notes: string[];
 }
 
-/** Everything that one run of a scenario found; what is written as JSON. */
+/** All measurements of one run of a scenario, as they are written as JSON. */
 export interface Report {
   scenario: string;
   startedAt: string;
@@ -21,12 +21,12 @@ export interface Report {
   goals: JudgedGoal[];
   tables: Table[];
   /** False when a message is missing or was refused. */
-  isWhole: boolean;
+  isComplete: boolean;
   extra: Record<string, unknown>;
   /** Charts that only this scenario draws. */
   columns: Column[];
 }
 
-export function isWhole(phases: readonly Phase[]): boolean {
+export function isComplete(phases: readonly Phase[]): boolean {
   return phases.every(({ missing, refused }) => missing === 0 && Object.keys(refused).length === 0);
 }

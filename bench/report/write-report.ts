@@ -7,7 +7,7 @@ import type { Report } from './report.ts';
 
 export const RESULTS = join(import.meta.dirname, '../results');
 
-/** Writes SCENARIO-TIME.json and .svg and answers their common name. */
+/** Writes SCENARIO-TIME.json and .svg. Returns their common name. */
 export function writeReport({ columns, ...report }: Report): string {
   const name = `${report.scenario}-${report.startedAt.slice(0, 19).replaceAll(':', '')}`;
   mkdirSync(RESULTS, { recursive: true });
@@ -29,8 +29,8 @@ export function describe({ cpu, cores, memoryGiB, system, ...versions }: Machine
   ].join('; ');
 }
 
-function goalsNote({ goals, isWhole }: Pick<Report, 'goals' | 'isWhole'>): string {
+function goalsNote({ goals, isComplete }: Pick<Report, 'goals' | 'isComplete'>): string {
   const met = goals.filter(({ isMet }) => isMet).length;
-  const whole = isWhole ? 'every message arrived' : 'messages are missing or were refused';
+  const whole = isComplete ? 'every message arrived' : 'messages are missing or were refused';
   return goals.length === 0 ? whole : `${met} of ${goals.length} targets met; ${whole}`;
 }

@@ -1,11 +1,11 @@
 import { closedLoop, openLoop } from '../load/loops.ts';
 import type { Phase } from '../measure/measure-phase.ts';
-import type { Goal } from '../measure/goals.ts';
+import type { Goal } from '../figures/goals.ts';
 import { defineScenario } from '../scenario.ts';
-import { CONNECTIONS, LOAD_OPTIONS, warmUp } from '../warm-up.ts';
+import { CONNECTIONS, LOAD_OPTIONS, warmUp } from './warm-up.ts';
 
 export const accept = defineScenario({
-  summary: 'how fast the gateway answers: closed loop, then a fixed rate',
+  summary: 'how fast the gateway responds: closed loop, then a fixed rate',
   options: {
     ...LOAD_OPTIONS,
     seconds: { default: 20, meaning: 'seconds of each phase' },

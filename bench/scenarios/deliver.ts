@@ -1,11 +1,11 @@
 import { closedLoop, openLoop } from '../load/loops.ts';
-import type { Goal } from '../measure/goals.ts';
+import type { Goal } from '../figures/goals.ts';
 import type { Phase } from '../measure/measure-phase.ts';
 import { defineScenario } from '../scenario.ts';
-import { CONNECTIONS, LOAD_OPTIONS, warmUp } from '../warm-up.ts';
+import { CONNECTIONS, LOAD_OPTIONS, warmUp } from './warm-up.ts';
 
 export const deliver = defineScenario({
-  summary: 'the whole way: closed loop, then two fixed rates',
+  summary: 'end to end: closed loop, then two fixed rates',
   options: {
     ...LOAD_OPTIONS,
     seconds: { default: 30, meaning: 'seconds of each phase' },
@@ -35,7 +35,7 @@ export const deliver = defineScenario({
   },
 });
 
-/** Of each rate: a group commit takes some seconds to find its new rhythm. */
+/** Before each rate is measured: the group commit takes some seconds to adapt to it. */
 const RUN_IN_SECONDS = 5;
 
 function closedGoals({ acceptedPerSecond, deliveredPerSecond, ...phase }: Phase): Goal[] {

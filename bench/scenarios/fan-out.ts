@@ -1,15 +1,15 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { LoadRecord, Sent } from '../load/loops.ts';
-import { percentilesOf, rounded } from '../measure/percentiles.ts';
+import { percentilesOf, rounded } from '../figures/percentiles.ts';
 import type { Arrivals } from '../load/arrivals.ts';
 import { untilArrived } from '../measure/until-arrived.ts';
 import { type Bench, defineScenario } from '../scenario.ts';
-import { LOAD_OPTIONS, warmUp } from '../warm-up.ts';
+import { LOAD_OPTIONS, warmUp } from './warm-up.ts';
 
 /** One message to every webhook of an app. */
 interface FanOut {
   acceptMs: number;
-  /** From sending; null when not all arrived. */
+  /** From sending to the last arrival; null when not all arrived. */
   lastArrivalMs: number | null;
 }
 
@@ -19,9 +19,9 @@ interface App {
 }
 
 const PORTS = 20;
-/** So that settling one message does not count for the next. */
+/** Between two messages, so that settling one does not slow down the next. */
 const PAUSE_MS = 500;
-/** The first retry comes after 5 s: what it saves is late, not missing. */
+/** The first retry comes after 5 s: what it delivers is late, not missing. */
 const QUIET_MS = 25_000;
 
 export const fanOut = defineScenario({
@@ -29,19 +29,19 @@ export const fanOut = defineScenario({
   options: {
     ...LOAD_OPTIONS,
     webhooks: { default: 1_000, meaning: 'webhooks of the app' },
-    repeats: { default: 20, meaning: 'messages measured, one after the other' },
-    unmeasured: { default: 5, meaning: 'messages to the app before those' },
+    repeats: { default: 20, meaning: 'messages to measure, one after the other' },
+    unmeasured: { default: 5, meaning: 'messages to the app before those, unmeasured' },
   },
   async run(bench, { warmup, endpoints, webhooks, repeats, unmeasured }) {
     await warmUp(bench, await bench.openEndpoints({ count: endpoints }), { warmup });
     const id = await bench.openApp({ count: webhooks, ports: Math.min(PORTS, webhooks) });
     const app = { id, webhooks };
-    await sendInTurn(bench, app, unmeasured);
+    await sendOneByOne(bench, app, unmeasured);
     const fanOuts: FanOut[] = [];
     const phase = await bench.measure({
       name: `${repeats} messages to ${webhooks} webhooks each, counted by delivery`,
       load: async () => {
-        const record = await sendInTurn(bench, app, repeats);
+        const record = await sendOneByOne(bench, app, repeats);
         fanOuts.push(...fanOutsOf(record, bench.arrivals));
         return record;
       },
@@ -50,8 +50,11 @@ export const fanOut = defineScenario({
   },
 });
 
-/** Each waits for the last arrival of the one before. One entry of the record for each delivery that is owed. */
-async function sendInTurn(bench: Bench, app: App, count: number): Promise<LoadRecord> {
+/**
+ * Each message waits for the last arrival of the previous one. The record has one entry for each
+ * expected delivery.
+ */
+async function sendOneByOne(bench: Bench, app: App, count: number): Promise<LoadRecord> {
   const record: LoadRecord = {
     startedAtMs: performance.now(),
     endedAtMs: 0,
@@ -74,25 +77,30 @@ async function sendOne({ client, arrivals, signal }: Bench, app: App, record: Lo
   }
   const { id } = sending;
   const times = { intendedAtMs: sentAtMs, sentAtMs, acceptedAtMs: performance.now() };
-  const owed = Array.from({ length: app.webhooks }, (_, endpoint) => ({ id, endpoint, ...times }));
-  record.sent.push(...owed);
-  const missing = () => owed.filter(({ endpoint }) => arrivals.count(id, endpoint) === 0).length;
+  const expected = Array.from({ length: app.webhooks }, (_, endpoint) => ({
+    id,
+    endpoint,
+    ...times,
+  }));
+  record.sent.push(...expected);
+  const missing = () =>
+    expected.filter(({ endpoint }) => arrivals.count(id, endpoint) === 0).length;
   await untilArrived(missing, { quietMs: QUIET_MS, totalMs: 2 * QUIET_MS, signal });
 }
 
 function fanOutsOf({ sent }: LoadRecord, arrivals: Arrivals): FanOut[] {
   const messages = Map.groupBy(sent, ({ id }) => id);
-  return [...messages.values()].map((owed) => fanOutOf(owed, arrivals));
+  return [...messages.values()].map((expected) => fanOutOf(expected, arrivals));
 }
 
-function fanOutOf(owed: readonly Sent[], arrivals: Arrivals): FanOut {
-  const [{ sentAtMs, acceptedAtMs } = { sentAtMs: 0, acceptedAtMs: 0 }] = owed;
-  const arrivedAt = owed.map(({ id, endpoint }) => arrivals.firstAtMs(id, endpoint));
+function fanOutOf(expected: readonly Sent[], arrivals: Arrivals): FanOut {
+  const [{ sentAtMs, acceptedAtMs } = { sentAtMs: 0, acceptedAtMs: 0 }] = expected;
+  const arrivedAt = expected.map(({ id, endpoint }) => arrivals.firstAtMs(id, endpoint));
   const arrivedAtMs = arrivedAt.filter((atMs) => atMs !== undefined);
-  const isWhole = arrivedAtMs.length === owed.length;
+  const isComplete = arrivedAtMs.length === expected.length;
   return {
     acceptMs: rounded(acceptedAtMs - sentAtMs),
-    lastArrivalMs: isWhole ? rounded(Math.max(...arrivedAtMs) - sentAtMs) : null,
+    lastArrivalMs: isComplete ? rounded(Math.max(...arrivedAtMs) - sentAtMs) : null,
   };
 }
 

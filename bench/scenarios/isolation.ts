@@ -1,16 +1,16 @@
 import { type Load, openLoop } from '../load/loops.ts';
-import type { Goal } from '../measure/goals.ts';
+import type { Goal } from '../figures/goals.ts';
 import type { Phase } from '../measure/measure-phase.ts';
-import { rounded } from '../measure/percentiles.ts';
+import { rounded } from '../figures/percentiles.ts';
 import { type Bench, defineScenario } from '../scenario.ts';
-import { LOAD_OPTIONS, warmUp } from '../warm-up.ts';
+import { LOAD_OPTIONS, warmUp } from './warm-up.ts';
 
 export const isolation = defineScenario({
-  summary: 'healthy endpoints beside ones that hang for 15 s',
+  summary: 'healthy endpoints beside endpoints that hang for 15 s',
   options: {
     ...LOAD_OPTIONS,
     seconds: { default: 300, meaning: 'seconds with hanging endpoints' },
-    baseline: { default: 60, meaning: 'seconds without them, before' },
+    baseline: { default: 60, meaning: 'seconds without them, measured first' },
     rate: { default: 650, meaning: 'messages per second of all endpoints together' },
     hanging: { default: 5, meaning: 'percent of the traffic that goes to hanging endpoints' },
   },
@@ -20,7 +20,7 @@ export const isolation = defineScenario({
     if (healthyCount < 1) throw new Error('No healthy endpoint is left: lower --hanging.');
     const { healthy, mixed } = await open(bench, endpoints, healthyCount);
     await warmUp(bench, healthy, { warmup });
-    // The healthy ones get the same rate in both phases, so that only the hanging ones are the difference.
+    // The healthy endpoints get the same rate in both phases: the hanging ones are the only difference.
     const healthyRate = (rate * healthyCount) / endpoints;
     const without = await bench.measure({
       name: `healthy endpoints alone, ${rounded(healthyRate)}/s`,
@@ -35,7 +35,7 @@ export const isolation = defineScenario({
   },
 });
 
-/** The last endpoints are the hanging ones, each with the same share of the traffic as a healthy one. */
+/** The last endpoints hang. Each gets the same share of the traffic as a healthy one. */
 async function open(bench: Bench, endpoints: number, healthyCount: number) {
   const mixed = await bench.openEndpoints({
     count: endpoints,

@@ -4,10 +4,13 @@ import { memoryFigures } from '../measure/memory-figures.ts';
 import type { Phase, PhaseSpec } from '../measure/measure-phase.ts';
 import { memoryPanels } from '../report/memory-panels.ts';
 import { type Bench, defineScenario } from '../scenario.ts';
-import { watchMemory } from '../stack/watch-memory.ts';
-import { CONNECTIONS, LOAD_OPTIONS, warmUp } from '../warm-up.ts';
+import { watchMemory } from '../usage/watch-memory.ts';
+import { CONNECTIONS, LOAD_OPTIONS, warmUp } from './warm-up.ts';
 
-/** Few listening ports, distinct paths: each webhook is an endpoint of its own, as at a large customer's gateway. */
+/**
+ * Few ports with distinct paths: each webhook is an endpoint of its own, as behind a gateway of a large
+ * company.
+ */
 const PORTS = 64;
 const WARM_UP_ENDPOINTS = 20;
 const SAMPLE_EVERY_MS = 1_000;
@@ -17,13 +20,13 @@ export const manyEndpoints = defineScenario({
   options: {
     warmup: LOAD_OPTIONS.warmup,
     endpoints: { default: 100_000, meaning: 'endpoints, one webhook and one message each' },
-    failing: { default: 1, meaning: 'percent of the endpoints that answer 500' },
+    failing: { default: 1, meaning: 'percent of the endpoints that respond with 500' },
     rest: { default: 60, meaning: 'seconds to watch the memory after the load' },
   },
   async run(bench, { warmup, endpoints, failing, rest }) {
     await warmUp(bench, await bench.openEndpoints({ count: WARM_UP_ENDPOINTS }), { warmup });
     const many = await openMany(bench, { endpoints, failing });
-    // It keeps queues and breakers for each endpoint.
+    // The service that keeps queues and circuits for each endpoint.
     const service = 'dispatcher';
     const memory = await watchMemory(bench, { service, everyMs: SAMPLE_EVERY_MS });
     const phase = await sendToEach(bench, many);
@@ -36,7 +39,7 @@ export const manyEndpoints = defineScenario({
       extra: { dispatcher: memoryFigures(samples), memory: samples },
       columns: [
         {
-          title: 'the dispatcher until the end of the rest',
+          title: 'the dispatcher, until the end of the rest',
           notes: [],
           panels: memoryPanels(service, samples),
         },
@@ -47,15 +50,15 @@ export const manyEndpoints = defineScenario({
 
 export interface ManyEndpoints {
   load: Load;
-  /** False for those that fail. */
+  /** False for endpoints that fail. */
   isCounted: (endpoint: number) => boolean;
 }
 
 export interface ManySpec {
   endpoints: number;
-  /** Percent of them that answer 500. */
+  /** Percent of the endpoints that respond with 500. */
   failing: number;
-  /** Ends their creation early. */
+  /** Stops their creation early. */
   enough?: AbortSignal;
 }
 
@@ -75,7 +78,7 @@ export async function openMany(
   return { load, isCounted };
 }
 
-/** The load ends after `seconds` even when there are endpoints that got nothing. */
+/** The load ends after `seconds`, even when some endpoints got nothing. */
 export function sendToEach(
   { measure }: Bench,
   { load, isCounted }: ManyEndpoints,

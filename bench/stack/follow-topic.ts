@@ -3,7 +3,7 @@ import type { Kafka, KafkaMessage } from 'kafkajs';
 
 export interface Followed {
   message: KafkaMessage;
-  /** When its batch was handed over, in milliseconds since 1970. */
+  /** When its batch was received, in milliseconds since 1970. */
   receivedAtMs: number;
 }
 
@@ -12,8 +12,8 @@ export interface Follower {
 }
 
 /**
- * Reads a topic in a group of its own that commits nothing; resolves when it has its partitions. For
- * a topic that is empty so far. A record costs the generator some microseconds: no promise for each.
+ * Reads a topic in a consumer group of its own that commits nothing. Resolves when it has its partitions.
+ * For a topic that is still empty. A record costs the generator some microseconds: there is no promise for each.
  */
 export async function followTopic(
   kafka: Kafka,

@@ -13,7 +13,7 @@ const GIT = {
   stdio: ['ignore', 'pipe', 'ignore'] satisfies StdioOptions,
 };
 
-/** What the figures were measured on; nothing that names a host, a user or a folder. */
+/** The machine and versions of a measurement. Contains no name of a host, user or folder. */
 export interface Machine {
   cpu: string;
   cores: number;
@@ -23,7 +23,7 @@ export interface Machine {
   kafka: string;
   mongodb: string;
   redis: string;
-  /** Of the source that ran; "+" when it had changes that were not committed. */
+  /** The commit of the source; with "+" when there were uncommitted changes. */
   commit: string;
 }
 
@@ -45,7 +45,7 @@ export async function describeMachine(addresses: Addresses): Promise<Machine> {
   };
 }
 
-/** The broker does not tell; the pom is what its jars were fetched by. */
+/** The broker does not report its version. The pom lists the jars that it was started from. */
 function kafkaVersion(): string {
   const pom = readFileSync(KAFKA_POM, 'utf8');
   return /<artifactId>kafka_[^<]*<\/artifactId>\s*<version>([^<]+)/.exec(pom)?.[1] ?? 'unknown';

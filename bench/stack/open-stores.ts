@@ -22,28 +22,28 @@ import type { Kafka } from 'kafkajs';
 import { z } from 'zod';
 import type { Addresses } from '../../tools/local-stack/settings.ts';
 
-/** The stores of the stack, for load that does not come in by the front door. */
+/** The stores of the stack, for load that is not sent through the API. */
 export interface OpenStores {
   kafka: Kafka;
-  log: Pick<RecordLog, 'publish'>;
+  records: Pick<RecordLog, 'publish'>;
   deliveries: DeliveryStore;
   messages: MessageStore;
   topics: TopicNames;
   schedule: RetrySchedule;
-  /** Of the groups of the services. */
+  /** The prefix of the consumer groups of the services. */
   groupPrefix: string;
   close: () => Promise<void>;
 }
 
 const NAME = 'posthorn-bench';
 
-/** With the settings that the services have got, and through the code by which they reach the stores. */
+/** Opens the stores with the settings and the code of the services. */
 export async function openStores({ kafkaBrokers, mongodbUrl }: Addresses): Promise<OpenStores> {
   const env = { ...process.env, KAFKA_BROKERS: kafkaBrokers };
   const config = parseConfig('bench', z.object(settings.kafka), env);
   const logger = createLogger(NAME, 'silent');
   const kafka = createKafkaClient(NAME, config.KAFKA_BROKERS, logger);
-  const log = await createKafkaRecordLog({
+  const records = await createKafkaRecordLog({
     kafka,
     logger,
     instanceId: randomUUID(),
@@ -53,14 +53,14 @@ export async function openStores({ kafkaBrokers, mongodbUrl }: Addresses): Promi
   const mongo = await connectMongo(mongodbUrl, NAME);
   return {
     kafka,
-    log,
+    records,
     deliveries: createDeliveryStore(mongo.db),
     messages: createMessageStore(mongo.db),
     topics: topicNames(config.TOPIC_PREFIX, config.RETRY_DELAYS, config.DEFERRAL_DELAYS),
     schedule: config.RETRY_DELAYS,
     groupPrefix: config.TOPIC_PREFIX,
     async close() {
-      await Promise.all([log.close(), mongo.close()]);
+      await Promise.all([records.close(), mongo.close()]);
     },
   };
 }

@@ -2,36 +2,37 @@ import { hash } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import {
-  freePorts,
-  startBackingServices,
-} from '../../tools/local-stack/stores/backing-services.ts';
+import { freePorts } from '../../tools/local-stack/machine/ports.ts';
+import { startBackingServices } from '../../tools/local-stack/stores/backing-services.ts';
 import {
   type Child,
-  diedMessage,
+  unexpectedExitMessage,
   type StackProcess,
 } from '../../tools/local-stack/processes/child.ts';
 import { type Children, createChildren } from '../../tools/local-stack/processes/children.ts';
 import { takeLock } from '../../tools/local-stack/processes/lock.ts';
-import { endOrphans } from '../../tools/local-stack/processes/recover.ts';
+import { endOrphans } from '../../tools/local-stack/supervisor/end-orphans.ts';
 import {
   type Addresses,
   readSettings,
-  readWay,
+  readMode,
   type Settings,
 } from '../../tools/local-stack/settings.ts';
 import { StackError } from '../../tools/local-stack/stack-error.ts';
-import { type Credentials, provideCompany } from '../../tools/local-stack/supervisor/company.ts';
+import {
+  type Credentials,
+  ensureCompany,
+} from '../../tools/local-stack/supervisor/development-company.ts';
 import {
   opsPortOf,
   type ServiceName,
   SERVICES,
   startServices,
 } from '../../tools/local-stack/supervisor/services.ts';
-import { setUpStores } from '../../tools/local-stack/supervisor/set-up.ts';
-import { narrate } from '../../tools/local-stack/waiting.ts';
+import { setUpStores } from '../../tools/local-stack/supervisor/set-up-stores.ts';
+import { logIfSlow } from '../../tools/local-stack/waiting.ts';
 import { type MemoryLimits, openMemoryLimits } from '../limits/memory-limits.ts';
-import { freePortRow } from './free-port-row.ts';
+import { findFreePortRange } from './free-port-range.ts';
 
 export interface BenchStack {
   stackDir: string;
@@ -39,17 +40,18 @@ export interface BenchStack {
   credentials: Credentials;
   processes: StackProcess[];
   opsUrlOf: (name: ServiceName) => string;
-  /** Null when the services may take what they like. */
+  /** Null when the memory of the services is not limited. */
   limits: MemoryLimits | null;
-  /** Ends one service for the rest of the run: what it would do must not mix with what is measured. */
+  /** Stops one service for the rest of the run, so that its work does not disturb the measurement. */
   stopService: (name: ServiceName) => Promise<void>;
 }
 
 export interface StartingStack {
-  /** Rejects when a part does not start, and when one ends by itself. */
+  /** Rejects when a part does not start. */
   started: Promise<BenchStack>;
+  /** Rejects when a part exits by itself. */
   died: Promise<never>;
-  /** Ends every part and deletes their data. */
+  /** Stops every part and deletes their data. */
   stop: () => Promise<void>;
 }
 
@@ -62,8 +64,8 @@ export interface StackOptions {
 }
 
 /**
- * Stores and services of its own, in a scratch folder on free ports: no stack that runs is touched. The folder belongs
- * to this checkout, so that what a killed run left behind is found and ended.
+ * Starts its own stores and services, in a temporary folder and on free ports: a running stack is not touched. The
+ * folder belongs to this checkout, so that processes left behind by a killed run are found and stopped.
  */
 export async function startStack(options: StackOptions): Promise<StartingStack> {
   const stackDir = join(tmpdir(), `posthorn-bench-${hash('sha1', import.meta.dirname)}`);
@@ -82,40 +84,40 @@ export async function startStack(options: StackOptions): Promise<StartingStack> 
   };
   const onStop = (stopOne: () => Promise<void>) => void stops.push(stopOne);
   const started = bringUp({ children, stackDir, onStop, limits }, options);
-  return { started, died: deathOf(children, limits), stop };
+  return { started, died: rejectOnExit(children, limits), stop };
 }
 
-function deathOf(children: Children, limits: MemoryLimits | null): Promise<never> {
+function rejectOnExit(children: Children, limits: MemoryLimits | null): Promise<never> {
   return new Promise((_, reject) => {
     children.onUnexpectedExit((child, exit) => {
-      reject(new StackError(limits?.explain(child.name) ?? diedMessage(child, exit)));
+      reject(new StackError(limits?.explain(child.name) ?? unexpectedExitMessage(child, exit)));
     });
   });
 }
 
-interface Place {
+interface StackParts {
   children: Children;
   stackDir: string;
-  /** For what is no child process. */
+  /** For parts that are not child processes. */
   onStop: (stop: () => Promise<void>) => void;
   limits: MemoryLimits | null;
 }
 
 async function bringUp(
-  { children, stackDir, onStop, limits }: Place,
+  { children, stackDir, onStop, limits }: StackParts,
   { serviceFlags, log }: StackOptions,
 ): Promise<BenchStack> {
-  takeOverEnvironment(stackDir);
+  overrideEnvironment(stackDir);
   const settings = await settingsOnFreePorts();
   const { backingPorts: ports, opsPort } = settings;
   const starting = startBackingServices({ stackDir, ports, log, children });
-  const backing = await narrate(log, 'Starting Kafka, MongoDB and Redis …', starting);
+  const backing = await logIfSlow(log, 'Starting Kafka, MongoDB and Redis …', starting);
   onStop(() => backing.stop());
   const { kafkaBrokers, mongodbUrl, redisUrl } = backing;
   const addresses = { kafkaBrokers, mongodbUrl, redisUrl };
   await setUpStores(addresses, children);
   const place = { stackDir, baseUrl: `http://127.0.0.1:${settings.gatewayPort}` };
-  const credentials = await provideCompany(place, addresses, children);
+  const credentials = await ensureCompany(place, addresses, children);
   const services = new Map<string, Child>();
   const limited = limits ? underLimits(children, limits) : children;
   await startServices(settings, addresses, asServices(limited, serviceFlags, services));
@@ -130,12 +132,12 @@ async function bringUp(
   };
 }
 
-/** The code of the local stack reads these; stores that the user has given would get the load otherwise. */
-function takeOverEnvironment(stackDir: string): void {
+/** The local stack reads these variables. Otherwise stores configured by the user would get the load. */
+function overrideEnvironment(stackDir: string): void {
   Object.assign(process.env, {
     STACK_DIR: stackDir,
-    // CPU time and memory can be read of processes, not of containers.
-    STACK: readWay(process.env) ?? 'native',
+    // CPU time and memory can be read for processes, not for containers.
+    STACK: readMode(process.env) ?? 'native',
     KAFKA_BROKERS: '',
     MONGODB_URL: '',
     REDIS_URL: '',
@@ -145,12 +147,12 @@ function takeOverEnvironment(stackDir: string): void {
 async function settingsOnFreePorts(): Promise<Settings> {
   const [kafka = 0, kafkaController = 0, mongodb = 0, redis = 0, gatewayPort = 0] =
     await freePorts(5);
-  const opsPort = await freePortRow(SERVICES.length);
+  const opsPort = await findFreePortRange(SERVICES.length);
   const backingPorts = { kafka, kafkaController, mongodb, redis };
   return { ...readSettings(process.env), host: '127.0.0.1', backingPorts, gatewayPort, opsPort };
 }
 
-/** Starts with these flags of Node, and notes what was started. */
+/** Starts children with these flags of Node, and adds them to `started`. */
 function asServices(
   children: Children,
   flags: readonly string[],

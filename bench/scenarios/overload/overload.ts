@@ -1,0 +1,111 @@
+import { SERVICES } from '../../../tools/local-stack/supervisor/services.ts';
+import type { Phase } from '../../measure/measure-phase.ts';
+import { createTimeLeft, type TimeLeft } from '../../figures/time-left.ts';
+import { overloadColumns, overloadTables } from './report.ts';
+import { type Bench, defineScenario, type ScenarioResult } from '../../scenario.ts';
+import { CONNECTIONS, LOAD_OPTIONS, warmUp } from '../warm-up.ts';
+import { openMany, sendToEach } from '../many-endpoints.ts';
+import { measureBacklog } from './backlog.ts';
+import { overloadGoals } from './goals.ts';
+import { loadHotEndpoint, loadLargePayloads, loadWithConnections } from './loads.ts';
+import { measureBaseline, restUntilRecovered } from './rest.ts';
+import type { OverloadRun } from './overload-run.ts';
+import { MANY_CONNECTIONS, HOT_ENDPOINTS } from './sizes.ts';
+import { type OverloadWatch, watchOverload } from './watch.ts';
+
+const OPTIONS = {
+  warmup: { default: 20, meaning: 'seconds of closed loop before the measurements' },
+  idle: { default: 60, meaning: 'seconds without load after it, for the memory at the start' },
+  endpoints: LOAD_OPTIONS.endpoints,
+  seconds: { default: 30, meaning: 'seconds of each load on few endpoints' },
+  records: { default: 1_000_000, meaning: 'records of the backlog' },
+  drain: { default: 420, meaning: 'seconds that the backlog may take at most' },
+  many: { default: 100_000, meaning: 'endpoints of the wave, one message each' },
+  failing: { default: 1, meaning: 'percent of those that respond with 500' },
+  large: { default: 20, meaning: 'seconds of the largest payloads' },
+  'large-rate': { default: 100, meaning: 'largest payloads per second' },
+  rest: { default: 180, meaning: 'seconds for the memory to recover, at most' },
+  minutes: { default: 19, meaning: 'minutes of the run: delays shorten drain, wave and rest' },
+};
+
+type Values = Record<keyof typeof OPTIONS, number>;
+
+/** The usual time for the wave, the largest payloads and the rest. */
+const AFTER_CREATION_SECONDS = 300;
+/** The same with the creation of 100,000 webhooks. */
+const AFTER_BACKLOG_SECONDS = 500;
+const CREATION_SECONDS = 300;
+const WAVE_SECONDS = 120;
+const PATIENCE_MS = 45_000;
+
+export const overload = defineScenario({
+  summary:
+    'more load than the services can take, under the memory limits of the pods: bounded memory, recovery',
+  options: OPTIONS,
+  isLimited: true,
+  async run(bench, values) {
+    const time = createTimeLeft(values.minutes * 60, () => performance.now());
+    const watch = await watchOverload(bench);
+    const measured = await runPhases({ bench, watch, time }, values);
+    return outcomeOf(bench, { ...measured, ...(await watch.stop()) }, values);
+  },
+});
+
+interface RunDeps {
+  bench: Bench;
+  watch: OverloadWatch;
+  time: TimeLeft;
+}
+
+async function runPhases({ bench, watch, time }: RunDeps, values: Values) {
+  const { warmup, idle, endpoints, seconds, records, drain, rest } = values;
+  const load = await bench.openEndpoints({ count: endpoints });
+  const baseline = await watch.during('start: warm-up, then idle', async () => {
+    await warmUp(bench, load, { warmup });
+    return measureBaseline(bench, idle);
+  });
+  const deps = { bench, watch, seconds };
+  const few = await loadWithConnections(deps, load, CONNECTIONS);
+  const many = await loadWithConnections(deps, load, MANY_CONNECTIONS);
+  const hot: Phase[] = [];
+  for (const endpoint of HOT_ENDPOINTS) hot.push(await loadHotEndpoint(deps, endpoint));
+  const drainSeconds = time.atMost(drain, AFTER_BACKLOG_SECONDS);
+  const backlog = await watch.during(`backlog of ${records} records`, () =>
+    measureBacklog(bench, { endpoints, records, seconds: drainSeconds }),
+  );
+  const wave = await runWave({ bench, watch, time }, values);
+  const large = await loadLargePayloads(
+    { bench, watch, seconds: values.large },
+    { endpoints, ratePerSecond: values['large-rate'] },
+  );
+  const restRun = await watch.during('rest', () =>
+    restUntilRecovered(bench, baseline, time.atMost(rest, 0)),
+  );
+  return { connections: { few, many }, hot, backlog, wave, large, rest: restRun };
+}
+
+/** The creation of the endpoints is part of the wave: it is load for the gateway. */
+function runWave({ bench, watch, time }: RunDeps, { many, failing }: Values): Promise<Phase> {
+  return watch.during(`wave over ${many} new endpoints`, async () => {
+    const creationSeconds = time.atMost(CREATION_SECONDS, AFTER_CREATION_SECONDS);
+    const timeOver = AbortSignal.timeout(creationSeconds * 1_000);
+    const enough = AbortSignal.any([bench.signal, timeOver]);
+    const opened = await openMany(bench, { endpoints: many, failing, enough });
+    const created = opened.load.webhookIds.length;
+    if (created < many) bench.log(`${created} endpoints were created in ${creationSeconds} s`);
+    return sendToEach(bench, opened, { patienceMs: PATIENCE_MS, seconds: WAVE_SECONDS });
+  });
+}
+
+function outcomeOf(bench: Bench, run: OverloadRun, wanted: Values): ScenarioResult {
+  const { connections, hot, wave, large, backlog, samples } = run;
+  const memory = SERVICES.map((service) => ({ service, samples: samples[service] }));
+  return {
+    phases: [connections.few, connections.many, ...hot, wave, large],
+    goals: overloadGoals(run, wanted),
+    tables: overloadTables(run, bench.stack.limits),
+    extra: { memory, memoryOfPhases: run.phases, rest: [run.rest], backlog: [backlog] },
+    columns: overloadColumns(run),
+    isComplete: !backlog.hasStalled,
+  };
+}

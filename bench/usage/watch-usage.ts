@@ -1,0 +1,74 @@
+import { winePrefix } from '../../tools/local-stack/mongodb/wine.ts';
+import type { StackProcess } from '../../tools/local-stack/processes/child.ts';
+import { pidsWithEnvironment, type ProcessUsage, readProcessUsage } from './process-usage.ts';
+
+/** Name of a part (gateway, kafka, …) → what it has used so far. */
+export type Usage = Record<string, ProcessUsage>;
+
+export interface UsageSample {
+  atMs: number;
+  usage: Usage;
+}
+
+export const GENERATOR = 'generator';
+
+export interface UsageWatch {
+  /**
+   * Returns the usage of all parts now. Without parts in containers, and without any where there is no
+   * /proc.
+   */
+  read: () => Usage;
+  /** One sample a second since the start. */
+  samples: readonly UsageSample[];
+  stop: () => void;
+}
+
+const EVERY_MS = 1_000;
+
+export function watchUsage(processes: readonly StackProcess[], stackDir: string): UsageWatch {
+  const parts = partsOf(processes, stackDir);
+  const samples: UsageSample[] = [];
+  const read = (): Usage => readAll(parts);
+  const timer = setInterval(() => {
+    samples.push({ atMs: performance.now(), usage: read() });
+  }, EVERY_MS);
+  return {
+    read,
+    samples,
+    stop: () => {
+      clearInterval(timer);
+    },
+  };
+}
+
+function partsOf(processes: readonly StackProcess[], stackDir: string): Map<string, number[]> {
+  const parts = new Map(processes.map(({ name, pid }) => [name, [pid]]));
+  const known = new Set(processes.map(({ pid }) => pid));
+  // The build of MongoDB for Windows does its waiting and locking in a process of Wine.
+  const wine = pidsWithEnvironment(`WINEPREFIX=${winePrefix(stackDir)}`);
+  const others = wine.filter((pid) => !known.has(pid));
+  if (others.length > 0) parts.set('wine', others);
+  return parts;
+}
+
+function readAll(parts: ReadonlyMap<string, readonly number[]>): Usage {
+  const usage: Usage = { [GENERATOR]: ownUsage() };
+  for (const [name, pids] of parts) {
+    const read = pids.map(readProcessUsage).filter((each) => each !== undefined);
+    if (read.length > 0) usage[name] = read.reduce(sum);
+  }
+  return usage;
+}
+
+function sum(a: ProcessUsage, b: ProcessUsage): ProcessUsage {
+  return {
+    cpuSeconds: a.cpuSeconds + b.cpuSeconds,
+    residentBytes: a.residentBytes + b.residentBytes,
+  };
+}
+
+/** The usage of this process, which runs the generator, the receivers and the report. */
+function ownUsage(): ProcessUsage {
+  const { user, system } = process.cpuUsage();
+  return { cpuSeconds: (user + system) / 1e6, residentBytes: process.memoryUsage.rss() };
+}
