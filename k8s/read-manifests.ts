@@ -26,7 +26,7 @@ interface PodTemplate {
   spec: { containers: [Container]; terminationGracePeriodSeconds: number };
 }
 
-/** A manifest of the base, as far as the tests look into it. */
+/** The parts of a manifest that the tests read. */
 export interface Manifest {
   kind: string;
   metadata: { name: string; labels: Record<string, string> };
@@ -41,7 +41,7 @@ interface Kustomization {
 
 const BASE = join(import.meta.dirname, 'base');
 
-/** The files of the base and the ConfigMaps that it generates, without what else kustomize adds. */
+/** Returns the manifests of the base and the ConfigMaps that it generates, without anything else that kustomize adds. */
 export function readBase(): Manifest[] {
   const { resources, configMapGenerator } = parse(read('kustomization.yaml')) as Kustomization;
   const generated = configMapGenerator.map(({ name, literals }) => ({
@@ -52,7 +52,7 @@ export function readBase(): Manifest[] {
   return [...resources.flatMap((file) => parseAll(read(file))), ...(generated as Manifest[])];
 }
 
-/** The base as a cluster gets it; undefined when there is no kubectl. Throws when kubectl cannot render it. */
+/** Returns the base as kubectl renders it; undefined without kubectl. Throws when kubectl cannot render it. */
 export function renderBase(): Manifest[] | undefined {
   const { error, status, stdout, stderr } = spawnSync('kubectl', ['kustomize', BASE], {
     encoding: 'utf8',
@@ -62,18 +62,18 @@ export function renderBase(): Manifest[] | undefined {
   return parseAll(stdout);
 }
 
-/** What runs pods. */
+/** The manifests that run pods. */
 export function workloads(manifests: Manifest[]): Manifest[] {
   return manifests.filter(({ kind }) => kind === 'Deployment' || kind === 'Job');
 }
 
-/** Names without `posthorn-`, in order. */
+/** Names of the manifests of one kind, without `posthorn-`, sorted. */
 export function namesOf(manifests: Manifest[], wanted: string): string[] {
   const found = manifests.filter(({ kind }) => kind === wanted);
   return found.map(({ metadata }) => metadata.name.replace(/^posthorn-/, '')).sort();
 }
 
-/** By its name without `posthorn-`; among what runs pods unless a kind is given. */
+/** Finds a manifest by its name without `posthorn-`, among the workloads unless a kind is given. Throws without one. */
 export function find(manifests: Manifest[], name: string, kind?: string): Manifest {
   const among = kind ? manifests.filter((each) => each.kind === kind) : workloads(manifests);
   const found = among.find(({ metadata }) => metadata.name === `posthorn-${name}`);

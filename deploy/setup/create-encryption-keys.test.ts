@@ -17,7 +17,7 @@ beforeEach(() => {
 const written = () => readFileSync(file, 'utf8');
 const files = () => readdirSync(join(folder, 'below'));
 
-/** As a file system answers that knows no hard links. */
+/** Fails like a file system without hard links. */
 const noLink = () => {
   throw Object.assign(new Error('EPERM: operation not permitted, link'), { code: 'EPERM' });
 };
@@ -26,7 +26,7 @@ describe('the file of encryption keys', () => {
   it.each([
     ['with', linkSync],
     ['without', noLink],
-  ])('is made once, for its owner only, %s hard links', (_what, link) => {
+  ])('is created once, readable by its owner only, %s hard links', (_what, link) => {
     createEncryptionKeys(file, link);
     const first = written();
     expect(first).toMatch(KEY);
@@ -38,18 +38,21 @@ describe('the file of encryption keys', () => {
   it.each([
     ['with', linkSync],
     ['without', noLink],
-  ])('is that of the first of two processes with the same id, %s hard links', (_what, link) => {
-    let first = '';
-    createEncryptionKeys(file, (from, to) => {
-      createEncryptionKeys(file, link);
-      first = written();
-      link(from, to);
-    });
-    expect(first).toMatch(KEY);
-    expect([written(), files()]).toEqual([first, ['encryption-keys']]);
-  });
+  ])(
+    'has the key of the first of two processes with the same pid, %s hard links',
+    (_what, link) => {
+      let first = '';
+      createEncryptionKeys(file, (from, to) => {
+        createEncryptionKeys(file, link);
+        first = written();
+        link(from, to);
+      });
+      expect(first).toMatch(KEY);
+      expect([written(), files()]).toEqual([first, ['encryption-keys']]);
+    },
+  );
 
-  it('is not taken for made when neither way makes it', () => {
+  it('throws if the file cannot be created with or without a link', () => {
     const lost = () => {
       rmSync(join(folder, 'below'), { recursive: true });
       noLink();

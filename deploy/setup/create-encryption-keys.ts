@@ -5,21 +5,21 @@ import { dirname } from 'node:path';
 const KEY_BYTES = 32;
 const ID_BYTES = 4;
 
-/** A random key as ENCRYPTION_KEYS takes it; its id is random too, so that a lost key is never mistaken for this one. */
+/** Returns a random key in the format of ENCRYPTION_KEYS. Its id is random too, so that it cannot be confused with a lost key. */
 export function newEncryptionKey(): string {
   const id = `k${randomBytes(ID_BYTES).toString('hex')}`;
   return `${id}:${randomBytes(KEY_BYTES).toString('base64')}`;
 }
 
 /**
- * Puts one random key into a file that only its owner can read, unless the file is there. Several may do this at once:
- * the link exists only when the file is whole, and the first one wins.
+ * Writes one random key to a file that only its owner can read, unless the file exists. Several processes may do this
+ * at the same time: the link is created when the file is complete, and the first link wins.
  */
 export function createEncryptionKeys(path: string, link = linkSync): void {
   if (existsSync(path)) return;
   mkdirSync(dirname(path), { recursive: true });
   const line = `${newEncryptionKey()}\n`;
-  // Not by the process id: in containers that share a volume it is often the same.
+  // Not the process id: in containers that share a volume it is often the same.
   const unfinished = `${path}.${randomBytes(ID_BYTES).toString('hex')}.tmp`;
   writeFileSync(unfinished, line, { mode: 0o600 });
   try {
@@ -31,7 +31,7 @@ export function createEncryptionKeys(path: string, link = linkSync): void {
   }
 }
 
-/** Some file systems (FAT, SMB, some volumes of containers) know no hard links; the first one wins here too. */
+/** For file systems without hard links (FAT, SMB, some container volumes); the first process wins here too. */
 function createWithoutLink(path: string, line: string): void {
   if (existsSync(path)) return;
   try {
@@ -43,6 +43,6 @@ function createWithoutLink(path: string, line: string): void {
 
 if (import.meta.main) {
   const [, , path] = process.argv;
-  if (path === undefined) throw new Error('Name the file: create-encryption-keys.ts PATH');
+  if (path === undefined) throw new Error('Usage: create-encryption-keys.ts PATH');
   createEncryptionKeys(path);
 }

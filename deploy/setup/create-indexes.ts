@@ -13,5 +13,5 @@ await runSetup('create-indexes', config, async (values) => {
   } finally {
     await mongo.close();
   }
-  return 'collections and indexes are there';
+  return 'collections and indexes exist';
 });

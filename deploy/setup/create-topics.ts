@@ -13,6 +13,6 @@ await runSetup('create-topics', config, async (values, logger) => {
   await assertKafkaReachable(kafka, brokers);
   const specs = topicSpecs(topicNames(TOPIC_PREFIX, RETRY_DELAYS, DEFERRAL_DELAYS));
   const layout = { partitions: values.TOPIC_PARTITIONS, replication: values.TOPIC_REPLICATION };
-  const made = await createTopics(kafka, specs, layout);
-  return `${specs.length} topics, ${made.length} of them new`;
+  const created = await createTopics(kafka, specs, layout, logger);
+  return `${specs.length} topics, ${created.length} of them created`;
 });

@@ -3,7 +3,7 @@ import { messageOf } from '@posthorn/platform/service/errors.ts';
 import { createLogger, type Logger } from '@posthorn/platform/service/logger.ts';
 import type { z } from 'zod';
 
-/** Runs one setup step to its exit code: its result on standard output, one message when it fails. */
+/** Runs one setup step. Prints its result to standard output; on failure prints one message and sets exit code 1. */
 export async function runSetup<Schema extends z.ZodObject>(
   name: string,
   schema: Schema,

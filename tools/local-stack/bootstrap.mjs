@@ -1,4 +1,4 @@
-// Runs on Node 20 without any package: makes sure of the packages and of Node 24, then hands over to TypeScript.
+// Runs on Node 20 without packages: installs the packages, finds Node 24, then runs the TypeScript entry of a command.
 // Standard output belongs to the command (`npm run admin -- … --json` is parsed), so this file prints to standard error.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
@@ -18,7 +18,7 @@ const COMMANDS = {
   admin: 'tools/local-stack/admin.ts',
   bench: 'bench/run.ts',
   test: 'test/run.ts',
-  'test-unit': 'test/run-unit.ts',
+  check: 'test/check.ts',
   simulate: 'test/simulation/run.ts',
 };
 
@@ -30,16 +30,16 @@ function main([command, ...args]) {
   runEntry(findNode(), join(ROOT, COMMANDS[command]), args);
 }
 
-/** npm writes its own copy of the lock file last, so an interrupted installation counts as none. */
+/** npm writes its own copy of the lock file last, so an interrupted installation counts as not installed. */
 function installPackages() {
   const installed = modifiedAt(join(ROOT, 'node_modules/.package-lock.json'));
   const wanted = modifiedAt(join(ROOT, 'package-lock.json'));
   if (installed !== undefined && (wanted === undefined || installed >= wanted)) return;
   const reason = installed === undefined ? 'not installed' : 'older than package-lock.json';
-  console.error(`Packages are ${reason}: running npm ci`);
+  console.error(`The packages are ${reason}: running npm ci`);
   const { command, args } = npm(['ci', '--loglevel=error']);
   const { status } = spawnSync(command, args, { cwd: ROOT, stdio: ['ignore', 2, 2] });
-  if (status !== 0) fail('npm ci failed; its message is above.');
+  if (status !== 0) fail('npm ci failed; see its message above.');
 }
 
 function npm(args) {
@@ -65,7 +65,7 @@ function findNode() {
 
 function runEntry(node, entry, args) {
   if (!existsSync(entry)) fail(`${entry} is missing in this checkout.`);
-  // Type stripping is not news.
+  // Node warns that type stripping is experimental.
   const child = spawn(node, ['--disable-warning=ExperimentalWarning', entry, ...args], {
     stdio: 'inherit',
     env: { ...process.env, POSTHORN_PARENT_PID: String(process.pid) },
@@ -75,14 +75,14 @@ function runEntry(node, entry, args) {
   child.on('exit', (code, signal) => process.exit(code ?? 128 + constants.signals[signal]));
 }
 
-/** A terminal sends Ctrl-C to the child as well: every entry takes a second signal calmly. */
+/** On Ctrl-C a terminal signals the child as well, so every entry must ignore a second signal. */
 function forwardSignals(child) {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     process.on(signal, () => child.kill(signal));
   }
   if (process.env.npm_lifecycle_event === undefined) return;
-  // npm killed with SIGKILL forwards nothing; without it nobody could stop what it started. The scripts
-  // begin with exec, so npm itself is the parent; what had started npm may end, as with nohup.
+  // An npm killed with SIGKILL forwards no signal, and nothing else would stop what it started. The scripts
+  // begin with exec, so the parent is npm itself. The parent of npm may exit, as with nohup.
   const npm = process.ppid;
   setInterval(() => process.ppid === npm || child.kill('SIGTERM'), 1_000).unref();
 }

@@ -26,17 +26,17 @@ interface Delivery {
 
 const STEPS = 8;
 /** The first retry of the default schedule is due after 5 s. */
-const PATIENCE_MS = 30_000;
+const WAIT_TIMEOUT_MS = 30_000;
 let step = 0;
 
-function tell(text: string): void {
+function printStep(text: string): void {
   step += 1;
   console.log(`${String(step).padStart(2)}/${STEPS}  ${text}`);
 }
 
-/** What the demo shows must be so; anything else ends it with exit code 1. */
-function expect(isSo: boolean, what: string): void {
-  if (!isSo) throw new Error(`Not as it should be: ${what}`);
+/** Throws unless the condition holds; the demo then exits with code 1. */
+function expect(condition: boolean, what: string): void {
+  if (!condition) throw new Error(`The demo failed. Expected: ${what}`);
 }
 
 function readCredentials(): { baseUrl: string; apiKey: string } {
@@ -55,14 +55,14 @@ async function call<T>(method: string, path: string, body?: object): Promise<T> 
     headers: { 'x-api-key': apiKey, 'content-type': 'application/json' },
     body: body ? JSON.stringify(body) : null,
   }).catch(() => {
-    throw new Error(`Nobody answers at ${baseUrl}. Run npm start in another terminal first.`);
+    throw new Error(`Cannot connect to ${baseUrl}. Run npm start in another terminal first.`);
   });
   const envelope = (await response.json()) as { success: boolean; message: string; data: T };
-  expect(envelope.success, `${method} ${path} answered ${envelope.message}`);
+  expect(envelope.success, `${method} ${path} succeeds, but it failed: ${envelope.message}`);
   return envelope.data;
 }
 
-/** An endpoint as a customer would run it; it fails the first request of every message that asks for it. */
+/** Starts an endpoint as a customer would run it. It fails the first request of each message with `failFirst`. */
 async function startReceiver() {
   const received: Received[] = [];
   const server = createServer((request, response) => {
@@ -86,26 +86,29 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-async function until<T>(what: string, look: () => Promise<T | undefined> | T | undefined) {
-  const deadlineMs = Date.now() + PATIENCE_MS;
+async function poll<T>(what: string, find: () => Promise<T | undefined> | T | undefined) {
+  const deadlineMs = Date.now() + WAIT_TIMEOUT_MS;
   for (;;) {
-    const found = await look();
+    const found = await find();
     if (found !== undefined) return found;
-    expect(Date.now() < deadlineMs, `${what} within ${PATIENCE_MS / 1_000} s`);
+    expect(Date.now() < deadlineMs, `${what} within ${WAIT_TIMEOUT_MS / 1_000} s`);
     await wait(50);
   }
 }
 
-function verifyTwice({ headers, body }: Received, secret: string): void {
+function verifySignatures({ headers, body }: Received, secret: string): void {
   new Webhook(secret).verify(body, headers);
-  tell('verified  by the standardwebhooks package (webhook-signature)');
+  printStep('verified  by the standardwebhooks package (webhook-signature)');
   const expected = createHmac('sha256', secret).update(body).digest('hex');
-  expect(headers['x-service-signature'] === expected, 'the HMAC SHA-256 of the payload');
-  tell('verified  by HMAC SHA-256 of the raw body (X-Service-Signature)');
+  expect(
+    headers['x-service-signature'] === expected,
+    'X-Service-Signature is the HMAC SHA-256 of the payload',
+  );
+  printStep('verified  by HMAC SHA-256 of the raw body (X-Service-Signature)');
 }
 
-async function deliveryOf(id: string, status: string): Promise<Delivery> {
-  return until(`delivery ${id} ${status}`, async () => {
+async function waitForStatus(id: string, status: string): Promise<Delivery> {
+  return poll(`delivery ${id} is ${status}`, async () => {
     const delivery = await call<Delivery>('GET', `/api/v1/deliveries/${id}`);
     return delivery.status === status ? delivery : undefined;
   });
@@ -116,37 +119,42 @@ async function send(webhookId: string, payload: object) {
   return { messageId: message.id, deliveryId: message.deliveries[0]?.id ?? '' };
 }
 
-async function show({ url, received }: Awaited<ReturnType<typeof startReceiver>>): Promise<void> {
+async function runDemo({
+  url,
+  received,
+}: Awaited<ReturnType<typeof startReceiver>>): Promise<void> {
   const requestsOf = (messageId: string): Received[] =>
     received.filter(({ headers }) => headers['webhook-id'] === messageId);
   const project = await call<Created>('POST', '/projects', { name: 'Demo' });
   const app = await call<Created>('POST', '/apps', { name: 'A customer', projectId: project.id });
   const webhook = await call<Created>('POST', '/webhooks', { url, appId: app.id });
-  tell(`created   project, app and webhook to ${url}`);
+  printStep(`created   project, app and webhook to ${url}`);
 
   const good = await send(webhook.id, { event: 'order.paid', amount: 4200 });
-  tell(`accepted  ${good.messageId}`);
-  const first = await until('the delivery', () => requestsOf(good.messageId)[0]);
-  await deliveryOf(good.deliveryId, 'delivered');
-  tell(`delivered ${first.body}`);
-  verifyTwice(first, webhook.secret);
+  printStep(`accepted  ${good.messageId}`);
+  const first = await poll('the delivery arrives', () => requestsOf(good.messageId)[0]);
+  await waitForStatus(good.deliveryId, 'delivered');
+  printStep(`delivered ${first.body}`);
+  verifySignatures(first, webhook.secret);
 
   const bad = await send(webhook.id, { event: 'order.shipped', failFirst: true });
-  const failed = await until('the failed attempt', async () => {
+  const failed = await poll('an attempt is recorded', async () => {
     const delivery = await call<Delivery>('GET', `/api/v1/deliveries/${bad.deliveryId}`);
     return delivery.attempts.length > 0 ? delivery : undefined;
   });
   expect(failed.attempts[0]?.statusCode === 503, 'the first attempt failed with 503');
-  tell(`failed    attempt 1 of ${bad.messageId}: 503, next at ${failed.nextAttemptAt ?? 'never'}`);
-  const retried = await deliveryOf(bad.deliveryId, 'delivered');
-  expect(retried.attempts.length === 2, 'two attempts were made');
-  tell(`retried   attempt 2 delivered at ${retried.attempts[1]?.createdAt ?? ''}`);
-  tell('all of it as it should be');
+  printStep(
+    `failed    attempt 1 of ${bad.messageId}: 503, next attempt at ${failed.nextAttemptAt ?? 'none'}`,
+  );
+  const retried = await waitForStatus(bad.deliveryId, 'delivered');
+  expect(retried.attempts.length === 2, 'two attempts are recorded');
+  printStep(`retried   attempt 2 delivered at ${retried.attempts[1]?.createdAt ?? ''}`);
+  printStep('done      every step succeeded');
 }
 
 const receiver = await startReceiver();
 try {
-  await show(receiver);
+  await runDemo(receiver);
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { replaceBy } from './supervisor/replace.ts';
+import { execOnStack } from './supervisor/exec-program.ts';
 import {
   entryOf,
   NODE_FLAGS,
@@ -24,8 +24,8 @@ if (name === undefined) {
 }
 
 /**
- * The stack made the topics of its own RETRY_DELAYS and DEFERRAL_DELAYS; this service may have been given others. What
- * goes wrong here the service meets again, and reports together with everything else that is wrong.
+ * The stack created the topics for its own RETRY_DELAYS and DEFERRAL_DELAYS, but this service may have others. Errors are
+ * ignored here: the service fails with the same error, and reports it together with all other configuration errors.
  */
 function createTopics(): void {
   try {
@@ -38,5 +38,5 @@ function createTopics(): void {
 
 function runService(service: ServiceName): void {
   const ports = { OPS_PORT: String(opsPortOf(service, DEFAULT_OPS_PORT)) };
-  replaceBy(entryOf(service), process.argv.slice(3), ports);
+  execOnStack(entryOf(service), process.argv.slice(3), ports);
 }

@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { readPort, readSettings, readWay } from './settings.ts';
+import { readPort, readSettings, readMode } from './settings.ts';
 
 describe('the settings of the local stack', () => {
-  test('are all there without any variable', () => {
-    const { way, gatewayPort, opsPort, backingPorts } = readSettings({});
-    expect({ way, gatewayPort, opsPort }).toEqual({
-      way: undefined,
+  test('have a default for every variable', () => {
+    const { mode, gatewayPort, opsPort, backingPorts } = readSettings({});
+    expect({ mode, gatewayPort, opsPort }).toEqual({
+      mode: undefined,
       gatewayPort: 8080,
       opsPort: 9101,
     });
@@ -17,17 +17,17 @@ describe('the settings of the local stack', () => {
     });
   });
 
-  test.each(['0', '65536', 'abc', '-1', '80.5', ' 80'])('refuse %j as a port', (value) => {
+  test.each(['0', '65536', 'abc', '-1', '80.5', ' 80'])('reject %j as a port', (value) => {
     expect(() => readPort({ PORT: value }, 'PORT', 8080)).toThrow(/^PORT must be a port number/);
   });
 
-  test('take an empty variable as not set', () => {
+  test('treat an empty variable as not set', () => {
     expect(readPort({ PORT: '' }, 'PORT', 8080)).toBe(8080);
-    expect(readWay({ STACK: '' })).toBeUndefined();
+    expect(readMode({ STACK: '' })).toBeUndefined();
   });
 
-  test('name the variable, its values and the place for an unknown STACK', () => {
-    expect(() => readWay({ STACK: 'podman' })).toThrow(
+  test('reject an unknown STACK, and say which values are allowed and where to change it', () => {
+    expect(() => readMode({ STACK: 'podman' })).toThrow(
       'STACK must be "docker", "native" or not set, but it is "podman". Change it in the environment of this command.',
     );
   });

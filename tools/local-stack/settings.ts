@@ -8,8 +8,8 @@ export interface BackingPorts {
   redis: number;
 }
 
-/** undefined: Docker when it is usable, else processes on this machine. */
-export type StackWay = 'docker' | 'native' | undefined;
+/** undefined: Docker if it can be used, else processes on this machine. */
+export type StackMode = 'docker' | 'native' | undefined;
 
 export interface Addresses {
   kafkaBrokers: string;
@@ -19,7 +19,7 @@ export interface Addresses {
 
 export interface Settings {
   stackDir: string;
-  way: StackWay;
+  mode: StackMode;
   given: Partial<Addresses>;
   backingPorts: BackingPorts;
   host: string;
@@ -29,11 +29,11 @@ export interface Settings {
 
 type Env = NodeJS.ProcessEnv;
 
-/** The ports are fixed, so that what a stored replica set or a user's notes name stays true at the next start. */
+/** The default ports are fixed: the stored configuration of the replica set contains one, and so may a user's notes. */
 export function readSettings(env: Env): Settings {
   return {
     stackDir: readStackDir(env),
-    way: readWay(env),
+    mode: readMode(env),
     given: readGivenAddresses(env),
     backingPorts: {
       kafka: readPort(env, 'KAFKA_PORT', 19_092),
@@ -51,7 +51,7 @@ export function readStackDir(env: Env): string {
   return resolve(import.meta.dirname, '../..', setOr(env, 'STACK_DIR', '.local'));
 }
 
-export function readWay(env: Env): StackWay {
+export function readMode(env: Env): StackMode {
   const value = setOr(env, 'STACK', '');
   if (value === 'docker' || value === 'native') return value;
   if (value === '') return undefined;
@@ -77,7 +77,7 @@ export function readPort(env: Env, name: string, defaultPort: number): number {
   );
 }
 
-/** Set but empty counts as not set: that is how `NAME= npm start` and many CI systems unset a variable. */
+/** An empty value counts as not set: `NAME= npm start` and many CI systems unset a variable this way. */
 function setOr(env: Env, name: string, fallback: string): string {
   const value = env[name];
   return value === undefined || value === '' ? fallback : value;

@@ -1,14 +1,14 @@
-import { bringUpStores } from './supervisor/bring-up.ts';
-import { provideCompany } from './supervisor/company.ts';
+import { startStores } from './supervisor/start-stores.ts';
+import { ensureCompany } from './supervisor/development-company.ts';
 import { supervise } from './supervisor/supervise.ts';
 import { baseUrlOf, stackWelcome } from './supervisor/welcome.ts';
-import { narrate } from './waiting.ts';
+import { logIfSlow } from './waiting.ts';
 
 await supervise('npm run stack', async (stack) => {
   const { settings, children, log } = stack;
-  const addresses = await bringUpStores(stack);
-  const place = { stackDir: settings.stackDir, baseUrl: baseUrlOf(settings) };
-  const company = provideCompany(place, addresses, children);
-  const credentials = await narrate(log, 'Creating the development company …', company);
+  const addresses = await startStores(stack);
+  const location = { stackDir: settings.stackDir, baseUrl: baseUrlOf(settings) };
+  const company = ensureCompany(location, addresses, children);
+  const credentials = await logIfSlow(log, 'Creating the development company …', company);
   log(stackWelcome(settings, addresses, credentials));
 });

@@ -1,22 +1,22 @@
-import { bringUpStores, requireStackPorts } from './supervisor/bring-up.ts';
-import { provideCompany } from './supervisor/company.ts';
+import { startStores, requireStackPorts } from './supervisor/start-stores.ts';
+import { ensureCompany } from './supervisor/development-company.ts';
 import { startServices } from './supervisor/services.ts';
 import { writeStackFile } from './supervisor/stack-file.ts';
 import { supervise } from './supervisor/supervise.ts';
 import { baseUrlOf, welcome } from './supervisor/welcome.ts';
-import { narrate } from './waiting.ts';
+import { logIfSlow } from './waiting.ts';
 
 await supervise('npm start', async (stack) => {
   const { settings, children, log } = stack;
   const { stackDir } = settings;
   await requireStackPorts(settings);
-  const addresses = await bringUpStores(stack);
+  const addresses = await startStores(stack);
   const baseUrl = baseUrlOf(settings);
-  const [credentials] = await narrate(
+  const [credentials] = await logIfSlow(
     log,
     'Starting gateway, dispatcher and retry …',
     Promise.all([
-      provideCompany({ stackDir, baseUrl }, addresses, children),
+      ensureCompany({ stackDir, baseUrl }, addresses, children),
       startServices(settings, addresses, children),
     ]),
   );

@@ -3,37 +3,38 @@ import { StackError } from './stack-error.ts';
 
 export type Log = (line: string) => void;
 
-/** True when `work` settles (either way) in time. The work itself goes on. */
+/** Returns whether `work` resolves or rejects in time. Does not cancel the work. */
 export async function settlesWithin(work: Promise<unknown>, timeoutMs: number): Promise<boolean> {
   const timer = new AbortController();
-  const late = sleep(timeoutMs, false, { signal: timer.signal }).catch(() => false);
+  const timeout = sleep(timeoutMs, false, { signal: timer.signal }).catch(() => false);
   const settled = work.then(
     () => true,
     () => true,
   );
-  const inTime = await Promise.race([settled, late]);
+  const inTime = await Promise.race([settled, timeout]);
   timer.abort();
   return inTime;
 }
 
-/** Silence makes people press Ctrl-C: work that takes longer than a second says what it is. */
-export async function narrate<T>(log: Log, line: string, work: Promise<T>): Promise<T> {
+/** Logs the line if the work takes longer than a second: without output, users press Ctrl-C. */
+export async function logIfSlow<T>(log: Log, line: string, work: Promise<T>): Promise<T> {
   if (!(await settlesWithin(work, 1_000))) log(line);
   return work;
 }
 
 interface Poll {
+  /** A noun phrase for the error message, such as "a reply from Redis". */
   what: string;
   timeoutMs: number;
   intervalMs?: number;
 }
 
-/** Asks until the answer is true; an exception of `ask` ends the wait. */
-export async function until(poll: Poll, ask: () => Promise<boolean>): Promise<void> {
+/** Polls until the check returns true. Throws after the timeout, and rethrows an error of the check. */
+export async function waitUntil(poll: Poll, check: () => Promise<boolean>): Promise<void> {
   const endsAtMs = performance.now() + poll.timeoutMs;
-  while (!(await ask())) {
+  while (!(await check())) {
     if (performance.now() > endsAtMs) {
-      throw new StackError(`${poll.what} did not happen within ${poll.timeoutMs / 1_000} s.`);
+      throw new StackError(`Timed out after ${poll.timeoutMs / 1_000} s waiting for ${poll.what}.`);
     }
     await sleep(poll.intervalMs ?? 50);
   }

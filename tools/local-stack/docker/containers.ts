@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { StartedTestContainer } from 'testcontainers';
-import { kafkaAnswers } from '../kafka/answers.ts';
+import { isKafkaReady } from '../kafka/readiness.ts';
 import { serverProperties } from '../kafka/server-properties.ts';
-import { leadReplicaSet } from '../mongodb/replica-set.ts';
-import { redisAnswers } from '../stores/redis-native.ts';
+import { initiateReplicaSet } from '../mongodb/replica-set.ts';
+import { isRedisReady } from '../redis/readiness.ts';
 import type { BackingPorts } from '../settings.ts';
-import { until } from '../waiting.ts';
+import { waitUntil } from '../waiting.ts';
 import { type BackingName, imageOf } from './images.ts';
 
 export interface StartedContainer {
@@ -14,18 +14,19 @@ export interface StartedContainer {
   stop(): Promise<void>;
 }
 
-interface Recipe {
+interface ContainerConfig {
   command: string[];
   env: Record<string, string>;
-  /** Where the image keeps its data; in a named volume it outlives the container. */
+  /** The data folder in the image. It is a named volume, which is kept when the container is removed. */
   dataFolder: string | undefined;
   port: number;
-  ready: () => Promise<void>;
+  waitUntilReady: () => Promise<void>;
 }
 
 /**
- * The port is the same inside and outside, so that the address a broker or a replica set member tells its clients is
- * right on both sides. (The Kafka and MongoDB modules of testcontainers choose ports and keep no data, hence not used.)
+ * Uses the same port inside and outside the container, so that the address that a broker or a replica set member
+ * advertises is valid on both sides. (The Kafka and MongoDB modules of testcontainers are not used, because they choose
+ * ports and keep no data.)
  */
 export async function startContainer(
   name: BackingName,
@@ -33,7 +34,7 @@ export async function startContainer(
   stackDir: string,
 ): Promise<StartedContainer> {
   const { GenericContainer } = await import('testcontainers');
-  const { command, env, dataFolder, port, ready } = recipes(ports)[name];
+  const { command, env, dataFolder, port, waitUntilReady } = containerConfigs(ports)[name];
   const volume = {
     source: volumeName(name, stackDir),
     target: dataFolder ?? '',
@@ -45,7 +46,7 @@ export async function startContainer(
     .withCommand(command)
     .withBindMounts(dataFolder === undefined ? [] : [volume])
     .start();
-  await readyOrStop(container, ready);
+  await stopUnlessReady(container, waitUntilReady);
   return {
     name,
     port,
@@ -55,12 +56,12 @@ export async function startContainer(
   };
 }
 
-async function readyOrStop(
+async function stopUnlessReady(
   container: StartedTestContainer,
-  ready: () => Promise<void>,
+  waitUntilReady: () => Promise<void>,
 ): Promise<void> {
   try {
-    await ready();
+    await waitUntilReady();
   } catch (error) {
     await container.stop();
     throw error;
@@ -71,16 +72,16 @@ function volumeName(name: BackingName, stackDir: string): string {
   return `posthorn-${name}-${createHash('sha256').update(stackDir).digest('hex').slice(0, 12)}`;
 }
 
-function recipes(ports: BackingPorts): Record<BackingName, Recipe> {
+function containerConfigs(ports: BackingPorts): Record<BackingName, ContainerConfig> {
   return {
     kafka: {
       command: [],
       env: kafkaEnv(ports),
       dataFolder: '/var/lib/kafka/data',
       port: ports.kafka,
-      ready: () =>
-        until({ what: 'An answer of Kafka', timeoutMs: 60_000, intervalMs: 200 }, () =>
-          kafkaAnswers(`127.0.0.1:${ports.kafka}`),
+      waitUntilReady: () =>
+        waitUntil({ what: 'a reply from Kafka', timeoutMs: 60_000, intervalMs: 200 }, () =>
+          isKafkaReady(`127.0.0.1:${ports.kafka}`),
         ),
     },
     mongodb: {
@@ -88,37 +89,37 @@ function recipes(ports: BackingPorts): Record<BackingName, Recipe> {
       env: {},
       dataFolder: '/data/db',
       port: ports.mongodb,
-      ready: () => leadReplicaSet(ports.mongodb, 60_000),
+      waitUntilReady: () => initiateReplicaSet(ports.mongodb, 60_000),
     },
     redis: {
       command: ['redis-server', '--port', String(ports.redis), '--save', ''],
       env: {},
       dataFolder: undefined,
       port: ports.redis,
-      ready: () =>
-        until({ what: 'An answer of Redis', timeoutMs: 30_000, intervalMs: 100 }, () =>
-          redisAnswers('127.0.0.1', ports.redis),
+      waitUntilReady: () =>
+        waitUntil({ what: 'a reply from Redis', timeoutMs: 30_000, intervalMs: 100 }, () =>
+          isRedisReady('127.0.0.1', ports.redis),
         ),
     },
   };
 }
 
-/** The image turns KAFKA_PROCESS_ROLES into process.roles, and so on. */
+/** Returns the properties as environment variables: the image converts KAFKA_PROCESS_ROLES to process.roles, and so on. */
 function kafkaEnv(ports: BackingPorts): Record<string, string> {
-  const place = {
+  const options = {
     dataDir: '/var/lib/kafka/data',
     port: ports.kafka,
     controllerPort: ports.kafkaController,
   };
-  const lines = serverProperties(place).trim().split('\n');
-  const named = lines.map((line) => {
+  const lines = serverProperties(options).trim().split('\n');
+  const variables = lines.map((line) => {
     const [name = '', value = ''] = line.split(/=(.*)/);
     return [`KAFKA_${name.toUpperCase().replaceAll('.', '_')}`, value];
   });
   return {
-    ...(Object.fromEntries(named) as Record<string, string>),
+    ...(Object.fromEntries(variables) as Record<string, string>),
     CLUSTER_ID: '5L6g3nShT-eMCtK--X86sw',
-    // Inside the container the port must be open to its network, not to its own loopback only.
+    // In the container, Kafka must listen on all interfaces: its loopback cannot be reached from outside.
     KAFKA_LISTENERS: `PLAINTEXT://:${ports.kafka},CONTROLLER://127.0.0.1:${ports.kafkaController}`,
   };
 }

@@ -7,13 +7,13 @@ export type BackingName = 'kafka' | 'mongodb' | 'redis';
 
 const COMPOSE_FILE = join(import.meta.dirname, '../../../docker-compose.yml');
 
-/** The compose file is the one place that names image versions. */
+/** Returns the image of a service in docker-compose.yml, which is the only place with image versions. */
 export function imageOf(
   name: BackingName,
   composeText = readFileSync(COMPOSE_FILE, 'utf8'),
 ): string {
   const compose = parse(composeText) as { services?: Record<string, { image?: string }> };
   const image = compose.services?.[name]?.image;
-  if (image === undefined) throw new StackError(`docker-compose.yml names no image for ${name}.`);
+  if (image === undefined) throw new StackError(`docker-compose.yml has no image for ${name}.`);
   return image;
 }

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cacheDir, cachedFolder } from '../machine/cache.ts';
 import type { Children } from '../processes/children.ts';
@@ -8,7 +7,7 @@ import type { Log } from '../waiting.ts';
 
 const POM = join(import.meta.dirname, 'pom.xml');
 
-/** Named after what the pom says, so that another version is another folder. */
+/** Contains a hash of pom.xml, so that another version gets another folder. */
 function folderName(): string {
   const fingerprint = createHash('sha256').update(readFileSync(POM)).digest('hex').slice(0, 12);
   return `kafka-${fingerprint}`;
@@ -18,13 +17,13 @@ export function hasKafkaJars(): boolean {
   return existsSync(join(cacheDir(), folderName()));
 }
 
-/** The folder with Kafka and all it needs: 45 jars, 43 MB. */
-export async function provideKafkaJars(children: Children, log: Log): Promise<string> {
+/** Returns the folder with Kafka and its dependencies (45 jars, 43 MB). Downloads them if it does not exist. */
+export async function ensureKafkaJars(children: Children, log: Log): Promise<string> {
   return cachedFolder(folderName(), async (folder) => {
     log('Downloading Kafka with mvn (43 MB, once per user)');
     const goal = ['dependency:copy-dependencies', '-DincludeScope=runtime'];
     await children.run({
-      name: 'The download of Kafka with mvn',
+      name: 'Downloading Kafka with mvn',
       command: 'mvn',
       args: ['-B', '-q', '-f', POM, ...goal, `-DoutputDirectory=${folder}`],
     });

@@ -1,9 +1,9 @@
-import { mendRequestQueue } from '@posthorn/platform/kafka/kafkajs/request-queue.ts';
+import { patchRequestQueue } from '@posthorn/platform/kafka/kafkajs/patch-request-queue.ts';
 import { Kafka, logLevel, type Admin } from 'kafkajs';
 
-/** An admin client that asks once and logs nothing. Connects nowhere; the caller connects and disconnects. */
+/** Returns an admin client that does not retry and does not log. The caller connects and disconnects it. */
 export function createLocalAdmin(brokers: string): Admin {
-  mendRequestQueue();
+  patchRequestQueue();
   return new Kafka({
     clientId: 'posthorn-local-stack',
     brokers: brokers.split(',').map((broker) => broker.trim()),

@@ -1,15 +1,15 @@
-export interface KafkaPlace {
+export interface KafkaServerOptions {
   dataDir: string;
   port: number;
   controllerPort: number;
 }
 
-/** One node that is broker and controller at once: every replication factor is 1. */
-export function serverProperties({ dataDir, port, controllerPort }: KafkaPlace): string {
+/** Returns server.properties of a single node that is broker and controller. All replication factors are 1. */
+export function serverProperties({ dataDir, port, controllerPort }: KafkaServerOptions): string {
   const properties = {
     'process.roles': 'broker,controller',
     'node.id': 1,
-    // A fixed voter, not one stored in the data, so that the ports may change between two starts.
+    // A static voter: a voter stored in the data would fix the ports.
     'controller.quorum.voters': `1@127.0.0.1:${controllerPort}`,
     listeners: `PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controllerPort}`,
     'advertised.listeners': `PLAINTEXT://127.0.0.1:${port}`,
@@ -19,16 +19,16 @@ export function serverProperties({ dataDir, port, controllerPort }: KafkaPlace):
     'log.dirs': dataDir,
     'auto.create.topics.enable': false,
     'offsets.topic.replication.factor': 1,
-    // 50 by default: on one node they only cost start time and open files.
+    // Default 50. On one node, more partitions only cost start-up time and open files.
     'offsets.topic.num.partitions': 4,
     'transaction.state.log.replication.factor': 1,
     'transaction.state.log.min.isr': 1,
     'share.coordinator.state.topic.replication.factor': 1,
     'share.coordinator.state.topic.min.isr': 1,
-    // After a crash the controller takes the new broker for a twin of the killed one until this has passed (9 s by default).
+    // Default 9 s. After a crash the controller rejects the new broker as a duplicate until this time has passed.
     'broker.session.timeout.ms': 5_000,
     'broker.heartbeat.interval.ms': 500,
-    // 3 s by default, waiting for more members of a new group; here all members are there at once.
+    // Default 3 s, to wait for more members of a new group. Here all members join at once.
     'group.initial.rebalance.delay.ms': 0,
   };
   return Object.entries(properties)

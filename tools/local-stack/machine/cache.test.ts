@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { scratchFolder } from '../../../test/support/process/scratch-folder.ts';
 import { cacheDir, cachedFolder } from './cache.ts';
 
-describe('a folder of the cache', () => {
+describe('a cached folder', () => {
   beforeEach(() => {
     process.env.POSTHORN_CACHE_DIR = scratchFolder();
   });
@@ -22,13 +22,13 @@ describe('a folder of the cache', () => {
     expect(existsSync(join(folder, 'jar'))).toBe(true);
   });
 
-  test('is not there after a download that failed', async () => {
+  test('does not exist after a failed download', async () => {
     const failing = cachedFolder('kafka', () => Promise.reject(new Error('no network')));
     await expect(failing).rejects.toThrow('no network');
     expect(readdirSync(cacheDir())).toEqual([]);
   });
 
-  test('has one winner when two downloads run at once', async () => {
+  test('is filled by only one of two downloads that run at the same time', async () => {
     const fill = (folder: string) => {
       writeFileSync(join(folder, 'jar'), '');
       return Promise.resolve();

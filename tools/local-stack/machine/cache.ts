@@ -2,18 +2,18 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-/** A download still unfinished after this long was killed. */
+/** A download that is unfinished after this time is assumed to be killed. */
 const ABANDONED_AFTER_MS = 3_600_000;
 
-/** Per user, so that a second clone downloads nothing. */
+/** Returns the cache folder. There is one per user, so that a second clone downloads nothing. */
 export function cacheDir(env: NodeJS.ProcessEnv = process.env): string {
   if (env.POSTHORN_CACHE_DIR) return env.POSTHORN_CACHE_DIR;
   return join(env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'posthorn');
 }
 
 /**
- * A folder of the cache, filled by `fill` when it is not there. It gets its name only when complete: a killed download
- * never counts as done, and of two that run at once the first to finish wins.
+ * Returns a folder of the cache, and fills it first if it does not exist. It gets its name when it is complete, so that a
+ * killed download never counts as complete. If two downloads run at the same time, the first one to finish is used.
  */
 export async function cachedFolder(
   name: string,
@@ -26,14 +26,14 @@ export async function cachedFolder(
   mkdirSync(unfinished, { recursive: true });
   try {
     await fill(unfinished);
-    giveName(unfinished, complete);
+    renameIfAbsent(unfinished, complete);
   } finally {
     rmSync(unfinished, { recursive: true, force: true });
   }
   return complete;
 }
 
-function giveName(unfinished: string, complete: string): void {
+function renameIfAbsent(unfinished: string, complete: string): void {
   try {
     renameSync(unfinished, complete);
   } catch (error) {

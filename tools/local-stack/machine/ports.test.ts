@@ -4,11 +4,11 @@ import { describe, expect, test } from '@jest/globals';
 import { canConnect, freePorts, requireFreePorts } from './ports.ts';
 
 describe('ports', () => {
-  test('that are free are all different', async () => {
+  test('that are free differ from each other', async () => {
     expect(new Set(await freePorts(20)).size).toBe(20);
   });
 
-  test('that are taken are all told at once, with the variable that changes each', async () => {
+  test('that are in use are listed in one message, each with the variable that sets it', async () => {
     const servers = [createServer().listen(0, '127.0.0.1'), createServer().listen(0, '127.0.0.1')];
     await Promise.all(servers.map((server) => once(server, 'listening')));
     const [a = 0, b = 0] = servers.map((server) => (server.address() as { port: number }).port);
@@ -17,16 +17,16 @@ describe('ports', () => {
       { port: b, use: 'the gateway', variable: 'PORT' },
     ];
     await expect(requireFreePorts(needed)).rejects.toThrow(
-      `Port ${a}, for Kafka, is taken. Free it, or set KAFKA_PORT to another one.\n` +
-        `Port ${b}, for the gateway, is taken. Free it, or set PORT to another one.`,
+      `Port ${a} (Kafka) is in use. Free it, or set KAFKA_PORT to another port.\n` +
+        `Port ${b} (the gateway) is in use. Free it, or set PORT to another port.`,
     );
     for (const server of servers) server.close();
   });
 
-  test('given to two uses at once are refused', async () => {
+  test('that are assigned twice are rejected', async () => {
     const [port = 0] = await freePorts(1);
     const needed = ['KAFKA_PORT', 'PORT'].map((variable) => ({ port, use: 'x', variable }));
-    await expect(requireFreePorts(needed)).rejects.toThrow('set PORT to another one');
+    await expect(requireFreePorts(needed)).rejects.toThrow('set PORT to another port');
   });
 
   test('without a listener cannot be connected to', async () => {

@@ -5,13 +5,13 @@ import { settlesWithin } from '../waiting.ts';
 
 export interface NeededPort {
   port: number;
-  /** What listens there, for the message. */
+  /** What listens on the port, for the error message. */
   use: string;
-  /** The environment variable that changes it. */
+  /** The environment variable that sets the port. */
   variable: string;
 }
 
-/** Ports nobody listens on at this moment. All are held until the last is known, so no two are equal. */
+/** Returns ports on which nothing listens at the moment. All are kept open until the last is known, so they differ. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
   await Promise.all(servers.map((server) => once(server, 'listening')));
@@ -20,23 +20,23 @@ export async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
+/** Throws with a list of all ports that are in use or assigned twice. */
 export async function requireFreePorts(needed: readonly NeededPort[]): Promise<void> {
   const areFree = await Promise.all(needed.map(({ port }) => isFree(port)));
-  const problems = [...sharedPorts(needed), ...needed.filter((_, index) => !areFree[index])];
-  if (problems.length > 0) throw new StackError(takenMessage(problems));
+  const problems = [...portsAssignedTwice(needed), ...needed.filter((_, index) => !areFree[index])];
+  if (problems.length > 0) throw new StackError(portsInUseMessage(problems));
 }
 
-/** The same number given to two of our own uses. */
-function sharedPorts(needed: readonly NeededPort[]): NeededPort[] {
+function portsAssignedTwice(needed: readonly NeededPort[]): NeededPort[] {
   return needed.filter(
     ({ port }, index) => needed.findIndex((other) => other.port === port) < index,
   );
 }
 
-export function takenMessage(taken: readonly NeededPort[]): string {
-  const lines = taken.map(
+export function portsInUseMessage(ports: readonly NeededPort[]): string {
+  const lines = ports.map(
     ({ port, use, variable }) =>
-      `Port ${port}, for ${use}, is taken. Free it, or set ${variable} to another one.`,
+      `Port ${port} (${use}) is in use. Free it, or set ${variable} to another port.`,
   );
   return [...new Set(lines)].join('\n');
 }

@@ -1,5 +1,5 @@
 import mongoose from 'mongoose';
-import { until } from '../waiting.ts';
+import { waitUntil } from '../waiting.ts';
 
 const { MongoClient, MongoServerError } = mongoose.mongo;
 type Admin = ReturnType<ReturnType<InstanceType<typeof MongoClient>['db']>['admin']>;
@@ -11,14 +11,15 @@ interface ReplicaSetConfig {
   members: { host: string }[];
 }
 
-/** Makes the mongod on this port the one member of replica set rs0 and waits until it takes writes. */
-export async function leadReplicaSet(port: number, timeoutMs: number): Promise<void> {
-  await until({ what: `A writable MongoDB on port ${port}`, timeoutMs, intervalMs: 100 }, () =>
-    triedToLead(port),
+/** Makes the mongod on this port the only member of replica set rs0, and waits until it accepts writes. */
+export async function initiateReplicaSet(port: number, timeoutMs: number): Promise<void> {
+  await waitUntil(
+    { what: `MongoDB on port ${port} to accept writes`, timeoutMs, intervalMs: 100 },
+    () => tryToInitiate(port),
   );
 }
 
-async function triedToLead(port: number): Promise<boolean> {
+async function tryToInitiate(port: number): Promise<boolean> {
   try {
     return await withAdmin(port, async (admin) => {
       await configure(admin, `127.0.0.1:${port}`);
@@ -26,7 +27,7 @@ async function triedToLead(port: number): Promise<boolean> {
       return hello.isWritablePrimary === true;
     });
   } catch {
-    // Not listening yet, still in recovery, or between two states: asked again.
+    // Not listening yet, in recovery, or between two states: tried again.
     return false;
   }
 }
@@ -37,7 +38,7 @@ async function configure(admin: Admin, host: string): Promise<void> {
     const members = [{ _id: 0, host }];
     await admin.command({ replSetInitiate: { _id: 'rs0', members } });
   } else if (config.members[0]?.host !== host) {
-    // Started on another port than last time: it does not find itself in its own configuration, so no vote is possible.
+    // The port has changed: mongod does not find itself in its configuration, so it cannot vote without a new one.
     const members = [{ ...config.members[0], host }];
     const next = { ...config, version: config.version + 1, members };
     await admin.command({ replSetReconfig: next, force: true });
@@ -54,7 +55,7 @@ async function storedConfig(admin: Admin): Promise<ReplicaSetConfig | undefined>
   }
 }
 
-/** Closes the database files in order. The connection breaks off, which is the answer. */
+/** Shuts mongod down cleanly. May reject, because mongod closes the connection instead of sending a reply. */
 export async function shutDownMongod(port: number): Promise<void> {
   await withAdmin(port, async (admin) => {
     await admin.command({ shutdown: 1, force: true, timeoutSecs: 2 });

@@ -14,15 +14,15 @@ export interface ChildSpec {
   port: number;
   logPath: string;
   stopTimeoutMs: number;
-  /** Ends by itself: its end is no news. */
+  /** Exits by itself, so that its exit is not reported. */
   isOneShot?: boolean;
-  /** Asks the process to end; SIGTERM to its group unless given. */
-  askToStop?: () => Promise<void>;
-  /** Clears away what a process of this kind leaves behind, however it ended. */
+  /** Asks the process to exit. By default SIGTERM is sent to its process group. */
+  requestStop?: () => Promise<void>;
+  /** Cleans up after the process, however it exited. */
   afterExit?: () => Promise<void>;
 }
 
-/** What `stack.json` tells about a process. */
+/** A process in `stack.json`. */
 export interface StackProcess {
   name: string;
   pid: number;
@@ -31,16 +31,16 @@ export interface StackProcess {
 }
 
 export interface Child extends StackProcess {
-  /** Resolves, never rejects, when the process is gone: "exit code 1" or "signal SIGKILL". */
+  /** Resolves when the process has exited, with "exit code 1" or "signal SIGKILL". Never rejects. */
   exited: Promise<string>;
-  /** False as long as its end would be news. */
-  mayEnd(): boolean;
+  /** Returns whether the process exits by itself or has been asked to stop. */
+  isExitExpected(): boolean;
   stop(): Promise<void>;
-  /** SIGKILL to the whole group, as a crash would be. */
+  /** Sends SIGKILL to the process group, to simulate a crash. */
   kill(): Promise<void>;
 }
 
-/** Output goes straight to the log file, not through this process: it outlives a supervisor that was killed. */
+/** Starts a process. It writes its output directly to the log file, so that it survives the death of this supervisor. */
 export function startChild(spec: ChildSpec): Child {
   const logFd = openLogFile(spec.logPath);
   const child = spawn(spec.command, spec.args, {
@@ -50,15 +50,15 @@ export function startChild(spec: ChildSpec): Child {
     stdio: ['ignore', logFd, logFd],
   });
   closeSync(logFd);
-  const exited = exitOf(child).then(async (exit) => {
+  const exited = waitForExit(child).then(async (exit) => {
     await spec.afterExit?.();
     return exit;
   });
   if (child.pid === undefined) throw new StackError(`${spec.name}: cannot run ${spec.command}`);
-  return describe(spec, child.pid, exited);
+  return createChild(spec, child.pid, exited);
 }
 
-function describe(spec: ChildSpec, pid: number, exited: Promise<string>): Child {
+function createChild(spec: ChildSpec, pid: number, exited: Promise<string>): Child {
   let stopping: Promise<void> | undefined;
   return {
     name: spec.name,
@@ -66,15 +66,15 @@ function describe(spec: ChildSpec, pid: number, exited: Promise<string>): Child 
     port: spec.port,
     log: spec.logPath,
     exited,
-    mayEnd: () => spec.isOneShot === true || stopping !== undefined,
+    isExitExpected: () => spec.isOneShot === true || stopping !== undefined,
     stop: () => (stopping ??= stop(spec, pid, exited)),
     kill: () => (stopping ??= kill(pid, exited)),
   };
 }
 
 async function stop(spec: ChildSpec, pid: number, exited: Promise<string>): Promise<void> {
-  const asked = spec.askToStop?.().catch(() => undefined);
-  if (asked === undefined) signalGroup(pid, 'SIGTERM');
+  const request = spec.requestStop?.().catch(() => undefined);
+  if (request === undefined) signalGroup(pid, 'SIGTERM');
   if (!(await settlesWithin(exited, spec.stopTimeoutMs))) signalGroup(pid, 'SIGKILL');
   await exited;
   signalGroup(pid, 'SIGKILL');
@@ -85,7 +85,8 @@ async function kill(pid: number, exited: Promise<string>): Promise<void> {
   await exited;
 }
 
-export function exitOf(child: ChildProcess): Promise<string> {
+/** Resolves when the process has exited or cannot be started, with the reason. Never rejects. */
+export function waitForExit(child: ChildProcess): Promise<string> {
   return new Promise((resolve) => {
     child.once('error', (error) => {
       resolve(error.message);
@@ -96,14 +97,14 @@ export function exitOf(child: ChildProcess): Promise<string> {
   });
 }
 
-export function diedMessage(child: StackProcess, exit: string): string {
-  return `${child.name} ended by itself (${exit}). The last lines of ${child.log}:\n${lastLines(child.log)}`;
+export function unexpectedExitMessage(child: StackProcess, exit: string): string {
+  return `${child.name} exited unexpectedly (${exit}). The last lines of ${child.log}:\n${lastLines(child.log)}`;
 }
 
-/** For waits on a process that may die instead of becoming ready. */
-export async function orItsDeath<T>(child: Child, ready: Promise<T>): Promise<T> {
-  const death = child.exited.then((exit) => {
-    throw new StackError(diedMessage(child, exit));
+/** Returns the result of `ready`. Throws if the process exits before that. */
+export async function failOnExit<T>(child: Child, ready: Promise<T>): Promise<T> {
+  const exited = child.exited.then((exit) => {
+    throw new StackError(unexpectedExitMessage(child, exit));
   });
-  return Promise.race([ready, death]);
+  return Promise.race([ready, exited]);
 }

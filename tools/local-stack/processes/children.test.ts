@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import { scratchFolder } from '../../../test/support/process/scratch-folder.ts';
 import { createChildren } from './children.ts';
 import { isSameProcess } from './identity.ts';
-import { readRecord, recordPath } from './record.ts';
+import { readChildrenFile, childrenFilePath } from './children-file.ts';
 
 function program(folder: string, script: string) {
   return {
@@ -18,47 +18,47 @@ function program(folder: string, script: string) {
 }
 
 describe('the children of a stack', () => {
-  test('are written down while they run, and gone after the stop', async () => {
+  test('are in the children file while they run, and have exited after the stop', async () => {
     const folder = scratchFolder();
     const children = createChildren(folder);
     const { pid } = children.start(program(folder, 'setInterval(() => {}, 1000)'));
-    const [recorded] = readRecord(folder);
+    const [recorded] = readChildrenFile(folder);
     expect(recorded).toMatchObject({ name: 'program', pid });
     await children.stopAll();
     expect(isSameProcess(pid, recorded?.identity ?? '')).toBe(false);
-    expect(existsSync(recordPath(folder))).toBe(false);
+    expect(existsSync(childrenFilePath(folder))).toBe(false);
   });
 
-  test('are killed when they ignore the request to stop', async () => {
+  test('are killed when they ignore SIGTERM', async () => {
     const folder = scratchFolder();
     const children = createChildren(folder);
     const script =
-      "process.on('SIGTERM', () => {}); console.log('deaf'); setInterval(() => {}, 1000)";
+      "process.on('SIGTERM', () => {}); console.log('ignoring'); setInterval(() => {}, 1000)";
     const child = children.start(program(folder, script));
     await child.stop();
     expect(await child.exited).toMatch(/^signal SIG(KILL|TERM)$/);
   });
 
-  test('report an end that nobody asked for, and no other', async () => {
+  test('report unexpected exits only', async () => {
     const folder = scratchFolder();
     const children = createChildren(folder);
-    const ends: string[] = [];
-    children.onUnexpectedExit((child, exit) => ends.push(`${child.name}: ${exit}`));
-    const died = children.start(program(folder, 'process.exitCode = 3'));
-    await died.exited;
-    const asked = children.start(program(folder, 'setInterval(() => {}, 1000)'));
-    await asked.stop();
-    expect(ends).toEqual(['program: exit code 3']);
+    const exits: string[] = [];
+    children.onUnexpectedExit((child, exit) => exits.push(`${child.name}: ${exit}`));
+    const failing = children.start(program(folder, 'process.exitCode = 3'));
+    await failing.exited;
+    const stopped = children.start(program(folder, 'setInterval(() => {}, 1000)'));
+    await stopped.stop();
+    expect(exits).toEqual(['program: exit code 3']);
   });
 
-  test('fail with what a one-shot program wrote to standard error', async () => {
+  test('throw what a failed one-shot program wrote to standard error', async () => {
     const children = createChildren(scratchFolder());
     const script = "console.error('no such topic'); process.exitCode = 1";
     const run = children.run({ name: 'Set-up', command: process.execPath, args: ['-e', script] });
     await expect(run).rejects.toThrow('Set-up failed (exit code 1):\n  no such topic');
   });
 
-  test('start no more once the stop has begun', async () => {
+  test('cannot be started after the stop has begun', async () => {
     const folder = scratchFolder();
     const children = createChildren(folder);
     await children.stopAll();

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { StackError } from '../stack-error.ts';
-import { type Child, type ChildSpec, exitOf, startChild, type StackProcess } from './child.ts';
+import { type Child, type ChildSpec, waitForExit, startChild, type StackProcess } from './child.ts';
 import { startIdentity } from './identity.ts';
 import { lastLinesOf } from './log-file.ts';
-import { type RecordedChild, writeRecord } from './record.ts';
+import { type RecordedChild, writeChildrenFile } from './children-file.ts';
 import { signalGroup } from './signal-group.ts';
 import { inStopOrder } from './stop-order.ts';
 
@@ -18,10 +18,10 @@ export interface OneShot {
 
 export type ExitListener = (child: StackProcess, exit: string) => void;
 
-/** All processes of one stack folder: started, written down, watched and stopped in one place. */
+/** The processes of one stack folder. Starts, records, watches and stops them. */
 export interface Children {
   start(spec: ChildSpec): Child;
-  /** Runs a program to its end and returns its standard output; throws with its own message when it fails. */
+  /** Runs a program and returns its standard output. Throws what it wrote to standard error if it fails. */
   run(oneShot: OneShot): Promise<string>;
   list(): StackProcess[];
   onUnexpectedExit(listener: ExitListener): void;
@@ -32,30 +32,30 @@ export function createChildren(stackDir: string): Children {
   const running = new Set<Child>();
   const oneShotPids = new Set<number>();
   const listeners = new Set<ExitListener>();
-  const register = createRegister(stackDir);
+  const record = createRecorder(stackDir);
   let isStopping = false;
 
-  const refuseWhileStopping = (name: string) => {
-    if (isStopping) throw new StackError(`${name} is not started: the stack is stopping.`);
+  const throwIfStopping = (name: string) => {
+    if (isStopping) throw new StackError(`Cannot start ${name}: the stack is stopping.`);
   };
   const watch = async (child: Child) => {
     running.add(child);
     const exit = await child.exited;
     running.delete(child);
-    if (!child.mayEnd()) for (const listener of listeners) listener(child, exit);
+    if (!child.isExitExpected()) for (const listener of listeners) listener(child, exit);
   };
 
   return {
     start: (spec) => {
-      refuseWhileStopping(spec.name);
+      throwIfStopping(spec.name);
       const child = startChild(spec);
-      register(child.name, child.pid, child.exited);
+      record(child.name, child.pid, child.exited);
       void watch(child);
       return child;
     },
     run: async (oneShot) => {
-      refuseWhileStopping(oneShot.name);
-      return runToEnd(oneShot, oneShotPids, register);
+      throwIfStopping(oneShot.name);
+      return runOneShot(oneShot, oneShotPids, record);
     },
     list: () => [...running].map(({ name, pid, port, log }) => ({ name, pid, port, log })),
     onUnexpectedExit: (listener) => void listeners.add(listener),
@@ -67,13 +67,13 @@ export function createChildren(stackDir: string): Children {
   };
 }
 
-type Register = (name: string, pid: number, exited: Promise<unknown>) => void;
+type RecordProcess = (name: string, pid: number, exited: Promise<unknown>) => void;
 
-/** Keeps the record on disk equal to what runs. */
-function createRegister(stackDir: string): Register {
+/** Keeps the children file up to date with the processes that run. */
+function createRecorder(stackDir: string): RecordProcess {
   const recorded = new Map<number, RecordedChild>();
   const write = () => {
-    writeRecord(stackDir, [...recorded.values()]);
+    writeChildrenFile(stackDir, [...recorded.values()]);
   };
   return (name, pid, exited) => {
     recorded.set(pid, { name, pid, identity: startIdentity(pid) ?? '' });
@@ -85,10 +85,10 @@ function createRegister(stackDir: string): Register {
   };
 }
 
-async function runToEnd(
+async function runOneShot(
   oneShot: OneShot,
   oneShotPids: Set<number>,
-  register: Register,
+  record: RecordProcess,
 ): Promise<string> {
   const child = spawn(oneShot.command, oneShot.args, {
     detached: true,
@@ -97,14 +97,14 @@ async function runToEnd(
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const { pid } = child;
-  const exited = exitOf(child);
+  const exited = waitForExit(child);
   if (pid !== undefined) {
     oneShotPids.add(pid);
-    register(oneShot.name, pid, exited);
+    record(oneShot.name, pid, exited);
     void exited.then(() => oneShotPids.delete(pid));
   }
   const [exit, out, err] = await Promise.all([exited, text(child.stdout), text(child.stderr)]);
   if (exit === 'exit code 0') return out;
-  const said = err.trim() === '' ? out : err;
-  throw new StackError(`${oneShot.name} failed (${exit}):\n${lastLinesOf(said)}`);
+  const output = err.trim() === '' ? out : err;
+  throw new StackError(`${oneShot.name} failed (${exit}):\n${lastLinesOf(output)}`);
 }

@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import { isSameProcess, startIdentity, startTicksOf } from './identity.ts';
 
 describe('the identity of a process', () => {
-  test('stays the same while it lives and ends with it', async () => {
+  test('stays the same while the process runs, and is gone after its exit', async () => {
     const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)']);
     await once(child, 'spawn');
     const pid = child.pid ?? 0;
@@ -15,16 +15,16 @@ describe('the identity of a process', () => {
     expect(isSameProcess(pid, identity)).toBe(false);
   });
 
-  test('is another one when the pid was given to a later process', () => {
+  test('differs from that of an earlier process with the same pid', () => {
     expect(isSameProcess(process.pid, 'an earlier start')).toBe(false);
   });
 
-  test('is read behind a command name with spaces and brackets', () => {
+  test('is parsed after a command name with spaces and parentheses', () => {
     const stat = `7 (a) b (c)) S ${Array.from({ length: 18 }, (_, index) => index).join(' ')} 4711 0`;
     expect(startTicksOf(stat)).toBe('4711');
   });
 
-  test('is none for a process that has ended and was not waited for', () => {
+  test('is undefined for a zombie', () => {
     expect(startTicksOf(`7 (node) Z ${'0 '.repeat(18)}4711 0`)).toBeUndefined();
   });
 });

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
 /**
- * When a process started, as a string that no later process with the same pid can have; undefined when it is gone.
- * A pid alone is reused by the system, and a name is shared by processes of other people.
+ * Returns when a process started, as a string that no later process with the same pid has; undefined if it has exited.
+ * The system reuses pids, and the name may be that of another user's process.
  */
 export function startIdentity(pid: number): string | undefined {
   return process.platform === 'linux' ? identityFromProc(pid) : identityFromPs(pid);
@@ -16,7 +16,7 @@ export function isSameProcess(pid: number, identity: string): boolean {
 function identityFromProc(pid: number): string | undefined {
   try {
     const startTicks = startTicksOf(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-    // Ticks count from boot, so two boots can show the same number.
+    // Ticks are counted from boot, so they may repeat after a reboot.
     const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     return startTicks === undefined ? undefined : `${bootId}/${startTicks}`;
   } catch {
@@ -24,7 +24,7 @@ function identityFromProc(pid: number): string | undefined {
   }
 }
 
-/** Field 22 of /proc/PID/stat. Field 2 is the command in brackets and may itself hold spaces and brackets. */
+/** Returns field 22 of /proc/PID/stat. Field 2 is the command in parentheses, which may contain spaces and parentheses. */
 export function startTicksOf(stat: string): string | undefined {
   const fieldsFromState = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const isGone = fieldsFromState[0] === 'Z' || fieldsFromState[0] === 'X';

@@ -5,7 +5,7 @@ import { scratchFolder } from '../../../test/support/process/scratch-folder.ts';
 import { takeLock } from './lock.ts';
 
 describe('the lock of a stack folder', () => {
-  test('is refused while its holder lives, naming pid and command', () => {
+  test('is refused while its holder runs, with pid and command in the message', () => {
     const folder = scratchFolder();
     takeLock(folder, 'npm start');
     expect(() => takeLock(folder, 'npm run stack')).toThrow(
@@ -13,7 +13,7 @@ describe('the lock of a stack folder', () => {
     );
   });
 
-  test('is free again after its release', () => {
+  test('can be taken again after its release', () => {
     const folder = scratchFolder();
     takeLock(folder, 'npm start').release();
     takeLock(folder, 'npm start').release();
@@ -21,11 +21,11 @@ describe('the lock of a stack folder', () => {
   });
 
   test.each([
-    ['of a process that is gone', JSON.stringify({ pid: 2 ** 22 + 1, identity: 'gone' })],
+    ['of a process that has exited', JSON.stringify({ pid: 2 ** 22 + 1, identity: 'gone' })],
     ['of a pid that another process has now', JSON.stringify({ pid: process.pid, identity: 'x' })],
-    ['torn by a crash', '{"pid": 1'],
-    ['left empty', ''],
-  ])('is taken over when it is one %s', (_, text) => {
+    ['that a crash has truncated', '{"pid": 1'],
+    ['that is empty', ''],
+  ])('is taken over if the file is one %s', (_, text) => {
     const folder = scratchFolder();
     writeFileSync(join(folder, 'lock'), text);
     takeLock(folder, 'npm start').release();

@@ -14,15 +14,15 @@ export interface StackLock {
   release(): void;
 }
 
-/** One supervisor per stack folder. Throws when another one is alive; a lock whose process is gone is taken over. */
+/** Locks a stack folder for this supervisor. Throws if another one runs. Takes over a lock whose process has exited. */
 export function takeLock(stackDir: string, command: string): StackLock {
   mkdirSync(stackDir, { recursive: true });
   const path = join(stackDir, 'lock');
   while (!tryToWrite(path, command)) {
     const found = readText(path);
-    const holder = livingHolder(found);
+    const holder = liveHolder(found);
     if (holder !== undefined) throw new StackError(alreadyRunning(stackDir, holder));
-    setStaleAside(path, found);
+    removeStaleLock(path, found);
   }
   return {
     release: () => {
@@ -47,8 +47,8 @@ function tryToWrite(path: string, command: string): boolean {
   }
 }
 
-/** The process a lock file names, if it still lives. A torn file was left by a crash, so nobody holds it. */
-export function livingHolder(lockText: string | undefined): LockHolder | undefined {
+/** Returns the holder of a lock file if it still runs. A truncated file is the result of a crash, so it has no holder. */
+export function liveHolder(lockText: string | undefined): LockHolder | undefined {
   try {
     const holder = JSON.parse(lockText ?? '') as LockHolder;
     return isSameProcess(holder.pid, holder.identity) ? holder : undefined;
@@ -57,16 +57,16 @@ export function livingHolder(lockText: string | undefined): LockHolder | undefin
   }
 }
 
-/** Two starts may find the same stale lock: renaming lets only one have it, and a fresh lock is given back. */
-function setStaleAside(path: string, staleText: string | undefined): void {
-  const aside = `${path}.${process.pid}.stale`;
+/** Removes a stale lock. Renames it first: two starts may find the same one, and a new lock must be put back. */
+function removeStaleLock(path: string, staleText: string | undefined): void {
+  const renamed = `${path}.${process.pid}.stale`;
   try {
-    renameSync(path, aside);
+    renameSync(path, renamed);
   } catch {
     return;
   }
-  if (readText(aside) === staleText) rmSync(aside);
-  else renameSync(aside, path);
+  if (readText(renamed) === staleText) rmSync(renamed);
+  else renameSync(renamed, path);
 }
 
 function readText(path: string): string | undefined {
@@ -80,6 +80,6 @@ function readText(path: string): string | undefined {
 function alreadyRunning(stackDir: string, holder: LockHolder): string {
   return [
     `A stack is already running in ${stackDir}: ${holder.command}, pid ${holder.pid}, since ${holder.since}.`,
-    `Stop it with Ctrl-C in its terminal or "kill ${holder.pid}"; to run a second one beside it, set STACK_DIR and the ports.`,
+    `Stop it with Ctrl-C in its terminal or "kill ${holder.pid}". To run a second stack, set STACK_DIR and the ports.`,
   ].join('\n');
 }

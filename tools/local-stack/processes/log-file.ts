@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, openSync, readFileSync, renameSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** A fresh log per start; the one before is kept as NAME.log.1, because a restart is when it is wanted. */
+/** Opens a new log file. Keeps the previous one as NAME.log.1, because it is often needed after a restart. */
 export function openLogFile(path: string): number {
   mkdirSync(dirname(path), { recursive: true });
   if (existsSync(path)) renameSync(path, `${path}.1`);

@@ -1,4 +1,4 @@
-/** Every child leads its own process group, so that its own children end with it. Gone already is fine. */
+/** Signals the process group of a child, which includes the child's own children. Ignores that it has exited already. */
 export function signalGroup(leaderPid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-leaderPid, signal);

@@ -1,6 +1,6 @@
 /**
- * The gateway goes first, so that nothing new is accepted while the rest drains; the stores go last, because every
- * drain writes to them. Names not listed are one-shot programs: they end before all others.
+ * The gateway stops first, so that nothing is accepted while the other services drain. The stores stop last, because
+ * draining services write to them. One-shot programs are not listed; they stop before all others.
  */
 const STOP_ORDER = ['gateway', 'dispatcher', 'retry', 'redis', 'mongodb', 'kafka'];
 

@@ -1,39 +1,37 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { chooseWay } from '../docker/choose-way.ts';
+import { chooseMode } from '../docker/choose-mode.ts';
 import { startContainer, type StartedContainer } from '../docker/containers.ts';
 import type { BackingName } from '../docker/images.ts';
-import { freePorts, type NeededPort, requireFreePorts } from '../machine/ports.ts';
-import { requireReachable } from '../machine/reachable.ts';
+import { type NeededPort, requireFreePorts } from '../machine/ports.ts';
+import { requireReachable } from './require-reachable.ts';
 import { startNatively } from './native-services.ts';
 import type { StackProcess } from '../processes/child.ts';
 import { type Children, createChildren, type ExitListener } from '../processes/children.ts';
 import { inStopOrder } from '../processes/stop-order.ts';
-import { type Addresses, type BackingPorts, readGivenAddresses, readWay } from '../settings.ts';
+import { type Addresses, type BackingPorts, readGivenAddresses, readMode } from '../settings.ts';
 import type { Log } from '../waiting.ts';
 
-export { freePorts };
-
 export interface BackingOptions {
-  /** Data, logs and the record of running processes. One stack at a time. */
+  /** Has the data, the logs and the list of running processes. Only one stack at a time may use it. */
   stackDir: string;
   ports: BackingPorts;
   log: Log;
-  /** The processes of a larger stack that these belong to. */
+  /** The processes of the stack that these services belong to. By default they are a stack of their own. */
   children?: Children;
 }
 
 export interface BackingServices extends Addresses {
-  /** Those started here: none for an address that was given, none for a container. */
+  /** The processes that were started; none for given addresses and for containers. */
   processes: StackProcess[];
   stop(): Promise<void>;
   onUnexpectedExit(listener: ExitListener): void;
 }
 
-/** Kafka, MongoDB and Redis: each at its given address, or started in containers or as processes of this machine. */
+/** Starts those of Kafka, MongoDB and Redis whose addresses are not given, in containers or as processes of this machine. */
 export async function startBackingServices(options: BackingOptions): Promise<BackingServices> {
   const given = readGivenAddresses(process.env);
-  const way = readWay(process.env);
+  const mode = readMode(process.env);
   const names = namesToStart(given);
   await requireFreePorts(backingPortsOf(names, options.ports));
   await requireReachable(given);
@@ -45,7 +43,7 @@ export async function startBackingServices(options: BackingOptions): Promise<Bac
     await children.stopAll();
   };
   try {
-    const isDocker = (await chooseWay(way, names, options.log)) === 'docker';
+    const isDocker = (await chooseMode(mode, names, options.log)) === 'docker';
     if (isDocker) await startContainers(names, options, containers);
     else await startNatively(names, { ...options, children });
   } catch (error) {
@@ -77,7 +75,7 @@ export function backingPortsOf(names: readonly BackingName[], ports: BackingPort
     {
       name: 'kafka',
       port: ports.kafkaController,
-      use: 'the controller of Kafka',
+      use: 'the Kafka controller',
       variable: 'KAFKA_CONTROLLER_PORT',
     },
     { name: 'mongodb', port: ports.mongodb, use: 'MongoDB', variable: 'MONGODB_PORT' },
@@ -89,7 +87,7 @@ export function backingPortsOf(names: readonly BackingName[], ports: BackingPort
 function addressesOf(ports: BackingPorts, given: Partial<Addresses>): Addresses {
   return {
     kafkaBrokers: `127.0.0.1:${ports.kafka}`,
-    // By the name of the replica set, so that a client waits for the primary instead of meeting a mongod that is not yet it.
+    // With the name of the replica set, a client waits until mongod is primary.
     mongodbUrl: `mongodb://127.0.0.1:${ports.mongodb}/posthorn?replicaSet=rs0`,
     redisUrl: `redis://127.0.0.1:${ports.redis}`,
     ...given,

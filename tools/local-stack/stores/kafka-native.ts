@@ -1,18 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { kafkaAnswers } from '../kafka/answers.ts';
-import { hasKafkaJars, provideKafkaJars } from '../kafka/jars.ts';
+import { isKafkaReady } from '../kafka/readiness.ts';
+import { hasKafkaJars, ensureKafkaJars } from '../kafka/jars.ts';
 import { serverProperties } from '../kafka/server-properties.ts';
-import { provideParts } from '../machine/install.ts';
-import { JAVA, javaProgram, MAVEN, type Part } from '../machine/parts.ts';
+import { ensurePrograms } from '../machine/install-programs.ts';
+import { JAVA, javaProgram, MAVEN, type RequiredProgram } from '../machine/required-programs.ts';
 import { canConnect } from '../machine/ports.ts';
-import { type Child, orItsDeath } from '../processes/child.ts';
+import { type Child, failOnExit } from '../processes/child.ts';
 import { type Children, createChildren } from '../processes/children.ts';
-import { type Log, until } from '../waiting.ts';
+import { type Log, waitUntil } from '../waiting.ts';
 
-export interface NativeKafkaPlace {
-  /** Data, configuration and log; starting again on the same folder continues with the same data. */
+export interface NativeKafkaOptions {
+  /** Has the data, the configuration and the log. A second start on the same folder continues with its data. */
   dir: string;
   port: number;
   controllerPort: number;
@@ -22,23 +22,23 @@ export interface NativeKafkaPlace {
 export interface NativeKafka {
   brokers: string;
   pid: number;
-  /** Controlled shutdown, about a second. */
+  /** Controlled shutdown; takes about a second. */
   stop(): Promise<void>;
-  /** SIGKILL, as a crash would be. */
+  /** Sends SIGKILL, to simulate a crash. */
   kill(): Promise<void>;
 }
 
-export function kafkaParts(): Part[] {
+export function kafkaPrograms(): RequiredProgram[] {
   return hasKafkaJars() ? [JAVA] : [JAVA, MAVEN];
 }
 
-/** A broker of its own, for tests that stop it or kill it. */
-export async function startNativeKafka(place: NativeKafkaPlace): Promise<NativeKafka> {
-  const children = createChildren(place.dir);
-  await provideParts(kafkaParts(), children, place.log);
-  const child = await startKafka({ ...place, children, logPath: join(place.dir, 'kafka.log') });
+/** Starts a separate broker, for tests that stop or kill it. */
+export async function startNativeKafka(options: NativeKafkaOptions): Promise<NativeKafka> {
+  const children = createChildren(options.dir);
+  await ensurePrograms(kafkaPrograms(), children, options.log);
+  const child = await startKafka({ ...options, children, logPath: join(options.dir, 'kafka.log') });
   return {
-    brokers: `127.0.0.1:${place.port}`,
+    brokers: `127.0.0.1:${options.port}`,
     pid: child.pid,
     stop: () => child.stop(),
     kill: () => child.kill(),
@@ -46,10 +46,10 @@ export async function startNativeKafka(place: NativeKafkaPlace): Promise<NativeK
 }
 
 export async function startKafka(
-  options: NativeKafkaPlace & { children: Children; logPath: string },
+  options: NativeKafkaOptions & { children: Children; logPath: string },
 ): Promise<Child> {
   const { dir, port, controllerPort, children, log } = options;
-  const jars = await provideKafkaJars(children, log);
+  const jars = await ensureKafkaJars(children, log);
   const propertiesPath = join(dir, 'server.properties');
   const dataDir = join(dir, 'data');
   mkdirSync(dir, { recursive: true });
@@ -63,11 +63,11 @@ export async function startKafka(
     logPath: options.logPath,
     stopTimeoutMs: 15_000,
   });
-  await orItsDeath(child, answering(port));
+  await failOnExit(child, waitUntilReady(port));
   return child;
 }
 
-/** The serial collector starts fastest and takes no threads from the services on a small machine. */
+/** The serial garbage collector starts fastest and needs no threads of its own, which helps on a small machine. */
 function jvmFlags(jars: string): string[] {
   const log = '-Dorg.slf4j.simpleLogger';
   return [
@@ -81,7 +81,7 @@ function jvmFlags(jars: string): string[] {
   ];
 }
 
-interface Format {
+interface StorageFolder {
   dir: string;
   dataDir: string;
   jars: string;
@@ -89,29 +89,35 @@ interface Format {
   children: Children;
 }
 
-/** The mark is written when the tool is done: without it what lies there is half a format and is made again. */
-async function formatOnce({ dir, dataDir, jars, propertiesPath, children }: Format): Promise<void> {
-  const mark = join(dir, 'formatted');
-  if (existsSync(mark)) return;
+/** Formats the storage unless a marker file shows that it is complete. An interrupted format is started again. */
+async function formatOnce({
+  dir,
+  dataDir,
+  jars,
+  propertiesPath,
+  children,
+}: StorageFolder): Promise<void> {
+  const markerPath = join(dir, 'formatted');
+  if (existsSync(markerPath)) return;
   rmSync(dataDir, { recursive: true, force: true });
   const clusterId = Buffer.from(randomUUID().replaceAll('-', ''), 'hex').toString('base64url');
-  // In one word: one id in 64 begins with a dash and would be taken for an option.
+  // One argument: one id in 64 begins with a dash, and a separate one would be parsed as an option.
   const id = `--cluster-id=${clusterId}`;
   const tool = ['kafka.tools.StorageTool', 'format', id, '-c', propertiesPath];
   await children.run({
-    name: 'Formatting the storage of Kafka',
+    name: 'Formatting the Kafka storage',
     command: javaProgram(),
     args: [...jvmFlags(jars), '-XX:TieredStopAtLevel=1', ...tool],
   });
-  writeFileSync(mark, clusterId);
+  writeFileSync(markerPath, clusterId);
 }
 
-async function answering(port: number): Promise<void> {
+async function waitUntilReady(port: number): Promise<void> {
   const poll = { timeoutMs: 60_000, intervalMs: 100 };
-  await until({ what: `Kafka listening on port ${port}`, ...poll }, () =>
+  await waitUntil({ what: `Kafka to listen on port ${port}`, ...poll }, () =>
     canConnect('127.0.0.1', port),
   );
-  await until({ what: `An answer of Kafka on port ${port}`, ...poll }, () =>
-    kafkaAnswers(`127.0.0.1:${port}`),
+  await waitUntil({ what: `a reply from Kafka on port ${port}`, ...poll }, () =>
+    isKafkaReady(`127.0.0.1:${port}`),
   );
 }

@@ -1,14 +1,14 @@
 import { mkdirSync } from 'node:fs';
-import { wine64 } from '../machine/parts.ts';
+import { wine64 } from '../machine/required-programs.ts';
 import type { MongodSource } from '../mongodb/find-mongod.ts';
-import { providePortableMongod } from '../mongodb/portable-mongod.ts';
-import { leadReplicaSet, shutDownMongod } from '../mongodb/replica-set.ts';
+import { ensureWindowsMongod } from '../mongodb/windows-mongod.ts';
+import { initiateReplicaSet, shutDownMongod } from '../mongodb/replica-set.ts';
 import { prepareWine, stopWine, wineEnv, winePrefix } from '../mongodb/wine.ts';
-import { type Child, orItsDeath } from '../processes/child.ts';
+import { type Child, failOnExit } from '../processes/child.ts';
 import type { Children } from '../processes/children.ts';
 import type { Log } from '../waiting.ts';
 
-interface MongodbPlace {
+interface MongodbOptions {
   stackDir: string;
   dir: string;
   port: number;
@@ -18,7 +18,7 @@ interface MongodbPlace {
   log: Log;
 }
 
-/** How to run mongod, and what to clear away after it. */
+/** How to run mongod, and what to clean up after it. */
 interface Launch {
   command: string;
   args: string[];
@@ -26,13 +26,13 @@ interface Launch {
   afterExit?: () => Promise<void>;
 }
 
-/** The wiredTiger cache takes half of the memory by default, which the services and Kafka need too. */
+/** By default the WiredTiger cache takes half of the memory, which the services and Kafka also need. */
 const CACHE_GB = '1';
 
-export async function startMongodb(place: MongodbPlace): Promise<Child> {
-  const { dir, port, children, logPath } = place;
+export async function startMongodb(options: MongodbOptions): Promise<Child> {
+  const { dir, port, children, logPath } = options;
   mkdirSync(dir, { recursive: true });
-  const { command, args, env, afterExit } = await launchOf(place);
+  const { command, args, env, afterExit } = await findLaunch(options);
   const flags = ['--replSet', 'rs0', '--bind_ip', '127.0.0.1', '--port', String(port)];
   const child = children.start({
     name: 'mongodb',
@@ -42,33 +42,33 @@ export async function startMongodb(place: MongodbPlace): Promise<Child> {
     port,
     logPath,
     stopTimeoutMs: 15_000,
-    askToStop: () => shutDownMongod(port),
+    requestStop: () => shutDownMongod(port),
     ...(afterExit && { afterExit }),
   });
-  await orItsDeath(child, leadReplicaSet(port, 60_000));
+  await failOnExit(child, initiateReplicaSet(port, 60_000));
   return child;
 }
 
-async function launchOf(place: MongodbPlace): Promise<Launch> {
-  const { source, dir } = place;
+async function findLaunch(options: MongodbOptions): Promise<Launch> {
+  const { source, dir } = options;
   if (source.kind === 'program') {
     return { command: source.path, args: ['--dbpath', dir], env: process.env };
   }
-  return launchWithWine(place);
+  return launchWithWine(options);
 }
 
-async function launchWithWine(place: MongodbPlace): Promise<Launch> {
-  const { stackDir, dir, children, log } = place;
-  log('MongoDB is the build for Windows, under wine: for trying and testing only');
+async function launchWithWine(options: MongodbOptions): Promise<Launch> {
+  const { stackDir, dir, children, log } = options;
+  log('Running the Windows build of MongoDB with wine, for evaluation and tests only');
   const [program] = await Promise.all([
-    providePortableMongod(children, log),
+    ensureWindowsMongod(children, log),
     prepareWine(stackDir, children, log),
   ]);
-  // Drive Z: is the root folder. The diagnostic data collection reads Windows counters that wine does not have.
-  const quirks = ['--setParameter', 'diagnosticDataCollectionEnabled=false'];
+  // Diagnostic data collection reads Windows counters that wine does not have. Drive Z: is the root folder.
+  const wineFlags = ['--setParameter', 'diagnosticDataCollectionEnabled=false'];
   return {
     command: wine64() ?? 'wine64',
-    args: [program, ...quirks, '--dbpath', `Z:${dir}`],
+    args: [program, ...wineFlags, '--dbpath', `Z:${dir}`],
     env: wineEnv(winePrefix(stackDir)),
     afterExit: () => stopWine(stackDir),
   };

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import type { BackingName } from '../docker/images.ts';
-import { forgetMembers } from '../kafka/forget-members.ts';
-import { kafkaParts, startKafka } from './kafka-native.ts';
-import { provideParts } from '../machine/install.ts';
-import { type Part, REDIS } from '../machine/parts.ts';
+import { removeStaleMembers } from '../kafka/remove-stale-members.ts';
+import { kafkaPrograms, startKafka } from './kafka-native.ts';
+import { ensurePrograms } from '../machine/install-programs.ts';
+import { type RequiredProgram, REDIS } from '../machine/required-programs.ts';
 import { startMongodb } from './mongodb-native.ts';
-import { findMongod, mongodbParts, type MongodSource } from '../mongodb/find-mongod.ts';
+import { findMongod, mongodbPrograms, type MongodSource } from '../mongodb/find-mongod.ts';
 import type { Children } from '../processes/children.ts';
 import { startRedis } from './redis-native.ts';
 import type { BackingPorts } from '../settings.ts';
@@ -18,7 +18,7 @@ interface NativeOptions {
   log: Log;
 }
 
-/** As processes of this machine, side by side; what they need is there, or all that is missing is told, before. */
+/** Starts the services as processes of this machine. Before that, installs missing programs or throws with a list of them. */
 export async function startNatively(
   names: readonly BackingName[],
   options: NativeOptions,
@@ -27,17 +27,17 @@ export async function startNatively(
   const source: MongodSource = names.includes('mongodb')
     ? await findMongod(children, log)
     : { kind: 'none' };
-  await provideParts(partsOf(names, source), children, log);
+  await ensurePrograms(programsOf(names, source), children, log);
   await Promise.all(names.map((name) => startOne(name, options, source)));
 }
 
-function partsOf(names: readonly BackingName[], source: MongodSource): Part[] {
-  const parts: Record<BackingName, () => Part[]> = {
-    kafka: kafkaParts,
-    mongodb: () => mongodbParts(source),
+function programsOf(names: readonly BackingName[], source: MongodSource): RequiredProgram[] {
+  const programs: Record<BackingName, () => RequiredProgram[]> = {
+    kafka: kafkaPrograms,
+    mongodb: () => mongodbPrograms(source),
     redis: () => [REDIS],
   };
-  return names.flatMap((name) => parts[name]());
+  return names.flatMap((name) => programs[name]());
 }
 
 async function startOne(
@@ -50,7 +50,7 @@ async function startOne(
   switch (name) {
     case 'kafka':
       await startKafka({ ...shared, controllerPort: ports.kafkaController });
-      return forgetMembers(ports.kafka).catch(() => undefined);
+      return removeStaleMembers(ports.kafka).catch(() => undefined);
     case 'mongodb':
       return startMongodb({ ...shared, stackDir, source });
     case 'redis':

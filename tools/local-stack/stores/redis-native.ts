@@ -1,20 +1,19 @@
-import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
-import { connect } from 'node:net';
-import { redisServer } from '../machine/parts.ts';
-import { type Child, orItsDeath } from '../processes/child.ts';
+import { redisServer } from '../machine/required-programs.ts';
+import { type Child, failOnExit } from '../processes/child.ts';
 import type { Children } from '../processes/children.ts';
-import { settlesWithin, until } from '../waiting.ts';
+import { isRedisReady } from '../redis/readiness.ts';
+import { waitUntil } from '../waiting.ts';
 
-interface RedisPlace {
+interface RedisOptions {
   dir: string;
   port: number;
   children: Children;
   logPath: string;
 }
 
-/** Without persistence: Redis holds only what can be lost, caches and counters of rate limits. */
-export async function startRedis({ dir, port, children, logPath }: RedisPlace): Promise<Child> {
+/** Starts Redis without persistence: it holds only caches and rate limit counters, which may be lost. */
+export async function startRedis({ dir, port, children, logPath }: RedisOptions): Promise<Child> {
   mkdirSync(dir, { recursive: true });
   const child = children.start({
     name: 'redis',
@@ -25,22 +24,9 @@ export async function startRedis({ dir, port, children, logPath }: RedisPlace): 
     logPath,
     stopTimeoutMs: 5_000,
   });
-  const ready = until({ what: `An answer of Redis on port ${port}`, timeoutMs: 30_000 }, () =>
-    redisAnswers('127.0.0.1', port),
+  const ready = waitUntil({ what: `a reply from Redis on port ${port}`, timeoutMs: 30_000 }, () =>
+    isRedisReady('127.0.0.1', port),
   );
-  await orItsDeath(child, ready);
+  await failOnExit(child, ready);
   return child;
-}
-
-/** Any reply shows a Redis, also "-LOADING" and "-NOAUTH"; only "+PONG" shows one that is ready for this stack. */
-export async function redisAnswers(host: string, port: number): Promise<boolean> {
-  const socket = connect({ host, port });
-  socket.write('PING\r\n');
-  const answered = once(socket, 'data').then(
-    ([data]) => String(data).startsWith('+PONG'),
-    () => false,
-  );
-  const inTime = await settlesWithin(answered, 2_000);
-  socket.destroy();
-  return inTime && (await answered);
 }

@@ -13,7 +13,7 @@ describe('the encryption keys of a local stack', () => {
     folder = scratchFolder();
   });
 
-  test('are made once, also in a folder that is not there yet, for their owner only', () => {
+  test('are created once, together with the folder, and only their owner can read them', () => {
     const STACK_DIR = join(folder, 'new');
     const path = join(STACK_DIR, 'encryption-keys');
     expect(encryptionEnv({ STACK_DIR })).toEqual({ ENCRYPTION_KEYS_FILE: path });
@@ -25,7 +25,7 @@ describe('the encryption keys of a local stack', () => {
     expect(readdirSync(STACK_DIR)).toEqual(['encryption-keys']);
   });
 
-  test('are others in another folder', () => {
+  test('differ between folders', () => {
     const [one, other] = [join(folder, 'one'), join(folder, 'other')];
     createEncryptionKeys(one);
     createEncryptionKeys(other);
@@ -33,7 +33,7 @@ describe('the encryption keys of a local stack', () => {
   });
 
   test.each([{ ENCRYPTION_KEYS: 'k1:mine' }, { ENCRYPTION_KEYS_FILE: '/mine' }])(
-    "are the user's where there are some: %j",
+    'are not created when the user has set some: %j',
     (own) => {
       expect(encryptionEnv({ STACK_DIR: folder, ...own })).toEqual({});
       expect(readdirSync(folder)).toEqual([]);

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { createEncryptionKeys } from '../../../deploy/setup/create-encryption-keys.ts';
 import { readStackDir } from '../settings.ts';
 
-/** The keys of this stack: what the user has set, else a random one, made once for its folder. */
+/** Returns the key setting of this stack: none if the user has set one, else a random key, created once per folder. */
 export function encryptionEnv(env: NodeJS.ProcessEnv): Record<string, string> {
   if (env.ENCRYPTION_KEYS || env.ENCRYPTION_KEYS_FILE) return {};
   const path = join(readStackDir(env), 'encryption-keys');

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
-import { type Child, orItsDeath } from '../processes/child.ts';
+import { type Child, failOnExit } from '../processes/child.ts';
 import type { Children } from '../processes/children.ts';
 import type { Addresses, Settings } from '../settings.ts';
-import { until } from '../waiting.ts';
+import { waitUntil } from '../waiting.ts';
+import { allocatorEnv } from './allocator.ts';
 import { encryptionEnv } from './encryption.ts';
 
 export const SERVICES = ['gateway', 'dispatcher', 'retry'] as const;
@@ -10,7 +11,7 @@ export type ServiceName = (typeof SERVICES)[number];
 
 const ROOT = join(import.meta.dirname, '../../..');
 
-/** Longer than a service takes at most: 25 s of draining and 10 s of closing. */
+/** Longer than a service needs to stop: at most 25 s to drain and 10 s to close. */
 const STOP_TIMEOUT_MS = 40_000;
 
 export function opsPortOf(name: ServiceName, firstOpsPort: number): number {
@@ -22,11 +23,11 @@ export function entryOf(name: ServiceName): string {
 }
 
 /**
- * The young generation: with 24 GiB of memory V8 takes 128 MiB for it, with this 32. As in the image,
- * see docs/performance.md (Memory).
+ * Limits the young generation. With 24 GiB of memory V8 uses 128 MiB for it, with this flag 32 MiB. The image has the
+ * same flag (docs/performance.md, Memory).
  */
 const YOUNG_GENERATION = '--max-semi-space-size=16';
-/** What the pods have room for; V8 also collects earlier where the heap may grow less. */
+/** What fits into a pod. V8 also collects earlier if the heap is limited. */
 const OLD_GENERATION = '--max-old-space-size=384';
 
 export const NODE_FLAGS = [
@@ -35,15 +36,14 @@ export const NODE_FLAGS = [
   '--disable-warning=ExperimentalWarning',
 ];
 
-/** What every program of Posthorn gets on this stack. What the user has set wins. */
+/** Returns the environment of every program of Posthorn on this stack. Settings of the user take precedence. */
 export function programEnv(addresses: Addresses): NodeJS.ProcessEnv {
   const defaults = {
     EGRESS_ALLOW_LOOPBACK: 'true',
     EGRESS_ALLOW_HTTP: 'true',
-    // The local Kafka is one node.
+    // The local Kafka has one node.
     TOPIC_REPLICATION: '1',
-    // Each thread of libuv has an arena of its own otherwise, and what it freed stays there.
-    MALLOC_ARENA_MAX: '2',
+    ...allocatorEnv(),
   };
   const { kafkaBrokers, mongodbUrl, redisUrl } = addresses;
   return {
@@ -56,7 +56,7 @@ export function programEnv(addresses: Addresses): NodeJS.ProcessEnv {
   };
 }
 
-/** Starts the three side by side and resolves when all are ready. */
+/** Starts the three services at the same time, and waits until all are ready. */
 export async function startServices(
   settings: Settings,
   addresses: Addresses,
@@ -87,22 +87,22 @@ async function startService(
     logPath: join(settings.stackDir, 'logs', `${name}.log`),
     stopTimeoutMs: STOP_TIMEOUT_MS,
   });
-  await ready(child, opsPort);
+  await waitUntilReady(child, opsPort);
 }
 
-async function ready(child: Child, opsPort: number): Promise<void> {
+async function waitUntilReady(child: Child, opsPort: number): Promise<void> {
   const poll = {
-    what: `${child.name} becoming ready (its log: ${child.log})`,
+    what: `${child.name} to be ready (log: ${child.log})`,
     timeoutMs: 60_000,
     intervalMs: 100,
   };
-  await orItsDeath(
+  await failOnExit(
     child,
-    until(poll, () => answersReady(opsPort)),
+    waitUntil(poll, () => isReady(opsPort)),
   );
 }
 
-async function answersReady(opsPort: number): Promise<boolean> {
+async function isReady(opsPort: number): Promise<boolean> {
   try {
     const url = `http://127.0.0.1:${opsPort}/readyz`;
     const response = await fetch(url, { signal: AbortSignal.timeout(2_000) });

@@ -1,11 +1,11 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { StackProcess } from '../processes/child.ts';
-import { writeWhole } from '../processes/record.ts';
+import { writeFileAtomically } from '../processes/write-file-atomically.ts';
 import { type Addresses, readGivenAddresses, readStackDir } from '../settings.ts';
 import { StackError } from '../stack-error.ts';
 
-/** What runs and where, for people, for tests and for the commands in other terminals. */
+/** The content of stack.json: processes and addresses, for users, tests and commands in other terminals. */
 export interface StackFile extends Addresses {
   processes: StackProcess[];
 }
@@ -15,14 +15,14 @@ function stackFilePath(stackDir: string): string {
 }
 
 export function writeStackFile(stackDir: string, file: StackFile): void {
-  writeWhole(stackFilePath(stackDir), `${JSON.stringify(file, null, 2)}\n`);
+  writeFileAtomically(stackFilePath(stackDir), `${JSON.stringify(file, null, 2)}\n`);
 }
 
 export function removeStackFile(stackDir: string): void {
   rmSync(stackFilePath(stackDir), { force: true });
 }
 
-/** Addresses from the environment, else from the running stack. */
+/** Returns the addresses in the environment, or else those of the running stack. Throws if there is neither. */
 export function findAddresses(env: NodeJS.ProcessEnv): Addresses {
   const given = readGivenAddresses(env);
   const { kafkaBrokers, mongodbUrl, redisUrl } = given;

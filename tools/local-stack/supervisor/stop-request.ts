@@ -2,11 +2,11 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const PARENT_CHECK_MS = 500;
 
 /**
- * Resolves at the first signal, or when the bootstrap that started this process is gone (a supervisor without one can
- * not be stopped from its terminal any more). Later signals, such as the second copy of a terminal's Ctrl-C, do nothing.
+ * Resolves with the reason on the first signal, or when the bootstrap process that started this one has exited: after
+ * that, this process could not be stopped from its terminal. Later signals, such as a duplicate of Ctrl-C, are ignored.
  */
-export function stopRequest(): Promise<string> {
-  // After a SIGHUP the terminal is gone, and a write to it must not end the stop halfway.
+export function waitForStopRequest(): Promise<string> {
+  // After a SIGHUP writes to the terminal fail, which must not interrupt the stop.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   return new Promise((resolve) => {
     for (const signal of SIGNALS)
@@ -16,7 +16,7 @@ export function stopRequest(): Promise<string> {
     if (process.env.POSTHORN_PARENT_PID !== String(process.ppid)) return;
     const parentPid = process.ppid;
     const check = () => {
-      if (process.ppid !== parentPid) resolve('the end of its parent');
+      if (process.ppid !== parentPid) resolve('the parent process has exited');
     };
     setInterval(check, PARENT_CHECK_MS).unref();
   });

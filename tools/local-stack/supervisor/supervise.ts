@@ -1,34 +1,34 @@
-import { diedMessage } from '../processes/child.ts';
+import { unexpectedExitMessage } from '../processes/child.ts';
 import { type Children, createChildren } from '../processes/children.ts';
 import { type StackLock, takeLock } from '../processes/lock.ts';
-import { endOrphans } from '../processes/recover.ts';
+import { endOrphans } from './end-orphans.ts';
 import { readSettings, type Settings } from '../settings.ts';
 import { messageOf, StackError } from '../stack-error.ts';
 import type { Log } from '../waiting.ts';
 import { removeStackFile } from './stack-file.ts';
-import { stopRequest } from './stop-request.ts';
+import { waitForStopRequest } from './stop-request.ts';
 
 export interface Stack {
   settings: Settings;
   children: Children;
   log: Log;
-  /** For what is no child process; run after the children that use it are gone. */
+  /** Registers the stop of something that is not a child process. It runs after all children have exited. */
   onStop(stop: () => Promise<void>): void;
 }
 
-/** Runs a stack in the foreground, from the lock of its folder to the exit code of this process. */
+/** Runs a stack in the foreground: takes the lock, starts the stack, waits for its end, stops it and exits. */
 export async function supervise(
   command: string,
-  up: (stack: Stack) => Promise<void>,
+  start: (stack: Stack) => Promise<void>,
 ): Promise<never> {
   const log: Log = (line) => {
     console.log(line);
   };
-  const requested = stopRequest();
+  const requested = waitForStopRequest();
   try {
     const settings = readSettings(process.env);
     const lock = takeLock(settings.stackDir, command);
-    return process.exit(await superviseLocked({ settings, lock, requested, log }, up));
+    return process.exit(await superviseLocked({ settings, lock, requested, log }, start));
   } catch (error) {
     console.error(messageOf(error));
     return process.exit(1);
@@ -44,7 +44,7 @@ interface Locked {
 
 async function superviseLocked(
   { settings, lock, requested, log }: Locked,
-  up: (stack: Stack) => Promise<void>,
+  start: (stack: Stack) => Promise<void>,
 ): Promise<number> {
   const { stackDir } = settings;
   const children = createChildren(stackDir);
@@ -53,8 +53,8 @@ async function superviseLocked(
   try {
     await endOrphans(stackDir, log);
     removeStackFile(stackDir);
-    const running = up({ settings, children, log, onStop });
-    return await untilOver(running, requested, children, log);
+    const running = start({ settings, children, log, onStop });
+    return await waitForEnd(running, requested, children, log);
   } finally {
     const hasRun = children.list().length > 0;
     await children.stopAll();
@@ -65,8 +65,8 @@ async function superviseLocked(
   }
 }
 
-/** Resolves with the exit code when the stack is to stop; what made it stop has been said by then. */
-async function untilOver(
+/** Waits until the stack has to stop, and logs the reason. Returns the exit code. */
+async function waitForEnd(
   running: Promise<void>,
   requested: Promise<string>,
   children: Children,
@@ -74,12 +74,12 @@ async function untilOver(
 ): Promise<number> {
   const died = new Promise<never>((_, reject) => {
     children.onUnexpectedExit((child, exit) => {
-      reject(new StackError(diedMessage(child, exit)));
+      reject(new StackError(unexpectedExitMessage(child, exit)));
     });
   });
   try {
     await Promise.race([requested, died, running.then(() => requested)]);
-    log('\nStopping (what is under way is finished first) …');
+    log('\nStopping after the running work is finished …');
     return 0;
   } catch (error) {
     console.error(messageOf(error));

@@ -1,15 +1,15 @@
 import { join, relative } from 'node:path';
 import type { Addresses, Settings } from '../settings.ts';
-import type { Credentials } from './company.ts';
+import type { Credentials } from './development-company.ts';
 import { opsPortOf, SERVICES } from './services.ts';
 
 export function baseUrlOf({ host, gatewayPort }: Settings): string {
-  // An address that means "every interface" is none to connect to.
+  // A client cannot connect to the address that means all interfaces.
   const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
   return `http://${name.includes(':') ? `[${name}]` : name}:${gatewayPort}`;
 }
 
-/** What `npm start` says when all is ready. */
+/** Returns what `npm start` prints when everything is ready. */
 export function welcome(
   settings: Settings,
   addresses: Addresses,
@@ -29,16 +29,16 @@ export function welcome(
       ...storeRows(settings, addresses),
     ]),
     '',
-    'A first message, delivered to a webhook that nobody listens to yet (so that it is retried). Paste:',
+    'Paste this to send a first message. Nothing listens at its webhook yet, so it is retried.',
     '',
     ...firstRequest(credentials),
     '',
-    'A receiver with verified signatures and a retry, in a second terminal: npm run demo',
-    'Ctrl-C stops everything; data stay where they are.',
+    'For a demo with a receiver, signatures and a retry, run in a second terminal: npm run demo',
+    'Ctrl-C stops everything. The data are kept.',
   ].join('\n');
 }
 
-/** What `npm run stack` says. */
+/** Returns what `npm run stack` prints when everything is ready. */
 export function stackWelcome(
   settings: Settings,
   addresses: Addresses,
@@ -50,8 +50,8 @@ export function stackWelcome(
     '',
     ...rows([['API key', credentials.apiKey], ...storeRows(settings, addresses)]),
     '',
-    'Each service in a terminal of its own: npm run gateway, npm run dispatcher, npm run retry',
-    'Ctrl-C stops everything; data stay where they are.',
+    'Run each service in its own terminal: npm run gateway, npm run dispatcher, npm run retry',
+    'Ctrl-C stops everything. The data are kept.',
   ].join('\n');
 }
 
@@ -77,7 +77,7 @@ function rows(all: readonly Row[]): string[] {
   return all.map(([label, value]) => `  ${label.padEnd(18)} ${value}`);
 }
 
-/** Plain shell, curl and sed: whoever tries Posthorn for the first time need not install anything more. */
+/** Returns a request in plain shell, curl and sed, so that new users need not install anything else. */
 function firstRequest({ baseUrl, apiKey }: Credentials): string[] {
   return [
     `API=${baseUrl} KEY=${apiKey}`,

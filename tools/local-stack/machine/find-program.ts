@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** Where a program lies, in PATH or in one of the extra folders. */
+/** Returns the path of a program in one of the extra folders or in PATH; undefined if there is none. */
 export function findProgram(
   name: string,
   extraFolders: readonly string[] = [],

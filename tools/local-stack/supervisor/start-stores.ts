@@ -1,28 +1,28 @@
 import { backingPortsOf, namesToStart, startBackingServices } from '../stores/backing-services.ts';
 import { type NeededPort, requireFreePorts } from '../machine/ports.ts';
 import type { Addresses, Settings } from '../settings.ts';
-import { narrate } from '../waiting.ts';
+import { logIfSlow } from '../waiting.ts';
 import { SERVICES, opsPortOf } from './services.ts';
-import { setUpStores } from './set-up.ts';
+import { setUpStores } from './set-up-stores.ts';
 import { writeStackFile } from './stack-file.ts';
 import type { Stack } from './supervise.ts';
 
-/** Kafka, MongoDB and Redis with topics and indexes. */
-export async function bringUpStores(stack: Stack): Promise<Addresses> {
+/** Starts Kafka, MongoDB and Redis, and creates topics and indexes. */
+export async function startStores(stack: Stack): Promise<Addresses> {
   const { settings, children, log } = stack;
   const { stackDir, backingPorts: ports } = settings;
   const starting = startBackingServices({ stackDir, ports, log, children });
-  const backing = await narrate(log, 'Starting Kafka, MongoDB and Redis …', starting);
+  const backing = await logIfSlow(log, 'Starting Kafka, MongoDB and Redis …', starting);
   stack.onStop(() => backing.stop());
   const { kafkaBrokers, mongodbUrl, redisUrl } = backing;
   const addresses = { kafkaBrokers, mongodbUrl, redisUrl };
-  // Already here, so that what was started can be found should the set-up hang.
+  // Written before the set-up, so that the processes can be found if it hangs.
   writeStackFile(stackDir, { processes: children.list(), ...addresses });
-  await narrate(log, 'Creating topics and indexes …', setUpStores(addresses, children));
+  await logIfSlow(log, 'Creating topics and indexes …', setUpStores(addresses, children));
   return addresses;
 }
 
-/** All ports of the whole stack at once, before anything heavy starts: one message names all that are taken. */
+/** Checks all ports of the stack before anything starts. Throws with a list of all that are in use. */
 export async function requireStackPorts(settings: Settings): Promise<void> {
   const gateway = { port: settings.gatewayPort, use: 'the gateway', variable: 'PORT' };
   const ops = SERVICES.map((name): NeededPort => ({

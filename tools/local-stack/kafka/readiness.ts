@@ -1,7 +1,7 @@
 import { createLocalAdmin } from './local-admin.ts';
 
-/** A listening port is not enough: a broker that still starts up accepts connections and answers nothing. */
-export async function kafkaAnswers(brokers: string): Promise<boolean> {
+/** Returns whether the cluster serves requests. An open port is not enough: a starting broker accepts connections and does not respond. */
+export async function isKafkaReady(brokers: string): Promise<boolean> {
   const admin = createLocalAdmin(brokers);
   try {
     await admin.connect();

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
-import { leaveGroupRequest } from './forget-members.ts';
+import { leaveGroupRequest } from './remove-stale-members.ts';
 
-test('a LeaveGroup request has its size first, then head, group and member', () => {
+test('a LeaveGroup request consists of size, header, group id and member id', () => {
   const request = leaveGroupRequest('group', 'member-1');
   expect(request.readInt32BE(0)).toBe(request.length - 4);
   expect([request.readInt16BE(4), request.readInt16BE(6)]).toEqual([13, 0]);

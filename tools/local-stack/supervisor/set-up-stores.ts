@@ -5,7 +5,7 @@ import { NODE_FLAGS, programEnv } from './services.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 
-/** Topics and indexes, by the same programs as in production. Both do nothing where all is there. */
+/** Creates missing topics and indexes with the same programs as in production. */
 export async function setUpStores(addresses: Addresses, children: Children): Promise<void> {
   await Promise.all([
     runProgram('Creating the topics', 'deploy/setup/create-topics.ts', [], addresses, children),
@@ -13,6 +13,7 @@ export async function setUpStores(addresses: Addresses, children: Children): Pro
   ]);
 }
 
+/** Runs a program of Posthorn on the stack and returns its standard output. Throws if it fails. */
 export async function runProgram(
   name: string,
   entry: string,

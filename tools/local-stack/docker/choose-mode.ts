@@ -1,0 +1,72 @@
+import { spawnSync } from 'node:child_process';
+import { findProgram } from '../machine/find-program.ts';
+import type { StackMode } from '../settings.ts';
+import { reasonOf, StackError } from '../stack-error.ts';
+import { type Log, logIfSlow, settlesWithin } from '../waiting.ts';
+import { type BackingName, imageOf } from './images.ts';
+
+/** A Docker that responds may still be unable to pull images. After this time the stack starts without Docker. */
+const PULL_TIMEOUT_MS = 120_000;
+
+export interface DockerProbe {
+  /** Returns why Docker cannot be used; undefined if it can. */
+  unavailableReason(): string | undefined;
+  /** Pulls the images that are missing. Rejects if one cannot be pulled. */
+  pullImages(images: readonly string[]): Promise<void>;
+}
+
+/** Returns whether the services that have to be started run in containers or as processes of this machine. */
+export async function chooseMode(
+  mode: StackMode,
+  names: readonly BackingName[],
+  log: Log,
+  probe: DockerProbe = realDocker,
+): Promise<'docker' | 'native'> {
+  if (mode === 'native' || names.length === 0) return 'native';
+  const problem = probe.unavailableReason() ?? (await pullProblem(names, log, probe));
+  if (problem === undefined) {
+    log(`Using Docker for ${names.join(', ')}`);
+    return 'docker';
+  }
+  if (mode === 'docker') {
+    throw new StackError(
+      `STACK=docker is not possible: ${problem}. Start Docker, or unset STACK to run without it.`,
+    );
+  }
+  log(`Running ${names.join(', ')} without Docker: ${problem}`);
+  return 'native';
+}
+
+async function pullProblem(
+  names: readonly BackingName[],
+  log: Log,
+  probe: DockerProbe,
+): Promise<string | undefined> {
+  const pull = probe.pullImages(names.map((name) => imageOf(name)));
+  const isInTime = settlesWithin(pull, PULL_TIMEOUT_MS);
+  if (!(await logIfSlow(log, 'Pulling images with Docker …', isInTime))) {
+    return `Docker did not pull the images within ${PULL_TIMEOUT_MS / 1_000} s`;
+  }
+  return pull.then(
+    () => undefined,
+    (error: unknown) => `Docker cannot pull the images (${reasonOf(error)})`,
+  );
+}
+
+const realDocker: DockerProbe = {
+  // The docker program takes 70 ms and honours contexts; the testcontainers library takes a second to load.
+  unavailableReason: () => {
+    if (findProgram('docker') === undefined) return 'Docker is not installed';
+    const version = spawnSync('docker', ['version', '--format', '{{.Server.Version}}'], {
+      timeout: 5_000,
+    });
+    return version.status === 0 ? undefined : 'Docker is installed but its daemon does not respond';
+  },
+  pullImages: async (images) => {
+    const { getContainerRuntimeClient, ImageName } = await import('testcontainers');
+    const client = await getContainerRuntimeClient();
+    for (const image of images.map((name) => ImageName.fromString(name))) {
+      if (!(await client.image.exists(image))) await client.image.pull(image);
+    }
+  },
+};

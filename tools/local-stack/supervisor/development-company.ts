@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Children } from '../processes/children.ts';
+import { writeFileAtomically } from '../processes/write-file-atomically.ts';
+import type { Addresses } from '../settings.ts';
+import { runProgram } from './set-up-stores.ts';
+
+export interface Credentials {
+  baseUrl: string;
+  companyId: string;
+  apiKey: string;
+}
+
+interface StackLocation {
+  stackDir: string;
+  baseUrl: string;
+}
+
+/** Creates the development company unless it exists. Its key is stored in credentials.json only. */
+export async function ensureCompany(
+  { stackDir, baseUrl }: StackLocation,
+  addresses: Addresses,
+  children: Children,
+): Promise<Credentials> {
+  const path = join(stackDir, 'credentials.json');
+  const stored = readCredentials(path);
+  const isKnown =
+    stored !== undefined && (await companyExists(stored.companyId, addresses, children));
+  const { companyId, apiKey } = isKnown ? stored : await createCompany(addresses, children);
+  const credentials = { baseUrl, companyId, apiKey };
+  writeFileAtomically(path, `${JSON.stringify(credentials, null, 2)}\n`, 0o600);
+  return credentials;
+}
+
+function readCredentials(path: string): Credentials | undefined {
+  try {
+    const stored = JSON.parse(readFileSync(path, 'utf8')) as Partial<Credentials>;
+    return stored.companyId && stored.apiKey ? (stored as Credentials) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function companyExists(
+  companyId: string,
+  addresses: Addresses,
+  children: Children,
+): Promise<boolean> {
+  const { exists } = await runAdmin(['exists', companyId], addresses, children);
+  return exists === true;
+}
+
+async function createCompany(
+  addresses: Addresses,
+  children: Children,
+): Promise<Omit<Credentials, 'baseUrl'>> {
+  const { companyId, apiKey } = await runAdmin(['create', 'Development'], addresses, children);
+  return { companyId: String(companyId), apiKey: String(apiKey) };
+}
+
+async function runAdmin(
+  words: string[],
+  addresses: Addresses,
+  children: Children,
+): Promise<Record<string, unknown>> {
+  const entry = 'services/admin/src/main.ts';
+  const args = ['company', ...words, '--json'];
+  const output = await runProgram(
+    'Creating the development company',
+    entry,
+    args,
+    addresses,
+    children,
+  );
+  return JSON.parse(output) as Record<string, unknown>;
+}
