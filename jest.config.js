@@ -1,6 +1,9 @@
-/** Unit tests lie beside their source, integration tests (`.int.test.ts`) and stories need the stack. */
+/** The folders with sources. The data of a local stack lie in the checkout too and are not searched. */
+const FOLDERS = ['libs', 'services', 'deploy', 'tools', 'bench', 'test'];
+
 const base = {
   rootDir: import.meta.dirname,
+  roots: FOLDERS.map((folder) => `<rootDir>/${folder}`),
   testEnvironment: 'node',
   extensionsToTreatAsEsm: ['.ts'],
   transform: {
@@ -11,27 +14,25 @@ const base = {
   },
 };
 
-const UNIT = [
-  'libs',
-  'services',
-  'deploy',
-  'tools',
-  'bench',
-  'test/support',
-  'test/simulation',
-].map((folder) => `<rootDir>/${folder}/**/*.test.ts`);
-
+/** Unit tests lie beside their source. Integration and end-to-end tests need the stack. */
 export default {
-  // Stories wait for conditions, not for the clock; this only ends one that will never come true.
-  testTimeout: 90_000,
+  // Tests on the stack wait for conditions, not for the clock; this ends those that never come true.
+  testTimeout: 120_000,
+  testSequencer: '<rootDir>/test/runner/longest-first.mjs',
   projects: [
     {
       ...base,
       displayName: 'unit',
-      testMatch: [...UNIT, '<rootDir>/test/*.test.ts'],
-      testPathIgnorePatterns: ['/node_modules/', '\\.int\\.test\\.ts$'],
+      testMatch: ['**/*.test.ts'],
+      testPathIgnorePatterns: ['/node_modules/', '\\.int\\.test\\.ts$', '<rootDir>/test/e2e/'],
     },
-    { ...base, displayName: 'integration', testMatch: ['<rootDir>/**/*.int.test.ts'] },
-    { ...base, displayName: 'e2e', testMatch: ['<rootDir>/test/e2e/**/*.test.ts'] },
+    { ...base, displayName: 'integration', testMatch: ['**/*.int.test.ts'] },
+    {
+      ...base,
+      displayName: 'e2e',
+      testMatch: ['<rootDir>/test/e2e/**/*.test.ts'],
+      testPathIgnorePatterns: ['<rootDir>/test/e2e/alone/'],
+    },
+    { ...base, displayName: 'alone', testMatch: ['<rootDir>/test/e2e/alone/**/*.test.ts'] },
   ],
 };

@@ -6,15 +6,15 @@ import { configurationText } from '../docs/write-configuration.ts';
 const ROOT = join(import.meta.dirname, '..');
 const written = readFileSync(join(ROOT, 'docs/configuration.md'), 'utf8');
 
-/** Set by us or by the system, nobody's to choose. */
+/** Set by Posthorn or the system, not by a user. */
 const NOT_SETTINGS = new Set(['PATH', 'POSTHORN_PARENT_PID']);
 
 describe('docs/configuration.md', () => {
-  it('is what node docs/write-configuration.ts writes', () => {
+  it('is up to date with the schemas (node docs/write-configuration.ts)', () => {
     expect(written).toBe(configurationText());
   });
 
-  it('has every variable that the local stack reads by name', () => {
+  it('lists every variable that the local stack reads by name', () => {
     const local = written.slice(written.indexOf('## The local stack'));
     const read = localVariables().filter((name) => !NOT_SETTINGS.has(name));
     expect(read).toContain('STACK_DIR');

@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { ESLint } from 'eslint';
 import { globSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { importCircles, readImports } from './support/sources/import-circles.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const DOMAIN = 'libs/domain/src/ids.ts';
@@ -10,9 +11,11 @@ const DISPATCHER = 'services/dispatcher/src/config.ts';
 const GATEWAY = 'services/gateway/src/config.ts';
 const RETRY = 'services/retry/src/config.ts';
 
+const SERVICES = ['gateway', 'dispatcher', 'retry', 'admin'];
+
 const eslint = new ESLint({ cwd: ROOT });
 
-/** Whether a file may hold this import; the path is that of an existing file, the text is not. */
+/** Returns whether lint refuses this import in a file; the path must be that of an existing file. */
 async function isRefused(path: string, specifier: string): Promise<boolean> {
   const text = `import '${specifier}';\n`;
   const [result] = await eslint.lintText(text, { filePath: join(ROOT, path) });
@@ -22,7 +25,7 @@ async function isRefused(path: string, specifier: string): Promise<boolean> {
 }
 
 describe('services → platform → domain', () => {
-  // The first file makes the linter read the whole project.
+  // The first file makes ESLint read the whole project.
   beforeAll(() => isRefused(DOMAIN, 'zod'), 60_000);
 
   test.each([
@@ -47,32 +50,59 @@ describe('services → platform → domain', () => {
   test.each([
     [DOMAIN, 'zod'],
     [DOMAIN, 'node:crypto'],
-    [DOMAIN, './base32.ts'],
+    [DOMAIN, './ids.ts'],
     [PLATFORM, '@posthorn/domain/ids.ts'],
     [PLATFORM, 'kafkajs'],
     [PLATFORM, 'node:fs'],
     [DISPATCHER, '@posthorn/platform/service/config.ts'],
     [DISPATCHER, '@posthorn/domain/ids.ts'],
     [GATEWAY, './http/route.ts'],
-    [RETRY, '@posthorn/platform/async/batcher.ts'],
+    [RETRY, '@posthorn/platform/async/batching/batcher.ts'],
   ])('%s may import %s', async (path, specifier) => {
     expect(await isRefused(path, specifier)).toBe(false);
   });
 });
 
-/** Found without git: an unpacked archive has none. */
+/** Found without git, which an unpacked archive does not have. */
 const files = globSync('{libs,services,test,bench,deploy,tools,docs,k8s}/**/*.*', {
   cwd: ROOT,
   exclude: (path) => /(^|\/)(node_modules|results)(\/|$)/.test(path),
 });
+
+/** Folder → the files and folders directly in it, tests not counted. */
+const entriesByFolder = new Map<string, Set<string>>();
+for (const file of files.filter((path) => !path.includes('.test.') && !path.startsWith('docs/'))) {
+  for (let path = file; dirname(path) !== '.'; path = dirname(path)) {
+    const folder = dirname(path);
+    entriesByFolder.set(folder, (entriesByFolder.get(folder) ?? new Set()).add(path));
+  }
+}
 
 describe('the sources', () => {
   test('are found', () => {
     expect(files).toEqual(expect.arrayContaining([DOMAIN, PLATFORM, DISPATCHER]));
   });
 
-  test('lie in no folder and no file whose name says nothing of what is in it', () => {
+  test('have no file and no folder with a name that says nothing about its content', () => {
     const vague = /(^|\/)(utils?|helpers?|common|types|shared|misc)(\/|\.[a-z]+$)/;
     expect(files.filter((path) => vague.test(path))).toEqual([]);
+  });
+
+  test('have no circle of imports between the entries of a folder', () => {
+    const sources = files.filter((path) => path.endsWith('.ts') && !path.includes('.test.'));
+    const imports = readImports(ROOT, sources);
+    expect(imports.length).toBeGreaterThan(1_000);
+    expect(importCircles(imports)).toEqual([]);
+  });
+
+  test('have at most 20 entries in a folder, tests not counted', () => {
+    const full = [...entriesByFolder].filter(([, entries]) => entries.size > 20);
+    expect(full.map(([folder, { size }]) => [folder, size])).toEqual([]);
+  });
+
+  test('have at most 16 entries in the root of a service', () => {
+    const roots = SERVICES.map((name) => `services/${name}/src`);
+    const sizes = roots.map((root) => entriesByFolder.get(root)?.size ?? 0);
+    expect(sizes.filter((size) => size < 1 || size > 16)).toEqual([]);
   });
 });

@@ -24,7 +24,7 @@ const SETUP = {
   'create-topics': z.object({ ...settings.kafka, ...settings.topics }),
   'create-indexes': z.object({ ...settings.mongodb, ...settings.retention }),
 };
-/** What the Secret `posthorn` holds. */
+/** Contents of the Secret `posthorn`. */
 const SECRET: Record<string, string> = {
   MONGODB_URL: 'mongodb://mongodb/posthorn',
   REDIS_URL: 'redis://redis',
@@ -32,11 +32,11 @@ const SECRET: Record<string, string> = {
 };
 /** A service may close this long after its drain: CLOSING_MS in libs/platform/src/service/run-service.ts. */
 const CLOSING_MS = 10_000;
-/** What every installation on Kubernetes may leave as it is; the rest stands where an overlay can change it. */
+/** Settings that no installation on Kubernetes needs to change; all others are where an overlay can change them. */
 const LEFT_OUT = /^(OPS_)?(HOST|PORT)$|^REDIS_PREFIX$|^EGRESS_ALLOW_LOOPBACK$/;
 
 const dockerfile = readFileSync(join(ROOT, 'deploy/Dockerfile'), 'utf8');
-/** The folders that it takes whole. */
+/** The folders that it copies completely. */
 const copied = [...dockerfile.matchAll(/^COPY ([\w/]+) \1$/gm)].map(([, folder = '']) => folder);
 const rendered = renderBase();
 
@@ -70,7 +70,7 @@ function holdTheRules(manifests: Manifest[]): void {
   describe.each(Object.keys({ ...SERVICES, ...SETUP }))('pods of %s', (name) => {
     const workload = find(manifests, name);
 
-    it('get through the restricted pod security standard, with a read-only root and no token', () => {
+    it('meet the restricted pod security standard, with a read-only root and no token', () => {
       expect(workload.spec.template.spec).toMatchObject({
         automountServiceAccountToken: false,
         enableServiceLinks: false,
@@ -95,7 +95,7 @@ function holdTheRules(manifests: Manifest[]): void {
       expect(image).toMatch(/^posthorn(:|$)/);
     });
 
-    it('have labels that tell them from the others', () => {
+    it('have labels that distinguish them from the others', () => {
       const labels = { 'app.kubernetes.io/name': 'posthorn', 'app.kubernetes.io/component': name };
       expect(workload.metadata.labels).toMatchObject(labels);
       expect(workload.spec.template.metadata.labels).toMatchObject(labels);
@@ -108,7 +108,7 @@ function holdTheRules(manifests: Manifest[]): void {
     const env = envOf(manifests, container);
     const config = parseConfig(name, schema, env);
 
-    it('gets every setting that an installation may change, and none that it does not know', () => {
+    it('gets every setting that an installation may change, and none that it does not read', () => {
       expect(Object.keys(env).filter((setting) => !(setting in schema.shape))).toEqual([]);
       const unset = Object.keys(schema.shape).filter((setting) => !(setting in env));
       expect(unset.filter((setting) => !LEFT_OUT.test(setting))).toEqual([]);
@@ -127,7 +127,7 @@ function holdTheRules(manifests: Manifest[]): void {
       });
     });
 
-    it('has time to end what it began', () => {
+    it('has time to finish its work when it stops', () => {
       const graceMs = workload.spec.template.spec.terminationGracePeriodSeconds * 1_000;
       const preStopMs = container.lifecycle.preStop.sleep.seconds * 1_000;
       expect(graceMs).toBeGreaterThan(preStopMs + config.DRAIN_TIMEOUT_MS + CLOSING_MS);
@@ -136,7 +136,7 @@ function holdTheRules(manifests: Manifest[]): void {
       }
     });
 
-    it('is replaced and drained pod by pod, and spread', () => {
+    it('is replaced and drained pod by pod, and spread over nodes', () => {
       const { matchLabels } = workload.spec.selector;
       expect(matchLabels).toEqual({
         'app.kubernetes.io/name': 'posthorn',
@@ -157,14 +157,11 @@ function holdTheRules(manifests: Manifest[]): void {
     });
   });
 
-  it.each(Object.entries(SETUP))(
-    'the Job %s gets settings that it knows and takes',
-    (name, schema) => {
-      const env = envOf(manifests, containerOf(find(manifests, name)));
-      expect(Object.keys(env).filter((setting) => !(setting in schema.shape))).toEqual([]);
-      expect(() => parseConfig(name, schema, env)).not.toThrow();
-    },
-  );
+  it.each(Object.entries(SETUP))('the Job %s gets valid settings that it reads', (name, schema) => {
+    const env = envOf(manifests, containerOf(find(manifests, name)));
+    expect(Object.keys(env).filter((setting) => !(setting in schema.shape))).toEqual([]);
+    expect(() => parseConfig(name, schema, env)).not.toThrow();
+  });
 }
 
 describe('deploy/Dockerfile', () => {
@@ -174,7 +171,7 @@ describe('deploy/Dockerfile', () => {
     expect(workspaces.filter((file) => !dockerfile.includes(`COPY ${file} `))).toEqual([]);
   });
 
-  it('lets the services be reached from outside the container, and runs them without root', () => {
+  it('makes the services reachable from outside the container and runs them without root', () => {
     expect(dockerfile).toMatch(/^ENV(.*\\\n)* +HOST=0\.0\.0\.0/m);
     expect(dockerfile).toMatch(/^ENV(.*\\\n)* +OPS_HOST=0\.0\.0\.0/m);
     expect(dockerfile).toMatch(/^USER 65532:65532$/m);

@@ -1,70 +1,88 @@
-import { hash } from 'node:crypto';
-import { mkdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { freePorts, startBackingServices } from '../tools/local-stack/stores/backing-services.ts';
-import { createChildren } from '../tools/local-stack/processes/children.ts';
-import { takeLock } from '../tools/local-stack/processes/lock.ts';
-import { endOrphans } from '../tools/local-stack/processes/recover.ts';
+import { availableParallelism } from 'node:os';
 import { readSettings } from '../tools/local-stack/settings.ts';
-import { createTally, type Tally } from './support/tally.ts';
+import { FORMAT, LINT, runCheck, TYPES } from './runner/check.ts';
+import { findTests, readSelection, type Selection, type TestFiles } from './runner/find-tests.ts';
+import { runJest, type JestPart } from './runner/jest.ts';
+import { createReport, type Report } from './runner/report.ts';
+import { withSharedPosthorns } from './runner/with-shared-posthorns.ts';
+import { withStack } from './runner/with-stack.ts';
+import { fillCompileCache } from './support/process/service-process.ts';
+import { sharedBy } from './support/process/shared-posthorn.ts';
 
-/** Everything that `npm test` promises: lint, types, unit, integration, end to end, on real parts. */
-async function runAll(tally: Tally): Promise<void> {
-  // What is wrong with the settings is said at once, not after the parts that need no stack.
+const CORES = availableParallelism();
+/** Tests on the stack mostly wait: until a retry is due, or the session of a killed process has ended. */
+const ON_STACK_AT_ONCE = CORES + 2;
+
+async function run(report: Report, selection: Selection): Promise<void> {
+  // Wrong settings are reported at once, not after the parts that need no stack.
   readSettings(process.env);
-  await tally.check('lint', ['node_modules/eslint/bin/eslint.js', '.']);
-  await tally.check('format', ['node_modules/prettier/bin/prettier.cjs', '--check', '.']);
-  await tally.check('types', ['node_modules/typescript/bin/tsc', '--noEmit']);
-  await tally.jest('unit', {});
-  await withStack(async (addresses) => {
-    await tally.jest('integration', addresses);
-    await tally.jest('e2e', addresses);
-  });
-}
-
-/**
- * A stack of its own in a scratch folder on free ports: nothing of a running one is touched. The
- * folder belongs to this checkout, so that what a killed run left behind is found and ended.
- */
-async function withStack(work: (addresses: Record<string, string>) => Promise<void>) {
-  const stackDir = join(tmpdir(), `posthorn-test-${hash('sha1', import.meta.dirname)}`);
-  mkdirSync(stackDir, { recursive: true });
-  const lock = takeLock(stackDir, 'npm test');
-  await endOrphans(stackDir, say);
-  const [kafka = 0, kafkaController = 0, mongodb = 0, redis = 0] = await freePorts(4);
-  const ports = { kafka, kafkaController, mongodb, redis };
-  const children = createChildren(stackDir);
-  const stop = async (): Promise<void> => {
-    await children.stopAll();
-    lock.release();
-    rmSync(stackDir, { recursive: true, force: true });
-  };
-  // Before anything starts, so that a Ctrl-C during the start leaves nothing behind.
-  const end = (): void => void stop().then(() => process.exit(130));
-  process.once('SIGINT', end).once('SIGTERM', end);
-  const stack = await startBackingServices({ stackDir, ports, log: say, children });
+  const tests = findTests(selection.patterns);
+  const withoutStack = runWithoutStack(report, selection, tests);
   try {
-    await work({
-      KAFKA_BROKERS: stack.kafkaBrokers,
-      MONGODB_URL: stack.mongodbUrl,
-      REDIS_URL: stack.redisUrl,
-    });
+    await runOnStack(report, selection, tests, withoutStack);
   } finally {
-    await stack.stop();
-    await stop();
+    await withoutStack;
   }
 }
 
-function say(line: string): void {
-  console.log(line);
+/** Runs in the background: where tests on the stack run beside it, in their pauses. */
+async function runWithoutStack(
+  report: Report,
+  { isAll, testName }: Selection,
+  { unit = [] }: TestFiles,
+): Promise<void> {
+  const checks = isAll ? [LINT, TYPES, FORMAT] : [];
+  for (const check of checks) await report.run(() => runCheck(check));
+  const part = { name: 'unit tests', projects: ['unit'], atOnce: CORES, testName } as const;
+  await runFiles(report, { ...part, files: unit, isInBackground: true });
 }
 
-const tally = createTally();
+async function runOnStack(
+  report: Report,
+  { testName }: Selection,
+  { integration = [], e2e = [], alone = [] }: TestFiles,
+  withoutStack: Promise<void>,
+): Promise<void> {
+  if (integration.length + e2e.length + alone.length === 0) return;
+  const compiled = fillCompileCache(['gateway', 'dispatcher', 'retry']);
+  await withStack(async (addresses) => {
+    await compiled;
+    Object.assign(process.env, addresses);
+    const [sharing = [], others = []] = [true, false].map((isSharing) =>
+      e2e.filter((file) => sharedBy([file]).length > 0 === isSharing),
+    );
+    const parallel = { atOnce: ON_STACK_AT_ONCE, testName };
+    // The shared Posthorns end before the others start: three services cost a sixth of a core without any work.
+    await withSharedPosthorns(sharedBy(sharing), (env) =>
+      runFiles(report, {
+        ...parallel,
+        name: 'integration and API tests',
+        projects: ['integration', 'e2e'],
+        files: [...integration, ...sharing],
+        env,
+      }),
+    );
+    await runFiles(report, {
+      ...parallel,
+      name: 'end-to-end tests',
+      projects: ['e2e'],
+      files: others,
+    });
+    if (alone.length > 0) await withoutStack;
+    const part = { name: 'end-to-end tests, alone', projects: ['alone'], testName } as const;
+    await runFiles(report, { ...part, files: alone, atOnce: 1 });
+  });
+}
+
+async function runFiles(report: Report, part: JestPart): Promise<void> {
+  if (part.files.length > 0) await report.run(() => runJest(part));
+}
+
+const report = createReport();
 try {
-  await runAll(tally);
+  await run(report, readSelection(process.argv.slice(2)));
 } catch (error) {
-  tally.fail(error instanceof Error ? error.message : String(error));
+  report.fail(error instanceof Error ? error.message : String(error));
 } finally {
-  process.exitCode = tally.report();
+  process.exitCode = report.close();
 }

@@ -1,28 +1,28 @@
 import type { SimulationResult } from './simulate.ts';
 
-/** What happened, in one paragraph. */
+/** Returns a summary of a run. */
 export function describeRun(result: SimulationResult): string {
-  const { seed, events, virtualMs, evidence, mongo, violations } = result;
-  const statuses = [...mongo.of('deliveries').values()].map(({ status }) => String(status));
+  const { seed, events, virtualMs, observations, mongo, violations } = result;
+  const statuses = [...mongo.collection('deliveries').values()].map(({ status }) => String(status));
   const counts = [...new Set(statuses)]
     .map((status) => `${statuses.filter((each) => each === status).length} ${status}`)
     .join(', ');
-  const requests = [...evidence.made.values()].map(({ length }) => length);
+  const requests = [...observations.requests.values()].map(({ length }) => length);
   const made = requests.reduce((sum, each) => sum + each, 0);
   const hours = (virtualMs / 3_600_000).toFixed(1);
   return [
     `seed ${seed}: ${events} events in ${hours} simulated hours`,
     `deliveries: ${counts || 'none'}`,
-    `requests: ${made}, of which ${made - requests.length} were duplicates`,
-    violations.length === 0 ? 'every invariant held' : violations.map(toFault).join('\n'),
+    `requests: ${made}, ${made - requests.length} of them duplicates`,
+    violations.length === 0 ? 'every invariant held' : violations.map(toViolationLine).join('\n'),
   ].join('\n');
 }
 
-/** For whoever reads a failed check: what did not hold, and how to see it again. */
+/** Returns a summary of a failed run, with the command that repeats it. */
 export function describeFailure(result: SimulationResult): string {
-  return `${describeRun(result)}\nto see it again: npm run simulate -- --seed ${result.seed}`;
+  return `${describeRun(result)}\nto repeat it: npm run simulate -- --seed ${result.seed}`;
 }
 
-function toFault(violation: string): string {
+function toViolationLine(violation: string): string {
   return `VIOLATED: ${violation}`;
 }

@@ -1,10 +1,10 @@
 import type * as Simulate from './simulate.ts';
-import { installTimers } from './chance/virtual-time.ts';
+import { installVirtualTimers } from './deterministic/virtual-time.ts';
 
 export type Simulation = typeof Simulate;
 
-/** The timers first: what is imported after them waits in virtual time. */
+/** Imports the simulation after it has replaced the timers, so that its code waits in virtual time. */
 export async function loadSimulation(): Promise<Simulation> {
-  installTimers();
+  installVirtualTimers();
   return import('./simulate.ts');
 }

@@ -2,19 +2,19 @@ import { parseArgs } from 'node:util';
 
 export interface Seeds {
   from: number;
-  /** Null for one seed, with its trace. */
+  /** Null to run one seed and print its trace. */
   count: number | null;
 }
 
-export const USAGE = `npm run simulate -- --seed 42                  one seed, with everything that happens
-npm run simulate -- --seeds 1000000 --from 1   many, until one fails`;
+export const USAGE = `npm run simulate -- --seed 42                  one seed, with its trace
+npm run simulate -- --seeds 1000000 --from 1   many seeds, until one fails`;
 
-/** Null when the command line is not understood. */
+/** Returns null if the command line is invalid. */
 export function readSeeds(args: string[]): Seeds | null {
   const text = { type: 'string' as const };
   try {
     const { values } = parseArgs({ args, options: { seed: text, seeds: text, from: text } });
-    const [seed, count, from] = [values.seed, values.seeds, values.from].map(wholeNumber);
+    const [seed, count, from] = [values.seed, values.seeds, values.from].map(parseInteger);
     if (Number.isNaN(seed) || Number.isNaN(count) || Number.isNaN(from)) return null;
     if (seed !== undefined && count === undefined) return { from: seed, count: null };
     return count === undefined ? null : { from: from ?? 1, count };
@@ -23,7 +23,7 @@ export function readSeeds(args: string[]): Seeds | null {
   }
 }
 
-function wholeNumber(text: string | undefined): number | undefined {
+function parseInteger(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   return /^\d{1,15}$/.test(text) ? Number(text) : NaN;
 }

@@ -13,7 +13,7 @@ if (seeds === null) {
   process.exitCode = (await (seeds.count === null ? runOne : runMany)(simulation, seeds)) ? 0 : 1;
 }
 
-/** With its whole trace. */
+/** Runs one seed and prints its trace. Returns whether every invariant held. */
 async function runOne({ simulate }: Simulation, { from }: Seeds): Promise<boolean> {
   const result = await simulate(from, { isTraced: true });
   for (const line of result.trace) console.log(line);
@@ -21,20 +21,20 @@ async function runOne({ simulate }: Simulation, { from }: Seeds): Promise<boolea
   return result.violations.length === 0;
 }
 
-/** Stops at the first seed that fails. */
+/** Runs many seeds and stops at the first violation. Returns whether every invariant held. */
 async function runMany({ simulate }: Simulation, { from, count }: Seeds): Promise<boolean> {
   const end = from + (count ?? 1);
-  const beganMs = Date.now();
-  let toldMs = beganMs;
+  const startedMs = Date.now();
+  let printedMs = startedMs;
   for (let seed = from; seed < end; seed += 1) {
     const result = await simulate(seed);
     if (result.violations.length > 0) {
       console.error(`\n${describeFailure(result)}`);
       return false;
     }
-    if (Date.now() - toldMs < PROGRESS_MS) continue;
-    toldMs = Date.now();
-    console.log(progress(seed - from + 1, end - from, toldMs - beganMs));
+    if (Date.now() - printedMs < PROGRESS_MS) continue;
+    printedMs = Date.now();
+    console.log(progress(seed - from + 1, end - from, printedMs - startedMs));
   }
   console.log(`${end - from} seeds from ${from}: every invariant held`);
   return true;

@@ -1,53 +1,57 @@
-import { type Cluster } from './run/cluster.ts';
-import { createEvidence, type Evidence } from './judge/evidence.ts';
-import { judgeEnd } from './judge/judge-end.ts';
-import { calmPlan, drawPlan, type Plan } from './run/plan.ts';
-import { createRandom } from './chance/random.ts';
-import { runClient } from './run/run-client.ts';
-import { runGateway } from './run/run-gateway.ts';
-import { runDispatchers, runRetries } from './run/run-services.ts';
-import { createSimulatedKafka } from './parts/simulated-kafka.ts';
-import { createSimulatedMongo, type SimulatedMongo } from './parts/simulated-mongo.ts';
-import { createSimulatedPublishers } from './parts/simulated-publishers.ts';
-import { createStrike } from './run/strike.ts';
-import { createVirtualTime } from './chance/virtual-time.ts';
-import { watchDeliveries } from './judge/watch-deliveries.ts';
-import { watchRecords } from './judge/watch-records.ts';
-import { createIds, EPOCH_MS, type World } from './run/world.ts';
+import { type Cluster } from './cluster/cluster.ts';
+import { createObservations, type Observations } from './invariants/observations.ts';
+import { checkFinalState } from './invariants/check-final-state.ts';
+import { faultFreePlan, randomPlan, type Plan } from './world/plan.ts';
+import { createRandom } from './deterministic/random.ts';
+import { runClient } from './cluster/run-client.ts';
+import { runGateway } from './cluster/run-gateway.ts';
+import { runDispatchers, runRetries } from './cluster/run-services.ts';
+import { createSimulatedKafka } from './infrastructure/simulated-kafka.ts';
+import { createSimulatedMongo, type SimulatedMongo } from './infrastructure/simulated-mongo.ts';
+import { createSimulatedPublishers } from './infrastructure/simulated-publishers.ts';
+import { createFaultInjector } from './world/inject-faults.ts';
+import { createVirtualTime } from './deterministic/virtual-time.ts';
+import { createDeliveryChecker } from './invariants/check-deliveries.ts';
+import { createRecordChecker } from './invariants/check-records.ts';
+import { createIds, EPOCH_MS, type World } from './world/world.ts';
 
 export interface SimulationResult {
   seed: number;
   plan: Plan;
-  /** What did not hold, in the order in which it was seen; empty when all did. */
+  /** The violated invariants in the order in which they were found; empty if all held. */
   violations: string[];
-  /** Lines of what happened; empty unless asked for. */
+  /** What happened, one line each; empty unless `isTraced`. */
   trace: string[];
   events: number;
-  /** How long it was for the processes. */
+  /** Duration of the run in virtual time. */
   virtualMs: number;
-  evidence: Evidence;
+  observations: Observations;
   mongo: SimulatedMongo;
 }
 
 export interface SimulationOptions {
-  /** No faults, and endpoints that always fail. */
-  isCalm?: boolean;
+  /** Injects no faults, and lets every attempt fail. */
+  isFaultFree?: boolean;
   isTraced?: boolean;
 }
 
-/** Ten times the longest good run. */
+/** Ten times the longest successful run. */
 const MAX_EVENTS = 100_000;
 
-/** One run from the first message to the moment in which nothing is left to happen. The same seed, the same run. */
+/** Simulates from the first message until no event is left. The same seed gives the same run. */
 export async function simulate(
   seed: number,
-  { isCalm = false, isTraced = false }: SimulationOptions = {},
+  { isFaultFree = false, isTraced = false }: SimulationOptions = {},
 ): Promise<SimulationResult> {
   const random = createRandom(seed);
-  const plan = isCalm ? calmPlan(random) : drawPlan(random);
+  const plan = isFaultFree ? faultFreePlan(random) : randomPlan(random);
   const violations: string[] = [];
   const trace: string[] = [];
-  const world = createWorld(seed, plan, { random, violations, trace: isTraced ? trace : null });
+  const world = createWorld(seed, plan, {
+    random,
+    violations,
+    traceLines: isTraced ? trace : null,
+  });
   const cluster = createCluster(world);
   runDispatchers(cluster);
   runRetries(cluster);
@@ -55,10 +59,19 @@ export async function simulate(
   runClient(cluster);
   let events = 0;
   await world.time.run(() => violations.length > 0 || (events += 1) > MAX_EVENTS);
-  if (events > MAX_EVENTS) violations.push(`no rest after ${MAX_EVENTS} events`);
-  if (violations.length === 0) violations.push(...judgeEnd(cluster, cluster.evidence));
-  const { evidence, mongo } = cluster;
-  return { seed, plan, violations, trace, events, virtualMs: world.time.nowMs(), evidence, mongo };
+  if (events > MAX_EVENTS) violations.push(`the run has not ended after ${MAX_EVENTS} events`);
+  if (violations.length === 0) violations.push(...checkFinalState(cluster, cluster.observations));
+  const { observations, mongo } = cluster;
+  return {
+    seed,
+    plan,
+    violations,
+    trace,
+    events,
+    virtualMs: world.time.nowMs(),
+    observations,
+    mongo,
+  };
 }
 
 function createWorld(
@@ -67,44 +80,44 @@ function createWorld(
   {
     random,
     violations,
-    trace,
-  }: { violations: string[]; trace: string[] | null } & Pick<World, 'random'>,
+    traceLines,
+  }: { violations: string[]; traceLines: string[] | null } & Pick<World, 'random'>,
 ): World {
   const time = createVirtualTime();
-  trace?.push(`seed ${seed}: ${JSON.stringify(plan)}`);
-  const tell = (who: string, what: string): void => {
-    trace?.push(`${clockFace(time.nowMs())}  ${who.padEnd(16)} ${what}`);
+  traceLines?.push(`seed ${seed}: ${JSON.stringify(plan)}`);
+  const trace = (who: string, what: string): void => {
+    traceLines?.push(`${formatTime(time.nowMs())}  ${who.padEnd(16)} ${what}`);
   };
   return {
     plan,
     random,
     time,
-    tell,
+    trace,
     newId: createIds(random, () => EPOCH_MS),
-    fail(violation) {
+    reportViolation(violation) {
       violations.push(violation);
-      tell('VIOLATION', violation);
+      trace('VIOLATION', violation);
     },
-    strike: createStrike({ plan, random }),
+    injectFault: createFaultInjector({ plan, random }),
   };
 }
 
 function createCluster(world: World): Cluster {
-  const evidence = createEvidence();
+  const observations = createObservations();
   const kafka = createSimulatedKafka(world);
-  const watch = watchRecords(world, kafka, evidence);
-  kafka.onAppend(watch.onAppend);
-  const mongo = createSimulatedMongo(watchDeliveries(world, evidence));
+  const observer = createRecordChecker(world, kafka, observations);
+  kafka.onAppend(observer.onAppend);
+  const mongo = createSimulatedMongo(createDeliveryChecker(world, observations));
   for (const index of world.plan.successRates.keys()) {
     const id = `wh_${String(index).padStart(26, '0')}`;
-    mongo.of('webhooks').set(id, { _id: id, disabled: false });
+    mongo.collection('webhooks').set(id, { _id: id, disabled: false });
   }
-  const publishers = createSimulatedPublishers(world);
-  return { world, kafka, mongo, publishers, watch, evidence, isAccepting: true };
+  const publishers = createSimulatedPublishers(world.time);
+  return { world, kafka, mongo, publishers, observer, observations, isAccepting: true };
 }
 
-/** Hours, minutes, seconds and milliseconds since the beginning. */
-function clockFace(ms: number): string {
+/** Returns hours, minutes, seconds and milliseconds since the start. */
+function formatTime(ms: number): string {
   const [hours, rest] = [Math.floor(ms / 3_600_000), ms % 3_600_000];
   return `${String(hours).padStart(2, '0')}:${new Date(rest).toISOString().slice(14, 23)}`;
 }

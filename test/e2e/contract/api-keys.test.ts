@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { createApiClient, type ApiClient } from '../../support/process/api-client.ts';
+import { createApiClient, type ApiClient } from '../../support/api/api-client.ts';
 import { createCompany } from '../../support/process/companies.ts';
 import {
   aTime,
@@ -10,7 +10,8 @@ import {
   expectInvalid,
   expectNotFound,
 } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 
 interface ShownKey {
   id: string;
@@ -21,10 +22,10 @@ interface ShownKey {
 
 const KEYS = '/api/v1/api-keys';
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn();
+  posthorn = await joinShared('contract');
 }, 120_000);
 
 afterAll(() => posthorn.stop(), 60_000);
@@ -41,7 +42,7 @@ describe('Calling the API · x-api-key', () => {
     ['GET', '/api/v1/deliveries/dlv_1'],
   ] as const;
 
-  it.each(ADDRESSES)('%s %s without a valid key is refused with 401', async (method, path) => {
+  it.each(ADDRESSES)('refuses %s %s without a valid key with 401', async (method, path) => {
     const body = method === 'POST' ? {} : undefined;
     expectFailure(
       await posthorn.api.request(method, path, body, { 'x-api-key': 'wrong' }),
@@ -74,12 +75,15 @@ describe('Calling the API · companyid', () => {
     return posthorn.api.request(method, path, body, headers);
   };
 
-  it.each(REQUIRED)('%s %s is refused with 400 when it is missing', async (method, path) => {
-    expectInvalid(await send(method, path), 'companyid');
-  });
+  it.each(REQUIRED)(
+    'is required for %s %s, which is refused with 400 without it',
+    async (method, path) => {
+      expectInvalid(await send(method, path), 'companyid');
+    },
+  );
 
   it.each([...REQUIRED, ...NOT_REQUIRED])(
-    '%s %s is refused with 403 when it is another company',
+    'of another company is refused with 403: %s %s',
     async (method, path) => {
       const other = await createOther();
       for (const companyid of [other, 'comp_unknown', posthorn.companyId.toUpperCase()]) {
@@ -95,7 +99,7 @@ describe('Calling the API · companyid', () => {
 });
 
 describe('API keys · POST /api/v1/api-keys', () => {
-  it('answers id, name, prefix, key and createdAt, and the key works at once', async () => {
+  it('returns id, name, prefix, key and createdAt, and the key works at once', async () => {
     const made = dataOf<ShownKey>(await posthorn.api.post(KEYS, { name: 'Deploy' }), 201);
     const { key = '' } = made;
     expect(made).toEqual({
@@ -139,7 +143,7 @@ describe('API keys · GET /api/v1/api-keys', () => {
 });
 
 describe('API keys · DELETE /api/v1/api-keys/{keyId}', () => {
-  it('answers the envelope only, and the key stops to work at once', async () => {
+  it('returns the envelope only, and the key stops working at once', async () => {
     const { id, key } = dataOf<ShownKey>(await posthorn.api.post(KEYS, { name: 'Gone' }), 201);
     const revoked = createApiClient(posthorn.baseUrl, String(key));
     dataOf(await revoked.get('/webhooks'));
@@ -148,7 +152,7 @@ describe('API keys · DELETE /api/v1/api-keys/{keyId}', () => {
     expectNotFound(await posthorn.api.delete(`${KEYS}/${id}`));
   });
 
-  it('answers 404 for the key of another company, which goes on to work', async () => {
+  it('returns 404 for the key of another company, which still works', async () => {
     const other: ApiClient = (await createCompany(posthorn, 'Other')).api;
     const { id, key } = dataOf<ShownKey>(await other.post(KEYS, { name: 'Theirs' }), 201);
     expectNotFound(await posthorn.api.delete(`${KEYS}/${id}`));

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ApiClient } from '../../support/process/api-client.ts';
+import type { ApiClient } from '../../support/api/api-client.ts';
 import { withCompanyId } from '../../support/process/companies.ts';
 import {
   aTime,
@@ -9,19 +9,20 @@ import {
   expectInvalid,
   expectNotFound,
 } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
-import { createResources, type Resources, type ShownApp } from '../../support/process/resources.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
+import { createResources, type Resources, type ShownApp } from '../../support/api/resources.ts';
 
 const UNKNOWN_PROJECT = `proj_${'0'.repeat(26)}`;
 
-let posthorn: Posthorn;
-/** With the header companyid, which every row but the creation requires. */
+let posthorn: OwnCompany;
+/** Sends the header companyid, which every operation but the creation requires. */
 let api: ApiClient;
 let make: Resources;
 let projectId: string;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn();
+  posthorn = await joinShared('contract');
   api = withCompanyId(posthorn);
   make = createResources(posthorn.api);
   ({ id: projectId } = await make.project());
@@ -30,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => posthorn.stop(), 60_000);
 
 describe('Apps · POST /apps', () => {
-  it('answers an app with an empty description, in development, and never its project', async () => {
+  it('returns an app with an empty description, in development, and without its project', async () => {
     const { body } = await posthorn.api.post('/apps', { name: 'Customer', projectId });
     expect(body.data).toEqual({
       id: anId('app'),
@@ -47,7 +48,7 @@ describe('Apps · POST /apps', () => {
     expect(made).toMatchObject({ environment, description: 'D' });
   });
 
-  it('tells all missing fields at once', async () => {
+  it('names all missing fields at once', async () => {
     expectInvalid(await posthorn.api.post('/apps', {}), 'name', 'projectId');
   });
 
@@ -65,11 +66,11 @@ describe('Apps · POST /apps', () => {
     expectInvalid(await posthorn.api.post('/apps', { name: 'App', projectId, ...fields }), problem);
   });
 
-  it('answers 404 for a project that is not there', async () => {
+  it('returns 404 for an unknown project', async () => {
     expectNotFound(await posthorn.api.post('/apps', { name: 'App', projectId: UNKNOWN_PROJECT }));
   });
 
-  it('takes project_id, and both spellings only with one value', async () => {
+  it('takes project_id, and refuses two spellings with different values', async () => {
     const body = { name: 'App', project_id: projectId };
     dataOf(await posthorn.api.post('/apps', body), 201);
     dataOf(await posthorn.api.post('/apps', { ...body, projectId }), 201);
@@ -94,22 +95,22 @@ describe('Apps · GET /apps', () => {
   const list = async (query = ''): Promise<ShownApp[]> =>
     dataOf(await api.get(`/apps?projectId=${listed}${query}`));
 
-  it('answers the apps of the project, oldest first, ten unless told otherwise', async () => {
+  it('returns the apps of the project, oldest first, ten by default', async () => {
     expect(await list()).toEqual(apps.slice(0, 10));
   });
 
-  it('limit is the maximum number of apps answered', async () => {
+  it('returns at most limit apps', async () => {
     expect(await list('&limit=1')).toEqual(apps.slice(0, 1));
     expect(await list('&limit=100')).toEqual(apps);
   });
 
-  it('skip is the number of apps skipped', async () => {
+  it('skips as many apps as skip says', async () => {
     expect(await list('&skip=0&limit=2')).toEqual(apps.slice(0, 2));
     expect(await list('&skip=10')).toEqual(apps.slice(10));
     expect(await list('&skip=12')).toEqual([]);
   });
 
-  it('environment answers only the apps of that environment', async () => {
+  it('returns only the apps of the environment that is given', async () => {
     const names = async (query: string) => (await list(query)).map(({ name }) => name);
     expect(await names('&environment=production')).toEqual(['App 0', 'App 3', 'App 6', 'App 9']);
     expect(await names('&environment=production&skip=1&limit=2')).toEqual(['App 3', 'App 6']);
@@ -136,22 +137,22 @@ describe('Apps · GET /apps', () => {
     expect(dataOf(await api.get(`/apps?project_id=${listed}&limit=100`))).toEqual(apps);
   });
 
-  it('tells a missing companyid beside the other problems', async () => {
+  it('names a missing companyid beside the other problems', async () => {
     expectInvalid(await posthorn.api.get('/apps?limit=0'), 'companyid', 'limit', 'projectId');
   });
 
-  it('answers 404 for a project that is not there', async () => {
+  it('returns 404 for an unknown project', async () => {
     expectNotFound(await api.get(`/apps?projectId=${UNKNOWN_PROJECT}`));
   });
 });
 
 describe('Apps · GET /apps/{appId}', () => {
-  it('answers the app as its creation did', async () => {
+  it('returns the app as its creation did', async () => {
     const app = await make.app({ projectId, description: 'D' });
     expect(dataOf(await api.get(`/apps/${app.id}`))).toEqual(app);
   });
 
-  it('answers 404 for an unknown one', async () => {
+  it('returns 404 for an unknown id', async () => {
     expectNotFound(await api.get(`/apps/app_${'0'.repeat(26)}`));
   });
 });
@@ -169,7 +170,7 @@ describe('Apps · PUT /apps/{appId}', () => {
     expect(dataOf(await api.get(`/apps/${app.id}`))).toEqual(changed);
   });
 
-  it('without fields changes nothing, updatedAt included', async () => {
+  it('changes nothing when no field is given, not even updatedAt', async () => {
     const app = await make.app({ projectId });
     expect(dataOf(await api.put(`/apps/${app.id}`, {}))).toEqual(app);
   });
@@ -184,13 +185,13 @@ describe('Apps · PUT /apps/{appId}', () => {
     expectInvalid(await api.put(`/apps/${id}`, changes), problem);
   });
 
-  it('answers 404 for an unknown one', async () => {
+  it('returns 404 for an unknown id', async () => {
     expectNotFound(await api.put('/apps/app_unknown', { name: 'New' }));
   });
 });
 
 describe('Apps · DELETE /apps/{appId}', () => {
-  it('answers the envelope only, and the app is gone', async () => {
+  it('returns the envelope only, and the app is gone', async () => {
     const { id } = await make.app({ projectId });
     expectDeleted(await api.delete(`/apps/${id}`));
     expectNotFound(await api.get(`/apps/${id}`));

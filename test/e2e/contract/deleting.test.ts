@@ -1,16 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ApiClient } from '../../support/process/api-client.ts';
+import type { ApiClient } from '../../support/api/api-client.ts';
 import { withCompanyId } from '../../support/process/companies.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { dataOf, expectDeleted, expectNotFound } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import {
   createResources,
   type Resources,
   type ShownDelivery,
   type ShownMessage,
-} from '../../support/process/resources.ts';
+} from '../../support/api/resources.ts';
 
 /** A project with an app, a webhook of the app and a global one. */
 interface Tree {
@@ -20,14 +21,14 @@ interface Tree {
   globalId: string;
 }
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 let api: ApiClient;
 let receiver: Receiver;
 let make: Resources;
 
 beforeAll(async () => {
   // A failed delivery stays pending for the whole test.
-  posthorn = await startPosthorn({ RETRY_DELAYS: '1h' });
+  posthorn = await joinShared('contract');
   api = withCompanyId(posthorn);
   receiver = await startReceiver();
   make = createResources(posthorn.api);
@@ -38,7 +39,7 @@ afterAll(async () => {
   await posthorn.stop();
 }, 60_000);
 
-async function grow(): Promise<Tree> {
+async function createTree(): Promise<Tree> {
   const url = receiver.url;
   const { id: projectId } = await make.project();
   const { id: appId } = await make.app({ projectId });
@@ -66,8 +67,8 @@ async function delivered(target: object): Promise<ShownDelivery> {
 const CANCELLED = { status: 'cancelled', reason: 'webhook_deleted', nextAttemptAt: null };
 
 describe('Deleting a project', () => {
-  it('deletes its apps and webhooks, global ones too, and nothing of another project', async () => {
-    const [tree, other] = [await grow(), await grow()];
+  it('deletes its apps and webhooks, also global webhooks, and nothing of another project', async () => {
+    const [tree, other] = [await createTree(), await createTree()];
     expectDeleted(await posthorn.api.delete(`/api/v1/projects/${tree.projectId}`));
     for (const path of [
       ...[`/api/v1/projects/${tree.projectId}`, `/apps/${tree.appId}`],
@@ -85,9 +86,9 @@ describe('Deleting a project', () => {
   });
 
   it('cancels the pending deliveries of both kinds of webhooks', async () => {
-    const tree = await grow();
+    const tree = await createTree();
     const pending = [await waiting(tree.webhookId), await waiting(tree.globalId)];
-    const other = await waiting((await grow()).webhookId);
+    const other = await waiting((await createTree()).webhookId);
     expectDeleted(await posthorn.api.delete(`/api/v1/projects/${tree.projectId}`));
     for (const { id } of pending) {
       expect(await make.deliveryOnce('cancelled', id)).toMatchObject(CANCELLED);
@@ -95,8 +96,8 @@ describe('Deleting a project', () => {
     expect(await make.delivery(other.id)).toMatchObject({ status: 'pending' });
   });
 
-  it('leaves nothing under it that was made at the same time', async () => {
-    const tree = await grow();
+  it('also deletes what is created under it at the same time', async () => {
+    const tree = await createTree();
     const fields = { name: 'Late', projectId: tree.projectId };
     const [, ...made] = await Promise.all([
       posthorn.api.delete(`/api/v1/projects/${tree.projectId}`),
@@ -115,7 +116,7 @@ describe('Deleting a project', () => {
 
 describe('Deleting an app', () => {
   it('deletes its webhooks and cancels their pending deliveries, and leaves the project', async () => {
-    const tree = await grow();
+    const tree = await createTree();
     const pending = await waiting(tree.webhookId);
     const global = await waiting(tree.globalId);
     expectDeleted(await api.delete(`/apps/${tree.appId}`));
@@ -129,7 +130,7 @@ describe('Deleting an app', () => {
 
 describe('Deleting a webhook', () => {
   it('cancels its pending deliveries and those of no other webhook of the app', async () => {
-    const tree = await grow();
+    const tree = await createTree();
     const { id: sibling } = await make.webhook({ url: receiver.url, appId: tree.appId });
     const [gone, stays] = [await waiting(tree.webhookId), await waiting(sibling)];
     expectDeleted(await posthorn.api.delete(`/webhooks/${tree.webhookId}`));
@@ -146,7 +147,7 @@ describe('What was sent', () => {
     ['app', ({ appId }) => `/apps/${appId}`],
     ['project', ({ projectId }) => `/api/v1/projects/${projectId}`],
   ])('stays readable after its %s was deleted', async (_what, pathOf) => {
-    const tree = await grow();
+    const tree = await createTree();
     const delivery = await delivered({ appId: tree.appId });
     const { messageId } = delivery;
     expectDeleted(await api.delete(pathOf(tree)));

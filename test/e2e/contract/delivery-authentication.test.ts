@@ -3,20 +3,17 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Webhook as Verifier, WebhookVerificationError } from 'standardwebhooks';
 import { eventually } from '../../support/time/eventually.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { startReceiver, type Received, type Receiver } from '../../support/receivers/receiver.ts';
-import {
-  createResources,
-  type Resources,
-  type ShownWebhook,
-} from '../../support/process/resources.ts';
+import { createResources, type Resources, type ShownWebhook } from '../../support/api/resources.ts';
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 let receiver: Receiver;
 let make: Resources;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn({ RETRY_DELAYS: '1h' });
+  posthorn = await joinShared('contract');
   receiver = await startReceiver();
   make = createResources(posthorn.api);
 }, 120_000);
@@ -26,7 +23,7 @@ afterAll(async () => {
   await posthorn.stop();
 }, 60_000);
 
-/** What the endpoint gets of a new message to this webhook. */
+/** Sends a message to the webhook and returns the request that its endpoint gets. */
 async function deliver({ id: webhookId }: ShownWebhook): Promise<Received> {
   const { id } = await make.message({ webhookId, payload: { order: 17, name: 'é' } });
   return eventually('the delivery', () => receiver.of(id)[0]);
@@ -39,7 +36,7 @@ const hmac = (secret: string, { body }: Received): string =>
   createHmac('sha256', secret).update(body).digest('hex');
 
 describe('Each delivery', () => {
-  it('is a POST of the payload to path and query of the url, as JSON, by Posthorn', async () => {
+  it('is a POST of the payload as JSON to the path and query of the url, with the user agent of Posthorn', async () => {
     const webhook = await make.webhook({ url: `${receiver.url}/a%20b?c=d&e` });
     const { method, path, headers, body } = await deliver(webhook);
     expect([method, path, body.toString()]).toEqual([
@@ -53,7 +50,7 @@ describe('Each delivery', () => {
     expect(headers.cookie).toBeUndefined();
   });
 
-  it('carries the custom headers as they were given', async () => {
+  it('carries the custom headers unchanged', async () => {
     const customHeaders = [
       { key: 'X-Tenant', value: 't-1' },
       { key: 'X-Empty', value: '' },
@@ -63,7 +60,7 @@ describe('Each delivery', () => {
     expect(headers).toMatchObject({ 'x-tenant': 't-1', 'x-empty': '', 'x-latin': 'né' });
   });
 
-  it('follows no redirect: 302 is a failed delivery', async () => {
+  it('does not follow a redirect: 302 is a failed attempt', async () => {
     receiver.answerWith((response) => {
       response.writeHead(302, { location: `${receiver.url}/elsewhere` }).end();
     });
@@ -90,7 +87,7 @@ describe('Authenticating deliveries', () => {
       },
     ],
     [
-      'hmac with a header and a secret of its own',
+      'hmac with hmacHeader and hmacSecret',
       { authMethod: 'hmac', hmacHeader: 'X-Own', hmacSecret: 'clé' },
       (_webhook, got) => {
         expect(got.headers['x-own']).toBe(hmac('clé', got));
@@ -124,7 +121,7 @@ describe('Authenticating deliveries', () => {
   ];
 
   it.each(METHODS)(
-    '%s proves itself, and verifies as a Standard Webhook',
+    'by %s sends the credentials, and the signature verifies as a Standard Webhook',
     async (_, auth, check) => {
       const webhook = await make.webhook({ url: receiver.url, ...auth });
       const got = await deliver(webhook);
@@ -138,7 +135,7 @@ describe('Authenticating deliveries', () => {
     },
   );
 
-  it('uses what an update made of the method from the next message on', async () => {
+  it('uses a changed method from the next message on', async () => {
     const webhook = await make.webhook({ url: receiver.url });
     await deliver(webhook);
     dataOf(await posthorn.api.put(`/webhooks/${webhook.id}`, { hmacSecret: 'new' }));

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ApiAnswer } from '../../support/process/api-client.ts';
+import type { ApiAnswer } from '../../support/api/api-client.ts';
 import {
   dataOf,
   expectDeleted,
@@ -7,12 +7,13 @@ import {
   expectInvalid,
   expectNotFound,
 } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn();
+  posthorn = await joinShared('contract');
 }, 120_000);
 
 afterAll(() => posthorn.stop(), 60_000);
@@ -21,23 +22,23 @@ const create = (body: unknown, headers?: Record<string, string>): Promise<ApiAns
   posthorn.api.post('/projects', body, headers);
 
 describe('Response envelope', () => {
-  it('of a success is success, message and data', async () => {
+  it('has success, message and data when a request succeeds', async () => {
     const { body } = await create({ name: 'One' });
     expect(Object.keys(body).sort()).toEqual(['data', 'message', 'success']);
     expect(body).toMatchObject({ success: true, message: expect.stringMatching(/\S/) });
   });
 
-  it('has a list as data for list endpoints', async () => {
+  it('has a list as data when a list is requested', async () => {
     const { body } = await posthorn.api.get('/webhooks');
     expect(body.data).toEqual([]);
   });
 
-  it('of a delete carries only success and message', async () => {
+  it('has only success and message for a delete', async () => {
     const { id } = dataOf<{ id: string }>(await create({ name: 'Gone' }), 201);
     expectDeleted(await posthorn.api.delete(`/api/v1/projects/${id}`));
   });
 
-  it('is JSON in UTF-8 that no browser may take for something else', async () => {
+  it('is JSON in UTF-8, with headers that keep browsers from guessing another type', async () => {
     const { headers } = await create({ name: 'Ü' });
     expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
     expect(headers.get('x-powered-by')).toBeNull();
@@ -45,7 +46,7 @@ describe('Response envelope', () => {
 });
 
 describe('Request id', () => {
-  it.each(['12345678', 'a.b_c-D9', 'x'.repeat(128)])('%s is taken and echoed', async (id) => {
+  it.each(['12345678', 'a.b_c-D9', 'x'.repeat(128)])('%s is accepted and returned', async (id) => {
     const good = await create({ name: 'One' }, { 'x-request-id': id });
     const bad = await create({}, { 'x-request-id': id });
     expect([good.headers.get('x-request-id'), bad.headers.get('x-request-id')]).toEqual([id, id]);
@@ -53,7 +54,7 @@ describe('Request id', () => {
   });
 
   it.each(['1234567', 'x'.repeat(129), 'with space', 'semi;colon', 'ünïcödé'])(
-    '%s is replaced by one of our own',
+    '%s is replaced by a generated id',
     async (id) => {
       const { headers, body } = await create({}, { 'x-request-id': id });
       expect(body.requestId).toMatch(/^[A-Za-z0-9._-]{8,128}$/);
@@ -63,13 +64,13 @@ describe('Request id', () => {
   );
 });
 
-describe('Errors · what the body must be', () => {
-  it('a request that is wrong in several ways is told all of them at once', async () => {
+describe('Errors · invalid requests', () => {
+  it('all problems of a request are reported at once', async () => {
     const body = { name: 7, description: 'x'.repeat(1_001), environment: 'test', colour: 'red' };
     expectInvalid(await create(body), 'name', 'description', 'environment', 'colour');
   });
 
-  it('an update that is wrong by itself and for what is stored is told both at once', async () => {
+  it('an update that is invalid by itself and also with the stored webhook gets all problems at once', async () => {
     const { webhookId } = await posthorn.api.createTarget('http://127.0.0.1:9/hook');
     const update = {
       name: 'a',
@@ -113,14 +114,14 @@ describe('Errors · what the body must be', () => {
   );
 
   it.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON'])(
-    'Content-Type %s is taken',
+    'Content-Type %s is accepted',
     async (type) => {
       dataOf(await create({ name: 'One' }, { 'content-type': type }), 201);
     },
   );
 });
 
-describe('Errors · what is not there', () => {
+describe('Errors · unknown paths, ids and parameters', () => {
   it.each([
     ['GET', '/nowhere'],
     ['GET', '/'],
@@ -129,11 +130,11 @@ describe('Errors · what is not there', () => {
     ['GET', '/api/v2/projects'],
     ['GET', '/projects/a/b'],
     ['GET', '/webhooks/%E0%A4%A'],
-  ])('%s %s is answered with 404 route_not_found', async (method, path) => {
+  ])('%s %s gets 404 route_not_found', async (method, path) => {
     expectFailure(await posthorn.api.request(method, path), 404, 'route_not_found');
   });
 
-  it('an id of another kind, a malformed and an unknown one are all the same 404', async () => {
+  it('an id of another kind, a malformed id and an unknown id get the same 404', async () => {
     const unknown = `wh_${'0'.repeat(26)}`;
     for (const id of ['proj_1', 'x'.repeat(1_000), '%00', unknown]) {
       expectNotFound(await posthorn.api.get(`/webhooks/${id}`));
@@ -151,8 +152,8 @@ describe('Errors · what is not there', () => {
   });
 });
 
-describe('Errors · what never leaves', () => {
-  it('no failure tells of code, driver or host', async () => {
+describe('Errors · internals', () => {
+  it('no error shows code, driver or host', async () => {
     const answers = await Promise.all([
       create('{"name":"\\ud800"}'),
       posthorn.api.get('/webhooks/%00'),

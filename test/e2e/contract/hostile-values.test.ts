@@ -5,12 +5,12 @@ import {
   requestWith,
   type Place,
 } from '../../support/api/request-places.ts';
-import type { ApiClient } from '../../support/process/api-client.ts';
+import type { ApiClient } from '../../support/api/api-client.ts';
 import { withCompanyId } from '../../support/process/companies.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
-import { createResources, type Resources } from '../../support/process/resources.ts';
+import { createResources, type Resources } from '../../support/api/resources.ts';
 
 const TEXTS = [
   ...['{"$gt":""}', '$where', 'a.b.$c', '__proto__', 'constructor.prototype', '\u0000', '[$ne]'],
@@ -47,7 +47,7 @@ afterAll(async () => {
   await posthorn.stop();
 }, 60_000);
 
-/** Answers what is there whatever was sent. */
+/** Returns everything that must stay the same whatever is sent. */
 async function untouched(): Promise<unknown[]> {
   const { projectId = '', appId = '', webhookId = '' } = known;
   const paths = [`/projects/${projectId}`, `/apps/${appId}`, `/webhooks/${webhookId}`];
@@ -69,12 +69,12 @@ const nameOf = ({ operation, where, name }: Place): string =>
 
 describe('Hostile values', () => {
   it.each(['path', 'query'] as const)(
-    'in the %s are refused with 400 or 404, and nothing is changed',
+    'in the %s are refused with 400 or 404 and change nothing',
     async (where) => {
       const before = await untouched();
       for (const place of places.filter((each) => each.where === where)) {
         for (const status of await statusesOf(place, TEXTS)) {
-          // A filter by an id that nobody has finds nothing.
+          // A filter by an unknown id matches nothing.
           const isFilter = place.operation.path === '/api/v1/webhook-messages';
           const expected = isFilter ? /^(200|400 invalid_request)$/ : /^40[04] /;
           expect([nameOf(place), status]).toEqual([nameOf(place), expect.stringMatching(expected)]);
@@ -84,10 +84,10 @@ describe('Hostile values', () => {
     },
   );
 
-  it('in the body are refused or taken literally, objects where text belongs never', async () => {
+  it('in the body are refused or stored literally, and objects in place of text are always refused', async () => {
     for (const place of places.filter((each) => each.where === 'body')) {
       const { method, path } = place.operation;
-      // Of our own resources only creations: what is there must stay.
+      // Of our own resources only creations: existing resources must stay as they are.
       if (method === 'PUT' || path.includes('{')) continue;
       for (const status of await statusesOf(place, TEXTS)) {
         expect([nameOf(place), status]).toEqual([
@@ -102,7 +102,7 @@ describe('Hostile values', () => {
   });
 
   it.each(TEXTS.filter((text) => text !== '\ud800'))(
-    'such as %j are taken literally as a name',
+    'such as %j are stored literally as a name',
     async (name) => {
       const { id } = await make.project({ name, description: name });
       const shown = dataOf<object>(await api.get(`/api/v1/projects/${id}`));
@@ -111,7 +111,7 @@ describe('Hostile values', () => {
   );
 
   it.each(['$gt', '$where', 'projectId.$ne', '__proto__', 'constructor', 'projectId[$ne]'])(
-    '%s is no key of a body or a query',
+    'such as %s are refused as a key of a body and of a query',
     async (key) => {
       const body = `{"name":"App","projectId":"${String(known.projectId)}",${JSON.stringify(key)}:{}}`;
       for (const answer of [
@@ -124,7 +124,7 @@ describe('Hostile values', () => {
     },
   );
 
-  it('cost the gateway no error', () => {
+  it('cause no error in the log of the gateway', () => {
     expect(posthorn.gateway.output()).not.toMatch(/"level":"(error|fatal)"/);
   });
 });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ApiAnswer } from '../../support/process/api-client.ts';
+import type { ApiAnswer } from '../../support/api/api-client.ts';
 import { createCompany, withCompanyId } from '../../support/process/companies.ts';
 import {
   dataOf,
@@ -11,11 +11,7 @@ import {
 } from '../../support/api/expect-answers.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
-import {
-  createResources,
-  type Resources,
-  type ShownMessage,
-} from '../../support/process/resources.ts';
+import { createResources, type Resources, type ShownMessage } from '../../support/api/resources.ts';
 
 let posthorn: Posthorn;
 let receiver: Receiver;
@@ -50,8 +46,8 @@ async function messagesOf(id: string): Promise<ShownMessage[]> {
   return dataOf(await posthorn.api.get(`/api/v1/webhook-messages?webhookId=${id}`));
 }
 
-describe('Idempotency-Key · a repeat', () => {
-  it('answers the first answer again, says so, and sends nothing', async () => {
+describe('Idempotency-Key · a repeated request', () => {
+  it('gets the first response again, is marked as a replay, and sends nothing', async () => {
     const own = await make.webhook({ url: receiver.url });
     const body = `{"webhookId":"${own.id}","payload":{"n": 12345678901234567890}}`;
     const key = randomUUID();
@@ -65,7 +61,7 @@ describe('Idempotency-Key · a repeat', () => {
     expect(receiver.of(id)).toHaveLength(1);
   });
 
-  it('a hundred times at once makes one message: each is told the first answer or 409', async () => {
+  it('sent a hundred times at once makes one message: each gets the first response or 409', async () => {
     const own = await make.webhook({ url: receiver.url });
     const key = randomUUID();
     const body = { webhookId: own.id, payload: { at: 'once' } };
@@ -83,7 +79,7 @@ describe('Idempotency-Key · a repeat', () => {
     expect(receiver.of(String(message?.id))).toHaveLength(1);
   });
 
-  it('is recognised by a gateway that was started since', async () => {
+  it('is recognised by a gateway that was started after the first request', async () => {
     const key = randomUUID();
     const first = await post(key);
     await posthorn.gateway.stop();
@@ -91,7 +87,7 @@ describe('Idempotency-Key · a repeat', () => {
     expectReplay(await post(key), first);
   });
 
-  it('is answered also when the app was deleted meanwhile', async () => {
+  it('gets the first response also when the app was deleted in between', async () => {
     const { id: appId } = await make.app();
     await make.webhook({ url: receiver.url, appId });
     const key = randomUUID();
@@ -117,8 +113,8 @@ describe('Idempotency-Key · another body', () => {
   });
 });
 
-describe('Idempotency-Key · who holds it', () => {
-  it('a company: another one may use the same key', async () => {
+describe('Idempotency-Key · scope', () => {
+  it('another company may use the same key', async () => {
     const { api } = await createCompany(posthorn, 'Other');
     const theirs = createResources(api);
     const hook = await theirs.webhook({ url: receiver.url });
@@ -130,14 +126,14 @@ describe('Idempotency-Key · who holds it', () => {
     expect(answer.headers.get('idempotency-replayed')).toBeNull();
   });
 
-  it('letters count as they are written', async () => {
+  it('upper and lower case are different keys', async () => {
     const key = `key-${randomUUID()}`;
     const first = dataOf<ShownMessage>(await post(key), 202);
     const second = dataOf<ShownMessage>(await post(key.toUpperCase()), 202);
     expect(second.id).not.toBe(first.id);
   });
 
-  it('only accepted requests: after a refusal the key is free', async () => {
+  it('a refused request does not use the key up', async () => {
     const key = randomUUID();
     expectInvalid(await post(key, { webhookId, payload: 1 }), 'payload');
     expectNotFound(await post(key, { webhookId: 'wh_unknown', payload: {} }));
@@ -146,7 +142,7 @@ describe('Idempotency-Key · who holds it', () => {
     expect(accepted.headers.get('idempotency-replayed')).toBeNull();
   });
 
-  it('no other request: elsewhere the header means nothing', async () => {
+  it('the header is ignored by all other operations', async () => {
     const headers = { 'idempotency-key': randomUUID() };
     const make2 = () => posthorn.api.post('/projects', { name: 'Twice' }, headers);
     const ids = [await make2(), await make2()].map((each) => dataOf<{ id: string }>(each, 201).id);
@@ -154,8 +150,8 @@ describe('Idempotency-Key · who holds it', () => {
   });
 });
 
-describe('Idempotency-Key · what it may be', () => {
-  it.each(['x', 'a b~!"\\', 'x'.repeat(255)])('%j is taken', async (key) => {
+describe('Idempotency-Key · allowed values', () => {
+  it.each(['x', 'a b~!"\\', 'x'.repeat(255)])('%j is accepted', async (key) => {
     dataOf(await post(key), 202);
   });
 

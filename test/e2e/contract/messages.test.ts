@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ApiAnswer } from '../../support/process/api-client.ts';
+import type { ApiAnswer } from '../../support/api/api-client.ts';
 import {
   aTime,
   anId,
@@ -8,22 +8,19 @@ import {
   expectInvalid,
   expectNotFound,
 } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
-import {
-  createResources,
-  type Resources,
-  type ShownMessage,
-} from '../../support/process/resources.ts';
+import { createResources, type Resources, type ShownMessage } from '../../support/api/resources.ts';
 
 const MASKED = expect.stringMatching(/^(Basic )?\*+$/);
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 let receiver: Receiver;
 let make: Resources;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn();
+  posthorn = await joinShared('contract');
   receiver = await startReceiver();
   make = createResources(posthorn.api);
 }, 120_000);
@@ -37,7 +34,7 @@ const post = (body: unknown): Promise<ApiAnswer> => posthorn.api.post('/webhook-
 const hmac = (key: string, text: string) => createHmac('sha256', key).update(text).digest('hex');
 
 describe('Webhook messages · POST /webhook-messages', () => {
-  it('answers the created message with its delivery attempt, nothing attempted yet', async () => {
+  it('returns the created message with a delivery attempt that is not processed yet', async () => {
     const webhook = await make.webhook({ url: receiver.url });
     const body = `{"webhookId":"${webhook.id}","payload":{"order": 17}}`;
     const message = dataOf<ShownMessage>(await post(body), 202);
@@ -68,7 +65,7 @@ describe('Webhook messages · POST /webhook-messages', () => {
     });
   });
 
-  it('shows the attempt and delivered true once the webhook has answered', async () => {
+  it('shows the attempt and delivered true after the endpoint has responded', async () => {
     const { id: webhookId } = await make.webhook({ url: receiver.url });
     const created = await make.message({ webhookId });
     await make.deliveryOnce('delivered', String(created.deliveries[0]?.id));
@@ -110,7 +107,7 @@ describe('Webhook messages · POST /webhook-messages', () => {
 });
 
 describe('Webhook messages · rule 1 · exactly one of appId and webhookId', () => {
-  it('both or neither are refused', async () => {
+  it('refuses both and neither', async () => {
     const webhook = await make.webhook({ url: receiver.url });
     for (const target of [{}, { appId: 'app_1', webhookId: webhook.id }]) {
       expectInvalid(await post({ ...target, payload: {} }), 'appId');
@@ -118,7 +115,7 @@ describe('Webhook messages · rule 1 · exactly one of appId and webhookId', () 
     expectInvalid(await post({ app_id: 'a', webhook_id: 'b', payload: {} }), 'appId');
   });
 
-  it('an app or a webhook that is not there is 404', async () => {
+  it('returns 404 for an unknown app or webhook', async () => {
     expectNotFound(await post({ appId: `app_${'0'.repeat(26)}`, payload: {} }));
     expectNotFound(await post({ webhook_id: `wh_${'0'.repeat(26)}`, payload: {} }));
   });
@@ -131,8 +128,8 @@ describe('Webhook messages · rule 1 · exactly one of appId and webhookId', () 
   );
 });
 
-describe('Webhook messages · rules 2 and 3 · who gets it', () => {
-  it('with appId it goes to all webhooks of the app and to nobody else', async () => {
+describe('Webhook messages · rules 2 and 3 · targets', () => {
+  it('sends a message with appId to all webhooks of the app and to no other', async () => {
     const { id: projectId } = await make.project();
     const { id: appId } = await make.app({ projectId });
     const { id: neighbour } = await make.app({ projectId });
@@ -150,7 +147,7 @@ describe('Webhook messages · rules 2 and 3 · who gets it', () => {
     expect(receiver.of(message.id)).toHaveLength(2);
   });
 
-  it('with webhookId it goes to that webhook only, also when it is a global one', async () => {
+  it('sends a message with webhookId to that webhook only, also to a global one', async () => {
     const { id: projectId } = await make.project();
     const { id: appId } = await make.app({ projectId });
     await make.webhook({ url: receiver.url, appId });
@@ -164,7 +161,7 @@ describe('Webhook messages · rules 2 and 3 · who gets it', () => {
     }
   });
 
-  it('an app without webhooks is accepted, and nothing is delivered', async () => {
+  it('accepts a message to an app without webhooks and delivers nothing', async () => {
     const { id: appId } = await make.app();
     expect(await make.message({ appId })).toMatchObject({
       delivered: false,
@@ -175,7 +172,7 @@ describe('Webhook messages · rules 2 and 3 · who gets it', () => {
     });
   });
 
-  it('a webhook made or deleted a moment ago counts at once', async () => {
+  it('takes webhooks into account that were created or deleted just before', async () => {
     const { id: appId } = await make.app();
     await make.message({ appId });
     const { id } = await make.webhook({ url: receiver.url, appId });

@@ -1,24 +1,21 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ApiAnswer } from '../../support/process/api-client.ts';
+import type { ApiAnswer } from '../../support/api/api-client.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { dataOf, expectFailure } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
-import {
-  createResources,
-  type Resources,
-  type ShownMessage,
-} from '../../support/process/resources.ts';
+import { createResources, type Resources, type ShownMessage } from '../../support/api/resources.ts';
 
 const MAX_BODY_BYTES = 262_144;
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 let receiver: Receiver;
 let make: Resources;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn();
+  posthorn = await joinShared('contract');
   receiver = await startReceiver();
   make = createResources(posthorn.api);
 }, 120_000);
@@ -31,9 +28,9 @@ afterAll(async () => {
 const post = (body: string): Promise<ApiAnswer> => posthorn.api.post('/webhook-messages', body);
 const sha256 = (bytes: Buffer | string): string => createHash('sha256').update(bytes).digest('hex');
 
-describe('Webhook messages · the payload travels byte for byte', () => {
+describe('Webhook messages · the payload is delivered byte for byte', () => {
   const prefix = (webhookId: string) => `{"webhookId":"${webhookId}","payload":`;
-  /** An object of which `{"webhookId":…,"payload":…}` has exactly this many bytes. */
+  /** Returns a payload with which `{"webhookId":…,"payload":…}` has exactly this many bytes. */
   function payloadFor(webhookId: string, bodyBytes: number, unit: string): string {
     const bytes = bodyBytes - prefix(webhookId).length - '{"t":""}}'.length;
     const count = Math.floor(bytes / Buffer.byteLength(unit));
@@ -63,12 +60,12 @@ describe('Webhook messages · the payload travels byte for byte', () => {
     expect([body.length, sha256(body)]).toEqual([Buffer.byteLength(payload), sha256(payload)]);
   });
 
-  it('a body of one byte more is refused with 413', async () => {
+  it('a body one byte too large is refused with 413', async () => {
     const payload = payloadFor('wh_1', MAX_BODY_BYTES + 1, 'x');
     expectFailure(await post(`${prefix('wh_1')}${payload}}`), 413, 'body_too_large');
   });
 
-  it('a payload of 65 levels is refused with 400', async () => {
+  it('a payload nested 65 levels deep is refused with 400', async () => {
     expectFailure(await post(`${prefix('wh_1')}${deep(65)}}`), 400, 'invalid_json');
   });
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ApiClient } from '../../support/process/api-client.ts';
+import type { ApiClient } from '../../support/api/api-client.ts';
 import { createCompany, withCompanyId } from '../../support/process/companies.ts';
 import {
   aTime,
@@ -9,19 +9,16 @@ import {
   expectInvalid,
   expectNotFound,
 } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
-import {
-  createResources,
-  type Resources,
-  type ShownProject,
-} from '../../support/process/resources.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
+import { createResources, type Resources, type ShownProject } from '../../support/api/resources.ts';
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 let api: ApiClient;
 let make: Resources;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn();
+  posthorn = await joinShared('contract');
   api = withCompanyId(posthorn);
   make = createResources(posthorn.api);
 }, 120_000);
@@ -31,7 +28,7 @@ afterAll(() => posthorn.stop(), 60_000);
 const path = (id: string): string => `/api/v1/projects/${id}`;
 
 describe('Projects · POST /projects', () => {
-  it('answers the project without company, environment and a description that was not given', async () => {
+  it('returns the project without company, environment and a description that was not given', async () => {
     expect(dataOf(await posthorn.api.post('/projects', { name: 'Shop' }), 201)).toEqual({
       id: anId('proj'),
       name: 'Shop',
@@ -40,7 +37,7 @@ describe('Projects · POST /projects', () => {
     });
   });
 
-  it('answers the description that was given', async () => {
+  it('returns the description that was given', async () => {
     const made = await make.project({ description: 'All of them' });
     expect(Object.keys(made).sort()).toEqual([
       ...['createdAt', 'description', 'id', 'name', 'updatedAt'],
@@ -48,7 +45,7 @@ describe('Projects · POST /projects', () => {
     expect(made).toMatchObject({ description: 'All of them' });
   });
 
-  it('takes an environment, which only the other answers show', async () => {
+  it('takes an environment, which only the other operations show', async () => {
     const { id } = await make.project({ environment: 'production' });
     expect(dataOf(await api.get(path(id)))).toMatchObject({ environment: 'production' });
   });
@@ -94,7 +91,7 @@ describe('Projects · GET /api/v1/projects', () => {
   const listed = async (query: string): Promise<string[]> =>
     dataOf<ShownProject[]>(await own.get(`/api/v1/projects${query}`)).map(({ id }) => id);
 
-  it('answers the projects of the company, oldest first, with company and environment', async () => {
+  it('returns the projects of the company, oldest first, with company and environment', async () => {
     const shown = dataOf<ShownProject[]>(await own.get('/api/v1/projects'));
     expect(shown.map(({ id }) => id)).toEqual(ids);
     expect(shown[0]).toEqual({
@@ -127,7 +124,7 @@ describe('Projects · GET /api/v1/projects', () => {
 });
 
 describe('Projects · GET /api/v1/projects/{projectId}', () => {
-  it('answers the project with company and environment, and needs no companyid', async () => {
+  it('returns the project with company and environment, and requires no companyid', async () => {
     const { id, createdAt } = await make.project({ name: 'Shop', description: 'D' });
     expect(dataOf(await posthorn.api.get(path(id)))).toEqual({
       id,
@@ -140,13 +137,13 @@ describe('Projects · GET /api/v1/projects/{projectId}', () => {
     });
   });
 
-  it('answers 404 for an unknown one', async () => {
+  it('returns 404 for an unknown id', async () => {
     expectNotFound(await posthorn.api.get(path(`proj_${'0'.repeat(26)}`)));
   });
 });
 
 describe('Projects · PUT /api/v1/projects/{projectId}', () => {
-  it('changes what is given, keeps the rest and moves updatedAt', async () => {
+  it('changes the given fields, keeps the others and updates updatedAt', async () => {
     const made = await make.project({ name: 'Old', description: 'Stays' });
     const changed = dataOf<ShownProject>(await posthorn.api.put(path(made.id), { name: 'New' }));
     expect(changed).toMatchObject({
@@ -160,7 +157,7 @@ describe('Projects · PUT /api/v1/projects/{projectId}', () => {
     expect(dataOf(await posthorn.api.get(path(made.id)))).toEqual(changed);
   });
 
-  it('without fields changes nothing, updatedAt included', async () => {
+  it('changes nothing when no field is given, not even updatedAt', async () => {
     const { id, updatedAt } = await make.project();
     expect(dataOf(await posthorn.api.put(path(id), {}))).toMatchObject({ updatedAt });
   });
@@ -177,13 +174,13 @@ describe('Projects · PUT /api/v1/projects/{projectId}', () => {
     expectInvalid(await posthorn.api.put(path(id), body), problem);
   });
 
-  it('answers 404 for an unknown one', async () => {
+  it('returns 404 for an unknown id', async () => {
     expectNotFound(await posthorn.api.put(path('proj_unknown'), { name: 'New' }));
   });
 });
 
 describe('Projects · DELETE /api/v1/projects/{projectId}', () => {
-  it('answers the envelope only, and the project is gone', async () => {
+  it('returns the envelope only, and the project is gone', async () => {
     const { id } = await make.project();
     expectDeleted(await posthorn.api.delete(path(id)));
     expectNotFound(await posthorn.api.get(path(id)));

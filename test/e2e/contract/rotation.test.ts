@@ -3,21 +3,22 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Webhook as Verifier, WebhookVerificationError } from 'standardwebhooks';
 import { eventually } from '../../support/time/eventually.ts';
 import { aTime, dataOf, expectInvalid, expectNotFound } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { startReceiver, type Received, type Receiver } from '../../support/receivers/receiver.ts';
 import {
   createResources,
   withoutAuth,
   type Resources,
   type ShownWebhook,
-} from '../../support/process/resources.ts';
+} from '../../support/api/resources.ts';
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 let receiver: Receiver;
 let make: Resources;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn();
+  posthorn = await joinShared('contract');
   receiver = await startReceiver();
   make = createResources(posthorn.api);
 }, 120_000);
@@ -27,7 +28,7 @@ afterAll(async () => {
   await posthorn.stop();
 }, 60_000);
 
-/** What the endpoint gets of a new message to this webhook. */
+/** Sends a message to the webhook and returns the request that its endpoint gets. */
 async function deliver({ id: webhookId }: ShownWebhook): Promise<Received> {
   const { id } = await make.message({ webhookId, payload: { order: 17, name: 'é' } });
   return eventually('the delivery', () => receiver.of(id)[0]);
@@ -43,7 +44,7 @@ describe('Rotation · POST /api/v1/webhooks/{id}/rotate-secret', () => {
   const rotate = async ({ id }: ShownWebhook, body?: object): Promise<ShownWebhook> =>
     dataOf(await posthorn.api.post(`/api/v1/webhooks/${id}/rotate-secret`, body));
 
-  it('answers the webhook with a new secret, and both secrets verify during the grace', async () => {
+  it('returns the webhook with a new secret, and both secrets verify during the grace period', async () => {
     const old = await make.webhook({ url: receiver.url });
     await deliver(old);
     const rotated = await rotate(old, { graceSeconds: 3_600 });
@@ -59,14 +60,14 @@ describe('Rotation · POST /api/v1/webhooks/{id}/rotate-secret', () => {
     expect(got.headers['x-service-signature']).toBe(hmac(rotated.secret, got));
   });
 
-  it('lets both verify for a day when nothing is said', async () => {
+  it('lets both secrets verify for a day by default', async () => {
     const old = await make.webhook({ url: receiver.url });
     const rotated = await rotate(old);
     const got = await deliver(old);
     expect(verify(old.secret, got)).toEqual(verify(rotated.secret, got));
   });
 
-  it('without a grace ends the old secret at once', async () => {
+  it('ends the old secret at once when the grace period is 0', async () => {
     const old = await make.webhook({ url: receiver.url });
     const { secret } = await rotate(old, { grace_seconds: 0 });
     const got = await deliver(old);
@@ -74,7 +75,7 @@ describe('Rotation · POST /api/v1/webhooks/{id}/rotate-secret', () => {
     expect(() => verify(old.secret, got)).toThrow(WebhookVerificationError);
   });
 
-  it('ends the old secret when the grace is over', async () => {
+  it('ends the old secret when the grace period is over', async () => {
     const old = await make.webhook({ url: receiver.url });
     const { secret } = await rotate(old, { graceSeconds: 1 });
     const got = await eventually('one signature', async () => {
@@ -85,7 +86,7 @@ describe('Rotation · POST /api/v1/webhooks/{id}/rotate-secret', () => {
     expect(() => verify(old.secret, got)).toThrow(WebhookVerificationError);
   });
 
-  it('leaves an hmacSecret of its own alone', async () => {
+  it('does not change an hmacSecret', async () => {
     const old = await make.webhook({ url: receiver.url, hmacSecret: 'own' });
     await rotate(old);
     const got = await deliver(old);
@@ -99,7 +100,7 @@ describe('Rotation · POST /api/v1/webhooks/{id}/rotate-secret', () => {
     dataOf(await posthorn.api.post(path, { graceSeconds: 604_800 }));
   });
 
-  it('answers 404 for an unknown webhook', async () => {
+  it('returns 404 for an unknown webhook', async () => {
     expectNotFound(await posthorn.api.post('/api/v1/webhooks/wh_unknown/rotate-secret', {}));
   });
 });

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { eventually } from '../../support/time/eventually.ts';
 import { dataOf, expectNotFound } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 import {
   failing,
   startReceiver,
@@ -12,7 +13,7 @@ import {
   createResources,
   type Resources,
   type ShownDelivery,
-} from '../../support/process/resources.ts';
+} from '../../support/api/resources.ts';
 
 interface ShownHealth {
   circuit: string;
@@ -23,12 +24,12 @@ interface ShownHealth {
 
 const OK: Answer = (response) => response.writeHead(200).end('ok');
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 let receiver: Receiver;
 let make: Resources;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn({ RETRY_DELAYS: '1h' });
+  posthorn = await joinShared('contract');
   receiver = await startReceiver();
   make = createResources(posthorn.api);
 }, 120_000);
@@ -39,7 +40,7 @@ afterAll(async () => {
 }, 60_000);
 
 describe('Webhooks · POST /api/v1/webhooks/{id}/test', () => {
-  it('sends a small test message and answers its delivery', async () => {
+  it('sends a small test message and returns its delivery', async () => {
     receiver.answerWith(OK);
     const { id: webhookId } = await make.webhook({ url: receiver.url, eventTypes: ['x'] });
     const answer = await posthorn.api.post(`/api/v1/webhooks/${webhookId}/test`, undefined);
@@ -61,7 +62,7 @@ describe('Webhooks · GET /api/v1/webhooks/{id}/health', () => {
       return check(shown) ? shown : null;
     });
 
-  it('of a webhook that got nothing has no rate, no latency and no backlog', async () => {
+  it('has no rate, no latency and no backlog for a webhook without messages', async () => {
     const { id } = await make.webhook({ url: receiver.url });
     expect(await health(id)).toEqual({
       circuit: 'closed',
@@ -74,7 +75,7 @@ describe('Webhooks · GET /api/v1/webhooks/{id}/health', () => {
     });
   });
 
-  it('tells the share of attempts that succeeded and how long they took', async () => {
+  it('shows the share of attempts that succeeded and how long they took', async () => {
     const { id: webhookId } = await make.webhook({ url: receiver.url });
     receiver.answerWith(OK);
     for (let n = 0; n < 3; n += 1) await make.message({ webhookId });
@@ -92,7 +93,7 @@ describe('Webhooks · GET /api/v1/webhooks/{id}/health', () => {
     expect(Number(p95)).toBeGreaterThanOrEqual(Number(p50));
   });
 
-  it('answers 404 for an unknown one', async () => {
+  it('returns 404 for an unknown id', async () => {
     expectNotFound(await posthorn.api.get(`/api/v1/webhooks/wh_${'0'.repeat(26)}/health`));
   });
 });

@@ -1,16 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ApiClient } from '../../support/process/api-client.ts';
+import type { ApiClient } from '../../support/api/api-client.ts';
 import { withCompanyId } from '../../support/process/companies.ts';
 import { dataOf, expectDeleted, expectFailure } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 
 const WEBHOOK_URL = 'https://example.com/hook';
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 let api: ApiClient;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn();
+  posthorn = await joinShared('contract');
   api = withCompanyId(posthorn);
 }, 120_000);
 
@@ -21,7 +22,7 @@ interface Made {
 }
 
 describe('Versioning', () => {
-  it.each(['', '/api/v1'])('every resource of the document answers under "%s"', async (prefix) => {
+  it.each(['', '/api/v1'])('serves every resource under "%s" (C1.1)', async (prefix) => {
     const create = async (path: string, body: object, status = 201): Promise<string> =>
       dataOf<Made>(await api.post(prefix + path, body), status).id;
     const projectId = await create('/projects', { name: 'Project' });
@@ -54,7 +55,7 @@ describe('Versioning', () => {
     ['GET', '/api-keys'],
     ['POST', '/api-keys'],
     ['DELETE', '/api-keys/key_1'],
-  ])('%s %s is beyond the document and answers under /api/v1 only', async (method, path) => {
+  ])('%s %s is served under /api/v1 only (C1.3)', async (method, path) => {
     const body = method === 'POST' ? {} : undefined;
     expectFailure(await api.request(method, path, body), 404, 'route_not_found');
     const answer = await api.request(method, `/api/v1${path}`, body);
@@ -63,7 +64,7 @@ describe('Versioning', () => {
   });
 
   it.each(['/PROJECTS', '/projects/', '/Api/v1/projects', '/api/v1/projects/'])(
-    '%s is no address: a path is what the document says, to the letter',
+    'returns 404 for %s: paths match exactly (C1.4)',
     async (path) => {
       expectFailure(await api.get(path), 404, 'route_not_found');
     },

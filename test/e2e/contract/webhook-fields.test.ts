@@ -1,24 +1,21 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
-import { createApiClient, type ApiAnswer } from '../../support/process/api-client.ts';
+import { createApiClient, type ApiAnswer } from '../../support/api/api-client.ts';
 import { dataOf, expectInvalid } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
-import {
-  createResources,
-  type Resources,
-  type ShownWebhook,
-} from '../../support/process/resources.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
+import { createResources, type Resources, type ShownWebhook } from '../../support/api/resources.ts';
 
 const url = 'https://example.com/hook';
 const basic = { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' };
 const apiKey = { authMethod: 'apiKey', apiKey: 'k', apiKeyHeader: 'X-Key' };
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 let make: Resources;
 let appId: string;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn();
+  posthorn = await joinShared('contract');
   make = createResources(posthorn.api);
   ({ id: appId } = await make.app());
 }, 120_000);
@@ -28,7 +25,7 @@ afterAll(() => posthorn.stop(), 60_000);
 const create = (fields: object): Promise<ApiAnswer> =>
   posthorn.api.post('/webhooks', { url, appId, ...fields });
 
-/** Expects both ways to write a field to refuse it. */
+/** Expects creation and update to refuse the field. */
 async function expectRefused(fields: object, ...problems: string[]): Promise<void> {
   expectInvalid(await create(fields), ...problems);
   const { id } = await make.webhook({ url, appId });
@@ -36,18 +33,18 @@ async function expectRefused(fields: object, ...problems: string[]): Promise<voi
 }
 
 describe('Webhook · name', () => {
-  it.each(['', 'x', 'x'.repeat(101), 7, null])('%j is refused', async (name) => {
+  it.each(['', 'x', 'x'.repeat(101), 7, null])('refuses %j', async (name) => {
     await expectRefused({ name }, 'name');
   });
 
-  it.each(['xy', 'x'.repeat(100)])('%j is taken', async (name) => {
+  it.each(['xy', 'x'.repeat(100)])('takes %j', async (name) => {
     const { id } = await make.webhook({ url, appId, name });
     dataOf(await posthorn.api.put(`/webhooks/${id}`, { name }));
   });
 });
 
 describe('Webhook · url', () => {
-  it('is required to create one', async () => {
+  it('is required to create a webhook', async () => {
     expectInvalid(await posthorn.api.post('/webhooks', { appId }), 'url');
   });
 
@@ -75,7 +72,7 @@ describe('Webhook · url', () => {
     expect(dataOf<ShownWebhook>(await create({ url: given }), 201).url).toBe(shown);
   });
 
-  it('must be https and go to no loopback address where nothing else is configured', async () => {
+  it('must be https and may not be a loopback address by default', async () => {
     const [port] = await freePorts(1);
     const strict = { EGRESS_ALLOW_HTTP: 'false', EGRESS_ALLOW_LOOPBACK: 'false' };
     const gateway = await posthorn.start('gateway', { ...strict, PORT: String(port) });
@@ -137,7 +134,7 @@ describe('Webhook · authMethod', () => {
     await expectRefused(auth, ...problems);
   });
 
-  it('changed to another one needs all of its fields and forgets those of the old one', async () => {
+  it('requires all fields of a new method and removes those of the old one', async () => {
     const { id } = await make.webhook({ url, appId, ...basic });
     const put = (changes: object) => posthorn.api.put(`/webhooks/${id}`, changes);
     expectInvalid(await put({ authMethod: 'apiKey', apiKey: 'k' }), 'apiKeyHeader');

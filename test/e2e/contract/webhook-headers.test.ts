@@ -1,32 +1,33 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { expectInvalid } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
-import { createResources, type Resources } from '../../support/process/resources.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
+import { createResources, type Resources } from '../../support/api/resources.ts';
 
 const url = 'https://example.com/hook';
 const basic = { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' };
 const apiKey = { authMethod: 'apiKey', apiKey: 'k', apiKeyHeader: 'X-Key' };
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 let make: Resources;
 let appId: string;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn();
+  posthorn = await joinShared('contract');
   make = createResources(posthorn.api);
   ({ id: appId } = await make.app());
 }, 120_000);
 
 afterAll(() => posthorn.stop(), 60_000);
 
-/** Expects both ways to write a field to refuse it. */
+/** Expects creation and update to refuse the field. */
 async function expectRefused(fields: object, ...problems: string[]): Promise<void> {
   expectInvalid(await posthorn.api.post('/webhooks', { url, appId, ...fields }), ...problems);
   const { id } = await make.webhook({ url, appId });
   expectInvalid(await posthorn.api.put(`/webhooks/${id}`, fields), ...problems);
 }
 
-describe('Webhook · the names of headers', () => {
+describe('Webhook · names of headers', () => {
   const REFUSED = [
     ...['connection', 'Keep-Alive', 'TE', 'trailer', 'transfer-encoding', 'upgrade', 'Host'],
     ...['cookie', 'expect', 'proxy-authorization', 'Proxy-Connection', 'via', 'X-Real-IP'],
@@ -36,7 +37,7 @@ describe('Webhook · the names of headers', () => {
     ...['', 'X Space', 'X-Col:on', 'X-CR\r\n', 'X-Nul\u0000', 'X-Ünicode', '(comment)'],
   ];
 
-  it.each(REFUSED)('%j is refused as custom header, hmacHeader and apiKeyHeader', async (name) => {
+  it.each(REFUSED)('refuses %j as custom header, hmacHeader and apiKeyHeader', async (name) => {
     await expectRefused({ customHeaders: [{ key: name, value: 'v' }] }, 'customHeaders.0.key');
     await expectRefused({ hmacHeader: name }, 'hmacHeader');
     await expectRefused({ ...apiKey, apiKeyHeader: name }, 'apiKeyHeader');
@@ -65,7 +66,7 @@ describe('Webhook · customHeaders', () => {
     await expectRefused({ customHeaders }, problem);
   });
 
-  it('may not replace the header of the method that the webhook has', async () => {
+  it("may not replace the header that the webhook's authMethod uses", async () => {
     await expectRefused(
       { ...basic, customHeaders: [header('Authorization')] },
       'customHeaders.0.key',
@@ -75,7 +76,7 @@ describe('Webhook · customHeaders', () => {
     expectInvalid(await posthorn.api.put(`/webhooks/${id}`, apiKey), 'customHeaders');
   });
 
-  it('are taken up to twenty, with values of 4,096 characters, and shown as they were given', async () => {
+  it('may be twenty with values of 4,096 characters, and are shown unchanged', async () => {
     const customHeaders = [
       ...many(18),
       header('Authorization', 'Bearer é'),

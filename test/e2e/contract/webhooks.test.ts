@@ -7,26 +7,27 @@ import {
   expectInvalid,
   expectNotFound,
 } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 import {
   createResources,
   withoutAuth,
   type Resources,
   type ShownWebhook,
-} from '../../support/process/resources.ts';
+} from '../../support/api/resources.ts';
 
 const URL = 'https://example.com/hook';
 const UNKNOWN = `wh_${'0'.repeat(26)}`;
 const BASIC = { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' };
 const API_KEY = { authMethod: 'apiKey', apiKey: 'k-1', apiKeyHeader: 'X-Key' };
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 let make: Resources;
 let projectId: string;
 let appId: string;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn();
+  posthorn = await joinShared('contract');
   make = createResources(posthorn.api);
   ({ id: projectId } = await make.project());
   ({ id: appId } = await make.app({ projectId }));
@@ -41,7 +42,7 @@ const put = async (id: string, changes: object): Promise<ShownWebhook> =>
   dataOf(await posthorn.api.put(`/webhooks/${id}`, changes));
 
 describe('Webhooks · POST /webhooks', () => {
-  it('answers every field, with the defaults of those that were not given', async () => {
+  it('returns every field, with defaults for those that were not given', async () => {
     const made = await make.webhook({ url: URL, appId });
     expect(made).toEqual({
       id: anId('wh'),
@@ -63,7 +64,7 @@ describe('Webhooks · POST /webhooks', () => {
     });
   });
 
-  it('answers the fields that were given, in camelCase also when they came in snake_case', async () => {
+  it('returns the given fields in camelCase, also when they were given in snake_case', async () => {
     const custom = [{ key: 'X-Tenant', value: 't-1' }];
     const made = await make.webhook({
       url: URL,
@@ -87,7 +88,7 @@ describe('Webhooks · POST /webhooks', () => {
     });
   });
 
-  it('gives each webhook a secret of its own', async () => {
+  it('gives each webhook its own secret', async () => {
     const [one, two] = [await make.webhook({ url: URL }), await make.webhook({ url: URL })];
     expect(one.secret).not.toBe(two.secret);
   });
@@ -100,7 +101,7 @@ describe('Webhooks · POST /webhooks', () => {
     expect(await make.webhook({ url, appId })).toMatchObject({ name });
   });
 
-  it('answers 404 for an app or a project that is not there', async () => {
+  it('returns 404 for an unknown app or project', async () => {
     const unknown = { url: URL, appId: `app_${'0'.repeat(26)}` };
     expectNotFound(await posthorn.api.post('/webhooks', unknown));
     const global = { url: URL, projectId: `proj_${'0'.repeat(26)}`, environmentId: 'live' };
@@ -109,7 +110,7 @@ describe('Webhooks · POST /webhooks', () => {
 });
 
 describe('Webhooks · POST /webhooks · global webhook', () => {
-  it('is tied to a project and an environment instead of an app', async () => {
+  it('belongs to a project and an environment instead of an app', async () => {
     const made = await make.webhook({ url: URL, projectId, environment_id: 'live-1_A' });
     expect(await get(made.id)).toEqual(made);
     const ofApp = dataOf<ShownWebhook[]>(await posthorn.api.get(`/webhooks?appId=${appId}`));
@@ -131,7 +132,7 @@ describe('Webhooks · POST /webhooks · global webhook', () => {
 });
 
 describe('Webhooks · GET /webhooks', () => {
-  it('answers the webhooks of an app, oldest first, with the secret and without authMethod', async () => {
+  it('returns the webhooks of an app, oldest first, with the secret and without authMethod', async () => {
     const { id } = await make.app({ projectId });
     const first = await make.webhook({ url: URL, appId: id, name: 'First' });
     const second = await make.webhook({ url: URL, appId: id, name: 'Second', ...BASIC });
@@ -151,20 +152,20 @@ describe('Webhooks · GET /webhooks', () => {
 });
 
 describe('Webhooks · GET /webhooks/{webhookId}', () => {
-  it('answers the webhook as its creation did, with secret and authMethod', async () => {
+  it('returns the webhook as its creation did, with secret and authMethod', async () => {
     for (const auth of [{}, BASIC, API_KEY]) {
       const made = await make.webhook({ url: URL, appId, ...auth });
       expect(await get(made.id)).toEqual(made);
     }
   });
 
-  it('answers 404 for an unknown one', async () => {
+  it('returns 404 for an unknown id', async () => {
     expectNotFound(await posthorn.api.get(`/webhooks/${UNKNOWN}`));
   });
 });
 
 describe('Webhooks · PUT /webhooks/{webhookId}', () => {
-  it('changes name and url, moves updatedAt, and answers the webhook without authMethod', async () => {
+  it('changes name and url, updates updatedAt, and returns the webhook without authMethod', async () => {
     const made = await make.webhook({ url: URL, appId });
     const changes = { name: 'New', url: 'https://example.org/new' };
     const changed = await put(made.id, changes);
@@ -173,7 +174,7 @@ describe('Webhooks · PUT /webhooks/{webhookId}', () => {
     expect(await get(made.id)).toEqual({ ...changed, authMethod: made.authMethod });
   });
 
-  it('without fields changes nothing, updatedAt included', async () => {
+  it('changes nothing when no field is given, not even updatedAt', async () => {
     const made = await make.webhook({ url: URL, appId, ...API_KEY });
     expect(await put(made.id, {})).toEqual(withoutAuth(made));
     expect(await get(made.id)).toEqual(made);
@@ -195,13 +196,13 @@ describe('Webhooks · PUT /webhooks/{webhookId}', () => {
     expect(await get(made.id)).toEqual({ ...made, ...changes, updatedAt: aTime });
   });
 
-  it('answers 404 for an unknown one', async () => {
+  it('returns 404 for an unknown id', async () => {
     expectNotFound(await posthorn.api.put(`/webhooks/${UNKNOWN}`, { name: 'New' }));
   });
 });
 
 describe('Webhooks · DELETE /webhooks/{webhookId}', () => {
-  it('answers the envelope only, and the webhook is gone', async () => {
+  it('returns the envelope only, and the webhook is gone', async () => {
     const { id } = await make.webhook({ url: URL, appId });
     expectDeleted(await posthorn.api.delete(`/webhooks/${id}`));
     expectNotFound(await posthorn.api.get(`/webhooks/${id}`));

@@ -12,7 +12,7 @@ interface ShownHealth {
   concurrency: { now: number; floor: number; ceiling: number };
 }
 
-describe('an endpoint that is well and busy', () => {
+describe('A healthy endpoint with many messages', () => {
   let posthorn: Posthorn;
   let busy: BusyEndpoint;
 
@@ -29,7 +29,7 @@ describe('an endpoint that is well and busy', () => {
     await posthorn.stop();
   }, 60_000);
 
-  it('gets more attempts at once than it began with, and nothing of it goes another way', async () => {
+  it('gets a higher concurrency limit, and none of its attempts is deferred or moves to the slow lane', async () => {
     const { api, dispatcher } = posthorn;
     busy.answerWith(200, 100);
     const { webhookId } = await api.createTarget(busy.url);

@@ -12,10 +12,10 @@ import {
   untilDelivered,
 } from '../../support/process/traffic.ts';
 
-/** Longer than the whole story. */
+/** The circuit stays open for longer than the test runs. */
 const SETTINGS = { CIRCUIT_RESET_MS: '300000', RETRY_DELAYS: '1s,2s' };
 
-describe('an open circuit whose dispatcher is killed', () => {
+describe('An open circuit whose dispatcher is killed', () => {
   let posthorn: Posthorn | undefined;
   let endpoint: BusyEndpoint;
 
@@ -29,7 +29,7 @@ describe('an open circuit whose dispatcher is killed', () => {
     await posthorn?.stop();
   }, 60_000);
 
-  it('stays open for the dispatcher that follows', async () => {
+  it('stays open for the next dispatcher', async () => {
     posthorn = await startPosthorn(SETTINGS);
     const { api, dispatcher } = posthorn;
     const { webhookId } = await api.createTarget(endpoint.url);
@@ -47,7 +47,7 @@ describe('an open circuit whose dispatcher is killed', () => {
     expect(delivery).toMatchObject({ status: 'pending', attemptCount: 0 });
   });
 
-  it('is not known to the one that follows without Redis, and deliveries go on', async () => {
+  it('is not known to the next dispatcher without Redis, which delivers', async () => {
     const [port = 0] = await freePorts(1);
     posthorn = await startPosthorn({ ...SETTINGS, REDIS_URL: `redis://127.0.0.1:${port}` });
     const { api, dispatcher } = posthorn;

@@ -4,7 +4,7 @@ import { eventually } from '../../support/time/eventually.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { circuitOf, openCircuit } from '../../support/isolation/circuits.ts';
-import type { ShownDelivery } from '../../support/process/resources.ts';
+import type { ShownDelivery } from '../../support/api/resources.ts';
 import {
   metricOf,
   readDeliveries,
@@ -14,7 +14,7 @@ import {
 
 const DEFERRALS = 'posthorn_circuit_breaker_deferrals_total';
 
-describe('an endpoint that fails again and again', () => {
+describe('An endpoint that fails again and again', () => {
   let posthorn: Posthorn;
   let failing: BusyEndpoint;
   let healthy: BusyEndpoint;
@@ -32,7 +32,7 @@ describe('an endpoint that fails again and again', () => {
     await posthorn.stop();
   }, 60_000);
 
-  it('gets nothing while its circuit is open, uses up no attempt, and gets all once it is well', async () => {
+  it('gets nothing while its circuit is open, loses no attempt, and gets everything when it works again', async () => {
     const { api, dispatcher } = posthorn;
     failing.answerWith(500);
     const { webhookId } = await api.createTarget(failing.url);
@@ -66,7 +66,7 @@ describe('an endpoint that fails again and again', () => {
     }
   });
 
-  it('gets a test message all the same, and when that arrives the circuit is closed', async () => {
+  it('gets a test message while its circuit is open, and a success closes the circuit', async () => {
     const { api } = posthorn;
     failing.answerWith(500);
     const { webhookId } = await api.createTarget(failing.url);
@@ -78,7 +78,7 @@ describe('an endpoint that fails again and again', () => {
     expect(await circuitOf(api, webhookId)).toBe('closed');
   });
 
-  it('is left behind with its circuit when the webhook is given another address', async () => {
+  it('keeps its open circuit to itself when the webhook gets another URL', async () => {
     const { api } = posthorn;
     failing.answerWith(500);
     const { webhookId } = await api.createTarget(failing.url);

@@ -17,7 +17,7 @@ import {
 const ENDPOINTS = 10;
 const ANSWER_AFTER_MS = 1_500;
 
-describe('a dispatcher that joins while the others are at work', () => {
+describe('A dispatcher that starts while others deliver', () => {
   let posthorn: Posthorn;
   let endpoints: BusyEndpoint[];
   let webhookIds: string[];
@@ -47,7 +47,7 @@ describe('a dispatcher that joins while the others are at work', () => {
       return (await metricOf(service, 'posthorn_delivery_attempts_total')) > 0;
     });
 
-  /** Those with more requests than attempts, or with fewer: none when each was made once. */
+  /** Returns the messages whose number of requests differs from their number of attempts. */
   async function notMadeOnce(sent: Sent[]): Promise<string[]> {
     const deliveries = await untilDelivered(posthorn.api, sent, 45_000);
     return deliveries
@@ -57,16 +57,16 @@ describe('a dispatcher that joins while the others are at work', () => {
       .map(({ messageId }) => messageId);
   }
 
-  it('sends nothing a second time that a former owner has under way', async () => {
+  it('repeats no attempt that runs at the former owner of its partition', async () => {
     const load = startLoad(posthorn.api, webhookIds, 25);
     await eventually('many under way', () => sumOf(({ open }) => open()) >= 20);
     await makesAttempts(await posthorn.start('dispatcher'));
     expect(await notMadeOnce(await load.stop())).toEqual([]);
   });
 
-  it('sends nothing a second time that waits for its turn there for longer than a lease', async () => {
+  it('repeats no attempt that waits at the former owner for longer than a lease', async () => {
     const before = sumOf(({ total }) => total());
-    // 4 at once take 1.5 s: the last of 60 wait for 22 s, and a lease ends 5 s after the timeout of 5.
+    // 4 at once take 1.5 s: the last of 60 waits for 22 s, and a lease ends 5 s after the timeout of 5 s.
     const sent = await sendMany(posthorn.api, webhookIds, 60);
     await eventually('a long wait', () => sumOf(({ total }) => total()) >= before + 240, 40_000);
     await Promise.all([posthorn.start('dispatcher'), posthorn.start('dispatcher')]);

@@ -6,10 +6,10 @@ import { metricOf, sendMany, untilDelivered } from '../../support/process/traffi
 
 const PER_ENDPOINT = 16;
 const TO_HANGING = 300;
-/** Turns are booked at the pace of an endpoint that hangs for 5 s, 94 s for all; on a slow machine for most. */
+/** Turns are given at the pace of an endpoint that hangs for 5 s: 94 s for all of them. */
 const ALL_WITHIN_MS = 150_000;
 
-describe('the neighbours of an endpoint that never answers', () => {
+describe('The neighbours of an endpoint that never responds', () => {
   let posthorn: Posthorn;
   let hanging: BusyEndpoint;
   let healthy: BusyEndpoint[];
@@ -31,7 +31,7 @@ describe('the neighbours of an endpoint that never answers', () => {
     await posthorn.stop();
   }, 60_000);
 
-  it('get all of theirs meanwhile, and it gets all of its own once it answers', async () => {
+  it('get all their messages meanwhile, and it gets its own once it responds', async () => {
     const { api, dispatcher } = posthorn;
     hanging.hold();
     const { webhookId: sick } = await api.createTarget(hanging.url);
@@ -43,12 +43,12 @@ describe('the neighbours of an endpoint that never answers', () => {
     ]);
     await untilDelivered(api, toHealthy);
     expect(hanging.successes.size).toBe(0);
-    // Not all at once any more where the first timeouts have opened its circuit by now.
-    await eventually('all its places were taken', () => hanging.mostOpen() === PER_ENDPOINT);
-    await eventually('what finds no room moves to the slow lane', async () => {
+    // Not necessarily now: the first timeouts may have opened its circuit already.
+    await eventually('all its places taken', () => hanging.mostOpen() === PER_ENDPOINT);
+    await eventually('a move to the slow lane', async () => {
       return (await metricOf(dispatcher, 'posthorn_slow_lane_spills_total')) > 0;
     });
-    await eventually('time is over for some', async () => {
+    await eventually('a timeout', async () => {
       return (await metricOf(dispatcher, 'posthorn_delivery_attempts_total', '"timeout"')) > 0;
     });
     hanging.answerWith(200);
@@ -56,7 +56,7 @@ describe('the neighbours of an endpoint that never answers', () => {
     const deliveries = await untilDelivered(api, toHanging, ALL_WITHIN_MS);
     expect(hanging.mostOpen()).toBe(PER_ENDPOINT);
     for (const { messageId, attemptCount, attempts } of deliveries) {
-      // One was heard. Where its answer came in the moment that time was over, it gave more.
+      // Posthorn saw one success. The endpoint sent more where its response came just after the timeout.
       expect(attempts.filter(({ statusCode }) => statusCode === 200)).toHaveLength(1);
       expect(attempts.at(-1)?.statusCode).toBe(200);
       expect(hanging.successes.get(messageId)).toBeGreaterThanOrEqual(1);

@@ -4,10 +4,10 @@ import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts'
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 
 const PER_SECOND = 5;
-/** More than 30 s of them, which is the most that waits in memory. */
+/** Enough for 34 s; at most 30 s of attempts wait in memory. */
 const MESSAGES = 170;
 
-describe('a webhook with a rate limit of its own', () => {
+describe('A webhook with a rate limit of its own', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
 
@@ -21,7 +21,7 @@ describe('a webhook with a rate limit of its own', () => {
     await posthorn.stop();
   }, 60_000);
 
-  it('gets everything with one attempt each, also what was deferred, while others are served', async () => {
+  it('gets every message in one attempt, also deferred ones, while other webhooks are served', async () => {
     const { api } = posthorn;
     const limited = await api.createTarget(receiver.url, { rateLimitPerSecond: PER_SECOND });
     const { webhookId } = await api.createTarget(receiver.url);
@@ -32,7 +32,7 @@ describe('a webhook with a rate limit of its own', () => {
     await eventually('the neighbour', () => receiver.of(other.messageId).length === 1);
     expect(receiver.received.length).toBeLessThan(MESSAGES);
 
-    await eventually('what was deferred is counted', async () => {
+    await eventually('a counted deferral', async () => {
       const metrics = await (await fetch(`${posthorn.dispatcher.opsUrl}/metrics`)).text();
       return /posthorn_deferrals_total\{.*because="pace".*\} [1-9]/.test(metrics);
     });

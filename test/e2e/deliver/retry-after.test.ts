@@ -12,7 +12,7 @@ interface ShownHealth {
   heldUntil: string | null;
 }
 
-describe('an endpoint that asks for a pause', () => {
+describe('An endpoint that asks for a pause', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
   let webhookId: string;
@@ -34,7 +34,7 @@ describe('an endpoint that asks for a pause', () => {
     return heldUntil === null ? null : Date.parse(heldUntil);
   };
 
-  it('gets nothing until it is over, also from the dispatcher that follows one that was killed', async () => {
+  it('gets nothing until the pause is over, also from the dispatcher that replaces a killed one', async () => {
     const { api } = posthorn;
     receiver.answerWith((response) => {
       response.writeHead(429, { 'retry-after': String(PAUSE_SECONDS) }).end();
@@ -56,9 +56,9 @@ describe('an endpoint that asks for a pause', () => {
     expect(receiver.received[0]).toBe(first);
     const later = receiver.received.slice(1).map(({ atMs }) => atMs);
     expect(later).toHaveLength(MESSAGES + 1);
-    // The pause counts from the answer, which the endpoint wrote a moment after it got the request.
+    // The pause counts from the response, which the endpoint wrote just after it got the request.
     expect(Math.min(...later) - Number(first?.atMs)).toBeGreaterThanOrEqual(PAUSE_SECONDS * 1_000);
-    // It used up no attempt: one for each message, and one more for the one that was refused.
+    // The pause used up no attempt: one for each message, and a second one for the refused message.
     expect(deliveries.map(({ attemptCount }) => attemptCount).sort()).toEqual([
       ...during.map(() => 1),
       2,

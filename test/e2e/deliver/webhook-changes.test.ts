@@ -9,7 +9,7 @@ import { untilDelivered } from '../../support/process/traffic.ts';
 describe.each([
   ['with Redis', false],
   ['without Redis', true],
-])('a changed webhook, %s', (_, isAway) => {
+])('A changed webhook, %s', (_, isAway) => {
   let posthorn: Posthorn;
   let before: BusyEndpoint;
   let after: BusyEndpoint;
@@ -28,7 +28,7 @@ describe.each([
     await posthorn.stop();
   }, 60_000);
 
-  it('gets nothing more at its old address, and then nothing at all when it is disabled', async () => {
+  it('gets nothing more at its old URL, and nothing at all after it is disabled', async () => {
     const { api } = posthorn;
     const { webhookId } = await api.createTarget(before.url);
     await untilDelivered(api, [await api.send({ webhookId }, {})]);

@@ -13,11 +13,11 @@ import { startReceiver, type Receiver } from '../../support/receivers/receiver.t
 import { brokenRequests } from '../../support/requests/broken-requests.ts';
 import { createJudge } from '../../support/requests/judge-answer.ts';
 import type { KnownIds } from '../../support/requests/known-ids.ts';
-import { makeKnownIds } from '../../support/requests/make-known-ids.ts';
+import { createKnownIds } from '../../support/requests/create-known-ids.ts';
 import { sendAll } from '../../support/requests/send-all.ts';
 import { createDrafts } from '../../support/requests/valid-requests.ts';
-import { write, type WrittenRequest } from '../../support/requests/written-request.ts';
-import { writtenOtherwise } from '../../support/requests/written-otherwise.ts';
+import { toWire, type WireRequest } from '../../support/requests/wire-request.ts';
+import { respelledRequests } from '../../support/requests/respelled-requests.ts';
 
 const REQUESTS = 10_000;
 const IN_FLIGHT = 32;
@@ -47,7 +47,7 @@ describe('10,000 requests generated from the API document', () => {
     const other = await createCompany(posthorn, 'Other');
     const { origin } = new URL(receiver.url);
     const places = { goodUrl: receiver.url, badUrl: `${origin}/bad` };
-    ids = await makeKnownIds(posthorn.api, other.api, places);
+    ids = await createKnownIds(posthorn.api, other.api, places);
   }, 120_000);
 
   afterAll(async () => {
@@ -55,7 +55,7 @@ describe('10,000 requests generated from the API document', () => {
     await posthorn.stop();
   }, 60_000);
 
-  function generate(operations: readonly Operation[]): WrittenRequest[] {
+  function generate(operations: readonly Operation[]): WireRequest[] {
     const { schemas: named } = document.components;
     const deps = {
       named,
@@ -66,18 +66,18 @@ describe('10,000 requests generated from the API document', () => {
       receiverUrl: new URL(receiver.url).origin,
     };
     const draftsOf = createDrafts(deps);
-    const anyOf = (operation: Operation): fc.Arbitrary<WrittenRequest> => {
+    const anyOf = (operation: Operation): fc.Arbitrary<WireRequest> => {
       const drafts = draftsOf(operation);
       return fc.oneof(
-        { arbitrary: drafts.map((draft) => write(draft, 'valid')), weight: 4 },
-        { arbitrary: writtenOtherwise(drafts), weight: 1 },
+        { arbitrary: drafts.map((draft) => toWire(draft, 'valid')), weight: 4 },
+        { arbitrary: respelledRequests(drafts), weight: 1 },
         { arbitrary: brokenRequests(deps, operation, drafts), weight: 5 },
       );
     };
     return fc.sample(fc.oneof(...operations.map(anyOf)), { numRuns: REQUESTS, seed });
   }
 
-  it('are each answered as it says, and none that it forbids is accepted', async () => {
+  it('each get a documented response, and none that the document forbids is accepted', async () => {
     console.log(`FUZZ_SEED=${seed}`);
     const operations = operationsOf(document);
     const requests = generate(operations);
@@ -109,7 +109,7 @@ describe('10,000 requests generated from the API document', () => {
     expect(posthorn.gateway.output()).not.toMatch(/unhandled|uncaught|\bat .+:\d+:\d+/i);
   }, 120_000);
 
-  it('leave the methods that it does not name unknown', async () => {
+  it('get 404 for the methods that the document does not name', async () => {
     const methods = ['get', 'post', 'put', 'delete', 'patch'];
     const missing = Object.entries(document.paths).flatMap(([path, named]) =>
       methods.filter((method) => !(method in named)).map((method) => ({ method, path })),
@@ -131,7 +131,7 @@ describe('10,000 requests generated from the API document', () => {
 interface Counts {
   add: (what: string) => void;
   has: (beginning: string) => boolean;
-  /** In one line. */
+  /** Returns the counts in one line. */
   text: () => string;
 }
 

@@ -12,16 +12,16 @@ import { startReceiver, type Receiver } from '../../support/receivers/receiver.t
 
 const LIMIT = 262_144;
 const CONNECTIONS = 5_000;
-/** As many connections are made at once as the backlog of a listening socket usually takes. */
+/** Connections are opened in groups no larger than the usual backlog of a listening socket. */
 const AT_ONCE = 250;
 
-describe('requests that mean harm', () => {
+describe('Hostile requests', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
   let webhookId: string;
 
   beforeAll(async () => {
-    // All of them come from one address here.
+    // All requests of this test come from one address.
     posthorn = await startPosthorn({ WRONG_KEYS_PER_MINUTE: '0' });
     receiver = await startReceiver();
     ({ webhookId } = await posthorn.api.createTarget(receiver.url));
@@ -37,7 +37,7 @@ describe('requests that mean harm', () => {
     await posthorn.stop();
   }, 60_000);
 
-  /** Since it was last read. */
+  /** Returns the lag since the last call. */
   async function readLag(): Promise<string> {
     const metrics = await (await fetch(`${posthorn.gateway.opsUrl}/metrics`)).text();
     return /^nodejs_eventloop_lag_p99_seconds\S* (.*)$/m.exec(metrics)?.[1] ?? 'unknown';
@@ -46,7 +46,7 @@ describe('requests that mean harm', () => {
   const open = (text: string): RawConnection =>
     openConnection(Number(new URL(posthorn.baseUrl).port), text);
 
-  /** A message in raw HTTP; prints how long its answer took. */
+  /** Sends a message in raw HTTP and prints how long the response took. */
   async function post(what: string, headers: string, body: Buffer | string): Promise<RawAnswer> {
     const head = [
       'POST /webhook-messages HTTP/1.1\r\nHost: a\r\nContent-Type: application/json',
@@ -74,7 +74,7 @@ describe('requests that mean harm', () => {
     expect(messageId).toMatch(/^msg_/);
   }
 
-  it('of one byte too many get 413, with and without their length', async () => {
+  it('that are one byte too large get 413, with and without a Content-Length', async () => {
     const body = 'x'.repeat(LIMIT + 1);
     const known = await post('262,145 bytes', ...withLength(body));
     const chunks = `${body.length.toString(16)}\r\n${body}\r\n`;
@@ -85,7 +85,7 @@ describe('requests that mean harm', () => {
     await expectService();
   });
 
-  it('nested 65 deep get 400, and those 64 deep are taken', async () => {
+  it('nested 65 levels deep get 400, and those nested 64 levels deep are accepted', async () => {
     const nested = (depth: number) => message('{"a":'.repeat(depth) + '1' + '}'.repeat(depth));
     const { status, body } = await post('depth 65', ...withLength(nested(65)));
     expect([status, body.code]).toEqual([400, 'invalid_json']);
@@ -94,7 +94,7 @@ describe('requests that mean harm', () => {
     expect(bottomless.status).toBe(400);
   });
 
-  it('with as many keys as fit are taken in the payload and refused beside it', async () => {
+  it('with as many keys as fit are accepted in the payload and refused beside it', async () => {
     const members = (count: number) =>
       Array.from({ length: count }, (_, n) => `"${n.toString(36)}":1`).join(',');
     const inPayload = await post('28,000 keys', ...withLength(message(`{${members(28_000)}}`)));
@@ -106,7 +106,7 @@ describe('requests that mean harm', () => {
     await expectService();
   });
 
-  it('that are compressed get 415, however small the bomb', async () => {
+  it('that are compressed get 415, however small they are', async () => {
     const bomb = gzipSync(message(`{"a":"${'x'.repeat(50_000_000)}"}`));
     const headers = `Content-Encoding: gzip\r\nContent-Length: ${bomb.length}`;
     const { status, body } = await post('50 MB in 50 kB', headers, bomb);
@@ -114,7 +114,7 @@ describe('requests that mean harm', () => {
     await expectService();
   });
 
-  it('that never end keep nobody else waiting', async () => {
+  it('that never end do not delay other requests', async () => {
     const slow = Array.from({ length: 500 }, (_, n) =>
       open(n % 2 === 0 ? 'GET /webhooks HT' : withoutEnd()),
     );
@@ -127,7 +127,7 @@ describe('requests that mean harm', () => {
     `POST /webhook-messages HTTP/1.1\r\nHost: a\r\nX-Api-Key: ${posthorn.apiKey}\r\n` +
     'Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"webhookId":';
 
-  it('on 5,000 connections at once are each answered, and others are served meanwhile', async () => {
+  it('on 5,000 connections at once all get a response, and other requests are served meanwhile', async () => {
     const connections: RawConnection[] = [];
     const statuses = new Map<number, number>();
     while (connections.length < CONNECTIONS) {

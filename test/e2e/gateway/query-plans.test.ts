@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
-import type { ApiClient } from '../../support/process/api-client.ts';
+import type { ApiClient } from '../../support/api/api-client.ts';
 import { withCompanyId } from '../../support/process/companies.ts';
-import { insertCrowd } from '../../support/isolation/crowd.ts';
+import { insertFillerDocuments } from '../../support/isolation/filler-documents.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import { collectionOf, distinct, type Profiled } from '../../support/stores/profiled-queries.ts';
 import { bodiesOf, readOperations, requestWith } from '../../support/api/request-places.ts';
-import { createResources } from '../../support/process/resources.ts';
+import { createResources } from '../../support/api/resources.ts';
 import { metricOf } from '../../support/process/traffic.ts';
 
 interface Id {
@@ -21,9 +21,9 @@ type Known = Record<`${Kind}Id`, string>;
 
 const CROWD = 6_000;
 const PROFILE_BYTES = 256 * 2 ** 20;
-/** One document for each gateway process: an index would be longer than the collection. */
+/** Holds one document for each gateway process: an index would be larger than the collection. */
 const SMALL_COLLECTIONS = new Set(['publishers']);
-/** After the others, and owners after what they own. */
+/** Deletes come last, and owners after what they own. */
 const DELETES = ['api-keys', 'webhooks', 'apps', 'projects'];
 
 let posthorn: Posthorn;
@@ -33,7 +33,7 @@ let mongo: Awaited<ReturnType<typeof connectMongo>>;
 let known: Known;
 
 beforeAll(async () => {
-  // The endpoint fails all the time: what its open circuit puts off has to come back soon.
+  // The endpoint always fails: what its open circuit defers has to come back soon.
   posthorn = await startPosthorn({ RETRY_DELAYS: '50ms', CIRCUIT_RESET_MS: '100' });
   api = withCompanyId(posthorn);
   receiver = await startReceiver();
@@ -41,7 +41,7 @@ beforeAll(async () => {
   mongo = await connectMongo(posthorn.env.MONGODB_URL, 'posthorn-test');
   known = await makeKnown();
   const { companyId } = posthorn;
-  await insertCrowd(mongo.db, { companyId, ...known }, CROWD);
+  await insertFillerDocuments(mongo.db, { companyId, ...known }, CROWD);
   await mongo.db.createCollection('system.profile', { capped: true, size: PROFILE_BYTES });
   await mongo.db.command({ profile: 2 });
 }, 180_000);
@@ -74,7 +74,7 @@ async function untilResent(): Promise<void> {
   await eventually('the end of the resends', async () => (await running()) === 0, 60_000);
 }
 
-/** Asks each operation of the API once for each of its bodies; each must succeed. */
+/** Calls each operation of the API once with each of its example bodies; each call must succeed. */
 async function callEveryOperation(): Promise<void> {
   const [since, inAnHour] = [-1, 1].map((hours) =>
     new Date(Date.now() + hours * 3_600_000).toISOString(),
@@ -101,7 +101,7 @@ async function callEveryOperation(): Promise<void> {
     for (const body of [...bodiesOf(operation), null].slice(0, bodiesOf(operation).length || 1)) {
       const url = body && 'url' in body ? { url: receiver.url } : {};
       const value = (ids as Record<string, unknown>)[name];
-      // What is being sent again is not sent again.
+      // A delivery cannot be resent while its resend runs.
       if (operation.path.includes('/resend')) await untilResent();
       const request = requestWith({ operation, where, name, body }, value, { ...ids, ...url });
       const answer = await api.request(request.method, request.path, request.body);
@@ -112,7 +112,7 @@ async function callEveryOperation(): Promise<void> {
   }
 }
 
-/** Every combination of the filters of the one list that has many. */
+/** Calls the list of messages, the only one with many filters, with every combination of them. */
 async function filterMessages(): Promise<void> {
   const { appId, webhookId, messageId } = known;
   const time = new Date().toISOString();
@@ -144,7 +144,7 @@ describe('The queries of the services', () => {
     const key = { 'idempotency-key': 'plans' };
     for (let n = 0; n < 2; n += 1) dataOf(await api.post('/webhook-messages', body, key), 202);
     await callEveryOperation();
-    // A reconciliation begins at the start of its process.
+    // A retry service starts with a reconciliation.
     const retry = await posthorn.start('retry');
     await eventually('the end of a reconciliation', async () =>
       metricOf(retry, 'posthorn_reconcile_last_pass_timestamp_seconds'),
@@ -157,7 +157,7 @@ describe('The queries of the services', () => {
     profiled = await found.find({ appName: /^posthorn-(gateway|dispatcher|retry)/ }).toArray();
   }, 180_000);
 
-  it('were seen of every service and of every collection that the API reads', () => {
+  it('include some of every service and of every collection that the API reads', () => {
     const seen = new Set(profiled.filter(({ planSummary }) => planSummary).map(collectionOf));
     expect([...seen]).toEqual(
       expect.arrayContaining([
@@ -180,12 +180,12 @@ describe('The queries of the services', () => {
     expect(distinct(scans)).toEqual([]);
   });
 
-  it('never look at a large part of a collection, also through an index', () => {
+  it('never examine a large part of a collection, not even through an index', () => {
     const many = profiled.filter(({ docsExamined = 0 }) => docsExamined > CROWD / 4);
     expect(distinct(many)).toEqual([]);
   });
 
-  it('never sort what the index has not sorted', () => {
+  it('never sort in memory', () => {
     expect(distinct(profiled.filter(({ hasSortStage }) => hasSortStage))).toEqual([]);
   });
 });

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
-import { createApiClient, type ApiAnswer } from '../../support/process/api-client.ts';
+import { createApiClient, type ApiAnswer } from '../../support/api/api-client.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { runProgram } from '../../support/process/service-process.ts';
 
 const COMPANY_LIMIT = 20;
 const ADDRESS_LIMIT = 30;
 
-describe('rate limits while Redis cannot be reached', () => {
+describe('Rate limits while Redis cannot be reached', () => {
   let posthorn: Posthorn;
 
   beforeAll(async () => {
@@ -22,7 +22,7 @@ describe('rate limits while Redis cannot be reached', () => {
 
   afterAll(() => posthorn.stop(), 60_000);
 
-  /** Sends until one is refused, at most twice the limit; answers all. */
+  /** Sends requests until one is refused, at most twice the limit; returns all responses. */
   async function exhaust(limit: number, send: () => Promise<ApiAnswer>): Promise<ApiAnswer[]> {
     const answers: ApiAnswer[] = [];
     while (answers.length < 2 * limit && answers.at(-1)?.status !== 429) answers.push(await send());
@@ -35,7 +35,7 @@ describe('rate limits while Redis cannot be reached', () => {
       ...headers,
     });
 
-  it('hold for a company from wherever it calls, and for no other company', async () => {
+  it('count all requests of a company, whatever address they come from, and none of another company', async () => {
     let n = 0;
     const answers = await exhaust(COMPANY_LIMIT, () => from(`192.0.2.${(n += 1)}`));
     const last = answers.at(-1);
@@ -59,9 +59,9 @@ describe('rate limits while Redis cannot be reached', () => {
     );
   });
 
-  it('hold for an address before its key is looked at, and believe one proxy only', async () => {
+  it('count the requests of an address before its key is checked, and trust one proxy only', async () => {
     const wrong = { 'x-api-key': 'wrong' };
-    // What the client wrote itself stands further left.
+    // What the client itself wrote stands further left.
     let n = 0;
     const send = () => from(`203.0.113.${(n += 1)}, 198.51.100.1`, wrong);
     const answers = await exhaust(ADDRESS_LIMIT, send);

@@ -7,7 +7,7 @@ import { killHard, startPosthorn, type Posthorn } from '../../support/process/po
 const WEBHOOKS = 100_000;
 const PENDING = 5_000;
 
-describe('a project with 100,000 webhooks', () => {
+describe('A project with 100,000 webhooks', () => {
   let posthorn: Posthorn;
   let mongo: MongoConnection;
 
@@ -24,7 +24,7 @@ describe('a project with 100,000 webhooks', () => {
   const webhooks = () => collection(mongo.db, 'webhooks');
   const deliveries = () => collection(mongo.db, 'deliveries');
 
-  /** Copies of a webhook that the API made; what matters here is where they hang. */
+  /** Inserts copies of a webhook that the API made; only their owners matter here. */
   async function fill(webhookId: string, appId: string): Promise<void> {
     const made = await webhooks().findOne({ _id: webhookId });
     if (!made) throw new Error('the webhook is not stored');
@@ -53,14 +53,14 @@ describe('a project with 100,000 webhooks', () => {
 
   const idOf = (n: number): string => `wh_${String(n).padStart(26, '0')}`;
 
-  it('is gone with all of them, also when the gateway is killed in the middle', async () => {
+  it('is deleted with all of them, also when the gateway is killed in the middle', async () => {
     const { api } = posthorn;
     const { appId, webhookId, projectId } = await api.createTarget('http://127.0.0.1:9/hook');
     await fill(webhookId, appId);
 
     const address = `/api/v1/projects/${projectId}`;
     const answer = api.request('DELETE', address).catch(() => null);
-    await eventually('the removal is in its middle', async () => {
+    await eventually('a removal that has begun', async () => {
       const left = await webhooks().countDocuments({ projectId });
       return left > 0 && left < WEBHOOKS * 0.9;
     });
@@ -77,7 +77,7 @@ describe('a project with 100,000 webhooks', () => {
       90_000,
     );
     await eventually(
-      'the note of the removal is gone',
+      'the end of the removal',
       async () => (await collection(mongo.db, 'removals').countDocuments({})) === 0,
     );
     expect(await collection(mongo.db, 'apps').countDocuments({ projectId })).toBe(0);

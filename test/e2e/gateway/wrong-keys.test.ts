@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ApiAnswer } from '../../support/process/api-client.ts';
+import type { ApiAnswer } from '../../support/api/api-client.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { runProgram } from '../../support/process/service-process.ts';
 
-/** As long as a real one, so that only its bytes are wrong. */
+/** As long as a real key, so that only its bytes are wrong. */
 const UNKNOWN_KEY = `phk_${'x'.repeat(43)}`;
 const PER_MINUTE = 100;
 
-describe('wrong API keys', () => {
+describe('Wrong API keys', () => {
   let posthorn: Posthorn;
 
   beforeAll(async () => {
@@ -30,7 +30,7 @@ describe('wrong API keys', () => {
     return apiKey;
   }
 
-  it('get one and the same 401, be the key missing, malformed, unknown, revoked or in the query', async () => {
+  it('get the same 401, whether missing, malformed, unknown, revoked or in the query', async () => {
     const answers = await Promise.all([
       call({ 'x-api-key': '' }),
       call({ 'x-api-key': 'x' }),
@@ -51,7 +51,7 @@ describe('wrong API keys', () => {
     }
   });
 
-  it('are refused with 429 after a hundred, while a valid key from there still works', async () => {
+  it('are refused with 429 after a hundred, while a valid key from the same address works', async () => {
     const statuses: number[] = [];
     let last: ApiAnswer | undefined;
     while (statuses.length < 2 * PER_MINUTE && last?.status !== 429) {
@@ -69,7 +69,7 @@ describe('wrong API keys', () => {
     expect(valid.headers.get('ratelimit')).toMatch(/^"(company|address)";r=299\d{3};t=\d+$/);
   });
 
-  it('are counted, and neither they nor valid ones are logged', async () => {
+  it('are counted, and neither wrong nor valid keys are logged', async () => {
     const metrics = await (await fetch(`${posthorn.gateway.opsUrl}/metrics`)).text();
     const decisions = 'posthorn_rate_limit_decisions_total';
     expect(metrics).toMatch(

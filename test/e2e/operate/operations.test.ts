@@ -7,12 +7,12 @@ import { startProgram } from '../../support/process/service-process.ts';
 
 const SERVICES: ServiceName[] = ['gateway', 'dispatcher', 'retry'];
 
-describe('what an operator sees', () => {
+describe('The operation of the services', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
 
   beforeAll(async () => {
-    // A line for each attempt that succeeds is for debugging; at `info` there are only failures.
+    // Attempts that succeed are logged at `debug`; at `info` only failures are.
     posthorn = await startPosthorn({ LOG_LEVEL: 'debug' });
     receiver = await startReceiver();
   }, 120_000);
@@ -35,7 +35,7 @@ describe('what an operator sees', () => {
     expect(metrics).toContain(`posthorn_dependency_up{dependency="mongodb",service="${name}"} 1`);
   });
 
-  it('counts a delivery, and logs it with request, message and delivery id but no secret', async () => {
+  it('the dispatcher counts an attempt, and logs it with the ids of request, message and delivery but no secret', async () => {
     const { appId } = await posthorn.api.createTarget(receiver.url);
     const { body } = await posthorn.api.post('/webhooks', { url: receiver.url, appId });
     const { id, secret } = body.data as { id: string; secret: string };
@@ -69,26 +69,30 @@ describe('what an operator sees', () => {
     }
   });
 
-  it.each(SERVICES)('%s refuses wrong settings in one message that names each', async (name) => {
-    const service = startProgram(`services/${name}/src/main.ts`, [], {
-      ...posthorn.env,
-      RETRY_DELAYS: 'soon',
-      OPS_PORT: 'high',
-      MONGODB_URL: 'mysql://user:hunter2@localhost/x',
-    });
-    expect((await service.ended).code).toBe(1);
-    const message = service.output();
-    for (const setting of ['RETRY_DELAYS', 'OPS_PORT', 'MONGODB_URL']) {
-      expect(message).toContain(setting);
-    }
-    expect(message).not.toContain('hunter2');
-    expect(message).not.toContain('    at ');
-  });
+  it.each(SERVICES)(
+    '%s refuses wrong settings with one message that names each of them',
+    async (name) => {
+      const service = startProgram(`services/${name}/src/main.ts`, [], {
+        ...posthorn.env,
+        RETRY_DELAYS: 'soon',
+        OPS_PORT: 'high',
+        MONGODB_URL: 'mysql://user:hunter2@localhost/x',
+      });
+      expect((await service.ended).code).toBe(1);
+      const message = service.output();
+      for (const setting of ['RETRY_DELAYS', 'OPS_PORT', 'MONGODB_URL']) {
+        expect(message).toContain(setting);
+      }
+      expect(message).not.toContain('hunter2');
+      expect(message).not.toContain('    at ');
+    },
+  );
 
-  it('refuses a Kafka address where nobody answers, and says which setting it is', async () => {
-    const [port = 0] = await freePorts(1);
+  it('a service refuses a Kafka address that does not respond, and names the setting', async () => {
+    const [port = 0, opsPort = 0] = await freePorts(2);
     const service = startProgram('services/dispatcher/src/main.ts', [], {
       ...posthorn.env,
+      OPS_PORT: String(opsPort),
       KAFKA_BROKERS: `127.0.0.1:${port}`,
       LOG_LEVEL: 'silent',
     });
@@ -98,7 +102,7 @@ describe('what an operator sees', () => {
     );
   });
 
-  it('refuses a port that is taken, and says which setting changes it', async () => {
+  it('a service refuses a port that is taken, and names the setting that changes it', async () => {
     const [opsPort = 0] = await freePorts(1);
     const second = startProgram('services/gateway/src/main.ts', [], {
       ...posthorn.env,
@@ -112,7 +116,7 @@ describe('what an operator sees', () => {
     );
   });
 
-  it('sees each service end with 0 after SIGTERM, also while a retry is held', async () => {
+  it('each service exits with 0 after SIGTERM, also while a retry is parked', async () => {
     receiver.answerWith((response) => response.writeHead(500).end());
     const { webhookId } = await posthorn.api.createTarget(receiver.url);
     const { deliveryId } = await posthorn.api.send({ webhookId }, {});

@@ -26,7 +26,7 @@ interface Created {
   secret: string;
 }
 
-describe('the secrets of webhooks', () => {
+describe('The secrets of webhooks', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
   let dispatcher: RunningService;
@@ -35,7 +35,7 @@ describe('the secrets of webhooks', () => {
   let webhooks: Created[] = [];
 
   beforeAll(async () => {
-    // Longer than a webhook is remembered: each attempt looks it up again.
+    // Longer than a webhook is cached: each attempt reads it again.
     posthorn = await startPosthorn({ RETRY_DELAYS: '3s,3s' });
     receiver = await startReceiver();
     dispatcher = posthorn.dispatcher;
@@ -55,7 +55,7 @@ describe('the secrets of webhooks', () => {
     await posthorn.stop();
   }, 60_000);
 
-  /** Every document of every collection, and of it what binary fields hold as text. */
+  /** Returns every document of every collection as text, binary fields included. */
   async function dump(): Promise<string> {
     const collections = await mongo.db.listCollections({}, { nameOnly: true }).toArray();
     const texts = collections.map(async ({ name }) =>
@@ -78,7 +78,7 @@ describe('the secrets of webhooks', () => {
     expect(credentials[2]?.['x-their-key']).toBe('hush-api-key');
   }
 
-  it('sign and authorise the deliveries, and are nowhere in the database', async () => {
+  it('sign and authenticate deliveries, and stand nowhere in the database', async () => {
     await expectSignedDeliveries();
     const stored = await dump();
     expect(stored).toContain(webhooks[0]?.id);
@@ -90,7 +90,7 @@ describe('the secrets of webhooks', () => {
     }
   });
 
-  /** What works while one webhook of the app does not open; answers the messages that were sent. */
+  /** Expects the other webhooks to work while one cannot be opened; returns the accepted messages. */
   async function acceptBesides(damagedId: string): Promise<string[]> {
     const listed = (await posthorn.api.get('/webhooks')).body.data as Created[];
     expect(listed).toHaveLength(webhooks.length);
@@ -107,12 +107,12 @@ describe('the secrets of webhooks', () => {
     return [toApp, toItself].map((answer) => (answer?.body.data as Created).id);
   }
 
-  it('that were tampered with send nothing, and deliver again once they are put back', async () => {
+  it('stop all deliveries of their webhook when they are tampered with, until they are restored', async () => {
     receiver.answerWith((response) => response.writeHead(500).end());
     const [{ id: webhookId } = { id: '' }, other] = webhooks;
     const documents = mongo.db.collection<{ _id: string; sealed: { secret: string } }>('webhooks');
     const { messageId, deliveryId } = await posthorn.api.send({ webhookId }, {});
-    // Not through the API, which would have to open the webhook to show it.
+    // Not read through the API, which would have to open the webhook to show it.
     const deliveries = mongo.db.collection<{ _id: string; attempts: { outcome: string }[] }>(
       'deliveries',
     );
@@ -151,14 +151,14 @@ describe('the secrets of webhooks', () => {
     } as object);
     expect(await attempts(3)).toEqual(['http_5xx', 'aborted', 'success']);
     for (const id of accepted) {
-      await eventually('delivery of what was accepted meanwhile', async () => {
+      await eventually('delivery of the messages accepted meanwhile', async () => {
         const found = await posthorn.api.get(`/api/v1/webhook-messages/${id}`);
         return (found.body.data as { status: string }).status === 'delivered';
       });
     }
   });
 
-  it('sign with the next key alone, after a rotation', async () => {
+  it('work with the next encryption key alone after a rotation', async () => {
     await posthorn.stop();
     const next = newEncryptionKey();
     const both = {

@@ -1,20 +1,20 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { untilFinal, waitsMs } from '../../support/stores/finished.ts';
+import { untilFinal, waitsMs } from '../../support/process/final-deliveries.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import {
   startRefusingEndpoint,
   type RefusingEndpoint,
 } from '../../support/receivers/refusing-endpoint.ts';
-import type { ShownDelivery } from '../../support/process/resources.ts';
+import type { ShownDelivery } from '../../support/api/resources.ts';
 import { createServiceClock, type ServiceClock } from '../../support/process/service-clock.ts';
 import { sendMany, startLoad, type Load } from '../../support/process/traffic.ts';
 
 const HOUR_MS = 3_600_000;
 const DELAYS_MS = [5_000, 1_000, 1_000];
-/** A partition that sleeps looks at the clock once a minute; the rest is for the work itself. */
+/** The reader of a delay topic that waits reads the clock once a minute; the rest is for the work itself. */
 const AWAKE_WITHIN_MS = 100_000;
 
-describe('a clock that jumps', () => {
+describe('A clock that jumps', () => {
   let clock: ServiceClock;
   let posthorn: Posthorn;
   let endpoints: RefusingEndpoint[];
@@ -44,7 +44,7 @@ describe('a clock that jumps', () => {
   const arrivalsOf = ({ messageId }: ShownDelivery): readonly number[] =>
     endpoints.flatMap(({ arrivalsMs }) => arrivalsMs.get(messageId) ?? []);
 
-  /** By the clock that released it, or, when that was set back meanwhile, by the time that passed. */
+  /** By the clock of the service that released it or, when that was set back meanwhile, by the time that passed. */
   function hasEarly(delivery: ShownDelivery): boolean {
     const arrivals = arrivalsOf(delivery);
     return waitsMs(delivery).some((waitMs, index) => {
@@ -60,7 +60,7 @@ describe('a clock that jumps', () => {
     ['an hour ahead and back', HOUR_MS],
     ['an hour back and ahead', -HOUR_MS],
   ])(
-    'by %s under traffic with retries parked leaves every delivery with its attempts, each once',
+    'by %s while retries are parked loses no delivery and repeats no attempt',
     async (_name, jumpMs) => {
       const { api } = posthorn;
       load = startLoad(api, webhookIds, 25);

@@ -5,7 +5,7 @@ import { startReceiver, type Receiver } from '../../support/receivers/receiver.t
 
 const MESSAGES = 200;
 
-describe('a dispatcher that dies', () => {
+describe('A dispatcher that ends under load', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
 
@@ -26,8 +26,8 @@ describe('a dispatcher that dies', () => {
     return answers.map(({ body }) => (body.data as { status: string }).status);
   }
 
-  it('loses none of 200 messages that are under way when SIGKILL hits it', async () => {
-    // Slow answers, so that many requests are open at the moment of the kill.
+  it('loses none of 200 messages when it is killed during their attempts', async () => {
+    // Slow responses, so that many requests are open at the moment of the kill.
     receiver.answerWith((response) => {
       setTimeout(() => response.writeHead(200).end(), 150);
     });
@@ -52,12 +52,12 @@ describe('a dispatcher that dies', () => {
       const statuses = await statusesOf(ids);
       return statuses.every((status) => status === 'delivered');
     });
-    // What was open or unrecorded at the kill may come twice, nothing else may.
+    // Only attempts that were open or not recorded at the kill may be repeated.
     const duplicates = receiver.received.length - MESSAGES;
     expect(duplicates).toBeLessThanOrEqual(receivedAtKill);
   });
 
-  it('drains on SIGTERM: what is under way is finished and recorded, and nothing comes twice', async () => {
+  it('finishes and records running attempts on SIGTERM, and repeats none', async () => {
     receiver.answerWith((response) => {
       setTimeout(() => response.writeHead(200).end(), 300);
     });

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
-import { createApiClient, type ApiClient } from '../../support/process/api-client.ts';
+import { createApiClient, type ApiClient } from '../../support/api/api-client.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { startKafkaProxy, type KafkaProxy } from '../../support/process/kafka-proxy.ts';
 import { killHard, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
@@ -9,12 +9,12 @@ import { startReceiver, type Receiver } from '../../support/receivers/receiver.t
 import { createRandom } from '../../support/samples/seeded-random.ts';
 import { metricOf, untilDelivered, type Sent } from '../../support/process/traffic.ts';
 
-/** A gateway needs a second of the processor to start; more at once than this start no sooner. */
-const LANES = 3;
+/** A gateway needs a second of processor time to start; more than this at once do not start sooner. */
+const AT_ONCE = 3;
 const BURST = 30;
 const seed = Number(process.env.KILL_SEED ?? randomInt(2 ** 31));
 
-describe('a gateway that is killed between the insert and the publication', () => {
+describe('A gateway that is killed between the insert and the publication', () => {
   const random = createRandom(seed);
   let posthorn: Posthorn;
   let receiver: Receiver;
@@ -32,17 +32,17 @@ describe('a gateway that is killed between the insert and the publication', () =
     await posthorn.stop();
   }, 60_000);
 
-  /** Null when the gateway died before it could answer. */
+  /** Returns null when the gateway was killed before it responded. */
   async function sendTo(api: ApiClient): Promise<Sent | null> {
     tried += 1;
     return api.send({ webhookId }, { n: tried }).catch((error: unknown) => {
-      // By its name: jest runs a test in a realm of its own, with a TypeError of its own.
+      // By its name: jest runs a test in a realm of its own, with its own TypeError.
       if ((error as Error).name === 'TypeError') return null;
       throw error;
     });
   }
 
-  /** Kills it in the middle of a burst; answers what it had accepted. */
+  /** Kills a gateway in the middle of a burst; returns the messages it had accepted. */
   async function killInBurst(proxy: KafkaProxy, port: number, isBlocked: boolean): Promise<Sent[]> {
     const settings = { PORT: String(port), KAFKA_BROKERS: proxy.broker };
     const gateway = await posthorn.start('gateway', settings);
@@ -62,10 +62,10 @@ describe('a gateway that is killed between the insert and the publication', () =
     return sent.filter((each) => each !== null);
   }
 
-  /** Kills so many, some side by side; answers what they had accepted, all of it delivered. */
+  /** Kills so many gateways, some at the same time; returns what they had accepted, once all is delivered. */
   async function killMany(kills: number, way: { delayMs: number; isBlocked: boolean }) {
     let left = kills;
-    const runLane = async (port: number): Promise<Sent[]> => {
+    const killInTurn = async (port: number): Promise<Sent[]> => {
       const proxy = await startKafkaProxy(posthorn.env.KAFKA_BROKERS, way.delayMs);
       const accepted: Sent[] = [];
       while (left > 0) {
@@ -75,8 +75,8 @@ describe('a gateway that is killed between the insert and the publication', () =
       await proxy.close();
       return accepted;
     };
-    const lanes = await Promise.all((await freePorts(LANES)).map(runLane));
-    const accepted = lanes.flat();
+    const perProxy = await Promise.all((await freePorts(AT_ONCE)).map(killInTurn));
+    const accepted = perProxy.flat();
     await untilDelivered(posthorn.api, accepted, 60_000);
     return accepted;
   }
@@ -92,17 +92,17 @@ describe('a gateway that is killed between the insert and the publication', () =
     expect(numbers.filter((n) => !(n >= 1 && n <= tried))).toEqual([]);
   }
 
-  it('loses nothing in 40 kills while Kafka cannot be reached: the sweeper publishes all of it', async () => {
+  it('loses nothing in 40 kills while Kafka cannot be reached: the sweep publishes everything', async () => {
     const accepted = await killMany(40, { delayMs: 0, isBlocked: true });
     expect(accepted.length).toBeGreaterThanOrEqual(40);
     expect(await swept()).toBeGreaterThanOrEqual(accepted.length);
     judge(accepted);
   }, 240_000);
 
-  it('loses nothing in 60 kills at any moment of a burst, the way to Kafka being a slow one', async () => {
+  it('loses nothing in 60 kills at any moment of a burst while Kafka is slow', async () => {
     const before = await swept();
     const accepted = await killMany(60, { delayMs: 10, isBlocked: false });
-    await eventually('some of it swept', async () => (await swept()) > before);
+    await eventually('a swept record', async () => (await swept()) > before);
     judge(accepted);
   }, 240_000);
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { countHeld, emptyTopic } from '../../support/stores/empty-topic.ts';
+import { countRecords, emptyTopic } from '../../support/stores/empty-topic.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import {
   killHard,
@@ -17,21 +17,21 @@ import {
   type Sent,
 } from '../../support/process/traffic.ts';
 
-/** So few to each that no circuit opens. */
+/** Messages to each webhook: too few to open its circuit. */
 const EACH = 5;
 const WEBHOOKS = 10;
 const MESSAGES = EACH * WEBHOOKS;
 const WITHIN_MS = 60_000;
 const RECONCILED = 'posthorn_reconciled_deliveries_total';
 
-describe('records that Kafka has lost', () => {
+describe('Records that Kafka has lost', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
   let webhookIds: string[];
   let { dispatcher, retry } = {} as Record<'dispatcher' | 'retry', RunningService>;
 
   beforeAll(async () => {
-    // One retry, so late that its records can be lost before it is due.
+    // One retry, late enough to lose its record before it is due.
     posthorn = await startPosthorn({ RETRY_DELAYS: '8s' });
     ({ dispatcher, retry } = posthorn);
     receiver = await startReceiver();
@@ -49,7 +49,7 @@ describe('records that Kafka has lost', () => {
   }, 60_000);
 
   const send = (): Promise<Sent[]> => sendMany(posthorn.api, webhookIds, EACH);
-  /** A retry service that takes for lost what is two seconds late. */
+  /** Starts a retry service that takes a delivery for lost when it is two seconds late. */
   const startReconciling = async (): Promise<void> => {
     retry = await posthorn.start('retry', { RECONCILE_AFTER: '2s' });
   };
@@ -62,10 +62,10 @@ describe('records that Kafka has lost', () => {
     return new Set(sent.map(({ messageId }) => receiver.of(messageId).length));
   }
 
-  it('are made good when they were retries: each delivery is made, none twice', async () => {
+  it('are replaced when they were retries: each delivery is delivered, with no repeated attempt', async () => {
     receiver.answerWith(failing(1));
     const sent = await send();
-    const parked = (): Promise<number> => countHeld(posthorn.env, 'retry.8s');
+    const parked = (): Promise<number> => countRecords(posthorn.env, 'retry.8s');
     await eventually('all parked', async () => (await parked()) >= MESSAGES, WITHIN_MS);
     await killHard(retry);
     for (const lost of ['retry.8s', 'delivery-failed']) await emptyTopic(posthorn.env, lost);
@@ -73,12 +73,12 @@ describe('records that Kafka has lost', () => {
     await startReconciling();
     await untilDelivered(posthorn.api, sent, WITHIN_MS);
     expect(timesReceived(sent)).toEqual(new Set([2]));
-    // All of them, unless this machine was so slow that some came due before the kill.
+    // On a slow machine some may have come due before the kill.
     expect(await metricOf(retry, RECONCILED, 'overdue_retry')).toBeGreaterThan(0);
-    expect(retry.output()).toContain('deliveries found standing still, driven again');
+    expect(retry.output()).toContain('moved stuck deliveries on');
   });
 
-  it('are made good when they were messages that nobody had read', async () => {
+  it('are replaced when they were messages that no dispatcher had read', async () => {
     receiver.answerWith(failing(0));
     await startPatient();
     await dispatcher.stop();
@@ -96,13 +96,13 @@ describe('records that Kafka has lost', () => {
     expect(await metricOf(retry, RECONCILED, 'lost_message')).toBeGreaterThanOrEqual(MESSAGES);
   });
 
-  it('are made good when they were the ends of schedules: exhausted, with a dead letter', async () => {
+  it('are replaced when they were last failures: the delivery is exhausted, with a dead letter', async () => {
     let isLast = false;
     receiver.answerWith((response, _received, nth) => {
       const answer = (): unknown => response.writeHead(500).end();
       if (nth === 1) return answer();
       isLast = true;
-      // The answer of the last attempt waits until nobody is there to end the schedule.
+      // The response to the last attempt waits until no retry service runs that would end the schedule.
       void killHard(retry)
         .then(() => emptyTopic(posthorn.env, 'delivery-failed'))
         .then(answer);
@@ -114,7 +114,7 @@ describe('records that Kafka has lost', () => {
       const [shown] = await readDeliveries(posthorn.api, [deliveryId]);
       return shown?.attemptCount === 2;
     });
-    await eventually('its failure is lost', () => emptyTopic(posthorn.env, 'delivery-failed'));
+    await eventually('the loss of its failure', () => emptyTopic(posthorn.env, 'delivery-failed'));
 
     await startReconciling();
     await eventually(

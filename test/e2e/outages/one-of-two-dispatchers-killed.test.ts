@@ -8,7 +8,7 @@ import {
   type Sent,
 } from '../../support/process/traffic.ts';
 
-describe('one of two dispatchers, killed under load', () => {
+describe('One of two dispatchers that is killed under load', () => {
   let posthorn: Posthorn;
   let endpoints: BusyEndpoint[];
 
@@ -33,7 +33,7 @@ describe('one of two dispatchers, killed under load', () => {
     return new Set(open.map(({ messageId }) => messageId));
   }
 
-  it('leaves everything to the other, and only what it had not recorded comes twice', async () => {
+  it('is replaced by the other, and only attempts that it had not recorded are repeated', async () => {
     const { api } = posthorn;
     for (const endpoint of endpoints) endpoint.answerWith(200, 30);
     const targets = await Promise.all(endpoints.map(({ url }) => api.createTarget(url)));
@@ -42,8 +42,8 @@ describe('one of two dispatchers, killed under load', () => {
     await load.reaches(500);
     await killHard(posthorn.dispatcher);
     const before = load.sent();
-    // The other takes over ten seconds after the kill at the earliest (the session of the dead one):
-    // what was begun and is not recorded now was in flight, or answered and not recorded.
+    // The other takes over ten seconds after the kill at the earliest, when the session of the killed one ends:
+    // what was begun and is not recorded now was running, or had ended and was not recorded.
     const mayComeTwice = unrecorded(before.filter((each) => requestsOf(each) > 0));
     await Promise.all([mayComeTwice, untilDelivered(api, before, 30_000), load.reaches(1_500)]);
     const sent = await load.stop();

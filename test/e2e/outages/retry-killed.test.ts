@@ -1,24 +1,24 @@
 import { randomInt } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { untilFinal, waitsMs } from '../../support/stores/finished.ts';
+import { untilFinal, waitsMs } from '../../support/process/final-deliveries.ts';
 import { killHard, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { readTopic } from '../../support/stores/read-topic.ts';
 import {
   startRefusingEndpoint,
   type RefusingEndpoint,
 } from '../../support/receivers/refusing-endpoint.ts';
-import type { ShownDelivery } from '../../support/process/resources.ts';
+import type { ShownDelivery } from '../../support/api/resources.ts';
 import { createRandom } from '../../support/samples/seeded-random.ts';
 import { startLoad } from '../../support/process/traffic.ts';
 
 const DELAYS_MS = [300, 500, 1_000];
-/** Side by side: what a killed service owned is idle until its session of ten seconds is over. */
+/** At the same time: the partitions of a killed service stand still until its session of ten seconds ends. */
 const INSTALLATIONS = 2;
 const KILLS_EACH = 10;
-/** After a start it works off what has gathered, then what comes. */
+/** After a start it first releases what has become due in the meantime. */
 const KILLED_WITHIN_MS = 2_000;
-/** What a kill leaves uncommitted is recorded by the next start, and dropped: hardly ever sent twice. */
+/** After a kill, records are read again whose attempts are recorded; these are dropped, so hardly any is repeated. */
 const MAY_REPEAT = 0.02;
 const seed = Number(process.env.KILL_SEED ?? randomInt(2 ** 31));
 
@@ -27,7 +27,7 @@ interface Installation {
   endpoints: RefusingEndpoint[];
 }
 
-describe('a retry service that is killed 20 times', () => {
+describe('A retry service that is killed 20 times', () => {
   const installations: Installation[] = [];
 
   beforeAll(async () => {
@@ -53,7 +53,7 @@ describe('a retry service that is killed 20 times', () => {
 
   async function killAgainAndAgain(posthorn: Posthorn, random: () => number): Promise<void> {
     for (let kills = 0; kills < KILLS_EACH; kills += 1) {
-      // No condition to wait for: that it may be any moment is what is tested.
+      // Not a condition but a random time: the kill may come at any moment.
       await wait(random() * KILLED_WITHIN_MS);
       await killHard(posthorn.retry);
       posthorn.retry = await posthorn.start('retry');
@@ -72,7 +72,7 @@ describe('a retry service that is killed 20 times', () => {
     return untilFinal(api, await load.stop(), 60_000);
   }
 
-  /** Message ids of the dead letters, once those that must be there are. */
+  /** Returns the message ids of the dead letters, once all expected ones are there. */
   async function deadLettersOf({ env }: Posthorn, expected: Set<string>): Promise<Set<string>> {
     const found = new Set<string>();
     await readTopic(env, 'dead-letters', ({ value }) => {
@@ -116,7 +116,7 @@ describe('a retry service that is killed 20 times', () => {
     expect(deliveries.length - once.length).toBeLessThanOrEqual(deliveries.length * MAY_REPEAT);
   }
 
-  it('loses nothing, is never early, and brings every delivery to one final state', async () => {
+  it('loses nothing, releases nothing early, and brings every delivery to one final status', async () => {
     console.log(`KILL_SEED=${seed}`);
     await Promise.all(
       installations.map(async (each, index) => {

@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { encodeRetryDue, type DeliveryRef } from '@posthorn/domain/records/records.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import type { DeliveryRef } from '@posthorn/domain/delivery.ts';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { ADMIN, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
-import { createResources, type Resources } from '../../support/process/resources.ts';
+import { createResources, type Resources } from '../../support/api/resources.ts';
 import { runProgram } from '../../support/process/service-process.ts';
 import {
   MARKER,
@@ -32,7 +33,7 @@ interface List {
   letters: ShownLetter[];
 }
 
-describe('records that nobody can read', () => {
+describe('Records that cannot be read', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
   let mongo: MongoConnection;
@@ -42,7 +43,7 @@ describe('records that nobody can read', () => {
   let written: Record<string, object>;
 
   beforeAll(async () => {
-    // One partition, so that whatever comes later lies behind them.
+    // One partition, so that later records lie behind them.
     posthorn = await startPosthorn({
       TOPIC_PARTITIONS: '1',
       RETRY_DELAYS: '200ms,400ms',
@@ -74,7 +75,7 @@ describe('records that nobody can read', () => {
   const list = async (...filters: string[]) => JSON.parse(await admin('list', ...filters)) as List;
   const replay = async (...args: string[]) => JSON.parse(await admin('replay', ...args)) as object;
 
-  /** The list, once it has so many of these. */
+  /** Returns the list, once it has so many dead letters. */
   const listOf = (count: number, ...filters: string[]) =>
     eventually(
       `${count} dead letters`,
@@ -85,7 +86,7 @@ describe('records that nobody can read', () => {
       60_000,
     );
 
-  it('hold up nothing behind them: not a first attempt, not a failure, not a retry', async () => {
+  it('block no first attempt, no failure and no retry behind them', async () => {
     receiver.answerWith(failing(2));
     const { messageId, deliveryId } = await posthorn.api.send({ webhookId }, { behind: 'them' });
     const { attempts } = await resources.deliveryOnce('delivered', deliveryId);
@@ -93,7 +94,7 @@ describe('records that nobody can read', () => {
     expect(receiver.of(messageId)).toHaveLength(3);
   });
 
-  it('hold up nothing behind them in the slow lane', async () => {
+  it('block nothing behind them in the slow lane', async () => {
     const messageId = systemIds('msg');
     const { companyId, createdAtMs } = ref;
     await collection(mongo.db, 'messages').insertOne({
@@ -113,7 +114,7 @@ describe('records that nobody can read', () => {
     await eventually('the delivery', () => receiver.of(messageId).length === 1);
   });
 
-  it('end in the dead letters, every one of every topic, with the reason', async () => {
+  it('become dead letters, every one of every topic, with the reason', async () => {
     const counts = TOPICS.map((topic) => Object.keys(written[topic] ?? {}).length);
     const total = counts.reduce((sum, count) => sum + count);
     const { matched, letters } = await listOf(total);
@@ -140,7 +141,7 @@ describe('records that nobody can read', () => {
     expect(text + (await admin('list'))).not.toContain(MARKER);
   });
 
-  it('are shown one by one, whole or as they begin', async () => {
+  it('are shown one by one, cut when they are large', async () => {
     const shown = async ({ id }: ShownLetter) => JSON.parse(await admin('show', id)) as object;
     const all = await Promise.all(
       (await list('--source-topic', 'delivery-failed')).letters.map(shown),
@@ -159,7 +160,7 @@ describe('records that nobody can read', () => {
     await expect(admin('show', 'first')).rejects.toThrow('id must be partition:offset');
   });
 
-  it('come back as new dead letters when they are replayed unchanged, and only then', async () => {
+  it('become new dead letters when they are replayed, and only then', async () => {
     const before = await list();
     const [letter] = (await list('--source-topic', 'retry.200ms')).letters.slice(-1);
     const counts = { matched: 1, republished: 1, resent: 0, skipped: {} };

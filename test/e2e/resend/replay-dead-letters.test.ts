@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { eventually } from '../../support/time/eventually.ts';
 import { ADMIN, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
-import { createResources, type Resources } from '../../support/process/resources.ts';
+import { createResources, type Resources } from '../../support/api/resources.ts';
 import { runProgram } from '../../support/process/service-process.ts';
 import { MARKER } from '../../support/stores/unreadable-records.ts';
 
@@ -11,7 +11,7 @@ interface List {
   letters: { messageId: string | null }[];
 }
 
-describe('dead letters of deliveries', () => {
+describe('Dead letters of deliveries', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
   let resources: Resources;
@@ -30,7 +30,7 @@ describe('dead letters of deliveries', () => {
   const admin = async (...args: string[]) =>
     JSON.parse(await runProgram(ADMIN, ['dead-letters', ...args, '--json'], posthorn.env)) as List;
 
-  it('that are exhausted are delivered by a replay once the endpoint is well', async () => {
+  it('that are exhausted are delivered by a replay once the endpoint works again', async () => {
     receiver.answerWith(failing(99));
     const { webhookId } = await posthorn.api.createTarget(receiver.url);
     const sent = await Promise.all(

@@ -5,8 +5,8 @@ import { eventually } from '../../support/time/eventually.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { killHard, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
-import { createResources, type Resources } from '../../support/process/resources.ts';
-import { storeFailed } from '../../support/stores/store-failed.ts';
+import { createResources, type Resources } from '../../support/api/resources.ts';
+import { insertFailedDeliveries } from '../../support/stores/insert-failed-deliveries.ts';
 
 interface Progress {
   id: string;
@@ -19,14 +19,14 @@ interface Progress {
 const FAILED = 1_200;
 const LOST = 20;
 
-describe('sending all of an app again', () => {
+describe('A resend of an app', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
   let mongo: MongoConnection;
   let make: Resources;
 
   beforeAll(async () => {
-    // What an open circuit puts off comes back soon, so that a dead endpoint is tried to the end.
+    // What an open circuit defers comes back soon, so that all attempts to a dead endpoint are made.
     posthorn = await startPosthorn({ CIRCUIT_RESET_MS: '100', RETRY_DELAYS: '50ms' });
     receiver = await startReceiver();
     mongo = await connectMongo(posthorn.env.MONGODB_URL, 'posthorn-test');
@@ -41,7 +41,7 @@ describe('sending all of an app again', () => {
 
   async function webhookWithFailures(appId: string, url: string, count: number): Promise<string> {
     const { id: webhookId } = await make.webhook({ appId, url });
-    await storeFailed(mongo.db, { companyId: posthorn.companyId, webhookId }, count);
+    await insertFailedDeliveries(mongo.db, { companyId: posthorn.companyId, webhookId }, count);
     return webhookId;
   }
 
@@ -66,7 +66,7 @@ describe('sending all of an app again', () => {
 
   const isDone = ({ status }: Progress): boolean => status === 'done';
 
-  it('reaches every webhook of it, also when the gateway is killed in the middle', async () => {
+  it('reaches every webhook of the app, also when the gateway is killed in the middle', async () => {
     const { id: appId } = await make.app();
     const { origin } = new URL(receiver.url);
     const webhookIds = await Promise.all(
@@ -88,7 +88,7 @@ describe('sending all of an app again', () => {
     const deliveries = collection(mongo.db, 'deliveries');
     for (const webhookId of webhookIds) {
       const delivered = { webhookId, status: 'delivered' as const };
-      // One attempt each, numbered on, although pages were taken up again after the kill.
+      // One attempt each, with the next number, although some pages were read twice because of the kill.
       expect(await deliveries.countDocuments({ ...delivered, attemptCount: 8 })).toBe(FAILED);
     }
     const [first] = await deliveries
@@ -101,7 +101,7 @@ describe('sending all of an app again', () => {
     expect(reached.size).toBe(total);
   }, 240_000);
 
-  it('reaches the good endpoints beside a dead one, shows so, and comes to an end', async () => {
+  it('reaches the healthy endpoints beside a dead one, shows its progress, and ends', async () => {
     const gone = await startReceiver();
     await gone.close();
     const { id: appId } = await make.app();

@@ -4,7 +4,7 @@ import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/con
 import { eventually } from '../../support/time/eventually.ts';
 import { killHard, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
-import { storeFailed } from '../../support/stores/store-failed.ts';
+import { insertFailedDeliveries } from '../../support/stores/insert-failed-deliveries.ts';
 
 const FAILED = 3_000;
 const EVERY_NTH_FAILS_AGAIN = 10;
@@ -16,7 +16,7 @@ interface Progress {
   failed: number;
 }
 
-describe('sending thousands of failed deliveries again', () => {
+describe('A resend of thousands of failed deliveries', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
   let mongo: MongoConnection;
@@ -37,11 +37,11 @@ describe('sending thousands of failed deliveries again', () => {
     return (await posthorn.api.get(`/api/v1/resends/${id}`)).body.data as Progress;
   }
 
-  it('reaches every one of them, also when the gateway and the dispatcher are killed meanwhile', async () => {
+  it('reaches every one, also when the gateway and the dispatcher are killed meanwhile', async () => {
     const { companyId } = posthorn;
     const { webhookId } = await posthorn.api.createTarget(receiver.url);
     const since = new Date(Date.now() - 1_000).toISOString();
-    const messageIds = await storeFailed(mongo.db, { companyId, webhookId }, FAILED);
+    const messageIds = await insertFailedDeliveries(mongo.db, { companyId, webhookId }, FAILED);
     receiver.answerWith((response, { body }) => {
       const { n } = JSON.parse(body.toString()) as { n: number };
       response.writeHead(n % EVERY_NTH_FAILS_AGAIN === 0 ? 500 : 200).end();
@@ -72,7 +72,7 @@ describe('sending thousands of failed deliveries again', () => {
     const deliveries = collection(mongo.db, 'deliveries');
     expect(await deliveries.countDocuments({ status: 'delivered' })).toBe(FAILED - failed);
     expect(await deliveries.countDocuments({ status: 'exhausted' })).toBe(failed);
-    // One attempt each, numbered on, although records were read twice after the kill.
+    // One attempt each, with the next number, although some records were read twice because of the kill.
     expect(await deliveries.countDocuments({ attemptCount: 8 })).toBe(FAILED);
     const [first] = await deliveries.find({ status: 'delivered' }).limit(1).toArray();
     expect(first?.attempts).toMatchObject([{ number: 8, trigger: 'resend', outcome: 'success' }]);

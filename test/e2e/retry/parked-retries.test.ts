@@ -11,7 +11,7 @@ interface Shown {
   attemptCount: number;
 }
 
-describe('a retry that is parked', () => {
+describe('A parked retry', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
 
@@ -30,7 +30,7 @@ describe('a retry that is parked', () => {
     return dataOf<Shown>(await posthorn.api.get(`/api/v1/deliveries/${deliveryId}`));
   }
 
-  /** A message whose first attempt has failed. */
+  /** Sends a message and waits until its first attempt has failed. */
   async function parked() {
     const { webhookId } = await posthorn.api.createTarget(receiver.url);
     const { deliveryId } = await posthorn.api.send({ webhookId }, {});
@@ -38,7 +38,7 @@ describe('a retry that is parked', () => {
     return { webhookId, deliveryId };
   }
 
-  it('comes when RETRY_DELAYS no longer has its delay', async () => {
+  it('is made when RETRY_DELAYS no longer has its delay', async () => {
     const { deliveryId } = await parked();
     await Promise.all([posthorn.retry.stop(), posthorn.dispatcher.stop()]);
     const changed = { RETRY_DELAYS: '200ms' };
@@ -48,7 +48,7 @@ describe('a retry that is parked', () => {
     expect((await shown(deliveryId)).attemptCount).toBe(2);
   }, 120_000);
 
-  it('is cancelled when it is due if its webhook was disabled meanwhile, with no dispatcher there', async () => {
+  it('is cancelled when it is due if its webhook was disabled, also while no dispatcher runs', async () => {
     const { webhookId, deliveryId } = await parked();
     await posthorn.dispatcher.stop();
     dataOf(await posthorn.api.put(`/webhooks/${webhookId}`, { disabled: true }));

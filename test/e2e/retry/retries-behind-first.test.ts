@@ -38,9 +38,9 @@ describe('2,000 retries of one endpoint that are due at once', () => {
     return deliveries.every(({ nextAttemptAt }) => Date.parse(String(nextAttemptAt)) < Date.now());
   }
 
-  it('keep to its concurrency, and a first attempt on their partition overtakes them', async () => {
+  it('keep to the concurrency of the endpoint, and a first attempt on their partition overtakes them', async () => {
     const { api, retry } = posthorn;
-    // A refusal, unlike a failure, leaves the circuit closed.
+    // A 404, unlike a 500, leaves the circuit closed.
     flooded.answerWith(404);
     const [{ webhookId }, other] = await Promise.all([
       api.createTarget(flooded.url),
@@ -48,7 +48,7 @@ describe('2,000 retries of one endpoint that are due at once', () => {
     ]);
     const sent = await sendMany(api, [webhookId], RETRIES);
     await eventually('every first attempt', () => flooded.requests.size === RETRIES, 30_000);
-    // Without the retry service they gather.
+    // They become due while no retry service runs.
     await retry.stop();
     await eventually('all due', () => areDue(sent));
 

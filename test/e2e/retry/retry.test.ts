@@ -4,7 +4,7 @@ import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts'
 import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import { readTopic } from '../../support/stores/read-topic.ts';
 
-/** Six delays, as many as the contract's schedule has, in hundredths of a second instead of hours. */
+/** Six delays, as many as the schedule has (docs/contract.md C10.4), in hundredths of a second instead of hours. */
 const DELAYS_MS = [200, 250, 300, 350, 400, 450];
 
 interface Shown {
@@ -12,7 +12,7 @@ interface Shown {
   attempts: { number: number; outcome: string; createdAt: string; updatedAt: string }[];
 }
 
-describe('a delivery that fails', () => {
+describe('A delivery that fails', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
 
@@ -34,7 +34,7 @@ describe('a delivery that fails', () => {
     });
   }
 
-  it('is tried again until it succeeds: two failures, then attempt 3 delivers', async () => {
+  it('is retried until it succeeds, here with attempt 3', async () => {
     receiver.answerWith(failing(2));
     const { webhookId } = await posthorn.api.createTarget(receiver.url);
     const { deliveryId, messageId } = await posthorn.api.send({ webhookId }, { try: 'again' });
@@ -61,7 +61,7 @@ describe('a delivery that fails', () => {
     );
   });
 
-  it('ends exhausted after seven attempts, none early, with a dead letter that says why', async () => {
+  it('is exhausted after seven attempts, none of them early, with a dead letter that gives the reason', async () => {
     receiver.answerWith(failing(99, 503));
     const { webhookId } = await posthorn.api.createTarget(receiver.url);
     const { deliveryId, messageId } = await posthorn.api.send({ webhookId }, { never: 'mind' });
@@ -83,7 +83,7 @@ describe('a delivery that fails', () => {
     });
   });
 
-  it('is retried when nobody listens at the address', async () => {
+  it('is retried when nothing listens at the URL', async () => {
     const gone = await startReceiver();
     await gone.close();
     const { webhookId } = await posthorn.api.createTarget(gone.url);

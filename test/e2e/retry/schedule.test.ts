@@ -1,24 +1,24 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { eventually } from '../../support/time/eventually.ts';
-import { untilFinal, waitsMs } from '../../support/stores/finished.ts';
+import { untilFinal, waitsMs } from '../../support/process/final-deliveries.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { readTopic } from '../../support/stores/read-topic.ts';
 import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
-import type { ShownDelivery } from '../../support/process/resources.ts';
+import type { ShownDelivery } from '../../support/api/resources.ts';
 import { createServiceClock, type ServiceClock } from '../../support/process/service-clock.ts';
 import { readDeliveries } from '../../support/process/traffic.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-/** The contract's: spec, Events, rule 4. */
+/** docs/contract.md C10.4. */
 const DELAYS_MS = [
   ...[5_000, 5 * MINUTE_MS, 30 * MINUTE_MS],
   ...[2 * HOUR_MS, 5 * HOUR_MS, 10 * HOUR_MS],
 ];
-/** What is left of a long wait when the clock is set. */
+/** A long wait is shortened to this much by setting the clock. */
 const REST_MS = 5_000;
 
-describe('the schedule without a setting', () => {
+describe('The default schedule', () => {
   let clock: ServiceClock;
   let posthorn: Posthorn;
   let receiver: Receiver;
@@ -36,7 +36,7 @@ describe('the schedule without a setting', () => {
   }, 60_000);
 
   function attemptMade(deliveryId: string, number: number): Promise<ShownDelivery> {
-    // A partition whose head is due later looks at the clock once a minute.
+    // While a record of a delay topic is not due, its reader reads the clock once a minute.
     return eventually(
       `attempt ${number}`,
       async () => {
@@ -47,13 +47,13 @@ describe('the schedule without a setting', () => {
     );
   }
 
-  /** A new process reads what is parked at once, so that only the first long wait takes its minute. */
+  /** A new process reads the parked records at once, so that only the first long wait takes a minute. */
   async function restartRetry(): Promise<void> {
     await posthorn.retry.stop();
     posthorn.retry = await posthorn.start('retry');
   }
 
-  it('is seven attempts at 0, 5 s, 5 min, 30 min, 2 h, 5 h and 10 h after the one before, none early', async () => {
+  it('is seven attempts at 0, 5 s, 5 min, 30 min, 2 h, 5 h and 10 h after the one before, none of them early', async () => {
     receiver.answerWith(failing(Infinity));
     const { webhookId } = await posthorn.api.createTarget(receiver.url);
     const sent = await posthorn.api.send({ webhookId }, { never: 'mind' });

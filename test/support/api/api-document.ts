@@ -29,7 +29,7 @@ interface OperationObject {
   responses: Record<string, Answer | JsonSchema>;
 }
 
-/** An OpenAPI 3.1 document, as far as the tests read it. */
+/** The parts of an OpenAPI 3.1 document that tests read. */
 export interface ApiDocument {
   openapi: string;
   info: { title: string; version: string; description: string };

@@ -1,16 +1,16 @@
 import { expect } from '@jest/globals';
-import type { ApiAnswer } from '../process/api-client.ts';
+import type { ApiAnswer } from './api-client.ts';
 
-/** Prefix and 26 characters of a lower-case ULID (Crockford's alphabet). */
+/** Matches the prefix and 26 characters of a lower-case ULID (Crockford's alphabet). */
 export const anId = (prefix: string): unknown =>
   expect.stringMatching(new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`));
 
-/** ISO 8601 in UTC with milliseconds. */
+/** Matches ISO 8601 in UTC with milliseconds. */
 export const aTime: unknown = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 
 const ENVELOPE_KEYS = new Set(['success', 'data', 'nextCursor']);
 
-/** Expects the envelope of a success and answers its `data`; the caller knows its shape. */
+/** Expects the envelope of a success and returns its `data`; the caller knows its type. */
 // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters
 export function dataOf<Shown>(answer: ApiAnswer, status = 200): Shown {
   expect([answer.status, answer.body.success]).toEqual([status, true]);
@@ -21,7 +21,7 @@ export function dataOf<Shown>(answer: ApiAnswer, status = 200): Shown {
   return rest.data as Shown;
 }
 
-/** Expects the answer of a delete: nothing besides `success` and `message`. */
+/** Expects the response to a delete: nothing but `success` and `message`. */
 export function expectDeleted(answer: ApiAnswer): void {
   expect(answer.status).toBe(200);
   expect(answer.body).toEqual({ success: true, message: expect.stringMatching(/\S/) });

@@ -54,7 +54,7 @@ const customHeaders = maybeWrong(
   ),
 );
 
-/** None that a custom header has here: JSON Schema cannot compare two fields. */
+/** Names that no custom header has here: JSON Schema cannot compare two fields. */
 const ownHeader = maybeWrong(fc.constantFrom('X-Own', 'Host', 'x y'));
 
 export const changes = {
@@ -103,7 +103,7 @@ export const time = maybeWrong(
 export const payload = maybeWrong(fc.constantFrom({}, { a: { b: [1, 'x', null] } }, 'text', [1]));
 export const graceSeconds = maybeWrong(fc.constantFrom(0, 604_800, 604_801, -1, 1.5, 1e300));
 
-/** Any of the fields, beside some that make a good body. */
+/** Generates bodies from some of the fields, most of them added to a valid body. */
 export function bodiesOf(
   fields: Record<string, fc.Arbitrary<unknown>>,
   good: object[],

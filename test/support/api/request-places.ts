@@ -5,17 +5,17 @@ export interface Place {
   operation: Operation;
   where: 'path' | 'query' | 'body';
   name: string;
-  /** The body that the other members come from; null when the operation has none. */
+  /** The example body that the other members come from; null when the operation has none. */
   body: Record<string, unknown> | null;
 }
 
-/** The operations of a running gateway, as its own document tells them. */
+/** Reads the operations of a running gateway from its OpenAPI document. */
 export async function readOperations(baseUrl: string): Promise<Operation[]> {
   const response = await fetch(`${baseUrl}/openapi.json`);
   return operationsOf((await response.json()) as ApiDocument);
 }
 
-/** Every place of every operation, so that a new one cannot be forgotten; of a body its members. */
+/** Returns every place of every operation, so that no new one is forgotten; of a body its members. */
 export function placesOf(operations: readonly Operation[]): Place[] {
   return operations.flatMap((operation) => {
     const [first = null, ...others] = bodiesOf(operation);
@@ -39,7 +39,7 @@ export interface PlacedRequest {
   body: object | undefined;
 }
 
-/** The request with `value` in this place, and `known` values wherever they are named. */
+/** Returns the request with `value` in this place, and the `known` values in all other places with their names. */
 export function requestWith(
   { operation, where, name, body }: Place,
   value: unknown,

@@ -3,8 +3,8 @@ import { apiRoutes, type ApiDeps } from '../../../services/gateway/src/api/route
 
 const policy = { allowLoopback: false, allowHttp: false, allowCidrs: [] };
 
-/** The routes without stores, for tests of the table itself. */
+/** Returns the routes without stores, for tests of the table itself. */
 export function routeTable(): Route[] {
-  // Handlers reach for their stores when they are called, and these never are.
+  // Handlers use their stores only when they are called, and these never are.
   return apiRoutes({ policy } as unknown as ApiDeps);
 }

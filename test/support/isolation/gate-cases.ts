@@ -5,7 +5,12 @@ import type {
   EndpointView,
 } from '../../../services/dispatcher/src/isolation/gate/views.ts';
 
-export const ATTEMPT: AttemptView = { lane: 'first', turnInMs: 0, isInFront: false, ahead: 0 };
+export const ATTEMPT: AttemptView = {
+  queue: 'first',
+  turnInMs: 0,
+  precedesBooked: false,
+  ahead: 0,
+};
 export const ENDPOINT: EndpointView = {
   circuit: { kind: 'closed' },
   isSlow: false,
@@ -21,19 +26,19 @@ export const ENDPOINT: EndpointView = {
 };
 const DISPATCHER: DispatcherView = {
   hasPlace: true,
-  maySlowTry: true,
+  maySlowUseFast: true,
   maxWaitMs: 30_000,
   isOverloaded: false,
 };
 
-/** What differs from an attempt that may be made at once. */
+/** What differs from an attempt that may start at once. */
 export interface Case {
   attempt?: Partial<AttemptView>;
   endpoint?: Partial<EndpointView>;
   dispatcher?: Partial<DispatcherView>;
 }
 
-export const decideOf = ({ attempt, endpoint, dispatcher }: Case): Decision =>
+export const decideCase = ({ attempt, endpoint, dispatcher }: Case): Decision =>
   decide(
     { ...ATTEMPT, ...attempt },
     { ...ENDPOINT, ...endpoint },

@@ -1,7 +1,8 @@
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 
-/** Leases without a clock: they end when they are released or taken away. */
+/** Leases without a clock: one ends when it is released, or when a test deletes its holder. */
 export interface MemoryLeases extends LeaseStore {
+  /** Holder by lease name. */
   holders: Map<string, string>;
 }
 

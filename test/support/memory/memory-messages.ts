@@ -7,15 +7,16 @@ import { sampleMessage } from '../samples/sample-message.ts';
 
 export const START_MS = 1_700_000_000_000;
 
-/** What is stored of one message: `none` is a delivery without a document. */
+/** A message with its deliveries. */
 export interface Stored {
   message: Message;
   known: (DeliveryOutline & { messageId: string })[];
 }
 
+/** The statuses of the deliveries of a message; `none` is a delivery without a document. */
 export type Shape = readonly (DeliveryStatus | 'none')[];
 
-/** Some messages share their millisecond. */
+/** Creates a message of each shape. Pairs of messages have the same creation time. */
 export function storeMessages(shapes: readonly Shape[]): Stored[] {
   let made = 0;
   const nowMs = (): number => START_MS + Math.floor((made += 1) / 2);
@@ -35,7 +36,7 @@ export function storeMessages(shapes: readonly Shape[]): Stored[] {
 
 export const descending = (a: string, b: string): number => (a < b ? 1 : -1);
 
-/** The two stores in memory; `reads` counts the entries that were read, and the deliveries asked for. */
+/** Returns the two stores in memory. `reads` counts the entries that were read, and the ids of requested deliveries. */
 export function listDepsOf(
   stored: readonly Stored[],
   reads = { count: 0, deliveries: 0 },
@@ -93,13 +94,13 @@ export function listDepsOf(
   };
 }
 
-/** Ends behind the message that reaches the bound, as the store does. */
+/** Returns the messages up to and including the one that reaches the limit, like the real store. */
 function upTo(maxTargets: number, found: readonly Message[]): Message[] {
   let targets = 0;
-  const isBefore = (each: Message): boolean => {
-    const isStill = targets < maxTargets;
+  const isWithin = (each: Message): boolean => {
+    const isBelow = targets < maxTargets;
     targets += each.targets.length;
-    return isStill;
+    return isBelow;
   };
-  return found.filter(isBefore);
+  return found.filter(isWithin);
 }

@@ -1,22 +1,26 @@
-import type { Removal, RemovalStore } from '@posthorn/platform/mongo/removals.ts';
+import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
+import type { Removal } from '@posthorn/domain/removal.ts';
 
 interface Owned {
   projectId: string;
   appId?: string | null;
 }
 
-/** A company's tree, and what the store of removals promises, in memory. */
+/** The store of removals in memory, with the objects that it removes. All belong to COMPANY. */
 export interface MemoryRemovals {
   store: RemovalStore;
   projects: Set<string>;
   apps: Map<string, Owned>;
   webhooks: Map<string, Owned>;
-  /** Webhook of each pending delivery. */
+  /** The webhook of each pending delivery, by the delivery's id. */
   pending: Map<string, string>;
+  /** The unfinished removals by id. */
   notes: Map<string, Removal>;
 }
 
-function createMemoryRemovals(): MemoryRemovals {
+export const COMPANY = 'comp_a';
+
+export function createMemoryRemovals(): MemoryRemovals {
   const tree = {
     projects: new Set<string>(),
     apps: new Map<string, Owned>(),
@@ -27,8 +31,8 @@ function createMemoryRemovals(): MemoryRemovals {
   return { ...tree, store: storeOf(tree) };
 }
 
-/** Two projects; the first has two apps with a webhook each, and a global webhook. */
-export function plantTree(): MemoryRemovals {
+/** Creates two projects. The first has two apps with a webhook each, and a global webhook. */
+export function createSampleTree(): MemoryRemovals {
   const tree = createMemoryRemovals();
   for (const id of ['proj_1', 'proj_2']) tree.projects.add(id);
   for (const n of [1, 2, 3]) {
@@ -43,8 +47,8 @@ export function plantTree(): MemoryRemovals {
   return tree;
 }
 
-/** Everything that is still there. */
-export function leftOf({ projects, apps, webhooks, pending, notes }: MemoryRemovals) {
+/** Returns everything that has not been removed. */
+export function remainingIn({ projects, apps, webhooks, pending, notes }: MemoryRemovals) {
   return {
     projects: [...projects],
     apps: [...apps.keys()],
@@ -54,8 +58,8 @@ export function leftOf({ projects, apps, webhooks, pending, notes }: MemoryRemov
   };
 }
 
-/** The planted tree without its first project and all that lies under it. */
-export const WITHOUT_THE_FIRST_PROJECT: ReturnType<typeof leftOf> = {
+/** What remains of the sample tree after the first project was removed with everything under it. */
+export const WITHOUT_THE_FIRST_PROJECT: ReturnType<typeof remainingIn> = {
   projects: ['proj_2'],
   apps: ['app_3'],
   webhooks: ['wh_3'],
@@ -72,27 +76,32 @@ function storeOf(tree: Omit<MemoryRemovals, 'store'>): RemovalStore {
   const removeFrom = (found: Map<string, Owned>, ids: readonly string[]): Promise<void> =>
     done(() => ids.map((id) => found.delete(id)));
   return {
-    insert: (removal) => done(() => notes.set(removal._id, removal)),
+    insert: (removal) => done(() => notes.set(removal.id, removal)),
     list(afterId, limit) {
-      const left = [...notes.values()].sort((a, b) => (a._id < b._id ? -1 : 1));
-      return Promise.resolve(left.filter(({ _id }) => _id > afterId).slice(0, limit));
+      const remaining = [...notes.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+      return Promise.resolve(remaining.filter(({ id }) => id > afterId).slice(0, limit));
     },
-    finish: ({ _id }) => done(() => notes.delete(_id)),
-    hasRoot: ({ kind, rootId }) => Promise.resolve(roots[kind].has(rootId)),
-    removeRoot: ({ kind, rootId }) => Promise.resolve(roots[kind].delete(rootId)),
-    appsUnder({ kind, rootId }, limit) {
-      const found = kind === 'project' ? idsOf(apps, (app) => app.projectId === rootId) : [];
+    finish: ({ id }) => done(() => notes.delete(id)),
+    hasRoot: ({ companyId, kind, rootId }) =>
+      Promise.resolve(companyId === COMPANY && roots[kind].has(rootId)),
+    removeRoot: ({ companyId, kind, rootId }) =>
+      Promise.resolve(companyId === COMPANY && roots[kind].delete(rootId)),
+    appsUnder({ companyId, kind, rootId }, limit) {
+      const isProject = companyId === COMPANY && kind === 'project';
+      const found = isProject ? idsOf(apps, (app) => app.projectId === rootId) : [];
       return Promise.resolve(found.slice(0, limit));
     },
-    webhooksUnder({ kind, rootId }, limit) {
+    webhooksUnder({ companyId, kind, rootId }, limit) {
       const owner = kind === 'project' ? 'projectId' : 'appId';
-      const found = kind === 'webhook' ? [] : idsOf(webhooks, (each) => each[owner] === rootId);
+      const hasNone = companyId !== COMPANY || kind === 'webhook';
+      const found = hasNone ? [] : idsOf(webhooks, (each) => each[owner] === rootId);
       return Promise.resolve(found.slice(0, limit));
     },
-    removeApps: (_companyId, ids) => removeFrom(apps, ids),
-    removeWebhooks: (_companyId, ids) => removeFrom(webhooks, ids),
-    cancelPending(_companyId, ids, { limit }) {
-      const found = [...pending].filter(([, webhookId]) => ids.includes(webhookId));
+    removeApps: (companyId, ids) => removeFrom(apps, companyId === COMPANY ? ids : []),
+    removeWebhooks: (companyId, ids) => removeFrom(webhooks, companyId === COMPANY ? ids : []),
+    cancelPending(companyId, ids, { limit }) {
+      const own = companyId === COMPANY ? [...pending] : [];
+      const found = own.filter(([, webhookId]) => ids.includes(webhookId));
       const step = found.slice(0, limit);
       for (const [id] of step) pending.delete(id);
       return Promise.resolve(step.length);

@@ -1,24 +1,20 @@
 import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
-import type { MarkedDelivery, ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
-import {
-  isOfOne,
-  ResendMovedError,
-  type Resend,
-  type ResendStore,
-} from '@posthorn/platform/mongo/resends/resends.ts';
+import { statusesToResend, type MarkedDelivery, type Resend } from '@posthorn/domain/resend.ts';
+import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import type { ResendPartStore } from '@posthorn/platform/mongo/resends/resends-of-app.ts';
 
 export interface MemoryDelivery extends MarkedDelivery {
   attemptCount: number;
 }
 
-/** What the stores of resends promise, in memory. */
+/** The stores of resends in memory. */
 export interface MemoryResends {
   resends: ResendStore;
   marks: Pick<ResendMarks, 'ask' | 'read' | 'free'>;
   running: Map<string, Resend>;
   deliveries: Map<string, MemoryDelivery>;
-  /** The enabled webhooks of every app. */
+  /** Ids of the enabled webhooks. They belong to every app. */
   webhooks: Set<string>;
   add: (
     id: string,
@@ -26,7 +22,7 @@ export interface MemoryResends {
     attemptCount?: number,
     webhookId?: string,
   ) => MemoryDelivery;
-  /** What the dispatcher makes of the attempt that is asked for. */
+  /** Settles the resend that is marked, as the dispatcher does. */
   settle: (deliveryId: string, isSuccess: boolean) => void;
 }
 
@@ -61,18 +57,19 @@ function resendsIn(
   deliveries: ReadonlyMap<string, MemoryDelivery>,
   webhooks: ReadonlySet<string>,
 ): ResendStore {
-  const ahead = ({ webhookId: wanted, afterId, beforeId }: Resend): string[] =>
+  const remaining = ({ companyId, webhookId: wanted, afterId, beforeId }: Resend): string[] =>
     [...deliveries.values()]
+      .filter((each) => each.companyId === companyId)
       .filter(({ id, status }) => id > afterId && id < beforeId && isFailure(status))
       .filter(({ webhookId: to }) => (wanted === null ? webhooks.has(to) : to === wanted))
       .map(({ id }) => id)
       .sort();
-  const move = (seen: Resend, changes: Partial<Resend>): Promise<Resend> => {
-    const found = running.get(seen._id);
+  const move = (seen: Resend, atMs: number, changes: Partial<Resend>): Promise<Resend> => {
+    const found = running.get(seen.id);
     const isSame = found?.afterId === seen.afterId && found.page.join() === seen.page.join();
-    if (!isSame) return Promise.reject(new ResendMovedError(seen._id));
-    const moved = { ...found, ...changes };
-    running.set(seen._id, moved);
+    if (!isSame) return Promise.reject(new ResendMovedError(seen.id));
+    const moved = { ...found, ...changes, updatedAtMs: atMs };
+    running.set(seen.id, moved);
     return Promise.resolve(moved);
   };
   const settled = (work: () => unknown): Promise<void> => Promise.resolve(void work());
@@ -80,36 +77,39 @@ function resendsIn(
     ...partsIn(running, webhooks),
     insert(resend) {
       const isTaken = [...running.values()].some(
-        (each) => isRunning(each) && each.appId !== undefined && each.appId === resend.appId,
+        (each) => isRunning(each) && each.appId !== null && each.appId === resend.appId,
       );
-      if (isTaken || running.has(resend._id)) return Promise.resolve(false);
-      running.set(resend._id, resend);
+      if (isTaken || running.has(resend.id)) return Promise.resolve(false);
+      running.set(resend.id, resend);
       return Promise.resolve(true);
     },
-    remove: ({ _id }) => settled(() => running.delete(_id)),
+    remove: ({ id }) => settled(() => running.delete(id)),
     listRunning: (afterId, limit) => {
-      const behind = [...running.values()].filter(
-        (each) => isRunning(each) && each._id > afterId && each.partOf === undefined,
-      );
-      return Promise.resolve(behind.slice(0, limit));
+      const found = [...running.values()]
+        .filter((each) => isRunning(each) && each.id > afterId && each.partOf === null)
+        .sort((a, b) => (a.id < b.id ? -1 : 1));
+      return Promise.resolve(found.slice(0, limit));
     },
-    findOne: (_companyId, id) => Promise.resolve(running.get(id) ?? null),
-    count: (resend) => Promise.resolve(ahead(resend).length),
+    findOne(companyId, id) {
+      const found = running.get(id);
+      return Promise.resolve(found?.companyId === companyId ? found : null);
+    },
+    count: (resend) => Promise.resolve(remaining(resend).length),
     nextPage: (resend, limit) =>
-      Promise.resolve(resend.webhookId === null ? [] : ahead(resend).slice(0, limit)),
-    beginPage: (resend, page) => move(resend, { page: [...page] }),
-    endPage: (resend, { succeeded, failed }) =>
-      move(resend, {
+      Promise.resolve(resend.webhookId === null ? [] : remaining(resend).slice(0, limit)),
+    beginPage: (resend, page, atMs) => move(resend, atMs, { page: [...page] }),
+    endPage: (resend, { succeeded, failed }, atMs) =>
+      move(resend, atMs, {
         afterId: resend.page.at(-1) ?? resend.afterId,
         page: [],
         succeeded: resend.succeeded + succeeded,
         failed: resend.failed + failed,
       }),
-    async finish(resend) {
+    async finish(resend, atMs) {
       const { succeeded, failed } = resend;
       const total = succeeded + failed;
-      await move(resend, { status: 'done', total, succeeded, failed });
-      for (const { _id } of partsOf(running, resend._id)) running.delete(_id);
+      await move(resend, atMs, { status: 'done', total, succeeded, failed });
+      for (const { id } of partsOf(running, resend.id)) running.delete(id);
     },
   };
 }
@@ -123,22 +123,25 @@ function partsIn(
   webhooks: ReadonlySet<string>,
 ): ResendPartStore {
   return {
-    openParts: ({ _id }) => Promise.resolve(partsOf(running, _id).filter(isRunning)),
-    lastWebhook({ _id }) {
-      const begun = partsOf(running, _id).map(({ webhookId }) => webhookId ?? '');
+    openParts: ({ id }) => Promise.resolve(partsOf(running, id).filter(isRunning)),
+    lastWebhook({ id }) {
+      const begun = partsOf(running, id).map(({ webhookId }) => webhookId ?? '');
       return Promise.resolve(begun.sort().at(-1) ?? '');
     },
-    webhooksBehind(_resend, afterId, limit) {
-      const behind = [...webhooks].sort().filter((id) => id > afterId);
-      return Promise.resolve(behind.slice(0, limit));
+    webhooksAfter(_resend, afterId, limit) {
+      const found = [...webhooks].sort().filter((id) => id > afterId);
+      return Promise.resolve(found.slice(0, limit));
     },
-    findShown(_companyId, id) {
+    findShown(companyId, id) {
       const found = running.get(id);
-      if (!found || found.partOf !== undefined) return Promise.resolve(null);
+      if (found?.companyId !== companyId || found.partOf !== null) return Promise.resolve(null);
       const parts = isRunning(found) ? partsOf(running, id) : [];
       const sum = (count: 'succeeded' | 'failed'): number =>
         parts.reduce((total, part) => total + part[count], found[count]);
-      return Promise.resolve({ ...found, succeeded: sum('succeeded'), failed: sum('failed') });
+      const times = parts.map((part) => part.updatedAtMs);
+      const updatedAtMs = parts.length > 0 ? Math.max(...times) : found.updatedAtMs;
+      const counts = { succeeded: sum('succeeded'), failed: sum('failed') };
+      return Promise.resolve({ ...found, ...counts, updatedAtMs });
     },
   };
 }
@@ -148,23 +151,26 @@ function marksIn(deliveries: ReadonlyMap<string, MemoryDelivery>): MemoryResends
     ask(resend) {
       for (const id of resend.page) {
         const found = deliveries.get(id);
-        if (!found || found.mark?.state === 'asked' || found.mark?.resendId === resend._id)
-          continue;
-        const isWanted = isOfOne(resend) ? found.status !== 'pending' : isFailure(found.status);
+        if (found?.companyId !== resend.companyId) continue;
+        if (found.mark?.state === 'asked' || found.mark?.resendId === resend.id) continue;
+        if (!statusesToResend(resend).includes(found.status)) continue;
         const attemptNumber = found.attemptCount + 1;
-        if (isWanted) found.mark = { resendId: resend._id, attemptNumber, state: 'asked' };
+        found.mark = { resendId: resend.id, attemptNumber, state: 'asked' };
       }
       return Promise.resolve();
     },
-    free(_companyId, resendId, ids) {
+    free(companyId, resendId, ids) {
       for (const id of ids) {
-        const mark = deliveries.get(id)?.mark;
+        const found = deliveries.get(id);
+        const mark = found?.companyId === companyId ? found.mark : null;
         if (mark?.resendId === resendId && mark.state === 'asked') mark.state = 'failed';
       }
       return Promise.resolve();
     },
-    read: (_companyId, ids) =>
-      Promise.resolve(ids.flatMap((id) => structuredClone(deliveries.get(id)) ?? [])),
+    read(companyId, ids) {
+      const found = ids.flatMap((id) => structuredClone(deliveries.get(id)) ?? []);
+      return Promise.resolve(found.filter((each) => each.companyId === companyId));
+    },
   };
 }
 
@@ -176,9 +182,11 @@ function isFailure(status: DeliveryStatus): boolean {
 
 export function sampleResend(id: string, overrides: Partial<Resend> = {}): Resend {
   return {
-    _id: id,
+    id,
     companyId: 'comp_a',
     webhookId: 'wh_1',
+    appId: null,
+    partOf: null,
     afterId: '',
     beforeId: '~',
     page: [],
@@ -186,8 +194,8 @@ export function sampleResend(id: string, overrides: Partial<Resend> = {}): Resen
     total: 0,
     succeeded: 0,
     failed: 0,
-    createdAt: new Date(1),
-    updatedAt: new Date(1),
+    createdAtMs: 1,
+    updatedAtMs: 1,
     ...overrides,
   };
 }

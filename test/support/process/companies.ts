@@ -1,5 +1,5 @@
-import { createApiClient, type ApiClient } from './api-client.ts';
-import { ADMIN, type Posthorn } from './posthorn.ts';
+import { createApiClient, type ApiClient } from '../api/api-client.ts';
+import { ADMIN, type OwnCompany } from './posthorn.ts';
 import { runProgram } from './service-process.ts';
 
 /** A company with a key of its own. */
@@ -9,14 +9,17 @@ export interface Company {
   api: ApiClient;
 }
 
-/** One more company on a running Posthorn. */
-export async function createCompany({ env, baseUrl }: Posthorn, name: string): Promise<Company> {
+/** Creates one more company on a running Posthorn. */
+export async function createCompany(
+  { env, baseUrl }: Pick<OwnCompany, 'env' | 'baseUrl'>,
+  name: string,
+): Promise<Company> {
   const printed = await runProgram(ADMIN, ['company', 'create', name, '--json'], env);
   const { companyId, apiKey } = JSON.parse(printed) as { companyId: string; apiKey: string };
   return { companyId, apiKey, api: createApiClient(baseUrl, apiKey) };
 }
 
-/** As the first company, with the header that the contract requires for apps and the list of projects. */
-export function withCompanyId({ baseUrl, apiKey, companyId }: Posthorn): ApiClient {
+/** As the first company, with the header that apps and the list of projects require (docs/contract.md C4.3). */
+export function withCompanyId({ baseUrl, apiKey, companyId }: OwnCompany): ApiClient {
   return createApiClient(baseUrl, apiKey, { companyid: companyId });
 }

@@ -1,30 +1,30 @@
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
-/** A way to a broker that can be blocked, for one process and nobody else. */
+/** A connection to a broker that can be blocked for one process alone. */
 export interface KafkaProxy {
   /** For KAFKA_BROKERS. */
   broker: string;
-  /** From now on nothing reaches the broker, and no connection ends. */
+  /** Lets nothing reach the broker from now on, and ends no connection. */
   block: () => void;
-  /** What waits at a block is dropped with its connection; new connections get through. */
+  /** Ends the blocked connections with what they hold; new connections reach the broker. */
   unblock: () => void;
   close: () => Promise<void>;
 }
 
-interface Way {
+interface ProxyState {
   server: Server;
   to: { host: string; port: number };
-  /** How much later than it came a request is passed on. */
+  /** How long a request is delayed. */
   delayMs: number;
   isBlocked: boolean;
   clients: Set<Socket>;
 }
 
-/** `broker` as host:port, spelled as the broker itself gives its address to clients. */
+/** Starts a proxy to `broker`, given as host:port exactly as the broker gives its address to clients. */
 export async function startKafkaProxy(broker: string, delayMs = 0): Promise<KafkaProxy> {
   const [host = '', port = ''] = broker.split(':');
   const server = createServer();
-  const way: Way = {
+  const state: ProxyState = {
     server,
     delayMs,
     isBlocked: false,
@@ -32,21 +32,21 @@ export async function startKafkaProxy(broker: string, delayMs = 0): Promise<Kafk
     to: { host, port: Number(port) },
   };
   server.on('connection', (client) => {
-    pass(way, client);
+    forward(state, client);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
-    broker: `${host}:${portOf(way)}`,
+    broker: `${host}:${portOf(state)}`,
     block() {
-      way.isBlocked = true;
-      for (const client of way.clients) client.pause();
+      state.isBlocked = true;
+      for (const client of state.clients) client.pause();
     },
     unblock() {
-      way.isBlocked = false;
-      endAll(way);
+      state.isBlocked = false;
+      endAll(state);
     },
     close() {
-      endAll(way);
+      endAll(state);
       return new Promise((resolve) => {
         server.close(() => {
           resolve();
@@ -56,25 +56,25 @@ export async function startKafkaProxy(broker: string, delayMs = 0): Promise<Kafk
   };
 }
 
-function portOf({ server }: Way): number {
+function portOf({ server }: ProxyState): number {
   return (server.address() as AddressInfo).port;
 }
 
-function endAll({ clients }: Way): void {
+function endAll({ clients }: ProxyState): void {
   for (const client of clients) client.destroy();
 }
 
-function pass(way: Way, client: Socket): void {
-  const { clients, delayMs, to } = way;
+function forward(state: ProxyState, client: Socket): void {
+  const { clients, delayMs, to } = state;
   const broker = connect(to);
   clients.add(client);
-  if (way.isBlocked) client.pause();
+  if (state.isBlocked) client.pause();
   client.on('data', (chunk) => {
     setTimeout(() => {
-      if (!broker.destroyed && !way.isBlocked) broker.write(chunk);
+      if (!broker.destroyed && !state.isBlocked) broker.write(chunk);
     }, delayMs);
   });
-  const readdress = createReaddress(to, portOf(way));
+  const readdress = createReaddress(to, portOf(state));
   broker.on('data', (chunk) => client.write(readdress(chunk)));
   for (const socket of [client, broker]) {
     // A process that was killed resets its connections; the close follows.
@@ -88,10 +88,10 @@ function pass(way: Way, client: Socket): void {
 }
 
 /**
- * A broker tells clients its own address (host, then the port in four bytes), and they would go
- * there. Answers are length-prefixed and may come in pieces; whole ones are passed on.
+ * A broker gives clients its own address (host, then the port in four bytes), and they would connect
+ * there. Responses are length-prefixed and may come in pieces; only whole ones are passed on.
  */
-function createReaddress(from: Way['to'], port: number): (chunk: Buffer) => Buffer {
+function createReaddress(from: ProxyState['to'], port: number): (chunk: Buffer) => Buffer {
   const own = addressBytes(from.host, from.port);
   const proxied = addressBytes(from.host, port);
   let rest = Buffer.alloc(0);

@@ -14,15 +14,15 @@ export const TIMEOUT_MS = 200;
 
 const DUE = sampleDue({ messageId: 'msg_01hf2m6q7xabcdefghjkmnpqrs' });
 
-/** A sender without a dispatcher around it, and with a clock that moves by hand. */
+/** The sender of the dispatcher alone, with a clock that moves only when it is told to. */
 export interface LoneSender {
   send: (url: string) => Promise<Attempt>;
   timePasses: (ms: number) => void;
-  /** Requests that the HTTP client has not let go of. */
+  /** Returns how many requests the HTTP client still holds. */
   held: () => number;
-  /** Of all bodies, what got as far as the sender. */
+  /** Returns how many bytes of response bodies the sender has read. */
   readBytes: () => number;
-  /** How many answers have begun. */
+  /** Returns how many responses have begun. */
   begun: () => number;
   refused: EgressRefusal[];
   close: () => Promise<void>;
@@ -76,7 +76,7 @@ export function openLoneSender({ resolve, policy }: LoneSenderOptions): LoneSend
   };
 }
 
-/** Tells what has arrived, so that a test need not wait by the clock. */
+/** Counts what has arrived, so that tests need not wait by the clock. */
 function watch(seen: {
   readBytes: number;
   begun: number;

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 /**
  * Loaded into a service with `--import`: its wall clock is ahead of the real one by the milliseconds
  * in the file that MOVED_CLOCK_FILE names. As when the clock of a machine is set, timers and the
- * monotonic clock go on as they are.
+ * monotonic clock do not change.
  */
 const path = process.env.MOVED_CLOCK_FILE ?? '';
-/** Far below what a test could tell apart, and 50 small reads a second at most. */
+/** Far below what a test can notice, and at most 50 small reads per second. */
 const READ_EVERY_MS = 20;
 
 const realNowMs = Date.now;

@@ -6,7 +6,7 @@ export type Namespace = Record<
   string
 >;
 
-/** A database, topics and Redis channels of its own. Throws where no stack was given. */
+/** Returns settings with a database, topics and Redis keys of its own. Throws where no stack was given. */
 export function createNamespace(env: NodeJS.ProcessEnv = process.env): Namespace {
   const name = `t${randomBytes(6).toString('hex')}`;
   const url = new URL(required(env, 'MONGODB_URL'));

@@ -1,6 +1,6 @@
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { newEncryptionKey } from '../../../deploy/setup/create-encryption-keys.ts';
-import { createApiClient, type ApiClient } from './api-client.ts';
+import { createApiClient, type ApiClient } from '../api/api-client.ts';
 import { createNamespace, type Namespace } from './namespace.ts';
 import {
   runProgram,
@@ -17,19 +17,24 @@ export interface RunningService extends ServiceProcess {
   opsUrl: string;
 }
 
-/** The three services on the stack, in a namespace of their own. */
-export interface Posthorn {
+/** A company of a running Posthorn that no other test file uses. */
+export interface OwnCompany {
   api: ApiClient;
   baseUrl: string;
   apiKey: string;
   companyId: string;
   env: Namespace & Record<string, string>;
+  /** Starts one more process of a service; a gateway on the port of the first unless PORT is given. */
+  start: (name: ServiceName, settings?: Record<string, string>) => Promise<RunningService>;
+  /** Stops every service that was started for this test file. */
+  stop: () => Promise<void>;
+}
+
+/** The three services on the stack, in a namespace of their own. */
+export interface Posthorn extends OwnCompany {
   gateway: RunningService;
   dispatcher: RunningService;
   retry: RunningService;
-  /** Starts one more process of a service; the gateway on the same port as the first. */
-  start: (name: ServiceName, settings?: Record<string, string>) => Promise<RunningService>;
-  stop: () => Promise<void>;
 }
 
 const LOCAL = {
@@ -37,14 +42,14 @@ const LOCAL = {
   EGRESS_ALLOW_HTTP: 'true',
   TOPIC_PARTITIONS: '4',
   TOPIC_REPLICATION: '1',
-  // A short ladder, so that no story waits for a minute; each topic costs time to make.
+  // Few and short, so that no test waits for a minute; each topic takes time to create.
   DEFERRAL_DELAYS: '100ms,1s,8s',
 };
 
-/** Settings of one service that the others must not have. */
+/** Settings of single services. */
 export type ApartSettings = Partial<Record<ServiceName, Record<string, string>>>;
 
-/** Makes topics, indexes and a company, then starts what a platform would run. */
+/** Creates topics, indexes and a company, and starts the three services. */
 export async function startPosthorn(
   settings: Record<string, string> = {},
   apart: ApartSettings = {},
@@ -56,8 +61,8 @@ export async function startPosthorn(
     runProgram('deploy/setup/create-topics.ts', [], env),
     runProgram('deploy/setup/create-indexes.ts', [], env),
   ]);
-  const company = await runProgram(ADMIN, ['company', 'create', 'Test', '--json'], env);
-  const { companyId, apiKey } = JSON.parse(company) as { companyId: string; apiKey: string };
+  // Only once the collections exist: two connections that create one at once have crashed mongod.
+  const company = runProgram(ADMIN, ['company', 'create', 'Test', '--json'], env);
 
   const running: RunningService[] = [];
   const start: Posthorn['start'] = async (name, changed = {}) => {
@@ -65,11 +70,13 @@ export async function startPosthorn(
     running.push(service);
     return service;
   };
-  const [gateway, dispatcher, retry] = await Promise.all([
+  const [printed, gateway, dispatcher, retry] = await Promise.all([
+    company,
     start('gateway'),
     start('dispatcher'),
     start('retry'),
   ]);
+  const { companyId, apiKey } = JSON.parse(printed) as { companyId: string; apiKey: string };
   const baseUrl = `http://127.0.0.1:${port}`;
   const api = createApiClient(baseUrl, apiKey);
   const stop = async (): Promise<void> => {
@@ -80,7 +87,8 @@ export async function startPosthorn(
 
 export const ADMIN = 'services/admin/src/main.ts';
 
-async function startService(
+/** Starts one process of a service and waits until it is ready. */
+export async function startService(
   name: ServiceName,
   env: Record<string, string>,
 ): Promise<RunningService> {
@@ -91,7 +99,7 @@ async function startService(
   return { ...service, name, opsUrl: `http://127.0.0.1:${opsPort}` };
 }
 
-/** As a crash or the kernel would: no handler runs. */
+/** Kills a service so that no handler runs, as a crash or the kernel would. */
 export async function killHard(service: ServiceProcess): Promise<Ended> {
   service.signal('SIGKILL');
   return service.ended;

@@ -9,7 +9,7 @@ afterAll(() => {
   for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
-/** An empty folder that is there until the tests of this file have ended. */
+/** Creates an empty folder, removed after the tests of this file. */
 export function scratchFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-scratch-'));
   made.push(folder);

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** The wall clock of services, to be set while they run. */
+/** The wall clock of services, which can be set while they run. */
 export interface ServiceClock {
-  /** What a service is started with to go by it. */
+  /** Settings that make a service use it. */
   settings: Record<string, string>;
-  /** What it shows, in milliseconds since 1970. */
+  /** Returns its time, in milliseconds since 1970. */
   nowMs: () => number;
-  /** Sets it, for all who go by it, within some hundredths of a second. */
+  /** Sets it for all services that use it, within some hundredths of a second. */
   setTo: (nowMs: number) => void;
   setAheadBy: (ms: number) => void;
   remove: () => void;
@@ -17,14 +17,14 @@ export interface ServiceClock {
 
 const PRELOAD = pathToFileURL(join(import.meta.dirname, 'moved-clock.ts'));
 
-/** Shows the real time until it is set. */
+/** Creates a clock that shows the real time until it is set. */
 export function createServiceClock(): ServiceClock {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-clock-'));
   const path = join(folder, 'ahead-ms');
   let aheadMs = 0;
   const setAheadBy = (ms: number): void => {
     aheadMs = ms;
-    // Whoever reads it must never see half of it.
+    // A reader must never see half of it.
     writeFileSync(`${path}.new`, String(ms));
     renameSync(`${path}.new`, path);
   };

@@ -1,17 +1,17 @@
-import type { ApiClient } from './api-client.ts';
+import type { ApiClient } from '../api/api-client.ts';
 import { eventually } from '../time/eventually.ts';
 import type { RunningService } from './posthorn.ts';
-import type { ShownDelivery } from './resources.ts';
+import type { ShownDelivery } from '../api/resources.ts';
 
 export interface Sent {
   messageId: string;
   deliveryId: string;
 }
 
-/** More open connections than this make the two cores slower, not faster. */
+/** More open connections than this are slower on two cores. */
 const AT_ONCE = 40;
 
-/** Sends this many messages to each of the webhooks, in turn. Answers them in the order of sending. */
+/** Sends `each` messages to each of the webhooks in turn; returns them in the order of sending. */
 export function sendMany(
   api: ApiClient,
   webhookIds: readonly string[],
@@ -24,13 +24,13 @@ export function sendMany(
 export interface Load {
   /** Resolves when at least this many were accepted. */
   reaches: (count: number) => Promise<void>;
-  /** What was accepted so far. */
+  /** Returns what was accepted so far. */
   sent: () => Sent[];
-  /** Ends it; resolves with everything that was accepted. */
+  /** Stops sending; returns everything that was accepted. */
   stop: () => Promise<Sent[]>;
 }
 
-/** Sends a message every so often, to one webhook after the other, whether or not others wait for an answer. */
+/** Sends a message at every interval, to one webhook after the other, without waiting for responses. */
 export function startLoad(api: ApiClient, webhookIds: readonly string[], everyMs: number): Load {
   const sending: Promise<void>[] = [];
   const sent: Sent[] = [];
@@ -51,7 +51,7 @@ export function startLoad(api: ApiClient, webhookIds: readonly string[], everyMs
   };
 }
 
-/** Resolves with all deliveries once each is delivered. */
+/** Waits until all are delivered; returns the deliveries. */
 export async function untilDelivered(
   api: ApiClient,
   sent: readonly Sent[],
@@ -99,7 +99,7 @@ async function inTurn<Item, Result>(
   return results;
 }
 
-/** The sum over all labels that match; 0 when there is no such line. */
+/** Returns the sum of a metric over all label sets that contain `label`; 0 when there is none. */
 export async function metricOf(
   { opsUrl }: RunningService,
   name: string,

@@ -1,20 +1,20 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** An endpoint under much traffic: it counts instead of keeping what it gets. */
+/** An endpoint for many requests: it counts them and does not keep them. */
 export interface BusyEndpoint {
   url: string;
   /** Message id → requests so far. */
   requests: ReadonlyMap<string, number>;
-  /** Message id → requests that were answered 2xx. */
+  /** Message id → requests that got a 2xx response. */
   successes: ReadonlyMap<string, number>;
   total: () => number;
-  /** Requests without an answer now, and the most there ever were at once. */
+  /** Returns how many requests have no response yet; `mostOpen` returns the highest such number. */
   open: () => number;
   mostOpen: () => number;
-  /** Answers with this status after this time; at once also those that are held. */
+  /** Responds with this status after this time, and to the requests on hold at once. */
   answerWith: (status: number, afterMs?: number) => void;
-  /** Leaves every request without an answer until `answerWith`. */
+  /** Leaves every request without a response until `answerWith`. */
   hold: () => void;
   close: () => Promise<void>;
 }
@@ -29,7 +29,7 @@ interface State {
   answer: { status: number; afterMs: number } | null;
 }
 
-/** Answers 200 at once until told. */
+/** Starts an endpoint that responds with 200 at once until `answerWith`. */
 export async function startBusyEndpoint(): Promise<BusyEndpoint> {
   const state: State = {
     requests: new Map(),
@@ -71,7 +71,7 @@ function take(state: State, messageId: string, response: ServerResponse): void {
   state.total += 1;
   state.mostOpen = Math.max(state.mostOpen, open.size);
   countIn(requests, messageId);
-  // Whoever sent it may give up first.
+  // The sender may give up first.
   response.on('close', () => {
     open.delete(response);
     held.delete(response);

@@ -1,13 +1,13 @@
 import { createHook } from 'node:async_hooks';
 
 export interface ConnectSpy {
-  /** How many connections were asked of the kernel since the last `start`. */
+  /** Returns how many connections were requested from the kernel since the last `start`. */
   opened: () => number;
   start: () => void;
   stop: () => void;
 }
 
-/** Node announces every connect request under this name, before a packet leaves. */
+/** Node reports every connect request by this name before a packet is sent. */
 export function createConnectSpy(): ConnectSpy {
   let opened = 0;
   const hook = createHook({

@@ -1,19 +1,19 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-/** A connection for what no HTTP client would send. */
+/** A connection for bytes that no HTTP client would send. */
 export interface RawConnection {
   socket: Socket;
-  /** Everything that was answered, once `pattern` is in it; throws when it is closed before. */
+  /** Waits until the received text matches `pattern` and returns it; throws when the connection is closed before. */
   until: (pattern: RegExp) => Promise<string>;
   /** Resolves when the other side has closed it, with or without a reset. */
   closed: Promise<void>;
 }
 
-/** The end of an answer whose body is an envelope. */
+/** Matches the end of a response whose body is an envelope. */
 export const ENVELOPE = /\r\n\r\n\{.*\}$/s;
 
-/** Connects to this machine and sends `text` as it is. */
+/** Connects to a port of this machine and sends `text` unchanged. */
 export function openConnection(port: number, text: string): RawConnection {
   const socket = connect({ port, host: '127.0.0.1' });
   const closed = new Promise<void>((resolve) => {
@@ -44,7 +44,7 @@ export interface RawAnswer {
   body: { success: boolean; code: string; requestId: string; message: string };
 }
 
-/** The last answer of what a connection received. */
+/** Parses the last response that a connection received. */
 export function parseAnswer(received: string): RawAnswer {
   const [head = '', body = ''] = received
     .slice(received.lastIndexOf('HTTP/1.1 '))

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 
-/** An endpoint that answers with bytes, for what no HTTP server would send. */
+/** An endpoint that sends raw bytes, for responses that no HTTP server would send. */
 export interface RawEndpoint {
   origin: string;
-  /** What it does for each request. */
+  /** Is called for each request. */
   talk: (socket: Socket) => void;
-  /** Every connection that was ever made. */
+  /** Every connection that was made. */
   sockets: Socket[];
   /** Resolves when each of them is closed. */
   allClosed: () => Promise<void>;
@@ -40,7 +40,7 @@ export async function openRawEndpoint(): Promise<RawEndpoint> {
   return endpoint;
 }
 
-/** Writes for as long as somebody reads. */
+/** Writes for as long as the other side reads. */
 export function writeForever(socket: Socket, piece = 'x'.repeat(16_384)): void {
   const more = (): void => {
     while (!socket.destroyed && socket.write(piece));

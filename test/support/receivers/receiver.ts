@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** One request as the endpoint got it. */
+/** One request that the endpoint got. */
 export interface Received {
   method: string;
   path: string;
@@ -10,19 +10,19 @@ export interface Received {
   atMs: number;
 }
 
-/** Answers one request; `nth` counts the requests of this message from 1. */
+/** Responds to one request; `nth` counts the requests of this message from 1. */
 export type Answer = (response: ServerResponse, received: Received, nth: number) => void;
 
 export interface Receiver {
   url: string;
   received: Received[];
-  /** The requests of one message, oldest first. */
+  /** Returns the requests of one message, oldest first. */
   of: (messageId: string) => Received[];
   answerWith: (answer: Answer) => void;
   close: () => Promise<void>;
 }
 
-/** An endpoint on loopback that records what it gets and answers as told; 200 until then. */
+/** Starts an endpoint on loopback that records its requests and responds with 200 until `answerWith`. */
 export async function startReceiver(): Promise<Receiver> {
   const received: Received[] = [];
   let answer: Answer = (response) => response.writeHead(200).end('ok');
@@ -58,7 +58,7 @@ export async function startReceiver(): Promise<Receiver> {
   };
 }
 
-/** Fails with this status the first `times` times, then answers 200. */
+/** Responds with this status to the first `times` requests of a message, then with 200. */
 export function failing(times: number, status = 500): Answer {
   return (response, _received, nth) => {
     response.writeHead(nth <= times ? status : 200).end(nth <= times ? 'not now' : 'ok');

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** An endpoint that refuses each message some times and remembers when it came. */
+/** An endpoint that refuses each message some times and records when its requests came. */
 export interface RefusingEndpoint {
   url: string;
   /** Message id → when its requests came, in milliseconds since 1970. */
@@ -9,7 +9,7 @@ export interface RefusingEndpoint {
   close: () => Promise<void>;
 }
 
-/** Answers 404 to the first requests of a message, `Infinity` for all; a refusal leaves its circuit closed. */
+/** Responds with 404 to the first requests of a message, `Infinity` for all; a 404 leaves its circuit closed. */
 export async function startRefusingEndpoint(refusals: number): Promise<RefusingEndpoint> {
   const arrivalsMs = new Map<string, number[]>();
   const server = createServer((request, response) => {

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 
-/** A fresh key and a certificate that it signed itself, in PEM; made here, so that none lies about or expires. */
+/** A new key and its self-signed certificate, in PEM; generated, so that none is stored or expires. */
 export interface SelfSigned {
   key: string;
   cert: string;
@@ -32,7 +32,7 @@ export interface SelfSignedOptions {
   validUntilMs?: number;
 }
 
-/** For one DNS name; valid from a day ago for two days unless told otherwise (RFC 5280). */
+/** Generates a certificate (RFC 5280) for one DNS name; by default it is valid from a day ago for two days. */
 export function selfSigned(
   dnsName: string,
   {

@@ -1,13 +1,13 @@
 import type { CompileSchema, JsonSchema } from '../api/api-document.ts';
 
-/** Which of the fields under a schema's rules are there, and the values on which the rules turn. */
+/** One combination of the fields that the rules of a schema name, and the values that the rules test. */
 export interface Shape {
   fields: string[];
   fixed: Record<string, unknown>;
 }
 
 export interface Shapes {
-  /** The fields that the rules between fields name. */
+  /** The fields that the rules of the schema name. */
   ruled: string[];
   shapes: Shape[];
   /** Combinations that the rules forbid. */
@@ -16,15 +16,15 @@ export interface Shapes {
 
 interface ShapeDeps {
   compile: CompileSchema;
-  /** One value that fits. */
+  /** Returns one valid value. */
   example: (schema: JsonSchema) => unknown;
 }
 
 const RULES = ['oneOf', 'allOf', 'anyOf', 'not', 'if', 'then', 'else', 'dependentSchemas'];
 
 /**
- * Tries every combination of the fields that rules such as `oneOf` or `if` name. Chance would find
- * one allowed combination in a hundred.
+ * Tries every combination of the fields that rules such as `oneOf` or `if` name. Random values would
+ * be an allowed combination once in a hundred times.
  */
 export function createShapes({ compile, example }: ShapeDeps): (schema: JsonSchema) => Shapes {
   return (schema) => {
@@ -49,7 +49,7 @@ export function createShapes({ compile, example }: ShapeDeps): (schema: JsonSche
   };
 }
 
-/** Each field is there or not; one with an enum has each of its values. */
+/** Returns all combinations: each field is present or not, one with an enum with each of its values. */
 function combinations(ruled: readonly string[], properties: Record<string, JsonSchema>): Shape[] {
   return ruled.reduce<Shape[]>(
     (shapes, field) => {
@@ -72,7 +72,7 @@ function namesIn(schema: JsonSchema): Set<string> {
   return new Set(properties.filter((name) => words.has(name)));
 }
 
-/** Every key and every text of a rule; those that are names of fields are what it is about. */
+/** Returns every key and every text of a rule; those that are names of fields are the fields it names. */
 function wordsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
   if (value === null || typeof value !== 'object') return [];

@@ -1,11 +1,10 @@
 import fc from 'fast-check';
 import type { JsonSchema, Operation } from '../api/api-document.ts';
 import { createShapes } from './body-shapes.ts';
-import type { Broken } from './broken-requests.ts';
 import { resolve } from './schema-values.ts';
 import { violationsOf } from './schema-violations.ts';
-import type { Draft, RequestDeps } from './valid-requests.ts';
-import { snakeCase, write } from './written-request.ts';
+import { withJsonType, type Draft, type RequestDeps } from './valid-requests.ts';
+import { snakeCase, toWire, type Broken } from './wire-request.ts';
 
 type Body = Record<string, unknown>;
 
@@ -14,7 +13,7 @@ const UNKNOWN_FIELDS = [
   ...['company', 'companyId', '_id', 'auth_methods', '__proto__'],
 ];
 
-/** JSON bodies that the document forbids. */
+/** Generates JSON bodies that the document forbids. */
 export function brokenBodies(
   deps: RequestDeps,
   { body }: Operation,
@@ -28,7 +27,7 @@ export function brokenBodies(
       .tuple(drafts, change)
       .map(([draft, apply]) => ({ draft, body: apply(draft.body ?? {}) }))
       .filter(({ body: changed }) => !check(changed))
-      .map(({ draft, body: changed }) => write({ ...withJson(draft), body: changed }, what));
+      .map(({ draft, body: changed }) => toWire({ ...withJsonType(draft), body: changed }, what));
 
   const wrong = Object.entries(properties).map(([field, each]) =>
     violationsOf(each, deps.named, deps.compile).map((value) => (given: Body): Body => ({
@@ -54,12 +53,7 @@ export function brokenBodies(
   ];
 }
 
-/** An optional body that was left out comes with its content type once there is one. */
-export function withJson(draft: Draft): Draft {
-  return { ...draft, headers: { ...draft.headers, 'content-type': 'application/json' } };
-}
-
-/** As an own member, also `__proto__`, which an assignment would take for the prototype. */
+/** Adds an own member, also `__proto__`, for which an assignment would set the prototype. */
 function withOwn(body: Body, field: string, value: unknown): Body {
   const changed = { ...body };
   Object.defineProperty(changed, field, { value, enumerable: true, configurable: true });
@@ -91,13 +85,13 @@ function forbiddenCombination(
   ];
 }
 
-/** Names of headers and credentials alike may be this; ids are only looked at for being there. */
+/** Returns a value for any field: a header name or a credential may be this, and ids are only checked for presence. */
 function firstExample({ examples }: JsonSchema): unknown {
   const [example] = (examples ?? []) as unknown[];
   return example ?? 'X-Example';
 }
 
-/** One key in both spellings, with different values. */
+/** Generates bodies with one key in both spellings and with different values. */
 function twoSpellings(
   properties: Record<string, JsonSchema>,
   drafts: fc.Arbitrary<Draft>,
@@ -107,7 +101,7 @@ function twoSpellings(
   return [
     fc.tuple(drafts, fc.constantFrom(...names)).map(([draft, name]) => {
       const body = { ...draft.body, [name]: 'one', [snakeCase(name)]: 'two' };
-      return write({ ...withJson(draft), body }, 'two spellings');
+      return toWire({ ...withJsonType(draft), body }, 'two spellings');
     }),
   ];
 }

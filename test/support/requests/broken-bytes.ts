@@ -1,9 +1,7 @@
 import fc from 'fast-check';
 import type { Operation } from '../api/api-document.ts';
-import { withJson } from './broken-bodies.ts';
-import type { Broken } from './broken-requests.ts';
-import type { Draft } from './valid-requests.ts';
-import { write } from './written-request.ts';
+import { withJsonType, type Draft } from './valid-requests.ts';
+import { toWire, type Broken } from './wire-request.ts';
 
 const TOO_MANY_BYTES = 262_145;
 const TOO_DEEP = 66;
@@ -20,15 +18,15 @@ const NOT_OBJECTS = [
   '[{}]',
   '{',
 ];
-/** A stray byte, an overlong slash, a half of a surrogate pair, a cut sequence. */
+/** A stray byte, an overlong slash, half of a surrogate pair, a cut sequence. */
 const NOT_UTF_8 = [[0xff], [0xc0, 0xaf], [0xed, 0xa0, 0x80], [0xe2, 0x82]];
 
-/** Bodies that are no JSON object in UTF-8, or are not said to be one. */
+/** Generates bodies that are no JSON object in UTF-8, or that come with another content type. */
 export function brokenBytes(operation: Operation, drafts: fc.Arbitrary<Draft>): Broken[] {
   const withText = (what: string, change: (text: string, at: number) => string | Buffer): Broken =>
     fc.tuple(drafts, fc.nat()).map(([draft, at]) => {
       const text = JSON.stringify(draft.body ?? {});
-      return { ...write(withJson(draft), what), body: Buffer.from(change(text, at)) };
+      return { ...toWire(withJsonType(draft), what), body: Buffer.from(change(text, at)) };
     });
   const hasPayload = operation.id.startsWith('webhookMessageCreate');
   return [
@@ -43,7 +41,7 @@ export function brokenBytes(operation: Operation, drafts: fc.Arbitrary<Draft>): 
     withText('not UTF-8', notUtf8),
     ...(hasPayload ? [withText('too deep', tooDeep)] : []),
     ...contentTypes(drafts),
-    // They are large and always the same.
+    // Rarely: these bodies are large and always the same.
     fc
       .nat({ max: 9 })
       .chain((dice) =>
@@ -84,7 +82,7 @@ function contentTypes(drafts: fc.Arbitrary<Draft>): Broken[] {
   return [
     fc.tuple(drafts, fc.constantFrom(...OTHER_TYPES)).map(([draft, type]) => {
       const headers = { ...draft.headers, 'content-type': type };
-      return write({ ...draft, headers, body: draft.body ?? {} }, 'wrong content type');
+      return toWire({ ...draft, headers, body: draft.body ?? {} }, 'wrong content type');
     }),
   ];
 }

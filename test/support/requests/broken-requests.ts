@@ -4,11 +4,9 @@ import { brokenBodies } from './broken-bodies.ts';
 import { brokenBytes } from './broken-bytes.ts';
 import { ODD_IDS } from './known-ids.ts';
 import { isRequired, type Draft, type RequestDeps } from './valid-requests.ts';
-import { snakeCase, write, type WrittenRequest } from './written-request.ts';
+import { snakeCase, toWire, type Broken, type WireRequest } from './wire-request.ts';
 
-export type Broken = fc.Arbitrary<WrittenRequest>;
-
-/** Requests that the document forbids, each made from an allowed one by one change. */
+/** Generates requests that the document forbids, each by one change of an allowed one. */
 export function brokenRequests(
   deps: RequestDeps,
   operation: Operation,
@@ -18,7 +16,7 @@ export function brokenRequests(
     [1, brokenHeaders(deps, operation, drafts)],
     [1, brokenQueries(operation, drafts)],
     [1, brokenPaths(operation, drafts)],
-    // Most rules are about fields.
+    // Most rules concern fields.
     [5, operation.body ? brokenBodies(deps, operation, drafts) : []],
     [2, operation.body ? brokenBytes(operation, drafts) : []],
   ];
@@ -38,7 +36,7 @@ function changed(
   drafts: fc.Arbitrary<Draft>,
   change: (draft: Draft) => Partial<Draft>,
 ): Broken {
-  return drafts.map((draft) => write({ ...draft, ...change(draft) }, what));
+  return drafts.map((draft) => toWire({ ...draft, ...change(draft) }, what));
 }
 
 function withHeader(
@@ -50,7 +48,7 @@ function withHeader(
   return fc
     .tuple(drafts, fc.constantFrom(...values))
     .map(([draft, value]) =>
-      write({ ...draft, headers: { ...draft.headers, [name]: value } }, what),
+      toWire({ ...draft, headers: { ...draft.headers, [name]: value } }, what),
     );
 }
 
@@ -120,7 +118,7 @@ function twice(name: string, drafts: fc.Arbitrary<Draft>): Broken {
   }));
 }
 
-/** Everything in a query is text; a number is written in digits. */
+/** Returns invalid texts for a query parameter, also where it is a number in digits. */
 function wrongTexts(schema: JsonSchema): string[] {
   const { minimum, maximum, maxLength } = schema as Record<string, number | undefined>;
   if (schema.type === 'integer') {
@@ -161,7 +159,7 @@ function brokenPaths(operation: Operation, drafts: fc.Arbitrary<Draft>): Broken[
     fc
       .tuple(drafts, fc.constantFrom(...raw))
       .map(([draft, text]) =>
-        rewritten(write(draft, 'bad percent-encoding'), operation.path, text),
+        rewritten(toWire(draft, 'bad percent-encoding'), operation.path, text),
       ),
     fc.constantFrom(...ODD_IDS).chain((id) =>
       changed('odd id', drafts, ({ pathIds }) => ({
@@ -171,7 +169,7 @@ function brokenPaths(operation: Operation, drafts: fc.Arbitrary<Draft>): Broken[
   ];
 }
 
-function rewritten(request: WrittenRequest, template: string, text: string): WrittenRequest {
+function rewritten(request: WireRequest, template: string, text: string): WireRequest {
   const query = request.path.split('?')[1];
   const path = template.replace(/\{\w+\}/, text);
   return { ...request, path: query === undefined ? path : `${path}?${query}` };

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { createCompiler, type ApiDocument, type Operation } from '../api/api-document.ts';
 import { createJudge, type ReceivedAnswer } from './judge-answer.ts';
-import type { WrittenRequest } from './written-request.ts';
+import type { WireRequest } from './wire-request.ts';
 
-// A judge looks up schemas by reference and reads nothing else of the document.
+// The judge resolves schemas by reference and reads nothing else of the document.
 const document = { components: { schemas: {} } } as unknown as ApiDocument;
 const judge = createJudge(createCompiler(document));
 
@@ -22,13 +22,13 @@ const operation: Operation = {
   answers: new Map([200, 400, 404].map((status) => [status, envelope(status === 200)])),
 };
 
-const good: WrittenRequest = {
+const good: WireRequest = {
   operation,
   what: 'valid',
   method: 'GET',
   path: '/apps/a',
   body: null,
-  isAtHome: true,
+  usesOwnIds: true,
   headers: { 'X-Request-Id': 'request-1' },
 };
 const bad = { ...good, what: 'no key' };
@@ -38,14 +38,14 @@ function answer(status: number, changed: Partial<ReceivedAnswer> = {}): Received
   return { status, headers, text: JSON.stringify({ success: status < 400 }), ...changed };
 }
 
-describe('an answer', () => {
-  test('that does what the document says is good', () => {
+describe('a response', () => {
+  test('that follows the document has no problems', () => {
     expect(judge(good, answer(200))).toEqual([]);
     expect(judge(bad, answer(400))).toEqual([]);
-    expect(judge({ ...good, isAtHome: false }, answer(404))).toEqual([]);
+    expect(judge({ ...good, usesOwnIds: false }, answer(404))).toEqual([]);
   });
 
-  test.each<[string, WrittenRequest, ReceivedAnswer, RegExp]>([
+  test.each<[string, WireRequest, ReceivedAnswer, RegExp]>([
     ['has a status of its own', bad, answer(418), /status 418 is not documented/],
     ['is a fault', bad, answer(500), /a fault of the server/],
     ['has another schema', good, answer(200, { text: '{"success":false}' }), /by the schema/],
@@ -60,7 +60,7 @@ describe('an answer', () => {
     ['accepts what is forbidden', bad, answer(200), /the document forbids it/],
     ['refuses what is allowed', good, answer(400), /the document allows it/],
     ['does not find what is there', good, answer(404), /it is there/],
-  ])('that %s is told', (_what, request, received, problem) => {
+  ])('that %s is reported', (_what, request, received, problem) => {
     expect(judge(request, received).join()).toMatch(problem);
   });
 });

@@ -1,6 +1,6 @@
 import type { ValidateFunction } from 'ajv/dist/2020.js';
 import type { CompileSchema, Operation } from '../api/api-document.ts';
-import type { WrittenRequest } from './written-request.ts';
+import type { WireRequest } from './wire-request.ts';
 
 export interface ReceivedAnswer {
   status: number;
@@ -8,12 +8,12 @@ export interface ReceivedAnswer {
   text: string;
 }
 
-/** What an answer does against the document, in words; empty when nothing. */
-export type Judge = (request: WrittenRequest, answer: ReceivedAnswer) => string[];
+/** Returns how a response violates the document, in words; empty when it does not. */
+export type Judge = (request: WireRequest, answer: ReceivedAnswer) => string[];
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{8,128}$/;
 
-/** Refusals that an allowed request can meet: somebody else's id, an earlier request, a webhook's state. */
+/** Refusals that a valid request can get because of a foreign id, an earlier request or the state of a webhook. */
 const MAY_BE_REFUSED = new Set([404, 409, 422]);
 
 export function createJudge(compile: CompileSchema): Judge {
@@ -50,7 +50,7 @@ function parsed(text: string): unknown {
 }
 
 function headerProblems(
-  request: WrittenRequest,
+  request: WireRequest,
   headers: ReceivedAnswer['headers'],
   body: unknown,
 ): string[] {
@@ -64,12 +64,12 @@ function headerProblems(
   ];
 }
 
-function verdictProblems({ what, isAtHome, operation }: WrittenRequest, status: number): string[] {
+function verdictProblems({ what, usesOwnIds, operation }: WireRequest, status: number): string[] {
   if (what !== 'valid') return status < 400 ? ['accepted, though the document forbids it'] : [];
   if (status < 400) return [];
-  // What a change may hold depends on the webhook as it is; the document can only say so in words.
+  // What a change may contain depends on the stored webhook; the document can say so only in prose.
   if (operation.id.startsWith('webhookUpdate') && status === 400) return [];
   if (!MAY_BE_REFUSED.has(status)) return ['refused, though the document allows it'];
-  const isGone = status === 404 && isAtHome && operation.method !== 'DELETE';
+  const isGone = status === 404 && usesOwnIds && operation.method !== 'DELETE';
   return isGone ? ['not found, though it is there'] : [];
 }

@@ -16,10 +16,10 @@ export type IdField = keyof typeof ID_FIELDS;
 export type Ids = Record<IdField, string[]>;
 
 export interface KnownIds {
-  /** The caller's, and there until the end. */
+  /** Of the caller's company, never deleted. */
   own: Ids;
-  /** The caller's, for deletes. */
-  throwAway: Ids;
+  /** Of the caller's company, for deletes. */
+  disposable: Ids;
   /** Of another company. */
   foreign: Ids;
 }
@@ -28,7 +28,7 @@ export function isIdField(name: string): name is IdField {
   return Object.hasOwn(ID_FIELDS, name);
 }
 
-/** Well-formed, and nobody's. */
+/** Generates well-formed ids that do not exist. */
 export const unknownId = (field: IdField): fc.Arbitrary<string> =>
   fc
     .string({
@@ -38,7 +38,7 @@ export const unknownId = (field: IdField): fc.Arbitrary<string> =>
     })
     .map((random) => `${ID_FIELDS[field]}_0${random}`);
 
-/** Text that stands where an id should, and means something to careless code. */
+/** Texts in place of an id that careless code may interpret. */
 export const ODD_IDS = [
   ...['__proto__', 'constructor', 'toString', '$where', '{"$gt":""}', '[object Object]', 'null'],
   ...['0', '-1', '*', '.*', '../projects', 'a/b', '%', '\0', '\u202e', '😀', "' OR 1=1 --", ' '],

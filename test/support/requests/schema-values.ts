@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { CompileSchema, JsonSchema } from '../api/api-document.ts';
 import { createShapes } from './body-shapes.ts';
 
-/** A value for a field that a schema alone cannot choose well, such as an id; null for all others. */
+/** Returns values for a field that its schema cannot describe well enough, such as an id; null for all others. */
 export type FieldValues = (field: string) => fc.Arbitrary<unknown> | null;
 
 export type ValueOf = (schema: JsonSchema, field?: string) => fc.Arbitrary<unknown>;
@@ -13,7 +13,7 @@ export interface SchemaDeps {
   fieldValues: FieldValues;
 }
 
-/** Values that fit a schema of the document. */
+/** Generates values that are valid by a schema of the document. */
 export function createValues({ named, compile, fieldValues }: SchemaDeps): ValueOf {
   const shapesOf = createShapes({ compile, example: (schema) => sampled(valueOf(schema)) });
 
@@ -86,7 +86,7 @@ function sampled(arbitrary: fc.Arbitrary<unknown>): unknown {
   return fc.sample(arbitrary, { numRuns: 1, seed: 1 })[0];
 }
 
-/** Lengths count code points, as in JSON Schema; the longest allowed text comes often. */
+/** Generates texts, often of the greatest allowed length. Lengths count code points, as in JSON Schema. */
 function textOf(schema: JsonSchema): fc.Arbitrary<string> {
   const { minLength = 0, maxLength = 100, pattern, format, not } = schema as TextSchema;
   if (format === 'date-time') return TIME;

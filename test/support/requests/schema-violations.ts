@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { CompileSchema, JsonSchema } from '../api/api-document.ts';
 import { resolve } from './schema-values.ts';
 
-/** What no field of any schema should mistake for its own. */
+/** Values that no field should accept by mistake. */
 const STRANGE: readonly unknown[] = [
   ...[null, true, 0, -1, 1.5, 1e308, '', ' ', 'text', '\0', '1', [], [null], {}, [[]]],
   ...[{ $gt: '' }, { $ne: null }, { $where: 'sleep(1)' }, { $regex: '.*' }, { toString: 1 }],
@@ -10,7 +10,7 @@ const STRANGE: readonly unknown[] = [
   JSON.parse('{"__proto__": {"polluted": true}}'),
 ];
 
-/** Values that do not fit a schema of the document. */
+/** Generates values that are invalid by a schema of the document. */
 export function violationsOf(
   schema: JsonSchema,
   named: Record<string, JsonSchema>,
@@ -21,7 +21,7 @@ export function violationsOf(
   return fc.constantFrom(...[...STRANGE, ...near, ...near].filter((value) => !check(value)));
 }
 
-/** One step over what the schema allows. */
+/** Returns values just outside of what the schema allows. */
 function nearMisses(schema: JsonSchema, named: Record<string, JsonSchema>): unknown[] {
   const { minimum, maximum, minLength, maxLength, maxItems, items, properties } = schema as Limits;
   const inner = items && resolve(items, named);

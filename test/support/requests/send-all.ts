@@ -1,13 +1,13 @@
 import { Pool } from 'undici';
 import type { ReceivedAnswer } from './judge-answer.ts';
-import type { WrittenRequest } from './written-request.ts';
+import type { WireRequest } from './wire-request.ts';
 
-/** Sends everything over `connections` kept-alive connections, one request at a time on each. */
+/** Sends all requests over `connections` kept-alive connections, one at a time on each. */
 export async function sendAll(
   baseUrl: string,
-  requests: readonly WrittenRequest[],
+  requests: readonly WireRequest[],
   connections: number,
-  onAnswer: (request: WrittenRequest, answer: ReceivedAnswer) => void,
+  onAnswer: (request: WireRequest, answer: ReceivedAnswer) => void,
 ): Promise<void> {
   const pool = new Pool(baseUrl, { connections, pipelining: 1, headersTimeout: 20_000 });
   const rest = requests.values();
@@ -18,7 +18,7 @@ export async function sendAll(
   await pool.close();
 }
 
-async function send(pool: Pool, request: WrittenRequest): Promise<ReceivedAnswer> {
+async function send(pool: Pool, request: WireRequest): Promise<ReceivedAnswer> {
   const { method, path, headers, body } = request;
   const answer = await pool.request({
     method,

@@ -3,16 +3,16 @@ import type { CompileSchema, JsonSchema, Operation, Parameter } from '../api/api
 import { isIdField, ODD_IDS, unknownId, type KnownIds } from './known-ids.ts';
 import { createValues, type ValueOf } from './schema-values.ts';
 
-/** A request before it is written down. */
+/** A request before it is encoded. */
 export interface Draft {
   operation: Operation;
   pathIds: Record<string, string>;
   query: [string, string][];
   headers: Record<string, string>;
-  /** Null for none. */
+  /** Null for no body. */
   body: Record<string, unknown> | null;
-  /** Whether every id in it is the caller's. */
-  isAtHome: boolean;
+  /** Whether every id in it is of the caller's company. */
+  usesOwnIds: boolean;
 }
 
 export interface RequestDeps {
@@ -21,13 +21,13 @@ export interface RequestDeps {
   ids: KnownIds;
   apiKey: string;
   companyId: string;
-  /** Deliveries of generated webhooks may go to addresses that begin so. */
+  /** The URLs of generated webhooks begin with this. */
   receiverUrl: string;
 }
 
 export type DraftOf = (operation: Operation) => fc.Arbitrary<Draft>;
 
-/** Requests that the document allows, for resources that exist and ones that do not. */
+/** Generates requests that the document allows, for existing and unknown resources. */
 export function createDrafts(deps: RequestDeps): DraftOf {
   const { apiKey, companyId } = deps;
   return (operation) => {
@@ -62,9 +62,14 @@ export function createDrafts(deps: RequestDeps): DraftOf {
           ...(company && { companyid: companyId }),
           ...(body && fields && { 'content-type': 'application/json' }),
         },
-        isAtHome: isAtHome(deps.ids, { ...pathIds, ...query, ...fields }),
+        usesOwnIds: usesOwnIds(deps.ids, { ...pathIds, ...query, ...fields }),
       }));
   };
+}
+
+/** Adds the content type, which a draft without its optional body does not have. */
+export function withJsonType(draft: Draft): Draft {
+  return { ...draft, headers: { ...draft.headers, 'content-type': 'application/json' } };
 }
 
 export function isRequired({ parameters }: Operation, name: string): boolean {
@@ -80,10 +85,10 @@ function someOf(
   return fc.record(Object.fromEntries(model), { requiredKeys });
 }
 
-/** Deletes get ids that no other request needs. */
+/** Generates ids; deletes get ids that no other request needs. */
 function idOf({ ids }: RequestDeps, { method }: Operation, name: string): fc.Arbitrary<string> {
   if (!isIdField(name)) return fc.constant('x');
-  const own = method === 'DELETE' ? ids.throwAway[name] : ids.own[name];
+  const own = method === 'DELETE' ? ids.disposable[name] : ids.own[name];
   return fc.oneof(
     { arbitrary: fc.constantFrom(...own), weight: 8 },
     { arbitrary: unknownId(name), weight: 1 },
@@ -113,12 +118,14 @@ function bodyOf(
   valueOf: ValueOf,
 ): fc.Arbitrary<Record<string, unknown> | null> {
   if (!body) return fc.constant(null);
-  const fields = (valueOf(body.schema) as fc.Arbitrary<Record<string, unknown>>).map(withoutUnsaid);
+  const fields = (valueOf(body.schema) as fc.Arbitrary<Record<string, unknown>>).map(
+    fitToUnwrittenRules,
+  );
   return body.isRequired ? fields : fc.option(fields, { freq: 3 });
 }
 
-/** What the gateway asks for and JSON Schema cannot say (docs/decisions/0011-openapi-from-zod.md). */
-function withoutUnsaid(body: Record<string, unknown>): Record<string, unknown> {
+/** Makes a body follow the rules that JSON Schema cannot express (docs/decisions/0011-openapi-from-zod.md). */
+function fitToUnwrittenRules(body: Record<string, unknown>): Record<string, unknown> {
   const { customHeaders, since, until, hmacHeader, apiKeyHeader } = body;
   const taken = new Set([hmacHeader, apiKeyHeader, 'X-Service-Signature'].map(lower));
   const distinct = (customHeaders as { key: string }[] | undefined)?.filter(({ key }) => {
@@ -136,13 +143,13 @@ function withoutUnsaid(body: Record<string, unknown>): Record<string, unknown> {
 
 const lower = (text: unknown): string => String(text).toLowerCase();
 
-/** HTTP takes the spaces around a header's value away, and what remains may be another value. */
+/** Trims the values: HTTP removes the spaces around a header's value, and the rest may be another value. */
 function sendable(headers: Record<string, unknown>): Record<string, string> {
   const trimmed = Object.entries(headers).map(([name, value]) => [name, String(value).trim()]);
   return Object.fromEntries(trimmed.filter(([, value]) => value !== '')) as Record<string, string>;
 }
 
-function isAtHome(ids: KnownIds, fields: Record<string, unknown>): boolean {
+function usesOwnIds(ids: KnownIds, fields: Record<string, unknown>): boolean {
   return Object.entries(fields).every(
     ([name, value]) => !isIdField(name) || ids.own[name].includes(String(value)),
   );

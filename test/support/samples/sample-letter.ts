@@ -20,7 +20,7 @@ export const FAILED = {
 
 export interface SampleLetter {
   reason?: DeadLetterReason;
-  /** Without the prefix `p.`. */
+  /** Without its prefix, which is `p.`. */
   topic?: string;
   value?: Buffer;
   key?: string;
@@ -28,7 +28,7 @@ export interface SampleLetter {
   atMs?: number;
 }
 
-/** A dead letter as it lies in its topic: of an exhausted delivery unless told. */
+/** Returns a dead letter as it is stored in its topic; by default of an exhausted delivery. */
 export function sampleLetter({
   reason = 'schedule_exhausted',
   topic = 'delivery-failed',

@@ -1,7 +1,7 @@
 import { createIdFactory, timeMsOf, type IdPrefix } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 
-/** Ids that grow from a fixed time on, one millisecond each, so that tests can name them. */
+/** Returns a source of ids, each one millisecond after the previous one, so that tests know them in advance. */
 export function countingIds(firstMs = 1_700_000_000_000): (prefix: IdPrefix) => string {
   let ms = firstMs - 1;
   return createIdFactory({ nowMs: () => (ms += 1), randomBytes: (size) => Buffer.alloc(size) });

@@ -2,7 +2,7 @@ import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 
-/** A first attempt that is due, of msg_1 at wh_1. */
+/** Returns a due first attempt to wh_1. */
 export function sampleDue(changed: Partial<DueAttempt> = {}): DueAttempt {
   const due = {
     messageId: 'msg_01m7y9sd1vcyc08g7bpf97f5mm',
@@ -21,7 +21,7 @@ export function sampleDue(changed: Partial<DueAttempt> = {}): DueAttempt {
   return { ...due, deliveryId, attemptId: attemptIdOf(deliveryId, due.attemptNumber) };
 }
 
-/** The record it came with. */
+/** Returns a record of a topic with due attempts. */
 export function sampleRecord(
   headers: Record<string, string> = {},
   changed: Partial<LogRecord> = {},

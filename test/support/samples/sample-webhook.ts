@@ -2,7 +2,7 @@ import { createSecretKey, randomBytes } from 'node:crypto';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { EncryptionKey } from '@posthorn/platform/vault/vault-keys.ts';
 
-/** A webhook of its own id for each `n`. Whatever in it is secret contains `hush`. */
+/** Returns a webhook whose id depends on `n`. Every secret value in it contains `hush`. */
 export function sampleWebhook(n: number, overrides: Partial<Webhook> = {}): Webhook {
   return {
     id: `wh_${String(n).padStart(26, '0')}`,

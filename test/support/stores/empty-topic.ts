@@ -3,25 +3,27 @@ import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { Admin } from 'kafkajs';
 import type { Namespace } from '../process/namespace.ts';
 
-/** How many records a topic of the namespace holds. */
-export function countHeld(env: Namespace, name: string): Promise<number> {
-  return withAdmin(env, async (admin) => heldIn(await admin.fetchTopicOffsets(topicOf(env, name))));
+/** Returns how many records a topic of the namespace holds. */
+export function countRecords(env: Namespace, name: string): Promise<number> {
+  return withAdmin(env, async (admin) =>
+    recordsIn(await admin.fetchTopicOffsets(topicOf(env, name))),
+  );
 }
 
-/** Loses every record of a topic of the namespace; answers how many those were. */
+/** Deletes every record of a topic of the namespace; returns how many there were. */
 export function emptyTopic(env: Namespace, name: string): Promise<number> {
   const topic = topicOf(env, name);
   return withAdmin(env, async (admin) => {
     const offsets = await admin.fetchTopicOffsets(topic);
     const partitions = offsets.map(({ partition, high }) => ({ partition, offset: high }));
     await admin.deleteTopicRecords({ topic, partitions });
-    return heldIn(offsets);
+    return recordsIn(offsets);
   });
 }
 
 const topicOf = ({ TOPIC_PREFIX }: Namespace, name: string): string => TOPIC_PREFIX + name;
 
-const heldIn = (offsets: readonly { high: string; low: string }[]): number =>
+const recordsIn = (offsets: readonly { high: string; low: string }[]): number =>
   offsets.reduce((sum, { high, low }) => sum + Number(high) - Number(low), 0);
 
 async function withAdmin<T>(env: Namespace, use: (admin: Admin) => Promise<T>): Promise<T> {

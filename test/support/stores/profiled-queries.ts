@@ -1,4 +1,4 @@
-/** What the database's profiler notes of a command, as far as it is asked here. */
+/** What the profiler of MongoDB writes about a command: the fields that tests read. */
 export interface Profiled {
   ns: string;
   op: string;
@@ -13,7 +13,7 @@ export const collectionOf = ({ ns }: Profiled): string => ns.slice(ns.indexOf('.
 const shown = (each: Profiled): string =>
   `${each.appName ?? ''} ${each.op} ${collectionOf(each)} ${each.planSummary ?? ''} ` +
   JSON.stringify(each.command.filter ?? each.command.q ?? each.command.query ?? each.command);
-/** One of each kind, as text for the report of a test. */
+/** Returns one command of each kind, as text for the report of a test. */
 export const distinct = (found: Profiled[]): string[] => [
   ...new Map(
     found.map((each) => [`${each.ns} ${Object.keys(each.command).join()}`, shown(each)]),

@@ -10,7 +10,7 @@ export interface ReadRecord {
 
 const TIMEOUT_MS = 20_000;
 
-/** Reads a topic of the namespace from its beginning until a record matches; answers the matches so far. */
+/** Reads a topic of the namespace from its beginning until a record matches; returns that record. */
 export async function readTopic(
   env: Namespace,
   topic: string,

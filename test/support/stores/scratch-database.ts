@@ -7,7 +7,7 @@ export interface ScratchDatabase {
   drop: () => Promise<void>;
 }
 
-/** A database of the real store with every collection and index, dropped at the end. */
+/** Creates a database with every collection and index; `drop` removes it. */
 export async function openScratchDatabase(): Promise<ScratchDatabase> {
   const mongo = await connectMongo(createNamespace().MONGODB_URL, 'posthorn-test');
   await createIndexes(mongo.db, 30);

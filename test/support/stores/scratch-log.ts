@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
 import { createTopics } from '@posthorn/platform/kafka/create-topics.ts';
-import type { GroupClient, RecordCarrier } from '@posthorn/platform/kafka/consumer/group-client.ts';
+import type { GroupClient } from '@posthorn/platform/kafka/consumer/group-client.ts';
+import type { KafkaDriver } from '@posthorn/platform/kafka/kafka-driver.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type { KafkaClientName } from '@posthorn/platform/service/kafka-clients.ts';
-import { openCarrier } from '@posthorn/platform/kafka/open-carrier.ts';
-import type { Commit } from '@posthorn/platform/kafka/positions/partition-window.ts';
+import { openDriver } from '@posthorn/platform/kafka/open-driver.ts';
+import type { Commit } from '@posthorn/platform/kafka/offsets/owned-partitions.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { Kafka } from 'kafkajs';
@@ -14,7 +15,7 @@ import { Registry } from 'prom-client';
 import { createNamespace } from '../process/namespace.ts';
 
 export interface ScratchLog {
-  log: RecordLog;
+  records: RecordLog;
   /** Opens the log of another process: a name of its own, and another client where one is told. */
   openAnother: (name?: KafkaClientName) => Promise<RecordLog>;
   /** Makes a topic with three partitions in a namespace of its own. */
@@ -46,7 +47,7 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
     return createKafkaRecordLog({
       kafka: client,
       instanceId,
-      carrier: showing(openCarrier(name, client, settings), options),
+      driver: showing(openDriver(name, client, settings), options),
       logger,
       metrics,
       onFatal: (reason) => {
@@ -55,23 +56,23 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
     });
   };
   return {
-    log: await open(kafka),
+    records: await open(kafka),
     openAnother: (name) => open(createKafkaClient('posthorn-test', brokers, logger), name),
     newTopic: async (name) => {
       const topic = env.TOPIC_PREFIX + name;
       const layout = { partitions: 3, replication: 1 };
-      await createTopics(kafka, [{ name: topic, retentionMs: 3_600_000 }], layout);
+      await createTopics(kafka, [{ name: topic, retentionMs: 3_600_000 }], layout, logger);
       return topic;
     },
     registry,
   };
 }
 
-function showing(carrier: RecordCarrier, { onMember, onCommit }: ScratchOptions): RecordCarrier {
+function showing(driver: KafkaDriver, { onMember, onCommit }: ScratchOptions): KafkaDriver {
   return {
-    ...carrier,
+    ...driver,
     openGroupClient(options, events) {
-      const member = carrier.openGroupClient(options, {
+      const member = driver.openGroupClient(options, {
         ...events,
         onBatch(batch, sendCommit) {
           events.onBatch(batch, async (commits) => {

@@ -1,14 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { encodeRetryDue, type DeliveryRef } from '@posthorn/domain/records/records.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import type { DeliveryRef } from '@posthorn/domain/delivery.ts';
 import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { IHeaders, Message } from 'kafkajs';
 import type { Namespace } from '../process/namespace.ts';
 
-/** What no payload of a test may be found in. */
+/** Stands in payloads that must not be shown anywhere. */
 export const MARKER = 'hush-hush';
 
-/** What is left of the 1,048,588 bytes of a batch holds the record's key, but no headers of a dead letter. */
+/** Leaves room for the record's key in a batch of 1,048,588 bytes, but none for the headers of a dead letter. */
 const FULL_BATCH_BYTES = 1_048_430;
 const DEEP = 400_000;
 
@@ -26,7 +27,7 @@ const oddHeaders: IHeaders = {
   ['__proto__']: 'x',
 };
 
-/** Records that nobody can read, as a fault or another program may write them. */
+/** Returns records that cannot be read, as a fault or another program may write them. */
 export function unreadableRecords(ref: DeliveryRef): Record<string, Message> {
   const key = ref.webhookId;
   const text = Buffer.from(`not JSON, ${MARKER}`);
@@ -42,7 +43,7 @@ export function unreadableRecords(ref: DeliveryRef): Record<string, Message> {
   };
 }
 
-/** Records that could be read, were it not for when they are due. */
+/** Returns records that can be read except for the time when they are due. */
 export function undueRecords(ref: DeliveryRef): Record<string, Message> {
   const key = ref.webhookId;
   const farMs = 999_999_999_999_999;
@@ -58,7 +59,7 @@ export function undueRecords(ref: DeliveryRef): Record<string, Message> {
   };
 }
 
-/** Writes as no part of Posthorn would, each record in a batch of its own. */
+/** Writes records as no part of Posthorn does, each in a batch of its own. */
 export async function writeRecords(
   env: Namespace,
   byTopic: Readonly<Record<string, Record<string, Message>>>,

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 
 const CHECK_EVERY_MS = 25;
 
-/** Asks again until `check` answers something true; fails with `what` and the last answer. */
+/** Calls `check` until it returns something truthy and returns that; throws with `what` and the last result after `withinMs`. */
 export async function eventually<T>(
   what: string,
   check: () => Promise<T> | T,

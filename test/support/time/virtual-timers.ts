@@ -1,12 +1,12 @@
 export interface VirtualTimers {
   nowMs: () => number;
-  /** Answers what ends the timer. */
+  /** Returns a function that cancels the timer. */
   after: (ms: number, wake: () => void) => () => void;
-  /** Timers that are set. */
+  /** Returns how many timers are set. */
   size: () => number;
-  /** Moves on, timer by timer; `settle` is awaited after each. */
+  /** Moves on, timer by timer; awaits `settle` after each. */
   runUntil: (untilMs: number, settle: () => Promise<void>) => Promise<void>;
-  /** Moves on without any timer: all of them are late. */
+  /** Moves on without calling any timer: all of them are late. */
   jump: (ms: number) => void;
 }
 
@@ -18,7 +18,7 @@ interface Timer {
 /** Far from zero, as the clock of a process that has run for a while. */
 const BEGIN_MS = 1_000_000;
 
-/** A monotonic clock that stands until a test moves it. */
+/** Creates a monotonic clock that stands still until a test moves it. */
 export function createVirtualTimers(): VirtualTimers {
   const timers = new Set<Timer>();
   let nowMs = BEGIN_MS;

@@ -1,0 +1,52 @@
+import type { Observations } from '../invariants/observations.ts';
+import type { ConsumerObserver } from '../consumer/consumer-state.ts';
+import type { ServiceDeps } from '../services/simulated-dispatcher.ts';
+import type { SimulatedKafka } from '../infrastructure/simulated-kafka.ts';
+import type { SimulatedMongo } from '../infrastructure/simulated-mongo.ts';
+import { createProcess } from '../infrastructure/simulated-process.ts';
+import type { SimulatedPublishers } from '../infrastructure/simulated-publishers.ts';
+import type { World } from '../world/world.ts';
+
+/** The simulated stores and Kafka of one simulation, and what is observed of them. */
+export interface Cluster {
+  world: World;
+  kafka: SimulatedKafka;
+  mongo: SimulatedMongo;
+  publishers: SimulatedPublishers;
+  observer: ConsumerObserver;
+  observations: Observations;
+  /** True until the last gateway has stopped. */
+  isAccepting: boolean;
+}
+
+const MIN_RESTART_MS = 100;
+const MAX_RESTART_MS = 30_000;
+
+/** Starts a service, and restarts it some time after each crash. */
+export function keepRunning(
+  cluster: Cluster,
+  name: string,
+  start: (deps: ServiceDeps) => void,
+  run = 1,
+): void {
+  const { world } = cluster;
+  const deps = connect(cluster, `${name}.${run}`);
+  deps.process.onCrash(() => {
+    world.time.after(world.random.between(MIN_RESTART_MS, MAX_RESTART_MS), () => {
+      keepRunning(cluster, name, start, run + 1);
+    });
+  });
+  world.trace(deps.process.name, 'starts');
+  start(deps);
+}
+
+/** Creates a process and connects it to the stores. */
+export function connect({ world, mongo, kafka }: Cluster, name: string): ServiceDeps {
+  const process = createProcess(world, name);
+  return { world, process, db: mongo.connectedTo(process), records: kafka.recordLogOf(process) };
+}
+
+/** Waits a random time in virtual milliseconds. */
+export function pause({ time, random }: World, lowMs: number, highMs: number): Promise<void> {
+  return new Promise((resolve) => void time.after(random.between(lowMs, highMs), resolve));
+}

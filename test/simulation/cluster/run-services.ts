@@ -1,0 +1,85 @@
+import { groupDelayTopics } from '../../../services/retry/src/release/group-delay-topics.ts';
+import { pauseMsFor } from '../../../services/retry/src/release/wait-until-due.ts';
+import { keepRunning, pause, type Cluster } from './cluster.ts';
+import { createDispatcherSteps, type ServiceDeps } from '../services/simulated-dispatcher.ts';
+import { createSend, type EndpointRequest } from '../services/simulated-endpoints.ts';
+import { startConsumer } from '../consumer/simulated-consumer.ts';
+import { createRetrySteps, type RetrySteps } from '../services/simulated-retry.ts';
+import { DELAY_TOPICS, TOPICS, type World } from '../world/world.ts';
+
+const MAX_SWEEP_MS = 8_000;
+
+export function runDispatchers(cluster: Cluster): void {
+  for (let index = 1; index <= cluster.world.plan.dispatchers; index += 1) {
+    keepRunning(cluster, `dispatcher-${index}`, (deps) => {
+      startDispatcher(cluster, deps);
+    });
+  }
+}
+
+function startDispatcher(
+  { world, kafka, observer, observations }: Cluster,
+  deps: ServiceDeps,
+): void {
+  const { process } = deps;
+  const addRequest = (request: EndpointRequest): void => {
+    const { requests } = observations;
+    requests.set(request.attemptId, [...(requests.get(request.attemptId) ?? []), request]);
+  };
+  startConsumer(world, kafka, {
+    process,
+    observer,
+    groupId: 'dispatcher',
+    inFlightLimits: inFlightLimitsOf(world),
+    topics: [TOPICS.messageCreated, TOPICS.retryDue],
+    handle: createDispatcherSteps({ ...deps, send: createSend(world, process, addRequest) }),
+  });
+}
+
+export function runRetries(cluster: Cluster): void {
+  for (let index = 1; index <= cluster.world.plan.retries; index += 1) {
+    keepRunning(cluster, `retry-${index}`, (deps) => {
+      startRetry(cluster, deps);
+    });
+  }
+}
+
+/** Starts the consumers with the groups of start-retry.ts. */
+function startRetry(cluster: Cluster, deps: ServiceDeps): void {
+  const { world, kafka, observer, publishers } = cluster;
+  const { process } = deps;
+  const { park, release, sweeper } = createRetrySteps(deps, publishers);
+  const common = { process, observer, inFlightLimits: inFlightLimitsOf(world) };
+  startConsumer(world, kafka, {
+    ...common,
+    groupId: 'park',
+    topics: [TOPICS.deliveryFailed],
+    handle: park,
+  });
+  for (const [groupId, topics] of Object.entries(groupDelayTopics(DELAY_TOPICS))) {
+    startConsumer(world, kafka, {
+      ...common,
+      groupId,
+      topics,
+      handle: release,
+      delayMs: (record) => pauseMsFor(record, process.nowMs()),
+    });
+  }
+  void runSweeper(cluster, deps, sweeper);
+}
+
+function inFlightLimitsOf({ plan }: World): { pauseAt: number; resumeAt: number } {
+  return { pauseAt: plan.maxInFlight, resumeAt: plan.maxInFlight / 2 };
+}
+
+/** Sweeps while a publisher may have unpublished messages. Then stops, so that the run can end. */
+async function runSweeper(
+  cluster: Cluster,
+  { world, process }: ServiceDeps,
+  sweeper: RetrySteps['sweeper'],
+): Promise<void> {
+  while (process.isAlive() && (cluster.isAccepting || cluster.publishers.hasAny())) {
+    await pause(world, 1, MAX_SWEEP_MS);
+    await sweeper.tick();
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * Filters and updates of MongoDB, as far as the stores of messages, deliveries and webhooks use them.
+ */
+export type Fields = Record<string, unknown>;
+
+export interface StoredDocument extends Fields {
+  _id: string;
+}
+
+export function matches(document: Fields, filter: Fields): boolean {
+  return Object.entries(filter).every(([path, condition]) =>
+    path === '$or'
+      ? (condition as Fields[]).some((each) => matches(document, each))
+      : satisfies(valueAt(document, path), condition),
+  );
+}
+
+function valueAt(document: Fields, path: string): unknown {
+  return path
+    .split('.')
+    .reduce<unknown>((value, name) => (isFields(value) ? value[name] : undefined), document);
+}
+
+function satisfies(value: unknown, condition: unknown): boolean {
+  if (!isFields(condition)) return value === condition;
+  return Object.entries(condition).every(([operator, operand]) =>
+    compare(operator, value, operand),
+  );
+}
+
+function compare(operator: string, value: unknown, operand: unknown): boolean {
+  switch (operator) {
+    case '$in':
+      return (operand as unknown[]).includes(value);
+    case '$ne':
+      return value !== operand;
+    case '$lt':
+      return (value as number) < (operand as number);
+    case '$gt':
+      return (value as string) > (operand as string);
+    default:
+      throw new Error(`the simulated MongoDB does not support ${operator}`);
+  }
+}
+
+export interface Update {
+  $set?: Fields;
+  $push?: Record<string, { $each: unknown[]; $slice?: number }>;
+}
+
+/** Returns a copy of the document with the update applied. */
+export function applyUpdate(
+  document: StoredDocument,
+  { $set = {}, $push = {} }: Update,
+  arrayFilters: readonly Fields[] = [],
+): StoredDocument {
+  const result: StoredDocument = { ...document };
+  for (const [name, { $each, $slice = Infinity }] of Object.entries($push)) {
+    const pushed = [...((document[name] as unknown[] | undefined) ?? []), ...$each];
+    result[name] = $slice === Infinity ? pushed : pushed.slice($slice);
+  }
+  for (const [path, value] of Object.entries($set)) setAt(result, path, value, arrayFilters);
+  return result;
+}
+
+function setAt(
+  document: Fields,
+  path: string,
+  value: unknown,
+  arrayFilters: readonly Fields[],
+): void {
+  const [name = '', inner] = path.split('.');
+  const element = /^\$\[(\w+)\]$/.exec(inner ?? '')?.[1];
+  if (element !== undefined) {
+    const elements = document[name] as Fields[];
+    document[name] = elements.map((each) =>
+      matchesArrayFilter(each, element, arrayFilters) ? value : each,
+    );
+  } else if (inner === undefined) document[name] = value;
+  else document[name] = { ...(document[name] as Fields | undefined), [inner]: value };
+}
+
+function matchesArrayFilter(
+  each: Fields,
+  element: string,
+  arrayFilters: readonly Fields[],
+): boolean {
+  return arrayFilters.some((filter) => matches({ [element]: each }, filter));
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export type Projection = Record<string, 1 | { $slice: number }>;
+
+/** Returns a function that projects a document. As in MongoDB, a 1 makes the projection inclusive, a slice alone does not. */
+export function projectionOf(fields: Projection): (document: StoredDocument) => StoredDocument {
+  const isInclusive = Object.values(fields).includes(1);
+  return (document) => {
+    const projected: StoredDocument = isInclusive ? { _id: document._id } : { ...document };
+    for (const [name, rule] of Object.entries(fields)) {
+      const value = document[name];
+      if (value === undefined) continue;
+      projected[name] = rule === 1 || !Array.isArray(value) ? value : value.slice(rule.$slice);
+    }
+    return projected;
+  };
+}

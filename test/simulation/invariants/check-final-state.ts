@@ -1,0 +1,80 @@
+import { isFinal } from '@posthorn/domain/delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { Observations } from './observations.ts';
+import { keyOf, type SimulatedKafka } from '../infrastructure/simulated-kafka.ts';
+import type { Collection, SimulatedMongo } from '../infrastructure/simulated-mongo.ts';
+
+/** Returns the invariants that are violated at the end of a run. */
+export function checkFinalState(
+  { mongo, kafka }: { mongo: SimulatedMongo; kafka: SimulatedKafka },
+  observations: Observations,
+): string[] {
+  const deliveries = mongo.collection('deliveries');
+  return [
+    ...observations.accepted
+      .filter((id) => !mongo.collection('messages').has(id))
+      .map((id) => `message ${id} was accepted and is not stored`),
+    ...expectedDeliveryIds(mongo, observations).flatMap((id) =>
+      violationsOfDelivery(deliveries, id, observations),
+    ),
+    ...unexplainedDuplicates(observations),
+    ...uncommittedPartitions(kafka),
+  ];
+}
+
+/**
+ * Returns the deliveries of accepted messages, and those with a document. A message whose request failed may be stored
+ * nevertheless; the sweep of stuck deliveries, which is not simulated, handles those without a document.
+ */
+function expectedDeliveryIds(mongo: SimulatedMongo, { accepted }: Observations): string[] {
+  const promised = accepted.flatMap((id) => {
+    const targets = (mongo.collection('messages').get(id)?.targets ?? []) as string[];
+    return targets.map((target) => deliveryIdOf(id, target));
+  });
+  return [...new Set([...promised, ...mongo.collection('deliveries').keys()])];
+}
+
+function violationsOfDelivery(
+  deliveries: Collection,
+  id: string,
+  observations: Observations,
+): string[] {
+  const delivery = deliveries.get(id) as DeliveryDocument | undefined;
+  if (!delivery) return [`delivery ${id} was lost: it has no document at the end`];
+  const { status, attemptCount, resend } = delivery;
+  return [
+    ...(isFinal(status) ? [] : [`delivery ${id} was lost: pending after ${attemptCount} attempts`]),
+    ...(status === 'exhausted' && !observations.deadLetters.has(id)
+      ? [`delivery ${id} is exhausted and has no dead letter`]
+      : []),
+    ...(resend?.state === 'asked' ? [`the resend of delivery ${id} was lost`] : []),
+  ];
+}
+
+/**
+ * Each further request of an attempt needs a cause: its record was published again, or the attempt was interrupted by a
+ * rebalance or a crash.
+ */
+function unexplainedDuplicates({ requests, copies, interruptions }: Observations): string[] {
+  return [...requests].flatMap(([attemptId, { length }]) => {
+    const allowed = (copies.get(attemptId) ?? 0) + (interruptions.get(attemptId) ?? 0);
+    if (length <= allowed) return [];
+    return [`attempt ${attemptId} was made ${length} times, ${allowed} times with a cause`];
+  });
+}
+
+function uncommittedPartitions(kafka: SimulatedKafka): string[] {
+  return kafka.groups().flatMap((group) =>
+    [...group.topics]
+      .flatMap((topic) => kafka.topicPartitions(topic))
+      .flatMap((topicPartition) => {
+        const last = kafka.partitionAt(topicPartition).records.at(-1)?.offset ?? -1;
+        const committed = group.committed.get(keyOf(topicPartition)) ?? 0;
+        if (committed > last) return [];
+        return [
+          `${group.id} has committed ${keyOf(topicPartition)} only up to ${committed}, the last record is ${last}`,
+        ];
+      }),
+  );
+}

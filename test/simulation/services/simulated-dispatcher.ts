@@ -1,0 +1,142 @@
+import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
+import { createDeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
+import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
+import { createRecordMemory } from '@posthorn/platform/memory/record-memory.ts';
+import type { mongo } from 'mongoose';
+import { Registry } from 'prom-client';
+import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt-delivery.ts';
+import { createAttemptLeases } from '../../../services/dispatcher/src/once/attempt-leases.ts';
+import { createDispatcherMetrics } from '../../../services/dispatcher/src/dispatcher-metrics.ts';
+import { createDefer } from '../../../services/dispatcher/src/isolation/defer-attempt.ts';
+import type { Admission } from '../../../services/dispatcher/src/isolation/queues/admission.ts';
+import { createPayloadLoader } from '../../../services/dispatcher/src/load/load-payload.ts';
+import type { LoadWebhook } from '../../../services/dispatcher/src/load/load-webhook.ts';
+import { createCheckRecorded } from '../../../services/dispatcher/src/once/check-recorded.ts';
+import {
+  createDoubleSendGuard,
+  type DoubleSendGuard,
+} from '../../../services/dispatcher/src/once/prevent-double-send.ts';
+import {
+  createRecentIds,
+  REMEMBERED_IDS,
+} from '../../../services/dispatcher/src/once/recent-ids.ts';
+import { createMakeAttempt } from '../../../services/dispatcher/src/make-attempt.ts';
+import { createPayloadMemory } from '../../../services/dispatcher/src/load/payload-memory.ts';
+import { createRecordAttempts } from '../../../services/dispatcher/src/settle/record-attempts.ts';
+import { createSettleDelivery } from '../../../services/dispatcher/src/settle/settle-delivery.ts';
+import { createSettleResend } from '../../../services/dispatcher/src/settle/settle-resend.ts';
+import { sampleWebhook } from '../../support/samples/sample-webhook.ts';
+import type { Send } from './simulated-endpoints.ts';
+import type { SimulatedProcess } from '../infrastructure/simulated-process.ts';
+import { keepTrying, LOGGER } from '../world/silent-logger.ts';
+import { SCHEDULE, TOPICS, type World } from '../world/world.ts';
+
+export interface ServiceDeps {
+  world: World;
+  process: SimulatedProcess;
+  db: mongo.Db;
+  records: RecordLog;
+}
+
+const METRICS = createDispatcherMetrics(new Registry());
+const MIB = 1_048_576;
+/** By how much an endpoint without a place defers an attempt. */
+const DEFER_MS = 30_000;
+
+/** Returns the steps of the real dispatcher, wired as in start-dispatcher.ts, without Redis and without queues. */
+export function createDispatcherSteps(
+  deps: ServiceDeps & { send: Send },
+): ReturnType<typeof createAttemptDelivery> {
+  const { process, db, records, send } = deps;
+  const common = { metrics: METRICS, keepTrying, logger: LOGGER, nowMs: process.nowMs };
+  const loadWebhook = webhookLoader(db);
+  const { load } = createPayloadLoader(createMessageStore(db), MIB, keepTrying);
+  return createAttemptDelivery({
+    messageCreatedTopic: TOPICS.messageCreated,
+    slowLaneTopic: TOPICS.slowLane,
+    deadLetters: openDeadLetters(records),
+    memory: createRecordMemory(64 * MIB),
+    doubleSends: openGuard(deps),
+    loadWebhook,
+    queues: { enter: () => Promise.resolve(admitOrDefer(deps)) },
+    makeAttempt: createMakeAttempt({
+      payloads: createPayloadMemory(load, MIB),
+      loadWebhook,
+      send,
+      nowMs: process.nowMs,
+    }),
+    moveToSlowLane: () => Promise.reject(new Error('no simulated endpoint is slow')),
+    defer: createDefer({
+      records,
+      keepTrying,
+      deferredByDelayMs: TOPICS.deferredByDelayMs,
+      count: () => undefined,
+      nowMs: process.nowMs,
+    }),
+    settleDelivery: createSettleDelivery({
+      ...common,
+      records,
+      failedTopic: TOPICS.deliveryFailed,
+      schedule: SCHEDULE,
+      recordAttempts: createRecordAttempts(createDeliveryStore(db)),
+    }),
+    settleResend: createSettleResend({ ...common, marks: createResendMarks(db) }),
+    nowMs: process.nowMs,
+  });
+}
+
+export function openDeadLetters(records: RecordLog): ReturnType<typeof createDeadLetters> {
+  const parts = { records, logger: LOGGER, registry: new Registry() };
+  return createDeadLetters(TOPICS.deadLetters, parts);
+}
+
+/** Loads webhooks without a cache: whether a webhook exists and is enabled is read for each attempt. */
+function webhookLoader(db: mongo.Db): LoadWebhook {
+  const states = createWebhookStates(db);
+  return async (id) => {
+    const found = (await keepTrying('look up webhooks', () => states.statesOf([id]))).get(id);
+    if (!found) return null;
+    const webhook = sampleWebhook(0, { ...found, id, rateLimitPerSecond: null });
+    return { webhook, signer: SIGNER, origin: 'https://example.com', path: '/hook' };
+  };
+}
+
+const SIGNER = signerOf(sampleWebhook(0));
+
+/** Gives every attempt a place at once, or defers it with the probability of the plan. */
+function admitOrDefer({ world, process }: ServiceDeps): Admission {
+  if (world.random.bool(world.plan.deferRate)) {
+    return { kind: 'defer', because: 'hold', turnAtMs: process.nowMs() + DEFER_MS };
+  }
+  return { kind: 'place', place: { begin: () => true, end: () => Promise.resolve() } };
+}
+
+/** Opens the guard without Redis. It then grants every claim, which allows the most duplicates. */
+function openGuard({ world, process, db }: ServiceDeps): DoubleSendGuard {
+  const { time } = world;
+  const recentIds = createRecentIds(REMEMBERED_IDS);
+  return createDoubleSendGuard({
+    leases: createAttemptLeases({
+      running: {
+        announce: () => undefined,
+        withdraw: () => undefined,
+        claim: () => Promise.reject(new Error('Redis cannot be reached')),
+      },
+      onReleased: recentIds.add,
+      monotonicMs: time.nowMs,
+      wait: (ms) => new Promise<void>((resolve) => void time.after(ms, resolve)),
+    }),
+    recentIds,
+    checkRecorded: createCheckRecorded({
+      deliveries: createDeliveryStore(db),
+      marks: createResendMarks(db),
+      keepTrying,
+    }),
+    slowLaneTopic: TOPICS.slowLane,
+    nowMs: process.nowMs,
+  });
+}

@@ -1,0 +1,70 @@
+import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
+import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
+import { Registry } from 'prom-client';
+import { createLatestRelease } from '../../../services/retry/src/release/latest-release.ts';
+import { createParkFailure } from '../../../services/retry/src/park-failure.ts';
+import { createReleaseParked } from '../../../services/retry/src/release/release-parked.ts';
+import { createRetryMetrics } from '../../../services/retry/src/retry-metrics.ts';
+import {
+  createUnpublishedSweep,
+  type UnpublishedSweep,
+} from '../../../services/retry/src/sweep/sweep-unpublished.ts';
+import { createOverdueWatch } from '../../../services/retry/src/release/watch-overdue.ts';
+import { keepTrying, LOGGER } from '../world/silent-logger.ts';
+import { openDeadLetters, type ServiceDeps } from './simulated-dispatcher.ts';
+import type { SimulatedPublishers } from '../infrastructure/simulated-publishers.ts';
+import { DELAY_TOPICS, SCHEDULE, TOPICS } from '../world/world.ts';
+
+export interface RetrySteps {
+  park: (record: LogRecord) => Promise<void>;
+  release: (record: LogRecord) => Promise<void>;
+  sweeper: UnpublishedSweep;
+}
+
+const METRICS = createRetryMetrics(new Registry());
+
+/** Returns the steps of the real retry service, wired as in start-retry.ts. */
+export function createRetrySteps(
+  { world, process, db, records }: ServiceDeps,
+  publishers: SimulatedPublishers,
+): RetrySteps {
+  const { parkedByDelayMs, retryDue: retryDueTopic, messageCreated: createdTopic } = TOPICS;
+  const wires = {
+    records,
+    metrics: METRICS,
+    keepTrying,
+    logger: LOGGER,
+    nowMs: process.nowMs,
+    deliveries: createDeliveryStore(db),
+    deadLetters: openDeadLetters(records),
+  };
+  const webhooks = createWebhookStates(db);
+  const overdue = createOverdueWatch();
+  const monotonicMs = world.time.nowMs;
+  const latestRelease = createLatestRelease({
+    delayMsOf: (topic) => DELAY_TOPICS.get(topic)?.delayMs ?? Infinity,
+    nowMs: process.nowMs,
+    monotonicMs,
+  });
+  return {
+    park: createParkFailure({ ...wires, parkedByDelayMs, schedule: SCHEDULE }),
+    release: createReleaseParked({
+      ...wires,
+      overdue,
+      latestRelease,
+      monotonicMs,
+      retryDueTopic,
+      delayTopics: DELAY_TOPICS,
+      webhooks,
+    }),
+    sweeper: createUnpublishedSweep({
+      ...wires,
+      createdTopic,
+      holder: process.name,
+      messages: createMessageStore(db),
+      ...publishers.connectedTo(process),
+    }),
+  };
+}

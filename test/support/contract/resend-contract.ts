@@ -1,0 +1,191 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import { partFor, type Resend } from '@posthorn/domain/resend.ts';
+import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import { sampleResend } from '../memory/memory-resends.ts';
+
+export interface OpenResends {
+  resends: ResendStore;
+  /** Removes everything. */
+  clear: () => Promise<void>;
+  addDelivery: (
+    id: string,
+    status: DeliveryStatus,
+    owner?: { webhookId?: string; companyId?: string },
+  ) => Promise<void>;
+  /** Adds an enabled webhook of app_1 of comp_a. */
+  addWebhook: (id: string) => Promise<void>;
+  close: () => Promise<void>;
+}
+
+const ofApp = (id = 'rsnd_1', overrides: Partial<Resend> = {}): Resend =>
+  sampleResend(id, { appId: 'app_1', webhookId: null, ...overrides });
+
+/** What every ResendStore does. */
+export function resendContract(open: () => Promise<OpenResends>): void {
+  let opened: OpenResends;
+  let resends: ResendStore;
+
+  beforeAll(async () => {
+    opened = await open();
+    ({ resends } = opened);
+  });
+
+  beforeEach(() => opened.clear());
+
+  afterAll(() => opened.close());
+
+  describe('the deliveries of a resend', () => {
+    beforeEach(async () => {
+      await opened.addDelivery('dlv_1', 'exhausted');
+      await opened.addDelivery('dlv_2', 'cancelled');
+      await opened.addDelivery('dlv_3', 'delivered');
+      await opened.addDelivery('dlv_4', 'pending');
+      await opened.addDelivery('dlv_5', 'exhausted');
+      await opened.addDelivery('dlv_6', 'exhausted', { webhookId: 'wh_2' });
+      await opened.addDelivery('dlv_7', 'exhausted', { companyId: 'comp_b' });
+    });
+
+    it('are the failed ones of its webhook and company, oldest first', async () => {
+      const resend = sampleResend('rsnd_1');
+      expect(await resends.nextPage(resend, 9)).toEqual(['dlv_1', 'dlv_2', 'dlv_5']);
+      expect(await resends.nextPage(resend, 2)).toEqual(['dlv_1', 'dlv_2']);
+      expect(await resends.count(resend)).toBe(3);
+    });
+
+    it('are between its bounds, both exclusive', async () => {
+      const resend = sampleResend('rsnd_1', { afterId: 'dlv_1', beforeId: 'dlv_5' });
+      expect(await resends.nextPage(resend, 9)).toEqual(['dlv_2']);
+      expect(await resends.count(resend)).toBe(1);
+      const one = sampleResend('rsnd_2', { afterId: 'dlv_1', beforeId: 'dlv_1' });
+      expect(await resends.nextPage(one, 9)).toEqual([]);
+    });
+
+    it('are those of all enabled webhooks when it is of an app, whose pages its parts have', async () => {
+      for (const id of ['wh_1', 'wh_2']) await opened.addWebhook(id);
+      expect(await resends.count(ofApp())).toBe(4);
+      expect(await resends.count(ofApp('rsnd_1', { afterId: 'dlv_1' }))).toBe(3);
+      expect(await resends.nextPage(ofApp(), 9)).toEqual([]);
+    });
+  });
+
+  describe('a resend', () => {
+    it('moves from page to page to its end', async () => {
+      const resend = sampleResend('rsnd_1', { total: 4 });
+      await resends.insert(resend);
+      const begun = await resends.beginPage(resend, ['dlv_1', 'dlv_2'], 5);
+      expect(begun).toEqual({ ...resend, page: ['dlv_1', 'dlv_2'], updatedAtMs: 5 });
+      const next = await resends.endPage(begun, { succeeded: 1, failed: 1 }, 6);
+      expect(next).toMatchObject({ afterId: 'dlv_2', page: [], succeeded: 1, failed: 1, total: 4 });
+      const last = await resends.beginPage(next, ['dlv_3'], 7);
+      await resends.finish(await resends.endPage(last, { succeeded: 1, failed: 0 }, 8), 9);
+      expect(await resends.findOne('comp_a', 'rsnd_1')).toEqual({
+        ...resend,
+        status: 'done',
+        afterId: 'dlv_3',
+        page: [],
+        total: 3,
+        succeeded: 2,
+        failed: 1,
+        updatedAtMs: 9,
+      });
+    });
+
+    it('is counted once when several processes end the same page', async () => {
+      const resend = sampleResend('rsnd_1');
+      await resends.insert(resend);
+      const begun = await resends.beginPage(resend, ['dlv_1'], 5);
+      const result = { succeeded: 1, failed: 0 };
+      const ends = Array.from({ length: 5 }, () => resends.endPage(begun, result, 6));
+      const settled = await Promise.allSettled(ends);
+      expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+      for (const each of settled) {
+        if (each.status === 'rejected') expect(each.reason).toBeInstanceOf(ResendMovedError);
+      }
+      expect(await resends.findOne('comp_a', 'rsnd_1')).toMatchObject({ succeeded: 1, page: [] });
+    });
+
+    it('is moved by the process that has its newest state, and by no other', async () => {
+      const resend = sampleResend('rsnd_1');
+      await resends.insert(resend);
+      const begun = await resends.beginPage(resend, ['dlv_1'], 5);
+      expect(await resends.beginPage(begun, ['dlv_1'], 6)).toMatchObject({ page: ['dlv_1'] });
+      await expect(resends.beginPage(resend, ['dlv_2'], 7)).rejects.toThrow(ResendMovedError);
+      await resends.endPage(begun, { succeeded: 0, failed: 1 }, 8);
+      await expect(resends.finish(resend, 9)).rejects.toThrow(ResendMovedError);
+    });
+
+    it('is not moved after it was removed', async () => {
+      const resend = sampleResend('rsnd_1');
+      await resends.insert(resend);
+      await resends.remove(resend);
+      await expect(resends.beginPage(resend, ['dlv_1'], 5)).rejects.toThrow(ResendMovedError);
+    });
+
+    it('is listed while it runs, oldest first, and found by its company only', async () => {
+      await resends.insert(sampleResend('rsnd_2', { companyId: 'comp_b' }));
+      await resends.insert(sampleResend('rsnd_1'));
+      await resends.insert(sampleResend('rsnd_0', { status: 'done' }));
+      const running = async (afterId: string, limit: number) =>
+        (await resends.listRunning(afterId, limit)).map(({ id }) => id);
+      expect(await running('', 9)).toEqual(['rsnd_1', 'rsnd_2']);
+      expect(await running('', 1)).toEqual(['rsnd_1']);
+      expect(await running('rsnd_1', 9)).toEqual(['rsnd_2']);
+      expect(await resends.findOne('comp_a', 'rsnd_2')).toBeNull();
+      expect(await resends.findOne('comp_b', 'rsnd_2')).toMatchObject({ id: 'rsnd_2' });
+    });
+  });
+
+  describe('a resend of an app', () => {
+    it('runs once at a time, and may run again after its end', async () => {
+      const first = ofApp('rsnd_1');
+      expect(await resends.insert(first)).toBe(true);
+      expect(await resends.insert(ofApp('rsnd_2'))).toBe(false);
+      expect(await resends.insert(ofApp('rsnd_3', { appId: 'app_2' }))).toBe(true);
+      await resends.finish(first, 5);
+      expect(await resends.insert(ofApp('rsnd_2'))).toBe(true);
+    });
+
+    it('has the enabled webhooks of the app, in the order of their ids', async () => {
+      for (const id of ['wh_2', 'wh_1']) await opened.addWebhook(id);
+      expect(await resends.webhooksAfter(ofApp(), '', 1)).toEqual(['wh_1']);
+      expect(await resends.webhooksAfter(ofApp(), 'wh_1', 9)).toEqual(['wh_2']);
+    });
+  });
+
+  describe('the parts of a resend of an app', () => {
+    const part = (webhookId: string) => partFor(ofApp(), webhookId, 3);
+
+    it('exist once each, and are open until they are finished', async () => {
+      await resends.insert(ofApp());
+      expect(await resends.lastWebhook(ofApp())).toBe('');
+      for (const webhookId of ['wh_1', 'wh_2']) await resends.insert(part(webhookId));
+      expect(await resends.insert(part('wh_1'))).toBe(false);
+      expect(await resends.insert(partFor(ofApp('rsnd_2'), 'wh_9', 3))).toBe(true);
+      await resends.finish(part('wh_2'), 5);
+      expect(await resends.openParts(ofApp())).toEqual([part('wh_1')]);
+      expect(await resends.lastWebhook(ofApp())).toBe('wh_2');
+      // A process that takes over takes the resend, not a part.
+      expect((await resends.listRunning('', 9)).map(({ id }) => id)).toEqual(['rsnd_1']);
+    });
+
+    it('are added up in the resend that its company sees, and removed at its end', async () => {
+      await resends.insert(ofApp());
+      for (const [webhookId, succeeded, failed] of [
+        ['wh_1', 2, 0] as const,
+        ['wh_2', 5, 1] as const,
+      ]) {
+        await resends.insert(part(webhookId));
+        await resends.endPage(part(webhookId), { succeeded, failed }, 4 + failed);
+      }
+      const sums = { succeeded: 7, failed: 1, updatedAtMs: 5 };
+      expect(await resends.findShown('comp_a', 'rsnd_1')).toEqual({ ...ofApp(), ...sums });
+      expect(await resends.findShown('comp_b', 'rsnd_1')).toBeNull();
+      expect(await resends.findShown('comp_a', part('wh_1').id)).toBeNull();
+      await resends.finish({ ...ofApp(), ...sums }, 9);
+      const end = { ...sums, total: 8, status: 'done', updatedAtMs: 9 };
+      expect(await resends.findShown('comp_a', 'rsnd_1')).toEqual({ ...ofApp(), ...end });
+      expect(await resends.findOne('comp_a', part('wh_1').id)).toBeNull();
+    });
+  });
+}

@@ -1,0 +1,194 @@
+import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
+import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
+import { createRecordMemory } from '@posthorn/platform/memory/record-memory.ts';
+import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt-delivery.ts';
+import { createAttemptLeases } from '../../../services/dispatcher/src/once/attempt-leases.ts';
+import { createDefer } from '../../../services/dispatcher/src/isolation/defer-attempt.ts';
+import type { Reason } from '../../../services/dispatcher/src/isolation/gate/gate.ts';
+import type { CircuitView } from '../../../services/dispatcher/src/isolation/gate/views.ts';
+import { createMoveToSlowLane } from '../../../services/dispatcher/src/isolation/move-to-slow-lane.ts';
+import { createQueues } from '../../../services/dispatcher/src/isolation/queues/queues.ts';
+import type { LoadWebhook } from '../../../services/dispatcher/src/load/load-webhook.ts';
+import { createMakeAttempt } from '../../../services/dispatcher/src/make-attempt.ts';
+import type {
+  CheckRecorded,
+  Remaining,
+} from '../../../services/dispatcher/src/once/check-recorded.ts';
+import {
+  createDoubleSendGuard,
+  type DoubleSendGuard,
+} from '../../../services/dispatcher/src/once/prevent-double-send.ts';
+import { createRecentIds } from '../../../services/dispatcher/src/once/recent-ids.ts';
+import { createPayloadMemory } from '../../../services/dispatcher/src/load/payload-memory.ts';
+import type { SendWebhook } from '../../../services/dispatcher/src/sending/send-webhook.ts';
+import type { Settled } from '../../../services/dispatcher/src/settle/settle-delivery.ts';
+import { sampleWebhook } from '../samples/sample-webhook.ts';
+import { keepTrying } from '../time/keep-trying.ts';
+
+export const NOW_MS = 1_700_000_000_000;
+const webhook = sampleWebhook(1, { rateLimitPerSecond: null });
+export const FOUND = {
+  webhook,
+  signer: signerOf(webhook),
+  origin: 'https://example.com',
+  path: '/',
+};
+
+/** The real steps of an attempt between fakes, with what they have done. */
+export interface AttemptHarness {
+  attempt: ReturnType<typeof createAttemptDelivery>;
+  /** The settled first attempts, retries and tests. */
+  settled: Settled[];
+  settledResends: Settled[];
+  /** The numbers of the attempts that were sent. */
+  sent: number[];
+  published: OutgoingRecord[];
+  /** The reasons of the deferred attempts. */
+  deferred: Reason[];
+  /** Returns the bytes of the records in progress. */
+  heldBytes: () => number;
+  /** Advances the clock and ticks the queues. */
+  pass: (ms: number) => void;
+  /** How many times a webhook, or what is recorded of an attempt, was loaded. */
+  loads: { recorded: number; webhook: number };
+}
+
+export interface AttemptHarnessOptions {
+  loadWebhook?: LoadWebhook;
+  payload?: Buffer | null;
+  /** By default, succeeds at once with 200. */
+  send?: SendWebhook;
+  circuit?: () => CircuitView;
+  /** What remains to be done according to the stores. By default, the attempt is sent. */
+  remaining?: Remaining;
+  /** Attempts that the endpoint may have at once; 16 by default. */
+  perEndpoint?: number;
+  maxWaitMs?: number;
+}
+
+export function createAttemptHarness(options: AttemptHarnessOptions = {}): AttemptHarness {
+  const harness: Omit<AttemptHarness, 'attempt' | 'heldBytes' | 'pass' | 'loads'> = {
+    settled: [],
+    settledResends: [],
+    sent: [],
+    published: [],
+    deferred: [],
+  };
+  const loads = { recorded: 0, webhook: 0 };
+  const records = {
+    publish(records: readonly OutgoingRecord[]) {
+      harness.published.push(...records);
+      return Promise.resolve();
+    },
+  };
+  const settleInto =
+    (list: Settled[]) =>
+    (settled: Settled): Promise<void> => {
+      list.push(settled);
+      return Promise.resolve();
+    };
+  const nowMs = (): number => NOW_MS;
+  const loadWebhook: LoadWebhook = (id) => {
+    loads.webhook += 1;
+    return options.loadWebhook ? options.loadWebhook(id) : Promise.resolve(FOUND);
+  };
+  const send: SendWebhook = (due, ...rest) => {
+    harness.sent.push(due.attemptNumber);
+    return (options.send ?? sendSuccessfully)(due, ...rest);
+  };
+  let passedMs = 0;
+  const monotonicMs = (): number => passedMs;
+  const places = options.perEndpoint ?? 16;
+  const queues = createQueues({
+    limits: {
+      perEndpoint: { floor: places, start: places, ceiling: places },
+      fast: 1_000,
+      slow: 10,
+      startsPerLoop: { fast: 16, slow: 4 },
+    },
+    maxWaitMs: () => options.maxWaitMs ?? 30_000,
+    isOverloaded: () => false,
+    circuitOf: options.circuit ?? (() => ({ kind: 'closed' })),
+    beginAttempt: () => () => Promise.resolve(),
+    onHold: () => undefined,
+    nowMs,
+    monotonicMs,
+    stallFreeMs: monotonicMs,
+    inNextLoop: (act) => void setImmediate(act),
+    wakeAfter: () => () => undefined,
+  });
+  const memory = createRecordMemory(1_000_000);
+  const payload = options.payload === undefined ? Buffer.from('{}') : options.payload;
+  const attempt = createAttemptDelivery({
+    messageCreatedTopic: 'created',
+    slowLaneTopic: 'slow',
+    deadLetters: { put: () => Promise.resolve() },
+    memory,
+    doubleSends: createGuard(() => {
+      loads.recorded += 1;
+      return Promise.resolve(options.remaining ?? { kind: 'send' });
+    }),
+    loadWebhook,
+    queues,
+    makeAttempt: createMakeAttempt({
+      payloads: createPayloadMemory(() => Promise.resolve(payload), 1_000_000),
+      loadWebhook,
+      send,
+      nowMs,
+    }),
+    moveToSlowLane: createMoveToSlowLane({
+      records,
+      slowLaneTopic: 'slow',
+      keepTrying,
+      count: () => undefined,
+    }),
+    defer: createDefer({
+      records,
+      keepTrying,
+      deferredByDelayMs: new Map([[5_000, 'deferred']]),
+      count: (because) => harness.deferred.push(because),
+      nowMs,
+    }),
+    settleDelivery: settleInto(harness.settled),
+    settleResend: settleInto(harness.settledResends),
+    nowMs,
+  });
+  const pass = (ms: number): void => {
+    passedMs += ms;
+    queues.tick();
+  };
+  return { ...harness, attempt, loads, heldBytes: memory.usedBytes, pass };
+}
+
+function createGuard(checkRecorded: CheckRecorded): DoubleSendGuard {
+  const recentIds = createRecentIds(1_000);
+  return createDoubleSendGuard({
+    leases: createAttemptLeases({
+      running: {
+        announce: () => undefined,
+        withdraw: () => undefined,
+        claim: (ids) => Promise.resolve(new Set(ids)),
+      },
+      onReleased: recentIds.add,
+      monotonicMs: () => 0,
+      wait: () => new Promise(() => undefined),
+    }),
+    recentIds,
+    checkRecorded,
+    slowLaneTopic: 'slow',
+    nowMs: () => NOW_MS,
+  });
+}
+
+export const sendSuccessfully: SendWebhook = ({ attemptNumber: number, trigger }) =>
+  Promise.resolve({
+    id: `att_${number}`,
+    number,
+    trigger,
+    outcome: 'success',
+    statusCode: 200,
+    response: null,
+    responseHeaders: [],
+    startedAtMs: NOW_MS,
+    durationMs: 1,
+  });

@@ -1,0 +1,98 @@
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { collection, type CollectionName } from '@posthorn/platform/mongo/collections.ts';
+import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
+import type { mongo } from 'mongoose';
+
+/** The company, project, app and webhook that a part of the filler documents belongs to. */
+export interface FillerOwner {
+  companyId: string;
+  projectId: string;
+  appId: string;
+  webhookId: string;
+}
+
+const STATUSES = ['delivered', 'delivered', 'delivered', 'pending', 'exhausted', 'cancelled'];
+
+/**
+ * Inserts documents into all collections, half of them of this company, so that the query planner has a choice. Writes
+ * directly to MongoDB, because thousands of API requests would take minutes.
+ */
+export async function insertFillerDocuments(
+  db: mongo.Db,
+  own: FillerOwner,
+  size: number,
+): Promise<void> {
+  const now = new Date();
+  const times = { createdAt: now, updatedAt: now };
+  const insert = (name: CollectionName, make: (n: number) => object): Promise<unknown> =>
+    collection(db, name).insertMany(Array.from({ length: size }, (_, n) => make(n)) as never);
+  const companyOf = (n: number): string => (n % 2 === 0 ? own.companyId : `comp_${n % 50}`);
+  const named = (prefix: Parameters<typeof systemIds>[0], n: number) => ({
+    _id: systemIds(prefix),
+    companyId: companyOf(n),
+    name: `Filler ${n}`,
+    ...times,
+  });
+
+  await insert('companies', (n) => ({
+    _id: systemIds('comp'),
+    name: `Filler ${n}`,
+    createdAt: now,
+  }));
+  await insert('apiKeys', (n) => ({ ...named('key', n), hash: `hash ${n}`, prefix: 'phk_' }));
+  await insert('projects', (n) => ({ ...named('proj', n), environment: 'development' }));
+  await insert('apps', (n) => ({
+    ...named('app', n),
+    environment: 'development',
+    projectId: n % 4 === 0 ? own.projectId : `proj_${n % 50}`,
+  }));
+  // Only of other companies: these documents have no sealed fields that could be opened.
+  await insert('webhooks', (n) => ({
+    ...named('wh', n),
+    companyId: `comp_${n % 50}`,
+    projectId: `proj_${n % 50}`,
+    appId: `app_${n % 50}`,
+  }));
+  await insertDeliveries(db, own, size, companyOf);
+  await insert('resends', (n) => ({
+    ...named('rsnd', n),
+    webhookId: own.webhookId,
+    status: 'done',
+    page: [],
+  }));
+}
+
+async function insertDeliveries(
+  db: mongo.Db,
+  own: FillerOwner,
+  size: number,
+  companyOf: (n: number) => string,
+): Promise<void> {
+  const createdAt = new Date();
+  const messages = Array.from({ length: size }, (_, n) => ({
+    _id: systemIds('msg'),
+    companyId: companyOf(n),
+    payload: '{}',
+    createdAt,
+    appId: n % 4 === 0 ? own.appId : null,
+    targets: [n % 6 === 0 ? own.webhookId : `wh_${n % 50}`],
+    publisherId: 'gw_filler',
+    requestId: `filler-${n}`,
+  }));
+  const deliveries = messages.map(({ _id: messageId, companyId, appId, targets }, n) => ({
+    _id: deliveryIdOf(messageId, String(targets[0])),
+    messageId,
+    companyId,
+    appId,
+    webhookId: targets[0],
+    status: STATUSES[(n >> 1) % STATUSES.length],
+    reason: null,
+    attemptCount: 0,
+    attempts: [],
+    nextAttemptAt: null,
+    createdAt,
+    updatedAt: createdAt,
+  }));
+  await collection(db, 'messages').insertMany(messages);
+  await collection(db, 'deliveries').insertMany(deliveries as never);
+}

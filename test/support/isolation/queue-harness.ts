@@ -1,0 +1,198 @@
+import type {
+  Admission,
+  AttemptReport,
+  Candidate,
+  Place,
+} from '../../../services/dispatcher/src/isolation/queues/admission.ts';
+import type { QueueDeps } from '../../../services/dispatcher/src/isolation/queues/queue-state.ts';
+import type {
+  CircuitView,
+  QueueKind,
+} from '../../../services/dispatcher/src/isolation/gate/views.ts';
+import {
+  createQueues,
+  type Queues,
+} from '../../../services/dispatcher/src/isolation/queues/queues.ts';
+import { createVirtualTimers, type VirtualTimers } from '../time/virtual-timers.ts';
+
+/** An attempt that has entered a queue, and what happened to it. */
+export interface Entered {
+  candidate: Candidate;
+  /** Undefined while it waits. */
+  admission?: Admission;
+  place?: Place;
+  /** When it got its place, by the clock of the harness. */
+  startedAtMs?: number;
+  /** The return value of `begin`. */
+  hasBegun?: boolean;
+  isPayloadDropped: boolean;
+}
+
+export interface QueueHarness {
+  queues: Queues;
+  time: VirtualTimers;
+  /** Circuits by webhook id. Those of other webhooks are closed. */
+  circuits: Map<string, CircuitView>;
+  /** Returns how many attempts have begun and were not reported to their circuit yet. */
+  unreported: () => number;
+  /** The reported holds: webhook id and milliseconds. */
+  holds: [webhookId: string, forMs: number][];
+  /** How long an attempt may wait. In the dispatcher it depends on the memory in use. */
+  maxWait: { ms: number };
+  /** Enters this many attempts. Those that get a place begin at once. */
+  enter: (
+    webhookId: string,
+    queue: QueueKind,
+    count?: number,
+    as?: Partial<Candidate>,
+  ) => Promise<Entered[]>;
+  /** Ends those attempts that have a place. */
+  finish: (entered: readonly Entered[], result?: Partial<AttemptReport> | null) => Promise<void>;
+  /** Starts the next iteration of the event loop. */
+  nextLoop: () => Promise<void>;
+  /** Advances the clock, and ticks the queues every 100 ms. */
+  pass: (ms: number) => Promise<void>;
+}
+
+export interface QueueHarnessOptions {
+  limits?: Partial<QueueDeps['limits']>;
+  /** Returns by how much stallFreeMs() is behind the clock; see stall-free-clock.ts. */
+  stalledMs?: () => number;
+  /** Whether attempts begin as soon as they have a place; true by default. */
+  begins?: boolean;
+}
+
+export const EPOCH_MS = 1_700_000_000_000;
+export const TICK_MS = 100;
+const SUCCESS: AttemptReport = { outcome: 'success', statusCode: 200, retryAfterMs: null };
+/** A fixed limit of 16 attempts at once. How limits are learned is tested elsewhere. */
+const LIMITS: QueueDeps['limits'] = {
+  perEndpoint: { floor: 16, start: 16, ceiling: 16 },
+  fast: 1_000,
+  slow: 100,
+  startsPerLoop: { fast: Infinity, slow: Infinity },
+};
+
+/** Waits until all settled promises have called back. */
+async function flushPromises(): Promise<void> {
+  // The end of an attempt takes four microtasks in sequence. setImmediate would make minutes of ticks slow.
+  for (let turn = 0; turn < 16; turn += 1) await Promise.resolve();
+}
+
+/** Creates the queues of the dispatcher with a clock, circuits and memory that the test controls. */
+export function createQueueHarness({
+  limits,
+  stalledMs,
+  begins = true,
+}: QueueHarnessOptions = {}): QueueHarness {
+  const time = createVirtualTimers();
+  const circuits: QueueHarness['circuits'] = new Map();
+  const holds: QueueHarness['holds'] = [];
+  const maxWait = { ms: 30_000 };
+  const acts: (() => void)[] = [];
+  let unreported = 0;
+  const queues = createQueues({
+    limits: { ...LIMITS, ...limits },
+    maxWaitMs: () => maxWait.ms,
+    isOverloaded: () => false,
+    circuitOf: ({ webhookId }) => circuits.get(webhookId) ?? { kind: 'closed' },
+    beginAttempt() {
+      unreported += 1;
+      return () => {
+        unreported -= 1;
+        return Promise.resolve();
+      };
+    },
+    onHold: (webhookId, forMs) => {
+      holds.push([webhookId, forMs]);
+    },
+    nowMs: () => EPOCH_MS + time.nowMs(),
+    monotonicMs: () => time.nowMs(),
+    stallFreeMs: () => time.nowMs() - (stalledMs?.() ?? 0),
+    inNextLoop: (act) => void acts.push(act),
+    // In whole milliseconds, like setTimeout.
+    wakeAfter: (ms, wake) => time.after(Math.ceil(ms), wake),
+  });
+  const enterOne = (entered: Entered): void => {
+    void queues.enter(entered.candidate).then((admission) => {
+      entered.admission = admission;
+      if (admission.kind !== 'place') return;
+      entered.place = admission.place;
+      entered.startedAtMs = time.nowMs();
+      if (begins) entered.hasBegun = admission.place.begin();
+    });
+  };
+  return {
+    queues,
+    time,
+    circuits,
+    holds,
+    maxWait,
+    unreported: () => unreported,
+    async enter(webhookId, queue, count = 1, as = {}) {
+      const all = Array.from({ length: count }, () => enteredOf(webhookId, queue, as));
+      all.forEach(enterOne);
+      await flushPromises();
+      return all;
+    },
+    async finish(entered, result = {}) {
+      const report = result && { ...SUCCESS, ...result };
+      for (const { place } of entered) void place?.end(report);
+      await flushPromises();
+    },
+    async nextLoop() {
+      for (const act of acts.splice(0)) act();
+      await flushPromises();
+    },
+    async pass(ms) {
+      const untilMs = time.nowMs() + ms;
+      while (time.nowMs() < untilMs) {
+        const nextTickMs = (Math.floor(time.nowMs() / TICK_MS) + 1) * TICK_MS;
+        await time.runUntil(Math.min(untilMs, nextTickMs), flushPromises);
+        if (time.nowMs() === nextTickMs) queues.tick();
+        await flushPromises();
+      }
+      await flushPromises();
+    },
+  };
+}
+
+function enteredOf(webhookId: string, queue: QueueKind, as: Partial<Candidate>): Entered {
+  const entered: Entered = {
+    isPayloadDropped: false,
+    candidate: {
+      webhookId,
+      companyId: `company of ${webhookId}`,
+      url: 'https://one.example/',
+      queue,
+      trigger: queue === 'retry' ? 'retry' : 'first',
+      rateLimitPerSecond: null,
+      turnAtMs: null,
+      deferredSinceMs: null,
+      dropPayload: () => {
+        entered.isPayloadDropped = true;
+      },
+      ...as,
+    },
+  };
+  return entered;
+}
+
+/** Returns how many attempts are in each state. */
+export function count(all: readonly Entered[]) {
+  const kinds = all.map(({ admission }) => admission?.kind ?? 'waiting');
+  const of = (kind: (typeof kinds)[number]): number => kinds.filter((each) => each === kind).length;
+  return {
+    started: of('place'),
+    waiting: of('waiting'),
+    slowLane: of('slow lane'),
+    deferred: of('defer'),
+  };
+}
+
+/** Returns the turns of the deferred attempts, in milliseconds after `sinceMs` of the clock of the harness. */
+export function turnsOf(all: readonly Entered[], sinceMs: number): number[] {
+  return all.flatMap(({ admission }) =>
+    admission?.kind === 'defer' ? [Math.round(admission.turnAtMs - EPOCH_MS - sinceMs)] : [],
+  );
+}

@@ -1,0 +1,131 @@
+import type { Attempt, Delivery } from '@posthorn/domain/delivery.ts';
+import { deliveryIdOf, firstIdAt } from '@posthorn/domain/ids.ts';
+import type { Message } from '@posthorn/domain/message.ts';
+import type { StuckDelivery } from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { StuckDeliveries } from '@posthorn/platform/mongo/deliveries/stuck-deliveries.ts';
+import type { MessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
+import { countingIds, sampleMessage } from '../samples/sample-message.ts';
+import { createMemoryDeliveries } from './memory-deliveries.ts';
+
+/** The stores of messages and deliveries in memory, as the sweep of stuck deliveries uses them. */
+export interface MemorySweep {
+  checks: MessageChecks;
+  stuck: StuckDeliveries;
+  deliveryStore: DeliveryStore;
+  /** Adds a message. With `next`, adds a delivery too, which is pending after one attempt. */
+  add: (next?: Pick<StuckDelivery, 'nextAttemptAtMs'>) => Message;
+  messages: Message[];
+  deliveries: Map<string, Delivery>;
+  checkedTo: () => string;
+  keepFor: (retentionMs: number) => void;
+}
+
+const attempt: Attempt = {
+  id: 'att_1',
+  number: 1,
+  trigger: 'first',
+  outcome: 'http_5xx',
+  statusCode: 500,
+  response: null,
+  responseHeaders: [],
+  startedAtMs: 1,
+  durationMs: 1,
+};
+
+export function createMemorySweep(nowMs: number): MemorySweep {
+  const messages: Message[] = [];
+  const { stored, ...deliveryStore } = createMemoryDeliveries();
+  const newId = countingIds();
+  const position = { checkedTo: '', retentionMs: Infinity };
+  return {
+    messages,
+    deliveries: stored,
+    deliveryStore,
+    checkedTo: () => position.checkedTo,
+    keepFor: (ms) => {
+      position.retentionMs = ms;
+    },
+    add(next) {
+      const message = sampleMessage(newId('msg'));
+      const { id: messageId, companyId, appId, createdAtMs } = message;
+      messages.push(message);
+      if (!next) return message;
+      const id = deliveryIdOf(messageId, 'wh_1');
+      stored.set(id, {
+        id,
+        messageId,
+        webhookId: 'wh_1',
+        companyId,
+        appId,
+        createdAtMs,
+        status: 'pending',
+        reason: null,
+        attemptCount: 1,
+        attempts: [attempt],
+        nextAttemptAtMs: next.nextAttemptAtMs,
+        updatedAtMs: createdAtMs,
+      });
+      return message;
+    },
+    checks: checksOf(messages, stored, position, nowMs),
+    stuck: stuckIn(stored),
+  };
+}
+
+function checksOf(
+  messages: readonly Message[],
+  stored: ReadonlyMap<string, Delivery>,
+  position: { checkedTo: string; retentionMs: number },
+  nowMs: number,
+): MessageChecks {
+  return {
+    begin: () => Promise.resolve({ nowMs, checkedTo: position.checkedTo }),
+    pageOf({ afterId, beforeMs, limit }) {
+      const found = messages
+        .filter(({ id }) => id > afterId && id < firstIdAt('msg', beforeMs))
+        .sort((a, b) => (a.id < b.id ? -1 : 1));
+      return Promise.resolve(found.slice(0, limit));
+    },
+    recordedAmong: (ids) => Promise.resolve(new Set(ids.filter((id) => stored.has(id)))),
+    retentionMs: () => Promise.resolve(position.retentionMs),
+    markChecked(id) {
+      position.checkedTo = id;
+      return Promise.resolve();
+    },
+  };
+}
+
+function stuckIn(stored: Map<string, Delivery>): StuckDeliveries {
+  const pending = () => [...stored.values()].filter(({ status }) => status === 'pending');
+  const pageOf = (found: readonly Delivery[], limit: number): Promise<StuckDelivery[]> =>
+    Promise.resolve(
+      found.slice(0, limit).map((each) => ({ ...each, attempts: each.attempts.slice(-1) })),
+    );
+  const dueAtMs = ({ nextAttemptAtMs }: Delivery): number => nextAttemptAtMs ?? Infinity;
+  return {
+    findOverdue(beforeMs, limit) {
+      const overdue = pending().filter((each) => dueAtMs(each) < beforeMs);
+      return pageOf(
+        overdue.sort((a, b) => dueAtMs(a) - dueAtMs(b)),
+        limit,
+      );
+    },
+    findUnended(beforeMs, limit) {
+      const unended = pending().filter(({ nextAttemptAtMs }) => nextAttemptAtMs === null);
+      return pageOf(
+        unended.filter(({ updatedAtMs }) => updatedAtMs < beforeMs),
+        limit,
+      );
+    },
+    markSwept(swept, atMs) {
+      for (const { id, attemptCount, nextAttemptAtMs } of swept) {
+        const found = stored.get(id);
+        if (found?.status !== 'pending' || found.attemptCount !== attemptCount) continue;
+        const dueMs = nextAttemptAtMs === null ? null : atMs;
+        stored.set(id, { ...found, nextAttemptAtMs: dueMs, updatedAtMs: atMs });
+      }
+      return Promise.resolve();
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import type { ApiClient } from '../api/api-client.ts';
+import { createResources, type Resources } from '../api/resources.ts';
+import { dataOf } from '../api/expect-answers.ts';
+import type { Ids, KnownIds } from './known-ids.ts';
+
+const DISPOSABLE = 100;
+
+export interface Places {
+  /** Responds with 200. */
+  goodUrl: string;
+  /** Responds with 500. */
+  badUrl: string;
+}
+
+/** Creates resources in every status for the company of `api`, and some of another company. */
+export async function createKnownIds(
+  api: ApiClient,
+  otherApi: ApiClient,
+  places: Places,
+): Promise<KnownIds> {
+  const [own, foreign, disposable] = await Promise.all([
+    makeIds(api, places),
+    makeIds(otherApi, places),
+    makeDisposable(api, places),
+  ]);
+  return { own, foreign, disposable };
+}
+
+/** Creates one resource of each kind, with deliveries that are delivered, exhausted and cancelled. */
+async function makeIds(api: ApiClient, { goodUrl, badUrl }: Places): Promise<Ids> {
+  const make = createResources(api);
+  const project = await make.project();
+  const app = await make.app({ projectId: project.id });
+  const owner = { appId: app.id };
+  const global = { projectId: project.id, environmentId: 'live' };
+  const basic = { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' };
+  const apiKey = { authMethod: 'apiKey', apiKey: 'k', apiKeyHeader: 'X-Key' };
+  const webhooks = await Promise.all([
+    make.webhook({ ...owner, url: goodUrl }),
+    make.webhook({ ...owner, ...basic, url: badUrl }),
+    make.webhook({ ...global, ...apiKey, url: goodUrl, disabled: true }),
+  ]);
+  const webhookIds = webhooks.map(({ id }) => id);
+  const messages = await Promise.all(webhookIds.map((webhookId) => make.message({ webhookId })));
+  const deliveries = messages.flatMap((message) => message.deliveries);
+  const states = ['delivered', 'exhausted', 'cancelled'];
+  await Promise.all(deliveries.map(({ id }, index) => make.deliveryOnce(states[index] ?? '', id)));
+  return {
+    projectId: [project.id],
+    appId: [app.id],
+    webhookId: webhookIds,
+    messageId: messages.map(({ id }) => id),
+    deliveryId: deliveries.map(({ id }) => id),
+    resendId: [await startResend(api, webhookIds[1] ?? '')],
+    keyId: [await makeKey(api)],
+  };
+}
+
+async function startResend(api: ApiClient, webhookId: string): Promise<string> {
+  const since = '2026-01-01T00:00:00Z';
+  const answer = await api.post(`/api/v1/webhooks/${webhookId}/resend-failed`, { since });
+  return dataOf<{ id: string }>(answer, 202).id;
+}
+
+async function makeKey(api: ApiClient): Promise<string> {
+  const answer = await api.post('/api/v1/api-keys', { name: 'Throw away' });
+  return dataOf<{ id: string }>(answer, 201).id;
+}
+
+async function makeDisposable(api: ApiClient, { goodUrl }: Places): Promise<Ids> {
+  const make = createResources(api);
+  const app = await make.app();
+  const each = <Made>(what: (resources: Resources) => Promise<Made>): Promise<Made[]> =>
+    Promise.all(Array.from({ length: DISPOSABLE }, () => what(make)));
+  const [projects, apps, webhooks, keyId] = await Promise.all([
+    each(({ project }) => project()),
+    each((resources) => resources.app()),
+    each(({ webhook }) => webhook({ appId: app.id, url: goodUrl })),
+    each(() => makeKey(api)),
+  ]);
+  const idsOf = (made: { id: string }[]): string[] => made.map(({ id }) => id);
+  return {
+    projectId: idsOf(projects),
+    appId: idsOf(apps),
+    webhookId: idsOf(webhooks),
+    keyId,
+    messageId: [],
+    deliveryId: [],
+    resendId: [],
+  };
+}
