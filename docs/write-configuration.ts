@@ -8,7 +8,7 @@ import { retryConfig } from '../services/retry/src/config.ts';
 
 type Field = z.core.$ZodType;
 
-/** Who reads what. The setup commands run when they are imported, so their settings are named again here. */
+/** Which process reads which settings. The setup commands run when imported, so their settings are repeated here. */
 const READERS: Readonly<Record<string, Readonly<Record<string, Field>>>> = {
   gateway: gatewayConfig.shape,
   dispatcher: dispatcherConfig.shape,
@@ -23,57 +23,66 @@ const READERS: Readonly<Record<string, Readonly<Record<string, Field>>>> = {
   },
 };
 
-/** What `npm start` and its relatives read besides. By hand: these are no zod schemas. */
+/** What the commands of the local stack read as well. Written by hand, because these are no zod schemas. */
 const LOCAL_STACK = [
-  ['STACK', 'Docker if usable', '`docker` or `native`: containers, or processes on this machine'],
-  ['STACK_DIR', '`.local`', 'Where the stack keeps its data, logs and addresses'],
-  ['KAFKA_BROKERS', 'own Kafka', 'Addresses of a Kafka to use instead of starting one'],
-  ['MONGODB_URL', 'own MongoDB', 'Replica set and database to use instead of starting one'],
-  ['REDIS_URL', 'own Redis', 'A Redis to use instead of starting one'],
-  ['ENCRYPTION_KEYS', 'own key', 'Keys to use instead of the one below'],
+  [
+    'STACK',
+    'Docker if usable',
+    '`docker` or `native`: run the stores in containers, or as processes of this machine',
+  ],
+  ['STACK_DIR', '`.local`', 'Folder of data, logs and addresses of the stack'],
+  ['KAFKA_BROKERS', 'own Kafka', 'Brokers of a running Kafka to use instead of starting one'],
+  [
+    'MONGODB_URL',
+    'own MongoDB',
+    'Replica set and database of a running MongoDB to use instead of starting one',
+  ],
+  ['REDIS_URL', 'own Redis', 'A running Redis to use instead of starting one'],
+  ['ENCRYPTION_KEYS', 'own key', 'Keys to use instead of those in the file below'],
   [
     'ENCRYPTION_KEYS_FILE',
     '`encryption-keys`',
-    'File with the keys; the default lies in `STACK_DIR` and gets a random key at the first start',
+    'File with the keys; the default is in `STACK_DIR` and gets a random key at the first start',
   ],
   ['KAFKA_PORT', '`19092`', 'Port of the started Kafka'],
-  ['KAFKA_CONTROLLER_PORT', '`19093`', 'Port on which the started Kafka talks to itself'],
+  ['KAFKA_CONTROLLER_PORT', '`19093`', 'Controller port of the started Kafka'],
   ['MONGODB_PORT', '`27117`', 'Port of the started MongoDB'],
   ['REDIS_PORT', '`16379`', 'Port of the started Redis'],
   ['HOST', '`127.0.0.1`', 'Address that the API listens on'],
   ['PORT', '`8080`', 'Port of the API'],
-  ['OPS_PORT', '`9101`', 'Management port of the gateway; dispatcher and retry get the next two'],
+  [
+    'OPS_PORT',
+    '`9101`',
+    'Management port of the gateway; dispatcher and retry get the next two ports',
+  ],
   [
     'POSTHORN_CACHE_DIR',
     '`~/.cache/posthorn`',
-    'Where downloaded programs are kept, for all clones',
+    'Folder of downloaded programs, shared by all clones',
   ],
-  [
-    'XDG_CACHE_HOME',
-    '`~/.cache`',
-    'The folder that holds `posthorn` when the one above is not set',
-  ],
-  ['JAVA_HOME', '`java` on the PATH', 'The Java that runs the started Kafka'],
+  ['XDG_CACHE_HOME', '`~/.cache`', 'Parent folder of `posthorn` when the one above is not set'],
+  ['JAVA_HOME', '`java` on the PATH', 'The Java installation that runs the started Kafka'],
 ];
 
 const INTRODUCTION = `# Configuration
 
-Settings are environment variables, read once at the start. A process that finds wrong ones names them all and exits 1; it
-never prints a value. An empty variable counts as not set. Instead of \`NAME\`, \`NAME_FILE\` may name a file that holds the
-value: for secrets that are mounted.
+Settings are environment variables, read once at startup. A process that finds invalid ones lists all of them and exits 1; it
+never prints a value. An empty variable counts as not set. \`NAME_FILE\` may name a file that contains the value of \`NAME\`,
+for secrets that are mounted as files.
 
-The first table is generated from the schemas by \`node docs/write-configuration.ts\`; a test holds it equal.
+\`node docs/write-configuration.ts\` generates this page from the schemas; a test checks that it is up to date.
 
 ## Services and setup commands
 `;
 
 const LOCAL_INTRODUCTION = `## The local stack
 
-What \`npm start\`, \`npm run stack\` and \`npm test\` read besides. They hand every setting of the first table on to the services,
-and set \`EGRESS_ALLOW_LOOPBACK\` and \`EGRESS_ALLOW_HTTP\` to \`true\` and \`TOPIC_REPLICATION\` to \`1\` where you have not.
+These variables are read by \`npm start\`, \`npm run stack\` and \`npm test\` as well ([how the stack works](local-stack.md)). The
+commands pass every setting of the first table on to the services. Unless set, they set \`EGRESS_ALLOW_LOOPBACK\` and
+\`EGRESS_ALLOW_HTTP\` to \`true\` and \`TOPIC_REPLICATION\` to \`1\`.
 `;
 
-/** The text of docs/configuration.md. */
+/** Returns the text of docs/configuration.md. */
 export function configurationText(): string {
   const names = [...new Set(Object.values(READERS).flatMap((shape) => Object.keys(shape)))];
   const generated = table([['Setting', 'Default', 'Read by', 'Meaning'], ...names.map(toRow)]);
@@ -104,7 +113,7 @@ function toRow(name: string): string[] {
   ];
 }
 
-/** The description may stand before or after `.default()` and its like. */
+/** The description may be given before or after `.default()` and similar calls. */
 function meaningOf(field: Field): string | undefined {
   const inner = innerOf(field);
   return z.globalRegistry.get(field)?.description ?? (inner && meaningOf(inner));
