@@ -15,7 +15,7 @@ import { startLoad } from '../../support/process/traffic.ts';
 const DELAYS_MS = [300, 500, 1_000];
 /** At the same time: the partitions of a killed service stand still until its session of ten seconds ends. */
 const INSTALLATIONS = 2;
-const KILLS_EACH = 10;
+const KILLS_EACH = 6;
 /** After a start it first releases what has become due in the meantime. */
 const KILLED_WITHIN_MS = 2_000;
 /** After a kill, records are read again whose attempts are recorded; these are dropped, so hardly any is repeated. */
@@ -27,7 +27,7 @@ interface Installation {
   endpoints: RefusingEndpoint[];
 }
 
-describe('A retry service that is killed 20 times', () => {
+describe(`A retry service that is killed ${INSTALLATIONS * KILLS_EACH} times`, () => {
   const installations: Installation[] = [];
 
   beforeAll(async () => {

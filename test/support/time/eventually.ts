@@ -1,8 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
-const CHECK_EVERY_MS = 25;
+const PAUSE_MS = 25;
+/** Pauses are this many times longer than the checks, so that waiting leaves the processor to the services. */
+const PAUSE_PER_CHECK = 4;
+const MAX_PAUSE_MS = 500;
 
-/** Calls `check` until it returns something truthy and returns that; throws with `what` and the last result after `withinMs`. */
+/**
+ * Calls `check` until it returns something truthy and returns that; throws with `what` and the last
+ * result after `withinMs`.
+ */
 export async function eventually<T>(
   what: string,
   check: () => Promise<T> | T,
@@ -10,11 +16,13 @@ export async function eventually<T>(
 ): Promise<NonNullable<T>> {
   const deadlineMs = Date.now() + withinMs;
   for (;;) {
+    const startedMs = performance.now();
     const last = await check();
     if (last) return last;
     if (Date.now() > deadlineMs) {
       throw new Error(`${what}: not within ${withinMs} ms, last seen ${JSON.stringify(last)}`);
     }
-    await wait(CHECK_EVERY_MS);
+    const pauseMs = PAUSE_MS + PAUSE_PER_CHECK * (performance.now() - startedMs);
+    await wait(Math.min(pauseMs, MAX_PAUSE_MS));
   }
 }

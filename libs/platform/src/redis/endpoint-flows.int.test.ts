@@ -82,7 +82,7 @@ describe('flows of endpoints in Redis', () => {
     owner.reportHold('wh_2', nowMs + 501);
     nowMs += 500;
     expect(await reader.readHolds()).toEqual(new Map([['wh_2', nowMs + 1]]));
-    // Told and not waited for, but on the same connection and so in this order.
+    // The report is not awaited. It goes over the same connection, so it arrives first.
     nowMs = 1_000_000;
     expect(await reader.readHolds()).toEqual(new Map([['wh_2', nowMs + 501]]));
   });

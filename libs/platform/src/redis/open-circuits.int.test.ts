@@ -62,7 +62,7 @@ describe('open circuits in Redis', () => {
     expect(await successor.read('wh_1')).toBeNull();
     expect(await successor.readAll()).toEqual(new Map());
     nowMs = 1_000_000;
-    // Told and not waited for, but on the same connection and so in this order.
+    // The report is not awaited. It goes over the same connection, so it arrives first.
     expect(await successor.readAll()).toEqual(new Map());
   });
 
