@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { TopicNames } from '@posthorn/domain/records/topics.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
@@ -14,7 +15,7 @@ import type { mongo } from 'mongoose';
 import type { RetryConfig } from './config.ts';
 import type { RetryMetrics } from './retry-metrics.ts';
 import { createStuckMetrics, showUnpublished } from './sweep/sweep-metrics.ts';
-import { createStuckSweep, PAUSE_MS } from './sweep/sweep-stuck.ts';
+import { createStuckSweep } from './sweep/sweep-stuck.ts';
 import { createUnpublishedSweep } from './sweep/sweep-unpublished.ts';
 
 interface Wires {
@@ -40,6 +41,7 @@ export function startSweeps(context: ServiceContext<RetryConfig>, wires: Wires):
     deliveries,
     records,
     metrics,
+    monotonicMs: () => performance.now(),
     logger,
   });
   unpublished.start();
@@ -51,13 +53,14 @@ export function startSweeps(context: ServiceContext<RetryConfig>, wires: Wires):
     leases,
     topics,
     afterMs: config.RECONCILE_AFTER,
-    pauseMs: PAUSE_MS,
+    monotonicMs: () => performance.now(),
+    rest: (ms, signal) => wait(ms, undefined, { signal }).catch(() => undefined),
     checks: createMessageChecks(db),
     stuck: createStuckDeliveries(db),
     deliveries,
     webhooks: createWebhookStates(db),
     records,
-    metrics: createStuckMetrics(registry),
+    metrics: createStuckMetrics(registry, systemClockMs),
     logger,
   });
   stuck.start();

@@ -71,6 +71,7 @@ function createConsumer(
     handle,
     inFlightLimits,
     offsets,
+    running: new Set(),
     pausedPartitions: pauses,
     keepTrying,
     stopping,

@@ -1,5 +1,8 @@
 import { LEASE_MS, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
-import type { PublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
+import type {
+  KnownPublisher,
+  PublisherStore,
+} from '@posthorn/platform/mongo/messages/publishers.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
 /** What the stores need of a process. */
@@ -10,6 +13,7 @@ interface Publisher {
   watermark: string;
   behindSinceMs: number | null;
   sweptTo?: string;
+  isTakenOver?: boolean;
 }
 
 /** The stores of publishers and leases, whose rules use the clock of the database. */
@@ -36,21 +40,42 @@ function publishersOf(
   known: Map<string, Publisher>,
   nowMs: () => number,
 ): PublisherStore {
+  const alive = (watermark: string, behindMs: number | null) => ({
+    heartbeatMs: nowMs(),
+    watermark,
+    behindSinceMs: behindMs === null ? null : nowMs() - behindMs,
+  });
   return {
+    register: (id, watermark) =>
+      request(process, `register ${id.slice(-4)}`, () => {
+        known.set(id, { ...known.get(id), ...alive(watermark, null) });
+      }),
     heartbeat: (id, watermark, behindMs) =>
       request(process, `heartbeat of ${id.slice(-4)}`, () => {
-        const behindSinceMs = behindMs === null ? null : nowMs() - behindMs;
-        known.set(id, { ...known.get(id), heartbeatMs: nowMs(), watermark, behindSinceMs });
+        const publisher = known.get(id);
+        if (!publisher || publisher.isTakenOver) return false;
+        known.set(id, { ...publisher, ...alive(watermark, behindMs) });
+        return true;
       }),
-    findToSweep: ({ staleMs, behindMs }) =>
-      request(process, 'find publishers to sweep', () =>
-        [...known]
-          .filter(
-            ([, { heartbeatMs, behindSinceMs }]) =>
-              heartbeatMs < nowMs() - staleMs || (behindSinceMs ?? Infinity) < nowMs() - behindMs,
-          )
-          .map(([id, { watermark, sweptTo = '' }]) => ({ id, watermark, sweptTo })),
+    handOver: (id, watermark) =>
+      request(process, `hand ${id.slice(-4)} over`, () => {
+        known.set(id, { ...known.get(id), ...alive(watermark, null), isTakenOver: true });
+      }),
+    list: () =>
+      request(process, 'list publishers', () =>
+        [...known].map(([id, publisher]) => toKnown(id, publisher, nowMs())),
       ),
+    takeOver: (listed, unchanged) =>
+      request(process, `take ${listed.id.slice(-4)} over`, () => {
+        const publisher = known.get(listed.id);
+        if (!publisher || publisher.isTakenOver) return false;
+        const isSame =
+          unchanged === 'heartbeat'
+            ? publisher.heartbeatMs === listed.heartbeatAtMs
+            : publisher.watermark === listed.watermark;
+        if (isSame) publisher.isTakenOver = true;
+        return isSame;
+      }),
     markSwept: (id, sweptTo) =>
       request(process, `mark ${id.slice(-4)} as swept to ${sweptTo}`, () => {
         const publisher = known.get(id);
@@ -60,6 +85,19 @@ function publishersOf(
       request(process, `forget ${id.slice(-4)}`, () => {
         if ((known.get(id)?.heartbeatMs ?? Infinity) < nowMs() - silentMs) known.delete(id);
       }),
+  };
+}
+
+function toKnown(id: string, publisher: Publisher, nowMs: number): KnownPublisher {
+  const { watermark, sweptTo = '', heartbeatMs, behindSinceMs, isTakenOver = false } = publisher;
+  return {
+    id,
+    watermark,
+    sweptTo,
+    isTakenOver,
+    heartbeatAtMs: heartbeatMs,
+    silentMs: nowMs - heartbeatMs,
+    behindMs: behindSinceMs === null ? null : nowMs - behindSinceMs,
   };
 }
 

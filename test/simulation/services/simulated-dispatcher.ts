@@ -128,7 +128,15 @@ function openGuard({ world, process, db }: ServiceDeps): DoubleSendGuard {
       },
       onReleased: recentIds.add,
       monotonicMs: time.nowMs,
-      wait: (ms) => new Promise<void>((resolve) => void time.after(ms, resolve)),
+      judgeableMs: time.nowMs,
+      // A crashed process waits for ever.
+      wait: (ms) =>
+        new Promise<void>((resolve) => {
+          time.after(ms, () => {
+            if (process.isAlive()) resolve();
+          });
+        }),
+      isStopping: () => false,
     }),
     recentIds,
     checkRecorded: createCheckRecorded({

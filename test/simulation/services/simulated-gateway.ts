@@ -1,13 +1,10 @@
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
-import { createdRecords } from '@posthorn/platform/outbox/created-records.ts';
 import {
   createAcceptMessage,
   type AcceptMessage,
 } from '../../../services/gateway/src/accept/accept-message.ts';
-import { createHeartbeat } from '../../../services/gateway/src/outbox/keep-heartbeat.ts';
-import { createPublication } from '../../../services/gateway/src/outbox/publish-created.ts';
-import { createUnconfirmedInserts } from '../../../services/gateway/src/outbox/unconfirmed-inserts.ts';
+import { createOutbox } from '../../../services/gateway/src/outbox/outbox.ts';
 import { sampleWebhook } from '../../support/samples/sample-webhook.ts';
 import { LOGGER } from '../world/silent-logger.ts';
 import type { ServiceDeps } from './simulated-dispatcher.ts';
@@ -31,46 +28,31 @@ export function createSimulatedGateway(
   webhooks: Collection,
 ): SimulatedGateway {
   const newId = createIds(world.random, process.nowMs);
-  const publisherId = newId('gw');
-  const topic = TOPICS.messageCreated;
-  const messages = createMessageStore(db);
-  const common = { publisherId, logger: LOGGER, nowMs: process.nowMs };
-  const publication = createPublication({
-    ...common,
-    topic,
+  const outbox = createOutbox({
+    topic: TOPICS.messageCreated,
     records,
-    messages,
+    messages: createMessageStore(db),
+    publishers: simulatedPublishers.connectedTo(process).publishers,
     publishQueueBytes: 50_331_648,
-  });
-  const unconfirmed = createUnconfirmedInserts({
-    publish: (late) => records.publish(late.flatMap((message) => createdRecords(topic, message))),
-    messages,
+    newId,
+    logger: LOGGER,
+    nowMs: process.nowMs,
     monotonicMs: world.time.nowMs,
   });
-  const { publishers } = simulatedPublishers.connectedTo(process);
-  const heartbeat = createHeartbeat({ ...common, publishers, publication, unconfirmed });
   const { accept } = createAcceptMessage({
-    ...common,
-    messages,
-    publication,
-    unconfirmed,
+    outbox,
+    publisherId: outbox.publisherId,
     newId,
     deliveries: createDeliveryStore(db),
     targets: { resolve: () => Promise.resolve(targetsAmong(webhooks)) },
     responses: { seal: () => '' },
     acceptQueueBytes: 67_108_864,
     monotonicMs: world.time.nowMs,
+    logger: LOGGER,
   });
   // Stops the timer of the heartbeat; what a crashed process sends has no effect.
-  process.onCrash(() => void heartbeat.stop().catch(() => undefined));
-  return {
-    start: heartbeat.start,
-    accept,
-    async stop() {
-      await publication.close(DRAIN_MS);
-      await heartbeat.stop();
-    },
-  };
+  process.onCrash(() => void outbox.stop(0).catch(() => undefined));
+  return { start: outbox.start, accept, stop: () => outbox.stop(DRAIN_MS) };
 }
 
 function targetsAmong(webhooks: Collection): ReturnType<typeof sampleWebhook>[] {

@@ -58,11 +58,14 @@ export function createRetrySteps(
       retryDueTopic,
       delayTopics: DELAY_TOPICS,
       webhooks,
+      // For the sweep of stuck deliveries, which is not simulated.
+      markBacklogs: () => Promise.resolve(),
     }),
     sweeper: createUnpublishedSweep({
       ...wires,
       createdTopic,
       holder: process.name,
+      monotonicMs,
       messages: createMessageStore(db),
       ...publishers.connectedTo(process),
     }),

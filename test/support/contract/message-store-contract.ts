@@ -35,7 +35,7 @@ export function messageStoreContract(open: () => Promise<OpenMessages>): void {
         isTest: true,
       });
       expect(await store.insertAll([plain, full])).toEqual(['stored', 'stored']);
-      expect(await store.findDecided([plain.id, full.id, 'msg_none'])).toEqual([plain, full]);
+      expect(await store.findCommitted([plain.id, full.id, 'msg_none'])).toEqual([plain, full]);
       expect(await store.payloadsOf([plain.id, 'msg_none'])).toEqual(
         new Map([[plain.id, plain.payload]]),
       );

@@ -62,6 +62,8 @@ export interface WebhookDocument {
   rateLimitPerSecond: number | null;
   createdAt: Date;
   updatedAt: Date;
+  /** When it was last seen to have an old backlog that waits for its endpoint; absent if never. */
+  deferredAt?: Date;
 }
 
 export interface MessageDocument {
@@ -106,10 +108,15 @@ export interface DeliveryDocument {
 export interface PublisherDocument {
   _id: string;
   heartbeatAt: Date;
-  /** Kafka has acknowledged every message of this publisher up to this id; '' when none. */
+  /**
+   * Kafka has acknowledged every message of this publisher up to this id. '' in documents of earlier
+   * versions when it had none.
+   */
   watermark: string;
   /** Since when the oldest unpublished message has waited; null when there is none. */
   behindSince: Date | null;
+  /** Since when the sweep publishes what its gateway did not; final. Missing while it is the gateway's. */
+  takenOverAt?: Date;
   /** Up to which message the sweep has published for this publisher. */
   sweptTo?: string;
 }
@@ -119,6 +126,8 @@ export interface MessageCheckDocument {
   _id: 'messages';
   /** Id of the last checked message: all deliveries of those before it were recorded then; '' when none. */
   checkedTo: string;
+  /** No message before this was left when the last check was complete; absent before the first one. */
+  completeTo?: Date;
   /** When the last sweep began. */
   begunAt: Date;
 }

@@ -2,7 +2,7 @@ import type { Message } from '@posthorn/domain/message.ts';
 import { createAdaptiveLinger } from '@posthorn/platform/async/batching/adaptive-linger.ts';
 import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
-import type { InsertOutcome, MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { CreatedMessage } from '../http/responses/message.ts';
 import { cancelDisabledDeliveries, type CancelDisabledDeps } from './cancel-disabled-deliveries.ts';
 import {
@@ -13,9 +13,8 @@ import {
   type ResolvedRequest,
 } from './build-message.ts';
 import { notFound, unavailable } from '../http/api-error.ts';
-import type { Publication } from '../outbox/publish-created.ts';
+import type { Outbox } from '../outbox/outbox.ts';
 import type { TargetResolver } from './resolve-targets.ts';
-import type { UnconfirmedInserts } from '../outbox/unconfirmed-inserts.ts';
 import { createAcceptQueueLimit } from './accept-queue-limit.ts';
 import { batchCostOf, memoryBytesOf } from './request-cost.ts';
 
@@ -23,9 +22,7 @@ export type { NewMessage } from './build-message.ts';
 
 export interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
   targets: Pick<TargetResolver, 'resolve'>;
-  messages: Pick<MessageStore, 'insertAll'>;
-  publication: Pick<Publication, 'add'>;
-  unconfirmed: Pick<UnconfirmedInserts, 'add'>;
+  outbox: Pick<Outbox, 'store'>;
   /** What waiting requests may hold in memory, in bytes. */
   acceptQueueBytes: number;
   /** Milliseconds of a clock that nobody sets. */
@@ -72,7 +69,7 @@ interface NotBuilt {
 
 /**
  * Step 1 of a message. The majority write of the message is the acceptance. Companies take turns in
- * the batches. Publication follows the write and never delays the response.
+ * the batches. The messages are published after the write, which never delays the response.
  */
 export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
   const limit = createAcceptQueueLimit({ requests: MAX_WAITING, bytes: deps.acceptQueueBytes });
@@ -114,8 +111,8 @@ async function storeAndPublish(
 ): Promise<BatchResult[]> {
   const built = batch.map((resolved) => tryToBuild(deps, resolved));
   const messages = built.flatMap((each) => (each.kind === 'built' ? [each.message] : []));
-  const outcomes = messages.length === 0 ? [] : await deps.messages.insertAll(messages);
-  handOver(deps, messages, outcomes);
+  const outcomes = messages.length === 0 ? [] : await deps.outbox.store(messages);
+  reportRefused(deps, outcomes);
   let inserted = 0;
   return built.map((each) => (each.kind === 'built' ? resultOf(each, outcomes[inserted++]) : each));
 }
@@ -142,20 +139,14 @@ function resultOf(
     case 'repeated':
       return { kind: 'repeated' };
     case 'refused':
-    case 'doubtful':
+    case 'unconfirmed':
       return { kind: 'not_stored' };
     case undefined:
       throw new Error('the store returned fewer outcomes than messages');
   }
 }
 
-function handOver(
-  { publication, unconfirmed, logger }: AcceptDeps,
-  messages: readonly Message[],
-  outcomes: readonly InsertOutcome[],
-): void {
+function reportRefused({ logger }: AcceptDeps, outcomes: readonly InsertOutcome[]): void {
   const refused = outcomes.filter((outcome) => outcome === 'refused').length;
   if (refused > 0) logger.error({ refused }, 'MongoDB refused messages');
-  unconfirmed.add(messages.filter((_, index) => outcomes[index] === 'doubtful'));
-  publication.add(messages.filter((_, index) => outcomes[index] === 'stored'));
 }

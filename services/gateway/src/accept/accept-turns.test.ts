@@ -22,20 +22,18 @@ beforeEach(() => {
   gate = new Promise((resolve) => (openGate = resolve));
   acceptMessage = createAcceptMessage({
     targets: { resolve: () => Promise.resolve(webhooks) },
-    messages: {
-      insertAll: async (batch) => {
+    outbox: {
+      store: async (batch) => {
         batches.push([...batch]);
         await gate;
         return batch.map(() => 'stored');
       },
     },
-    publication: { add: () => undefined },
-    unconfirmed: { add: () => undefined },
     deliveries: { insertAll: () => Promise.resolve(new Set()) },
     responses: { seal: () => '' },
     acceptQueueBytes: 67_108_864,
     monotonicMs: () => performance.now(),
-    publisherId: 'gw_1',
+    publisherId: () => 'gw_1',
     newId: countingIds(),
     logger: createLogger('test', 'silent'),
   });

@@ -34,8 +34,8 @@ export interface BuiltMessage {
 
 export interface BuildMessageDeps {
   responses: Pick<SealedResponses, 'seal'>;
-  /** Names this gateway process in every message that it stores. */
-  publisherId: string;
+  /** Names the publisher of the messages that are built now. */
+  publisherId: () => string;
   newId: (prefix: IdPrefix) => string;
 }
 
@@ -66,7 +66,7 @@ function toMessage(
     payload,
     targets: webhooks.map((webhook) => webhook.id),
     disabledTargets: webhooks.flatMap((webhook) => (webhook.disabled ? [webhook.id] : [])),
-    publisherId,
+    publisherId: publisherId(),
     requestId,
     idempotency: optional.idempotency && { ...optional.idempotency, answer: '' },
     ...(optional.isTest && { isTest: true as const }),

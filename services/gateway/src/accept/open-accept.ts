@@ -1,7 +1,6 @@
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
-import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
@@ -9,7 +8,7 @@ import type { Vault } from '@posthorn/platform/vault/vault.ts';
 import type { mongo } from 'mongoose';
 import { bytesOfMib, type GatewayConfig } from '../config.ts';
 import type { Invalidations } from '../open-redis.ts';
-import type { Outbox } from '../outbox/open-outbox.ts';
+import type { Outbox } from '../outbox/outbox.ts';
 import type { HasApp } from '../projects/has-app.ts';
 import { createAcceptMessage, type AcceptMessage } from './accept-message.ts';
 import { createIdempotentAccept, type IdempotentAccept } from './idempotent-accept.ts';
@@ -24,7 +23,6 @@ export interface Accept {
 export interface OpenAcceptDeps {
   db: mongo.Db;
   vault: Vault;
-  messages: MessageStore;
   webhooks: WebhookStore;
   hasApp: HasApp;
   invalidations: Pick<Invalidations, 'addCache'>;
@@ -37,16 +35,14 @@ type Context = ServiceContext<GatewayConfig>;
 /** Opens step 1 of a message, with its cache and its memory budgets. A stop waits for the running inserts. */
 export function openAccept(context: Context, deps: OpenAcceptDeps): Accept {
   const { config, logger, lifecycle, registry } = context;
-  const { db, messages, outbox, budgets } = deps;
+  const { db, outbox, budgets } = deps;
   const responses = createSealedResponses(deps.vault);
   const acceptQueueBytes = bytesOfMib(config.ACCEPT_QUEUE_MIB);
   const { accept, idle, usedBytes } = createAcceptMessage({
     targets: openTargets(context, deps),
-    messages,
     deliveries: createDeliveryStore(db),
+    outbox,
     publisherId: outbox.publisherId,
-    publication: outbox.publication,
-    unconfirmed: outbox.unconfirmed,
     responses,
     acceptQueueBytes,
     newId: systemIds,

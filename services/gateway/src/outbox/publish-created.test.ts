@@ -14,27 +14,37 @@ let stored: Message[] = [];
 let batches: string[][] = [];
 let nowMs = 0;
 let failuresLeft = 0;
+let isOwner = true;
 let onSend: (ids: string[]) => void;
+/** Called before a page that was read back is returned, with whether it was the last one. */
+let onRead: (isLast: boolean) => void;
 /** Pending while Kafka does not acknowledge. */
 let gate: Promise<void>;
 let open: () => void;
 let publication: Publication;
 
 beforeEach(() => {
-  [stored, batches, nowMs, failuresLeft] = [[], [], 1_000, 0];
+  [stored, batches, nowMs, failuresLeft, isOwner] = [[], [], 1_000, 0, true];
   gate = Promise.resolve();
   onSend = () => undefined;
+  onRead = () => undefined;
   publication = createPublication({
     topic: 'created',
     publisherId: 'gw_1',
     logger: createLogger('test', 'silent'),
     publishQueueBytes: QUEUE_BYTES,
+    firstWatermark: '',
+    assertOwner: () => {
+      if (!isOwner) throw new Error('not the owner');
+    },
     nowMs: () => nowMs,
     records: { publish },
     messages: {
       pageOf: ({ publisherId, afterId, limit }) => {
         const rest = stored.filter((one) => one.publisherId === publisherId && one.id > afterId);
-        return Promise.resolve(rest.slice(0, limit));
+        const page = rest.slice(0, limit);
+        onRead(page.length < limit);
+        return Promise.resolve(page);
       },
     },
   });
@@ -125,11 +135,31 @@ describe('the publication', () => {
     expect(publication.state()).toMatchObject({ watermark: 'msg_000002', unpublished: 0 });
   });
 
-  test('leaves to the sweeper what Kafka has not acknowledged when the drain ends', async () => {
+  test('leaves to the sweep what Kafka has not acknowledged when the drain ends', async () => {
     failuresLeft = Infinity;
     accept([1, 2]);
     await publication.close(0);
     expect(publication.state()).toMatchObject({ watermark: '', unpublished: 2 });
+  });
+
+  test('publishes nothing while it is not certain to be the owner', async () => {
+    isOwner = false;
+    accept([1]);
+    await publication.close(0);
+    expect(batches).toEqual([]);
+    expect(publication.state()).toMatchObject({ watermark: '', unpublished: 1 });
+  });
+
+  test('publishes nothing more when it is abandoned, not even what waits', async () => {
+    shut();
+    accept([1]);
+    accept([2]);
+    publication.abandon();
+    open();
+    await publication.close(5_000);
+    accept([3]);
+    await publication.close(5_000);
+    expect(batches).toEqual([['msg_000001']]);
   });
 
   test('publishes nothing at a stop when nothing waits', async () => {
@@ -176,6 +206,34 @@ describe('a publication that falls behind', () => {
     await publication.close(60_000);
     expect(batches.flat()).toEqual(idsOf(stored));
     expect(batches.slice(-2)).toEqual([['msg_050000'], ['msg_050001']]);
+  });
+
+  test('ends although messages come during each read', async () => {
+    shut();
+    accept(upTo(TOO_MANY));
+    let reads = 0;
+    onRead = () => {
+      reads += 1;
+      if (reads < 1_000) accept([TOO_MANY + reads]);
+    };
+    open();
+    await publication.close(60_000);
+    expect(reads).toBeLessThan(50);
+    expect(batches.flat()).toEqual(idsOf(stored));
+  });
+
+  test('reads again what comes during a read and does not fit', async () => {
+    shut();
+    accept(upTo(TOO_MANY));
+    onRead = (isLast) => {
+      if (isLast && stored.length === TOO_MANY)
+        accept(upTo(TOO_MANY).map((number) => TOO_MANY + number));
+    };
+    open();
+    await publication.close(60_000);
+    expect(stored).toHaveLength(2 * TOO_MANY);
+    expect(batches.flat()).toEqual(idsOf(stored));
+    expect(publication.state()).toMatchObject({ watermark: stored.at(-1)?.id, unpublished: 0 });
   });
 
   test('reports unpublished messages and their age until it has read the last page', async () => {

@@ -1,5 +1,6 @@
 import type { Message } from '@posthorn/domain/message.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { withTimeout } from '@posthorn/platform/async/with-timeout.ts';
 import { createKeepTrying, type KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
@@ -14,6 +15,10 @@ export interface PublicationDeps {
   messages: Pick<MessageStore, 'pageOf'>;
   /** What messages waiting for Kafka may hold in memory, in bytes. */
   publishQueueBytes: number;
+  /** Sorts before the id of every message that will be added. */
+  firstWatermark: string;
+  /** Throws while it is not certain that these messages are this gateway's to publish. */
+  assertOwner: () => void;
   logger: Logger;
   nowMs: () => number;
 }
@@ -33,8 +38,10 @@ export interface Publication {
   state: () => PublicationState;
   /** What waiting messages hold in memory, by estimate. */
   usedBytes: () => number;
-  /** Publishes what is left for up to `drainMs`. The sweeper publishes the rest. */
+  /** Publishes what is left for up to `drainMs`. The sweep publishes the rest. */
   close: (drainMs: number) => Promise<void>;
+  /** Publishes nothing more, because the sweep does. A request to Kafka that is under way may still succeed. */
+  abandon: () => void;
 }
 
 interface Work extends PublicationDeps {
@@ -44,6 +51,7 @@ interface Work extends PublicationDeps {
   /** The id that was handed over last. */
   lastId: string;
   running: Promise<void> | null;
+  isAbandoned: boolean;
   closing: AbortController;
   /** Ends with the time that `close` gives, not with the stop of the process: messages are accepted until then. */
   keepTrying: KeepTrying;
@@ -64,9 +72,10 @@ export function createPublication(deps: PublicationDeps): Publication {
     ...deps,
     queue: createPublishQueue(deps.topic, deps.publishQueueBytes),
     overflow: createPublishOverflow(estimatedBytesOf),
-    tracker: createWatermarkTracker(),
+    tracker: createWatermarkTracker(deps.firstWatermark),
     lastId: '',
     running: null,
+    isAbandoned: false,
     closing,
     keepTrying: createKeepTrying({ logger: deps.logger, signal: closing.signal }),
   };
@@ -77,6 +86,9 @@ export function createPublication(deps: PublicationDeps): Publication {
     state: () => stateOf(work),
     usedBytes: () => work.queue.usedBytes() + work.tracker.usedBytes(),
     close: (drainMs) => close(work, drainMs),
+    abandon: () => {
+      abandon(work);
+    },
   };
 }
 
@@ -99,7 +111,7 @@ function enqueue({ queue, tracker }: Work, origin: Origin, message: Message): vo
 async function run(work: Work): Promise<void> {
   const { queue, overflow, logger } = work;
   try {
-    for (;;) {
+    while (!work.isAbandoned) {
       const afterId = overflow.readToId();
       if (afterId === null && queue.isEmpty()) return;
       if (afterId !== null && (queue.isEmpty() || isPageWanted(work)))
@@ -107,10 +119,10 @@ async function run(work: Work): Promise<void> {
       else await publishNext(work);
     }
   } catch (error) {
-    // A close ended the retries, or it was no outage; the sweep publishes from the watermark on.
+    // The retries were ended, or it was no outage; the sweep publishes from the watermark on.
     logger.warn(
       { err: error, watermark: work.tracker.watermark() },
-      'publishing stopped, the sweeper publishes the rest',
+      'publishing stopped, the sweep publishes the rest',
     );
   } finally {
     work.running = null;
@@ -118,9 +130,12 @@ async function run(work: Work): Promise<void> {
 }
 
 async function publishNext(work: Work): Promise<void> {
-  const { queue, tracker, overflow, records } = work;
+  const { queue, tracker, overflow, records, assertOwner } = work;
   const batch = queue.takeBatch();
-  await untilDone(work, 'publish messages', () => records.publish(batch.records));
+  await untilDone(work, 'publish messages', async () => {
+    assertOwner();
+    await records.publish(batch.records);
+  });
   queue.acknowledge(batch);
   tracker.advance(overflow.readToId());
 }
@@ -134,12 +149,16 @@ function isPageWanted({ queue, overflow, publishQueueBytes }: Work): boolean {
 
 /**
  * Ignores messages beyond the id that was handed over last before the read: their insert may have been
- * running, so that an earlier message of the same batch may be missing from the page.
+ * running, so that an earlier message of the same batch may be missing from the page. Messages that
+ * are handed over during the read are remembered: when the page was the last one they are queued, and
+ * the overflow ends. Without that it would go on for as long as messages come during each read.
  */
 async function readPage(work: Work, afterId: string): Promise<void> {
   const { overflow, tracker, messages, publisherId, lastId } = work;
-  const limit = overflow.pageLimit(work.publishQueueBytes * PAGE_PART);
+  const pageBytes = work.publishQueueBytes * PAGE_PART;
+  const limit = overflow.pageLimit(pageBytes);
   const wantedId = overflow.lastId();
+  overflow.rememberArrivals(pageBytes);
   const page = await untilDone(work, 'read messages back', () =>
     messages.pageOf({ publisherId, afterId, limit }),
   );
@@ -148,6 +167,7 @@ async function readPage(work: Work, afterId: string): Promise<void> {
   const isEnd = page.length < limit || known.length < page.length;
   const last = known.at(-1);
   overflow.markRead(laterOf(last?.id ?? afterId, isEnd ? wantedId : ''), last?.createdAtMs);
+  if (isEnd) for (const message of overflow.takeArrivals()) enqueue(work, 'readBack', message);
   tracker.advance(overflow.readToId());
 }
 
@@ -171,10 +191,14 @@ function stateOf({ tracker, overflow, nowMs }: Work): PublicationState {
   };
 }
 
+/** A request to Kafka may take longer than the drain, so it is not awaited any longer. */
 async function close(work: Work, drainMs: number): Promise<void> {
-  const timer = setTimeout(() => {
-    work.closing.abort();
-  }, drainMs);
-  await work.running;
-  clearTimeout(timer);
+  await withTimeout(work.running ?? Promise.resolve(), drainMs).catch(() => {
+    abandon(work);
+  });
+}
+
+function abandon(work: Work): void {
+  work.closing.abort();
+  work.isAbandoned = true;
 }

@@ -17,6 +17,13 @@ export interface PublishOverflow {
   lastId: () => string;
   /** Records that everything up to `id` was read; `createdAtMs` is that of the message read last. */
   markRead: (id: string, createdAtMs: number | undefined) => void;
+  /** Keeps the messages that are added from now on, up to `maxBytes` of them. */
+  rememberArrivals: (maxBytes: number) => void;
+  /**
+   * Returns the messages that were added since then, and counts them as read, when nothing else is
+   * left to read. Returns none when they were more than `maxBytes`: they have to be read back.
+   */
+  takeArrivals: () => readonly Message[];
   companies: () => Iterable<string>;
   /** A lower bound of the creation of the oldest message left to read. Null when nothing is. */
   oldestAtMs: () => number | null;
@@ -31,6 +38,14 @@ export function createPublishOverflow(bytesOf: (message: Message) => number): Pu
   const firstOf = new Map<string, string>();
   let [readToId, lastId, oldestAtMs] = ['', '', 0];
   let [bytes, count] = [0, 0];
+  let arrivals = createArrivals(0);
+
+  function markRead(id: string, createdAtMs: number | undefined): void {
+    readToId = id;
+    oldestAtMs = createdAtMs ?? oldestAtMs;
+    if (readToId >= lastId) firstOf.clear();
+  }
+
   return {
     hasCompany: (companyId) => firstOf.has(companyId),
     add(message, previousId) {
@@ -40,6 +55,7 @@ export function createPublishOverflow(bytesOf: (message: Message) => number): Pu
       lastId = message.id;
       bytes += bytesOf(message);
       count += 1;
+      arrivals.add(message, bytesOf(message));
     },
     hasMessage({ companyId, id }) {
       const first = firstOf.get(companyId);
@@ -47,10 +63,15 @@ export function createPublishOverflow(bytesOf: (message: Message) => number): Pu
     },
     readToId: () => (firstOf.size === 0 ? null : readToId),
     lastId: () => lastId,
-    markRead(id, createdAtMs) {
-      readToId = id;
-      oldestAtMs = createdAtMs ?? oldestAtMs;
-      if (readToId >= lastId) firstOf.clear();
+    markRead,
+    rememberArrivals: (maxBytes) => {
+      arrivals = createArrivals(maxBytes);
+    },
+    takeArrivals() {
+      const arrived = arrivals.all();
+      arrivals = createArrivals(0);
+      if (arrived.length > 0) markRead(lastId, arrived.at(-1)?.createdAtMs);
+      return arrived;
     },
     companies: () => firstOf.keys(),
     oldestAtMs: () => (firstOf.size === 0 ? null : oldestAtMs),
@@ -58,5 +79,24 @@ export function createPublishOverflow(bytesOf: (message: Message) => number): Pu
       const fitting = Math.floor((pageBytes * count) / Math.max(1, bytes));
       return Math.min(MAX_PAGE, Math.max(1, fitting));
     },
+  };
+}
+
+interface Arrivals {
+  add: (message: Message, bytes: number) => void;
+  /** Every message that was added; none when one did not fit. */
+  all: () => readonly Message[];
+}
+
+function createArrivals(maxBytes: number): Arrivals {
+  let messages: Message[] = [];
+  let leftBytes = maxBytes;
+  return {
+    add(message, bytes) {
+      leftBytes -= bytes;
+      if (leftBytes >= 0) messages.push(message);
+      else messages = [];
+    },
+    all: () => messages,
   };
 }

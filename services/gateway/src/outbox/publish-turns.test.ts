@@ -44,6 +44,8 @@ function open(publishQueueBytes: number): Publication {
     topic: 'created',
     publisherId: 'gw_1',
     publishQueueBytes,
+    firstWatermark: '',
+    assertOwner: () => undefined,
     logger: createLogger('test', 'silent'),
     nowMs: () => 0,
     records: { publish },

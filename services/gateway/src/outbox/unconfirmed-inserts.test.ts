@@ -29,7 +29,7 @@ beforeEach(() => {
   [stored, asked, published, isKafkaUp, monotonicMs] = [[], [], [], true, 0];
   unconfirmed = createUnconfirmedInserts({
     messages: {
-      findDecided: (ids) => {
+      findCommitted: (ids) => {
         asked.push(ids);
         return Promise.resolve(stored.filter(({ id }) => ids.includes(id)));
       },

@@ -2,7 +2,7 @@ import type { Message } from '@posthorn/domain/message.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 
 export interface UnconfirmedInsertsDeps {
-  messages: Pick<MessageStore, 'findDecided'>;
+  messages: Pick<MessageStore, 'findCommitted'>;
   /** Publishes messages out of the order of the watermark. Rejects when Kafka did not store them. */
   publish: (messages: readonly Message[]) => Promise<void>;
   /** Of a clock that nobody sets: a change of the time must not give an insert up early. */
@@ -43,7 +43,7 @@ export function createUnconfirmedInserts({
       const lookedUpAtMs = monotonicMs();
       const ids = [...addedAtMs.keys()];
       for (let begin = 0; begin < ids.length; begin += PAGE) {
-        const found = await messages.findDecided(ids.slice(begin, begin + PAGE));
+        const found = await messages.findCommitted(ids.slice(begin, begin + PAGE));
         await publish(found);
         for (const { id } of found) addedAtMs.delete(id);
       }

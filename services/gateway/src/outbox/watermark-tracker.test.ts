@@ -4,7 +4,7 @@ import { createWatermarkTracker, type WatermarkTracker } from './watermark-track
 let tracker: WatermarkTracker;
 
 beforeEach(() => {
-  tracker = createWatermarkTracker();
+  tracker = createWatermarkTracker('');
 });
 
 describe('the watermark tracker', () => {

@@ -38,15 +38,16 @@ const MESSAGE_BYTES = 160;
 
 /**
  * Messages are acknowledged out of order, because companies take turns. Each sequence drops what is
- * published at its head and so holds only what follows an unpublished message.
+ * published at its head and so holds only what follows an unpublished message. `firstWatermark` sorts
+ * before every message that will be added.
  */
-export function createWatermarkTracker(): WatermarkTracker {
+export function createWatermarkTracker(firstWatermark: string): WatermarkTracker {
   const sequences: Record<Origin, Sequence> = {
     direct: { messages: [], publishedToId: '' },
     readBack: { messages: [], publishedToId: '' },
   };
   const both = Object.values(sequences);
-  let watermark = '';
+  let watermark = firstWatermark;
   return {
     add(origin, id, createdAtMs) {
       const message = { id, createdAtMs, isPublished: false };

@@ -5,24 +5,41 @@ import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { DeliveryState } from '@posthorn/domain/delivery.ts';
-import type { SweepCandidate } from '@posthorn/platform/mongo/messages/publishers.ts';
+import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { Registry } from 'prom-client';
+import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import { createRetryMetrics } from '../retry-metrics.ts';
 import { createUnpublishedSweep } from './sweep-unpublished.ts';
 
 let stored: Message[] = [];
 const known = new Map<string, DeliveryState>();
-let candidates: SweepCandidate[] = [];
+let listed: KnownPublisher[] = [];
 /** What happened, in order. */
 let events: string[] = [];
 let holds: boolean[] = [];
+let monotonicMs = 0;
+/** Whether a publisher that is taken over is as it was listed. */
+let isUnchanged = true;
 let onPublish: (records: readonly OutgoingRecord[]) => Promise<void>;
 
 beforeEach(() => {
   [stored, events, holds] = [[], [], []];
   known.clear();
-  candidates = [{ id: 'gw_1', watermark: '', sweptTo: '' }];
+  listed = [taken('gw_1')];
+  [monotonicMs, isUnchanged] = [0, true];
   onPublish = () => Promise.resolve();
+});
+
+/** A publisher that the sweep has taken over, of a gateway that is silent. */
+const taken = (id: string, changes: Partial<KnownPublisher> = {}): KnownPublisher => ({
+  id,
+  watermark: '',
+  sweptTo: '',
+  isTakenOver: true,
+  heartbeatAtMs: 1,
+  silentMs: 20_000,
+  behindMs: null,
+  ...changes,
 });
 
 const done = (event: string) => {
@@ -43,12 +60,17 @@ const createTestSweep = () =>
     createdTopic: 'created',
     logger: createLogger('test', 'silent'),
     metrics: createRetryMetrics(new Registry()),
+    monotonicMs: () => monotonicMs,
     leases: {
       hold: () => Promise.resolve(holds.shift() ?? true),
       release: (name, holder) => done(`release ${name} of ${holder}`),
     },
     publishers: {
-      findToSweep: () => Promise.resolve(candidates),
+      list: () => Promise.resolve(listed),
+      takeOver: async ({ id }, unchanged) => {
+        await done(`take over ${id} by its ${unchanged}`);
+        return isUnchanged;
+      },
       markSwept: (id, sweptTo) => done(`swept ${id} to ${sweptTo}`),
       forget: (id) => done(`forget ${id}`),
     },
@@ -67,19 +89,8 @@ const createTestSweep = () =>
     },
   });
 
-const message = (id: string, targets = ['wh_1'], publisherId = 'gw_1'): Message => ({
-  id,
-  targets,
-  publisherId,
-  companyId: 'comp_1',
-  appId: null,
-  payload: '{}',
-  eventType: null,
-  disabledTargets: [],
-  idempotency: null,
-  requestId: 'request-1',
-  createdAtMs: 1,
-});
+const message = (id: string, targets = ['wh_1'], publisherId = 'gw_1'): Message =>
+  sampleMessage(id, { targets, publisherId, createdAtMs: 1 });
 
 describe('a sweep of unpublished messages', () => {
   test('publishes messages without deliveries, then stores its progress, then forgets the publisher', async () => {
@@ -99,7 +110,7 @@ describe('a sweep of unpublished messages', () => {
     [{ watermark: 'msg_2', sweptTo: 'msg_1' }, 'publish msg_3>wh_1'],
   ])('begins after the later of watermark and progress: %j', async (progress, first) => {
     stored = ['msg_1', 'msg_2', 'msg_3'].map((id) => message(id));
-    candidates = [{ id: 'gw_1', sweptTo: '', ...progress }];
+    listed = [taken('gw_1', progress)];
     await createTestSweep().tick();
     expect(events[0]).toBe(first);
   });
@@ -156,15 +167,96 @@ describe('a sweep of unpublished messages', () => {
     onPublish = () => Promise.reject(new Error('Kafka is away'));
     await sweeping.tick();
     expect(sweeping.oldestAtMs()).toBe(7);
-    candidates = [];
+    listed = [];
     await sweeping.tick();
     expect(sweeping.oldestAtMs()).toBeNull();
-    candidates = [{ id: 'gw_1', watermark: '', sweptTo: '' }];
+    listed = [taken('gw_1')];
     await sweeping.tick();
     expect(sweeping.oldestAtMs()).toBe(7);
     onPublish = () => Promise.resolve();
     await sweeping.tick();
     expect(sweeping.oldestAtMs()).toBeNull();
+  });
+
+  test('takes over a silent publisher before it publishes for it', async () => {
+    stored = [message('msg_1')];
+    listed = [taken('gw_1', { isTakenOver: false })];
+    const sweeping = createTestSweep();
+    await sweeping.tick();
+    expect(events).toEqual([]);
+    monotonicMs = 4_000;
+    await sweeping.tick();
+    expect(events.slice(0, 2)).toEqual(['take over gw_1 by its heartbeat', 'publish msg_1>wh_1']);
+  });
+
+  test('publishes nothing for a publisher that sent a heartbeat since it was listed', async () => {
+    stored = [message('msg_1')];
+    [listed, isUnchanged] = [[taken('gw_1', { isTakenOver: false })], false];
+    const sweeping = createTestSweep();
+    await sweeping.tick();
+    monotonicMs = 4_000;
+    await sweeping.tick();
+    expect(events).toEqual(['take over gw_1 by its heartbeat']);
+  });
+
+  test('publishes the oldest message for a gateway that does not get on, and takes over 20 s later', async () => {
+    stored = ['msg_1', 'msg_2', 'msg_3'].map((id) => message(id));
+    const stuck = { isTakenOver: false, silentMs: 500, behindMs: 61_000, watermark: 'msg_1' };
+    listed = [taken('gw_1', stuck)];
+    const sweeping = createTestSweep();
+    await sweeping.tick();
+    await sweeping.tick();
+    expect(events).toEqual(['publish msg_2>wh_1']);
+    monotonicMs = 20_000;
+    await sweeping.tick();
+    expect(events.slice(1)).toEqual(['take over gw_1 by its watermark']);
+  });
+
+  test('does not take over while Kafka is away for the sweep too', async () => {
+    stored = [message('msg_1')];
+    listed = [taken('gw_1', { isTakenOver: false, silentMs: 500, behindMs: 61_000 })];
+    onPublish = () => Promise.reject(new Error('Kafka is away'));
+    const sweeping = createTestSweep();
+    for (const atMs of [0, 30_000, 60_000, 90_000]) {
+      monotonicMs = atMs;
+      await sweeping.tick();
+    }
+    expect(events).toEqual([]);
+  });
+
+  test('publishes a page of each publisher in turn', async () => {
+    const ids = Array.from({ length: 250 }, (_, index) => `msg_${1_000 + index}`);
+    stored = [...ids.map((id) => message(id)), message('msg_1', ['wh_1'], 'gw_2')];
+    listed = [taken('gw_1'), taken('gw_2')];
+    await createTestSweep().tick();
+    expect(events.filter((event) => event.startsWith('swept'))).toEqual([
+      'swept gw_1 to msg_1199',
+      'swept gw_2 to msg_1',
+      'swept gw_1 to msg_1249',
+    ]);
+  });
+
+  test('lists the publishers again after 10 s of a long backlog', async () => {
+    stored = Array.from({ length: 900 }, (_, index) => message(`msg_${1_000 + index}`));
+    onPublish = () => {
+      monotonicMs += 6_000;
+      return Promise.resolve();
+    };
+    await createTestSweep().tick();
+    expect(events.at(-1)).toBe('swept gw_1 to msg_1399');
+  });
+
+  test('begins no further page after a stop', async () => {
+    stored = Array.from({ length: 900 }, (_, index) => message(`msg_${1_000 + index}`));
+    const sweeping = createTestSweep();
+    let stopped: Promise<void> | undefined;
+    onPublish = () => {
+      stopped ??= sweeping.stop();
+      return Promise.resolve();
+    };
+    await sweeping.tick();
+    await stopped;
+    expect(events.slice(1)).toEqual(['swept gw_1 to msg_1199', 'release sweeper of gw_me']);
   });
 
   test('runs once at a time', async () => {

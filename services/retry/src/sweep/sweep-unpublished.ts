@@ -1,33 +1,30 @@
-import type { DeliveryState } from '@posthorn/domain/delivery.ts';
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
-import type { Message } from '@posthorn/domain/message.ts';
 import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
+import { withTimeout } from '@posthorn/platform/async/with-timeout.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import type {
+  KnownPublisher,
   PublisherStore,
-  SweepCandidate,
 } from '@posthorn/platform/mongo/messages/publishers.ts';
-import {
-  createdRecords,
-  ONE_SEND,
-  takeForOneSend,
-} from '@posthorn/platform/outbox/created-records.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { RetryMetrics } from '../retry-metrics.ts';
+import { publishMissing } from './publish-missing.ts';
+import { observe, stepFor, sweptUpTo, type Observation } from './when-taken-over.ts';
 
 export interface SweepUnpublishedDeps {
   /** Names this process as the holder of the lease. */
   holder: string;
   createdTopic: string;
   leases: LeaseStore;
-  publishers: Pick<PublisherStore, 'findToSweep' | 'markSwept' | 'forget'>;
+  publishers: Pick<PublisherStore, 'list' | 'takeOver' | 'markSwept' | 'forget'>;
   messages: Pick<MessageStore, 'pageOf'>;
   deliveries: Pick<DeliveryStore, 'statesOf'>;
   records: Pick<RecordLog, 'publish'>;
   metrics: Pick<RetryMetrics, 'swept'>;
+  /** Milliseconds of a clock that nobody sets. */
+  monotonicMs: () => number;
   logger: Logger;
 }
 
@@ -42,28 +39,44 @@ export interface UnpublishedSweep extends Loop {
 interface Work extends SweepUnpublishedDeps {
   /** By publisher: when the oldest of its messages that is to be published here was accepted. */
   oldestAtMs: Map<string, number>;
+  /** By publisher; only of those that were listed in the last round. */
+  seen: Map<string, Observation>;
+  stopping: AbortController;
+}
+
+/** A publisher that is being swept: everything up to `afterId` is published. */
+interface Swept {
+  publisherId: string;
+  afterId: string;
 }
 
 const LEASE = 'sweeper';
 const EVERY_MS = 2_000;
-/** A gateway's heartbeat comes every second; after the last one its driver may still insert for some seconds. */
-const STALE_MS = 10_000;
-/** A gateway that is alive has this long to publish a message itself. */
-const BEHIND_MS = 60_000;
+/** Publishers are listed again after this time, so that one that dies during a long sweep gets its turn. */
+const ROUND_MS = 10_000;
 const FORGET_AFTER_MS = 60_000;
 const PAGE = 200;
+/** What is under way may end; a send to a Kafka that is away would take longer, and is repeated later. */
+const STOP_MS = 2_000;
 
 /**
  * Publishes what a gateway stored and did not publish: everything after its watermark that has no
- * delivery yet. It publishes first and stores its progress afterwards, so that a crash repeats a step
- * and never skips one. A tick does nothing while another process holds the lease.
+ * delivery yet. It takes over a publisher first, so that only one process publishes its messages
+ * (docs/decisions/0023-one-owner-of-a-backlog.md). It publishes first and stores its progress
+ * afterwards, so that a crash repeats a step and never skips one. A tick does nothing while another
+ * process holds the lease.
  */
 export function createUnpublishedSweep(deps: SweepUnpublishedDeps): UnpublishedSweep {
-  const work: Work = { ...deps, oldestAtMs: new Map() };
+  const work: Work = {
+    ...deps,
+    oldestAtMs: new Map(),
+    seen: new Map(),
+    stopping: new AbortController(),
+  };
   const loop = createLoop({
     name: 'sweep of unpublished messages',
     everyMs: EVERY_MS,
-    run: () => sweepAll(work),
+    run: () => sweepRound(work),
     logger: deps.logger,
   });
   return {
@@ -71,84 +84,150 @@ export function createUnpublishedSweep(deps: SweepUnpublishedDeps): UnpublishedS
     tick: loop.tick,
     oldestAtMs: () => (work.oldestAtMs.size > 0 ? Math.min(...work.oldestAtMs.values()) : null),
     async stop() {
-      await loop.stop();
+      work.stopping.abort();
+      await withTimeout(loop.stop(), STOP_MS).catch(() => undefined);
       await deps.leases.release(LEASE, deps.holder).catch(() => undefined);
     },
   };
 }
 
-async function sweepAll(work: Work): Promise<void> {
-  const { leases, publishers, holder, logger, oldestAtMs } = work;
-  const isHeld = await leases.hold(LEASE, holder);
-  const limits = { staleMs: STALE_MS, behindMs: BEHIND_MS };
-  const candidates = isHeld ? await publishers.findToSweep(limits) : [];
-  const ids = new Set(candidates.map(({ id }) => id));
-  for (const id of oldestAtMs.keys()) if (!ids.has(id)) oldestAtMs.delete(id);
-  for (const publisher of candidates) {
-    // A publisher that cannot be swept must not stop the others.
-    await sweepPublisher(work, publisher).catch((error: unknown) => {
-      logger.warn(
-        { err: error, publisherId: publisher.id },
-        'cannot sweep a publisher, will retry',
-      );
-    });
+/** Dead publishers come first: nobody else publishes for them. */
+async function sweepRound(work: Work): Promise<void> {
+  const isHeld = await work.leases.hold(LEASE, work.holder);
+  const listed = isHeld ? await work.publishers.list() : [];
+  observeAll(work, listed);
+  const own: Swept[] = [];
+  const stuck: KnownPublisher[] = [];
+  for (const publisher of listed) {
+    switch (stepOf(work, publisher)) {
+      case 'sweep':
+        own.push(sweptOf(publisher));
+        break;
+      case 'take_over_silent':
+        if (await takeOver(work, publisher, 'heartbeat')) own.push(sweptOf(publisher));
+        break;
+      case 'take_over_stuck':
+        // Its gateway notices within a second. It is swept when its heartbeat is old.
+        await takeOver(work, publisher, 'watermark');
+        break;
+      case 'help':
+        stuck.push(publisher);
+        break;
+      case 'leave':
+        if (!publisher.isTakenOver) work.oldestAtMs.delete(publisher.id);
+    }
+  }
+  await sweepInTurns(work, own);
+  for (const publisher of stuck) await help(work, publisher);
+}
+
+function observeAll({ seen, oldestAtMs, monotonicMs }: Work, listed: KnownPublisher[]): void {
+  const nowMs = monotonicMs();
+  const before = new Map(seen);
+  seen.clear();
+  for (const publisher of listed) {
+    seen.set(publisher.id, observe(publisher, before.get(publisher.id), nowMs));
+  }
+  for (const id of oldestAtMs.keys()) if (!seen.has(id)) oldestAtMs.delete(id);
+}
+
+function stepOf({ seen, monotonicMs }: Work, publisher: KnownPublisher) {
+  const observation = seen.get(publisher.id);
+  return observation ? stepFor(publisher, observation, monotonicMs()) : 'leave';
+}
+
+const sweptOf = (publisher: KnownPublisher): Swept => ({
+  publisherId: publisher.id,
+  afterId: sweptUpTo(publisher),
+});
+
+async function takeOver(
+  { publishers, logger }: Work,
+  publisher: KnownPublisher,
+  unchanged: 'heartbeat' | 'watermark',
+): Promise<boolean> {
+  const { id: publisherId, silentMs, behindMs } = publisher;
+  const isOwn = await publishers.takeOver(publisher, unchanged);
+  const reason = unchanged === 'heartbeat' ? 'it is silent' : 'it does not get on';
+  if (isOwn) logger.warn({ publisherId, silentMs, behindMs, reason }, 'took over a publisher');
+  return isOwn;
+}
+
+/** One page of each in turn, so that a large backlog does not delay the others. */
+async function sweepInTurns(work: Work, own: readonly Swept[]): Promise<void> {
+  const untilMs = work.monotonicMs() + ROUND_MS;
+  let left = own;
+  while (left.length > 0) {
+    const unfinished: Swept[] = [];
+    for (const swept of left) {
+      if (work.stopping.signal.aborted || work.monotonicMs() > untilMs) return;
+      if (!(await work.leases.hold(LEASE, work.holder))) return;
+      const next = await tryPage(work, swept);
+      if (next) unfinished.push(next);
+    }
+    left = unfinished;
   }
 }
 
-async function sweepPublisher(work: Work, publisher: SweepCandidate): Promise<void> {
-  const { id: publisherId, watermark, sweptTo } = publisher;
-  let afterId = sweptTo > watermark ? sweptTo : watermark;
-  for (;;) {
-    if (!(await work.leases.hold(LEASE, work.holder))) return;
-    const page = await work.messages.pageOf({ publisherId, afterId, limit: PAGE });
-    const last = page.at(-1);
-    if (!last) break;
-    await publishMissing(work, publisherId, page);
-    afterId = last.id;
-    await work.publishers.markSwept(publisherId, afterId);
+/** Returns how far it came; null when nothing is left, or when a publisher that cannot be swept must not stop the others. */
+async function tryPage(work: Work, swept: Swept): Promise<Swept | null> {
+  try {
+    return await sweepPage(work, swept);
+  } catch (error) {
+    const { publisherId } = swept;
+    work.logger.warn({ err: error, publisherId }, 'cannot sweep a publisher, will retry');
+    return null;
   }
-  await work.publishers.forget(publisherId, FORGET_AFTER_MS);
 }
 
-async function publishMissing(
+async function sweepPage(work: Work, swept: Swept): Promise<Swept | null> {
+  const { messages, publishers, seen, monotonicMs } = work;
+  const { publisherId, afterId } = swept;
+  const page = await messages.pageOf({ publisherId, afterId, limit: PAGE });
+  const last = page.at(-1);
+  if (last) {
+    await publishPage(work, publisherId, page);
+    await publishers.markSwept(publisherId, last.id);
+    return { publisherId, afterId: last.id };
+  }
+  const observation = seen.get(publisherId);
+  if (observation) observation.emptyAtMs = monotonicMs();
+  await publishers.forget(publisherId, FORGET_AFTER_MS);
+  return null;
+}
+
+/** Publishes the oldest message only: it shows whether Kafka is away for all or only for that gateway. */
+async function help(work: Work, publisher: KnownPublisher): Promise<void> {
+  const { id: publisherId, watermark } = publisher;
+  try {
+    const page = await work.messages.pageOf({ publisherId, afterId: watermark, limit: 1 });
+    await publishPage(work, publisherId, page);
+    const observation = work.seen.get(publisherId);
+    if (observation) observation.helped = { watermark, atMs: work.monotonicMs() };
+  } catch (error) {
+    work.logger.warn({ err: error, publisherId }, 'cannot publish for a publisher, will retry');
+  }
+}
+
+async function publishPage(
   work: Work,
   publisherId: string,
-  page: readonly Message[],
+  page: Parameters<typeof publishMissing>[1],
 ): Promise<void> {
-  let rest = page;
-  while (rest.length > 0) {
-    const batch = takeForOneSend(rest, ONE_SEND);
-    const recorded = await work.deliveries.statesOf(deliveryIdsOf(batch));
-    const missing = unpublishedAmong(batch, recorded);
-    const [oldest] = missing;
-    if (oldest) work.oldestAtMs.set(publisherId, oldest.createdAtMs);
-    const created = missing.flatMap((message) => createdRecords(work.createdTopic, message));
-    await work.records.publish(created);
-    work.oldestAtMs.delete(publisherId);
-    work.metrics.swept.inc(created.length);
-    if (created.length > 0) {
-      work.logger.info(
-        { publisherId, records: created.length },
-        'published messages that their gateway did not publish',
-      );
-    }
-    rest = rest.slice(batch.length);
-  }
-}
-
-function deliveryIdsOf(batch: readonly Message[]): string[] {
-  return batch.flatMap(({ id, targets }) => targets.map((target) => deliveryIdOf(id, target)));
-}
-
-/** The messages with only those targets whose delivery is not recorded: the others were published. */
-function unpublishedAmong(
-  batch: readonly Message[],
-  recorded: ReadonlyMap<string, DeliveryState>,
-): Message[] {
-  return batch
-    .map((message) => {
-      const isMissing = (target: string) => !recorded.has(deliveryIdOf(message.id, target));
-      return { ...message, targets: message.targets.filter(isMissing) };
-    })
-    .filter(({ targets }) => targets.length > 0);
+  const { createdTopic, deliveries, records, metrics, logger, oldestAtMs } = work;
+  await publishMissing(
+    {
+      createdTopic,
+      deliveries,
+      records,
+      onMissing: ({ createdAtMs }) => oldestAtMs.set(publisherId, createdAtMs),
+      onPublished(count) {
+        oldestAtMs.delete(publisherId);
+        metrics.swept.inc(count);
+        const text = 'published messages that their gateway did not publish';
+        logger.info({ publisherId, records: count }, text);
+      },
+    },
+    page,
+  );
 }

@@ -7,9 +7,9 @@ import { DUPLICATE_KEY } from '../duplicate-key.ts';
 
 /**
  * What became of a message of a batch. `repeated`: another message has its idempotency key.
- * `doubtful`: the server did not respond, so it may be stored or not.
+ * `unconfirmed`: the server did not respond, so it may be stored or not.
  */
-export type InsertOutcome = 'stored' | 'repeated' | 'refused' | 'doubtful';
+export type InsertOutcome = 'stored' | 'repeated' | 'refused' | 'unconfirmed';
 
 export interface Page {
   publisherId: string;
@@ -26,13 +26,13 @@ export interface MessageStore {
   /** Messages of one publisher in the order in which it stored them; only majority-committed ones. */
   pageOf: (page: Page) => Promise<Message[]>;
   /** The messages among the ids that are majority-committed. */
-  findDecided: (messageIds: readonly string[]) => Promise<Message[]>;
+  findCommitted: (messageIds: readonly string[]) => Promise<Message[]>;
 }
 
 export function createMessageStore(db: mongo.Db): MessageStore {
   const messages = collection(db, 'messages');
   // These reads decide what is published: a rollback must not take such a message back.
-  const decided = { readConcern: { level: 'majority' } } as const;
+  const committed = { readConcern: { level: 'majority' } } as const;
 
   return {
     async insertAll(batch) {
@@ -48,28 +48,28 @@ export function createMessageStore(db: mongo.Db): MessageStore {
       return new Map((await found.toArray()).map(({ _id, payload }) => [_id, payload]));
     },
     async pageOf({ publisherId, afterId, limit }) {
-      const found = messages.find({ _id: { $gt: afterId }, publisherId }, decided);
+      const found = messages.find({ _id: { $gt: afterId }, publisherId }, committed);
       return (await found.sort({ _id: 1 }).limit(limit).toArray()).map(toMessage);
     },
-    async findDecided(ids) {
-      return (await messages.find({ _id: { $in: [...ids] } }, decided).toArray()).map(toMessage);
+    async findCommitted(ids) {
+      return (await messages.find({ _id: { $in: [...ids] } }, committed).toArray()).map(toMessage);
     },
   };
 }
 
 /**
- * Write errors name the refused documents by index. The others are in doubt unless the server has
+ * Write errors name the refused documents by index. The others are unconfirmed unless the server has
  * responded for all of them: the driver throws the same error when the connection is lost.
  */
 function outcomesOf(error: unknown, size: number): InsertOutcome[] {
   if (!(error instanceof mongoose.mongo.MongoBulkWriteError)) {
     if (asStoreError(error) === error) throw error;
-    return Array<InsertOutcome>(size).fill('doubtful');
+    return Array<InsertOutcome>(size).fill('unconfirmed');
   }
   const refused = new Map([error.writeErrors].flat().map((each) => [each.index, refusalOf(each)]));
   const isAnswered =
     !error.result.getWriteConcernError() && error.insertedCount + refused.size === size;
-  const others = isAnswered && refused.size > 0 ? 'stored' : 'doubtful';
+  const others = isAnswered && refused.size > 0 ? 'stored' : 'unconfirmed';
   return Array.from({ length: size }, (_, index) => refused.get(index) ?? others);
 }
 

@@ -2,59 +2,131 @@ import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import type { PublisherDocument } from '../documents.ts';
 
-/** The running gateways, by the database's clock. */
+/**
+ * The gateways that have published or are to publish messages, by the database's clock. The backlog of
+ * a publisher has one owner: its gateway, or, from a take-over on, the sweep. A take-over is final.
+ */
 export interface PublisherStore {
+  /** Stores a new publisher. Only then may messages name it. */
+  register: (id: string, watermark: string) => Promise<void>;
   /**
    * Stores that the publisher is alive and has published everything up to `watermark`. Its oldest
-   * unpublished message has waited for `behindMs`; null when there is none.
+   * unpublished message has waited for `behindMs`; null when there is none. Returns false, and stores
+   * nothing, when the publisher is not the gateway's any more.
    */
-  heartbeat: (id: string, watermark: string, behindMs: number | null) => Promise<void>;
-  /** Publishers whose heartbeat is older than `staleMs`, or whose oldest message waits longer than `behindMs`. */
-  findToSweep: (limits: { staleMs: number; behindMs: number }) => Promise<SweepCandidate[]>;
+  heartbeat: (id: string, watermark: string, behindMs: number | null) => Promise<boolean>;
+  /**
+   * Gives the backlog after `watermark` to the sweep. The publisher is kept as if it were alive now: an
+   * insert may still be running. Makes one that the sweep has forgotten known again.
+   */
+  handOver: (id: string, watermark: string) => Promise<void>;
+  list: () => Promise<KnownPublisher[]>;
+  /**
+   * Makes the sweep the owner. Returns false, and changes nothing, when the publisher has sent a
+   * heartbeat or raised its watermark since it was listed, as `unchanged` names it.
+   */
+  takeOver: (listed: KnownPublisher, unchanged: 'heartbeat' | 'watermark') => Promise<boolean>;
   /** Stores up to which message the sweep has published for the publisher. */
   markSwept: (id: string, sweptTo: string) => Promise<void>;
   /** Removes the publisher if its heartbeat is older than `silentMs`. */
   forget: (id: string, silentMs: number) => Promise<void>;
 }
 
-export interface SweepCandidate {
+export interface KnownPublisher {
   id: string;
   watermark: string;
   /** '' when the sweep has published nothing for it. */
   sweptTo: string;
+  isTakenOver: boolean;
+  /** When the last heartbeat was stored, in milliseconds since 1970. */
+  heartbeatAtMs: number;
+  /** How long ago that was. */
+  silentMs: number;
+  /** How long its oldest unpublished message has waited, in milliseconds. Null when there is none. */
+  behindMs: number | null;
 }
+
+type Publishers = mongo.Collection<PublisherDocument>;
+
+const IS_OWN = { takenOverAt: { $exists: false } };
+const before = (ms: number) => ({ $subtract: ['$$NOW', ms] });
 
 export function createPublisherStore(db: mongo.Db): PublisherStore {
   const publishers = collection(db, 'publishers');
-  const before = (ms: number) => ({ $subtract: ['$$NOW', ms] });
+  return { ...forGateways(publishers), ...forSweep(publishers) };
+}
+
+function forGateways(
+  publishers: Publishers,
+): Pick<PublisherStore, 'register' | 'heartbeat' | 'handOver' | 'forget'> {
   return {
-    async heartbeat(id, watermark, behindMs) {
-      const behindSince = behindMs === null ? null : before(behindMs);
+    async register(_id, watermark) {
       await publishers.updateOne(
-        { _id: id },
-        [{ $set: { heartbeatAt: '$$NOW', watermark, behindSince } }],
+        { _id },
+        [{ $set: { heartbeatAt: '$$NOW', watermark, behindSince: null } }],
         { upsert: true },
       );
     },
-    async findToSweep({ staleMs, behindMs }) {
-      const isStale = { $lt: ['$heartbeatAt', before(staleMs)] };
-      const isBehind = {
-        $and: [{ $ne: ['$behindSince', null] }, { $lt: ['$behindSince', before(behindMs)] }],
-      };
-      const found = await publishers
-        .find({ $expr: { $or: [isStale, isBehind] } })
-        .project<Pick<PublisherDocument, '_id' | 'watermark' | 'sweptTo'>>({
-          watermark: 1,
-          sweptTo: 1,
-        })
-        .toArray();
-      return found.map(({ _id: id, watermark, sweptTo = '' }) => ({ id, watermark, sweptTo }));
+    async heartbeat(_id, watermark, behindMs) {
+      const behindSince = behindMs === null ? null : before(behindMs);
+      const { matchedCount } = await publishers.updateOne({ _id, ...IS_OWN }, [
+        { $set: { heartbeatAt: '$$NOW', watermark, behindSince } },
+      ]);
+      return matchedCount === 1;
     },
-    async markSwept(_id, sweptTo) {
-      await publishers.updateOne({ _id }, { $set: { sweptTo } });
+    async handOver(_id, watermark) {
+      const now = '$$NOW';
+      const handedOver = { heartbeatAt: now, takenOverAt: now, watermark, behindSince: null };
+      await publishers.updateOne({ _id }, [{ $set: handedOver }], { upsert: true });
     },
     async forget(_id, silentMs) {
       await publishers.deleteOne({ _id, $expr: { $lt: ['$heartbeatAt', before(silentMs)] } });
     },
+  };
+}
+
+function forSweep(publishers: Publishers): Pick<PublisherStore, 'list' | 'takeOver' | 'markSwept'> {
+  return {
+    async list() {
+      const found = publishers.find().project<ListedDocument>({
+        watermark: 1,
+        sweptTo: 1,
+        heartbeatAt: 1,
+        takenOverAt: 1,
+        silentMs: { $subtract: ['$$NOW', '$heartbeatAt'] },
+        behindMs: { $subtract: ['$$NOW', '$behindSince'] },
+      });
+      return (await found.toArray()).map(toKnown);
+    },
+    async takeOver({ id, heartbeatAtMs, watermark }, unchanged) {
+      const same =
+        unchanged === 'heartbeat' ? { heartbeatAt: new Date(heartbeatAtMs) } : { watermark };
+      const { matchedCount } = await publishers.updateOne({ _id: id, ...IS_OWN, ...same }, [
+        { $set: { takenOverAt: '$$NOW' } },
+      ]);
+      return matchedCount === 1;
+    },
+    async markSwept(_id, sweptTo) {
+      await publishers.updateOne({ _id }, { $set: { sweptTo } });
+    },
+  };
+}
+
+type ListedDocument = Pick<
+  PublisherDocument,
+  '_id' | 'watermark' | 'sweptTo' | 'heartbeatAt' | 'takenOverAt'
+> & { silentMs: number; behindMs: number | null };
+
+function toKnown(document: ListedDocument): KnownPublisher {
+  const { _id: id, watermark, sweptTo = '', takenOverAt, heartbeatAt } = document;
+  const { silentMs, behindMs } = document;
+  return {
+    id,
+    watermark,
+    sweptTo,
+    isTakenOver: takenOverAt !== undefined,
+    heartbeatAtMs: heartbeatAt.getTime(),
+    silentMs,
+    behindMs,
   };
 }

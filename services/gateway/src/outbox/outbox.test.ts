@@ -1,0 +1,239 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { Message } from '@posthorn/domain/message.ts';
+import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
+import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
+import { createOutbox, type Outbox } from './outbox.ts';
+
+/** The calls of the publisher store, in order. */
+let calls: unknown[][];
+let isOwn: boolean;
+let callStore: () => Promise<void>;
+let insertAll: (batch: readonly Message[]) => Promise<InsertOutcome[]>;
+let committed: Message[];
+let published: string[];
+let isKafkaUp: boolean;
+let monotonicMs: number;
+let newId: ReturnType<typeof countingIds>;
+let outbox: Outbox;
+
+beforeEach(() => {
+  [calls, committed, published] = [[], [], []];
+  [isOwn, isKafkaUp, monotonicMs] = [true, true, 0];
+  callStore = () => Promise.resolve();
+  insertAll = (batch) => Promise.resolve(batch.map(() => 'stored'));
+  newId = countingIds();
+  const called = async (...call: unknown[]): Promise<void> => {
+    calls.push(call);
+    await callStore();
+  };
+  const unused = () => Promise.reject(new Error('not used here'));
+  outbox = createOutbox({
+    topic: 'created',
+    publishers: {
+      register: (...args) => called('register', ...args),
+      heartbeat: async (...args) => {
+        await called('heartbeat', ...args);
+        return isOwn;
+      },
+      handOver: (...args) => called('handOver', ...args),
+      forget: (...args) => called('forget', ...args),
+      list: unused,
+      takeOver: unused,
+      markSwept: unused,
+    },
+    messages: {
+      insertAll: (batch) => insertAll(batch),
+      pageOf: () => Promise.resolve([]),
+      findCommitted: (ids) => Promise.resolve(committed.filter(({ id }) => ids.includes(id))),
+    },
+    records: {
+      publish: (records) => {
+        if (!isKafkaUp) return Promise.reject(new Error('Kafka is away'));
+        published.push(...records.map(({ value }) => decodeMessageCreated(value).messageId));
+        return Promise.resolve();
+      },
+    },
+    publishQueueBytes: 1_048_576,
+    newId,
+    logger: createLogger('test', 'silent'),
+    nowMs: () => 1_000,
+    monotonicMs: () => monotonicMs,
+  });
+});
+
+const built = (): Message => sampleMessage(newId('msg'), { publisherId: outbox.publisherId() });
+const namesOf = () => calls.map(([name]) => name);
+const watermarkOf = (call: unknown[] | undefined) => String(call?.[2]);
+
+async function storeOne(): Promise<Message> {
+  const message = built();
+  await outbox.store([message]);
+  return message;
+}
+
+describe('the outbox', () => {
+  test('registers its publisher before the start ends: only then may messages name it', async () => {
+    await outbox.start();
+    expect(calls.map(([name, id]) => [name, id])).toEqual([['register', outbox.publisherId()]]);
+    await outbox.stop(0);
+  });
+
+  test('fails the start when the publisher cannot be registered', async () => {
+    callStore = () => Promise.reject(new Error('MongoDB is away'));
+    await expect(outbox.start()).rejects.toThrow('MongoDB is away');
+  });
+
+  test('begins with a watermark below its first message and above older ones', async () => {
+    const older = newId('msg');
+    await outbox.start();
+    expect(watermarkOf(calls[0]) < newId('msg')).toBe(true);
+    await outbox.tick();
+    expect(watermarkOf(calls[1]) > older).toBe(true);
+    await outbox.stop(0);
+  });
+
+  test('raises its watermark while nothing is left to publish', async () => {
+    await outbox.start();
+    const message = await storeOne();
+    await eventually('the record', () => published.length === 1);
+    await outbox.tick();
+    await outbox.tick();
+    const [first, second] = calls.slice(1).map(watermarkOf);
+    expect([message.id < String(first), String(first) < String(second)]).toEqual([true, true]);
+    await outbox.stop(0);
+  });
+
+  test('keeps its watermark below a message that is being stored', async () => {
+    await outbox.start();
+    let store: () => void = () => undefined;
+    insertAll = async (batch) => {
+      await new Promise<void>((resolve) => (store = resolve));
+      return batch.map(() => 'stored');
+    };
+    const message = built();
+    const storing = outbox.store([message]);
+    await outbox.tick();
+    expect(watermarkOf(calls[1]) < message.id).toBe(true);
+    store();
+    await storing;
+    await outbox.stop(0);
+  });
+
+  test('keeps its watermark below an insert without a known result, and publishes it once it is stored', async () => {
+    await outbox.start();
+    insertAll = (batch) => Promise.resolve(batch.map(() => 'unconfirmed'));
+    const message = await storeOne();
+    await outbox.tick();
+    expect(watermarkOf(calls[1]) < message.id).toBe(true);
+    expect(published).toEqual([]);
+    committed = [message];
+    await outbox.tick();
+    expect(published).toEqual([message.id]);
+    await outbox.stop(0);
+  });
+
+  test('publishes nothing while no heartbeat was stored for 8 s', async () => {
+    await outbox.start();
+    monotonicMs = 8_001;
+    await storeOne();
+    expect(published).toEqual([]);
+    await outbox.tick();
+    await eventually('the record', () => published.length === 1);
+    await outbox.stop(0);
+  });
+});
+
+describe('an outbox whose publisher the sweep has taken over', () => {
+  test('leaves the old messages to the sweep and goes on under a new name', async () => {
+    await outbox.start();
+    const oldId = outbox.publisherId();
+    isKafkaUp = false;
+    const old = await storeOne();
+    isOwn = false;
+    await outbox.tick();
+    isOwn = true;
+    expect(namesOf()).toEqual(['register', 'heartbeat', 'handOver', 'register']);
+    expect(calls[2]?.[1]).toBe(oldId);
+    expect(watermarkOf(calls[2]) < old.id).toBe(true);
+    expect(outbox.publisherId()).not.toBe(oldId);
+    isKafkaUp = true;
+    const next = await storeOne();
+    await eventually('the new message', () => published.includes(next.id));
+    expect(published).toEqual([next.id]);
+    await outbox.stop(0);
+  });
+
+  test('does not publish a message that was stored under the old name meanwhile', async () => {
+    await outbox.start();
+    let store: () => void = () => undefined;
+    insertAll = async (batch) => {
+      await new Promise<void>((resolve) => (store = resolve));
+      return batch.map(() => 'stored');
+    };
+    const storing = storeOne();
+    isOwn = false;
+    await outbox.tick();
+    store();
+    await storing;
+    await outbox.stop(1_000);
+    expect(published).toEqual([]);
+  });
+
+  test('repeats the hand-over until the store has taken it', async () => {
+    await outbox.start();
+    const oldId = outbox.publisherId();
+    isOwn = false;
+    callStore = () =>
+      calls.at(-1)?.[0] === 'handOver' ? Promise.reject(new Error('away')) : Promise.resolve();
+    await outbox.tick();
+    expect(outbox.publisherId()).toBe(oldId);
+    callStore = () => Promise.resolve();
+    await outbox.tick();
+    expect(outbox.publisherId()).not.toBe(oldId);
+    expect(namesOf().slice(-3)).toEqual(['heartbeat', 'handOver', 'register']);
+    await outbox.stop(0);
+  });
+});
+
+describe('an outbox that stops', () => {
+  test('removes its publisher when everything was published', async () => {
+    await outbox.start();
+    await storeOne();
+    await outbox.stop(5_000);
+    expect(calls.at(-1)).toEqual(['forget', outbox.publisherId(), 0]);
+  });
+
+  test('hands over when messages are left', async () => {
+    await outbox.start();
+    isKafkaUp = false;
+    const message = await storeOne();
+    await outbox.stop(0);
+    expect(namesOf().at(-1)).toBe('handOver');
+    expect(watermarkOf(calls.at(-1)) < message.id).toBe(true);
+  });
+
+  test('hands over what an insert stores that outlives the drain', async () => {
+    await outbox.start();
+    let store: () => void = () => undefined;
+    insertAll = async (batch) => {
+      await new Promise<void>((resolve) => (store = resolve));
+      return batch.map(() => 'stored');
+    };
+    const storing = storeOne();
+    await outbox.stop(0);
+    store();
+    await storing;
+    expect([namesOf().at(-1), published]).toEqual(['handOver', []]);
+  });
+
+  test('hands over when the result of an insert is unknown', async () => {
+    await outbox.start();
+    insertAll = (batch) => Promise.resolve(batch.map(() => 'unconfirmed'));
+    await storeOne();
+    await outbox.stop(0);
+    expect(namesOf().at(-1)).toBe('handOver');
+  });
+});

@@ -1,0 +1,57 @@
+import type { DeliveryState } from '@posthorn/domain/delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { Message } from '@posthorn/domain/message.ts';
+import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import {
+  createdRecords,
+  ONE_SEND,
+  takeForOneSend,
+} from '@posthorn/platform/outbox/created-records.ts';
+
+export interface PublishMissingDeps {
+  createdTopic: string;
+  deliveries: Pick<DeliveryStore, 'statesOf'>;
+  records: Pick<RecordLog, 'publish'>;
+  /** Told before the records are published, with the oldest message that has none, and after it. */
+  onMissing: (oldest: Message) => void;
+  onPublished: (records: number) => void;
+}
+
+/** Publishes the messages for those of their targets that have no recorded delivery. */
+export async function publishMissing(
+  deps: PublishMissingDeps,
+  page: readonly Message[],
+): Promise<void> {
+  let rest = page;
+  while (rest.length > 0) {
+    const batch = takeForOneSend(rest, ONE_SEND);
+    const recorded = await deps.deliveries.statesOf(deliveryIdsOf(batch));
+    const missing = unpublishedAmong(batch, recorded);
+    const [oldest] = missing;
+    if (oldest) {
+      deps.onMissing(oldest);
+      const created = missing.flatMap((message) => createdRecords(deps.createdTopic, message));
+      await deps.records.publish(created);
+      deps.onPublished(created.length);
+    }
+    rest = rest.slice(batch.length);
+  }
+}
+
+function deliveryIdsOf(batch: readonly Message[]): string[] {
+  return batch.flatMap(({ id, targets }) => targets.map((target) => deliveryIdOf(id, target)));
+}
+
+/** The messages with only those targets whose delivery is not recorded: the others were published. */
+function unpublishedAmong(
+  batch: readonly Message[],
+  recorded: ReadonlyMap<string, DeliveryState>,
+): Message[] {
+  return batch
+    .map((message) => {
+      const isMissing = (target: string) => !recorded.has(deliveryIdOf(message.id, target));
+      return { ...message, targets: message.targets.filter(isMissing) };
+    })
+    .filter(({ targets }) => targets.length > 0);
+}

@@ -1,0 +1,77 @@
+import { firstIdAt, isId, timeMsOf } from '@posthorn/domain/ids.ts';
+import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
+
+/** What the sweep has seen of a publisher. Times are milliseconds of a clock that nobody sets. */
+export interface Observation {
+  heartbeatAtMs: number;
+  /** Since when its heartbeat has been that one. */
+  unchangedSinceMs: number;
+  /** When Kafka took its oldest unpublished message from the sweep, and its watermark then. */
+  helped: { watermark: string; atMs: number } | null;
+  /** When the sweep last found nothing left to publish. */
+  emptyAtMs: number | null;
+}
+
+/**
+ * - `leave`: its gateway publishes, or the sweep has just looked.
+ * - `take_over_silent`: its gateway is dead.
+ * - `help`: its gateway does not get on. Publish its oldest message, to see whether Kafka is away for all.
+ * - `take_over_stuck`: Kafka took that message, and still the gateway did not get on.
+ * - `sweep`: it is the sweep's.
+ */
+export type SweepStep = 'leave' | 'take_over_silent' | 'help' | 'take_over_stuck' | 'sweep';
+
+/** A gateway sends a heartbeat every second, and publishes nothing when none was stored for 8 s. */
+const SILENT_MS = 10_000;
+/**
+ * The heartbeat must also have been the same for so long while this process could read it: after an
+ * outage of MongoDB every heartbeat is old, and a living gateway needs a moment to send the next.
+ */
+const WATCHED_MS = 4_000;
+/** A gateway that is alive has this long to publish a message itself. */
+const BEHIND_MS = 60_000;
+/** It publishes within seconds once Kafka is back. */
+const AFTER_HELP_MS = 20_000;
+/**
+ * An insert that was running when the gateway died ends within 20 s, the time-out of the socket. A look
+ * reads all messages since the last one that was found, so the sweep does not look in every round.
+ */
+const LOOK_AGAIN_MS = 10_000;
+
+export function observe(
+  { heartbeatAtMs, watermark }: KnownPublisher,
+  before: Observation | undefined,
+  nowMs: number,
+): Observation {
+  const isSame = before?.heartbeatAtMs === heartbeatAtMs;
+  const isHelped = before?.helped?.watermark === watermark;
+  return {
+    heartbeatAtMs,
+    unchangedSinceMs: isSame ? before.unchangedSinceMs : nowMs,
+    helped: isHelped ? before.helped : null,
+    emptyAtMs: before?.emptyAtMs ?? null,
+  };
+}
+
+export function stepFor(publisher: KnownPublisher, seen: Observation, nowMs: number): SweepStep {
+  const { isTakenOver, silentMs, behindMs } = publisher;
+  const isSilent = silentMs > SILENT_MS;
+  if (isTakenOver) return isSilent && isLookDue(seen, nowMs) ? 'sweep' : 'leave';
+  if (isSilent) return nowMs - seen.unchangedSinceMs >= WATCHED_MS ? 'take_over_silent' : 'leave';
+  if (behindMs === null || behindMs <= BEHIND_MS) return 'leave';
+  if (!seen.helped) return 'help';
+  return nowMs - seen.helped.atMs >= AFTER_HELP_MS ? 'take_over_stuck' : 'leave';
+}
+
+function isLookDue({ emptyAtMs }: Observation, nowMs: number): boolean {
+  return emptyAtMs === null || nowMs - emptyAtMs >= LOOK_AGAIN_MS;
+}
+
+/**
+ * Everything of the publisher up to the returned id is published. Documents of earlier versions have no
+ * watermark before the first message; its messages are younger than the publisher.
+ */
+export function sweptUpTo({ id, watermark, sweptTo }: KnownPublisher): string {
+  const first = isId('gw', id) ? firstIdAt('msg', timeMsOf(id)) : '';
+  return [watermark, sweptTo].reduce((highest, each) => (each > highest ? each : highest), first);
+}
