@@ -69,12 +69,13 @@ function decode({ messageCreatedTopic }: AttemptDeps, { topic, value }: LogRecor
 }
 
 async function attemptOnce(deps: AttemptDeps, underWay: AttemptUnderWay): Promise<void> {
-  const { remaining, release } = await deps.doubleSends.claim(underWay.record, underWay.due);
+  const { remaining, lease } = await deps.doubleSends.claim(underWay.record, underWay.due);
   try {
     const disposition = remaining.kind === 'send' ? await send(deps, underWay) : remaining;
+    if (disposition.kind === 'attempted') lease.markMade();
     await apply(deps, underWay, disposition);
   } finally {
-    release();
+    lease.release();
   }
 }
 

@@ -1,5 +1,8 @@
-import { runService } from '@posthorn/platform/service/run-service.ts';
-import { dispatcherConfig } from './config.ts';
-import { startDispatcher } from './start-dispatcher.ts';
+import { exitOnSignals } from '@posthorn/platform/service/exit-on-signals.ts';
 
+const takeOver = exitOnSignals();
+const { runService } = await import('@posthorn/platform/service/run-service.ts');
+const { dispatcherConfig } = await import('./config.ts');
+const { startDispatcher } = await import('./start-dispatcher.ts');
+takeOver();
 await runService('dispatcher', dispatcherConfig, startDispatcher);

@@ -23,12 +23,15 @@ import { openSharedState } from './open-shared-state.ts';
 import { openSender } from './sending/open-sender.ts';
 import { openSettle } from './settle/open-settle.ts';
 import { createTakeOver, type TakeOver } from './take-over-partitions.ts';
+import { createOutageWatch } from './watch-outages.ts';
 
 type Context = ServiceContext<DispatcherConfig>;
 
 /** Wires the dispatcher, from the stores to the consumers. What starts last stops first. */
-export async function startDispatcher(context: Context): Promise<void> {
-  const { lifecycle, registry } = context;
+export async function startDispatcher(given: Context): Promise<void> {
+  const { lifecycle, registry } = given;
+  const outages = createOutageWatch(given.keepTrying, registry);
+  const context: Context = { ...given, keepTrying: outages.keepTrying };
   const { db, isConnected } = await openMongo('posthorn-dispatcher', context);
   const consumptions: Consumption[] = [];
   await openOpsServer(
@@ -40,19 +43,28 @@ export async function startDispatcher(context: Context): Promise<void> {
   const budgets = createMemoryBudgets(registry);
   const shared = openSharedState(context);
   const isolation = openIsolation(context, { records, topics, shared, budgets });
+  const isJudgeable = (): boolean => isConnected() && records.isConnected() && !outages.isOutage();
   const doubleSends = openDoubleSendGuard(context, {
     db,
     runningAttempts: shared.runningAttempts,
     slowLaneTopic: topics.slowLane,
+    isJudgeable,
   });
   const takeOver = createTakeOver({
     takeOverEndpoints: isolation.takeOver,
     takeOverAttempts: doubleSends.takeOver,
     attempt: openAttempt(context, { db, records, topics, budgets, isolation, doubleSends }),
   });
-  const isJudgeable = (): boolean => isConnected() && records.isConnected();
+  const mayHandOver = shared.isConnected;
   consumptions.push(
-    ...(await consumeDue(context, { records, topics, isolation, takeOver, isJudgeable })),
+    ...(await consumeDue(context, {
+      records,
+      topics,
+      isolation,
+      takeOver,
+      isJudgeable,
+      mayHandOver,
+    })),
   );
   watchDependencies(registry, {
     mongodb: isConnected,
@@ -106,6 +118,7 @@ interface ConsumeParts extends Pick<OpenRecordLog, 'records' | 'topics'> {
   isolation: Isolation;
   takeOver: TakeOver;
   isJudgeable: () => boolean;
+  mayHandOver: () => boolean;
 }
 
 /** Added to the time of the attempt itself: a record waits for its endpoint for 30 s at most. */
@@ -120,24 +133,26 @@ const IN_FLIGHT_LIMITS = { pauseAt: 50_000, resumeAt: 45_000 };
  */
 async function consumeDue(
   { config, lifecycle }: Context,
-  { records, topics, isolation, takeOver, isJudgeable }: ConsumeParts,
+  { records, topics, isolation, takeOver, isJudgeable, mayHandOver }: ConsumeParts,
 ): Promise<Consumption[]> {
   const groupId = `${config.TOPIC_PREFIX}dispatcher`;
   const common = {
     isJudgeable,
+    mayHandOver,
     inFlightLimits: IN_FLIGHT_LIMITS,
     stallMs: STALLED_AFTER_MS + config.DELIVERY_TIMEOUT_MS,
     onAssigned: takeOver.onAssigned,
     handle: takeOver.handle,
   };
-  const consumptions = [
-    await records.consume({
+  // Together: a member that has joined one group only would have other partitions in each.
+  const joining = [
+    records.consume({
       ...common,
       groupId,
       topics: [topics.messageCreated, topics.retryDue],
       mayRead: isolation.mayRead,
     }),
-    await records.consume({
+    records.consume({
       ...common,
       groupId: `${groupId}-slow`,
       topics: [topics.slowLane],
@@ -146,9 +161,15 @@ async function consumeDue(
       maxWaitMs: 500,
     }),
   ];
+  // Before they have joined: a group waits ten seconds for a member that goes without leaving it.
   lifecycle.onStop('consumers', async () => {
     isolation.queues.close();
-    await Promise.all(consumptions.map((each) => each.stop(config.DRAIN_TIMEOUT_MS)));
+    await Promise.all(joining.map((each) => stopOnceJoined(each, config.DRAIN_TIMEOUT_MS)));
   });
-  return consumptions;
+  return Promise.all(joining);
+}
+
+async function stopOnceJoined(joining: Promise<Consumption>, drainMs: number): Promise<void> {
+  const consumption = await joining.catch(() => null);
+  await consumption?.stop(drainMs);
 }

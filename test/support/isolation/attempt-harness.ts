@@ -64,6 +64,10 @@ export interface AttemptHarnessOptions {
   /** Attempts that the endpoint may have at once; 16 by default. */
   perEndpoint?: number;
   maxWaitMs?: number;
+  /** How long the stores have answered, in milliseconds; 0 by default. */
+  judgeableMs?: () => number;
+  /** Resolves when an outcome is recorded; at once by default. */
+  settling?: () => Promise<void>;
 }
 
 export function createAttemptHarness(options: AttemptHarnessOptions = {}): AttemptHarness {
@@ -85,7 +89,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     (list: Settled[]) =>
     (settled: Settled): Promise<void> => {
       list.push(settled);
-      return Promise.resolve();
+      return options.settling?.() ?? Promise.resolve();
     };
   const nowMs = (): number => NOW_MS;
   const loadWebhook: LoadWebhook = (id) => {
@@ -127,7 +131,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     doubleSends: createGuard(() => {
       loads.recorded += 1;
       return Promise.resolve(options.remaining ?? { kind: 'send' });
-    }),
+    }, options.judgeableMs),
     loadWebhook,
     queues,
     makeAttempt: createMakeAttempt({
@@ -160,7 +164,10 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
   return { ...harness, attempt, loads, heldBytes: memory.usedBytes, pass };
 }
 
-function createGuard(checkRecorded: CheckRecorded): DoubleSendGuard {
+function createGuard(
+  checkRecorded: CheckRecorded,
+  judgeableMs: () => number = () => 0,
+): DoubleSendGuard {
   const recentIds = createRecentIds(1_000);
   return createDoubleSendGuard({
     leases: createAttemptLeases({
@@ -171,7 +178,9 @@ function createGuard(checkRecorded: CheckRecorded): DoubleSendGuard {
       },
       onReleased: recentIds.add,
       monotonicMs: () => 0,
+      judgeableMs,
       wait: () => new Promise(() => undefined),
+      isStopping: () => false,
     }),
     recentIds,
     checkRecorded,

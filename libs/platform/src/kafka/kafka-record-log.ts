@@ -1,3 +1,4 @@
+import { withTimeout } from '../async/with-timeout.ts';
 import { consume } from './consumer/consume.ts';
 import type { ConsumeDeps } from './consumer/consume-deps.ts';
 import type { KafkaDriver } from './kafka-driver.ts';
@@ -10,6 +11,11 @@ export interface RecordLogDeps extends Omit<ConsumeDeps, 'openGroupClient'> {
   /** kafkajs unless given. */
   driver?: KafkaDriver;
 }
+
+/** Four tries of ten seconds in the client and the waits between them. What may be stored is sent again then. */
+const SEND_TIMEOUT_MS = 60_000;
+/** Everything was sent and acknowledged, or will be published again by another process. */
+const CLOSE_TIMEOUT_MS = 5_000;
 
 /** The record log on Kafka: acknowledged by all in-sync replicas, partitioned by key (murmur2). */
 export async function createKafkaRecordLog({
@@ -24,7 +30,7 @@ export async function createKafkaRecordLog({
   return {
     async publish(records) {
       for (const part of cutToSends(records)) {
-        await producer.send(part).catch((error: unknown) => {
+        await withTimeout(producer.send(part), SEND_TIMEOUT_MS).catch((error: unknown) => {
           isConnected = false;
           throw error;
         });
@@ -35,7 +41,7 @@ export async function createKafkaRecordLog({
     consume: (options) => consume({ ...deps, openGroupClient }, options),
     async close() {
       isConnected = false;
-      await producer.close();
+      await withTimeout(producer.close(), CLOSE_TIMEOUT_MS);
     },
     isConnected: () => isConnected,
   };

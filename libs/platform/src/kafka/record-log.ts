@@ -55,6 +55,12 @@ export interface ConsumeOptions {
   /** Returns false while a store that `handle` needs is away: partitions that stand still are no fault then. */
   isJudgeable?: () => boolean;
   /**
+   * Returns true while records in flight may end here after a stop has left the group: whoever reads
+   * them next waits for each of them. Unless given, a stop stays in the group for its whole drain, and
+   * the partitions stand still meanwhile.
+   */
+  mayHandOver?: () => boolean;
+  /**
    * How long, in milliseconds, a partition with records to read may go without a commit before its
    * consumer is replaced; 120,000 unless given.
    */
@@ -62,7 +68,10 @@ export interface ConsumeOptions {
 }
 
 export interface Consumption {
-  /** Reads nothing more, waits up to `drainMs` for records in flight, commits, leaves the group. */
+  /**
+   * Reads nothing more, waits up to `drainMs` for records in flight, commits, leaves the group. Leaves
+   * first where records may be handed over.
+   */
   stop: (drainMs: number) => Promise<void>;
   /** True while the consumer is a member of its group. */
   isRunning: () => boolean;

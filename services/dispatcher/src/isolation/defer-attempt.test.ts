@@ -4,7 +4,7 @@ import {
   DEFERRED_SINCE_HEADER,
   DUE_AT_HEADER,
 } from '@posthorn/domain/records/record-headers.ts';
-import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
+import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { sampleDue, sampleRecord } from '../../../../test/support/samples/sample-record.ts';
 import { keepTrying } from '../../../../test/support/time/keep-trying.ts';
 import { chooseDelayMs, createDefer, turnAtOf } from './defer-attempt.ts';
@@ -56,6 +56,7 @@ describe('deferring an attempt', () => {
   async function defer(
     headers: Record<string, string>,
     because: Reason = 'pace',
+    changed: Partial<LogRecord> = {},
   ): Promise<OutgoingRecord | undefined> {
     const published: OutgoingRecord[] = [];
     const deferAttempt = createDefer({
@@ -70,7 +71,7 @@ describe('deferring an attempt', () => {
       count: () => undefined,
       nowMs: () => NOW_MS,
     });
-    await deferAttempt(sampleRecord(headers), sampleDue(), {
+    await deferAttempt(sampleRecord(headers, changed), sampleDue(), {
       because,
       turnAtMs: NOW_MS + 300_000,
     });
@@ -91,6 +92,18 @@ describe('deferring an attempt', () => {
   test('adds the time by which it came too early once that is no more than was added before', async () => {
     const headers = { [DUE_AT_HEADER]: String(NOW_MS + 70_000), [CLOCK_AHEAD_HEADER]: '140000' };
     expect(await dueAfter(headers)).toBe(370_000);
+  });
+
+  test('makes a small record of one that is just under the limit of a broker', async () => {
+    const large = 'x'.repeat(500_000);
+    const deferred = await defer({ other: large, requestId: 'req_1' }, 'circuit', {
+      key: large,
+      value: Buffer.from(large),
+    });
+    expect(JSON.stringify({ ...deferred, value: deferred?.value.toString() }).length).toBeLessThan(
+      1_000,
+    );
+    expect(deferred?.headers).toMatchObject({ requestId: 'req_1' });
   });
 
   test('records since when open circuits have deferred it, and keeps that time', async () => {

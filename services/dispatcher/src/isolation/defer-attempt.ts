@@ -3,6 +3,7 @@ import {
   CLOCK_AHEAD_HEADER,
   DEFERRED_SINCE_HEADER,
   DUE_AT_HEADER,
+  lastingHeaders,
   readMs,
   TURN_AT_HEADER,
 } from '@posthorn/domain/records/record-headers.ts';
@@ -53,16 +54,18 @@ export function createDefer({
     const topic = required(deferredByDelayMs, delayMs, 'delay topic');
     const aheadMs = aheadByMs(record, atMs);
     const dueAtMs = atMs + delayMs + aheadMs;
-    const { attemptNumber, trigger } = due;
+    const { attemptNumber, trigger, webhookId } = due;
+    const sinceMs =
+      readMs(record.headers, DEFERRED_SINCE_HEADER) ?? (because === 'circuit' ? atMs : null);
     await publish({
       topic,
-      key: record.key,
+      // Of the record itself nothing but what is known and small: a broker takes the deferred one, however
+      // near to its limit the record was.
+      key: webhookId,
       value: encodeRetryDue({ ...refOf(due), attemptNumber, trigger, dueAtMs }),
       headers: {
-        ...record.headers,
-        ...(because === 'circuit' && {
-          [DEFERRED_SINCE_HEADER]: String(readMs(record.headers, DEFERRED_SINCE_HEADER) ?? atMs),
-        }),
+        ...lastingHeaders(record.headers),
+        ...(sinceMs !== null && { [DEFERRED_SINCE_HEADER]: String(sinceMs) }),
         [DUE_AT_HEADER]: String(dueAtMs),
         [TURN_AT_HEADER]: String(Math.ceil(turnAtMs)),
         [CLOCK_AHEAD_HEADER]: String(aheadMs),

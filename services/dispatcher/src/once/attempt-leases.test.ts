@@ -1,17 +1,23 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import { createAttemptLeases, type AttemptLeases } from './attempt-leases.ts';
 
 let clockMs: number;
+let judgeableMs: number;
 let announced: string[][];
 let withdrawn: string[];
 let released: string[];
 /** Attempts that another process works on. */
 let elsewhere: Set<string>;
 let isRedisAway: boolean;
+let isStopping: boolean;
+let stop: (value?: unknown) => void;
 let leases: AttemptLeases;
 
 beforeEach(() => {
-  [clockMs, announced, withdrawn, released, isRedisAway] = [0, [], [], [], false];
+  [clockMs, judgeableMs] = [0, 0];
+  [announced, withdrawn, released] = [[], [], []];
+  [isRedisAway, isStopping] = [false, false];
   elsewhere = new Set();
   leases = createAttemptLeases({
     running: {
@@ -24,11 +30,13 @@ beforeEach(() => {
     },
     onReleased: (id) => released.push(id),
     monotonicMs: () => clockMs,
+    judgeableMs: () => judgeableMs,
     // The other process ends its work while this one waits.
     wait: (ms) => {
       elsewhere = new Set();
-      return ms < 1_000 ? Promise.resolve() : new Promise(() => undefined);
+      return ms < 1_000 ? Promise.resolve() : new Promise((resolve) => (stop = resolve));
     },
+    isStopping: () => isStopping,
   });
 });
 
@@ -39,7 +47,7 @@ function tickAfter(ms: number): void {
 
 describe('a lease', () => {
   it('is never announced when it is released within 50 ms', () => {
-    const release = leases.take('att_1');
+    const { release } = leases.take('att_1');
     tickAfter(49);
     release();
     tickAfter(50);
@@ -47,7 +55,7 @@ describe('a lease', () => {
   });
 
   it('is announced after 50 ms, renewed every four seconds, and withdrawn when it is released', () => {
-    const release = leases.take('att_1');
+    const { release } = leases.take('att_1');
     tickAfter(50);
     tickAfter(50);
     expect(announced).toEqual([['att_1']]);
@@ -73,14 +81,14 @@ describe('a lease', () => {
     const order: string[] = [];
     const first = leases.take('att_1');
     const others = ['second', 'third'].map(async (name) => {
-      const release = await leases.takeWhenFree('att_1');
+      const { release } = await leases.takeWhenFree('att_1');
       order.push(name);
       release();
     });
     const free = await leases.takeWhenFree('att_2');
     expect(order).toEqual([]);
-    free();
-    first();
+    free.release();
+    first.release();
     await Promise.all(others);
     expect(order).toEqual(['second', 'third']);
   });
@@ -91,16 +99,43 @@ describe('a lease', () => {
     expect(elsewhere.size).toBe(0);
   });
 
-  it('is taken over after 120 s without a release', async () => {
-    leases.take('att_1');
-    clockMs += 120_000;
-    await leases.takeWhenFree('att_1');
-    expect(leases.isHeld('att_1')).toBe(true);
+  describe('without a release within 120 s in which the stores answer', () => {
+    /** Whether the lease was taken over, and whether it is still announced to other processes. */
+    async function lookAfter(ms: number): Promise<{ isTakenOver: boolean; announced: string[] }> {
+      clockMs += ms;
+      announced = [];
+      leases.tick();
+      let isTakenOver = false;
+      void leases.takeWhenFree('att_1').then(() => (isTakenOver = true));
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      return { isTakenOver, announced: announced.flat() };
+    }
+
+    it('is taken over', async () => {
+      leases.take('att_1');
+      judgeableMs += 120_000;
+      expect(await lookAfter(120_000)).toEqual({ isTakenOver: true, announced: [] });
+    });
+
+    it('is kept while a store is away, however long that takes', async () => {
+      leases.take('att_1');
+      expect(await lookAfter(600_000)).toEqual({ isTakenOver: false, announced: ['att_1'] });
+    });
+
+    it('is kept when the request was made, until that is recorded', async () => {
+      const lease = leases.take('att_1');
+      lease.markMade();
+      judgeableMs += 600_000;
+      expect(await lookAfter(600_000)).toEqual({ isTakenOver: false, announced: ['att_1'] });
+      lease.release();
+      await leases.takeWhenFree('att_2');
+      expect(leases.isHeld('att_1')).toBe(true);
+    });
   });
 
   it('is held until it is released, which is reported', () => {
     expect(leases.isHeld('att_1')).toBe(false);
-    const release = leases.take('att_1');
+    const { release } = leases.take('att_1');
     expect(leases.isHeld('att_1')).toBe(true);
     release();
     expect([leases.isHeld('att_1'), released]).toEqual([false, ['att_1']]);
@@ -112,9 +147,17 @@ describe('a lease', () => {
     expect(withdrawn).toEqual([]);
   });
 
+  it('is waited for no longer than the process lives', async () => {
+    leases.take('att_1');
+    const waiting = leases.takeWhenFree('att_1');
+    isStopping = true;
+    stop();
+    await expect(waiting).rejects.toThrow(StoppedError);
+  });
+
   it('is not withdrawn when it was taken again right after its release', async () => {
-    (await leases.takeWhenFree('att_1'))();
-    const release = await leases.takeWhenFree('att_1');
+    (await leases.takeWhenFree('att_1')).release();
+    const { release } = await leases.takeWhenFree('att_1');
     tickAfter(50);
     expect(withdrawn).toEqual([]);
     release();

@@ -1,14 +1,22 @@
 import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
+import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import type { RunningAttempts } from '@posthorn/platform/redis/running-attempts.ts';
 
+/** The right to work on an attempt alone. */
+export interface HeldLease {
+  /** To be called when the request was made: from then on nobody takes the lease over before its release. */
+  markMade: () => void;
+  release: () => void;
+}
+
 export interface AttemptLeases {
-  /** Takes the lease of an attempt that nobody else can be working on. Returns what releases it. */
-  take: (attemptId: string) => () => void;
+  /** Takes the lease of an attempt that nobody else can be working on. */
+  take: (attemptId: string) => HeldLease;
   /**
    * Takes the lease of an attempt that somebody may be working on, in this process or another, once
-   * nobody does. Resolves with what releases it.
+   * nobody does. Rejects with StoppedError when the process stops first.
    */
-  takeWhenFree: (attemptId: string) => Promise<() => void>;
+  takeWhenFree: (attemptId: string) => Promise<HeldLease>;
   /** True while this process works on the attempt. */
   isHeld: (attemptId: string) => boolean;
   /** Announces in Redis the leases that last, and withdraws the released ones. To be called every 50 ms. */
@@ -19,7 +27,11 @@ export interface LeaseDeps {
   running: RunningAttempts;
   onReleased: (attemptId: string) => void;
   monotonicMs: () => number;
+  /** Counts milliseconds while partitions may be judged, see judgeable-time.ts. */
+  judgeableMs: () => number;
+  /** Resolves after this time, or when the process stops. */
   wait: (ms: number) => Promise<unknown>;
+  isStopping: () => boolean;
 }
 
 /** Most attempts end before this, and cost Redis nothing. */
@@ -30,13 +42,17 @@ export const ANNOUNCED_WITHIN_MS = 150;
 const LEASE_MS = 10_000;
 const RENEWED_AFTER_MS = 4_000;
 const CLAIMED_AGAIN_AFTER_MS = 250;
-/** Work that lasts longer never ends; its consumer starts over by then (stall-watch.ts). */
+/**
+ * Work that lasts longer while the stores answer never ends; its consumer starts over by then
+ * (stall-watch.ts). Work that waits for a store does end, and a request that was made must be recorded.
+ */
 const ABANDONED_AFTER_MS = 120_000;
 const CLAIMS = { maxItems: 2_000, lingerMs: 2, maxInFlight: 2 };
 
 interface Lease {
-  /** Monotonic. */
+  /** By `judgeableMs`. */
   takenAtMs: number;
+  isMade: boolean;
   /** Called when it is released. */
   waiting: (() => void)[];
 }
@@ -57,12 +73,9 @@ interface State extends LeaseDeps {
  * `takeWhenFree` asks Redis; without Redis it waits for nobody in another process.
  */
 export function createAttemptLeases(deps: LeaseDeps): AttemptLeases {
-  const { running, onReleased, monotonicMs, wait } = deps;
+  const { running, wait } = deps;
   const state: State = {
-    running,
-    onReleased,
-    monotonicMs,
-    wait,
+    ...deps,
     leases: new Map(),
     unannounced: new Map(),
     announced: new Map(),
@@ -74,6 +87,7 @@ export function createAttemptLeases(deps: LeaseDeps): AttemptLeases {
     isHeld: (attemptId) => state.leases.has(attemptId),
     async takeWhenFree(attemptId) {
       for (;;) {
+        if (state.isStopping()) throw new StoppedError('stopped while somebody had the attempt');
         const lease = state.leases.get(attemptId);
         if (lease && !isAbandoned(state, lease)) {
           await Promise.race([releaseOf(lease), wait(ABANDONED_AFTER_MS)]);
@@ -85,26 +99,36 @@ export function createAttemptLeases(deps: LeaseDeps): AttemptLeases {
   };
 }
 
-function take(state: State, attemptId: string, isAnnounced: boolean): () => void {
-  const { leases, unannounced, announced, released, onReleased } = state;
+function take(state: State, attemptId: string, isAnnounced: boolean): HeldLease {
+  const { leases, unannounced, announced } = state;
   const nowMs = state.monotonicMs();
-  const lease: Lease = { takenAtMs: nowMs, waiting: [] };
+  const lease: Lease = { takenAtMs: state.judgeableMs(), isMade: false, waiting: [] };
   leases.set(attemptId, lease);
   if (isAnnounced) announced.set(attemptId, nowMs + RENEWED_AFTER_MS);
   else unannounced.set(attemptId, nowMs + ANNOUNCED_AFTER_MS);
-  return () => {
-    onReleased(attemptId);
-    for (const wake of lease.waiting) wake();
-    // An abandoned lease may have been taken over.
-    if (leases.get(attemptId) !== lease) return;
-    leases.delete(attemptId);
-    unannounced.delete(attemptId);
-    if (announced.delete(attemptId)) released.push(attemptId);
+  return {
+    markMade() {
+      lease.isMade = true;
+    },
+    release() {
+      release(state, attemptId, lease);
+    },
   };
 }
 
-function isAbandoned({ monotonicMs }: State, { takenAtMs }: Lease): boolean {
-  return monotonicMs() - takenAtMs >= ABANDONED_AFTER_MS;
+function release(state: State, attemptId: string, lease: Lease): void {
+  const { leases, unannounced, announced, released } = state;
+  state.onReleased(attemptId);
+  for (const wake of lease.waiting) wake();
+  // An abandoned lease may have been taken over.
+  if (leases.get(attemptId) !== lease) return;
+  leases.delete(attemptId);
+  unannounced.delete(attemptId);
+  if (announced.delete(attemptId)) released.push(attemptId);
+}
+
+function isAbandoned({ judgeableMs }: State, { takenAtMs, isMade }: Lease): boolean {
+  return !isMade && judgeableMs() - takenAtMs >= ABANDONED_AFTER_MS;
 }
 
 function tick(state: State): void {

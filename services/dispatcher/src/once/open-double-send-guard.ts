@@ -8,6 +8,7 @@ import type { mongo } from 'mongoose';
 import type { DispatcherConfig } from '../config.ts';
 import { ANNOUNCED_WITHIN_MS, createAttemptLeases } from './attempt-leases.ts';
 import { createCheckRecorded } from './check-recorded.ts';
+import { createJudgeableTime } from './judgeable-time.ts';
 import { createDoubleSendGuard, type DoubleSendGuard } from './prevent-double-send.ts';
 import { createRecentIds, REMEMBERED_IDS } from './recent-ids.ts';
 
@@ -23,22 +24,31 @@ interface GuardParts {
   db: mongo.Db;
   runningAttempts: RunningAttempts;
   slowLaneTopic: string;
+  /** False while a store or Kafka fails. */
+  isJudgeable: () => boolean;
 }
 
 const TICK_EVERY_MS = 50;
 
 export function openDoubleSendGuard(
   { lifecycle, keepTrying }: ServiceContext<DispatcherConfig>,
-  { db, runningAttempts, slowLaneTopic }: GuardParts,
+  { db, runningAttempts, slowLaneTopic, isJudgeable }: GuardParts,
 ): OpenDoubleSendGuard {
+  const { stopping } = lifecycle;
   const recentIds = createRecentIds(REMEMBERED_IDS);
+  const judgeableTime = createJudgeableTime({ isJudgeable, monotonicMs });
   const leases = createAttemptLeases({
     running: runningAttempts,
     onReleased: recentIds.add,
-    monotonicMs: () => performance.now(),
-    wait,
+    monotonicMs,
+    judgeableMs: judgeableTime.countedMs,
+    wait: (ms) => wait(ms, undefined, { signal: stopping }).catch(() => undefined),
+    isStopping: () => stopping.aborted,
   });
-  const timer = setInterval(leases.tick, TICK_EVERY_MS);
+  const timer = setInterval(() => {
+    judgeableTime.tick();
+    leases.tick();
+  }, TICK_EVERY_MS);
   lifecycle.onStop('attempt leases', () => {
     clearInterval(timer);
     leases.tick();
@@ -55,4 +65,8 @@ export function openDoubleSendGuard(
     nowMs: systemClockMs,
   });
   return { claim: guard.claim, takeOver: () => wait(ANNOUNCED_WITHIN_MS) };
+}
+
+function monotonicMs(): number {
+  return performance.now();
 }

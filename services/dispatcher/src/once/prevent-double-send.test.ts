@@ -20,6 +20,14 @@ const created = sampleRecord(
 );
 const retry = sampleRecord({}, { topic: 'due', value: due(NOW_MS) });
 const resend = sampleRecord({}, { topic: 'due', value: due(NOW_MS, 'resend') });
+/** The record of the first attempt of a message that was accepted over ten seconds ago. */
+function lateCopyOf(messageId: string): LogRecord {
+  const ref = { ...REF, messageId, createdAtMs: NOW_MS - 10_001 };
+  return sampleRecord(
+    {},
+    { topic: 'created', value: encodeMessageCreated(ref, Buffer.from('{}')) },
+  );
+}
 const settledNow = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const DONE: AttemptHarnessOptions = { remaining: { kind: 'drop' } };
@@ -29,10 +37,8 @@ describe('an attempt that may have been read before', () => {
     ['from a partition that changed hands', { ...created, isInherited: true }],
     ['from the slow lane', sampleRecord({}, { topic: 'slow', value: due(NOW_MS) })],
     ['from a deferral', sampleRecord({ 'turn-at': '1' }, { topic: 'due', value: due(NOW_MS) })],
-    [
-      'over an hour late, as after a sweep',
-      sampleRecord({}, { topic: 'due', value: due(NOW_MS - 3_600_001) }),
-    ],
+    ['over ten seconds late', sampleRecord({}, { topic: 'due', value: due(NOW_MS - 10_001) })],
+    ['of a message that was accepted over ten seconds ago', lateCopyOf('msg_1')],
   ])('is looked up, and not sent when it is recorded: %s', async (_what, record) => {
     const { attempt, loads, sent, settled } = createAttemptHarness(DONE);
     await attempt(record);
@@ -78,12 +84,58 @@ describe('an attempt that may have been read before', () => {
     expect(sent).toEqual([3]);
   });
 
+  it('waits for as long as the outcome of its copy cannot be recorded', async () => {
+    let recorded: () => void = () => undefined;
+    let judgeableMs = 0;
+    const options: AttemptHarnessOptions = {
+      judgeableMs: () => judgeableMs,
+      settling: () => new Promise((resolve) => (recorded = resolve)),
+    };
+    const { attempt, sent } = createAttemptHarness(options);
+    const both = [attempt(retry)];
+    await settledNow();
+    judgeableMs = 600_000;
+    both.push(attempt(retry));
+    await settledNow();
+    expect(sent).toEqual([3]);
+    options.remaining = { kind: 'drop' };
+    recorded();
+    await Promise.all(both);
+    expect(sent).toEqual([3]);
+  });
+
   it('is looked up when this process has worked on it a moment ago', async () => {
     const { attempt, loads, sent } = createAttemptHarness(DONE);
     await attempt(retry);
     expect([loads.recorded, sent]).toEqual([0, [3]]);
     await attempt({ ...retry, offset: retry.offset + 1 });
     expect([loads.recorded, sent]).toEqual([1, [3]]);
+  });
+});
+
+describe('the copies of a backlog that was published twice', () => {
+  /** The harness remembers at most 2,000 ids. */
+  const BETWEEN = 2_001;
+
+  it('are not sent, however many attempts are between them', async () => {
+    const options: AttemptHarnessOptions = {};
+    const { attempt, sent, settled } = createAttemptHarness(options);
+    await attempt(lateCopyOf('msg_0'));
+    for (let n = 1; n <= BETWEEN; n += 1) await attempt(lateCopyOf(`msg_${n}`));
+    expect([sent.length, settled.length]).toEqual([BETWEEN + 1, BETWEEN + 1]);
+    options.remaining = { kind: 'drop' };
+    await attempt(lateCopyOf('msg_0'));
+    expect([sent.length, settled.length]).toEqual([BETWEEN + 1, BETWEEN + 1]);
+  });
+
+  it('have a failure published that may not have been before', async () => {
+    const failed = await sendSuccessfully(sampleDue(), Buffer.alloc(0), FOUND);
+    const { attempt, sent, settled } = createAttemptHarness({
+      remaining: { kind: 'publish failure', attempt: failed },
+    });
+    await attempt(lateCopyOf('msg_0'));
+    expect(sent).toEqual([]);
+    expect(settled).toMatchObject([{ attempt: failed, isRecorded: true }]);
   });
 });
 

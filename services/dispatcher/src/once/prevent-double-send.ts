@@ -1,14 +1,14 @@
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { turnAtOf } from '../isolation/defer-attempt.ts';
-import type { AttemptLeases } from './attempt-leases.ts';
+import type { AttemptLeases, HeldLease } from './attempt-leases.ts';
 import type { CheckRecorded, Remaining } from './check-recorded.ts';
 import type { RecentIds } from './recent-ids.ts';
 
 export interface Claim {
   remaining: Remaining;
-  /** To be called once the outcome of the attempt is recorded and its consequence published. */
-  release: () => void;
+  /** The lease of the attempt; to be released once its outcome is recorded and its consequence published. */
+  lease: HeldLease;
 }
 
 export interface DoubleSendGuard {
@@ -28,8 +28,12 @@ export interface DoubleSendDeps {
   nowMs: () => number;
 }
 
-/** An attempt that is later than this may have been swept as lost, see RECONCILE_AFTER. */
-const LATE_MS = 3_600_000;
+/**
+ * An attempt that is later than this may have a copy further away than the remembered ids reach, which
+ * cover ten seconds at 5,000 attempts/s. After Kafka was away for five minutes the gateway and the sweep
+ * had both published the backlog, and 63,115 of 250,000 deliveries were made twice.
+ */
+const LATE_MS = 10_000;
 
 const SEND: Remaining = { kind: 'send' };
 
@@ -45,7 +49,7 @@ const SEND: Remaining = { kind: 'send' };
  * 3. The document of the delivery, written before the offset is committed: an attempt that it has is
  *    not made again (check-recorded.ts). Only an attempt that may have been read before is looked up:
  *    its record lay in a partition when that changed hands, came over the slow lane or from a
- *    deferral, or is over an hour late, or its id is one of the last 50,000 (recent-ids.ts), which
+ *    deferral, or is over ten seconds late, or its id is one of the last 50,000 (recent-ids.ts), which
  *    cover half a minute at 1,500 attempts/s. All others are not looked up: the hot path asks nobody.
  * 4. The mark of a resend, which is looked up for every resend: it is sent only while it is asked for.
  * 5. Ids that are derived from message, webhook and attempt number: records and documents that are
@@ -59,39 +63,47 @@ const SEND: Remaining = { kind: 'send' };
  * - A request whose response did not arrive in time, although the endpoint processed it: its retry.
  * - Without Redis: the attempts that a living former owner still works on when a partition changes
  *   hands.
- * - An attempt whose outcome is not stored within 120 s, as in an outage of MongoDB: its lease counts as
- *   abandoned, and a copy of its record may be sent.
+ * - An attempt that was made and whose outcome could not be recorded before its process stopped, as in
+ *   an outage of MongoDB. While the process lives, its lease is kept.
  */
 export function createDoubleSendGuard(deps: DoubleSendDeps): DoubleSendGuard {
   const { leases, checkRecorded } = deps;
   return {
     async claim(record, due) {
       const { attemptId } = due;
-      const mayBeRepeated = mayBeReadBefore(deps, record, due);
-      const release = mayBeRepeated ? await leases.takeWhenFree(attemptId) : leases.take(attemptId);
-      if (!mayBeRepeated && due.trigger !== 'resend') return { remaining: SEND, release };
+      const mayBeUnderWay = mayBeReadBefore(deps, record, due);
+      const lease = mayBeUnderWay ? await leases.takeWhenFree(attemptId) : leases.take(attemptId);
+      const isLookedUp = mayBeUnderWay || isLate(deps, due) || due.trigger === 'resend';
+      if (!isLookedUp) return { remaining: SEND, lease };
       try {
-        return { remaining: await checkRecorded(due), release };
+        return { remaining: await checkRecorded(due), lease };
       } catch (error) {
-        release();
+        lease.release();
         throw error;
       }
     },
   };
 }
 
-/** Item 3 of the list above. */
+/** Item 3 of the list above, without the late ones. */
 function mayBeReadBefore(
   { leases, recentIds, slowLaneTopic, nowMs }: DoubleSendDeps,
   record: LogRecord,
-  { attemptId, dueAtMs }: DueAttempt,
+  { attemptId }: DueAttempt,
 ): boolean {
   return (
     record.isInherited ||
     record.topic === slowLaneTopic ||
     turnAtOf(record, nowMs()) !== null ||
-    nowMs() - dueAtMs > LATE_MS ||
     leases.isHeld(attemptId) ||
     recentIds.has(attemptId)
   );
+}
+
+/**
+ * Both copies of a late attempt are in one partition, which one process reads: no claim in Redis is
+ * needed, which would cost more than the look-up.
+ */
+function isLate({ nowMs }: DoubleSendDeps, { dueAtMs }: DueAttempt): boolean {
+  return nowMs() - dueAtMs > LATE_MS;
 }

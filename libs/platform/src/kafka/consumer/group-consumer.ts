@@ -21,7 +21,7 @@ import { handleBatch, resumeReading, type BatchHandling } from './handle-batch.t
 export interface GroupConsumer {
   /** Joins the group and reads. Rejects when Kafka cannot be reached. */
   start: () => Promise<void>;
-  /** Reads nothing more, waits up to `drainMs` for records in flight, commits, leaves the group. */
+  /** As Consumption.stop says. */
   stop: (drainMs: number) => Promise<void>;
   /** Leaves the group without waiting and without a commit; results of records in flight are ignored. */
   discard: () => Promise<void>;
@@ -42,6 +42,8 @@ interface Parts extends BatchHandling {
 }
 
 const DRAIN_CHECK_MS = 20;
+/** Most attempts end within this time, and nobody has to wait for them. Its partitions stand still for it. */
+const HANDED_OVER_AFTER_MS = 250;
 /** A rebalance that runs ends within the session time-out of ten seconds, or is not worth the wait. */
 const LEAVE_TIMEOUT_MS = 8_000;
 
@@ -96,6 +98,7 @@ function createParts(deps: ConsumeDeps, options: ConsumeOptions): Parts {
     inFlightLimits: options.inFlightLimits,
     mayRead: options.mayRead,
     offsets: createOwnedPartitions(),
+    running: new Set(),
     pausedPartitions: createPausedPartitions(client),
     keepTrying: createKeepTrying({ logger, signal: stopReading.signal }),
     logger,
@@ -121,11 +124,24 @@ async function start({ client, committer, membership }: Parts): Promise<void> {
 }
 
 async function stop(parts: Parts, drainMs: number): Promise<void> {
-  parts.stopReading.abort();
-  const deadlineMs = performance.now() + drainMs;
-  while (!parts.offsets.isIdle() && performance.now() < deadlineMs) await wait(DRAIN_CHECK_MS);
-  await parts.committer.stop();
+  const { offsets, running, options, stopReading, committer } = parts;
+  stopReading.abort();
+  const drained = performance.now() + drainMs;
+  const handedOver = performance.now() + Math.min(drainMs, HANDED_OVER_AFTER_MS);
+  // Asked each time: Redis may go away meanwhile.
+  const until = (): number => (options.mayHandOver?.() ? handedOver : drained);
+  await waitFor(offsets.isIdle, until);
+  await committer.stop();
   await leave(parts);
+  // Also those whose partition went to another member before.
+  await waitFor(
+    () => running.size === 0,
+    () => drained,
+  );
+}
+
+async function waitFor(isOver: () => boolean, untilMs: () => number): Promise<void> {
+  while (!isOver() && performance.now() < untilMs()) await wait(DRAIN_CHECK_MS);
 }
 
 async function leave(parts: Parts): Promise<void> {

@@ -30,6 +30,7 @@ beforeEach(() => {
     inFlightLimits: { pauseAt: 10, resumeAt: 5 },
     mayRead: undefined,
     offsets,
+    running: new Set(),
     pausedPartitions: createPausedPartitions({
       pause: () => undefined,
       resume: () => undefined,

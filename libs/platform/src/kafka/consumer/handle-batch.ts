@@ -19,6 +19,8 @@ export interface BatchHandling {
   inFlightLimits: ConsumeOptions['inFlightLimits'];
   mayRead: ConsumeOptions['mayRead'];
   offsets: OwnedPartitions;
+  /** The records in flight, those of partitions that went to another member included. */
+  running: Set<LogRecord>;
   pausedPartitions: PausedPartitions;
   /** Ends when `stopping` is aborted. */
   keepTrying: KeepTrying;
@@ -96,6 +98,7 @@ async function work(
     const { topic, partition, offset } = record;
     return { topic, partition, offset };
   };
+  handling.running.add(record);
   try {
     await handling.keepTrying('handle a record', () => handling.handle(record), placeOf);
     offsets.finish(record.offset);
@@ -107,6 +110,8 @@ async function work(
         'a record failed and is left uncommitted until the consumer restarts',
       );
     }
+  } finally {
+    handling.running.delete(record);
   }
   resumeReading(handling, record.topic);
 }

@@ -6,6 +6,11 @@ import kafkajs, {
 } from 'kafkajs';
 import { createCoPartitionAssigner } from './co-partition-assigner.ts';
 import type { GroupClient, GroupEvents } from '../consumer/group-client.ts';
+import {
+  HEARTBEAT_EVERY_MS,
+  REBALANCE_TIMEOUT_MS,
+  SESSION_TIMEOUT_MS,
+} from '../consumer/group-timing.ts';
 import type { Commit } from '../offsets/owned-partitions.ts';
 import type { ConsumeOptions } from '../record-log.ts';
 
@@ -17,18 +22,26 @@ export function openKafkajsGroupClient(
   events: GroupEvents,
 ): GroupClient {
   let hasLeft = false;
+  /** Resolves when the first join has ended. */
+  let started: Promise<void> | null = null;
   const consumer = createConsumer(kafka, instanceId, options, () => !hasLeft);
-  follow(consumer, events, () => hasLeft);
+  follow(consumer, events, () => hasLeft && started === null);
+  const start = async (): Promise<void> => {
+    await consumer.connect();
+    await consumer.subscribe({ topics: [...options.topics], fromBeginning: true });
+    if (!hasLeft) await run(consumer, events);
+  };
   return {
-    async start() {
-      await consumer.connect();
-      await consumer.subscribe({ topics: [...options.topics], fromBeginning: true });
-      if (hasLeft) return consumer.disconnect();
-      await run(consumer, events);
+    start() {
+      started = start().finally(() => (started = null));
+      return started;
     },
-    leave() {
+    async leave() {
       hasLeft = true;
-      return consumer.disconnect();
+      // While it joins, kafkajs drops its connection without a word, and the group waits for the member
+      // until its session times out: with two groups, deliveries stood still for 20 s.
+      await started?.catch(() => undefined);
+      await consumer.disconnect();
     },
     pause: (selection) => {
       consumer.pause(selection);
@@ -48,12 +61,13 @@ function createConsumer(
 ): Consumer {
   return kafka.consumer({
     groupId,
+    // A broker may create what is asked for, with one partition: a topic that was deleted, for one.
+    allowAutoTopicCreation: false,
     partitionAssigners: [createCoPartitionAssigner(instanceId)],
-    // How long the partitions of a member that died stay idle. Heartbeats come from the fetch loop,
-    // which only hands records over, so ten seconds are ample for a live one.
-    sessionTimeout: 10_000,
-    heartbeatInterval: 1_500,
-    rebalanceTimeout: 10_000,
+    // Heartbeats come from the fetch loop, which only hands records over.
+    sessionTimeout: SESSION_TIMEOUT_MS,
+    heartbeatInterval: HEARTBEAT_EVERY_MS,
+    rebalanceTimeout: REBALANCE_TIMEOUT_MS,
     maxBytesPerPartition: 262_144,
     minBytes: 1,
     maxWaitTimeInMs: maxWaitMs,
@@ -67,11 +81,11 @@ function createConsumer(
   });
 }
 
-function follow(consumer: Consumer, events: GroupEvents, hasLeft: () => boolean): void {
+function follow(consumer: Consumer, events: GroupEvents, isGone: () => boolean): void {
   consumer.on(consumer.events.FETCH_START, events.onFetch);
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
-    // kafkajs cannot cancel a join; this ends one that completes after the consumer has left.
-    if (hasLeft()) throw new kafkajs.KafkaJSNonRetriableError('joined after it had left');
+    // kafkajs cannot cancel a join; this ends one of a restart that completes after the consumer has left.
+    if (isGone()) throw new kafkajs.KafkaJSNonRetriableError('joined after it had left');
     events.onJoined(payload.memberAssignment);
   });
   consumer.on(consumer.events.CRASH, ({ payload }) => {

@@ -10,6 +10,8 @@ export interface ContiguousOffsets {
   abandon: (offset: number) => void;
   /** The next offset to read once everything before it is done; null when nothing has finished yet. */
   committable: () => number | null;
+  /** The highest offset that was begun; -1 when none was. */
+  highest: () => number;
   /** Records begun and not yet finished. */
   inFlight: () => number;
   /** Records that `committable` does not cover: in flight, abandoned, or done behind one of these. */
@@ -61,6 +63,7 @@ export function createContiguousOffsets(): ContiguousOffsets {
       state.inFlight -= 1;
     },
     committable: () => state.next,
+    highest: () => state.highest,
     inFlight: () => state.inFlight,
     uncommitted: () => state.uncommitted,
   };

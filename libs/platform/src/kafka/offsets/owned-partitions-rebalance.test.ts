@@ -82,3 +82,33 @@ describe('after a change of the group', () => {
     expect(ofBatch('a', 0, 2).offsets).toBe(before);
   });
 });
+
+describe('a partition that has lost records after a crash of its brokers', () => {
+  test.each([
+    ['before what was committed', 1, 5],
+    ['before what is in flight, where reading resumed', 4, 6],
+  ])(
+    'starts afresh, so that new records with the old offsets are handled: %s',
+    (_end, first, end) => {
+      work('a', 0, [1, 2, 3, 4, 5, 6], [1, 2, 3]);
+      commit();
+      const { offsets, inheritedBelow } = ofBatch('a', 0, first, end);
+      expect([offsets.begin(first), offsets.begin(end - 1), inheritedBelow]).toEqual([
+        ...[true, true, end],
+      ]);
+      expect(partitions.uncommitted()).toEqual([]);
+    },
+  );
+
+  test('starts afresh when it has grown past its old end before it is read again', () => {
+    for (const offset of [1, 2, 3, 4]) work('a', 0, [offset], [offset]);
+    expect(ofBatch('a', 0, 1, 50).offsets.begin(2)).toBe(true);
+  });
+
+  test('starts afresh after a change of the group too, though reading resumes at the commit', () => {
+    work('a', 0, [1, 2, 3, 4], [1]);
+    commit();
+    partitions.markAllStale();
+    expect(ofBatch('a', 0, 2, 4).offsets.begin(3)).toBe(true);
+  });
+});

@@ -1,5 +1,6 @@
 import { keyOf, type TopicPartition } from '../topic-partition.ts';
 import { createContiguousOffsets, type ContiguousOffsets } from './contiguous-offsets.ts';
+import { readOn, startReadingAt, wasSetBack, type ReadingPosition } from './reading-position.ts';
 
 /** Offsets of the partitions that this member owns, and what of them is in flight. */
 export interface OwnedPartitions {
@@ -34,6 +35,7 @@ export interface OwnedPartition {
   offsets: ContiguousOffsets;
   /** Where the group would resume: the last commit, or the first offset read here. */
   resumesAt: number;
+  reading: ReadingPosition;
   /** A former owner may have begun what lies before this offset. */
   inheritedBelow: number;
   /** True from a change of the group until a batch shows where the group has resumed. */
@@ -112,11 +114,19 @@ function ofBatch(
   batch: BatchRange,
 ): OwnedPartition | null {
   const key = keyOf({ topic, partition });
-  const known = owned.get(key);
-  if (known && !known.isStale) return known;
+  const found = owned.get(key);
+  const known = found && !wasCut(found, batch) ? found : undefined;
+  if (known && !known.isStale) {
+    known.reading = readOn(known.reading, batch.firstOffset);
+    return known;
+  }
   const inheritedBelow = Math.min(batch.endOffset, batch.firstOffset + MAX_UNCOMMITTED);
   if (known && resumesHere(known, batch.firstOffset)) {
-    return Object.assign(known, { isStale: false, inheritedBelow });
+    return Object.assign(known, {
+      isStale: false,
+      inheritedBelow,
+      reading: startReadingAt(known.resumesAt),
+    });
   }
   if (known && !known.wasSkippedOnce) {
     known.wasSkippedOnce = true;
@@ -127,12 +137,23 @@ function ofBatch(
     partition,
     offsets: createContiguousOffsets(),
     resumesAt: batch.firstOffset,
+    reading: startReadingAt(batch.firstOffset),
     inheritedBelow,
     isStale: false,
     wasSkippedOnce: false,
   };
   owned.set(key, fresh);
   return fresh;
+}
+
+/**
+ * True when the partition has lost records that were read here, as after the crash of all its brokers.
+ * Other records get the same offsets then, and reading starts over without a change of the group. What
+ * is read again is looked up before it is attempted.
+ */
+function wasCut({ offsets, reading, isStale }: OwnedPartition, batch: BatchRange): boolean {
+  if (batch.endOffset <= offsets.highest()) return true;
+  return !isStale && wasSetBack(reading, batch.firstOffset);
 }
 
 function resumesHere({ offsets, resumesAt }: OwnedPartition, firstOffset: number): boolean {

@@ -3,6 +3,11 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { createKeepTrying, StoppedError, type KeepTrying } from '../../async/keep-trying.ts';
 import { ASSIGNER_NAME, ASSIGNER_VERSION } from '../kafkajs/co-partition-assigner.ts';
 import type { GroupClient, GroupEvents } from '../consumer/group-client.ts';
+import {
+  HEARTBEAT_EVERY_MS,
+  REBALANCE_TIMEOUT_MS,
+  SESSION_TIMEOUT_MS,
+} from '../consumer/group-timing.ts';
 import type { ConsumeOptions } from '../record-log.ts';
 import { assignCoPartitions } from './assigner.ts';
 import type { DriverSettings } from './driver-settings.ts';
@@ -90,10 +95,11 @@ function createConsumer(
     clientId,
     bootstrapBrokers: brokers,
     groupId,
-    // How long the partitions of a member that died stay idle. Heartbeats have a timer of their own.
-    sessionTimeout: 10_000,
-    heartbeatInterval: 1_500,
-    rebalanceTimeout: 10_000,
+    // Heartbeats have a timer of their own.
+    sessionTimeout: SESSION_TIMEOUT_MS,
+    heartbeatInterval: HEARTBEAT_EVERY_MS,
+    // The client refuses a shorter one.
+    rebalanceTimeout: Math.max(REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_MS),
     protocols: [{ name: ASSIGNER_NAME, version: ASSIGNER_VERSION }],
     // The user data of the member, here the name of its process; called before each join.
     protocolsMetadata: metadataForJoin,

@@ -23,11 +23,17 @@ export interface DeliveryStore {
   cancelPending: (cancellations: readonly Cancellation[]) => Promise<void>;
   /** Exhausts a pending delivery that has this many attempts. Returns true when this call did. */
   exhaust: (id: string, attemptCount: number, atMs: number) => Promise<boolean>;
-  /** By id. Deliveries that are not stored are missing. */
+  /** By id, what a majority has stored. Deliveries that are not stored are missing. */
   statesOf: (ids: readonly string[]) => Promise<Map<string, DeliveryState>>;
-  /** By id. Deliveries that are not stored are missing. */
+  /** By id, what a majority has stored. Deliveries that are not stored are missing. */
   recordedOf: (ids: readonly string[]) => Promise<Map<string, RecordedDelivery>>;
 }
+
+/**
+ * For reads that decide whether an attempt is dropped. What only the primary has may be rolled back: the
+ * attempt would be dropped for a record that is gone.
+ */
+const DECIDED = { readConcern: { level: 'majority' } } as const;
 
 export function createDeliveryStore(db: mongo.Db): DeliveryStore {
   const deliveries = collection(db, 'deliveries');
@@ -73,7 +79,7 @@ async function readStates(
   ids: readonly string[],
 ): Promise<Map<string, DeliveryState>> {
   const found = await deliveries
-    .find({ _id: { $in: [...ids] } })
+    .find({ _id: { $in: [...ids] } }, DECIDED)
     .project<DeliveryState & { _id: string }>({ status: 1, attemptCount: 1 })
     .toArray();
   return new Map(found.map(({ _id, ...state }) => [_id, state]));
@@ -84,7 +90,7 @@ async function readRecorded(
   ids: readonly string[],
 ): Promise<Map<string, RecordedDelivery>> {
   const found = await deliveries
-    .find({ _id: { $in: [...ids] } })
+    .find({ _id: { $in: [...ids] } }, DECIDED)
     .project<DeliveryDocument>({ status: 1, attemptCount: 1, attempts: { $slice: -1 } })
     .toArray();
   return new Map(

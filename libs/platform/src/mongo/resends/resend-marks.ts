@@ -31,7 +31,7 @@ export interface ResendMarks {
   read: (companyId: string, deliveryIds: readonly string[]) => Promise<MarkedDelivery[]>;
   /** Ends the marks of a resend that is over, so that another one can have the deliveries. */
   free: (companyId: string, resendId: string, deliveryIds: readonly string[]) => Promise<void>;
-  /** The number of the attempt that is asked for, by delivery id. */
+  /** The number of the attempt that is asked for, by delivery id, as a majority has stored it. */
   askedNumbers: (deliveryIds: readonly string[]) => Promise<Map<string, number>>;
   /** Records the attempt and settles the mark. Repeating it changes nothing. */
   finish: (batch: readonly FinishedResend[]) => Promise<void>;
@@ -69,7 +69,11 @@ export function createResendMarks(db: mongo.Db): ResendMarks {
     },
     async askedNumbers(ids) {
       const found = await deliveries
-        .find({ _id: { $in: [...ids] }, 'resend.state': 'asked' })
+        .find(
+          { _id: { $in: [...ids] }, 'resend.state': 'asked' },
+          // What only the primary has may be rolled back.
+          { readConcern: { level: 'majority' } },
+        )
         .project<{ _id: string; resend: ResendMark }>({ resend: 1 })
         .toArray();
       return new Map(found.map(({ _id, resend }) => [_id, resend.attemptNumber]));

@@ -1,0 +1,48 @@
+import { isOutage } from '@posthorn/platform/async/is-outage.ts';
+import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import { Gauge, type Registry } from 'prom-client';
+
+export interface OutageWatch {
+  /** Retries like the one it was made of, and notes which steps fail. */
+  keepTrying: KeepTrying;
+  /** True while a step fails because a store or Kafka is away. */
+  isOutage: () => boolean;
+}
+
+/**
+ * Notes the steps that fail by an outage. A primary without a majority is connected and answers reads,
+ * and no write ends: whether the connection is up does not tell that.
+ */
+export function createOutageWatch(keepTrying: KeepTrying, registry: Registry): OutageWatch {
+  /** Purpose → true while its last try has failed. Purposes are few and fixed. */
+  const failing = new Map<string, boolean>();
+  new Gauge({
+    name: 'posthorn_failing_steps',
+    help: '1 while the step fails because a store or Kafka is away, and is repeated; 0 while it succeeds.',
+    labelNames: ['step'],
+    registers: [registry],
+    collect() {
+      for (const [step, isFailing] of failing) this.set({ step }, isFailing ? 1 : 0);
+    },
+  });
+  return {
+    keepTrying: (purpose, step, fieldsOf) =>
+      keepTrying(purpose, () => noting(failing, purpose, step), fieldsOf),
+    isOutage: () => [...failing.values()].includes(true),
+  };
+}
+
+async function noting<T>(
+  failing: Map<string, boolean>,
+  purpose: string,
+  step: () => Promise<T>,
+): Promise<T> {
+  try {
+    const result = await step();
+    failing.set(purpose, false);
+    return result;
+  } catch (error) {
+    failing.set(purpose, isOutage(error));
+    throw error;
+  }
+}
