@@ -116,6 +116,12 @@ describe('an unreadable record', () => {
     expect(() => decode(value)).toThrow(UnreadableRecordError);
   });
 
+  test('of a later version says so, and what to do', () => {
+    expect(() => decodeDeliveryFailed(line({ version: 2, companyId: undefined }))).toThrow(
+      'a version 2 record, and this process reads version 1: replay it when all processes are upgraded',
+    );
+  });
+
   test.each([0, -1, 1.5, '1', null])('asks for attempt %j', (attemptNumber) => {
     expect(() => decodeRetryDue(line({ attemptNumber }))).toThrow(UnreadableRecordError);
     expect(() => decodeDeliveryFailed(line({ attemptNumber }))).toThrow(UnreadableRecordError);

@@ -63,7 +63,9 @@ export interface DueAttempt extends DeliveryRef {
 }
 
 /** The record cannot be read; it goes to the dead letters. */
-export class UnreadableRecordError extends Error {}
+export class UnreadableRecordError extends Error {
+  override readonly name = 'UnreadableRecordError';
+}
 
 /** The value of a message-created record: one JSON line, a newline, then the payload's bytes or nothing. */
 export function encodeMessageCreated(created: MessageCreated, payload: Buffer | null): Buffer {
@@ -127,9 +129,18 @@ function encode(fields: object): string {
   return JSON.stringify({ version: VERSION, ...fields });
 }
 
+const versioned = z.object({ version: z.number() });
+
 function decode<Schema extends z.ZodType>(schema: Schema, text: string): z.output<Schema> {
-  const result = schema.safeParse(parseJson(text));
+  const fields = parseJson(text);
+  const result = schema.safeParse(fields);
   if (result.success) return result.data;
+  const { data } = versioned.safeParse(fields);
+  if (data && data.version !== VERSION) {
+    throw new UnreadableRecordError(
+      `a version ${data.version} record, and this process reads version ${VERSION}: replay it when all processes are upgraded`,
+    );
+  }
   const where = result.error.issues.map((issue) => issue.path.join('.') || 'record');
   throw new UnreadableRecordError(`not a version ${VERSION} record: ${where.join(', ')}`);
 }

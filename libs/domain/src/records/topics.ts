@@ -51,6 +51,11 @@ export function topicNames(
   };
 }
 
+/** Partition p of all of these must be read by one process, so their numbers of partitions must be equal. */
+export function coPartitionedTopics({ messageCreated, retryDue, slowLane }: TopicNames): string[] {
+  return [messageCreated, retryDue, slowLane];
+}
+
 function beginningOf(prefix: string, kind: DelayKind): string {
   return `${prefix}${kind}.`;
 }

@@ -1,5 +1,9 @@
-import { Kafka, logLevel, type logCreator } from 'kafkajs';
-import { topicSpecs, type TopicNames } from '@posthorn/domain/records/topics.ts';
+import { Kafka, logLevel, type Admin, type logCreator } from 'kafkajs';
+import {
+  coPartitionedTopics,
+  topicSpecs,
+  type TopicNames,
+} from '@posthorn/domain/records/topics.ts';
 import { withTimeout } from '../async/with-timeout.ts';
 import { messageOf, StartupError } from '../service/errors.ts';
 import type { Logger } from '../service/logger.ts';
@@ -36,22 +40,27 @@ export async function assertKafkaReachable(kafka: Kafka, brokers: string[]): Pro
       `Kafka does not answer at ${brokers.join(', ')}. Start it, or correct KAFKA_BROKERS.`,
     );
   } finally {
-    await admin.disconnect().catch(() => undefined);
+    await closeAdmin(admin);
   }
 }
 
-export async function listTopics(kafka: Kafka): Promise<Set<string>> {
+/** Topic → its number of partitions. */
+export type ExistingTopics = ReadonlyMap<string, number>;
+
+/** Rejects when Kafka does not answer within 10 seconds. */
+export async function readTopics(kafka: Kafka): Promise<ExistingTopics> {
   const admin = kafka.admin();
-  await admin.connect();
   try {
-    return new Set(await admin.listTopics());
+    const metadata = admin.connect().then(() => admin.fetchTopicMetadata());
+    const { topics } = await withTimeout(metadata, START_TIMEOUT_MS);
+    return new Map(topics.map(({ name, partitions }) => [name, partitions.length]));
   } finally {
-    await admin.disconnect();
+    await closeAdmin(admin);
   }
 }
 
 /** Throws StartupError when a topic is missing: topics are created by a command, never by use. */
-export function assertTopicsExist(names: TopicNames, existing: ReadonlySet<string>): void {
+export function assertTopicsExist(names: TopicNames, existing: ExistingTopics): void {
   const missing = topicSpecs(names)
     .map(({ name }) => name)
     .filter((name) => !existing.has(name));
@@ -59,6 +68,30 @@ export function assertTopicsExist(names: TopicNames, existing: ReadonlySet<strin
   throw new StartupError(
     `Kafka has no topic ${missing.join(', ')}. Run deploy/setup/create-topics.ts with the same TOPIC_PREFIX, RETRY_DELAYS and DEFERRAL_DELAYS.`,
   );
+}
+
+/**
+ * Throws StartupError when partition p of one topic could belong to another process than partition p
+ * of another one: two processes would serve one endpoint, each with limits of its own.
+ */
+export function assertCoPartitioned(names: TopicNames, existing: ExistingTopics): void {
+  const counts = coPartitionedTopics(names).map((name) => ({
+    name,
+    count: existing.get(name) ?? 0,
+  }));
+  if (new Set(counts.map(({ count }) => count)).size <= 1) return;
+  const found = counts.map(({ name, count }) => `${name} has ${count}`).join(', ');
+  throw new StartupError(
+    `These topics must have the same number of partitions: ${found}. Run deploy/setup/add-partitions.ts as docs/partitions.md says.`,
+  );
+}
+
+/** Nothing is lost with the connection of an admin client, so nobody waits longer for its end. */
+const CLOSE_TIMEOUT_MS = 2_000;
+
+/** Closes the connection, or leaves it behind when Kafka does not answer. Never rejects. */
+export async function closeAdmin(admin: Pick<Admin, 'disconnect'>): Promise<void> {
+  await withTimeout(admin.disconnect(), CLOSE_TIMEOUT_MS).catch(() => undefined);
 }
 
 /** kafkajs logs failures that it retries as ERROR. Nobody has to act on them, so they are warnings here. */

@@ -1,7 +1,8 @@
 import type { TopicSpec } from '@posthorn/domain/records/topics.ts';
-import type { Kafka } from 'kafkajs';
+import type { Admin, Kafka } from 'kafkajs';
 import { createKeepTrying } from '../async/keep-trying.ts';
 import type { Logger } from '../service/logger.ts';
+import { closeAdmin } from './connect.ts';
 
 export interface TopicLayout {
   partitions: number;
@@ -42,16 +43,21 @@ export async function createTopics(
       })),
     });
     const topics = missing.map(({ name }) => name);
-    if (topics.length === 0) return [];
-    const keepTrying = createKeepTrying({
-      logger,
-      signal: AbortSignal.timeout(LEADERS_TIMEOUT_MS),
-    });
-    for (const topic of topics) {
-      await keepTrying(`read the offsets of ${topic}`, () => admin.fetchTopicOffsets(topic));
-    }
+    await untilLed(admin, topics, logger);
     return topics;
   } finally {
-    await admin.disconnect();
+    await closeAdmin(admin);
+  }
+}
+
+/** Resolves when every partition of these topics answers. Rejects after a minute. */
+export async function untilLed(
+  admin: Pick<Admin, 'fetchTopicOffsets'>,
+  topics: readonly string[],
+  logger: Pick<Logger, 'warn'>,
+): Promise<void> {
+  const keepTrying = createKeepTrying({ logger, signal: AbortSignal.timeout(LEADERS_TIMEOUT_MS) });
+  for (const topic of topics) {
+    await keepTrying(`read the offsets of ${topic}`, () => admin.fetchTopicOffsets(topic));
   }
 }

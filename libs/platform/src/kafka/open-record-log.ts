@@ -4,21 +4,25 @@ import type { RetrySchedule } from '@posthorn/domain/schedule/retry-schedule.ts'
 import {
   delayTopicsAmong,
   topicNames,
+  topicSpecs,
   type DelayTopic,
   type TopicNames,
 } from '@posthorn/domain/records/topics.ts';
+import type { Kafka } from 'kafkajs';
 import type { ServiceContext } from '../service/run-service.ts';
 import {
+  assertCoPartitioned,
   assertKafkaReachable,
   assertTopicsExist,
   createKafkaClient,
-  listTopics,
+  readTopics,
 } from './connect.ts';
 import { createKafkaMetrics } from './kafka-metrics.ts';
 import { createKafkaRecordLog } from './kafka-record-log.ts';
 import type { KafkaClientName } from '../service/kafka-clients.ts';
 import { openDriver } from './open-driver.ts';
 import type { RecordLog } from './record-log.ts';
+import { createTopicWatch, type TopicWatch } from './watch-topics.ts';
 
 interface KafkaConfig {
   KAFKA_BROKERS: string[];
@@ -33,18 +37,21 @@ export interface OpenRecordLog {
   topics: TopicNames;
   /** Every delay topic that exists, by name, including those of earlier settings. */
   delayTopics: ReadonlyMap<string, DelayTopic>;
+  /** False when a delay topic of earlier settings was deleted: its reader must be restarted. */
+  isAlive: () => boolean;
 }
 
+type Context = ServiceContext<KafkaConfig>;
+
 /** Opens the record log of a service and closes it at the stop. Throws StartupError as connect.ts says. */
-export async function openRecordLog(
-  clientId: string,
-  { config, logger, lifecycle, registry }: ServiceContext<KafkaConfig>,
-): Promise<OpenRecordLog> {
+export async function openRecordLog(clientId: string, context: Context): Promise<OpenRecordLog> {
+  const { config, logger, lifecycle, registry } = context;
   const topics = topicNames(config.TOPIC_PREFIX, config.RETRY_DELAYS, config.DEFERRAL_DELAYS);
   const kafka = createKafkaClient(clientId, config.KAFKA_BROKERS, logger);
   await assertKafkaReachable(kafka, config.KAFKA_BROKERS);
-  const existing = await listTopics(kafka);
+  const existing = await readTopics(kafka);
   assertTopicsExist(topics, existing);
+  assertCoPartitioned(topics, existing);
   const instanceId = randomUUID();
   const brokers = config.KAFKA_BROKERS;
   const records = await createKafkaRecordLog({
@@ -56,5 +63,24 @@ export async function openRecordLog(
     onFatal: (reason) => void lifecycle.shutDown(reason, 1),
   });
   lifecycle.onStop('kafka', records.close);
-  return { records, topics, delayTopics: delayTopicsAmong(config.TOPIC_PREFIX, existing) };
+  const delayTopics = delayTopicsAmong(config.TOPIC_PREFIX, existing.keys());
+  const { isAlive } = watchTopics(context, { kafka, topics, delayTopics });
+  return { records, topics, delayTopics, isAlive };
+}
+
+function watchTopics(
+  { logger, registry, lifecycle }: Context,
+  { kafka, topics, delayTopics }: Pick<OpenRecordLog, 'topics' | 'delayTopics'> & { kafka: Kafka },
+): TopicWatch {
+  const required = topicSpecs(topics).map(({ name }) => name);
+  const watch = createTopicWatch({
+    required,
+    optional: [...delayTopics.keys()].filter((name) => !required.includes(name)),
+    readTopics: () => readTopics(kafka),
+    registry,
+    logger,
+  });
+  watch.start();
+  lifecycle.onStop('watch of the topics', watch.stop);
+  return watch;
 }

@@ -1,13 +1,26 @@
 import { assignTogether, type GroupMember } from '../consumer/partition-assignment.ts';
-import { AssignerProtocol, type PartitionAssigner } from 'kafkajs';
+import { AssignerProtocol, type Cluster, type PartitionAssigner } from 'kafkajs';
 
 /** The members of a group must agree on these, whichever client they use; version 0 of the consumer protocol. */
 export const ASSIGNER_NAME = 'PosthornTogether';
 export const ASSIGNER_VERSION = 0;
 
-/** What kafkajs passes to an assigner; its types lack the method. */
+interface PartitionMetadata {
+  partitionId: number;
+}
+
+interface Broker {
+  /** Rejects when there is no such topic. */
+  metadata: (
+    topics: string[],
+  ) => Promise<{ topicMetadata: { topic: string; partitionMetadata: PartitionMetadata[] }[] }>;
+}
+
+/** What kafkajs passes to an assigner; its types lack the pool. */
 interface ClusterMetadata {
-  findTopicPartitionMetadata: (topic: string) => { partitionId: number }[];
+  /** Returns none for a topic that this client does not read. */
+  findTopicPartitionMetadata: (topic: string) => PartitionMetadata[];
+  brokerPool: { findConnectedBroker: () => Promise<Broker> };
 }
 
 /**
@@ -18,22 +31,20 @@ export function createCoPartitionAssigner(instanceId: string): PartitionAssigner
   return ({ cluster }) => ({
     name: ASSIGNER_NAME,
     version: ASSIGNER_VERSION,
-    // kafkajs awaits the result; the work itself is synchronous.
-    assign: ({ members, topics }) => {
-      const assignment = assignTogether(
-        members.map(({ memberId, memberMetadata }) => toMember(memberId, memberMetadata, topics)),
-        (topic) => partitionsOf(cluster, topic),
+    assign: async ({ members, topics }) => {
+      const known = members.map(({ memberId, memberMetadata }) =>
+        toMember(memberId, memberMetadata, topics),
       );
-      return Promise.resolve(
-        Object.entries(assignment).map(([memberId, partitions]) => ({
-          memberId,
-          memberAssignment: AssignerProtocol.MemberAssignment.encode({
-            version: ASSIGNER_VERSION,
-            assignment: partitions,
-            userData: Buffer.alloc(0),
-          }),
-        })),
-      );
+      const partitions = await partitionsByTopic(cluster as Cluster & ClusterMetadata, known);
+      const assignment = assignTogether(known, (topic) => partitions.get(topic) ?? []);
+      return Object.entries(assignment).map(([memberId, ofMember]) => ({
+        memberId,
+        memberAssignment: AssignerProtocol.MemberAssignment.encode({
+          version: ASSIGNER_VERSION,
+          assignment: ofMember,
+          userData: Buffer.alloc(0),
+        }),
+      }));
     },
     protocol: ({ topics }) => ({
       name: ASSIGNER_NAME,
@@ -54,6 +65,42 @@ function toMember(memberId: string, metadata: Buffer, topics: string[]): GroupMe
   return { memberId, topics: decoded?.topics ?? topics, ...(instanceId && { instanceId }) };
 }
 
-function partitionsOf(cluster: ClusterMetadata, topic: string): number[] {
-  return cluster.findTopicPartitionMetadata(topic).map(({ partitionId }) => partitionId);
+async function partitionsByTopic(
+  cluster: ClusterMetadata,
+  members: readonly GroupMember[],
+): Promise<Map<string, number[]>> {
+  const partitions = new Map<string, number[]>();
+  for (const topic of new Set(members.flatMap((member) => member.topics))) {
+    const read = cluster.findTopicPartitionMetadata(topic);
+    const found = read.length > 0 ? read : await askForPartitions(cluster, topic);
+    partitions.set(
+      topic,
+      found.map(({ partitionId }) => partitionId),
+    );
+  }
+  return partitions;
+}
+
+/**
+ * During an upgrade another member may read a topic that this one does not. The broker is asked for it
+ * alone, because one topic that does not exist would fail the request for all. The answer is not kept:
+ * this client must not depend on the topic later.
+ */
+async function askForPartitions(
+  { brokerPool }: ClusterMetadata,
+  topic: string,
+): Promise<PartitionMetadata[]> {
+  try {
+    const broker = await brokerPool.findConnectedBroker();
+    const { topicMetadata } = await broker.metadata([topic]);
+    return topicMetadata.flatMap((each) => each.partitionMetadata);
+  } catch (error) {
+    // Any other failure fails the join, which is repeated: without an owner nobody would read the topic.
+    if (isUnknownTopic(error)) return [];
+    throw error;
+  }
+}
+
+function isUnknownTopic(error: unknown): boolean {
+  return error instanceof Error && 'type' in error && error.type === 'UNKNOWN_TOPIC_OR_PARTITION';
 }

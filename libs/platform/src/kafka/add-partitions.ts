@@ -1,0 +1,72 @@
+import type { Admin, Kafka } from 'kafkajs';
+import { StartupError } from '../service/errors.ts';
+import type { Logger } from '../service/logger.ts';
+import { closeAdmin, type ExistingTopics } from './connect.ts';
+import { untilLed } from './create-topics.ts';
+
+export interface AddPartitionsInput {
+  /** The topics to raise, with their present numbers of partitions. */
+  topics: ExistingTopics;
+  /** How many partitions each of them is to have. */
+  partitions: number;
+  /** The beginning of the names of the consumer groups that read the topics. */
+  groupPrefix: string;
+}
+
+/**
+ * Raises the topics that have fewer partitions, all in one request, and returns their names. It may be
+ * repeated after a failure. Throws StartupError when a topic has more partitions, when the number is
+ * no multiple of the present one, or while a group reads the topics.
+ */
+export async function addPartitions(
+  kafka: Kafka,
+  { topics, partitions, groupPrefix }: AddPartitionsInput,
+  logger: Pick<Logger, 'warn'>,
+): Promise<string[]> {
+  assertRaisable(topics, partitions);
+  const names = [...topics].filter(([, count]) => count < partitions).map(([name]) => name);
+  if (names.length === 0) return [];
+  const admin = kafka.admin();
+  await admin.connect();
+  try {
+    await assertNotRead(admin, groupPrefix);
+    const topicPartitions = names.map((topic) => ({ topic, count: partitions }));
+    await admin.createPartitions({ topicPartitions });
+    await untilLed(admin, names, logger);
+    return names;
+  } finally {
+    await closeAdmin(admin);
+  }
+}
+
+/**
+ * A key moves from partition p to p, or to p plus a multiple of the old number. Then a number of
+ * processes that divides the old number has both in one process.
+ */
+function assertRaisable(topics: ExistingTopics, partitions: number): void {
+  for (const [name, count] of topics) {
+    if (count > partitions) {
+      throw new StartupError(
+        `${name} has ${count} partitions, more than ${partitions}; Kafka cannot remove partitions. Set TOPIC_PARTITIONS to a higher number.`,
+      );
+    }
+    if (partitions % count !== 0) {
+      throw new StartupError(
+        `${name} has ${count} partitions, and ${partitions} is no multiple of that. Set TOPIC_PARTITIONS to one, such as ${2 * count}.`,
+      );
+    }
+  }
+}
+
+/** A consumer learns of new partitions only after minutes, and two of them not at the same time. */
+async function assertNotRead(admin: Admin, groupPrefix: string): Promise<void> {
+  const { groups } = await admin.listGroups();
+  const ids = groups.map(({ groupId }) => groupId).filter((id) => id.startsWith(groupPrefix));
+  if (ids.length === 0) return;
+  const described = await admin.describeGroups(ids);
+  const read = described.groups.filter(({ members }) => members.length > 0);
+  if (read.length === 0) return;
+  throw new StartupError(
+    `The consumer groups ${read.map(({ groupId }) => groupId).join(', ')} have members. Stop all dispatchers and retry services first; docs/partitions.md has the order.`,
+  );
+}
