@@ -1,5 +1,8 @@
-import { runService } from '@posthorn/platform/service/run-service.ts';
-import { gatewayConfig } from './config.ts';
-import { startGateway } from './start-gateway.ts';
+import { exitOnSignals } from '@posthorn/platform/service/exit-on-signals.ts';
 
+const takeOver = exitOnSignals();
+const { runService } = await import('@posthorn/platform/service/run-service.ts');
+const { gatewayConfig } = await import('./config.ts');
+const { startGateway } = await import('./start-gateway.ts');
+takeOver();
 await runService('gateway', gatewayConfig, startGateway);

@@ -1,5 +1,8 @@
-import { runService } from '@posthorn/platform/service/run-service.ts';
-import { retryConfig } from './config.ts';
-import { startRetry } from './start-retry.ts';
+import { exitOnSignals } from '@posthorn/platform/service/exit-on-signals.ts';
 
+const takeOver = exitOnSignals();
+const { runService } = await import('@posthorn/platform/service/run-service.ts');
+const { retryConfig } = await import('./config.ts');
+const { startRetry } = await import('./start-retry.ts');
+takeOver();
 await runService('retry', retryConfig, startRetry);

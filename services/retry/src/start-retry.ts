@@ -24,6 +24,7 @@ import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { RetryConfig } from './config.ts';
 import { groupDelayTopics } from './release/group-delay-topics.ts';
 import { HORIZON_MS, pauseMsFor } from './release/wait-until-due.ts';
+import { createMarkBacklogs } from './release/mark-backlogs.ts';
 import { createLatestRelease, type LatestRelease } from './release/latest-release.ts';
 import { createParkFailure } from './park-failure.ts';
 import { createReleaseParked } from './release/release-parked.ts';
@@ -52,16 +53,19 @@ const monotonicMs = (): number => performance.now();
 
 /** Starts the retry service, from the stores to the consumers. What starts last stops first. */
 export async function startRetry(context: Context): Promise<void> {
-  const { logger, lifecycle, registry } = context;
+  const { config, logger, lifecycle, registry } = context;
   const store = await openMongo('posthorn-retry', context);
   const consumptions: Consumption[] = [];
+  let areTopicsAlive = (): boolean => true;
   await openOpsServer(
     context,
     () =>
       lifecycle.isReady() && store.isConnected() && consumptions.every((each) => each.isRunning()),
-    () => consumptions.every((each) => each.isAlive()),
+    () => areTopicsAlive() && consumptions.every((each) => each.isAlive()),
   );
-  const { records, topics, delayTopics } = await openRecordLog('posthorn-retry', context);
+  const kafka = await openRecordLog('posthorn-retry', context);
+  const { records, topics, delayTopics } = kafka;
+  areTopicsAlive = kafka.isAlive;
   const deliveries = createDeliveryStore(store.db);
   const metrics = createRetryMetrics(registry);
   const latestRelease = createLatestRelease({
@@ -81,10 +85,12 @@ export async function startRetry(context: Context): Promise<void> {
     isJudgeable: store.isConnected,
     memory: openMemory(context),
   };
-  consumptions.push(
-    await consumeFailures(context, wires),
-    ...(await consumeParked(context, wires)),
-  );
+  // Together: each may need the whole time of the drain when a store does not answer.
+  lifecycle.onStop('consumers', async () => {
+    await Promise.all(consumptions.map((each) => each.stop(config.DRAIN_TIMEOUT_MS)));
+  });
+  consumptions.push(await consumeFailures(context, wires));
+  await consumeParked(context, wires, consumptions);
   startSweeps(context, { db: store.db, records, topics, deliveries, metrics });
   watchDependencies(registry, { mongodb: store.isConnected, kafka: records.isConnected });
 }
@@ -114,7 +120,7 @@ function countingMemory(
 }
 
 function openRelease(
-  { registry, logger, keepTrying }: Context,
+  { config, registry, logger, keepTrying }: Context,
   {
     records,
     topics,
@@ -134,6 +140,12 @@ function openRelease(
     records,
     deliveries,
     webhooks,
+    markBacklogs: createMarkBacklogs({
+      webhooks,
+      keepTrying,
+      reconcileAfterMs: config.RECONCILE_AFTER,
+      nowMs: systemClockMs,
+    }),
     deadLetters,
     keepTrying,
     overdue,
@@ -149,7 +161,7 @@ function openRelease(
 const IDLE_WAIT_MS = 1_000;
 
 async function consumeFailures(
-  { config, lifecycle, logger, keepTrying }: Context,
+  { config, logger, keepTrying }: Context,
   { records, topics, deliveries, deadLetters, metrics, isJudgeable, memory }: Wires,
 ): Promise<Consumption> {
   const handle = createParkFailure({
@@ -163,7 +175,7 @@ async function consumeFailures(
     logger,
     nowMs: systemClockMs,
   });
-  const consumption = await records.consume({
+  return records.consume({
     groupId: `${config.TOPIC_PREFIX}retry-park`,
     topics: [topics.deliveryFailed],
     handle: countingMemory(memory, handle),
@@ -172,16 +184,17 @@ async function consumeFailures(
     inFlightLimits: { pauseAt: 5_000, resumeAt: 2_500 },
     maxWaitMs: IDLE_WAIT_MS,
   });
-  lifecycle.onStop('park', () => consumption.stop(config.DRAIN_TIMEOUT_MS));
-  return consumption;
 }
 
 /** Also reads the delay topics of earlier settings, where records may still wait. */
-async function consumeParked(context: Context, wires: Wires): Promise<Consumption[]> {
-  const { config, lifecycle } = context;
+async function consumeParked(
+  context: Context,
+  wires: Wires,
+  consumptions: Consumption[],
+): Promise<void> {
+  const { config } = context;
   const { records, delayTopics, isJudgeable, memory, latestRelease } = wires;
   const handle = openRelease(context, wires);
-  const consumptions: Consumption[] = [];
   for (const [group, names] of Object.entries(groupDelayTopics(delayTopics))) {
     if (names.length === 0) continue;
     const consumption = await records.consume({
@@ -198,8 +211,6 @@ async function consumeParked(context: Context, wires: Wires): Promise<Consumptio
       inFlightLimits: { pauseAt: 10_000, resumeAt: 5_000 },
       ...(group === 'long' && { maxWaitMs: IDLE_WAIT_MS }),
     });
-    lifecycle.onStop(`release-${group}`, () => consumption.stop(config.DRAIN_TIMEOUT_MS));
     consumptions.push(consumption);
   }
-  return consumptions;
 }

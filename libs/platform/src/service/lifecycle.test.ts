@@ -56,13 +56,40 @@ describe('a stop', () => {
     expect(exits).toEqual([0]);
   });
 
-  test('that hangs ends the process after its time, never with success', async () => {
-    onStop('stuck', () => new Promise(() => undefined));
+  test('leaves a step behind that hangs, in time for the others, and keeps its exit code', async () => {
+    onStop('database');
+    onStop('producer');
+    onStop('stuck consumer', () => new Promise(() => undefined));
     void lifecycle.shutDown('SIGTERM', 0);
-    await jest.advanceTimersByTimeAsync(999);
-    expect(exits).toEqual([]);
+    // Of 1,000 ms two steps keep 500 each.
+    await jest.advanceTimersByTimeAsync(0);
+    expect(steps).toEqual([
+      ...['stuck consumer begins', 'producer begins', 'producer ends'],
+      ...['database begins', 'database ends'],
+    ]);
+    expect(exits).toEqual([0]);
+  });
+
+  test('ends in its time when every step hangs', async () => {
+    for (const name of ['a', 'b']) onStop(name, () => new Promise(() => undefined));
+    void lifecycle.shutDown('SIGTERM', 0);
+    await jest.advanceTimersByTimeAsync(499);
+    expect(steps).toEqual(['b begins']);
+    await jest.advanceTimersByTimeAsync(500);
+    expect([steps, exits]).toEqual([['b begins', 'a begins'], []]);
     await jest.advanceTimersByTimeAsync(1);
-    expect(exits).toEqual([1]);
+    expect(exits).toEqual([0]);
+  });
+
+  test('runs the steps that a start still adds, the newest first', async () => {
+    onStop('database', () => Promise.resolve());
+    onStop('consumer', () => {
+      onStop('late');
+    });
+    await lifecycle.shutDown('SIGTERM', 0);
+    expect(steps.filter((step) => step.endsWith('ends'))).toEqual([
+      ...['consumer ends', 'late ends', 'database ends'],
+    ]);
   });
 
   test('makes the service not ready before the first step', async () => {

@@ -1,8 +1,12 @@
 import { setMaxListeners } from 'node:events';
+import { TimeoutError, withTimeout } from '../async/with-timeout.ts';
 import type { Logger } from './logger.ts';
 
 export interface Lifecycle {
-  /** Registers a step of the stop. Steps run one after the other, the newest first. */
+  /**
+   * Registers a step of the stop. Steps run one after the other, the newest first. A step that does not
+   * end is left behind while there is time for the others.
+   */
   onStop: (name: string, stop: () => Promise<void> | void) => void;
   /** True from the end of the start until a stop begins. */
   isReady: () => boolean;
@@ -18,7 +22,14 @@ interface Stop {
   stop: () => Promise<void> | void;
 }
 
-/** Creates the lifecycle of a service. A stop that takes longer than `stopTimeoutMs` ends with `exit` at once. */
+/** Kept for each step that is still to come: enough to close a connection to a store that answers. */
+const RESERVED_MS = 500;
+
+/**
+ * Creates the lifecycle of a service. A stop ends within `stopTimeoutMs` and with its exit code,
+ * whatever its steps wait for: a store that does not answer is no fault of the process, and what it
+ * has not committed is done again by another one.
+ */
 export function createLifecycle(
   logger: Logger,
   { stopTimeoutMs, exit }: { stopTimeoutMs: number; exit: (code: number) => void },
@@ -34,12 +45,12 @@ export function createLifecycle(
     isReady = false;
     stopping.abort();
     logger.info({ reason }, 'stopping');
-    const forced = setTimeout(() => {
-      logger.error({ stopTimeoutMs }, 'the stop took too long, exiting now');
-      exit(exitCode || 1);
-    }, stopTimeoutMs);
-    for (const { name, stop } of stops.reverse()) await stopOne(name, stop, logger);
-    clearTimeout(forced);
+    const endsAtMs = performance.now() + stopTimeoutMs;
+    // A start that is under way may still add steps.
+    for (let step = stops.pop(); step; step = stops.pop()) {
+      const reservedMs = stops.length * RESERVED_MS;
+      await stopOne(step, endsAtMs - performance.now() - reservedMs, logger);
+    }
     logger.info({ exitCode }, 'stopped');
     exit(exitCode);
   }
@@ -55,10 +66,14 @@ export function createLifecycle(
   };
 }
 
-async function stopOne(name: string, stop: Stop['stop'], logger: Logger): Promise<void> {
+async function stopOne({ name, stop }: Stop, timeoutMs: number, logger: Logger): Promise<void> {
   try {
-    await stop();
+    await withTimeout(Promise.resolve(stop()), Math.max(0, timeoutMs));
   } catch (error) {
-    logger.error({ err: error, step: name }, 'a step of the stop failed');
+    const text =
+      error instanceof TimeoutError
+        ? 'a step of the stop did not end in time, continuing without it'
+        : 'a step of the stop failed';
+    logger.error({ err: error, step: name }, text);
   }
 }

@@ -60,8 +60,10 @@ async function startOrUndo<Config>(
     await start(context);
     context.lifecycle.onStop('garbage collection when idle', collectWhenIdle());
     context.lifecycle.markReady();
-    context.logger.info('ready');
+    if (context.lifecycle.isReady()) context.logger.info('ready');
   } catch (error) {
+    // The stop closes what the start is about to use.
+    if (context.lifecycle.stopping.aborted) return;
     reportFailedStart(String(context.logger.bindings().service), error);
     await context.lifecycle.shutDown('the start failed', 1);
   }
