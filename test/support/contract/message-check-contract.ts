@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Message } from '@posthorn/domain/message.ts';
 import { unattemptedDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-import type { MessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
+import type { CheckSpan, MessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
 import { countingIds, sampleMessage } from '../samples/sample-message.ts';
 
 export interface OpenMessageChecks {
@@ -37,6 +37,15 @@ export function messageCheckContract(open: () => Promise<OpenMessageChecks>): vo
 
     afterAll(() => opened.close());
 
+    const idsByPage = async (span: Partial<CheckSpan>): Promise<string[][]> => {
+      const all = { afterId: '', beforeMs: Date.now(), maxMessages: 10, maxTargets: 100 };
+      const pages: string[][] = [];
+      for await (const page of checks.pagesOf({ ...all, ...span })) {
+        pages.push(page.map(({ id }) => id));
+      }
+      return pages;
+    };
+
     it('begins before the first message, and the next time where it ended', async () => {
       const { nowMs, checkedTo } = await checks.begin();
       expect(checkedTo).toBe('');
@@ -45,24 +54,55 @@ export function messageCheckContract(open: () => Promise<OpenMessageChecks>): vo
       expect(await checks.begin()).toMatchObject({ checkedTo: 'msg_5' });
     });
 
+    it('tells before when all messages are checked', async () => {
+      const [first, second] = ids;
+      await checks.markChecked(second ?? '');
+      expect(await checks.checkedToMs()).toBe(FIRST_MS + 1);
+      await checks.markComplete(FIRST_MS + 5_000);
+      await checks.markChecked(first ?? '');
+      expect(await checks.checkedToMs()).toBe(FIRST_MS + 5_000);
+      expect(await checks.begin()).toMatchObject({ checkedTo: first });
+    });
+
+    it('has checked nothing at first', async () => {
+      const { checks: others, close } = await open();
+      expect(await others.checkedToMs()).toBeNull();
+      await close();
+    });
+
     it('reads messages in the order of their ids', async () => {
-      const page = { afterId: ids[0] ?? '', beforeMs: Date.now(), limit: 2 };
-      expect(await checks.pageOf(page)).toMatchObject([
-        {
-          id: ids[1],
-          companyId: 'comp_a',
-          appId: null,
-          createdAtMs: FIRST_MS + 1,
-          targets: ['wh_1', 'wh_2'],
-          disabledTargets: ['wh_2'],
-        },
-        { id: ids[2] },
+      expect(await idsByPage({ afterId: ids[0] ?? '' })).toEqual([ids.slice(1)]);
+    });
+
+    it('reads what the check needs of a message', async () => {
+      const span = { afterId: ids[0] ?? '', beforeMs: Date.now(), maxMessages: 1, maxTargets: 9 };
+      for await (const page of checks.pagesOf(span)) {
+        expect(page).toMatchObject([
+          {
+            id: ids[1],
+            companyId: 'comp_a',
+            appId: null,
+            createdAtMs: FIRST_MS + 1,
+            targets: ['wh_1', 'wh_2'],
+            disabledTargets: ['wh_2'],
+          },
+        ]);
+        break;
+      }
+    });
+
+    it('reads pages with few messages, or few targets, or one message that has many', async () => {
+      const [a, b, c, d] = ids;
+      expect(await idsByPage({ maxMessages: 3 })).toEqual([[a, b, c], [d]]);
+      expect(await idsByPage({ maxTargets: 5 })).toEqual([
+        [a, b],
+        [c, d],
       ]);
+      expect(await idsByPage({ maxTargets: 1 })).toEqual([[a], [b], [c], [d]]);
     });
 
     it('does not read messages that were made later than asked', async () => {
-      const page = await checks.pageOf({ afterId: '', beforeMs: FIRST_MS + 2, limit: 10 });
-      expect(page.map(({ id }) => id)).toEqual(ids.slice(0, 2));
+      expect(await idsByPage({ beforeMs: FIRST_MS + 2 })).toEqual([ids.slice(0, 2)]);
     });
 
     it('knows which deliveries are recorded', async () => {

@@ -1,5 +1,5 @@
 import type { Attempt, Delivery } from '@posthorn/domain/delivery.ts';
-import { deliveryIdOf, firstIdAt } from '@posthorn/domain/ids.ts';
+import { deliveryIdOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import type { StuckDelivery } from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
@@ -37,7 +37,7 @@ export function createMemorySweep(nowMs: number): MemorySweep {
   const messages: Message[] = [];
   const { stored, ...deliveryStore } = createMemoryDeliveries();
   const newId = countingIds();
-  const position = { checkedTo: '', retentionMs: Infinity };
+  const position = { checkedTo: '', completeToMs: 0, retentionMs: Infinity };
   return {
     messages,
     deliveries: stored,
@@ -76,21 +76,38 @@ export function createMemorySweep(nowMs: number): MemorySweep {
 function checksOf(
   messages: readonly Message[],
   stored: ReadonlyMap<string, Delivery>,
-  position: { checkedTo: string; retentionMs: number },
+  position: { checkedTo: string; completeToMs: number; retentionMs: number },
   nowMs: number,
 ): MessageChecks {
   return {
     begin: () => Promise.resolve({ nowMs, checkedTo: position.checkedTo }),
-    pageOf({ afterId, beforeMs, limit }) {
+    checkedToMs() {
+      const { checkedTo, completeToMs } = position;
+      const known = Math.max(completeToMs, checkedTo === '' ? 0 : timeMsOf(checkedTo));
+      return Promise.resolve(known || null);
+    },
+    async *pagesOf({ afterId, beforeMs, maxMessages, maxTargets }) {
+      await Promise.resolve();
       const found = messages
         .filter(({ id }) => id > afterId && id < firstIdAt('msg', beforeMs))
         .sort((a, b) => (a.id < b.id ? -1 : 1));
-      return Promise.resolve(found.slice(0, limit));
+      while (found.length > 0) {
+        let targets = 0;
+        const end = found.findIndex((message, index) => {
+          targets += message.targets.length;
+          return index === maxMessages || (index > 0 && targets > maxTargets);
+        });
+        yield found.splice(0, end < 0 ? found.length : end);
+      }
     },
     recordedAmong: (ids) => Promise.resolve(new Set(ids.filter((id) => stored.has(id)))),
     retentionMs: () => Promise.resolve(position.retentionMs),
     markChecked(id) {
       position.checkedTo = id;
+      return Promise.resolve();
+    },
+    markComplete(atMs) {
+      position.completeToMs = atMs;
       return Promise.resolve();
     },
   };

@@ -21,16 +21,17 @@ let deadLetters: [LogRecord, string][] = [];
 let cancelled: Cancellation[] = [];
 const states = new Map<string, { status: DeliveryStatus; attemptCount: number }>();
 const webhooks = new Map<string, WebhookState>();
+let backlogs: string[] = [];
 let nowMs: () => number;
 let registry: Registry;
 
 beforeEach(() => {
   registry = new Registry();
   [published, deadLetters] = [[], []];
-  cancelled = [];
+  [cancelled, backlogs] = [[], []];
   states.clear();
   webhooks.clear();
-  webhooks.set('wh_1', { disabled: false, hasRateLimit: false });
+  webhooks.set('wh_1', { disabled: false, hasRateLimit: false, deferredAtMs: null });
   nowMs = () => DUE_MS;
 });
 
@@ -56,6 +57,10 @@ function createRelease() {
       },
     },
     webhooks: { statesOf: () => Promise.resolve(webhooks) },
+    markBacklogs: (released) => {
+      backlogs.push(...released.map(({ due }) => due.webhookId));
+      return Promise.resolve();
+    },
     deadLetters: {
       put: (record, reason) => {
         deadLetters.push([record, reason]);
@@ -119,7 +124,7 @@ describe('releasing a parked record', () => {
     stateOf('msg_4', 'exhausted', 7);
     const release = createRelease();
     await Promise.all(['msg_1', 'msg_2', 'msg_3', 'msg_4'].map((id) => release(parked(id, 2))));
-    expect([published.flat(), deadLetters]).toEqual([[], []]);
+    expect([published.flat(), deadLetters, backlogs]).toEqual([[], [], []]);
   });
 
   test('cancels its delivery instead when its webhook is deleted or disabled', async () => {
@@ -127,7 +132,7 @@ describe('releasing a parked record', () => {
     webhooks.delete('wh_1');
     const release = createRelease();
     await release(parked('msg_1', 2));
-    webhooks.set('wh_1', { disabled: true, hasRateLimit: false });
+    webhooks.set('wh_1', { disabled: true, hasRateLimit: false, deferredAtMs: null });
     await release(parked('msg_2', 2));
     expect([published.flat(), cancelled]).toEqual([
       [],
@@ -158,6 +163,7 @@ describe('releasing a parked record', () => {
     await release({ ...parked('msg_3', 2), topic: 'deferred.5s' });
     const { key, value, headers } = due;
     expect(published.flat()).toEqual([{ topic: 'retry-due', key, value, headers }]);
+    expect(backlogs).toEqual(['wh_1']);
     expect(cancelled).toMatchObject([{ id: deliveryIdOf('msg_3', 'wh_1') }]);
   });
 

@@ -20,6 +20,7 @@ import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 
 import type { WebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
+import type { MarkBacklogs } from './mark-backlogs.ts';
 import { isPlausibleTime, waitUntilDue } from './wait-until-due.ts';
 import type { LatestRelease } from './latest-release.ts';
 import type { RetryMetrics } from '../retry-metrics.ts';
@@ -31,7 +32,8 @@ export interface ReleaseDeps {
   delayTopics: ReadonlyMap<string, DelayTopic>;
   records: Pick<RecordLog, 'publish'>;
   deliveries: Pick<DeliveryStore, 'statesOf' | 'cancelPending'>;
-  webhooks: WebhookStates;
+  webhooks: Pick<WebhookStates, 'statesOf'>;
+  markBacklogs: MarkBacklogs;
   deadLetters: DeadLetters;
   keepTrying: KeepTrying;
   overdue: Pick<OverdueWatch, 'begin'>;
@@ -117,6 +119,7 @@ async function releaseBatch(deps: ReleaseDeps, batch: readonly Parked[]): Promis
     }
   }
   if (cancelled.length > 0) await cancel(deps, cancelled);
+  await deps.markBacklogs(released);
   await release(deps, released);
 }
 

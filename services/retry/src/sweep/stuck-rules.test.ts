@@ -4,7 +4,13 @@ import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { decodeDeliveryFailed, decodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { StuckDelivery } from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
-import { isLost, isToBeMoved, remedyRecord, unattemptedDeliveries } from './stuck-rules.ts';
+import {
+  expectedDeliveries,
+  hasBacklog,
+  isLost,
+  isToBeMoved,
+  remedyRecord,
+} from './stuck-rules.ts';
 
 const NOW_MS = 1_700_000_000_000;
 const HOUR_MS = 3_600_000;
@@ -84,16 +90,15 @@ describe('the record that moves a stuck delivery on', () => {
 
 describe('the deliveries that a message should have', () => {
   test('are one for each target', () => {
-    const targets = ['wh_1', 'wh_2'];
-    const message = sampleMessage('msg_01hf7yat00', { targets, disabledTargets: ['wh_2'] });
-    expect(unattemptedDeliveries([message], NOW_MS)).toMatchObject([
-      { webhookId: 'wh_1', status: 'pending', updatedAtMs: NOW_MS },
-      { webhookId: 'wh_2', status: 'cancelled', updatedAtMs: NOW_MS },
+    const message = sampleMessage('msg_01hf7yat00', { targets: ['wh_1', 'wh_2'] });
+    expect(expectedDeliveries([message])).toEqual([
+      { id: deliveryIdOf(message.id, 'wh_1'), message, webhookId: 'wh_1' },
+      { id: deliveryIdOf(message.id, 'wh_2'), message, webhookId: 'wh_2' },
     ]);
   });
 
   test('are none for a message without targets', () => {
-    expect(unattemptedDeliveries([sampleMessage('msg_1', { targets: [] })], 1)).toEqual([]);
+    expect(expectedDeliveries([sampleMessage('msg_1', { targets: [] })])).toEqual([]);
   });
 });
 
@@ -103,7 +108,17 @@ test('a delivery that is not stored is lost unless it may have expired, with an 
   expect(isLost({ createdAtMs }, NOW_MS, DAY_MS + HOUR_MS + 1)).toBe(true);
 });
 
-test('a stuck delivery is moved on, with a rate limit only after seven days', () => {
+test.each([
+  ['has a rate limit', true, null, true],
+  ['was marked within a day', false, NOW_MS - DAY_MS + 1, true],
+  ['was marked a day ago', false, NOW_MS - DAY_MS, false],
+  ['was never marked', false, null, false],
+])('a webhook that %s', (_what, hasRateLimit, deferredAtMs, expected) => {
+  const time = { nowMs: NOW_MS, afterMs: DAY_MS };
+  expect(hasBacklog({ hasRateLimit, deferredAtMs }, time)).toBe(expected);
+});
+
+test('a stuck delivery is moved on, behind a backlog only after seven days', () => {
   const createdAtMs = NOW_MS - 7 * DAY_MS;
   expect(isToBeMoved({ createdAtMs }, false, NOW_MS)).toBe(true);
   expect(isToBeMoved({ createdAtMs }, true, NOW_MS)).toBe(false);

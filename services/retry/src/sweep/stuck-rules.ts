@@ -1,13 +1,12 @@
 import { endedAtMs, refOf } from '@posthorn/domain/delivery.ts';
 import { TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import { encodeDeliveryFailed, encodeRetryDue } from '@posthorn/domain/records/records.ts';
-import {
-  unattemptedDelivery,
-  type SettledDelivery,
-} from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import type { Remedy, StuckDelivery } from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { CheckedMessage } from '@posthorn/platform/mongo/messages/message-checks.ts';
+import type { WebhookState } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
 
 export interface RemedyTopics {
   retryDue: string;
@@ -19,16 +18,24 @@ export interface RemedyTopics {
  * the end of the retention a delivery may be missing because it has expired.
  */
 const EXPIRY_MARGIN_MS = 3_600_000;
-/** Records that wait for the rate limit of their webhook are not lost, and each copy would use a turn. */
-const RATE_LIMITED_AFTER_MS = 7 * 86_400_000;
+/** Records that wait for their endpoint are not lost, and each copy would use a turn. */
+const BACKLOGGED_AFTER_MS = 7 * 86_400_000;
 
-/** The deliveries of these messages, as they are before an attempt. */
-export function unattemptedDeliveries(
-  messages: readonly CheckedMessage[],
-  atMs: number,
-): SettledDelivery[] {
+/** A delivery that a message should have. */
+export interface ExpectedDelivery {
+  id: string;
+  message: CheckedMessage;
+  webhookId: string;
+}
+
+/** The deliveries that these messages should have. */
+export function expectedDeliveries(messages: readonly CheckedMessage[]): ExpectedDelivery[] {
   return messages.flatMap((message) =>
-    message.targets.map((webhookId) => unattemptedDelivery(message, webhookId, atMs)),
+    message.targets.map((webhookId) => ({
+      id: deliveryIdOf(message.id, webhookId),
+      message,
+      webhookId,
+    })),
   );
 }
 
@@ -41,13 +48,28 @@ export function isLost(
   return createdAtMs > nowMs - retentionMs + EXPIRY_MARGIN_MS;
 }
 
-/** Whether a stuck delivery is to be moved on now. Times in milliseconds since 1970. */
+export interface SweepTime {
+  /** Milliseconds since 1970. */
+  nowMs: number;
+  /** How long a delivery must be overdue, in milliseconds, to count as stuck. */
+  afterMs: number;
+}
+
+/** Returns true for a webhook with a backlog: it has a rate limit, or was marked (mark-backlogs.ts) lately. */
+export function hasBacklog(
+  { hasRateLimit, deferredAtMs }: Pick<WebhookState, 'hasRateLimit' | 'deferredAtMs'>,
+  { nowMs, afterMs }: SweepTime,
+): boolean {
+  return hasRateLimit || (deferredAtMs !== null && nowMs - deferredAtMs < afterMs);
+}
+
+/** Whether a stuck delivery is to be moved on now. `isBacklogged`: its webhook has a backlog. */
 export function isToBeMoved(
   { createdAtMs }: Pick<StuckDelivery, 'createdAtMs'>,
-  hasRateLimit: boolean,
+  isBacklogged: boolean,
   nowMs: number,
 ): boolean {
-  return !hasRateLimit || nowMs - createdAtMs > RATE_LIMITED_AFTER_MS;
+  return !isBacklogged || nowMs - createdAtMs > BACKLOGGED_AFTER_MS;
 }
 
 /** The record that moves a stuck delivery on. */

@@ -5,9 +5,11 @@ export interface StuckMetrics {
   moved: Counter<'found'>;
   /** The sweep has checked everything that there was to check. */
   onCompleted: () => void;
+  /** The messages made before `atMs` (milliseconds since 1970) are checked; null when none is. */
+  onChecked: (atMs: number | null) => void;
 }
 
-export function createStuckMetrics(registry: Registry): StuckMetrics {
+export function createStuckMetrics(registry: Registry, nowMs: () => number): StuckMetrics {
   const registers = [registry];
   const moved = new Counter<'found'>({
     name: 'posthorn_reconciled_deliveries_total',
@@ -22,8 +24,21 @@ export function createStuckMetrics(registry: Registry): StuckMetrics {
     help: 'When this process last completed a sweep of stuck deliveries; 0 when it never has.',
     registers,
   });
+  let checkedToMs: number | null = null;
+  new Gauge({
+    name: 'posthorn_reconcile_position_age_seconds',
+    help: 'Age of the position up to which the sweep of stuck deliveries has checked messages, RECONCILE_AFTER and a few minutes when it keeps up; 0 when not known.',
+    registers,
+    collect() {
+      const now = nowMs();
+      this.set((now - (checkedToMs ?? now)) / 1_000);
+    },
+  });
   return {
     moved,
+    onChecked: (atMs) => {
+      checkedToMs = atMs;
+    },
     onCompleted: () => {
       lastCompleted.setToCurrentTime();
     },

@@ -1,4 +1,7 @@
-import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import {
+  unattemptedDelivery,
+  type SettledDelivery,
+} from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import {
   remedyFor,
   type StuckCause,
@@ -14,11 +17,13 @@ import type {
 import type { WebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import {
+  expectedDeliveries,
+  hasBacklog,
   isLost,
   isToBeMoved,
   remedyRecord,
-  unattemptedDeliveries,
   type RemedyTopics,
+  type SweepTime,
 } from './stuck-rules.ts';
 import type { StuckMetrics } from './sweep-metrics.ts';
 
@@ -27,7 +32,7 @@ export interface PageDeps {
   checks: MessageChecks;
   stuck: StuckDeliveries;
   deliveries: Pick<DeliveryStore, 'insertAll'>;
-  webhooks: WebhookStates;
+  webhooks: Pick<WebhookStates, 'statesOf'>;
   records: Pick<RecordLog, 'publish'>;
   metrics: StuckMetrics;
   logger: Logger;
@@ -36,9 +41,8 @@ export interface PageDeps {
 /** What one sweep has done so far: `checked` counts messages, the others deliveries. */
 export type Totals = Partial<Record<StuckCause | 'checked', number>>;
 
-export interface SweepState {
-  /** The database's time when the sweep began, in milliseconds since 1970. */
-  nowMs: number;
+/** `nowMs` is the database's time when the round began. */
+export interface SweepState extends SweepTime {
   totals: Totals;
 }
 
@@ -56,9 +60,11 @@ export async function recordMissing(
 ): Promise<void> {
   const last = page.at(-1);
   if (!last) return;
-  const all = unattemptedDeliveries(page, nowMs);
-  const recorded = await deps.checks.recordedAmong(all.map(({ id }) => id));
-  const missing = all.filter(({ id }) => !recorded.has(id));
+  const expected = expectedDeliveries(page);
+  const recorded = await deps.checks.recordedAmong(expected.map(({ id }) => id));
+  const missing = expected
+    .filter(({ id }) => !recorded.has(id))
+    .map(({ message, webhookId }) => unattemptedDelivery(message, webhookId, nowMs));
   if (missing.length > 0) await insertLost(deps, missing, nowMs);
   add(totals, 'checked', page.length);
   await deps.checks.markChecked(last.id);
@@ -85,12 +91,13 @@ async function insertLost(
 export async function moveOn(
   { topics, records, stuck, webhooks, logger, metrics }: PageDeps,
   page: readonly StuckDelivery[],
-  { nowMs, totals }: SweepState,
+  { totals, ...time }: SweepState,
 ): Promise<void> {
   if (page.length === 0) return;
-  const rateLimited = await rateLimitedAmong(webhooks, page);
+  const { nowMs } = time;
+  const backlogged = await backloggedAmong(webhooks, page, time);
   const moved = page
-    .filter((delivery) => isToBeMoved(delivery, rateLimited.has(delivery.webhookId), nowMs))
+    .filter((delivery) => isToBeMoved(delivery, backlogged.has(delivery.webhookId), nowMs))
     .map((delivery) => ({ delivery, remedy: remedyFor(delivery) }));
   if (moved.length > 0) {
     await records.publish(
@@ -110,12 +117,13 @@ export async function moveOn(
   logger.warn({ ...counts, deliveryIds }, 'moved stuck deliveries on');
 }
 
-async function rateLimitedAmong(
-  webhooks: WebhookStates,
+async function backloggedAmong(
+  webhooks: PageDeps['webhooks'],
   page: readonly StuckDelivery[],
+  time: SweepTime,
 ): Promise<Set<string>> {
   const states = await webhooks.statesOf([...new Set(page.map(({ webhookId }) => webhookId))]);
-  return new Set([...states].filter(([, { hasRateLimit }]) => hasRateLimit).map(([id]) => id));
+  return new Set([...states].filter(([, state]) => hasBacklog(state, time)).map(([id]) => id));
 }
 
 function add(totals: Totals, what: keyof Totals, count: number): void {

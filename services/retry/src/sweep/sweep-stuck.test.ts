@@ -1,17 +1,23 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { WebhookState } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { Registry } from 'prom-client';
 import {
   createMemorySweep,
   type MemorySweep,
 } from '../../../../test/support/memory/memory-sweep.ts';
+import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import { createStuckSweep } from './sweep-stuck.ts';
 import { createStuckMetrics } from './sweep-metrics.ts';
 
 const NOW_MS = 1_800_000_000_000;
 const DAY_MS = 86_400_000;
 
+const NO_BACKLOG: WebhookState = { disabled: false, hasRateLimit: false, deferredAtMs: null };
+
 let memory: MemorySweep;
+let monotonicMs: () => number;
+let rests: number[];
 let holds: boolean[] = [];
 /** What happened, in order. */
 let events: string[] = [];
@@ -24,17 +30,23 @@ beforeEach(() => {
   events = [];
   onPublish = () => Promise.resolve();
   registry = new Registry();
+  monotonicMs = () => 0;
+  rests = [];
 });
 
-function createTestSweep(hasRateLimit = false) {
+function createTestSweep(backlog: Partial<WebhookState> = {}) {
   const { checks, stuck, deliveryStore } = memory;
   return createStuckSweep({
     holder: 'me',
     afterMs: DAY_MS,
-    pauseMs: 0,
+    monotonicMs: () => monotonicMs(),
+    rest: (ms) => {
+      rests.push(ms);
+      return Promise.resolve();
+    },
     logger: createLogger('test', 'silent'),
     topics: { retryDue: 'due', deliveryFailed: 'failed' },
-    metrics: createStuckMetrics(registry),
+    metrics: createStuckMetrics(registry, () => NOW_MS),
     leases: {
       hold: () => Promise.resolve(holds.shift() ?? true),
       release: (name, holder) => {
@@ -45,7 +57,7 @@ function createTestSweep(hasRateLimit = false) {
     checks,
     webhooks: {
       statesOf: (ids) =>
-        Promise.resolve(new Map(ids.map((id) => [id, { disabled: false, hasRateLimit }]))),
+        Promise.resolve(new Map(ids.map((id) => [id, { ...NO_BACKLOG, ...backlog }]))),
     },
     stuck: {
       ...stuck,
@@ -75,12 +87,16 @@ async function counted(found: string): Promise<number | undefined> {
   return values.find(({ labels }) => labels.found === found)?.value;
 }
 
-async function lastPassSeconds(): Promise<number | undefined> {
-  const name = 'posthorn_reconcile_last_pass_timestamp_seconds';
-  return (await registry.getSingleMetric(name)?.get())?.values[0]?.value;
+async function valueOf(name: string): Promise<number | undefined> {
+  return (await registry.getSingleMetric(`posthorn_reconcile_${name}`)?.get())?.values[0]?.value;
 }
 
+const lastPassSeconds = (): Promise<number | undefined> => valueOf('last_pass_timestamp_seconds');
+const positionAgeMs = async (): Promise<number> =>
+  1_000 * ((await valueOf('position_age_seconds')) ?? NaN);
+
 const END = 'release reconciler of me';
+const MOVED = ['publish 1 to due', 'mark 1', END];
 
 describe('a sweep of stuck deliveries', () => {
   test('publishes overdue attempts and then marks them, so that the next sweep skips them', async () => {
@@ -94,16 +110,18 @@ describe('a sweep of stuck deliveries', () => {
   });
 
   test.each([
-    ['is two days old', 2, ['mark 1', END]],
-    ['is eight days old', 8, ['publish 1 to due', 'mark 1', END]],
+    ['with a rate limit, two days old', { hasRateLimit: true }, 2, ['mark 1', END]],
+    ['with a backlog, two days old', { deferredAtMs: NOW_MS - 1 }, 2, ['mark 1', END]],
+    ['with a rate limit, eight days old', { hasRateLimit: true }, 8, MOVED],
+    ['with a backlog, eight days old', { deferredAtMs: NOW_MS - 1 }, 8, MOVED],
   ])(
-    'moves a delivery to a rate-limited webhook on only after seven days: it %s',
-    async (_what, days, expected) => {
+    'moves a delivery to a webhook %s, on after seven days only',
+    async (_what, backlog, days, expected) => {
       memory.add({ nextAttemptAtMs: NOW_MS - 2 * DAY_MS });
       for (const [id, delivery] of memory.deliveries) {
         memory.deliveries.set(id, { ...delivery, createdAtMs: NOW_MS - days * DAY_MS });
       }
-      await createTestSweep(true).tick();
+      await createTestSweep(backlog).tick();
       expect(events).toEqual(expected);
     },
   );
@@ -128,15 +146,68 @@ describe('a sweep of stuck deliveries', () => {
   });
 
   test('reads many pages and stores its position', async () => {
-    for (let n = 0; n < 2_450; n += 1) memory.add();
+    for (let n = 0; n < 12_450; n += 1) memory.add();
     const last = memory.messages.at(-1)?.id;
     await createTestSweep().tick();
     expect(memory.checkedTo()).toBe(last);
     expect(events.filter((event) => event.startsWith('insert'))).toEqual([
-      ...['insert 1000', 'insert 1000', 'insert 450'],
+      ...['insert 5000', 'insert 5000', 'insert 2450'],
     ]);
-    expect(await counted('lost_message')).toBe(2_450);
+    expect(await counted('lost_message')).toBe(12_450);
     expect(await lastPassSeconds()).toBeGreaterThan(0);
+  });
+
+  test('does not rest between pages while it is behind, and rests when it keeps up', async () => {
+    const [old, recent] = [NOW_MS - 2 * DAY_MS, NOW_MS - DAY_MS - 1_000];
+    for (const firstMs of [old, recent]) {
+      const newId = countingIds(firstMs);
+      for (let n = 0; n < 5_000; n += 1) {
+        memory.messages.push(sampleMessage(newId('msg'), { targets: [] }));
+      }
+    }
+    let ms = 0;
+    monotonicMs = () => (ms += 10);
+    await createTestSweep().tick();
+    const [behind, inTime] = rests;
+    expect([behind, (inTime ?? 0) > 0]).toEqual([0, true]);
+  });
+
+  test('tells the age of its position while it works, and when there is nothing left', async () => {
+    const { createdAtMs } = memory.add();
+    const { tick } = createTestSweep();
+    expect(await positionAgeMs()).toBe(0);
+    let whileItWorks = 0;
+    onPublish = async () => {
+      whileItWorks = await positionAgeMs();
+    };
+    holds = [true, false, false, false, false];
+    await tick();
+    expect(await positionAgeMs()).toBe(NOW_MS - createdAtMs);
+    await tick();
+    expect([whileItWorks, await positionAgeMs()]).toEqual([DAY_MS, DAY_MS]);
+  });
+
+  test('tells the age of the position of another process that holds the lease', async () => {
+    const { id, createdAtMs } = memory.add();
+    await memory.checks.markChecked(id);
+    holds = [false];
+    await createTestSweep().tick();
+    expect(await positionAgeMs()).toBe(NOW_MS - createdAtMs);
+  });
+
+  test('moves deliveries on after a minute of checks, and then continues with the checks', async () => {
+    for (let n = 0; n < 10_000; n += 1) memory.add();
+    let ms = 0;
+    monotonicMs = () => (ms += 25_000);
+    await createTestSweep().tick();
+    const kinds = events.map((event) => event.split(' ')[0]);
+    const firstMove = kinds.indexOf('publish');
+    expect(kinds.slice(0, firstMove)).toEqual(['insert']);
+    expect(kinds.lastIndexOf('insert')).toBeGreaterThan(firstMove);
+    expect([await counted('lost_message'), memory.checkedTo()]).toEqual([
+      10_000,
+      memory.messages.at(-1)?.id,
+    ]);
   });
 
   test('reads few messages at once when they have thousands of targets', async () => {
@@ -167,15 +238,15 @@ describe('a sweep of stuck deliveries', () => {
   });
 
   test('does nothing while another process holds the lease, and stops when it loses the lease', async () => {
-    for (let n = 0; n < 1_250; n += 1) memory.add();
+    for (let n = 0; n < 5_250; n += 1) memory.add();
     const { tick } = createTestSweep();
     holds = [false];
     await tick();
     expect(events).toEqual([END]);
-    holds = [true, true, false, false, false];
+    holds = [true, false, false, false, false];
     await tick();
-    expect(events).toEqual([END, 'insert 1000', END]);
-    expect([memory.checkedTo(), await lastPassSeconds()]).toEqual([memory.messages[999]?.id, 0]);
+    expect(events).toEqual([END, 'insert 5000', END]);
+    expect([memory.checkedTo(), await lastPassSeconds()]).toEqual([memory.messages[4_999]?.id, 0]);
   });
 
   test('stops between two pages when the process stops', async () => {
