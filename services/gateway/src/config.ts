@@ -25,7 +25,9 @@ const memory = {
     ),
   REQUEST_MIB: mib
     .default(64)
-    .describe('Memory for request bodies and unsent responses, in MiB; further requests get 503'),
+    .describe(
+      'Memory for requests, their bodies, repeated and unsent responses, in MiB; further requests get 503',
+    ),
   TARGET_CACHE_MIB: mib.default(32).describe('Memory for cached webhooks, in MiB'),
   API_KEY_CACHE_MIB: mib.default(8).describe('Memory for cached API keys, in MiB'),
   RATE_COUNTS_MIB: mib.default(16).describe('Memory for the counts of the rate limits, in MiB'),

@@ -32,6 +32,7 @@ import { bytesOfMib, type GatewayConfig } from './config.ts';
 import { concurrencyBoundsOf } from './history/read-health.ts';
 import { createHardenedServer } from './http/harden-server.ts';
 import { createHttpMetrics } from './http/http-metrics.ts';
+import { openRequestDeadlines } from './http/request-deadlines.ts';
 import { createRequestMemory, type RequestMemory } from './http/request-memory.ts';
 import type { Route } from './http/route.ts';
 import { openRateLimits } from './limits/open-rate-limits.ts';
@@ -70,6 +71,7 @@ export async function startGateway(context: Context): Promise<void> {
     }),
     limits,
     memory: openRequestMemory(context, budgets),
+    deadlines: openRequestDeadlines(),
     trustedProxies: config.TRUSTED_PROXIES,
     metrics: createHttpMetrics(registry),
     logger,
@@ -146,7 +148,6 @@ async function openSteps(
   const { accept, acceptIdempotent } = openAccept(context, {
     db,
     vault,
-    messages,
     webhooks,
     hasApp,
     invalidations,

@@ -91,7 +91,7 @@ function forward(state: ProxyState, client: Socket): void {
  * A broker gives clients its own address (host, then the port in four bytes), and they would connect
  * there. Responses are length-prefixed and may come in pieces; only whole ones are passed on.
  */
-function createReaddress(from: ProxyState['to'], port: number): (chunk: Buffer) => Buffer {
+export function createReaddress(from: ProxyState['to'], port: number): (chunk: Buffer) => Buffer {
   const own = addressBytes(from.host, from.port);
   const proxied = addressBytes(from.host, port);
   let rest = Buffer.alloc(0);

@@ -1,4 +1,5 @@
 import mongoose, { type Connection } from 'mongoose';
+import { TimeoutError, withTimeout } from '../async/with-timeout.ts';
 import { messageOf, StartupError, StoreUnavailableError } from '../service/errors.ts';
 import type { ServiceContext } from '../service/run-service.ts';
 
@@ -22,6 +23,24 @@ export async function openMongo(
 }
 
 /**
+ * Bounds of one operation. A server that is frozen or cut off is noticed within 10 s, by a heartbeat that
+ * should come every 5 s; the operations on it fail at once then, and are repeated once: within 25 s in
+ * all. The time-out of the socket is for a server that answers heartbeats only.
+ */
+const BOUNDS = {
+  /** Without a primary. Elections take less. */
+  serverSelectionTimeoutMS: 5_000,
+  /** Until a connection of the pool is free; without this bound an operation waits for ever. */
+  waitQueueTimeoutMS: 5_000,
+  connectTimeoutMS: 5_000,
+  heartbeatFrequencyMS: 5_000,
+  socketTimeoutMS: 20_000,
+  writeConcern: { w: 'majority', wtimeoutMS: 10_000 },
+} as const;
+/** A close says goodbye to the server. A frozen one does not hear it. */
+const CLOSE_WITHIN_MS = 2_000;
+
+/**
  * Connects with majority writes. Throws StartupError after 5 seconds when no server responds. Makes no
  * collections: mongod has crashed when two connections made one collection at once.
  */
@@ -32,9 +51,7 @@ export async function connectMongo(url: string, appName: string): Promise<MongoC
     autoIndex: false,
     bufferCommands: false,
     maxPoolSize: 20,
-    serverSelectionTimeoutMS: 5_000,
-    socketTimeoutMS: 20_000,
-    writeConcern: { w: 'majority', wtimeoutMS: 10_000 },
+    ...BOUNDS,
   });
   try {
     await connection.asPromise();
@@ -49,8 +66,14 @@ export async function connectMongo(url: string, appName: string): Promise<MongoC
     connection,
     db,
     isConnected: () => connection.readyState === mongoose.ConnectionStates.connected,
-    close: () => connection.close(),
+    close: () => close(connection),
   };
+}
+
+async function close(connection: Connection): Promise<void> {
+  await withTimeout(connection.close(), CLOSE_WITHIN_MS).catch((error: unknown) => {
+    if (!(error instanceof TimeoutError)) throw error;
+  });
 }
 
 /** Returns a StoreUnavailableError when MongoDB cannot be reached, otherwise the error itself. */
@@ -59,15 +82,32 @@ export function asStoreError(error: unknown): unknown {
     error instanceof MongoNetworkError ||
     error instanceof MongoNotConnectedError ||
     error instanceof MongoServerSelectionError ||
+    isPoolError(error) ||
     isRetriableServerError(error);
   return isAway ? new StoreUnavailableError(messageOf(error)) : error;
 }
 
+/** The driver does not export the classes of these two. */
+function isPoolError(error: unknown): boolean {
+  if (!(error instanceof mongoose.mongo.MongoDriverError)) return false;
+  return error.name === 'MongoWaitQueueTimeoutError' || error.name === 'MongoPoolClosedError';
+}
+
+/**
+ * Codes of a server that stops, steps down, has no majority, or ended an operation for its time. Only
+ * writes have the label of a retriable error.
+ */
+const AWAY_CODES = new Set<unknown>([
+  50, 89, 91, 134, 189, 262, 10_107, 11_600, 11_602, 13_435, 13_436,
+]);
+
 /** An election or a time-out of the write concern: the write may or may not have happened. */
 function isRetriableServerError(error: unknown): boolean {
+  if (!(error instanceof mongoose.mongo.MongoError)) return false;
   return (
-    error instanceof mongoose.mongo.MongoError &&
-    (error.hasErrorLabel('RetryableWriteError') || error.name === 'MongoWriteConcernError')
+    error.hasErrorLabel('RetryableWriteError') ||
+    error.name === 'MongoWriteConcernError' ||
+    AWAY_CODES.has(error.code)
   );
 }
 

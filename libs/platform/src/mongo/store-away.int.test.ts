@@ -73,7 +73,7 @@ describe('a store that becomes unreachable', () => {
     await expect(createDeliveryStore(mongo.db).insertAll([DELIVERY])).rejects.toThrow();
   });
 
-  it('reports messages as doubtful, neither stored nor refused', async () => {
-    expect(await createMessageStore(mongo.db).insertAll([MESSAGE])).toEqual(['doubtful']);
+  it('reports messages as unconfirmed, neither stored nor refused', async () => {
+    expect(await createMessageStore(mongo.db).insertAll([MESSAGE])).toEqual(['unconfirmed']);
   });
 });

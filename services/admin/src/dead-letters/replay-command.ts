@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { parseConfig } from '@posthorn/platform/service/config.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
-import { listTopics } from '@posthorn/platform/kafka/connect.ts';
+import { readTopics } from '@posthorn/platform/kafka/connect.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
@@ -74,7 +74,7 @@ async function openReplay(
   db: mongo.Db,
   { isDryRun, report }: { isDryRun: boolean; report: ReplayReport },
 ): Promise<OpenReplay> {
-  const topics = await listTopics(kafka);
+  const topics = new Set((await readTopics(kafka)).keys());
   const records = await createKafkaRecordLog({
     kafka,
     instanceId: randomUUID(),

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Message } from '@posthorn/domain/message.ts';
+import type { KeyHolder } from '@posthorn/platform/mongo/messages/message-queries.ts';
 
 /**
  * How long a key is kept, counted from the creation of the message that holds it (docs/contract.md,
@@ -12,9 +12,9 @@ const KEPT_MS = KEPT_HOURS * 3_600_000;
 export type KeyUse =
   | { kind: 'first' }
   /** The holder is older than a key is kept: its key is to be released for this request. */
-  | { kind: 'expired'; holder: Message }
+  | { kind: 'expired'; holder: KeyHolder }
   /** The same request once more. */
-  | { kind: 'repeat'; holder: Message }
+  | { kind: 'repeat'; holder: KeyHolder }
   /** The holder's request had another body. */
   | { kind: 'reused' };
 
@@ -24,8 +24,8 @@ export function bodyHashOf(body: Buffer): string {
 }
 
 /** `holder` is null when no stored message has the key. */
-export function keyUseOf(holder: Message | null, bodyHash: string, nowMs: number): KeyUse {
-  if (!holder?.idempotency) return { kind: 'first' };
+export function keyUseOf(holder: KeyHolder | null, bodyHash: string, nowMs: number): KeyUse {
+  if (!holder) return { kind: 'first' };
   if (nowMs - holder.createdAtMs >= KEPT_MS) return { kind: 'expired', holder };
-  return holder.idempotency.bodyHash === bodyHash ? { kind: 'repeat', holder } : { kind: 'reused' };
+  return holder.bodyHash === bodyHash ? { kind: 'repeat', holder } : { kind: 'reused' };
 }

@@ -4,6 +4,7 @@ import { Registry } from 'prom-client';
 import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import type { NewMessage } from './accept-message.ts';
 import { createIdempotentAccept, type IdempotentAccept } from './idempotent-accept.ts';
+import { ApiError } from '../http/api-error.ts';
 import { describeAccepted, type CreatedMessage } from '../http/responses/message.ts';
 
 const NOW_MS = 1_700_000_000_000;
@@ -19,6 +20,9 @@ let registry: Registry;
 let acceptIdempotent: IdempotentAccept;
 let accepting: (request: NewMessage) => Promise<CreatedMessage | null>;
 let find: (companyId: string, key: string) => Message | null;
+/** Bytes that were counted before they were read. */
+let held: number[];
+let hold: (bytes: number) => void;
 
 /** As the store does: one write accepts the message and claims the key. */
 function accept(request: NewMessage): Promise<CreatedMessage | null> {
@@ -39,12 +43,15 @@ function accept(request: NewMessage): Promise<CreatedMessage | null> {
 beforeEach(() => {
   [accepted, nowMs, newId] = [[], NOW_MS, countingIds()];
   stored = new Map();
-  [registry, accepting] = [new Registry(), accept];
+  [registry, accepting, held] = [new Registry(), accept, []];
+  hold = (bytes) => held.push(bytes);
   find = (companyId, key) => stored.get(`${companyId}/${key}`) ?? null;
   acceptIdempotent = createIdempotentAccept({
     accept: (request) => accepting(request),
     messages: {
-      findByKey: (companyId, key) => Promise.resolve(find(companyId, key)),
+      findKeyHolder: (companyId, key) => Promise.resolve(holderOf(find(companyId, key))),
+      findOne: (_companyId, id) =>
+        Promise.resolve([...stored.values()].find((message) => message.id === id) ?? null),
       releaseKey: (companyId, id) => {
         for (const [key, message] of stored) {
           if (message.companyId === companyId && message.id === id) stored.delete(key);
@@ -58,10 +65,16 @@ beforeEach(() => {
   });
 });
 
+function holderOf(message: Message | null) {
+  if (!message?.idempotency) return null;
+  const { id, createdAtMs, idempotency } = message;
+  return { id, createdAtMs, bodyHash: idempotency.bodyHash, storedBytes: 1_000 };
+}
+
 function post(key: string | undefined, payload = '{"n":1}', companyId = 'comp_a') {
   const address = { kind: 'webhook' as const, webhookId: 'wh_1' };
   const message = { companyId, address, eventType: null, payload, requestId: 'request-1' };
-  return acceptIdempotent({ message, key, bytes: Buffer.from(payload) });
+  return acceptIdempotent({ message, key, bytes: Buffer.from(payload), hold });
 }
 
 async function lookups(): Promise<Record<string, number>> {
@@ -102,6 +115,31 @@ describe('a request with an idempotency key', () => {
       code: 'idempotency_key_running',
       headers: { 'Retry-After': '1' },
     });
+  });
+
+  test('counts the first response before it reads it, and reads nothing without room', async () => {
+    await post('k');
+    expect(held).toEqual([]);
+    await post('k');
+    expect(held).toEqual([4_000]);
+    const full = new ApiError(503, 'unavailable', 'Send it again.');
+    hold = () => {
+      throw full;
+    };
+    find = (companyId, key) => {
+      const found = stored.get(`${companyId}/${key}`) ?? null;
+      stored.clear();
+      return found;
+    };
+    await expect(post('k')).rejects.toBe(full);
+  });
+
+  test('is refused with 409 when its message has expired since the look-up', async () => {
+    await post('k');
+    hold = () => {
+      stored.clear();
+    };
+    await expect(post('k')).rejects.toMatchObject({ status: 409, code: 'idempotency_key_running' });
   });
 
   test('does not collide with the same key of another company', async () => {

@@ -1,4 +1,7 @@
-import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
+import type {
+  KeyHolder,
+  MessageQueries,
+} from '@posthorn/platform/mongo/messages/message-queries.ts';
 import { Counter, type Registry } from 'prom-client';
 import type { AcceptMessage, NewMessage } from './accept-message.ts';
 import { bodyHashOf, keyUseOf, type KeyUse } from './idempotency-key.ts';
@@ -8,7 +11,7 @@ import type { SealedResponses } from './sealed-responses.ts';
 
 export interface IdempotentAcceptDeps {
   accept: AcceptMessage['accept'];
-  messages: Pick<MessageQueries, 'findByKey' | 'releaseKey'>;
+  messages: Pick<MessageQueries, 'findKeyHolder' | 'findOne' | 'releaseKey'>;
   responses: Pick<SealedResponses, 'open'>;
   registry: Registry;
   nowMs: () => number;
@@ -20,6 +23,8 @@ export interface KeyedRequest {
   key: string | undefined;
   /** The whole body as the client sent it. */
   bytes: Buffer;
+  /** Counts bytes that are about to be read for this request. Throws ApiError 503 when there is no room. */
+  hold: (bytes: number) => void;
 }
 
 export interface IdempotentResponse {
@@ -30,8 +35,8 @@ export interface IdempotentResponse {
 
 /**
  * Accepts a message, or returns the first response again when the request is a repeat. Throws
- * ApiError 409 while the first request is not decided, 422 when its body was another one, and what
- * `accept` throws (docs/contract.md, C8).
+ * ApiError 409 while the first request is not decided, 422 when its body was another one, 503 when there
+ * is no room for the first response, and what `accept` throws (docs/contract.md, C8).
  */
 export type IdempotentAccept = (request: KeyedRequest) => Promise<IdempotentResponse>;
 
@@ -46,21 +51,22 @@ export function createIdempotentAccept(deps: IdempotentAcceptDeps): IdempotentAc
     labelNames: ['result'],
     registers: [deps.registry],
   });
-  return async ({ message, key, bytes }) => {
+  return async (request) => {
+    const { message, key, bytes } = request;
     if (key === undefined) return acceptWithoutKey(deps, message);
     const { companyId } = message;
     const bodyHash = bodyHashOf(bytes);
     const use = await readKeyUse(deps, companyId, key, bodyHash);
     if (use.kind === 'repeat' || use.kind === 'reused') {
       lookups.inc({ result: 'repeated' });
-      return replay(deps, use);
+      return replay(deps, request, use);
     }
     if (use.kind === 'expired') await deps.messages.releaseKey(companyId, use.holder.id);
     const data = await deps.accept({ ...message, idempotency: { key, bodyHash } });
     lookups.inc({ result: data ? 'new' : 'repeated' });
     if (data) return { data, isReplayed: false };
     // Another request with this key was stored since the look-up.
-    return replay(deps, await readKeyUse(deps, companyId, key, bodyHash));
+    return replay(deps, request, await readKeyUse(deps, companyId, key, bodyHash));
   };
 }
 
@@ -79,13 +85,17 @@ async function readKeyUse(
   key: string,
   bodyHash: string,
 ): Promise<KeyUse> {
-  return keyUseOf(await messages.findByKey(companyId, key), bodyHash, nowMs());
+  return keyUseOf(await messages.findKeyHolder(companyId, key), bodyHash, nowMs());
 }
 
-function replay({ responses }: IdempotentAcceptDeps, use: KeyUse): IdempotentResponse {
+async function replay(
+  deps: IdempotentAcceptDeps,
+  request: KeyedRequest,
+  use: KeyUse,
+): Promise<IdempotentResponse> {
   switch (use.kind) {
     case 'repeat':
-      return { data: responses.open(use.holder), isReplayed: true };
+      return { data: await readResponse(deps, request, use.holder), isReplayed: true };
     case 'reused':
       throw new ApiError(
         422,
@@ -95,11 +105,31 @@ function replay({ responses }: IdempotentAcceptDeps, use: KeyUse): IdempotentRes
     // The unique index has refused this request, but the holder is not committed by a majority yet.
     case 'first':
     case 'expired':
-      throw new ApiError(
-        409,
-        'idempotency_key_running',
-        'The first request with this Idempotency-Key is still running; send it again in a moment.',
-        { headers: { 'Retry-After': '1' } },
-      );
+      throw stillRunning();
   }
+}
+
+/** The document, its opened response as text and as objects, and the response as it is sent. */
+const COPIES = 4;
+
+/** A response may have megabytes: one delivery for each webhook of an app. So it is counted before it is read. */
+async function readResponse(
+  { messages, responses }: IdempotentAcceptDeps,
+  { message: { companyId }, hold }: KeyedRequest,
+  holder: KeyHolder,
+): Promise<CreatedMessage> {
+  hold(holder.storedBytes * COPIES);
+  const message = await messages.findOne(companyId, holder.id);
+  // It has expired since the look-up.
+  if (!message) throw stillRunning();
+  return responses.open(message);
+}
+
+function stillRunning(): ApiError {
+  return new ApiError(
+    409,
+    'idempotency_key_running',
+    'The first request with this Idempotency-Key is still running; send it again in a moment.',
+    { headers: { 'Retry-After': '1' } },
+  );
 }

@@ -1,30 +1,35 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Authenticate } from '../api-keys/authenticate.ts';
-import { ApiError } from '../http/api-error.ts';
+import { ApiError, unavailable } from '../http/api-error.ts';
 import { readBody, readRawFields, type Body } from '../http/read-body.ts';
 import { readHead } from '../http/read-head.ts';
 import { createReceiveBody } from '../http/receive-body.ts';
-import type { RequestMemory } from '../http/request-memory.ts';
+import type { RequestDeadlines } from '../http/request-deadlines.ts';
+import { REQUEST_BYTES, type RequestMemory } from '../http/request-memory.ts';
 import { NO_FIELDS, type ApiResponse, type Caller, type Route } from '../http/route.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
 
 export interface RouteHandlerDeps {
   authenticate: Authenticate;
   limits: Pick<RateLimits, 'limitCompany'>;
-  memory: Pick<RequestMemory, 'tryHold' | 'hold'>;
+  memory: Pick<RequestMemory, 'tryHold' | 'hold' | 'holdUntil' | 'holdOrRefuse'>;
+  deadlines: Pick<RequestDeadlines, 'within'>;
 }
 
 /** Returns the handlers of a route, in order. The key is checked before any byte of the body is read. */
-export function handlersOf(
-  route: Route,
-  { authenticate, limits, memory }: RouteHandlerDeps,
-): RequestHandler[] {
+export function handlersOf(route: Route, deps: RouteHandlerDeps): RequestHandler[] {
+  const { authenticate, limits, memory, deadlines } = deps;
   const identify: RequestHandler = async (request, response, next) => {
-    response.locals.caller = await authenticate({
+    const caller = authenticate({
       apiKey: request.get('x-api-key'),
       companyId: request.get('companyid'),
       address: request.ip,
     });
+    response.locals.caller = await deadlines.within(response, caller);
+    next();
+  };
+  const admit: RequestHandler = (_request, response, next) => {
+    if (!memory.tryHold(response, REQUEST_BYTES)) throw unavailable();
     next();
   };
   const requireBody: RequestHandler = (request, _response, next) => {
@@ -32,11 +37,13 @@ export function handlersOf(
     next();
   };
   const respond: RequestHandler = async (request, response) => {
-    sendResponse(response, route, await callRoute(route, request, response));
+    const work = callRoute(route, request, response, memory);
+    memory.holdUntil(response, work);
+    sendResponse(response, route, await deadlines.within(response, work));
     // What the client has not received yet; usually nothing.
     memory.hold(response, response.writableLength);
   };
-  const known = [identify, limits.limitCompany];
+  const known = [identify, limits.limitCompany, admit];
   return route.body
     ? [...known, requireBody, createReceiveBody(memory), respond]
     : [...known, respond];
@@ -56,7 +63,12 @@ function hasBody(request: Request): boolean {
   return request.get('transfer-encoding') !== undefined || (length ?? '0') !== '0';
 }
 
-async function callRoute(route: Route, request: Request, response: Response): Promise<ApiResponse> {
+async function callRoute(
+  route: Route,
+  request: Request,
+  response: Response,
+  memory: Pick<RequestMemory, 'holdOrRefuse'>,
+): Promise<ApiResponse> {
   const header = (name: string): string | undefined => request.get(name);
   const head = readHead({ queryText: queryOf(request.url), header }, route);
   const caller = response.locals.caller as Caller;
@@ -74,6 +86,9 @@ async function callRoute(route: Route, request: Request, response: Response): Pr
     query: head.query as never,
     body: body as Body<never>,
     requestId: String(response.locals.requestId),
+    hold: (bytes) => {
+      memory.holdOrRefuse(response, bytes);
+    },
   });
 }
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, Server } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
 import {
   ENVELOPE,
   openConnection,
@@ -11,7 +11,15 @@ import {
 import { createHardenedServer, type ServerBounds } from './harden-server.ts';
 
 /** Short, so that the timeouts for slow clients pass within milliseconds. */
-const BOUNDS = { headersTimeoutMs: 60, requestTimeoutMs: 120, checkEveryMs: 10, lingerMs: 30 };
+const BOUNDS = {
+  headersTimeoutMs: 60,
+  requestTimeoutMs: 120,
+  checkEveryMs: 10,
+  lingerMs: 30,
+  silenceMs: 10_000,
+};
+/** More than the buffers of both sides hold. */
+const LARGE = 64 * 1_048_576;
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n';
 const POST = 'POST / HTTP/1.1\r\nHost: a\r\n';
 
@@ -21,6 +29,7 @@ let server: Server;
 async function listen(bounds: ServerBounds): Promise<void> {
   server = createHardenedServer((request, response) => {
     if (request.url === '/begin') response.writeHead(200).write('half');
+    else if (request.url === '/large') response.end(Buffer.alloc(LARGE));
     else if (request.method === 'GET') response.end('{"success":true}');
     else
       request
@@ -129,6 +138,17 @@ describe('the rest of a body whose response was sent early', () => {
     socket.write(`123456789${GET}\r\n`);
     await until(/"success":true.*"success":true/s);
   });
+});
+
+test('a client that does not read its response is disconnected', async () => {
+  close();
+  await listen({ ...BOUNDS, silenceMs: 50 });
+  const deaf = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1' });
+  deaf.pause().on('error', () => undefined);
+  deaf.write('GET /large HTTP/1.1\r\nHost: a\r\n\r\n');
+  const [request] = (await once(server, 'request')) as [IncomingMessage];
+  await once(request.socket, 'close');
+  deaf.destroy();
 });
 
 test('a client that disconnects in the middle of a body does not affect others', async () => {

@@ -18,6 +18,8 @@ export interface ServerBounds {
   checkEveryMs: number;
   /** How long a refused client may keep sending before its connection is closed. */
   lingerMs: number;
+  /** How long a connection with a request or an unread response may be silent in both directions. */
+  silenceMs: number;
 }
 
 /** Headers must arrive within 10 s and bodies within 30 s. The values are 1 s less: that is the longest time until the next check. */
@@ -26,6 +28,8 @@ const BOUNDS: ServerBounds = {
   requestTimeoutMs: 29_000,
   checkEveryMs: 1_000,
   lingerMs: 2_000,
+  // Longer than a request takes. A client that does not read its response would hold it in memory for ever.
+  silenceMs: 60_000,
 };
 const MAX_HEADER_BYTES = 16_384;
 /** Longer than the 60 s after which load balancers close idle connections, so that they never use one that is closed here. */
@@ -45,6 +49,7 @@ export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Ser
     requireHostHeader: false,
   });
   server.maxConnections = MAX_CONNECTIONS;
+  server.setTimeout(bounds.silenceMs);
   const responses = new WeakMap<Duplex, ServerResponse>();
   const serve: RequestListener = (request, response) => {
     responses.set(request.socket, response);

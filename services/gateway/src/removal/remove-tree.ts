@@ -40,8 +40,8 @@ export interface Removals {
 /** Documents per write: 100,000 webhooks are 100 short writes, between which the event loop is free. */
 const STEP = 1_000;
 const EVERY_MS = 5_000;
-/** How long the client waits at most. What is left then continues after the response. */
-const RESPOND_WITHIN_MS = 25_000;
+/** How long the client waits at most, well within the time of a request. What is left then continues after the response. */
+const RESPOND_WITHIN_MS = 5_000;
 
 /**
  * Stores a record of the removal, then removes the root, then what is under it. After a crash the

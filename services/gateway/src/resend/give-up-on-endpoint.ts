@@ -6,7 +6,7 @@ export interface GiveUpDeps {
   nowMs: () => number;
 }
 
-/** Time without a success after which a dead endpoint is given up. It holds two repeats, each of them a probe. */
+/** Time without a success after which a dead endpoint is given up: what was deferred has come back as a probe by then. */
 const GIVE_UP_AFTER_MS = 300_000;
 
 /**
@@ -28,7 +28,7 @@ export function createGiveUpRule(
 }
 
 /** Without Redis no endpoint is known to fail. */
-async function isCircuitOpen(
+export async function isCircuitOpen(
   circuits: GiveUpDeps['circuits'],
   webhookId: string,
 ): Promise<boolean> {

@@ -94,6 +94,22 @@ describe('a resend whose process stops in the middle of a page', () => {
     expectAllDone();
   });
 
+  test('does not wait for a Kafka that does not answer, and is continued elsewhere', async () => {
+    let isAsked = false;
+    const publish = (): Promise<never> => {
+      isAsked = true;
+      return new Promise(() => undefined);
+    };
+    const first = runner('a', { records: { publish } });
+    const round = work(first);
+    await eventually('Kafka is asked', () => isAsked);
+    await first.stop();
+    await round;
+    expect(leases.holders.size).toBe(0);
+    await work(runner('b'));
+    expectAllDone();
+  });
+
   test('is continued after a crash once the lease has ended', async () => {
     const hangs = new Promise<never>(() => undefined);
     void work(runner('a', { records: { publish: () => hangs } }));

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import { refOf } from '@posthorn/domain/delivery.ts';
+import { untilAborted } from '@posthorn/platform/async/until-aborted.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import { freeOrphans } from '@posthorn/platform/mongo/resends/free-orphans.ts';
@@ -8,7 +9,8 @@ import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.
 import type { MarkedDelivery } from '@posthorn/domain/resend.ts';
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import { isOfOne, type Resend } from '@posthorn/domain/resend.ts';
-import { createGiveUpRule, type GiveUpDeps } from './give-up-on-endpoint.ts';
+import { createGiveUpRule, isCircuitOpen, type GiveUpDeps } from './give-up-on-endpoint.ts';
+import { isDueDespiteCircuit, mayBeLost, type Published } from './when-published-again.ts';
 
 export interface SendPageDeps extends GiveUpDeps {
   /** Names this process as the holder of leases. */
@@ -20,11 +22,6 @@ export interface SendPageDeps extends GiveUpDeps {
   retryDueTopic: string;
 }
 
-/**
- * An attempt takes 15 s at most. After this time without a result its record was probably lost; if it
- * was not, the dispatcher drops the copy.
- */
-const PUBLISH_AGAIN_MS = 120_000;
 const POLL_MS = { first: 20, max: 2_000 };
 
 export interface SentPage {
@@ -46,7 +43,7 @@ export async function sendPage(
   signal: AbortSignal,
 ): Promise<SentPage> {
   const { marks, leases, holder } = deps;
-  const publishedAtMs = new Map<string, number>();
+  const published = new Map<string, Published>();
   // Deliveries that this resend has marked. One that carries another resend's mark was settled.
   const marked = new Set<string>();
   const shouldGiveUp = createGiveUpRule(deps, resend);
@@ -62,24 +59,39 @@ export async function sendPage(
     const counts = countOf(found, resend);
     if (open.length === 0) return { kind: 'settled', ...counts };
     if (await shouldGiveUp(counts.succeeded)) return giveUp(deps, resend);
-    await publishDue(deps, resend, open, publishedAtMs);
+    const due = await findDue(deps, resend, open, published);
+    // Kafka may answer late: a stop must not wait for it, and whoever takes over publishes again.
+    await untilAborted(publish(deps, due, published), signal);
     await wait(pollMs, undefined, { signal });
   }
 }
 
-/** Publishes the marked deliveries that were not published yet, or so long ago that a record was lost. */
-async function publishDue(
-  deps: SendPageDeps,
+/** The marked deliveries that were not published yet, or whose records may be lost. */
+async function findDue(
+  { circuits, nowMs }: SendPageDeps,
   resend: Resend,
   open: readonly MarkedDelivery[],
-  publishedAtMs: Map<string, number>,
+  published: ReadonlyMap<string, Published>,
+): Promise<OwnDelivery[]> {
+  const own = open.filter((delivery) => isMarkedBy(resend, delivery));
+  const due = own.filter(({ id }) => mayBeLost(published.get(id), nowMs()));
+  const [repeated] = due.filter(({ id }) => published.has(id));
+  // A page has deliveries of one webhook.
+  if (!repeated || !(await isCircuitOpen(circuits, repeated.webhookId))) return due;
+  return due.filter(({ id }) => isDueDespiteCircuit(published.get(id), nowMs()));
+}
+
+async function publish(
+  deps: SendPageDeps,
+  due: readonly OwnDelivery[],
+  published: Map<string, Published>,
 ): Promise<void> {
+  if (due.length === 0) return;
   const { records, nowMs } = deps;
-  const due = open
-    .filter((delivery) => isMarkedBy(resend, delivery))
-    .filter(({ id }) => nowMs() - (publishedAtMs.get(id) ?? -Infinity) > PUBLISH_AGAIN_MS);
   await records.publish(due.map((delivery) => toRecord(deps, delivery)));
-  for (const { id } of due) publishedAtMs.set(id, nowMs());
+  for (const { id } of due) {
+    published.set(id, { atMs: nowMs(), times: (published.get(id)?.times ?? 0) + 1 });
+  }
 }
 
 type OwnDelivery = MarkedDelivery & { mark: NonNullable<MarkedDelivery['mark']> };

@@ -175,6 +175,27 @@ describe('a dead endpoint of an app', () => {
     expect(stateOf()).toMatchObject(done(2));
   });
 
+  test('gets fewer and fewer copies of its page while its circuit is open', async () => {
+    const page = fail('wh_dead', 500);
+    dead.add('wh_dead');
+    openCircuits.add('wh_dead');
+    let polls = 0;
+    const read: typeof world.marks.read = (...args) => {
+      polls += 1;
+      // Each poll is a minute later; the circuit closes after four.
+      nowMs += 60_000;
+      if (polls === 5) openCircuits.clear();
+      return world.marks.read(...args);
+    };
+    const round = work(runner('a', { marks: { ...world.marks, read } }));
+    await eventually('two minutes after the first copy', () => polls >= 4);
+    expect(sends).toEqual([page]);
+    await eventually('the copy after the circuit has closed', () => sends.length > 1);
+    for (const id of page) world.settle(id, true);
+    await round;
+    expect(stateOf()).toMatchObject(done(500));
+  });
+
   test('is not given up by a resend of that webhook alone', async () => {
     world.running.clear();
     await world.resends.insert(sampleResend('rsnd_1', { webhookId: 'wh_dead' }));

@@ -71,8 +71,19 @@ describe('an idempotency key', () => {
     expect(await store.insertAll(batch)).toEqual([
       ...['stored', 'repeated', 'stored', 'stored', 'repeated'],
     ]);
-    expect(await queries.findByKey('comp_a', 'k')).toEqual(batch[0]);
+    expect((await queries.findKeyHolder('comp_a', 'k'))?.id).toBe(batch[0]?.id);
     expect(await collection(database.db, 'messages').countDocuments({})).toBe(3);
+  });
+
+  it('shows its holder without the payload and the response, but with the size of all', async () => {
+    const large = { ...keyed(1, 'k'), payload: 'x'.repeat(10_000) };
+    await store.insertAll([large]);
+    const holder = await queries.findKeyHolder('comp_a', 'k');
+    const { id, createdAtMs } = large;
+    expect(holder).toMatchObject({ id, createdAtMs, bodyHash: 'body 1' });
+    expect(Object.keys(holder ?? {})).toHaveLength(4);
+    expect(holder?.storedBytes).toBeGreaterThan(10_000);
+    expect(holder?.storedBytes).toBeLessThan(11_000);
   });
 
   it('refuses a message of a later batch, also when that is the only one', async () => {
@@ -97,8 +108,8 @@ describe('an idempotency key', () => {
     expect(await store.insertAll([keyed(1, 'k'), keyed(2, 'k', 'comp_b')])).toEqual([
       ...['stored', 'stored'],
     ]);
-    expect((await queries.findByKey('comp_b', 'k'))?.id).toBe(message(2).id);
-    expect(await queries.findByKey('comp_c', 'k')).toBeNull();
+    expect((await queries.findKeyHolder('comp_b', 'k'))?.id).toBe(message(2).id);
+    expect(await queries.findKeyHolder('comp_c', 'k')).toBeNull();
   });
 
   it('may be used again after it is released, and its message stays', async () => {
@@ -108,10 +119,10 @@ describe('an idempotency key', () => {
     expect(await store.insertAll([keyed(2, 'k')])).toEqual(['repeated']);
     await queries.releaseKey('comp_a', first.id);
     await queries.releaseKey('comp_a', first.id);
-    expect(await queries.findByKey('comp_a', 'k')).toBeNull();
+    expect(await queries.findKeyHolder('comp_a', 'k')).toBeNull();
     expect(await queries.findOne('comp_a', first.id)).toEqual({ ...first, idempotency: null });
     expect(await store.insertAll([keyed(3, 'k')])).toEqual(['stored']);
-    expect((await queries.findByKey('comp_a', 'k'))?.id).toBe(message(3).id);
+    expect((await queries.findKeyHolder('comp_a', 'k'))?.id).toBe(message(3).id);
   });
 });
 

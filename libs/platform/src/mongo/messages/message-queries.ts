@@ -15,6 +15,16 @@ export interface MessageFilter {
 /** A message without its payload, which may be 256 KiB: lists read many. */
 export type MessageOutline = Pick<Message, 'id' | 'appId' | 'targets' | 'disabledTargets'>;
 
+/** The message that has an idempotency key, without its payload and first response: both may be large. */
+export interface KeyHolder {
+  id: string;
+  createdAtMs: number;
+  /** SHA-256 of the body of its request, hex. */
+  bodyHash: string;
+  /** The size of its document. */
+  storedBytes: number;
+}
+
 /** A read ends with the outline that reaches one of the bounds. */
 export interface OutlineBounds {
   messages: number;
@@ -41,8 +51,8 @@ export interface MessageQueries {
   ) => Promise<MessageOutline[]>;
   /** In no particular order. */
   findMany: (companyId: string, messageIds: readonly string[]) => Promise<Message[]>;
-  /** The majority-committed message with this idempotency key. */
-  findByKey: (companyId: string, idempotencyKey: string) => Promise<Message | null>;
+  /** Finds which majority-committed message has this idempotency key, without reading the message. */
+  findKeyHolder: (companyId: string, idempotencyKey: string) => Promise<KeyHolder | null>;
   /** Removes the idempotency key of a message, so that another one may use it. */
   releaseKey: (companyId: string, messageId: string) => Promise<void>;
 }
@@ -75,13 +85,39 @@ export function createMessageQueries(db: mongo.Db): MessageQueries {
           .toArray()
       ).map(toMessage);
     },
-    async findByKey(companyId, key) {
-      const [found] = await own(companyId).find({ 'idempotency.key': key }, decided).toArray();
-      return found ? toMessage(found) : null;
+    async findKeyHolder(companyId, key) {
+      const found = own(companyId).find({ 'idempotency.key': key }, decided);
+      const [holder] = await found.project<KeyHolderDocument>(KEY_HOLDER).toArray();
+      return holder ? toKeyHolder(holder) : null;
     },
     async releaseKey(companyId, _id) {
       await own(companyId).updateMany({ _id }, { $unset: { idempotency: '' } });
     },
+  };
+}
+
+interface KeyHolderDocument extends Pick<MessageDocument, '_id' | 'createdAt'> {
+  idempotency: { bodyHash: string };
+  storedBytes: number;
+}
+
+const KEY_HOLDER = {
+  createdAt: 1,
+  'idempotency.bodyHash': 1,
+  storedBytes: { $bsonSize: '$$ROOT' },
+} as const;
+
+function toKeyHolder({
+  _id: id,
+  createdAt,
+  idempotency,
+  storedBytes,
+}: KeyHolderDocument): KeyHolder {
+  return {
+    id,
+    createdAtMs: createdAt.getTime(),
+    bodyHash: idempotency.bodyHash,
+    storedBytes,
   };
 }
 

@@ -11,6 +11,7 @@ import { routeTable } from '../../../../../test/support/api/route-table.ts';
 import type { RequestHandler } from 'express';
 import { pino } from 'pino';
 import { createApp } from '../../app.ts';
+import { createRequestMemory } from '../../http/request-memory.ts';
 import { createDocument } from './document.ts';
 
 const routes = routeTable();
@@ -28,7 +29,8 @@ function mountedRoutes(): string[] {
     limits: { limitAddress: pass, limitCompany: pass },
     trustedProxies: 0,
     metrics: { observe: pass },
-    memory: { tryHold: () => true, hold: () => undefined },
+    memory: createRequestMemory(1),
+    deadlines: { within: (_response, step) => step },
     authenticate: () => Promise.reject(new Error('not called')),
     logger: pino({ enabled: false }),
   });

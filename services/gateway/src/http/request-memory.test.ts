@@ -1,0 +1,94 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { Response } from 'express';
+import { EventEmitter } from 'node:events';
+import { createRequestMemory, type RequestMemory } from './request-memory.ts';
+
+const BUDGET = 1_000;
+
+let memory: RequestMemory;
+
+beforeEach(() => {
+  memory = createRequestMemory(BUDGET);
+});
+
+/** As much of a response as memory uses. */
+class FakeResponse extends EventEmitter {
+  closed = false;
+  readonly locals: object;
+  constructor(companyId: string) {
+    super();
+    this.locals = { caller: { companyId } };
+  }
+  close(): void {
+    this.closed = true;
+    this.emit('close');
+  }
+}
+
+function responseTo(companyId = 'comp_a'): { fake: FakeResponse; response: Response } {
+  const fake = new FakeResponse(companyId);
+  return { fake, response: fake as unknown as Response };
+}
+
+function openWork(): { work: Promise<void>; fail: () => Promise<void> } {
+  let reject: (error: Error) => void = () => undefined;
+  const work = new Promise<void>((_, refuse) => (reject = refuse));
+  return {
+    work,
+    async fail() {
+      reject(new Error('away'));
+      await new Promise(setImmediate);
+    },
+  };
+}
+
+describe('what a request holds', () => {
+  test('is released when its response closes', () => {
+    const { fake, response } = responseTo();
+    expect(memory.tryHold(response, 100)).toBe(true);
+    memory.hold(response, 50);
+    expect(memory.usedBytes()).toBe(150);
+    fake.close();
+    expect(memory.usedBytes()).toBe(0);
+  });
+
+  test('is kept after its response while its work goes on, also when that fails', async () => {
+    const { fake, response } = responseTo();
+    const { work, fail } = openWork();
+    memory.tryHold(response, 100);
+    memory.holdUntil(response, work);
+    fake.close();
+    expect(memory.usedBytes()).toBe(100);
+    memory.hold(response, 7);
+    expect(memory.usedBytes()).toBe(107);
+    await fail();
+    expect(memory.usedBytes()).toBe(0);
+  });
+
+  test('counts nothing more once everything has ended', async () => {
+    const { fake, response } = responseTo();
+    memory.tryHold(response, 100);
+    fake.close();
+    memory.hold(response, 7);
+    memory.holdUntil(response, Promise.resolve());
+    await new Promise(setImmediate);
+    expect(memory.usedBytes()).toBe(0);
+  });
+});
+
+describe('what is about to be read for a request', () => {
+  test('is refused with 503 when its company holds too much, and not for another company', () => {
+    memory.hold(responseTo().response, 450);
+    const refused = { status: 503, code: 'unavailable' };
+    expect(() => {
+      memory.holdOrRefuse(responseTo().response, 150);
+    }).toThrow(expect.objectContaining(refused));
+    memory.holdOrRefuse(responseTo('comp_b').response, 150);
+    expect(memory.usedBytes()).toBe(600);
+  });
+
+  test('counts at most as a quarter of the budget, so that the largest is answered too', () => {
+    memory.holdOrRefuse(responseTo().response, 50 * BUDGET);
+    expect(memory.usedBytes()).toBe(BUDGET / 4);
+  });
+});
