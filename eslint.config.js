@@ -60,7 +60,7 @@ const tenantBoundary = {
 };
 
 export default tseslint.config(
-  { ignores: ['**/node_modules', '.local', 'bench/results', 'coverage'] },
+  { ignores: ['**/node_modules', '.local', 'bench/results', 'faults/results', 'coverage'] },
   js.configs.recommended,
   {
     files: ['**/*.ts'],
@@ -95,6 +95,7 @@ export default tseslint.config(
       'deploy/**/*',
       'tools/**/*',
       'bench/**/*.ts',
+      'faults/**/*.ts',
       'docs/**/*.ts',
       'test/**/*.ts',
       '**/*.mjs',

@@ -3,8 +3,19 @@ import { basename, dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 
 const ROOT = join(import.meta.dirname, '..');
-const SKIPPED = /(^|\/)(node_modules|\.git|\.local|bench\/results)(\/|$)/;
-const FOLDERS = ['services', 'libs', 'test', 'tools', 'deploy', 'docs', 'k8s', 'bench', '.ci'];
+const SKIPPED = /(^|\/)(node_modules|\.git|\.local|(bench|faults)\/results)(\/|$)/;
+const FOLDERS = [
+  'services',
+  'libs',
+  'test',
+  'tools',
+  'deploy',
+  'docs',
+  'k8s',
+  'bench',
+  'faults',
+  '.ci',
+];
 
 const files = [...FOLDERS.map((folder) => `${folder}/**/*`), '*'].flatMap((pattern) =>
   globSync(pattern, { cwd: ROOT, exclude: (path) => SKIPPED.test(path) }),

@@ -17,6 +17,7 @@ const COMMANDS = {
   demo: 'tools/local-stack/demo.ts',
   admin: 'tools/local-stack/admin.ts',
   bench: 'bench/run.ts',
+  faults: 'faults/run.ts',
   test: 'test/run.ts',
   check: 'test/check.ts',
   simulate: 'test/simulation/run.ts',

@@ -1,0 +1,185 @@
+import { describe, expect, it } from '@jest/globals';
+import { audit, type Limits } from './audit.ts';
+import type { Arrival, Evidence, Sent } from './evidence.ts';
+
+const LIMITS: Limits = {
+  endedAtMs: 10_000,
+  recoverWithinMs: 5_000,
+  stopWithinMs: 35_000,
+  answerWithinMs: 1_000,
+  answers: ['503'],
+  losesNoAnswer: false,
+};
+
+function sentMessage(n: number, answer: Sent['answer'] = accepted(n)): Sent {
+  return { n, endpoints: [0], sentAtMs: 1_000, answeredAtMs: 1_010, answer };
+}
+
+function accepted(n: number): Sent['answer'] {
+  return { kind: 'accepted', messageId: `msg_${n}` };
+}
+
+function arrival(n: number, changed: Partial<Arrival> = {}): Arrival {
+  const atMs = changed.atMs ?? 1_050;
+  return {
+    messageId: `msg_${n}`,
+    n,
+    endpoint: 0,
+    atMs,
+    answeredAtMs: atMs + 10,
+    status: 200,
+    isSigned: true,
+    isIntact: true,
+    ...changed,
+  };
+}
+
+/** One message, delivered at once. */
+function evidenceOf(changed: Partial<Evidence> = {}): Evidence {
+  return {
+    sent: [sentMessage(1)],
+    arrivals: [arrival(1)],
+    shown: new Map([['msg_1/0', { status: 'delivered', attemptCount: 1 }]]),
+    waits: new Map(),
+    refusalsOf: () => 0,
+    delaysMs: [2_000, 3_000],
+    excuses: [],
+    hasClockJumps: false,
+    stops: [],
+    crashes: [],
+    answers: { 202: 1 },
+    slowestAnswerMs: 10,
+    ...changed,
+  };
+}
+
+const findingsOf = (changed: Partial<Evidence>): Record<string, number> =>
+  Object.fromEntries(
+    audit(evidenceOf(changed), LIMITS).findings.map(({ what, count }) => [what, count]),
+  );
+
+describe('the audit', () => {
+  it('finds nothing when everything arrived once', () => {
+    expect(audit(evidenceOf(), LIMITS)).toMatchObject({
+      accepted: 1,
+      deliveries: 1,
+      delivered: 1,
+      lost: 0,
+      unknown: 0,
+      duplicatesByReason: {},
+      earlyRetries: 0,
+      recoveredAfterMs: 0,
+      slowestAnswerMs: 10,
+      findings: [],
+    });
+  });
+
+  it('finds what was accepted and never arrived', () => {
+    expect(findingsOf({ arrivals: [] })).toMatchObject({ lost: 1, 'slow recovery': 1 });
+  });
+
+  it('finds a message of which only refused requests came', () => {
+    const retried = { refusalsOf: () => 1, arrivals: [arrival(1, { status: 404 })] };
+    expect(findingsOf(retried)).toEqual({ lost: 1 });
+  });
+
+  it('counts a message whose answer was lost neither as lost nor as a duplicate', () => {
+    const lostAnswer = sentMessage(1, { kind: 'unknown', why: 'no answer' });
+    const seen = { sent: [lostAnswer], arrivals: [arrival(1)] };
+    expect(audit(evidenceOf(seen), LIMITS)).toMatchObject({
+      accepted: 0,
+      unknown: 1,
+      unknownArrived: 1,
+      lost: 0,
+      findings: [],
+    });
+    expect(findingsOf({ ...seen, arrivals: [] })).toEqual({});
+  });
+
+  it('finds a lost answer to an accepted message where none may be lost', () => {
+    const lostAnswer = sentMessage(1, { kind: 'unknown', why: 'connection closed' });
+    const { findings } = audit(evidenceOf({ sent: [lostAnswer] }), {
+      ...LIMITS,
+      losesNoAnswer: true,
+    });
+    expect(findings).toEqual([{ what: 'accepted without an answer', count: 1, examples: [] }]);
+  });
+
+  it('finds a message that was repeated by the client and accepted twice', () => {
+    const lostAnswer = sentMessage(1, { kind: 'unknown', why: 'no answer' });
+    const twice = [arrival(1), arrival(1, { messageId: 'msg_9' })];
+    expect(findingsOf({ sent: [lostAnswer], arrivals: twice })).toEqual({
+      'received and never sent': 1,
+    });
+    expect(findingsOf({ arrivals: twice })).toEqual({ 'received and never sent': 1 });
+  });
+
+  it('finds what nobody sent, what was refused and what is for another endpoint', () => {
+    const none = { 'received and never sent': 1 };
+    expect(findingsOf({ arrivals: [arrival(1), arrival(2)] })).toEqual(none);
+    expect(findingsOf({ arrivals: [arrival(1), arrival(1, { endpoint: 3 })] })).toEqual(none);
+    const refused = [sentMessage(1), sentMessage(2, { kind: 'refused', status: 400 })];
+    expect(findingsOf({ sent: refused, arrivals: [arrival(1), arrival(2)] })).toEqual(none);
+  });
+
+  it('finds a wrong signature and a wrong body', () => {
+    expect(findingsOf({ arrivals: [arrival(1, { isSigned: false })] })).toEqual({
+      'wrong signature': 1,
+    });
+    expect(findingsOf({ arrivals: [arrival(1, { isIntact: false })] })).toEqual({
+      'wrong body': 1,
+    });
+  });
+
+  it('finds a status that the receiver does not confirm', () => {
+    const shownAs = (status: string, attemptCount: number) => ({
+      shown: new Map([['msg_1/0', { status, attemptCount }]]),
+    });
+    const disagree = { 'the API and the receiver disagree': 1 };
+    expect(findingsOf(shownAs('pending', 1))).toEqual(disagree);
+    expect(findingsOf(shownAs('exhausted', 1))).toEqual(disagree);
+    expect(findingsOf(shownAs('delivered', 2))).toEqual(disagree);
+    expect(findingsOf({ shown: new Map() })).toEqual(disagree);
+  });
+
+  it('expects the end of the schedule where the endpoint refuses every request', () => {
+    const refusing = {
+      refusalsOf: () => Infinity,
+      arrivals: [1_050, 3_070, 6_090].map((atMs) => arrival(1, { atMs, status: 404 })),
+      shown: new Map([['msg_1/0', { status: 'exhausted', attemptCount: 3 }]]),
+    };
+    expect(findingsOf(refusing)).toEqual({});
+    const short = { shown: new Map([['msg_1/0', { status: 'exhausted', attemptCount: 2 }]]) };
+    expect(findingsOf({ ...refusing, ...short })).toMatchObject({
+      'the API and the receiver disagree': 1,
+    });
+  });
+
+  it('finds a service that crashed, one that was killed while it stopped, and a slow one', () => {
+    const stops = [
+      { service: 'gateway-1', tookMs: 200, exit: 'exit code 0' },
+      { service: 'gateway-2', tookMs: 36_000, exit: 'exit code 0' },
+      { service: 'retry-1', tookMs: 300, exit: 'exit code 1' },
+    ];
+    expect(findingsOf({ stops, crashes: ['dispatcher-1: exit code 1'] })).toEqual({
+      'a service ended by itself': 1,
+      'a stop went wrong': 2,
+    });
+  });
+
+  it('finds answers that the fault does not allow, and slow ones', () => {
+    expect(findingsOf({ answers: { 202: 1, 503: 4, 500: 2 } })).toEqual({ 'wrong answer': 1 });
+    expect(findingsOf({ slowestAnswerMs: 1_001 })).toEqual({ 'slow answer': 1 });
+  });
+
+  it('measures how long after the fault deliveries still were late', () => {
+    const verdictAt = (atMs: number) =>
+      audit(evidenceOf({ arrivals: [arrival(1, { atMs })] }), LIMITS);
+    expect(verdictAt(14_000)).toMatchObject({ recoveredAfterMs: 4_000, findings: [] });
+    expect(verdictAt(15_001).findings.map(({ what }) => what)).toEqual(['slow recovery']);
+    const unlimited = { ...LIMITS, recoverWithinMs: null };
+    expect(
+      audit(evidenceOf({ arrivals: [arrival(1, { atMs: 15_001 })] }), unlimited),
+    ).toMatchObject({ recoveredAfterMs: 5_001, findings: [] });
+  });
+});

@@ -1,0 +1,178 @@
+import { acceptedDeliveries, type AuditedDelivery, isSuccess } from './deliveries.ts';
+import { countByReason, type Duplicate, duplicatesOf, UNEXPLAINED } from './duplicates.ts';
+import { hasEarlyRetry } from './early-retries.ts';
+import type { Evidence, Stop } from './evidence.ts';
+import { strangeArrivals } from './never-sent.ts';
+import { recoveredAfterMs } from './recovery.ts';
+import { stateProblem } from './states.ts';
+
+/** Something that must not be, and examples of it. */
+export interface Finding {
+  what: string;
+  count: number;
+  examples: string[];
+}
+
+/** What the round may do, beyond what is never allowed. */
+export interface Limits {
+  endedAtMs: number;
+  /** Null when the lag after the fault is only reported. */
+  recoverWithinMs: number | null;
+  /** A service that is asked to stop has ended by then. */
+  stopWithinMs: number;
+  /** The longest time to an answer of the API. */
+  answerWithinMs: number;
+  /** A message whose answer was lost must not have been accepted. */
+  losesNoAnswer: boolean;
+  /** The answers to the client that may come beside 202. */
+  answers: readonly string[];
+}
+
+/** The figures of one round, and what is wrong. */
+export interface Verdict {
+  accepted: number;
+  /** Messages whose answer was lost, and how many of them arrived. */
+  unknown: number;
+  unknownArrived: number;
+  deliveries: number;
+  delivered: number;
+  exhausted: number;
+  lost: number;
+  requests: number;
+  duplicatesByReason: Record<string, number>;
+  earlyRetries: number;
+  recoveredAfterMs: number | null;
+  slowestAnswerMs: number;
+  answers: Readonly<Record<string, number>>;
+  findings: Finding[];
+}
+
+const EXAMPLES = 5;
+const ACCEPTED = '202';
+
+/** Compares what was promised with what was received. Reads no clock and changes nothing. */
+export function audit(evidence: Evidence, limits: Limits): Verdict {
+  const deliveries = acceptedDeliveries(evidence);
+  const duplicates = deliveries.flatMap((each) => duplicatesOf(each, evidence));
+  const lost = deliveries.filter((each) => isLost(each, evidence));
+  const early = deliveries.filter((each) => hasEarlyRetry(each, evidence));
+  const recovered = recoveredAfterMs(deliveries, limits.endedAtMs);
+  const { slowestAnswerMs } = evidence;
+  const messages = messagesOf(evidence);
+  return {
+    ...messages,
+    deliveries: deliveries.length,
+    delivered: deliveries.filter(({ arrivals }) => arrivals.some(isSuccess)).length,
+    exhausted: [...evidence.shown.values()].filter(({ status }) => status === 'exhausted').length,
+    lost: lost.length,
+    requests: evidence.arrivals.length,
+    duplicatesByReason: countByReason(duplicates),
+    earlyRetries: early.length,
+    recoveredAfterMs: recovered,
+    slowestAnswerMs,
+    answers: evidence.answers,
+    findings: [
+      ...finding(
+        'lost',
+        lost.map(({ key }) => key),
+      ),
+      ...finding('unexplained duplicate', unexplained(duplicates)),
+      ...finding(
+        'early retry',
+        early.map(({ key }) => key),
+      ),
+      ...findingsOfArrivals(evidence),
+      ...finding('the API and the receiver disagree', disagreements(deliveries, evidence)),
+      ...finding('a service ended by itself', evidence.crashes),
+      ...finding(
+        'a stop went wrong',
+        evidence.stops.flatMap((stop) => stopProblem(stop, limits)),
+      ),
+      ...(limits.losesNoAnswer ? lostAnswers(messages) : []),
+      ...findingsOfLimits(recovered, slowestAnswerMs, evidence, limits),
+    ],
+  };
+}
+
+/** Not received where the endpoint would have accepted it. */
+function isLost({ sent, endpoint, arrivals }: AuditedDelivery, evidence: Evidence): boolean {
+  const isRefused = evidence.refusalsOf(sent.n, endpoint) === Infinity;
+  return isRefused ? arrivals.length === 0 : !arrivals.some(isSuccess);
+}
+
+function messagesOf({ sent, arrivals }: Evidence) {
+  const unknown = new Set(sent.flatMap(({ n, answer }) => (answer.kind === 'unknown' ? n : [])));
+  const arrived = new Set(arrivals.flatMap(({ n }) => (n !== null && unknown.has(n) ? n : [])));
+  return {
+    accepted: sent.filter(({ answer }) => answer.kind === 'accepted').length,
+    unknown: unknown.size,
+    unknownArrived: arrived.size,
+  };
+}
+
+function unexplained(duplicates: readonly Duplicate[]): string[] {
+  return duplicates
+    .filter(({ reason }) => reason === UNEXPLAINED)
+    .map(({ key, firstAtMs, secondAtMs }) => `${key} again after ${secondAtMs - firstAtMs} ms`);
+}
+
+function findingsOfArrivals(evidence: Evidence): Finding[] {
+  const { arrivals } = evidence;
+  const idsOf = (isWrong: (arrival: (typeof arrivals)[number]) => boolean): string[] =>
+    arrivals.filter(isWrong).map(({ messageId }) => messageId);
+  return [
+    ...finding(
+      'wrong signature',
+      idsOf(({ isSigned }) => !isSigned),
+    ),
+    ...finding(
+      'wrong body',
+      idsOf(({ isIntact }) => !isIntact),
+    ),
+    ...finding(
+      'received and never sent',
+      strangeArrivals(evidence).map(({ arrival, why }) => `${arrival.messageId}: ${why}`),
+    ),
+  ];
+}
+
+function disagreements(deliveries: readonly AuditedDelivery[], evidence: Evidence): string[] {
+  return deliveries.flatMap((each) => stateProblem(each, evidence) ?? []);
+}
+
+function stopProblem({ service, tookMs, exit }: Stop, { stopWithinMs }: Limits): string[] {
+  if (exit === 'exit code 0' && tookMs <= stopWithinMs) return [];
+  return [`${service} ended with ${exit} after ${Math.round(tookMs)} ms`];
+}
+
+function findingsOfLimits(
+  recoveredMs: number | null,
+  slowestMs: number,
+  { answers }: Evidence,
+  limits: Limits,
+): Finding[] {
+  const { recoverWithinMs, answerWithinMs } = limits;
+  const wrong = Object.keys(answers).filter(
+    (answer) => answer !== ACCEPTED && !limits.answers.includes(answer),
+  );
+  const isLate = recoverWithinMs !== null && (recoveredMs ?? Infinity) > recoverWithinMs;
+  const late = `${recoveredMs ?? 'never'} ms instead of ${recoverWithinMs ?? 0} ms`;
+  return [
+    ...finding('slow recovery', isLate ? [late] : []),
+    ...finding('slow answer', slowestMs > answerWithinMs ? [`${Math.round(slowestMs)} ms`] : []),
+    ...finding(
+      'wrong answer',
+      wrong.map((answer) => `${answers[answer] ?? 0} × ${answer}`),
+    ),
+  ];
+}
+
+function lostAnswers({ unknownArrived }: Pick<Verdict, 'unknownArrived'>): Finding[] {
+  if (unknownArrived === 0) return [];
+  return [{ what: 'accepted without an answer', count: unknownArrived, examples: [] }];
+}
+
+function finding(what: string, examples: readonly string[]): Finding[] {
+  if (examples.length === 0) return [];
+  return [{ what, count: examples.length, examples: examples.slice(0, EXAMPLES) }];
+}

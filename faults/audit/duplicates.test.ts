@@ -1,0 +1,141 @@
+import { describe, expect, it } from '@jest/globals';
+import { acceptedDeliveries } from './deliveries.ts';
+import { duplicatesOf } from './duplicates.ts';
+import { hasEarlyRetry } from './early-retries.ts';
+import type { Evidence } from './evidence.ts';
+
+/** One message to an endpoint that refuses it once, with a retry after two seconds. */
+function evidenceOf(
+  requests: readonly (readonly [atMs: number, status: number])[],
+  attemptCount: number,
+  changed: Partial<Evidence> = {},
+): Evidence {
+  return {
+    sent: [
+      {
+        n: 1,
+        endpoints: [0],
+        sentAtMs: 0,
+        answeredAtMs: 5,
+        answer: { kind: 'accepted', messageId: 'msg_1' },
+      },
+    ],
+    arrivals: requests.map(([atMs, status]) => ({
+      messageId: 'msg_1',
+      n: 1,
+      endpoint: 0,
+      atMs,
+      answeredAtMs: atMs + 10,
+      status,
+      isSigned: true,
+      isIntact: true,
+    })),
+    shown: new Map([['msg_1/0', { status: 'delivered', attemptCount }]]),
+    waits: new Map(),
+    refusalsOf: () => 1,
+    delaysMs: [2_000, 3_000],
+    excuses: [{ reason: 'in flight at the kill', fromMs: 90, toMs: 100 }],
+    hasClockJumps: false,
+    stops: [],
+    crashes: [],
+    answers: {},
+    slowestAnswerMs: 0,
+    ...changed,
+  };
+}
+
+const duplicates = (...args: Parameters<typeof evidenceOf>) => {
+  const evidence = evidenceOf(...args);
+  return acceptedDeliveries(evidence).flatMap((each) => duplicatesOf(each, evidence));
+};
+
+const isEarly = (...args: Parameters<typeof evidenceOf>): boolean => {
+  const evidence = evidenceOf(...args);
+  return acceptedDeliveries(evidence).some((each) => hasEarlyRetry(each, evidence));
+};
+
+describe('duplicates', () => {
+  it('are none when each request is a recorded attempt', () => {
+    expect(
+      duplicates(
+        [
+          [50, 404],
+          [2_060, 200],
+        ],
+        2,
+      ),
+    ).toEqual([]);
+  });
+
+  it('are explained by a fault when the first request was under way, else not', () => {
+    const twice = (atMs: number) =>
+      duplicates(
+        [
+          [atMs, 200],
+          [900, 200],
+        ],
+        1,
+      ).map(({ reason }) => reason);
+    expect(twice(95)).toEqual(['in flight at the kill']);
+    expect(twice(81)).toEqual(['in flight at the kill']);
+    expect(twice(79)).toEqual(['unexplained']);
+    expect(twice(101)).toEqual(['unexplained']);
+  });
+
+  it('are found between a refused request and its retry', () => {
+    const [first, ...others] = duplicates(
+      [
+        [50, 404],
+        [700, 200],
+        [2_060, 200],
+      ],
+      2,
+    );
+    expect(others).toEqual([]);
+    expect(first).toMatchObject({ firstAtMs: 50, secondAtMs: 700, reason: 'unexplained' });
+  });
+
+  it('count from the planned attempts where the API shows nothing', () => {
+    const requests = [50, 2_060, 2_080].map((atMs) => [atMs, atMs === 50 ? 404 : 200] as const);
+    expect(duplicates(requests, 0, { shown: new Map() })).toHaveLength(1);
+  });
+});
+
+describe('a retry', () => {
+  it('is early when less than the delay has passed since the answer to the failed request', () => {
+    const retriedAt = (atMs: number) =>
+      isEarly(
+        [
+          [50, 404],
+          [atMs, 200],
+        ],
+        2,
+      );
+    expect(retriedAt(2_058)).toBe(false);
+    expect(retriedAt(2_057)).toBe(true);
+  });
+
+  it('is judged by the recorded waits when a request was repeated', () => {
+    const requests = [
+      [50, 404],
+      [700, 200],
+      [2_060, 200],
+    ] as const;
+    const recorded = (waitMs: number) => ({ waits: new Map([['msg_1/0', [waitMs]]]) });
+    expect(isEarly(requests, 2, recorded(2_000))).toBe(false);
+    expect(isEarly(requests, 2, recorded(1_900))).toBe(true);
+  });
+
+  it('may be early by a clock that jumped, when the other clock confirms the delay', () => {
+    const requests = [
+      [50, 404],
+      [900, 200],
+    ] as const;
+    const jumped = (waitMs: number) => ({
+      hasClockJumps: true,
+      waits: new Map([['msg_1/0', [waitMs]]]),
+    });
+    expect(isEarly(requests, 2, jumped(3_600_000))).toBe(false);
+    expect(isEarly(requests, 2, jumped(850))).toBe(true);
+  });
+});

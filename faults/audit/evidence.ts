@@ -1,0 +1,82 @@
+/** What a request to accept a message came to. */
+export type Answer =
+  | { kind: 'accepted'; messageId: string }
+  /** Certainly not stored. */
+  | { kind: 'refused'; status: number }
+  /** It may have been stored: no answer came, or a 5xx. */
+  | { kind: 'unknown'; why: string };
+
+/** One message that the client sent. Times are milliseconds since 1970. */
+export interface Sent {
+  n: number;
+  /** The endpoints that it is for, by number. */
+  endpoints: readonly number[];
+  sentAtMs: number;
+  answeredAtMs: number;
+  answer: Answer;
+}
+
+/** One request that an endpoint got. */
+export interface Arrival {
+  messageId: string;
+  /** The number in the body; null when it cannot be read. */
+  n: number | null;
+  endpoint: number;
+  atMs: number;
+  /** Infinity while there is no answer. */
+  answeredAtMs: number;
+  status: number;
+  isSigned: boolean;
+  isIntact: boolean;
+}
+
+/** A delivery as the API shows it. */
+export interface ShownDelivery {
+  status: string;
+  attemptCount: number;
+}
+
+/** The time from the end of each recorded attempt to the beginning of the next, in milliseconds. */
+export type RecordedWaits = readonly number[];
+
+/** A repeated request is explained when the one before it was under way in this time. */
+export interface Excuse {
+  reason: string;
+  fromMs: number;
+  toMs: number;
+}
+
+/** One service that was asked to stop. */
+export interface Stop {
+  service: string;
+  tookMs: number;
+  /** `exit code 0`, or how else it ended. */
+  exit: string;
+}
+
+/** Everything that is known about one round. */
+export interface Evidence {
+  sent: readonly Sent[];
+  arrivals: readonly Arrival[];
+  /** By `deliveryKey`. */
+  shown: ReadonlyMap<string, ShownDelivery>;
+  /** Of those deliveries that have more requests than attempts, or more than one with a clock that jumps. */
+  waits: ReadonlyMap<string, RecordedWaits>;
+  /** How often an endpoint refuses a message before it accepts it; Infinity for always. */
+  refusalsOf: (n: number, endpoint: number) => number;
+  delaysMs: readonly number[];
+  excuses: readonly Excuse[];
+  /** The clocks of services jumped: a retry is early only when it is by both, theirs and the real time. */
+  hasClockJumps: boolean;
+  stops: readonly Stop[];
+  /** Services that ended by themselves. */
+  crashes: readonly string[];
+  /** How often each answer came: a status, or why there was none. */
+  answers: Readonly<Record<string, number>>;
+  /** Of a single request; one that is repeated has several answers. */
+  slowestAnswerMs: number;
+}
+
+export function deliveryKey(messageId: string, endpoint: number): string {
+  return `${messageId}/${endpoint}`;
+}

@@ -1,0 +1,145 @@
+import { parseArgs } from 'node:util';
+import type { AnyRound } from './round.ts';
+
+export interface Command {
+  kind: 'run';
+  rounds: readonly AnyRound[];
+  /** How long each fault lasts; the lengths of the round when undefined. */
+  seconds: number | undefined;
+  rate: number;
+  repetitions: number;
+  seed: number;
+  /** One service more gets SIGTERM at a random moment of each fault. */
+  hasSigterm: boolean;
+  /** What an upgrade round upgrades from. */
+  against: string | undefined;
+  /** Where the results are written as one JSON document. */
+  jsonPath: string | undefined;
+}
+
+export interface CommandLine {
+  rounds: readonly AnyRound[];
+  /** Names of those rounds that `--short` runs. */
+  short: readonly string[];
+}
+
+/** The command line is wrong. Its message is printed together with the help. */
+export class CommandLineError extends Error {
+  override readonly name = 'CommandLineError';
+}
+
+const DEFAULT_RATE = 100;
+const SHORT_SECONDS = 8;
+
+/** Throws a CommandLineError that names what is wrong. */
+export function readCommand(
+  args: string[],
+  { rounds, short }: CommandLine,
+): Command | { kind: 'help' } | { kind: 'list' } {
+  const { values, positionals } = parse(args);
+  if (values.help) return { kind: 'help' };
+  if (values.list) return { kind: 'list' };
+  const names = values.short ? [...short] : positionals;
+  if (values.short && positionals.length > 0) {
+    throw new CommandLineError('--short names its rounds itself; leave out the names.');
+  }
+  const seconds = numberOf('seconds', values.seconds);
+  return {
+    kind: 'run',
+    rounds: names.length === 0 ? rounds : selected(rounds, names),
+    seconds: seconds ?? (values.short ? SHORT_SECONDS : undefined),
+    rate: numberOf('rate', values.rate) ?? DEFAULT_RATE,
+    repetitions: wholeNumberOf('rounds', values.rounds) ?? 1,
+    seed: wholeNumberOf('seed', values.seed) ?? Date.now() % 2 ** 31,
+    hasSigterm: values.sigterm ?? false,
+    against: values.against,
+    jsonPath: values.json,
+  };
+}
+
+function parse(args: string[]) {
+  const text = { type: 'string' } as const;
+  const flag = { type: 'boolean' } as const;
+  try {
+    return parseArgs({
+      args,
+      allowPositionals: true,
+      options: {
+        seconds: text,
+        rate: text,
+        rounds: text,
+        seed: text,
+        against: text,
+        json: text,
+        short: flag,
+        sigterm: flag,
+        list: flag,
+        help: { ...flag, short: 'h' },
+      },
+    });
+  } catch (error) {
+    throw new CommandLineError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** `F5` selects `F5-frozen` and `F5-killed` as well. */
+function selected(rounds: readonly AnyRound[], names: readonly string[]): AnyRound[] {
+  const found = names.flatMap((name) => {
+    const matching = rounds.filter((round) => isNamed(round.name, name));
+    if (matching.length === 0) {
+      throw new CommandLineError(
+        `There is no round "${name}". Those that exist: npm run faults -- --list`,
+      );
+    }
+    return matching;
+  });
+  return [...new Set(found)];
+}
+
+function isNamed(round: string, name: string): boolean {
+  const [is, wanted] = [round.toLowerCase(), name.toLowerCase()];
+  return is === wanted || is.startsWith(`${wanted}-`);
+}
+
+function numberOf(option: string, given: string | undefined): number | undefined {
+  if (given === undefined) return undefined;
+  const value = Number(given);
+  if (given.trim() !== '' && Number.isFinite(value) && value > 0) return value;
+  throw new CommandLineError(`--${option} must be a number above 0, but it is "${given}".`);
+}
+
+function wholeNumberOf(option: string, given: string | undefined): number | undefined {
+  const value = numberOf(option, given);
+  if (value === undefined || Number.isInteger(value)) return value;
+  throw new CommandLineError(`--${option} must be a whole number, but it is "${given ?? ''}".`);
+}
+
+export function helpOf({ rounds, short }: CommandLine): string {
+  return `npm run faults -- [ROUND …] [--seconds N] [--rate N] [--rounds N]
+
+Starts its own Kafka, MongoDB and Redis in a temporary folder and two processes of each service, sends constant load
+through the API, injects one fault after the other, waits until all is quiet, and compares what was promised with what
+was received. It needs the native stack (STACK=native) and ends by itself; Ctrl-C ends it earlier. The exit code is 1
+when anything is wrong. Results: faults/results/ROUND-TIME.json.
+
+ROUND       a name, or the beginning of several: F5 is F5-frozen, F5-killed and F5-half-open; all rounds without one
+--seconds   how long each fault lasts; each round has lengths of its own
+--rate      messages per second (${DEFAULT_RATE})
+--rounds    how often each round is run (1)
+--seed      of the random moments; the report has it
+--sigterm   one service more gets SIGTERM at a random moment of each fault
+--against   the git reference that the upgrade round upgrades from (the last tag)
+--short     only ${short.join(', ')}, ${SHORT_SECONDS} s each
+--json      also writes all results into this file
+--list      the rounds with what must hold
+
+${rounds.map((round) => `  ${round.name.padEnd(22)} ${round.summary}`).join('\n')}`;
+}
+
+export function listOf(rounds: readonly AnyRound[]): string {
+  const lines = rounds.map(
+    ({ name, summary, seconds, promise }) =>
+      `${name} (${seconds.join(', ')} s): ${summary}\n  holds: ${promise}`,
+  );
+  return lines.join('\n');
+}

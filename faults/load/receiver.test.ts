@@ -1,0 +1,79 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { Webhook } from 'standardwebhooks';
+import { createBook, type Book } from './book.ts';
+import { payloadOf } from './payload.ts';
+import { type Plan, usualPlan } from './plan.ts';
+import { type Receiver, startReceiver } from './receiver.ts';
+
+const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+
+describe('the receiver of the fault suite', () => {
+  let receiver: Receiver;
+  let book: Book;
+  let plan: Plan;
+
+  beforeEach(async () => {
+    receiver = await startReceiver();
+    book = createBook(3);
+    plan = usualPlan;
+    receiver.open({ run: 'r', plan: () => plan, book, secrets: [SECRET] });
+  });
+
+  afterEach(async () => {
+    await receiver.close();
+  });
+
+  /** Sends as a dispatcher does; returns the status. */
+  async function deliver(body: string, signedWith = SECRET): Promise<number> {
+    const sentAt = new Date();
+    const headers = {
+      'webhook-id': 'msg_1',
+      'webhook-timestamp': String(Math.floor(sentAt.getTime() / 1_000)),
+      'webhook-signature': new Webhook(signedWith).sign('msg_1', sentAt, body),
+    };
+    const response = await fetch(receiver.urlOf('r', 0), { method: 'POST', headers, body });
+    return response.status;
+  }
+
+  it('notes what came, whether it is signed, and whether each byte is right', async () => {
+    const body = payloadOf('r', 0);
+    expect(await deliver(body)).toBe(200);
+    expect(book.arrivals).toMatchObject([
+      { messageId: 'msg_1', n: 0, endpoint: 0, status: 200, isSigned: true, isIntact: true },
+    ]);
+    await deliver(body, `whsec_${Buffer.alloc(32, 8).toString('base64')}`);
+    expect(book.arrivals.at(-1)).toMatchObject({ isSigned: false, isIntact: true });
+    await deliver(body.replace('xx', 'xy'));
+    expect(book.arrivals.at(-1)).toMatchObject({ isSigned: true, isIntact: false });
+    await deliver(payloadOf('another run', 0));
+    expect(book.arrivals.at(-1)).toMatchObject({ n: null });
+  });
+
+  it('refuses as often as the plan says', async () => {
+    const refusedTwice = payloadOf('r', 2);
+    const statuses = [];
+    for (let nth = 1; nth <= 3; nth += 1) statuses.push(await deliver(refusedTwice));
+    expect(statuses).toEqual([404, 404, 200]);
+  });
+
+  it('breaks a response off without an answer', async () => {
+    plan = { ...usualPlan, replyTo: () => ({ kind: 'broken', how: 'reset' }) };
+    await expect(deliver(payloadOf('r', 0))).rejects.toThrow('fetch failed');
+    expect(book.arrivals).toMatchObject([{ status: 0 }]);
+  });
+
+  it('knows how many requests an endpoint had at once', async () => {
+    plan = { ...usualPlan, replyTo: () => ({ kind: 'status', status: 200, afterMs: 20 }) };
+    await Promise.all([0, 4, 5].map((n) => deliver(payloadOf('r', n))));
+    await deliver(payloadOf('r', 6));
+    expect(receiver.peakOf(0)).toBe(3);
+  });
+
+  it('counts what comes after its round, once', async () => {
+    receiver.closeRound('r');
+    expect(await deliver(payloadOf('r', 0))).toBe(200);
+    expect(book.arrivals).toEqual([]);
+    expect(receiver.takeLate()).toBe(1);
+    expect(receiver.takeLate()).toBe(0);
+  });
+});

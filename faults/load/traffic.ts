@@ -1,0 +1,122 @@
+import { createApiClient, type ApiClient } from '../../test/support/api/api-client.ts';
+import type { Company, FaultStack } from '../stack/start-stack.ts';
+import type { Book } from './book.ts';
+import { createClient, type Client } from './client.ts';
+import { startOpenLoop } from './open-loop.ts';
+import { payloadOf } from './payload.ts';
+import type { Plan } from './plan.ts';
+
+/** The constant load of one round. */
+export interface Traffic {
+  answers: Client['answers'];
+  slowestAnswerMs: () => number;
+  skipped: () => number;
+  /** The id of an endpoint's webhook → its number. */
+  endpointOf: ReadonlyMap<string, number>;
+  /** Stops sending; resolves when every answer has come. */
+  stop: () => Promise<void>;
+  /** Ends everything at once. */
+  close: () => Promise<void>;
+}
+
+interface TrafficOptions {
+  stack: FaultStack;
+  run: string;
+  rate: number;
+  plan: () => Plan;
+  book: Book;
+  signal: AbortSignal;
+}
+
+interface OpenEndpoint {
+  company: Company;
+  appId: string;
+  webhookId: string;
+  secret: string;
+}
+
+/** Every third message has an idempotency key and is repeated until it is accepted. */
+const KEYED_EVERY = 3;
+
+/** Creates the apps and webhooks of a round, opens its endpoints and starts to send. */
+export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
+  const { stack, run, rate, plan, book, signal } = options;
+  const endpoints = await openEndpoints(options);
+  const secrets = endpoints.map(({ secret }) => secret);
+  stack.receiver.open({ run, plan, book, secrets });
+  const client = createClient({ baseUrls: stack.baseUrls, signal });
+  const loop = startOpenLoop(rate, (n) => sendOne({ client, book, run, endpoints }, plan(), n));
+  return {
+    answers: client.answers,
+    slowestAnswerMs: client.slowestMs,
+    skipped: loop.skipped,
+    endpointOf: new Map(endpoints.map(({ webhookId }, index) => [webhookId, index])),
+    stop: loop.stop,
+    async close() {
+      await client.close();
+      await loop.stop();
+    },
+  };
+}
+
+/** The endpoints of the first half belong to the first company. */
+async function openEndpoints({ stack, run, plan }: TrafficOptions): Promise<OpenEndpoint[]> {
+  const { companies, baseUrls, receiver } = stack;
+  const count = plan().endpoints;
+  const share = Math.ceil(count / companies.length);
+  const opened = companies.map(async (company, index) => {
+    const api = createApiClient(baseUrls[0] ?? '', company.apiKey);
+    const appId = await create(api, '/apps', {
+      name: run,
+      projectId: await create(api, '/projects', { name: run }),
+    });
+    const own: OpenEndpoint[] = [];
+    for (
+      let endpoint = index * share;
+      endpoint < Math.min(count, (index + 1) * share);
+      endpoint += 1
+    ) {
+      const answer = await api.post('/webhooks', { url: receiver.urlOf(run, endpoint), appId });
+      const { id, secret } = answer.body.data as { id: string; secret: string };
+      own.push({ company, appId, webhookId: id, secret });
+    }
+    return own;
+  });
+  return (await Promise.all(opened)).flat();
+}
+
+async function create(api: ApiClient, path: string, fields: object): Promise<string> {
+  const { status, body } = await api.post(path, fields);
+  if (status !== 201) throw new Error(`POST ${path}: ${status} ${JSON.stringify(body)}`);
+  return (body.data as { id: string }).id;
+}
+
+interface Sender {
+  client: Client;
+  book: Book;
+  run: string;
+  endpoints: readonly OpenEndpoint[];
+}
+
+async function sendOne(
+  { client, book, run, endpoints }: Sender,
+  plan: Plan,
+  n: number,
+): Promise<void> {
+  const target = plan.targetOf(n);
+  const first = endpoints[target === 'all' ? n % endpoints.length : target];
+  if (!first) throw new Error(`There is no endpoint ${target}.`);
+  const { company, appId, webhookId } = first;
+  const isToAll = target === 'all';
+  const address = isToAll ? `"appId":"${appId}"` : `"webhookId":"${webhookId}"`;
+  const sentAtMs = Date.now();
+  const answer = await client.send({
+    apiKey: company.apiKey,
+    body: `{${address},"payload":${payloadOf(run, n)}}`,
+    idempotencyKey: n % KEYED_EVERY === 0 ? `${run}-${n}` : null,
+  });
+  const targets = endpoints.flatMap((each, index) =>
+    (isToAll ? each.appId === appId : index === target) ? index : [],
+  );
+  book.noteSent({ n, endpoints: targets, sentAtMs, answeredAtMs: Date.now(), answer });
+}

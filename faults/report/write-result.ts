@@ -1,0 +1,26 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Result } from './result.ts';
+
+export const RESULTS = join(import.meta.dirname, '../results');
+
+type Named = Pick<Result, 'round' | 'startedAt'>;
+
+/** Writes ROUND-TIME.json. */
+export function writeResult(result: Result): void {
+  mkdirSync(RESULTS, { recursive: true });
+  writeFileSync(join(RESULTS, `${nameOf(result)}.json`), `${JSON.stringify(result, null, 1)}\n`);
+}
+
+export function writeAll(path: string, results: readonly Result[]): void {
+  writeFileSync(path, `${JSON.stringify(results, null, 1)}\n`);
+}
+
+/** The folder of the logs of a round that went wrong. */
+export function logsPathOf(result: Named): string {
+  return join(RESULTS, `${nameOf(result)}-logs`);
+}
+
+function nameOf({ round, startedAt }: Named): string {
+  return `${round}-${startedAt.slice(0, 19).replaceAll(':', '')}`;
+}

@@ -1,0 +1,83 @@
+import type { Excuse } from './audit/evidence.ts';
+import type { Book } from './load/book.ts';
+import type { Plan } from './load/plan.ts';
+import type { FaultStack } from './stack/start-stack.ts';
+import type { Layout } from './stack/layout.ts';
+
+/** What a fault may use while the load runs. */
+export interface Scene extends FaultStack {
+  /** How long the fault lasts, or how long faults go on. */
+  seconds: number;
+  /** From 0 to below 1; the seed is in the report. */
+  random: () => number;
+  book: Book;
+  /** How often this round was run before, from 0. */
+  repetition: number;
+  /** The git reference of an older version, when the command line names one. */
+  against: string | undefined;
+  /** Waits, unless the suite is stopped. */
+  pause: (ms: number) => Promise<void>;
+  /** Waits for a condition; throws after `withinMs`. */
+  until: (what: string, check: () => Promise<boolean> | boolean, withinMs: number) => Promise<void>;
+  /** Changes how the endpoints answer from now on. */
+  answerBy: (plan: Plan) => void;
+  /** Shown in the progress line and in the report. */
+  say: (what: string) => void;
+}
+
+/** What a fault leaves for the audit. */
+export interface Injected {
+  /** When the last part of the fault was over, in milliseconds since 1970. */
+  endedAtMs: number;
+  excuses?: Excuse[];
+  /** Messages accepted in this time are not in the store any more. */
+  forgotten?: { fromMs: number; toMs: number };
+  /** What is wrong beyond what the audit sees. */
+  findings?: string[];
+}
+
+/** One kind of fault and what must hold through it. */
+export interface Round {
+  name: string;
+  summary: string;
+  /** What the audit allows, in words. */
+  promise: string;
+  /** The lengths that it is run with unless `--seconds` is given. */
+  seconds: readonly number[];
+  layout?: Layout;
+  plan?: Plan;
+  /** Answers to the client that may come beside 202. */
+  answers?: readonly string[];
+  /** A message whose answer was lost must not have been accepted. */
+  losesNoAnswer?: boolean;
+  /** Null: only reported. */
+  recoverWithinMs: ((seconds: number) => number) | null;
+  /** Of a build that is broken on purpose: the findings of which at least one must come. */
+  mustFind?: readonly string[];
+  /** How long after the load all may take to end; three minutes by default. */
+  quietWithinMs?: number;
+  /** The services that the fault itself starts and stops. */
+  touches?: readonly string[];
+  /** Outcomes of attempts cannot be recorded during the fault. */
+  keepsNothing?: boolean;
+  /** The clocks of services jump: a retry may be early by one of them. */
+  hasClockJumps?: boolean;
+  /** The stack cannot be used for another round. */
+  spoilsStack?: boolean;
+  inject: (scene: Scene) => Promise<Injected>;
+}
+
+/** A round that needs no stack, such as the simulation. Returns what is wrong. */
+export interface LoneRound {
+  name: string;
+  summary: string;
+  promise: string;
+  seconds: readonly number[];
+  runAlone: (options: {
+    seconds: number;
+    signal: AbortSignal;
+    log: (line: string) => void;
+  }) => Promise<string[]>;
+}
+
+export type AnyRound = Round | LoneRound;

@@ -1,0 +1,33 @@
+import type { AnyRound } from './round.ts';
+import { SIMULATION } from './rounds/alone.ts';
+import { BROKEN } from './rounds/broken.ts';
+import { CLOCKS } from './rounds/clock.ts';
+import { ENDPOINT_FAULTS } from './rounds/endpoints.ts';
+import { FROZEN_SERVICES } from './rounds/frozen-services.ts';
+import { KAFKA_AWAY } from './rounds/kafka-away.ts';
+import { CALM, KILLS, UNPUBLISHED } from './rounds/kills.ts';
+import { MONGODB_AWAY } from './rounds/mongodb-away.ts';
+import { REDIS_AWAY } from './rounds/redis-away.ts';
+import { RESTARTS } from './rounds/restarts.ts';
+import { SOAK } from './rounds/soak.ts';
+import { STORE_FAULTS } from './rounds/stores.ts';
+import { UPGRADE } from './rounds/upgrade.ts';
+
+/** All rounds, in an order in which neighbours share a stack. */
+export const ROUNDS: readonly AnyRound[] = [
+  CALM,
+  ...KILLS,
+  UNPUBLISHED,
+  ...RESTARTS,
+  ...FROZEN_SERVICES,
+  ...KAFKA_AWAY,
+  ...MONGODB_AWAY,
+  ...REDIS_AWAY,
+  ...ENDPOINT_FAULTS,
+  ...CLOCKS,
+  SIMULATION,
+  ...STORE_FAULTS,
+  UPGRADE,
+  ...BROKEN,
+  SOAK,
+];

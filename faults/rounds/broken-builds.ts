@@ -1,0 +1,117 @@
+import type { Change } from '../stack/source-copy.ts';
+
+/** A build that breaks one promise, and what the audit must find of it. */
+export interface BrokenBuild {
+  name: string;
+  /** What is wrong with it, in words. */
+  summary: string;
+  changes: readonly Change[];
+  /** The findings of which at least one must come. */
+  mustFind: readonly string[];
+  /** The round that shows it. */
+  shownBy: 'calm' | 'dispatcher killed' | 'gateway killed' | 'unpublished';
+}
+
+const HANDLE =
+  "await handling.keepTrying('handle a record', () => handling.handle(record), placeOf);";
+
+/** The production code has no switch for any of these: they are changes of a copy of the sources. */
+export const BROKEN_BUILDS: readonly BrokenBuild[] = [
+  {
+    name: 'early-commit',
+    summary: 'offsets are committed before the attempt is made',
+    changes: [
+      {
+        file: 'libs/platform/src/kafka/consumer/handle-batch.ts',
+        find: `${HANDLE}\n    offsets.finish(record.offset);`,
+        replace: `offsets.finish(record.offset);\n    ${HANDLE}`,
+      },
+    ],
+    mustFind: ['lost'],
+    shownBy: 'dispatcher killed',
+  },
+  {
+    name: 'early-answer',
+    summary: '202 is sent before the message is stored',
+    changes: [
+      {
+        file: 'services/gateway/src/accept/accept-message.ts',
+        find: 'await deps.outbox.store(messages);',
+        replace:
+          "messages.map(() => 'stored' as const);\n  setTimeout(() => void deps.outbox.store(messages), 1_500);",
+      },
+    ],
+    mustFind: ['lost'],
+    shownBy: 'gateway killed',
+  },
+  {
+    name: 'early-release',
+    summary: 'parked retries are released half a second before they are due',
+    changes: [
+      {
+        file: 'services/retry/src/release/wait-until-due.ts',
+        find: 'const restMs = Math.min(dueAtMs - nowMs()',
+        replace: 'const restMs = Math.min(dueAtMs - 500 - nowMs()',
+      },
+    ],
+    mustFind: ['early retry'],
+    shownBy: 'calm',
+  },
+  {
+    name: 'dropped-failure',
+    summary: 'the first failure of each batch is recorded and not published',
+    changes: [
+      {
+        file: 'services/dispatcher/src/settle/settle-delivery.ts',
+        find: '() => deps.records.publish(failures),',
+        replace: '() => deps.records.publish(failures.slice(1)),',
+      },
+    ],
+    mustFind: ['lost'],
+    shownBy: 'calm',
+  },
+  {
+    name: 'no-signature',
+    summary: 'requests are not signed',
+    changes: [
+      {
+        file: 'libs/domain/src/request/delivery-headers.ts',
+        find: 'const newest = standardSignature(standard, parts);',
+        replace: "const newest = 'v1,' + (standard ? '' : '');",
+      },
+    ],
+    mustFind: ['wrong signature'],
+    shownBy: 'calm',
+  },
+  {
+    name: 'no-sweep',
+    summary: 'the sweep never takes over what a dead gateway did not publish',
+    changes: [
+      {
+        file: 'services/retry/src/sweep/when-taken-over.ts',
+        find: 'const SILENT_MS = 10_000;',
+        replace: 'const SILENT_MS = 10_000_000;',
+      },
+    ],
+    mustFind: ['lost'],
+    shownBy: 'unpublished',
+  },
+  {
+    name: 'early-sweep',
+    summary: 'the sweep takes over gateways that live, without waiting for their silence',
+    changes: [
+      {
+        file: 'services/retry/src/sweep/when-taken-over.ts',
+        find: 'const isSilent = silentMs > SILENT_MS;',
+        replace: 'const isSilent = silentMs > -SILENT_MS;',
+      },
+      {
+        file: 'services/retry/src/sweep/when-taken-over.ts',
+        find: 'const WATCHED_MS = 4_000;',
+        replace: 'const WATCHED_MS = 0;',
+      },
+    ],
+    mustFind: ['unexplained duplicate', 'lost'],
+    shownBy: 'calm',
+  },
+];

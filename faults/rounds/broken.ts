@@ -1,0 +1,72 @@
+import { join } from 'node:path';
+import { SERVICES } from '../../tools/local-stack/supervisor/services.ts';
+import { type Plan, usualPlan } from '../load/plan.ts';
+import type { Injected, Round, Scene } from '../round.ts';
+import { type Fleet, type Member, MEMBERS } from '../stack/fleet.ts';
+import { changeSource, copySources } from '../stack/source-copy.ts';
+import { BROKEN_BUILDS, type BrokenBuild } from './broken-builds.ts';
+
+const SLOW_MS = 400;
+
+/** Slow enough that there is always something in flight. */
+const slowPlan: Plan = {
+  ...usualPlan,
+  refusalsOf: () => 0,
+  replyTo: () => ({ kind: 'status', status: 200, afterMs: SLOW_MS }),
+};
+
+/** Every broken build, each through the round that shows it. The audit must find what is wrong. */
+export const BROKEN: readonly Round[] = BROKEN_BUILDS.map((build): Round => ({
+  name: `broken-${build.name}`,
+  summary: `a build with a fault: ${build.summary}`,
+  promise: `the audit finds one of: ${build.mustFind.join(', ')}`,
+  seconds: [8],
+  ...(build.shownBy === 'dispatcher killed' ? { plan: slowPlan } : {}),
+  mustFind: build.mustFind,
+  touches: SERVICES,
+  spoilsStack: true,
+  recoverWithinMs: () => 10_000,
+  quietWithinMs: 25_000,
+  inject: (scene) => show(build, scene),
+}));
+
+async function show(build: BrokenBuild, scene: Scene): Promise<Injected> {
+  const root = join(scene.stackDir, 'broken');
+  copySources(root);
+  for (const change of build.changes) changeSource(root, change);
+  scene.say('every service is restarted with the broken build');
+  for (const member of MEMBERS) {
+    await scene.fleet.stop(member);
+    await scene.fleet.start(member, { root });
+  }
+  await scene.pause(scene.seconds * 1_000);
+  await faultFor(build, scene);
+  return { endedAtMs: Date.now() };
+}
+
+async function faultFor({ shownBy }: BrokenBuild, { fleet, stores, pause }: Scene): Promise<void> {
+  switch (shownBy) {
+    case 'calm':
+      return;
+    case 'dispatcher killed':
+      return killAndStart(fleet, ['dispatcher-1', 'dispatcher-2']);
+    case 'gateway killed':
+      return killAndStart(fleet, ['gateway-1', 'gateway-2']);
+    case 'unpublished':
+      stores.kafka.freeze();
+      await pause(2_000);
+      await killAndStart(fleet, ['gateway-1', 'gateway-2'], () => {
+        stores.kafka.thaw();
+      });
+  }
+}
+
+async function killAndStart(
+  fleet: Fleet,
+  members: readonly Member[],
+  between?: () => void,
+): Promise<void> {
+  await Promise.all(members.map((member) => fleet.kill(member)));
+  between?.();
+  for (const member of members) await fleet.start(member);
+}

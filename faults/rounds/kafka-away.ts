@@ -1,0 +1,82 @@
+import type { Round, Scene } from '../round.ts';
+import { USUAL_LAYOUT } from '../stack/layout.ts';
+import type { Store } from '../stack/store.ts';
+
+/** How a store goes away and comes back. */
+export interface Absence {
+  name: string;
+  leave: (scene: Scene) => Promise<void> | void;
+  come: (scene: Scene) => Promise<void> | void;
+}
+
+/** Alive, and answers nothing: a machine that hangs. */
+export function frozen(storeOf: (scene: Scene) => Store): Absence {
+  return {
+    name: 'frozen',
+    leave: (scene) => {
+      storeOf(scene).freeze();
+    },
+    come: (scene) => {
+      storeOf(scene).thaw();
+    },
+  };
+}
+
+/** SIGKILL, and a start on the same data. */
+export function killed(storeOf: (scene: Scene) => Store): Absence {
+  return {
+    name: 'killed',
+    leave: (scene) => storeOf(scene).kill(),
+    come: (scene) => storeOf(scene).start(),
+  };
+}
+
+/** Lets the store be away for the length of the round, and brings it back even when the round is broken off. */
+export async function beAway(
+  scene: Scene,
+  { name, leave, come }: Absence,
+  store: string,
+): Promise<void> {
+  await leave(scene);
+  scene.say(`${store} is away (${name}) for ${scene.seconds} s`);
+  try {
+    await scene.pause(scene.seconds * 1_000);
+  } finally {
+    await come(scene);
+  }
+  scene.say(`${store} is back`);
+}
+
+const halfOpen: Absence = {
+  name: 'half-open',
+  leave: ({ proxies }) => {
+    proxies.kafka?.cut();
+  },
+  come: ({ proxies }) => {
+    proxies.kafka?.mend();
+  },
+};
+
+const kafkaOf = ({ stores }: Scene): Store => stores.kafka;
+
+/** Half a minute of outage is over within a minute; a longer one leaves a backlog of its own length. */
+function recoverWithinMs(seconds: number): number {
+  return Math.max(60_000, seconds * 1_000);
+}
+
+export const KAFKA_AWAY: readonly Round[] = [frozen(kafkaOf), killed(kafkaOf), halfOpen].map(
+  (absence): Round => ({
+    name: `F5-${absence.name}`,
+    summary: `Kafka is away: ${absence.name}`,
+    promise:
+      '202 or 503 throughout, accepted messages arrive afterwards, 0 lost, 0 duplicates, no restart needed',
+    seconds: [30, 90, 300],
+    layout: { ...USUAL_LAYOUT, kafkaProxy: absence === halfOpen ? 'all' : 'none' },
+    answers: ['503'],
+    recoverWithinMs,
+    async inject(scene) {
+      await beAway(scene, absence, 'Kafka');
+      return { endedAtMs: Date.now() };
+    },
+  }),
+);

@@ -1,0 +1,102 @@
+import type { Round, Scene } from '../round.ts';
+import type { Member } from '../stack/fleet.ts';
+import { CLOSED_CONNECTION, NO_ANSWER, REFUSED_CONNECTION } from '../load/client.ts';
+import { inFlightAt } from './excuses.ts';
+
+const SECONDS = 10;
+/** docs: a dispatcher's partitions move within 15 s. */
+const recoverWithinMs = (): number => 30_000;
+const CONFLICT = '409';
+
+/** Kills one of two at a random moment and starts it again at once, as Kubernetes does. */
+async function killOneOf(
+  scene: Scene,
+  members: readonly Member[],
+): Promise<{ member: Member; atMs: number }> {
+  const { fleet, random, seconds, pause, say } = scene;
+  const member = members[Math.floor(random() * members.length)] ?? 'gateway-1';
+  await pause(random() * seconds * 1_000);
+  const atMs = await fleet.kill(member);
+  say(`${member} was killed`);
+  await fleet.start(member);
+  return { member, atMs };
+}
+
+export const KILLS: readonly Round[] = [
+  {
+    name: 'F1',
+    touches: ['gateway'],
+    summary: 'kill -9 of a gateway at a random moment',
+    promise:
+      '0 lost, no duplicate, lag below 2 s within 30 s; requests of the dead gateway get no answer',
+    seconds: [SECONDS],
+    answers: [REFUSED_CONNECTION, CLOSED_CONNECTION, NO_ANSWER, CONFLICT],
+    recoverWithinMs,
+    async inject(scene) {
+      await killOneOf(scene, ['gateway-1', 'gateway-2']);
+      return { endedAtMs: Date.now() };
+    },
+  },
+  {
+    name: 'F2',
+    touches: ['dispatcher'],
+    summary: 'kill -9 of a dispatcher at a random moment',
+    promise: '0 lost, duplicates only of what was in flight at the kill, lag below 2 s within 30 s',
+    seconds: [SECONDS],
+    recoverWithinMs,
+    async inject(scene) {
+      const { member, atMs } = await killOneOf(scene, ['dispatcher-1', 'dispatcher-2']);
+      return { endedAtMs: Date.now(), excuses: [inFlightAt(atMs, `the kill of ${member}`)] };
+    },
+  },
+  {
+    name: 'F3',
+    touches: ['retry'],
+    summary: 'kill -9 of a retry service at a random moment',
+    promise: '0 lost, no retry early, no duplicate',
+    seconds: [SECONDS],
+    recoverWithinMs,
+    async inject(scene) {
+      await killOneOf(scene, ['retry-1', 'retry-2']);
+      return { endedAtMs: Date.now() };
+    },
+  },
+];
+
+/** How long Kafka answers nothing before the gateways die: what they accept meanwhile only the store has. */
+const UNPUBLISHED_MS = 3_000;
+
+export const UNPUBLISHED: Round = {
+  name: 'F1-unpublished',
+  touches: ['gateway'],
+  summary: 'kill -9 of both gateways while Kafka answers nothing',
+  promise: '0 lost: the sweep publishes what they have accepted; 0 duplicates',
+  seconds: [SECONDS],
+  answers: [REFUSED_CONNECTION, CLOSED_CONNECTION, NO_ANSWER, CONFLICT],
+  recoverWithinMs,
+  async inject({ fleet, stores, random, seconds, pause, say }) {
+    await pause(random() * seconds * 1_000);
+    stores.kafka.freeze();
+    try {
+      await pause(UNPUBLISHED_MS);
+      await Promise.all([fleet.kill('gateway-1'), fleet.kill('gateway-2')]);
+      say('both gateways were killed');
+    } finally {
+      stores.kafka.thaw();
+    }
+    await Promise.all([fleet.start('gateway-1'), fleet.start('gateway-2')]);
+    return { endedAtMs: Date.now() };
+  },
+};
+
+export const CALM: Round = {
+  name: 'F0',
+  summary: 'no fault',
+  promise: '0 lost, no duplicate, no retry early, nothing but 202',
+  seconds: [SECONDS],
+  recoverWithinMs: () => 2_000,
+  async inject({ pause, seconds }) {
+    await pause(seconds * 1_000);
+    return { endedAtMs: Date.now() };
+  },
+};

@@ -1,0 +1,136 @@
+import { cpSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { createLocalAdmin } from '../../tools/local-stack/kafka/local-admin.ts';
+import { SERVICES } from '../../tools/local-stack/supervisor/services.ts';
+import { CLOSED_CONNECTION, NO_ANSWER, REFUSED_CONNECTION } from '../load/client.ts';
+import type { Round } from '../round.ts';
+import { MEMBERS, startMembers } from '../stack/fleet.ts';
+import { USUAL_LAYOUT } from '../stack/layout.ts';
+
+const AWAY = ['503', '409', CLOSED_CONNECTION, NO_ANSWER];
+const RECOVER_MS = 90_000;
+/** Between the loss and what is driven again because of it. */
+const RECONCILE_AFTER_S = 20;
+
+/** The size leaves room for the data of a round; the rest is filled by the fault. */
+function fullDisk(store: 'kafka' | 'mongodb', mebibytes: number): Round {
+  return {
+    name: `full-disk-${store}`,
+    summary: `the disk of ${store} is full, then there is room again and it is started again`,
+    promise:
+      '503 meanwhile (MongoDB) or accepted and delivered later (Kafka), 0 lost, 0 duplicates',
+    seconds: [20],
+    layout: { ...USUAL_LAYOUT, smallDisk: { store, mebibytes } },
+    answers: AWAY,
+    recoverWithinMs: () => RECOVER_MS,
+    spoilsStack: true,
+    async inject({ disk, stores, pause, say, seconds }) {
+      disk?.fill();
+      say(`the disk of ${store} is full for ${seconds} s`);
+      await pause(seconds * 1_000);
+      disk?.free();
+      // With a full disk both have ended by themselves, or cannot be trusted any more.
+      await stores[store].kill();
+      await stores[store].start();
+      say('there is room again');
+      return { endedAtMs: Date.now() };
+    },
+  };
+}
+
+const RESTORED: Round = {
+  name: 'restored-mongodb',
+  summary: 'MongoDB is restored from a backup that is older than the offsets of Kafka',
+  promise:
+    '0 lost of what the backup has and of what is accepted afterwards, no service ends, no restart needed',
+  seconds: [10],
+  answers: AWAY,
+  recoverWithinMs: () => RECOVER_MS,
+  spoilsStack: true,
+  async inject({ stackDir, stores, pause, say, seconds }) {
+    const [data, backup] = [join(stackDir, 'mongodb'), join(stackDir, 'backup')];
+    await stores.mongodb.stop();
+    cpSync(data, backup, { recursive: true });
+    await stores.mongodb.start();
+    const fromMs = Date.now();
+    say('a backup is taken');
+    await pause(seconds * 1_000);
+    await stores.mongodb.stop();
+    const toMs = Date.now();
+    rmSync(data, { recursive: true });
+    cpSync(backup, data, { recursive: true });
+    rmSync(backup, { recursive: true });
+    await stores.mongodb.start();
+    say('the backup is restored');
+    // What was unfinished in the backup may be repeated: the backup does not know of it.
+    const excuses = [{ reason: 'not yet in the backup', fromMs: fromMs - seconds * 1_000, toMs }];
+    return {
+      endedAtMs: Date.now(),
+      excuses,
+      forgotten: { fromMs: fromMs - FORGOTTEN_MARGIN_MS, toMs },
+    };
+  },
+};
+
+/** Accepted just before the backup was taken, answered just after. */
+const FORGOTTEN_MARGIN_MS = 1_000;
+
+const DELETED: Round = {
+  name: 'deleted-topics',
+  summary: 'message-created and a delay topic are deleted and created again, empty',
+  promise:
+    'what was in them is driven again after RECONCILE_AFTER, 0 lost, no service needs a person',
+  seconds: [10],
+  layout: {
+    ...USUAL_LAYOUT,
+    settings: { ...USUAL_LAYOUT.settings, RECONCILE_AFTER: `${RECONCILE_AFTER_S}s` },
+  },
+  recoverWithinMs: () => RECOVER_MS + RECONCILE_AFTER_S * 1_000,
+  spoilsStack: true,
+  async inject({ stores, run, say, pause, seconds }) {
+    const admin = createLocalAdmin(stores.addresses.kafkaBrokers);
+    await admin.connect();
+    await admin.deleteTopics({ topics: ['posthorn.message-created', 'posthorn.retry.3s'] });
+    await admin.disconnect();
+    say('two topics are deleted');
+    await pause(seconds * 1_000);
+    await run('deploy/setup/create-topics.ts');
+    say('they are created again');
+    return { endedAtMs: Date.now() };
+  },
+};
+
+/** The gateways are restarted after the readers (docs/partitions.md). */
+const READERS = MEMBERS.filter((member) => !member.startsWith('gateway'));
+const GATEWAYS = MEMBERS.filter((member) => member.startsWith('gateway'));
+
+const PARTITIONS: Round = {
+  name: 'more-partitions',
+  touches: SERVICES,
+  summary: 'partitions are raised from 12 to 24 under load, as docs/partitions.md says',
+  promise: '0 lost, 0 duplicates, no retry early, lag below 2 s within 60 s after the last restart',
+  seconds: [10],
+  answers: [REFUSED_CONNECTION, CLOSED_CONNECTION],
+  losesNoAnswer: true,
+  recoverWithinMs: () => 60_000,
+  spoilsStack: true,
+  async inject({ fleet, run, say }) {
+    await Promise.all(READERS.map((member) => fleet.stop(member)));
+    const said = await run('deploy/setup/add-partitions.ts', [], { TOPIC_PARTITIONS: '24' });
+    say(said.trim());
+    await startMembers(fleet, READERS);
+    for (const member of GATEWAYS) {
+      await fleet.stop(member);
+      await fleet.start(member);
+    }
+    return { endedAtMs: Date.now() };
+  },
+};
+
+export const STORE_FAULTS: readonly Round[] = [
+  fullDisk('kafka', 512),
+  fullDisk('mongodb', 768),
+  RESTORED,
+  DELETED,
+  PARTITIONS,
+];

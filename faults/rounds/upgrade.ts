@@ -1,0 +1,68 @@
+import { join } from 'node:path';
+import { StackError } from '../../tools/local-stack/stack-error.ts';
+import { SERVICES } from '../../tools/local-stack/supervisor/services.ts';
+import { CLOSED_CONNECTION, REFUSED_CONNECTION } from '../load/client.ts';
+import { type Plan, usualPlan } from '../load/plan.ts';
+import type { Round, Scene } from '../round.ts';
+import { type Changed, MEMBERS } from '../stack/fleet.ts';
+import { checkOutSources, lastTag } from '../stack/source-copy.ts';
+
+const SLOW_ENDPOINT = 1;
+const SLOW_MS = 1_300;
+
+/** Beside the usual plan an endpoint that is slow: its records go through the slow lane. */
+const withSlowEndpoint: Plan = {
+  ...usualPlan,
+  replyTo: (n, endpoint, nth) => {
+    const reply = usualPlan.replyTo(n, endpoint, nth);
+    return endpoint === SLOW_ENDPOINT ? { ...reply, afterMs: SLOW_MS } : reply;
+  },
+};
+
+export const UPGRADE: Round = {
+  name: 'upgrade',
+  touches: SERVICES,
+  summary:
+    'rolling restarts under load: to the older version, to this one, back, and forward again',
+  promise: '0 lost, 0 duplicates, no retry early; each version reads what the other has written',
+  seconds: [10],
+  answers: [REFUSED_CONNECTION, CLOSED_CONNECTION],
+  losesNoAnswer: true,
+  plan: withSlowEndpoint,
+  recoverWithinMs: () => 60_000,
+  spoilsStack: true,
+  async inject(scene) {
+    const reference = referenceOf(scene);
+    const root = join(scene.stackDir, 'older');
+    scene.say(`checking out ${reference}`);
+    checkOutSources(reference, root);
+    for (const [name, changed] of [
+      [reference, { root }],
+      ['this version', {}],
+      [reference, { root }],
+      ['this version', {}],
+    ] as const) {
+      await rollTo(scene, name, changed);
+    }
+    return { endedAtMs: Date.now() };
+  },
+};
+
+function referenceOf({ against }: Scene): string {
+  const reference = against ?? lastTag();
+  if (reference !== null) return reference;
+  throw new StackError('There is no tag to upgrade from: name a reference with --against.');
+}
+
+async function rollTo(
+  { fleet, pause, say, seconds }: Scene,
+  name: string,
+  changed: Changed,
+): Promise<void> {
+  for (const member of MEMBERS) {
+    say(`${member} → ${name}`);
+    await fleet.stop(member);
+    await fleet.start(member, changed);
+  }
+  await pause(seconds * 1_000);
+}

@@ -1,0 +1,190 @@
+import { hash } from 'node:crypto';
+import { cpSync, mkdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createServiceClock, type ServiceClock } from '../../test/support/process/service-clock.ts';
+import { freePorts } from '../../tools/local-stack/machine/ports.ts';
+import { type Children, createChildren } from '../../tools/local-stack/processes/children.ts';
+import { takeLock } from '../../tools/local-stack/processes/lock.ts';
+import { signalGroup } from '../../tools/local-stack/processes/signal-group.ts';
+import { endOrphans } from '../../tools/local-stack/supervisor/end-orphans.ts';
+import { NODE_FLAGS, programEnv } from '../../tools/local-stack/supervisor/services.ts';
+import { startReceiver, type Receiver } from '../load/receiver.ts';
+import { createFleet, type Fleet, type Member, MEMBERS, startMembers } from './fleet.ts';
+import { createLaunch, type MemberPorts } from './launch-service.ts';
+import type { Layout } from './layout.ts';
+import { openProxies, type Proxies } from './proxies.ts';
+import { mountSmallDisk, type SmallDisk, unmountIfMounted } from './small-disk.ts';
+import { startStores, type StoreName, type Stores } from './start-stores.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+/** It belongs to this checkout, so that what a killed run left behind is found. */
+const STACK_DIR = join(tmpdir(), `posthorn-faults-${hash('sha1', import.meta.dirname)}`);
+const DISK = join(STACK_DIR, 'disk');
+
+export interface Company {
+  companyId: string;
+  apiKey: string;
+}
+
+export interface FaultStack {
+  stackDir: string;
+  layout: Layout;
+  stores: Stores;
+  fleet: Fleet;
+  proxies: Proxies;
+  disk: SmallDisk | null;
+  clock: ServiceClock | null;
+  receiver: Receiver;
+  baseUrls: readonly string[];
+  opsUrlOf: (member: Member) => string;
+  companies: readonly Company[];
+  /** Runs a program of this checkout on the stack; returns what it printed. */
+  run: (path: string, args?: readonly string[], env?: Record<string, string>) => Promise<string>;
+}
+
+export interface StackFolder {
+  start: (layout: Layout) => Promise<FaultStack>;
+  /** Stops what the last `start` has started; its data are deleted. */
+  stop: () => Promise<void>;
+  /** Copies the logs of the present stack. */
+  copyLogs: (to: string) => void;
+  close: () => Promise<void>;
+}
+
+/** Takes the folder of the suite. One stack runs in it at a time. */
+export async function openStackFolder(log: (line: string) => void): Promise<StackFolder> {
+  mkdirSync(STACK_DIR, { recursive: true });
+  const lock = takeLock(STACK_DIR, 'npm run faults');
+  await endOrphans(STACK_DIR, log);
+  unmountIfMounted(DISK);
+  overrideEnvironment();
+  const closers: (() => Promise<void> | void)[] = [];
+  let children = createChildren(STACK_DIR);
+  const stop = async (): Promise<void> => {
+    endMembers(children);
+    await children.stopAll();
+    for (const close of closers.splice(0).reverse()) await close();
+    for (const name of ['kafka', 'mongodb', 'redis', 'logs']) {
+      rmSync(join(STACK_DIR, name), { recursive: true, force: true });
+    }
+    children = createChildren(STACK_DIR);
+  };
+  return {
+    start: (layout) => bringUp({ layout, children, closers, log }),
+    stop,
+    copyLogs: (to) => {
+      cpSync(join(STACK_DIR, 'logs'), to, { recursive: true });
+    },
+    async close() {
+      await stop();
+      rmSync(STACK_DIR, { recursive: true, force: true });
+      lock.release();
+    },
+  };
+}
+
+/** A frozen process hears no request to stop, and services would wait for stores that are gone. */
+function endMembers(children: Children): void {
+  for (const { name, pid } of children.list()) {
+    signalGroup(pid, 'SIGCONT');
+    if (MEMBERS.includes(name as Member)) signalGroup(pid, 'SIGKILL');
+  }
+}
+
+/** The local stack reads these variables. Otherwise stores configured by the user would get the faults. */
+function overrideEnvironment(): void {
+  Object.assign(process.env, {
+    STACK_DIR,
+    STACK: 'native',
+    KAFKA_BROKERS: '',
+    MONGODB_URL: '',
+    REDIS_URL: '',
+    NODE_COMPILE_CACHE: join(STACK_DIR, 'compiled'),
+  });
+}
+
+interface Parts {
+  layout: Layout;
+  children: Children;
+  closers: (() => Promise<void> | void)[];
+  log: (line: string) => void;
+}
+
+async function bringUp({ layout, children, closers, log }: Parts): Promise<FaultStack> {
+  const disk = openDisk(layout, closers);
+  const dirOf = (name: StoreName): string =>
+    disk && layout.smallDisk?.store === name ? join(DISK, name) : join(STACK_DIR, name);
+  const stores = await startStores({ stackDir: STACK_DIR, dirOf, children, log });
+  const proxies = await openProxies(layout, stores.addresses);
+  closers.push(() => proxies.close());
+  const clock = layout.hasOwnClock ? createServiceClock() : null;
+  closers.push(() => clock?.remove());
+  const env = { ...programEnv(stores.addresses), ...layout.settings };
+  const run = createRun(children, env);
+  await Promise.all([run('deploy/setup/create-topics.ts'), run('deploy/setup/create-indexes.ts')]);
+  const ports = await portsOfMembers();
+  const envOf = (member: Member) => ({
+    ...env,
+    ...proxies.envOf(member),
+    ...(member.startsWith('gateway') ? {} : clock?.settings),
+  });
+  const launch = createLaunch({ stackDir: STACK_DIR, children, ports, envOf });
+  const fleet = createFleet({ children, launch });
+  const companies = [await createCompany(run, 'One'), await createCompany(run, 'Two')];
+  await startMembers(fleet, MEMBERS);
+  const receiver = await startReceiver();
+  closers.push(() => receiver.close());
+  const portsOf = (member: Member): MemberPorts => ports.get(member) ?? { port: 0, opsPort: 0 };
+  return {
+    stackDir: STACK_DIR,
+    layout,
+    stores,
+    fleet,
+    proxies,
+    disk,
+    clock,
+    receiver,
+    companies,
+    run,
+    baseUrls: MEMBERS.filter((each) => each.startsWith('gateway')).map(
+      (each) => `http://127.0.0.1:${portsOf(each).port}`,
+    ),
+    opsUrlOf: (member) => `http://127.0.0.1:${portsOf(member).opsPort}`,
+  };
+}
+
+function openDisk({ smallDisk }: Layout, closers: Parts['closers']): SmallDisk | null {
+  if (!smallDisk) return null;
+  const disk = mountSmallDisk(DISK, smallDisk.mebibytes);
+  closers.push(() => {
+    disk.unmount();
+  });
+  return disk;
+}
+
+async function portsOfMembers(): Promise<ReadonlyMap<Member, MemberPorts>> {
+  const free = await freePorts(MEMBERS.length * 2);
+  return new Map(
+    MEMBERS.map((member, index) => {
+      const [port = 0, opsPort = 0] = free.slice(index * 2);
+      return [member, { port, opsPort }];
+    }),
+  );
+}
+
+function createRun(children: Children, env: NodeJS.ProcessEnv): FaultStack['run'] {
+  return (path, args = [], changed = {}) =>
+    children.run({
+      name: path,
+      command: process.execPath,
+      args: [...NODE_FLAGS, join(ROOT, path), ...args],
+      env: { ...env, ...changed },
+      cwd: ROOT,
+    });
+}
+
+async function createCompany(run: FaultStack['run'], name: string): Promise<Company> {
+  const printed = await run('services/admin/src/main.ts', ['company', 'create', name, '--json']);
+  return JSON.parse(printed) as Company;
+}
