@@ -57,7 +57,8 @@ describe('A topic that is deleted while the services run', () => {
       await expectDeliveries();
       await deleteTopics(name);
       await eventually('the metric', () => isShownMissing(name), TOLD_WITHIN_MS);
-      expect(posthorn.retry.output()).toContain('a topic was deleted');
+      const isLogged = (): boolean => posthorn.retry.output().includes('a topic was deleted');
+      await eventually('the line in the log', isLogged);
       await runProgram(CREATE, [], posthorn.env);
       await expectDeliveries();
       await eventually('the end', async () => !(await isShownMissing(name)), TOLD_WITHIN_MS);

@@ -155,6 +155,18 @@ describe('a lease', () => {
     await expect(waiting).rejects.toThrow(StoppedError);
   });
 
+  it('is not withdrawn while it is claimed again after its release', async () => {
+    (await leases.takeWhenFree('att_1')).release();
+    const claiming = leases.takeWhenFree('att_1');
+    tickAfter(50);
+    const { release } = await claiming;
+    tickAfter(50);
+    expect(withdrawn).toEqual([]);
+    release();
+    tickAfter(50);
+    expect(withdrawn).toEqual(['att_1']);
+  });
+
   it('is not withdrawn when it was taken again right after its release', async () => {
     (await leases.takeWhenFree('att_1')).release();
     const { release } = await leases.takeWhenFree('att_1');

@@ -63,8 +63,10 @@ interface State extends LeaseDeps {
   unannounced: Map<string, number>;
   /** Attempt id → when it is to be announced again (monotonic), earliest first. */
   announced: Map<string, number>;
-  /** Announced and released since the last tick. */
+  /** Announced and released, and not withdrawn yet. */
   released: string[];
+  /** Attempt id → the claim that is under way. Resolves to false when another process works on it. */
+  claims: Map<string, Promise<boolean>>;
 }
 
 /**
@@ -80,8 +82,9 @@ export function createAttemptLeases(deps: LeaseDeps): AttemptLeases {
     unannounced: new Map(),
     announced: new Map(),
     released: [],
+    claims: new Map(),
   };
-  const claim = createClaim(running);
+  const askRedis = createClaim(running);
   return {
     take: (attemptId) => take(state, attemptId, false),
     isHeld: (attemptId) => state.leases.has(attemptId),
@@ -91,7 +94,7 @@ export function createAttemptLeases(deps: LeaseDeps): AttemptLeases {
         const lease = state.leases.get(attemptId);
         if (lease && !isAbandoned(state, lease)) {
           await Promise.race([releaseOf(lease), wait(ABANDONED_AFTER_MS)]);
-        } else if (!(await claim(attemptId))) await wait(CLAIMED_AGAIN_AFTER_MS);
+        } else if (!(await claim(state, attemptId, askRedis))) await wait(CLAIMED_AGAIN_AFTER_MS);
         else if (state.leases.get(attemptId) === lease) return take(state, attemptId, true);
       }
     },
@@ -132,10 +135,8 @@ function isAbandoned({ judgeableMs }: State, { takenAtMs, isMade }: Lease): bool
 }
 
 function tick(state: State): void {
-  const { running, leases, unannounced, announced, released } = state;
-  // The announcement of an attempt whose lease was taken again meanwhile stays.
-  const over = released.splice(0).filter((id) => !announced.has(id));
-  if (over.length > 0) running.withdraw(over);
+  const { running, leases, unannounced, announced } = state;
+  withdrawReleased(state);
   const nowMs = state.monotonicMs();
   const due = [...takeDue(unannounced, nowMs), ...takeDue(announced, nowMs)];
   const alive = due.filter((id) => {
@@ -144,6 +145,32 @@ function tick(state: State): void {
   });
   for (const id of alive) announced.set(id, nowMs + RENEWED_AFTER_MS);
   if (alive.length > 0) running.announce(alive, LEASE_MS);
+}
+
+/**
+ * The announcement of an attempt whose lease was taken again meanwhile stays. One that is being claimed
+ * again waits for the answer: Redis grants a process what it has announced itself, and the withdrawal
+ * would end that.
+ */
+function withdrawReleased({ running, announced, claims, released }: State): void {
+  const ended = released.splice(0).filter((id) => !announced.has(id));
+  const isClaimed = (id: string): boolean => claims.has(id);
+  released.push(...ended.filter(isClaimed));
+  const over = ended.filter((id) => !isClaimed(id));
+  if (over.length > 0) running.withdraw(over);
+}
+
+/** Claims of one attempt are one claim. */
+function claim(
+  { claims }: State,
+  attemptId: string,
+  askRedis: (attemptId: string) => Promise<boolean>,
+): Promise<boolean> {
+  const underWay = claims.get(attemptId);
+  if (underWay) return underWay;
+  const claimed = askRedis(attemptId).finally(() => claims.delete(attemptId));
+  claims.set(attemptId, claimed);
+  return claimed;
 }
 
 function releaseOf({ waiting }: Lease): Promise<void> {
