@@ -35,8 +35,9 @@ export function createWorkedPartitions(): WorkedPartitions {
     partitions,
     ofBatch,
     work(topic, partition, begun, finished) {
-      const { offsets } = ofBatch(topic, partition, begun[0] ?? 0);
+      const { offsets, reading } = ofBatch(topic, partition, begun[0] ?? 0);
       for (const offset of begun) offsets.begin(offset);
+      reading.readTo = (begun.at(-1) ?? 0) + 1;
       for (const offset of finished) offsets.finish(offset);
       return offsets;
     },

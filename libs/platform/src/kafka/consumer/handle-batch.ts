@@ -72,6 +72,7 @@ function beginRecords(
       begun += 1;
     }
     payload.resolveOffset(message.offset);
+    owned.reading.readTo = record.offset + 1;
   }
   return begun;
 }

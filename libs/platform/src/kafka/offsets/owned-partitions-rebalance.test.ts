@@ -101,7 +101,7 @@ describe('a partition that has lost records after a crash of its brokers', () =>
   );
 
   test('starts afresh when it has grown past its old end before it is read again', () => {
-    for (const offset of [1, 2, 3, 4]) work('a', 0, [offset], [offset]);
+    work('a', 0, [1, 2, 3], [1, 2, 3]);
     expect(ofBatch('a', 0, 1, 50).offsets.begin(2)).toBe(true);
   });
 

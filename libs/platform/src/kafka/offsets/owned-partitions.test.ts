@@ -34,7 +34,7 @@ describe('the owned partitions', () => {
     work('a', 0, [1, 2], []);
     work('a', 0, [3], [3]);
     expect(partitions.inFlightIn('a')).toBe(2);
-    expect(ofBatch('a', 0, 1).offsets.begin(3)).toBe(false);
+    expect(ofBatch('a', 0, 4).offsets.begin(3)).toBe(false);
   });
 
   test('return what may be committed of each partition', () => {

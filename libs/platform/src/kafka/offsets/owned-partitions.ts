@@ -1,6 +1,11 @@
 import { keyOf, type TopicPartition } from '../topic-partition.ts';
 import { createContiguousOffsets, type ContiguousOffsets } from './contiguous-offsets.ts';
-import { readOn, startReadingAt, wasSetBack, type ReadingPosition } from './reading-position.ts';
+import {
+  resumeReadingAt,
+  startReadingAt,
+  wasSetBack,
+  type ReadingPosition,
+} from './reading-position.ts';
 
 /** Offsets of the partitions that this member owns, and what of them is in flight. */
 export interface OwnedPartitions {
@@ -117,7 +122,7 @@ function ofBatch(
   const found = owned.get(key);
   const known = found && !wasCut(found, batch) ? found : undefined;
   if (known && !known.isStale) {
-    known.reading = readOn(known.reading, batch.firstOffset);
+    known.reading.mayBeAhead = false;
     return known;
   }
   const inheritedBelow = Math.min(batch.endOffset, batch.firstOffset + MAX_UNCOMMITTED);
@@ -125,7 +130,7 @@ function ofBatch(
     return Object.assign(known, {
       isStale: false,
       inheritedBelow,
-      reading: startReadingAt(known.resumesAt),
+      reading: resumeReadingAt(known.resumesAt),
     });
   }
   if (known && !known.wasSkippedOnce) {

@@ -1,31 +1,58 @@
 import { describe, expect, it } from '@jest/globals';
-import { readOn, startReadingAt, wasSetBack } from './reading-position.ts';
+import {
+  resumeReadingAt,
+  startReadingAt,
+  wasSetBack,
+  type ReadingPosition,
+} from './reading-position.ts';
 
-/** Returns those of the batches, in this order, at which reading was set back. */
-function setBackAmong(resumesAt: number, firstOffsets: number[]): number[] {
-  let position = startReadingAt(resumesAt);
-  return firstOffsets.filter((firstOffset) => {
-    if (wasSetBack(position, firstOffset)) return true;
-    position = readOn(position, firstOffset);
-    return false;
+/** Reads batches, given by their first offset and the offset after what was taken; returns where reading was set back. */
+function setBackAmong(position: ReadingPosition, batches: [number, number][]): number[] {
+  return batches.flatMap(([firstOffset, readTo], index) => {
+    if (wasSetBack(position, firstOffset)) return [firstOffset];
+    // The first batch is the one at which reading started.
+    if (index > 0) position.mayBeAhead = false;
+    position.readTo = readTo;
+    return [];
   });
 }
 
+const TWICE: [number, number][] = [
+  [0, 2],
+  [0, 2],
+];
+
 describe('reading a partition', () => {
-  it.each([
-    ['from batch to batch', [5, 8, 12, 15, 30]],
-    ['again and again from a record that is not due', [5, 5, 5, 5, 6]],
-    ['when a fetch from before the change comes first', [20, 5, 8, 12, 15]],
-    ['when a fetch from before the change comes second', [5, 20, 8, 12, 15]],
-  ])('is not set back %s', (_how, firstOffsets) => {
-    expect(setBackAmong(5, firstOffsets)).toEqual([]);
+  it('is not set back from batch to batch, nor by a record that is not due', () => {
+    const batches: [number, number][] = [
+      [5, 8],
+      [8, 8],
+      [8, 9],
+      [9, 20],
+    ];
+    expect(setBackAmong(startReadingAt(5), batches)).toEqual([]);
   });
 
   it('is set back where the partition has lost what was read', () => {
-    expect(setBackAmong(5, [5, 8, 12, 15, 9])).toEqual([9]);
+    expect(setBackAmong(startReadingAt(0), TWICE)).toEqual([0]);
   });
 
-  it('is set back right after a change of the group where it resumes before the last commit', () => {
-    expect(setBackAmong(5, [4])).toEqual([4]);
+  it('is not set back by a fetch from before the change of the group', () => {
+    const batches: [number, number][] = [
+      [20, 25],
+      [5, 8],
+      [25, 30],
+    ];
+    expect(setBackAmong(resumeReadingAt(5), batches)).toEqual([]);
+  });
+
+  it('is set back after a change of the group too', () => {
+    expect(setBackAmong(resumeReadingAt(5), [[4, 6]])).toEqual([4]);
+    const batches: [number, number][] = [
+      [5, 8],
+      [8, 12],
+      [6, 9],
+    ];
+    expect(setBackAmong(resumeReadingAt(5), batches)).toEqual([6]);
   });
 });

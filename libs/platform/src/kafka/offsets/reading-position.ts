@@ -1,31 +1,27 @@
-/** Where a partition is read, from a change of the group to the next. */
+/** Where a partition is read. */
 export interface ReadingPosition {
-  /** The lowest offset at which reading can go on without having been set back. */
-  lowest: number;
-  /** The first offset of the latest batch. */
-  latest: number;
-  /** How many batches in a row began no lower than the one before them. */
-  inOrder: number;
+  /** Where reading resumed at the earliest when the group changed: the last commit. */
+  resumedAt: number;
+  /** The offset after the last record that was taken from a batch. */
+  readTo: number;
+  /** True until the batch after the first one since the group changed. */
+  mayBeAhead: boolean;
+}
+
+/** At a partition that was not read here before. */
+export function startReadingAt(offset: number): ReadingPosition {
+  return { resumedAt: offset, readTo: offset, mayBeAhead: false };
 }
 
 /**
- * A fetch that was under way during a change of the group is handed over after it, and may be ahead of
- * where reading resumes. The batches behind these two are read one after the other.
+ * At a partition that was read here before the group changed. A fetch that was under way then is handed
+ * over first, and may be ahead of where reading resumes.
  */
-const AFTER_A_CHANGE = 2;
-
-/** `resumesAt` is the lowest offset where reading can resume: the last commit. */
-export function startReadingAt(resumesAt: number): ReadingPosition {
-  return { lowest: resumesAt, latest: resumesAt, inOrder: 0 };
-}
-
-export function readOn(position: ReadingPosition, firstOffset: number): ReadingPosition {
-  const inOrder = firstOffset >= position.latest ? position.inOrder + 1 : 0;
-  const lowest = inOrder > AFTER_A_CHANGE ? firstOffset : position.lowest;
-  return { lowest, latest: firstOffset, inOrder };
+export function resumeReadingAt(commit: number): ReadingPosition {
+  return { resumedAt: commit, readTo: commit, mayBeAhead: true };
 }
 
 /** True when a client has started over, because the partition has lost what comes next. */
-export function wasSetBack({ lowest }: ReadingPosition, firstOffset: number): boolean {
-  return firstOffset < lowest;
+export function wasSetBack(position: ReadingPosition, firstOffset: number): boolean {
+  return firstOffset < (position.mayBeAhead ? position.resumedAt : position.readTo);
 }
