@@ -7,7 +7,7 @@ import { printReport } from './report/print-report.ts';
 import { isComplete, type Report } from './report/report.ts';
 import { describe, writeReport } from './report/write-report.ts';
 import type { ScenarioResult } from './scenario.ts';
-import { describeMachine } from './stack/machine.ts';
+import { describeMachine } from '../tools/local-stack/machine/describe-machine.ts';
 import { type BenchStack, startStack } from './stack/start-stack.ts';
 
 function log(line: string): void {

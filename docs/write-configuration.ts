@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { dispatcherConfig } from '../services/dispatcher/src/config.ts';
 import { gatewayConfig } from '../services/gateway/src/config.ts';
 import { retryConfig } from '../services/retry/src/config.ts';
+import { table } from './table.ts';
 
 type Field = z.core.$ZodType;
 
@@ -135,19 +136,6 @@ function innerOf(field: Field): Field | undefined {
     field instanceof z.ZodPrefault ||
     field instanceof z.ZodOptional;
   return isWrapper ? field.def.innerType : undefined;
-}
-
-/** Columns as wide as their widest cell, as Prettier writes them. */
-function table(rows: string[][]): string {
-  const cells = rows.map((row) => row.map((cell) => cell.replaceAll('|', '\\|')));
-  const [header = [], ...body] = cells;
-  const widths = header.map((_, column) =>
-    Math.max(...cells.map((row) => (row[column] ?? '').length)),
-  );
-  const line = (row: string[]) =>
-    `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |\n`;
-  const rule = widths.map((width) => '-'.repeat(width));
-  return [header, rule, ...body].map(line).join('');
 }
 
 if (import.meta.main) {

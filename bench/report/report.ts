@@ -1,6 +1,6 @@
 import type { JudgedGoal } from '../figures/goals.ts';
 import type { Phase } from '../measure/measure-phase.ts';
-import type { Machine } from '../stack/machine.ts';
+import type { Machine } from '../../tools/local-stack/machine/describe-machine.ts';
 import type { Column } from './chart.ts';
 
 /** A table: the name of each row, and its cells by column. */

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Machine } from '../stack/machine.ts';
+import type { Machine } from '../../tools/local-stack/machine/describe-machine.ts';
 import { drawChart } from './chart.ts';
 import { phaseColumn } from './phase-column.ts';
 import type { Report } from './report.ts';

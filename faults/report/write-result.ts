@@ -1,15 +1,22 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { describeHost, type Host } from '../../tools/local-stack/machine/describe-machine.ts';
 import type { Result } from './result.ts';
 
 export const RESULTS = join(import.meta.dirname, '../results');
 
 type Named = Pick<Result, 'round' | 'startedAt'>;
 
-/** Writes ROUND-TIME.json. */
+/** What ROUND-TIME.json contains. */
+export interface WrittenResult {
+  machine: Host;
+  result: Result;
+}
+
 export function writeResult(result: Result): void {
   mkdirSync(RESULTS, { recursive: true });
-  writeFileSync(join(RESULTS, `${nameOf(result)}.json`), `${JSON.stringify(result, null, 1)}\n`);
+  const written: WrittenResult = { machine: describeHost(), result };
+  writeFileSync(join(RESULTS, `${nameOf(result)}.json`), `${JSON.stringify(written, null, 1)}\n`);
 }
 
 export function writeAll(path: string, results: readonly Result[]): void {

@@ -4,27 +4,31 @@ import { availableParallelism, cpus, release, totalmem, type } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import mongoose from 'mongoose';
-import type { Addresses } from '../../tools/local-stack/settings.ts';
+import type { Addresses } from '../settings.ts';
 
-const KAFKA_POM = join(import.meta.dirname, '../../tools/local-stack/kafka/pom.xml');
+const KAFKA_POM = join(import.meta.dirname, '../kafka/pom.xml');
 
 const GIT = {
   cwd: import.meta.dirname,
   stdio: ['ignore', 'pipe', 'ignore'] satisfies StdioOptions,
 };
 
-/** The machine and versions of a measurement. Contains no name of a host, user or folder. */
-export interface Machine {
+/** The machine of a measurement. Contains no name of a host, user or folder. */
+export interface Host {
   cpu: string;
   cores: number;
   memoryGiB: number;
   system: string;
   node: string;
   kafka: string;
-  mongodb: string;
-  redis: string;
   /** The commit of the source; with "+" when there were uncommitted changes. */
   commit: string;
+}
+
+/** The machine, and the stores that run on it. */
+export interface Machine extends Host {
+  mongodb: string;
+  redis: string;
 }
 
 export async function describeMachine(addresses: Addresses): Promise<Machine> {
@@ -32,6 +36,10 @@ export async function describeMachine(addresses: Addresses): Promise<Machine> {
     mongodbVersion(addresses.mongodbUrl),
     redisVersion(addresses.redisUrl),
   ]);
+  return { ...describeHost(), mongodb, redis };
+}
+
+export function describeHost(): Host {
   return {
     cpu: cpus()[0]?.model ?? 'unknown',
     cores: availableParallelism(),
@@ -39,8 +47,6 @@ export async function describeMachine(addresses: Addresses): Promise<Machine> {
     system: `${type()} ${release()}`,
     node: process.version,
     kafka: kafkaVersion(),
-    mongodb,
-    redis,
     commit: commit(),
   };
 }

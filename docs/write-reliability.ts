@@ -1,0 +1,164 @@
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Verdict } from '../faults/audit/audit.ts';
+import { findingsOf, isSound, type Result } from '../faults/report/result.ts';
+import { RESULTS, type WrittenResult } from '../faults/report/write-result.ts';
+import { ROUNDS } from '../faults/rounds.ts';
+import { table } from './table.ts';
+
+const INTRODUCTION = `# Reliability
+
+## The promise
+
+1. **A message that was answered with 202 is never lost.** It is in MongoDB, confirmed by a majority, before the answer. It is
+   attempted until an endpoint has answered with 2xx, the schedule is exhausted, its webhook is disabled or deleted, or
+   its retention ends; and every one of these ends is recorded.
+2. **A message is sent at least once, and more often only for a reason.** A second request with the same \`webhook-id\` for the
+   same attempt comes only when a process was killed, or cut off, while the attempt was under way, or when the endpoint's
+   answer did not arrive in time. Receivers ignore an id that they have seen.
+3. **No retry is early.** The delay of the schedule counts from the end of the attempt before it.
+4. **Every request is signed**, and its body is the payload byte for byte.
+5. **The API answers within ten seconds**, whatever is away. 503 with \`Retry-After\`, and no answer at all, promise nothing: the
+   message may have been accepted or not. Repeat it with its \`Idempotency-Key\`, and it is accepted once.
+6. **No outage needs a person.** When the store is back, deliveries go on by themselves.
+7. **SIGTERM ends each service** within its drain time, with exit code 0.
+
+What the promise does not cover: a MongoDB that loses writes it has confirmed (a backup that is older, one member only and its
+disk), and a topic that is deleted: what was only there is driven again after \`RECONCILE_AFTER\`.
+
+## How it was checked
+
+\`npm run faults\` breaks a running Posthorn under load and compares what it promised with what was received;
+[faults.md](faults.md) says how, what the audit calls wrong, and what stands for something else. Each line below is
+made from the JSON of its runs in [faults/results](../faults/results) by \`node docs/write-reliability.ts\`. Repeat one with
+\`npm run faults -- ROUND\`.
+
+`;
+
+interface Line {
+  round: string;
+  seconds: number;
+  runs: WrittenResult[];
+}
+
+/** Returns the text of docs/reliability.md. */
+export function reliabilityText(): string {
+  const written = globSync('*.json', { cwd: RESULTS })
+    .sort()
+    .map((file) => JSON.parse(readFileSync(join(RESULTS, file), 'utf8')) as WrittenResult);
+  const lines = linesOf(written);
+  return [
+    INTRODUCTION,
+    table([HEADER, ...lines.map(rowOf)]),
+    `\n${MACHINES}\n`,
+    ...machinesOf(written),
+    `\n${wrongText(written)}`,
+  ].join('');
+}
+
+const HEADER = [
+  'Round',
+  'Fault',
+  'Date',
+  'Runs',
+  'Messages/s',
+  'Accepted',
+  'Lost',
+  'Duplicates and why',
+  'Early retries',
+  'Lag < 2 s after',
+  'Slowest answer',
+  'Other answers',
+  'Verdict',
+];
+
+const MACHINES = `Figures of several runs are sums; times are the longest. Everything ran on one machine: load, endpoints, Kafka, MongoDB, Redis
+and two processes of each service.
+`;
+
+/** In the order of the rounds. */
+function linesOf(written: readonly WrittenResult[]): Line[] {
+  const order = ROUNDS.map(({ name }) => name);
+  const lines = new Map<string, Line>();
+  for (const each of written) {
+    const { round, seconds } = each.result;
+    const line = lines.get(`${round} ${seconds}`) ?? { round, seconds, runs: [] };
+    line.runs.push(each);
+    lines.set(`${round} ${seconds}`, line);
+  }
+  return [...lines.values()].sort(
+    (a, b) => order.indexOf(a.round) - order.indexOf(b.round) || a.seconds - b.seconds,
+  );
+}
+
+function rowOf({ round, seconds, runs }: Line): string[] {
+  const results = runs.map(({ result }) => result);
+  const audited = results.filter((each) => each.kind === 'audited');
+  const verdicts = audited.map(({ verdict }) => verdict);
+  const { summary = '' } = ROUNDS.find(({ name }) => name === round) ?? {};
+  const figures = verdicts.length === 0 ? Array<string>(7).fill('–') : figuresOf(verdicts);
+  return [
+    `${round}, ${seconds} s`,
+    summary,
+    [...new Set(results.map(({ startedAt }) => startedAt.slice(0, 10)))].join(', '),
+    String(runs.length),
+    [...new Set(audited.map(({ rate }) => rate))].join(', ') || '–',
+    ...figures,
+    results.every(isSound) ? 'good' : 'see below',
+  ];
+}
+
+function figuresOf(verdicts: readonly Verdict[]): string[] {
+  const sumOf = (count: (verdict: Verdict) => number): string =>
+    String(verdicts.reduce((sum, verdict) => sum + count(verdict), 0));
+  const lags = verdicts.map(({ recoveredAfterMs }) => recoveredAfterMs ?? Infinity);
+  const slowest = Math.max(...verdicts.map(({ slowestAnswerMs }) => slowestAnswerMs));
+  return [
+    sumOf(({ accepted }) => accepted),
+    sumOf(({ lost }) => lost),
+    countsOf(verdicts.map(({ duplicatesByReason }) => duplicatesByReason)),
+    sumOf(({ earlyRetries }) => earlyRetries),
+    Number.isFinite(Math.max(...lags)) ? inSeconds(Math.max(...lags)) : 'never',
+    inSeconds(slowest),
+    countsOf(verdicts.map(({ answers }) => answers).map(without202)),
+  ];
+}
+
+function without202(answers: Readonly<Record<string, number>>): Record<string, number> {
+  return Object.fromEntries(Object.entries(answers).filter(([answer]) => answer !== '202'));
+}
+
+function countsOf(counts: readonly Readonly<Record<string, number>>[]): string {
+  const sums = new Map<string, number>();
+  for (const [what, count] of counts.flatMap((each) => Object.entries(each))) {
+    sums.set(what, (sums.get(what) ?? 0) + count);
+  }
+  return [...sums].map(([what, count]) => `${count} ${what}`).join(', ') || '0';
+}
+
+function inSeconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
+}
+
+function machinesOf(written: readonly WrittenResult[]): string[] {
+  const texts = written.map(
+    ({ machine: { cpu, cores, memoryGiB, system, node, kafka, commit } }) =>
+      `- commit ${commit}: ${cpu}, ${cores} cores, ${memoryGiB} GiB, ${system}, Node ${node}, Kafka ${kafka}\n`,
+  );
+  return [...new Set(texts)];
+}
+
+function wrongText(written: readonly WrittenResult[]): string {
+  const wrong = written.filter(({ result }) => !isSound(result)).map(({ result }) => result);
+  if (wrong.length === 0) return 'Nothing was wrong in any of these runs.\n';
+  return ['What was wrong:\n\n', ...wrong.map(describeWrong)].join('');
+}
+
+function describeWrong(result: Result): string {
+  const found = findingsOf(result).map(({ what, count }) => `${what} (${count})`);
+  return `- ${result.round}, ${result.seconds} s, ${result.startedAt.slice(0, 19)}Z: ${found.join('; ')}\n`;
+}
+
+if (import.meta.main) {
+  writeFileSync(join(import.meta.dirname, 'reliability.md'), reliabilityText());
+}
