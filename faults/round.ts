@@ -48,6 +48,8 @@ export interface Round {
   plan?: Plan;
   /** Answers to the client that may come beside 202. */
   answers?: readonly string[];
+  /** The longest time to an answer beyond which it is wrong; 12 s by default. */
+  answerWithinMs?: (seconds: number) => number;
   /** A message whose answer was lost must not have been accepted. */
   losesNoAnswer?: boolean;
   /** Null: only reported. */

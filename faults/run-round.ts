@@ -117,7 +117,7 @@ async function judge(
     endedAtMs: injected.endedAtMs,
     recoverWithinMs: round.recoverWithinMs?.(seconds) ?? null,
     stopWithinMs: STOP_WITHIN_MS,
-    answerWithinMs: ANSWER_WITHIN_MS,
+    answerWithinMs: round.answerWithinMs?.(seconds) ?? ANSWER_WITHIN_MS,
     answers: round.answers ?? [],
     losesNoAnswer: round.losesNoAnswer ?? false,
   });

@@ -7,8 +7,12 @@ import { inFlightAt } from './excuses.ts';
 
 const WATCHDOG_MS = 150_000;
 
+/** A request at a gateway that stands still is answered when it goes on. */
+const ANSWER_WITHIN_MS = 12_000;
+
 function freezing(member: Member, answers: readonly string[]): Round {
   return {
+    answerWithinMs: (seconds) => seconds * 1_000 + ANSWER_WITHIN_MS,
     name: `F7-${member}`,
     touches: [serviceOf(member)],
     summary: `${member} stands still, and goes on later where it was`,
@@ -32,7 +36,7 @@ function freezing(member: Member, answers: readonly string[]): Round {
 }
 
 export const FROZEN_SERVICES: readonly Round[] = [
-  freezing('gateway-1', [CLOSED_CONNECTION, NO_ANSWER, REFUSED_CONNECTION, '409']),
+  freezing('gateway-1', [CLOSED_CONNECTION, NO_ANSWER, REFUSED_CONNECTION, '409', '503']),
   freezing('dispatcher-1', []),
   freezing('retry-1', []),
   {

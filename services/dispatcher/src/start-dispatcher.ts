@@ -52,6 +52,7 @@ export async function startDispatcher(given: Context): Promise<void> {
   });
   const takeOver = createTakeOver({
     takeOverEndpoints: isolation.takeOver,
+    handOverAttempts: doubleSends.handOver,
     takeOverAttempts: doubleSends.takeOver,
     attempt: openAttempt(context, { db, records, topics, budgets, isolation, doubleSends }),
   });
@@ -141,6 +142,7 @@ async function consumeDue(
     mayHandOver,
     inFlightLimits: IN_FLIGHT_LIMITS,
     stallMs: STALLED_AFTER_MS + config.DELIVERY_TIMEOUT_MS,
+    onRebalancing: takeOver.onRebalancing,
     onAssigned: takeOver.onAssigned,
     handle: takeOver.handle,
   };

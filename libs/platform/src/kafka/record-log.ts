@@ -50,6 +50,11 @@ export interface ConsumeOptions {
    * idle consumer asks Kafka this often.
    */
   maxWaitMs?: number;
+  /**
+   * Called when the group is about to change, before a partition of this member can go to another. No
+   * record is begun from then on until `onAssigned`. Must not throw.
+   */
+  onRebalancing?: () => void;
   /** Called each time this member has joined the group and knows its partitions. Must not throw. */
   onAssigned?: () => void;
   /** Returns false while a store that `handle` needs is away: partitions that stand still are no fault then. */

@@ -54,6 +54,14 @@ describe('a lease', () => {
     expect([announced, withdrawn]).toEqual([[], []]);
   });
 
+  it('is announced at once when partitions are about to change hands', () => {
+    leases.take('att_1');
+    leases.take('att_2').release();
+    leases.announceAll();
+    tickAfter(50);
+    expect(announced).toEqual([['att_1']]);
+  });
+
   it('is announced after 50 ms, renewed every four seconds, and withdrawn when it is released', () => {
     const { release } = leases.take('att_1');
     tickAfter(50);

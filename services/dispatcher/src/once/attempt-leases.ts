@@ -19,6 +19,8 @@ export interface AttemptLeases {
   takeWhenFree: (attemptId: string) => Promise<HeldLease>;
   /** True while this process works on the attempt. */
   isHeld: (attemptId: string) => boolean;
+  /** Announces all leases at once, because a former owner is asked for them next. */
+  announceAll: () => void;
   /** Announces in Redis the leases that last, and withdraws the released ones. To be called every 50 ms. */
   tick: () => void;
 }
@@ -98,7 +100,12 @@ export function createAttemptLeases(deps: LeaseDeps): AttemptLeases {
         else if (state.leases.get(attemptId) === lease) return take(state, attemptId, true);
       }
     },
-    tick: tick.bind(null, state),
+    announceAll() {
+      announce(state, takeDue(state.unannounced, Infinity));
+    },
+    tick() {
+      tick(state);
+    },
   };
 }
 
@@ -135,15 +142,20 @@ function isAbandoned({ judgeableMs }: State, { takenAtMs, isMade }: Lease): bool
 }
 
 function tick(state: State): void {
-  const { running, leases, unannounced, announced } = state;
+  const { unannounced, announced } = state;
   withdrawReleased(state);
   const nowMs = state.monotonicMs();
-  const due = [...takeDue(unannounced, nowMs), ...takeDue(announced, nowMs)];
-  const alive = due.filter((id) => {
+  announce(state, [...takeDue(unannounced, nowMs), ...takeDue(announced, nowMs)]);
+}
+
+function announce(state: State, ids: readonly string[]): void {
+  const { running, leases, announced } = state;
+  const alive = ids.filter((id) => {
     const lease = leases.get(id);
     return lease !== undefined && !isAbandoned(state, lease);
   });
-  for (const id of alive) announced.set(id, nowMs + RENEWED_AFTER_MS);
+  const againAtMs = state.monotonicMs() + RENEWED_AFTER_MS;
+  for (const id of alive) announced.set(id, againAtMs);
   if (alive.length > 0) running.announce(alive, LEASE_MS);
 }
 

@@ -13,6 +13,8 @@ import { createDoubleSendGuard, type DoubleSendGuard } from './prevent-double-se
 import { createRecentIds, REMEMBERED_IDS } from './recent-ids.ts';
 
 export interface OpenDoubleSendGuard extends DoubleSendGuard {
+  /** Announces the attempts under way. To be called before partitions can go to another dispatcher. */
+  handOver: () => void;
   /**
    * Resolves when the former owner of newly assigned partitions has announced the attempts that it
    * works on. To be awaited before the first record of those partitions is claimed.
@@ -64,7 +66,11 @@ export function openDoubleSendGuard(
     slowLaneTopic,
     nowMs: systemClockMs,
   });
-  return { claim: guard.claim, takeOver: () => wait(ANNOUNCED_WITHIN_MS) };
+  return {
+    claim: guard.claim,
+    handOver: leases.announceAll,
+    takeOver: () => wait(ANNOUNCED_WITHIN_MS),
+  };
 }
 
 function monotonicMs(): number {

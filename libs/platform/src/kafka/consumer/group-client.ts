@@ -15,6 +15,8 @@ export interface GroupClient extends Pausable {
 export interface GroupEvents {
   /** At each round of the fetch loop. */
   onFetch: () => void;
+  /** Before the member asks to join again, because the group is to change. */
+  onRebalancing: () => void;
   /** Each time the group has changed. `assignment`: topic → partitions that this member owns now. */
   onJoined: (assignment: Readonly<Record<string, number[]>>) => void;
   /** `sendCommit` is refused once the group has changed. */

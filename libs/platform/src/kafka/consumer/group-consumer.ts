@@ -78,6 +78,7 @@ function createParts(deps: ConsumeDeps, options: ConsumeOptions): Parts {
   const membership: Membership = {
     isRunning: false,
     isOver: false,
+    isRebalancing: false,
     assignment: {},
     sendCommit: null,
     fetches: 0,
@@ -162,8 +163,10 @@ async function leave(parts: Parts): Promise<void> {
 function acceptBatch(parts: Parts, batch: FetchedBatch, sendCommit: SendCommit): void {
   const { topic, partition } = batch.batch;
   const { membership } = parts;
+  // The records are read again after the change, by their next owner.
+  if (membership.isOver || membership.isRebalancing) return;
   // A fetch that was under way may be handed over when the partition is ours no longer.
-  if (membership.isOver || !membership.assignment[topic]?.includes(partition)) return;
+  if (!membership.assignment[topic]?.includes(partition)) return;
   membership.sendCommit = sendCommit;
   handleBatch(parts, batch);
 }

@@ -11,6 +11,8 @@ export interface Membership {
   isRunning: boolean;
   /** True once the consumer was stopped or discarded; its events are ignored from then on. */
   isOver: boolean;
+  /** True while the group changes: what is begun now may be begun by another member as well. */
+  isRebalancing: boolean;
   assignment: Readonly<Record<string, number[]>>;
   sendCommit: SendCommit | null;
   /** How many rounds the fetch loop has made. */
@@ -34,6 +36,12 @@ export function membershipEvents(
   return {
     onFetch() {
       parts().membership.fetches += 1;
+    },
+    onRebalancing() {
+      const { membership, options } = parts();
+      if (membership.isOver) return;
+      membership.isRebalancing = true;
+      options.onRebalancing?.();
     },
     onJoined(assignment) {
       join(parts(), assignment);
@@ -66,6 +74,7 @@ function join(
   pausedPartitions.resumeAll();
   membership.assignment = assignment;
   membership.isRunning = true;
+  membership.isRebalancing = false;
   options.onAssigned?.();
 }
 

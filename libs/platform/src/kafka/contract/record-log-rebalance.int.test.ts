@@ -32,18 +32,30 @@ describe.each(KAFKA_CLIENTS)('the record log while members come and go, on %s', 
     const topic = await scratch.newTopic('rebalanced');
     const done = new Set<string>();
     let assignments = 0;
-    const join = (records: RecordLog): Promise<Consumption> =>
-      records.consume({
+    let rebalances = 0;
+    let begunMeanwhile = 0;
+    const join = (records: RecordLog): Promise<Consumption> => {
+      let isChanging = false;
+      return records.consume({
         groupId: `${topic}-group`,
         topics: [topic],
         stallMs: 10_000,
         inFlightLimits: { pauseAt: 100, resumeAt: 50 },
         handle: async ({ value }) => {
+          if (isChanging) begunMeanwhile += 1;
           await new Promise((resolve) => setImmediate(resolve));
           done.add(value.toString());
         },
-        onAssigned: () => (assignments += 1),
+        onRebalancing() {
+          rebalances += 1;
+          isChanging = true;
+        },
+        onAssigned() {
+          assignments += 1;
+          isChanging = false;
+        },
       });
+    };
     const publish = (round: number): Promise<void> =>
       scratch.records.publish(
         Array.from({ length: PER_ROUND }, (_, n) => ({
@@ -63,6 +75,7 @@ describe.each(KAFKA_CLIENTS)('the record log while members come and go, on %s', 
       await second.stop(5_000);
     }
     await eventually('all of them', () => done.size === 2 * ROUNDS * PER_ROUND);
+    expect([rebalances >= ROUNDS, begunMeanwhile]).toEqual([true, 0]);
     await first.stop(5_000);
     expect(first.isAlive()).toBe(true);
     expect(commits.size).toBe(3);

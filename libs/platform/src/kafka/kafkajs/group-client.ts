@@ -83,6 +83,7 @@ function createConsumer(
 
 function follow(consumer: Consumer, events: GroupEvents, isGone: () => boolean): void {
   consumer.on(consumer.events.FETCH_START, events.onFetch);
+  consumer.on(consumer.events.REBALANCING, events.onRebalancing);
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
     // kafkajs cannot cancel a join; this ends one of a restart that completes after the consumer has left.
     if (isGone()) throw new kafkajs.KafkaJSNonRetriableError('joined after it had left');
@@ -99,9 +100,11 @@ function run(consumer: Consumer, events: GroupEvents): Promise<void> {
     autoCommit: false,
     // Offsets are resolved one by one, so that a record that is not due is fetched again.
     eachBatchAutoResolve: false,
-    eachBatch: (payload) => {
+    eachBatch: async (payload) => {
+      // Also first, and not only behind it: a process that was suspended, or cut off, reads what others
+      // have done meanwhile, and learns only from a heartbeat that it has lost its partitions.
+      await payload.heartbeat();
       events.onBatch(payload, (commits) => commit(payload, commits));
-      return Promise.resolve();
     },
   });
 }

@@ -24,6 +24,8 @@ export interface FetchLoopDeps {
   maxWaitMs: number;
   events: GroupEvents;
   isPaused: (tp: TopicPartition) => boolean;
+  /** False while the broker has not confirmed for some time that this is a member of the group. */
+  isConfirmed: () => boolean;
   /** Called when a topic has partitions that it did not have when the group assigned them. */
   onPartitionsAdded: () => void;
   logger: Logger;
@@ -134,6 +136,10 @@ async function fetchFrom(
   topicPartitions: readonly TopicPartition[],
 ): Promise<void> {
   const { consumer, positions, connections, maxWaitMs, signal, logger } = loop;
+  if (!loop.isConfirmed()) {
+    await wait(maxWaitMs, undefined, { signal }).catch(() => undefined);
+    return;
+  }
   // Before the fetch: with some errors the client drops its metadata.
   const names = topicNames(consumer);
   try {
@@ -173,6 +179,8 @@ function handOver(loop: Loop, tp: TopicPartition, answer: PartitionAnswer): void
   const key = keyOf(tp);
   const position = positions.get(key);
   if (position === undefined || signal.aborted || isPaused(tp)) return;
+  // This process may have been suspended, or cut off, and others have done meanwhile what it has read.
+  if (!loop.isConfirmed()) return;
   // The group may have changed meanwhile, before the client reports it.
   if (consumer.memberId !== generation.memberId) return;
   if (consumer.generationId !== generation.generationId) return;

@@ -5,6 +5,7 @@ import { ASSIGNER_NAME, ASSIGNER_VERSION } from '../kafkajs/co-partition-assigne
 import type { GroupClient, GroupEvents } from '../consumer/group-client.ts';
 import {
   HEARTBEAT_EVERY_MS,
+  MEMBER_FOR_MS,
   REBALANCE_TIMEOUT_MS,
   SESSION_TIMEOUT_MS,
 } from '../consumer/group-timing.ts';
@@ -20,6 +21,8 @@ interface Membership extends FetchLoopDeps {
   pauseList: PauseList;
   left: AbortController;
   reading: FetchLoop | null;
+  /** When the broker answered the last heartbeat or join, by a clock that nobody sets. */
+  confirmedAtMs: number;
   /** True once the partitions read here may go to other members. */
   isSettled: boolean;
   keepTrying: KeepTrying;
@@ -73,6 +76,8 @@ function createMembership(
     events,
     pauseList,
     isPaused: pauseList.isPaused,
+    isConfirmed: () => performance.now() - membership.confirmedAtMs < MEMBER_FOR_MS,
+    confirmedAtMs: -Infinity,
     logger,
     onPartitionsAdded() {
       void joinAgain(membership);
@@ -112,11 +117,17 @@ function createConsumer(
 }
 
 function follow(membership: Membership): void {
-  const { consumer, logger, left } = membership;
+  const { consumer, events, logger, left } = membership;
+  const confirm = (): void => void (membership.confirmedAtMs = performance.now());
+  consumer.on('consumer:heartbeat:end', confirm);
   consumer.on('consumer:group:join', (payload) => {
+    confirm();
     if (!left.signal.aborted) beginGeneration(membership, payload);
   });
-  consumer.on('consumer:group:rebalance', () => void membership.reading?.stop());
+  consumer.on('consumer:group:rebalance', () => {
+    void membership.reading?.stop();
+    events.onRebalancing();
+  });
   // The client reports so that it could not join again after the group had changed, and then does nothing.
   consumer.on('error', (error: unknown) => {
     if (left.signal.aborted) return;
