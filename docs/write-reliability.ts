@@ -41,7 +41,7 @@ interface Line {
   runs: WrittenResult[];
 }
 
-/** Returns the text of docs/reliability.md. */
+/** Returns the text of the page on reliability. */
 export function reliabilityText(): string {
   const written = globSync('*.json', { cwd: RESULTS })
     .sort()

@@ -1,5 +1,5 @@
 import { delayTopicsAmong, topicNames, topicSpecs } from '@posthorn/domain/records/topics.ts';
-import { addPartitions } from '@posthorn/platform/kafka/add-partitions.ts';
+import { addPartitions } from '@posthorn/platform/kafka/topics/add-partitions.ts';
 import {
   assertKafkaReachable,
   createKafkaClient,

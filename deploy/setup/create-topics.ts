@@ -1,6 +1,6 @@
 import { topicNames, topicSpecs } from '@posthorn/domain/records/topics.ts';
 import { assertKafkaReachable, createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
-import { createTopics } from '@posthorn/platform/kafka/create-topics.ts';
+import { createTopics } from '@posthorn/platform/kafka/topics/create-topics.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 import { runSetup } from './run-setup.ts';

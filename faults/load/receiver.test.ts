@@ -63,7 +63,7 @@ describe('the receiver of the fault suite', () => {
   });
 
   it('knows how many requests an endpoint had at once', async () => {
-    plan = { ...usualPlan, replyTo: () => ({ kind: 'status', status: 200, afterMs: 20 }) };
+    plan = { ...usualPlan, replyTo: () => ({ kind: 'status', status: 200, afterMs: 500 }) };
     await Promise.all([0, 4, 5].map((n) => deliver(payloadOf('r', n))));
     await deliver(payloadOf('r', 6));
     expect(receiver.peakOf(0)).toBe(3);

@@ -1,7 +1,7 @@
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import { Command } from 'commander';
-import { addApiKeyCommands } from './accounts/api-key-commands.ts';
-import { addCompanyCommands } from './accounts/company-commands.ts';
+import { addApiKeyCommands } from './companies/api-key-commands.ts';
+import { addCompanyCommands } from './companies/company-commands.ts';
 import { addDeadLetterCommands } from './dead-letters/dead-letter-commands.ts';
 import { listCommands } from './list-commands.ts';
 import { addSecretCommands } from './secret-commands.ts';

@@ -45,7 +45,7 @@ type Disposition =
   | Exclude<Made, { kind: 'start over' }>;
 
 /**
- * Step 2, attempt: one record becomes one request to the endpoint, or another disposition applies.
+ * Attempt: one record becomes one request to the endpoint, or another disposition applies.
  * Resolves when that is stored and published; then the offset of the record may be committed.
  */
 export function createAttemptDelivery(deps: AttemptDeps) {

@@ -23,7 +23,7 @@ import { openSharedState } from './open-shared-state.ts';
 import { openSender } from './sending/open-sender.ts';
 import { openSettle } from './settle/open-settle.ts';
 import { createTakeOver, type TakeOver } from './take-over-partitions.ts';
-import { createOutageWatch } from './watch-outages.ts';
+import { createOutageWatch } from './outages/watch-outages.ts';
 
 type Context = ServiceContext<DispatcherConfig>;
 
@@ -43,12 +43,12 @@ export async function startDispatcher(given: Context): Promise<void> {
   const budgets = createMemoryBudgets(registry);
   const shared = openSharedState(context);
   const isolation = openIsolation(context, { records, topics, shared, budgets });
-  const isJudgeable = (): boolean => isConnected() && records.isConnected() && !outages.isOutage();
+  const areStoresUp = (): boolean => isConnected() && records.isConnected() && !outages.isOutage();
   const doubleSends = openDoubleSendGuard(context, {
     db,
     runningAttempts: shared.runningAttempts,
     slowLaneTopic: topics.slowLane,
-    isJudgeable,
+    areStoresUp,
   });
   const takeOver = createTakeOver({
     takeOverEndpoints: isolation.takeOver,
@@ -63,7 +63,7 @@ export async function startDispatcher(given: Context): Promise<void> {
       topics,
       isolation,
       takeOver,
-      isJudgeable,
+      areStoresUp,
       mayHandOver,
     })),
   );
@@ -118,7 +118,7 @@ function openAttempt(
 interface ConsumeParts extends Pick<OpenRecordLog, 'records' | 'topics'> {
   isolation: Isolation;
   takeOver: TakeOver;
-  isJudgeable: () => boolean;
+  areStoresUp: () => boolean;
   mayHandOver: () => boolean;
 }
 
@@ -134,11 +134,11 @@ const IN_FLIGHT_LIMITS = { pauseAt: 50_000, resumeAt: 45_000 };
  */
 async function consumeDue(
   { config, lifecycle }: Context,
-  { records, topics, isolation, takeOver, isJudgeable, mayHandOver }: ConsumeParts,
+  { records, topics, isolation, takeOver, areStoresUp, mayHandOver }: ConsumeParts,
 ): Promise<Consumption[]> {
   const groupId = `${config.TOPIC_PREFIX}dispatcher`;
   const common = {
-    isJudgeable,
+    areStoresUp,
     mayHandOver,
     inFlightLimits: IN_FLIGHT_LIMITS,
     stallMs: STALLED_AFTER_MS + config.DELIVERY_TIMEOUT_MS,

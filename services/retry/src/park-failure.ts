@@ -33,7 +33,7 @@ export interface ParkDeps {
 }
 
 /**
- * Step 4, park: writes the next attempt to the delay topic of its delay, or ends the schedule when the
+ * Park: writes the next attempt to the delay topic of its delay, or ends the schedule when the
  * failed attempt was the last. Resolves when Kafka has the parked record, or when the delivery is
  * exhausted and its dead letter is written.
  */

@@ -73,7 +73,7 @@ export function showParked(
   });
   new Gauge({
     name: 'posthorn_retry_overdue_seconds',
-    help: 'How long the oldest record in memory is overdue; 0 when none is in memory: see the consumer lag then.',
+    help: 'Lateness of the oldest record in memory; 0 when none is in memory (see the consumer lag).',
     labelNames: DELAY_LABELS,
     registers,
     collect() {

@@ -45,7 +45,7 @@ interface Wires {
   metrics: RetryMetrics;
   latestRelease: LatestRelease;
   /** False while MongoDB is away: nothing can be recorded or released then. */
-  isJudgeable: () => boolean;
+  areStoresUp: () => boolean;
   memory: RecordMemory;
 }
 
@@ -82,7 +82,7 @@ export async function startRetry(context: Context): Promise<void> {
     deadLetters: createDeadLetters(topics.deadLetters, { records, logger, registry }),
     metrics,
     latestRelease,
-    isJudgeable: store.isConnected,
+    areStoresUp: store.isConnected,
     memory: openMemory(context),
   };
   // Together: each may need the whole time of the drain when a store does not answer.
@@ -142,7 +142,7 @@ function openRelease(
     webhooks,
     markBacklogs: createMarkBacklogs({
       webhooks,
-      keepTrying,
+      logger,
       reconcileAfterMs: config.RECONCILE_AFTER,
       nowMs: systemClockMs,
     }),
@@ -162,7 +162,7 @@ const IDLE_WAIT_MS = 1_000;
 
 async function consumeFailures(
   { config, logger, keepTrying }: Context,
-  { records, topics, deliveries, deadLetters, metrics, isJudgeable, memory }: Wires,
+  { records, topics, deliveries, deadLetters, metrics, areStoresUp, memory }: Wires,
 ): Promise<Consumption> {
   const handle = createParkFailure({
     schedule: config.RETRY_DELAYS,
@@ -179,7 +179,7 @@ async function consumeFailures(
     groupId: `${config.TOPIC_PREFIX}retry-park`,
     topics: [topics.deliveryFailed],
     handle: countingMemory(memory, handle),
-    isJudgeable,
+    areStoresUp,
     mayRead: memory.hasRoom,
     inFlightLimits: { pauseAt: 5_000, resumeAt: 2_500 },
     maxWaitMs: IDLE_WAIT_MS,
@@ -193,7 +193,7 @@ async function consumeParked(
   consumptions: Consumption[],
 ): Promise<void> {
   const { config } = context;
-  const { records, delayTopics, isJudgeable, memory, latestRelease } = wires;
+  const { records, delayTopics, areStoresUp, memory, latestRelease } = wires;
   const handle = openRelease(context, wires);
   for (const [group, names] of Object.entries(groupDelayTopics(delayTopics))) {
     if (names.length === 0) continue;
@@ -201,7 +201,7 @@ async function consumeParked(
       groupId: `${config.TOPIC_PREFIX}retry-release-${group}`,
       topics: names,
       handle: countingMemory(memory, handle),
-      isJudgeable,
+      areStoresUp,
       mayRead: memory.hasRoom,
       delayMs: (record, endOffset) =>
         Math.min(

@@ -129,11 +129,13 @@ describe('The secrets of webhooks', () => {
     await documents.updateOne({ _id: webhookId }, { $set });
     expect(await attempts(2)).toEqual(['http_5xx', 'aborted']);
     expect(receiver.of(messageId)).toHaveLength(1);
-    const line = dispatcher
-      .output()
-      .split('\n')
-      .find((text) => text.includes('cannot be opened'));
-    expect(JSON.parse(line ?? '{}')).toMatchObject({ level: 'error', webhookId });
+    const line = await eventually('the line in the log', () =>
+      dispatcher
+        .output()
+        .split('\n')
+        .find((text) => text.includes('cannot be opened')),
+    );
+    expect(JSON.parse(line)).toMatchObject({ level: 'error', webhookId });
 
     const answer = await posthorn.api.get(`/webhooks/${webhookId}`);
     expect(answer.status).toBe(500);

@@ -128,7 +128,7 @@ function openGuard({ world, process, db }: ServiceDeps): DoubleSendGuard {
       },
       onReleased: recentIds.add,
       monotonicMs: time.nowMs,
-      judgeableMs: time.nowMs,
+      outageFreeMs: time.nowMs,
       // A crashed process waits for ever.
       wait: (ms) =>
         new Promise<void>((resolve) => {

@@ -59,7 +59,7 @@ export function createRetrySteps(
       delayTopics: DELAY_TOPICS,
       webhooks,
       // For the sweep of stuck deliveries, which is not simulated.
-      markBacklogs: () => Promise.resolve(),
+      markBacklogs: () => undefined,
     }),
     sweeper: createUnpublishedSweep({
       ...wires,

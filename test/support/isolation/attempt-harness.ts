@@ -65,7 +65,7 @@ export interface AttemptHarnessOptions {
   perEndpoint?: number;
   maxWaitMs?: number;
   /** How long the stores have answered, in milliseconds; 0 by default. */
-  judgeableMs?: () => number;
+  outageFreeMs?: () => number;
   /** Resolves when an outcome is recorded; at once by default. */
   settling?: () => Promise<void>;
 }
@@ -131,7 +131,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     doubleSends: createGuard(() => {
       loads.recorded += 1;
       return Promise.resolve(options.remaining ?? { kind: 'send' });
-    }, options.judgeableMs),
+    }, options.outageFreeMs),
     loadWebhook,
     queues,
     makeAttempt: createMakeAttempt({
@@ -166,7 +166,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
 
 function createGuard(
   checkRecorded: CheckRecorded,
-  judgeableMs: () => number = () => 0,
+  outageFreeMs: () => number = () => 0,
 ): DoubleSendGuard {
   const recentIds = createRecentIds(1_000);
   return createDoubleSendGuard({
@@ -178,7 +178,7 @@ function createGuard(
       },
       onReleased: recentIds.add,
       monotonicMs: () => 0,
-      judgeableMs,
+      outageFreeMs,
       wait: () => new Promise(() => undefined),
       isStopping: () => false,
     }),

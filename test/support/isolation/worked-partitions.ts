@@ -3,6 +3,7 @@ import {
   type OwnedPartition,
   type OwnedPartitions,
 } from '@posthorn/platform/kafka/offsets/owned-partitions.ts';
+import { readOn } from '@posthorn/platform/kafka/offsets/reading-position.ts';
 
 /** Owned partitions, with what a consumer does with them. */
 export interface WorkedPartitions {
@@ -37,7 +38,7 @@ export function createWorkedPartitions(): WorkedPartitions {
     work(topic, partition, begun, finished) {
       const { offsets, reading } = ofBatch(topic, partition, begun[0] ?? 0);
       for (const offset of begun) offsets.begin(offset);
-      reading.readTo = (begun.at(-1) ?? 0) + 1;
+      readOn(reading, (begun.at(-1) ?? 0) + 1);
       for (const offset of finished) offsets.finish(offset);
       return offsets;
     },

@@ -57,9 +57,7 @@ describe('a loop', () => {
     rounds[0]?.fail(error);
     await jest.advanceTimersByTimeAsync(100);
     expect(rounds).toHaveLength(2);
-    expect(logged).toEqual([
-      [{ err: error, loop: 'sweep' }, 'a round failed, the next one follows'],
-    ]);
+    expect(logged).toEqual([[{ err: error, loop: 'sweep' }, 'a round failed, trying again']]);
     rounds[1]?.end();
     await loop.stop();
   });

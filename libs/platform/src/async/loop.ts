@@ -25,7 +25,7 @@ export function createLoop({ name, everyMs, run, logger }: LoopDeps): Loop {
     try {
       await run();
     } catch (error) {
-      logger.warn({ err: error, loop: name }, 'a round failed, the next one follows');
+      logger.warn({ err: error, loop: name }, 'a round failed, trying again');
     }
   }
 

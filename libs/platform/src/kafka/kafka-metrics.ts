@@ -19,7 +19,7 @@ export function createKafkaMetrics(registry: Registry): KafkaMetrics {
   const lagOf = openLagGauge(registry);
   const progress = new Gauge({
     name: 'posthorn_kafka_consumer_last_progress_timestamp_seconds',
-    help: 'When the partition of the topic that has waited longest last moved; the current time if none waits.',
+    help: 'Time of the last progress of the partition that has waited longest; the current time if none waits.',
     labelNames: ['topic'],
     registers,
   });

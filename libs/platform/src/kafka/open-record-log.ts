@@ -22,7 +22,7 @@ import { createKafkaRecordLog } from './kafka-record-log.ts';
 import type { KafkaClientName } from '../service/kafka-clients.ts';
 import { openDriver } from './open-driver.ts';
 import type { RecordLog } from './record-log.ts';
-import { createTopicWatch, type TopicWatch } from './watch-topics.ts';
+import { createTopicWatch, type TopicWatch } from './topics/watch-topics.ts';
 
 interface KafkaConfig {
   KAFKA_BROKERS: string[];
@@ -81,6 +81,6 @@ function watchTopics(
     logger,
   });
   watch.start();
-  lifecycle.onStop('watch of the topics', watch.stop);
+  lifecycle.onStop('topic watch', watch.stop);
   return watch;
 }

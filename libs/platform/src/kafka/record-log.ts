@@ -52,13 +52,14 @@ export interface ConsumeOptions {
   maxWaitMs?: number;
   /**
    * Called when the group is about to change, before a partition of this member can go to another. No
-   * record is begun from then on until `onAssigned`. Must not throw.
+   * record is begun from then on until `onAssigned`, or until the group says that it does not change.
+   * Must not throw.
    */
   onRebalancing?: () => void;
   /** Called each time this member has joined the group and knows its partitions. Must not throw. */
   onAssigned?: () => void;
   /** Returns false while a store that `handle` needs is away: partitions that stand still are no fault then. */
-  isJudgeable?: () => boolean;
+  areStoresUp?: () => boolean;
   /**
    * Returns true while records in flight may end here after a stop has left the group: whoever reads
    * them next waits for each of them. Unless given, a stop stays in the group for its whole drain, and

@@ -37,7 +37,7 @@ const BOUNDS = {
   socketTimeoutMS: 20_000,
   writeConcern: { w: 'majority', wtimeoutMS: 10_000 },
 } as const;
-/** A close says goodbye to the server. A frozen one does not hear it. */
+/** Closing notifies the server; a frozen one never replies. */
 const CLOSE_WITHIN_MS = 2_000;
 
 /**

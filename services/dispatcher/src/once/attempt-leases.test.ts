@@ -3,7 +3,7 @@ import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import { createAttemptLeases, type AttemptLeases } from './attempt-leases.ts';
 
 let clockMs: number;
-let judgeableMs: number;
+let outageFreeMs: number;
 let announced: string[][];
 let withdrawn: string[];
 let released: string[];
@@ -15,7 +15,7 @@ let stop: (value?: unknown) => void;
 let leases: AttemptLeases;
 
 beforeEach(() => {
-  [clockMs, judgeableMs] = [0, 0];
+  [clockMs, outageFreeMs] = [0, 0];
   [announced, withdrawn, released] = [[], [], []];
   [isRedisAway, isStopping] = [false, false];
   elsewhere = new Set();
@@ -30,7 +30,7 @@ beforeEach(() => {
     },
     onReleased: (id) => released.push(id),
     monotonicMs: () => clockMs,
-    judgeableMs: () => judgeableMs,
+    outageFreeMs: () => outageFreeMs,
     // The other process ends its work while this one waits.
     wait: (ms) => {
       elsewhere = new Set();
@@ -121,7 +121,7 @@ describe('a lease', () => {
 
     it('is taken over', async () => {
       leases.take('att_1');
-      judgeableMs += 120_000;
+      outageFreeMs += 120_000;
       expect(await lookAfter(120_000)).toEqual({ isTakenOver: true, announced: [] });
     });
 
@@ -133,7 +133,7 @@ describe('a lease', () => {
     it('is kept when the request was made, until that is recorded', async () => {
       const lease = leases.take('att_1');
       lease.markMade();
-      judgeableMs += 600_000;
+      outageFreeMs += 600_000;
       expect(await lookAfter(600_000)).toEqual({ isTakenOver: false, announced: ['att_1'] });
       lease.release();
       await leases.takeWhenFree('att_2');

@@ -29,8 +29,8 @@ export interface LeaseDeps {
   running: RunningAttempts;
   onReleased: (attemptId: string) => void;
   monotonicMs: () => number;
-  /** Counts milliseconds while partitions may be judged, see judgeable-time.ts. */
-  judgeableMs: () => number;
+  /** Counts the milliseconds in which the stores answer (outage-free-clock.ts). */
+  outageFreeMs: () => number;
   /** Resolves after this time, or when the process stops. */
   wait: (ms: number) => Promise<unknown>;
   isStopping: () => boolean;
@@ -45,14 +45,14 @@ const LEASE_MS = 10_000;
 const RENEWED_AFTER_MS = 4_000;
 const CLAIMED_AGAIN_AFTER_MS = 250;
 /**
- * Work that lasts longer while the stores answer never ends; its consumer starts over by then
- * (stall-watch.ts). Work that waits for a store does end, and a request that was made must be recorded.
+ * While the stores respond, work that takes longer has hung, and stall-watch.ts has replaced its consumer
+ * by then. Work that waits for a store does end, and a request that was made must be recorded.
  */
 const ABANDONED_AFTER_MS = 120_000;
 const CLAIMS = { maxItems: 2_000, lingerMs: 2, maxInFlight: 2 };
 
 interface Lease {
-  /** By `judgeableMs`. */
+  /** By `outageFreeMs`. */
   takenAtMs: number;
   isMade: boolean;
   /** Called when it is released. */
@@ -112,7 +112,7 @@ export function createAttemptLeases(deps: LeaseDeps): AttemptLeases {
 function take(state: State, attemptId: string, isAnnounced: boolean): HeldLease {
   const { leases, unannounced, announced } = state;
   const nowMs = state.monotonicMs();
-  const lease: Lease = { takenAtMs: state.judgeableMs(), isMade: false, waiting: [] };
+  const lease: Lease = { takenAtMs: state.outageFreeMs(), isMade: false, waiting: [] };
   leases.set(attemptId, lease);
   if (isAnnounced) announced.set(attemptId, nowMs + RENEWED_AFTER_MS);
   else unannounced.set(attemptId, nowMs + ANNOUNCED_AFTER_MS);
@@ -137,8 +137,8 @@ function release(state: State, attemptId: string, lease: Lease): void {
   if (announced.delete(attemptId)) released.push(attemptId);
 }
 
-function isAbandoned({ judgeableMs }: State, { takenAtMs, isMade }: Lease): boolean {
-  return !isMade && judgeableMs() - takenAtMs >= ABANDONED_AFTER_MS;
+function isAbandoned({ outageFreeMs }: State, { takenAtMs, isMade }: Lease): boolean {
+  return !isMade && outageFreeMs() - takenAtMs >= ABANDONED_AFTER_MS;
 }
 
 function tick(state: State): void {

@@ -8,7 +8,7 @@ import type { mongo } from 'mongoose';
 import type { DispatcherConfig } from '../config.ts';
 import { ANNOUNCED_WITHIN_MS, createAttemptLeases } from './attempt-leases.ts';
 import { createCheckRecorded } from './check-recorded.ts';
-import { createJudgeableTime } from './judgeable-time.ts';
+import { createOutageFreeClock } from '../outages/outage-free-clock.ts';
 import { createDoubleSendGuard, type DoubleSendGuard } from './prevent-double-send.ts';
 import { createRecentIds, REMEMBERED_IDS } from './recent-ids.ts';
 
@@ -27,28 +27,28 @@ interface GuardParts {
   runningAttempts: RunningAttempts;
   slowLaneTopic: string;
   /** False while a store or Kafka fails. */
-  isJudgeable: () => boolean;
+  areStoresUp: () => boolean;
 }
 
 const TICK_EVERY_MS = 50;
 
 export function openDoubleSendGuard(
   { lifecycle, keepTrying }: ServiceContext<DispatcherConfig>,
-  { db, runningAttempts, slowLaneTopic, isJudgeable }: GuardParts,
+  { db, runningAttempts, slowLaneTopic, areStoresUp }: GuardParts,
 ): OpenDoubleSendGuard {
   const { stopping } = lifecycle;
   const recentIds = createRecentIds(REMEMBERED_IDS);
-  const judgeableTime = createJudgeableTime({ isJudgeable, monotonicMs });
+  const outageFreeClock = createOutageFreeClock({ areStoresUp, monotonicMs });
   const leases = createAttemptLeases({
     running: runningAttempts,
     onReleased: recentIds.add,
     monotonicMs,
-    judgeableMs: judgeableTime.countedMs,
+    outageFreeMs: outageFreeClock.countedMs,
     wait: (ms) => wait(ms, undefined, { signal: stopping }).catch(() => undefined),
     isStopping: () => stopping.aborted,
   });
   const timer = setInterval(() => {
-    judgeableTime.tick();
+    outageFreeClock.tick();
     leases.tick();
   }, TICK_EVERY_MS);
   lifecycle.onStop('attempt leases', () => {

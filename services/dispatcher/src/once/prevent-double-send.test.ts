@@ -86,15 +86,15 @@ describe('an attempt that may have been read before', () => {
 
   it('waits for as long as the outcome of its copy cannot be recorded', async () => {
     let recorded: () => void = () => undefined;
-    let judgeableMs = 0;
+    let outageFreeMs = 0;
     const options: AttemptHarnessOptions = {
-      judgeableMs: () => judgeableMs,
+      outageFreeMs: () => outageFreeMs,
       settling: () => new Promise((resolve) => (recorded = resolve)),
     };
     const { attempt, sent } = createAttemptHarness(options);
     const both = [attempt(retry)];
     await settledNow();
-    judgeableMs = 600_000;
+    outageFreeMs = 600_000;
     both.push(attempt(retry));
     await settledNow();
     expect(sent).toEqual([3]);

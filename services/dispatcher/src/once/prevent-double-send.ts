@@ -38,7 +38,7 @@ const LATE_MS = 10_000;
 const SEND: Remaining = { kind: 'send' };
 
 /**
- * What prevents that an attempt is sent twice. Kafka delivers a record at least once, so each attempt
+ * Keeps an attempt from being sent twice. Kafka delivers a record at least once, so each attempt
  * may be read again: after a crash, when a partition changes hands, or from a copy of its record.
  *
  * What prevents a double send:

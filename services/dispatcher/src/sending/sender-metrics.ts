@@ -10,7 +10,7 @@ export function createSenderMetrics(registry: Registry): SenderMetrics {
   const registers = [registry];
   const blocked = new Counter({
     name: 'posthorn_egress_blocked_total',
-    help: 'Connections refused because deliveries may not go to the destination, by reason.',
+    help: 'Connections refused by the egress rules, by reason.',
     labelNames: ['reason'],
     registers,
   });

@@ -47,7 +47,7 @@ export interface SettleDeliveryDeps {
 const BATCH = { maxItems: 200, lingerMs: 20, maxInFlight: 2 };
 
 /**
- * Step 3, settle: stores the outcome of an attempt, then publishes what follows from it. Only then may
+ * Settle: stores the outcome of an attempt, then publishes what follows from it. Only then may
  * the offset of its record be committed. A crash in between repeats the step, and ids make the repeat
  * harmless.
  */

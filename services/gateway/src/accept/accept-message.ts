@@ -25,7 +25,7 @@ export interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
   outbox: Pick<Outbox, 'store'>;
   /** What waiting requests may hold in memory, in bytes. */
   acceptQueueBytes: number;
-  /** Milliseconds of a clock that nobody sets. */
+  /** Milliseconds of the monotonic clock. */
   monotonicMs: () => number;
 }
 
@@ -68,7 +68,7 @@ interface NotBuilt {
 }
 
 /**
- * Step 1 of a message. The majority write of the message is the acceptance. Companies take turns in
+ * Accept: the majority write of the message is the acceptance. Companies take turns in
  * the batches. The messages are published after the write, which never delays the response.
  */
 export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {

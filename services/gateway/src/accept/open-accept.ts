@@ -32,7 +32,7 @@ export interface OpenAcceptDeps {
 
 type Context = ServiceContext<GatewayConfig>;
 
-/** Opens step 1 of a message, with its cache and its memory budgets. A stop waits for the running inserts. */
+/** Opens the acceptance of messages, with its cache and its memory budgets. A stop waits for the running inserts. */
 export function openAccept(context: Context, deps: OpenAcceptDeps): Accept {
   const { config, logger, lifecycle, registry } = context;
   const { db, outbox, budgets } = deps;

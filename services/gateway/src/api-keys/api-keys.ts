@@ -1,5 +1,5 @@
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
-import { makeApiKey } from '@posthorn/platform/mongo/accounts/make-api-key.ts';
+import { makeApiKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';

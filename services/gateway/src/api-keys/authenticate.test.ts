@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { hashOfKey } from '@posthorn/platform/mongo/accounts/make-api-key.ts';
+import { hashOfKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import { createAuthentication, type Authenticate } from './authenticate.ts';
 import { ApiError } from '../http/api-error.ts';
 

@@ -1,5 +1,5 @@
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
-import { hashOfKey } from '@posthorn/platform/mongo/accounts/make-api-key.ts';
+import { hashOfKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import { ApiError } from '../http/api-error.ts';
 import type { Caller } from '../http/route.ts';
 

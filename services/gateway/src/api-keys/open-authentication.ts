@@ -1,5 +1,5 @@
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
-import { createAccountStore } from '@posthorn/platform/mongo/accounts/accounts.ts';
+import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { mongo } from 'mongoose';
@@ -19,7 +19,7 @@ export function openAuthentication(
   { config }: ServiceContext<GatewayConfig>,
   { db, invalidations, wrongKeys, budgets }: AuthenticationDeps,
 ): Authenticate {
-  const { companyOfKey } = createAccountStore(db);
+  const { companyOfKey } = createCompanyStore(db);
   const cacheBytes = bytesOfMib(config.API_KEY_CACHE_MIB);
   const { authenticate, forget, usedBytes } = createAuthentication({
     companyOfKey,

@@ -1,9 +1,9 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Authenticate } from '../api-keys/authenticate.ts';
 import { ApiError, unavailable } from '../http/api-error.ts';
-import { readBody, readRawFields, type Body } from '../http/read-body.ts';
-import { readHead } from '../http/read-head.ts';
-import { createReceiveBody } from '../http/receive-body.ts';
+import { readBody, readRawFields, type Body } from '../http/request/read-body.ts';
+import { readHead } from '../http/request/read-head.ts';
+import { createReceiveBody } from '../http/request/receive-body.ts';
 import type { RequestDeadlines } from '../http/request-deadlines.ts';
 import { REQUEST_BYTES, type RequestMemory } from '../http/request-memory.ts';
 import { NO_FIELDS, type ApiResponse, type Caller, type Route } from '../http/route.ts';

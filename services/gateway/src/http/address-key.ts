@@ -5,7 +5,7 @@ const MAX_ADDRESS_CHARS = 45;
 
 /**
  * Returns the key under which the requests of a client address are counted: an IPv4 address, or the /64
- * network of an IPv6 address, because one customer holds a whole /64. Text that a proxy forwards and that
+ * network of an IPv6 address, because one client holds a whole /64. Text that a proxy forwards and that
  * is not an address is its own key.
  */
 export function addressKey(ip = 'unknown'): string {

@@ -19,7 +19,7 @@ export interface RequestMemory {
   usedBytes: () => number;
 }
 
-/** Request, response, route and promises, estimated. So at most 8,192 requests of one company run in 64 MiB. */
+/** Request, response, route and promises, estimated. A company may hold half: 8,192 requests at once in 64 MiB. */
 export const REQUEST_BYTES = 4_096;
 
 /**

@@ -52,7 +52,7 @@ function watchUnpublished(registry: Registry, outbox: Outbox): void {
   });
   new Gauge({
     name: 'posthorn_unpublished_oldest_seconds',
-    help: 'How long the oldest accepted message that Kafka has not acknowledged has waited.',
+    help: 'Age of the oldest accepted message that Kafka has not acknowledged.',
     registers: [registry],
     collect() {
       this.set((outbox.state().behindMs ?? 0) / 1_000);

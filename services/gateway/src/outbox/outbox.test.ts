@@ -15,13 +15,14 @@ let insertAll: (batch: readonly Message[]) => Promise<InsertOutcome[]>;
 let committed: Message[];
 let published: string[];
 let isKafkaUp: boolean;
+let isKafkaFrozen: boolean;
 let monotonicMs: number;
 let newId: ReturnType<typeof countingIds>;
 let outbox: Outbox;
 
 beforeEach(() => {
   [calls, committed, published] = [[], [], []];
-  [isOwn, isKafkaUp, monotonicMs] = [true, true, 0];
+  [isOwn, isKafkaUp, isKafkaFrozen, monotonicMs] = [true, true, false, 0];
   callStore = () => Promise.resolve();
   insertAll = (batch) => Promise.resolve(batch.map(() => 'stored'));
   newId = countingIds();
@@ -51,6 +52,7 @@ beforeEach(() => {
     },
     records: {
       publish: (records) => {
+        if (isKafkaFrozen) return new Promise(() => undefined);
         if (!isKafkaUp) return Promise.reject(new Error('Kafka is away'));
         published.push(...records.map(({ value }) => decodeMessageCreated(value).messageId));
         return Promise.resolve();
@@ -196,6 +198,18 @@ describe('an outbox whose publisher the sweep has taken over', () => {
     expect(namesOf().slice(-3)).toEqual(['heartbeat', 'handOver', 'register']);
     await outbox.stop(0);
   });
+});
+
+test('heartbeats go on while an unconfirmed insert waits for Kafka', async () => {
+  await outbox.start();
+  insertAll = (batch) => Promise.resolve(batch.map(() => 'unconfirmed'));
+  committed = [await storeOne()];
+  isKafkaFrozen = true;
+  void outbox.tick();
+  await eventually('the first heartbeat', () => namesOf().includes('heartbeat'));
+  void outbox.tick();
+  await eventually('the next', () => namesOf().filter((name) => name === 'heartbeat').length > 1);
+  await outbox.stop(0);
 });
 
 describe('an outbox that stops', () => {

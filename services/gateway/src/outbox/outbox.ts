@@ -1,5 +1,6 @@
 import type { Message } from '@posthorn/domain/message.ts';
 import { createLoop } from '@posthorn/platform/async/loop.ts';
+import { withTimeout } from '@posthorn/platform/async/with-timeout.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { PublicationState } from './publish-created.ts';
 import { createPublisher, type PublisherDeps } from './publisher.ts';
@@ -12,7 +13,7 @@ export interface Outbox {
   publisherId: () => string;
   /** Stores messages that were just built, in one write. They are published after it. */
   store: (messages: readonly Message[]) => Promise<InsertOutcome[]>;
-  /** Sends the heartbeat of the publisher. */
+  /** Sends the heartbeat of the publisher, then looks up inserts whose result is unknown. */
   tick: () => Promise<void>;
   /** Publishes what is left for up to `drainMs`, and leaves the rest to the sweep. */
   stop: (drainMs: number) => Promise<void>;
@@ -21,7 +22,11 @@ export interface Outbox {
   usedBytes: () => number;
 }
 
-const HEARTBEAT_EVERY_MS = 1_000;
+const EVERY_MS = 1_000;
+/** A heartbeat under way is awaited, because it would bring a removed publisher back. */
+const LAST_BEAT_MS = 2_000;
+/** With the one above less than the 8 s in which a gateway may publish after a heartbeat. The sweep has the rest. */
+const DRAIN_MS = 5_000;
 
 /**
  * The outbox tells once a second that its publisher is alive and how far it has published. When the
@@ -30,14 +35,21 @@ const HEARTBEAT_EVERY_MS = 1_000;
  */
 export function createOutbox(deps: PublisherDeps): Outbox {
   let current = createPublisher(deps);
-  const loop = createLoop({
+  const { logger } = deps;
+  const heartbeat = createLoop({
     name: 'heartbeat',
-    everyMs: HEARTBEAT_EVERY_MS,
+    everyMs: EVERY_MS,
     run: async () => {
-      if (await current.beat()) await current.settleUnconfirmed();
-      else await replacePublisher();
+      if (!(await current.beat())) await replacePublisher();
     },
-    logger: deps.logger,
+    logger,
+  });
+  // Apart from the heartbeat: it waits for Kafka, and without a heartbeat the sweep takes over.
+  const unconfirmed = createLoop({
+    name: 'unconfirmed inserts',
+    everyMs: EVERY_MS,
+    run: () => current.settleUnconfirmed(),
+    logger,
   });
 
   async function replacePublisher(): Promise<void> {
@@ -55,15 +67,19 @@ export function createOutbox(deps: PublisherDeps): Outbox {
   return {
     async start() {
       await current.register();
-      loop.start();
+      heartbeat.start();
+      unconfirmed.start();
     },
     publisherId: () => current.id,
     store: (messages) => current.store(messages),
-    tick: loop.tick,
+    async tick() {
+      await heartbeat.tick();
+      await unconfirmed.tick();
+    },
     async stop(drainMs) {
-      await current.drain(drainMs);
-      // Waits for a running heartbeat, which would bring a removed publisher back.
-      await loop.stop();
+      void unconfirmed.stop();
+      await withTimeout(heartbeat.stop(), LAST_BEAT_MS).catch(() => undefined);
+      await current.drain(Math.min(drainMs, DRAIN_MS));
       await current.end();
     },
     state: () => current.state(),

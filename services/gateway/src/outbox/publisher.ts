@@ -19,7 +19,7 @@ export interface PublisherDeps {
   newId: (prefix: IdPrefix) => string;
   logger: Logger;
   nowMs: () => number;
-  /** Milliseconds of a clock that nobody sets. */
+  /** Milliseconds of the monotonic clock. */
   monotonicMs: () => number;
 }
 
@@ -107,7 +107,10 @@ function createWork(deps: PublisherDeps): Work {
     }),
     unconfirmed: createUnconfirmedInserts({
       messages,
-      publish: (late) => publishInBatches(records, topic, late),
+      async publish(late) {
+        ownership.assert();
+        await publishInBatches(records, topic, late);
+      },
       monotonicMs,
     }),
     isHandedOver: false,

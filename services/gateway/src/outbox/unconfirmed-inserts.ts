@@ -5,7 +5,7 @@ export interface UnconfirmedInsertsDeps {
   messages: Pick<MessageStore, 'findCommitted'>;
   /** Publishes messages out of the order of the watermark. Rejects when Kafka did not store them. */
   publish: (messages: readonly Message[]) => Promise<void>;
-  /** Of a clock that nobody sets: a change of the time must not give an insert up early. */
+  /** The monotonic clock: a change of the time must not give an insert up early. */
   monotonicMs: () => number;
 }
 
@@ -27,7 +27,7 @@ const GIVE_UP_AFTER_MS = 60_000;
 /** Messages per look-up: 25 MiB of the largest. */
 const PAGE = 100;
 
-/** While an insert is unconfirmed the watermark stays below it, so that after a crash the sweeper finds it. */
+/** While an insert is unconfirmed the watermark stays below it, so that after a crash the sweep finds it. */
 export function createUnconfirmedInserts({
   messages,
   publish,

@@ -88,7 +88,7 @@ async function startSpan(
   return resend;
 }
 
-const RUNNING = 'It is being sent again already.';
+const RUNNING = 'The delivery or app is already being resent.';
 
 async function mark(deps: StartResendDeps, resend: Resend): Promise<MarkedDelivery | undefined> {
   const { marks } = deps;
@@ -126,5 +126,5 @@ function assertEnabled({ disabled }: Webhook): void {
 const conflict = (code: string, message: string): ApiError => new ApiError(409, code, message);
 
 function stillPending(): ApiError {
-  return conflict('delivery_pending', 'The delivery is pending; it is sent again by itself.');
+  return conflict('delivery_pending', 'The delivery is pending; it is retried automatically.');
 }

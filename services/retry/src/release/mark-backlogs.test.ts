@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { keepTrying } from '../../../../test/support/time/keep-trying.ts';
 import { createMarkBacklogs, type MarkBacklogs } from './mark-backlogs.ts';
 
 const HOUR_MS = 3_600_000;
@@ -7,16 +6,21 @@ const NOW_MS = 1_800_000_000_000;
 
 let marks: [string[], number][];
 let nowMs: number;
+let isStoreUp: boolean;
 let markBacklogs: MarkBacklogs;
 
 beforeEach(() => {
   marks = [];
   nowMs = NOW_MS;
+  isStoreUp = true;
   markBacklogs = createMarkBacklogs({
     webhooks: {
-      markDeferred: (ids, atMs) => Promise.resolve(void marks.push([[...ids], atMs])),
+      markDeferred(ids, atMs) {
+        marks.push([[...ids], atMs]);
+        return isStoreUp ? Promise.resolve() : Promise.reject(new Error('away'));
+      },
     },
-    keepTrying,
+    logger: { warn: () => undefined },
     reconcileAfterMs: 24 * HOUR_MS,
     nowMs: () => nowMs,
   });
@@ -28,23 +32,33 @@ function deferred(webhookId: string, ageHours: number) {
 }
 
 describe('a webhook whose deferred attempts are released', () => {
-  test('is marked when one of them is half a day old', async () => {
-    await markBacklogs([deferred('wh_old', 12), deferred('wh_young', 11.9)]);
+  test('is marked when one of them is half a day old', () => {
+    markBacklogs([deferred('wh_old', 12), deferred('wh_young', 11.9)]);
     expect(marks).toEqual([[['wh_old'], NOW_MS]]);
   });
 
-  test('is not marked for a retry, which waits for its schedule', async () => {
-    await markBacklogs([{ ...deferred('wh_1', 20), record: { headers: {} } }]);
+  test('is not marked for a retry, which waits for its schedule', () => {
+    markBacklogs([{ ...deferred('wh_1', 20), record: { headers: {} } }]);
     expect(marks).toEqual([]);
   });
 
-  test('is marked again after three hours only', async () => {
-    const release = () => markBacklogs([deferred('wh_1', 20), deferred('wh_1', 20)]);
-    await release();
+  test('is marked by a later release when the store is away', async () => {
+    isStoreUp = false;
+    markBacklogs([deferred('wh_1', 20)]);
+    await new Promise(setImmediate);
+    markBacklogs([deferred('wh_1', 20)]);
+    expect(marks).toHaveLength(2);
+  });
+
+  test('is marked again after three hours only', () => {
+    const release = () => {
+      markBacklogs([deferred('wh_1', 20), deferred('wh_1', 20)]);
+    };
+    release();
     nowMs += 3 * HOUR_MS - 1;
-    await release();
+    release();
     nowMs += 1;
-    await release();
+    release();
     expect(marks).toEqual([
       [['wh_1'], NOW_MS],
       [['wh_1'], NOW_MS + 3 * HOUR_MS],

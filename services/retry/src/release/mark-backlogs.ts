@@ -1,7 +1,7 @@
 import { TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
-import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { WebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
 
 interface Released {
@@ -10,11 +10,11 @@ interface Released {
 }
 
 /** Stores which webhooks have a backlog that is older than half of the time after which it would be swept. */
-export type MarkBacklogs = (released: readonly Released[]) => Promise<void>;
+export type MarkBacklogs = (released: readonly Released[]) => void;
 
 export interface MarkBacklogsDeps {
   webhooks: Pick<WebhookStates, 'markDeferred'>;
-  keepTrying: KeepTrying;
+  logger: Pick<Logger, 'warn'>;
   /** After which time a delivery counts as stuck, in milliseconds. */
   reconcileAfterMs: number;
   nowMs: () => number;
@@ -31,7 +31,7 @@ const MAX_KNOWN = 10_000;
  * its deliveries again, and each copy would be given a turn at the endpoint that it never uses.
  */
 export function createMarkBacklogs(deps: MarkBacklogsDeps): MarkBacklogs {
-  const { webhooks, keepTrying, reconcileAfterMs, nowMs } = deps;
+  const { webhooks, logger, reconcileAfterMs, nowMs } = deps;
   /** Webhook → when it was last marked here. */
   const marked = new Map<string, number>();
   const isOld = ({ record, due }: Released): boolean =>
@@ -39,13 +39,21 @@ export function createMarkBacklogs(deps: MarkBacklogsDeps): MarkBacklogs {
     nowMs() - due.createdAtMs >= reconcileAfterMs / 2;
   const isMarked = (id: string): boolean =>
     nowMs() - (marked.get(id) ?? -Infinity) < reconcileAfterMs / MARKS;
-  return async (released) => {
+  const mark = async (ids: readonly string[]): Promise<void> => {
+    const atMs = nowMs();
+    if (marked.size > MAX_KNOWN) marked.clear();
+    for (const id of ids) marked.set(id, atMs);
+    try {
+      await webhooks.markDeferred(ids, atMs);
+    } catch (error) {
+      for (const id of ids) marked.delete(id);
+      logger.warn({ err: error }, 'failed to mark webhooks with a backlog, trying again');
+    }
+  };
+  return (released) => {
     const ids = new Set(released.filter(isOld).map(({ due }) => due.webhookId));
     const unmarked = [...ids].filter((id) => !isMarked(id));
-    if (unmarked.length === 0) return;
-    const atMs = nowMs();
-    await keepTrying('mark webhooks with a backlog', () => webhooks.markDeferred(unmarked, atMs));
-    if (marked.size > MAX_KNOWN) marked.clear();
-    for (const id of unmarked) marked.set(id, atMs);
+    // Not awaited: no release waits for a hint that is needed in half a day.
+    if (unmarked.length > 0) void mark(unmarked);
   };
 }

@@ -59,7 +59,6 @@ function createRelease() {
     webhooks: { statesOf: () => Promise.resolve(webhooks) },
     markBacklogs: (released) => {
       backlogs.push(...released.map(({ due }) => due.webhookId));
-      return Promise.resolve();
     },
     deadLetters: {
       put: (record, reason) => {

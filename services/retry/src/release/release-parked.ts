@@ -62,7 +62,7 @@ interface Cancelled {
 const BATCH = { maxItems: 500, lingerMs: 2, maxInFlight: 2 };
 
 /**
- * Step 5, release: publishes a parked or deferred record to `retry-due` when it is due, unless its
+ * Release: publishes a parked or deferred record to `retry-due` when it is due, unless its
  * delivery has moved on or its webhook was deleted or disabled. Resolves when Kafka has the record, or
  * when the cancellation is stored; only then may its offset be committed.
  */
@@ -119,7 +119,7 @@ async function releaseBatch(deps: ReleaseDeps, batch: readonly Parked[]): Promis
     }
   }
   if (cancelled.length > 0) await cancel(deps, cancelled);
-  await deps.markBacklogs(released);
+  deps.markBacklogs(released);
   await release(deps, released);
 }
 

@@ -21,13 +21,13 @@ export function createStuckMetrics(registry: Registry, nowMs: () => number): Stu
   for (const found of STUCK_CAUSES) moved.inc({ found }, 0);
   const lastCompleted = new Gauge({
     name: 'posthorn_reconcile_last_pass_timestamp_seconds',
-    help: 'When this process last completed a sweep of stuck deliveries; 0 when it never has.',
+    help: 'Time of the last completed sweep of stuck deliveries in this process; 0 when there was none.',
     registers,
   });
   let checkedToMs: number | null = null;
   new Gauge({
     name: 'posthorn_reconcile_position_age_seconds',
-    help: 'Age of the position up to which the sweep of stuck deliveries has checked messages, RECONCILE_AFTER and a few minutes when it keeps up; 0 when not known.',
+    help: 'Age of the newest message checked by the sweep of stuck deliveries, as last seen by this process; RECONCILE_AFTER and a few minutes when it keeps up, 0 when unknown. Take the lowest of all processes.',
     registers,
     collect() {
       const now = nowMs();
@@ -56,7 +56,7 @@ export function showUnpublished(
 ): void {
   new Gauge({
     name: 'posthorn_unpublished_oldest_seconds',
-    help: 'How long the oldest message that its gateway did not publish has waited; 0 when there is none.',
+    help: 'Age of the oldest message that its gateway did not publish; 0 when there is none.',
     registers: [registry],
     collect() {
       const now = nowMs();

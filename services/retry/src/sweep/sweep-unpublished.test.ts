@@ -20,13 +20,15 @@ let holds: boolean[] = [];
 let monotonicMs = 0;
 /** Whether a publisher that is taken over is as it was listed. */
 let isUnchanged = true;
+/** The publisher whose messages cannot be read within the time-out. */
+let slowId = '';
 let onPublish: (records: readonly OutgoingRecord[]) => Promise<void>;
 
 beforeEach(() => {
   [stored, events, holds] = [[], [], []];
   known.clear();
   listed = [taken('gw_1')];
-  [monotonicMs, isUnchanged] = [0, true];
+  [monotonicMs, isUnchanged, slowId] = [0, true, ''];
   onPublish = () => Promise.resolve();
 });
 
@@ -42,16 +44,18 @@ const taken = (id: string, changes: Partial<KnownPublisher> = {}): KnownPublishe
   ...changes,
 });
 
-const done = (event: string) => {
-  events.push(event);
-  return Promise.resolve();
-};
+const done = (event: string) => Promise.resolve(void events.push(event));
 
 function namesOf(records: readonly OutgoingRecord[]): string {
   return records
     .map(({ value }) => decodeMessageCreated(value))
     .map(({ messageId, webhookId }) => `${messageId}>${webhookId}`)
     .join(' ');
+}
+
+function timeOut(): Promise<never> {
+  monotonicMs += 20_000;
+  return Promise.reject(new Error('timed out'));
 }
 
 const createTestSweep = () =>
@@ -76,6 +80,7 @@ const createTestSweep = () =>
     },
     messages: {
       pageOf: ({ publisherId, afterId, limit }) => {
+        if (publisherId === slowId) return timeOut();
         const rest = stored.filter((one) => one.publisherId === publisherId && one.id > afterId);
         return Promise.resolve(rest.slice(0, limit));
       },
@@ -199,7 +204,7 @@ describe('a sweep of unpublished messages', () => {
     expect(events).toEqual(['take over gw_1 by its heartbeat']);
   });
 
-  test('publishes the oldest message for a gateway that does not get on, and takes over 20 s later', async () => {
+  test('publishes the oldest message for a gateway that makes no progress, and takes over 20 s later', async () => {
     stored = ['msg_1', 'msg_2', 'msg_3'].map((id) => message(id));
     const stuck = { isTakenOver: false, silentMs: 500, behindMs: 61_000, watermark: 'msg_1' };
     listed = [taken('gw_1', stuck)];
@@ -236,12 +241,17 @@ describe('a sweep of unpublished messages', () => {
     ]);
   });
 
+  test('is not kept from the others by one whose read takes too long, and fails, in every round', async () => {
+    stored = [message('msg_2', ['wh_1'], 'gw_2')];
+    [listed, slowId] = [[taken('gw_1'), taken('gw_2')], 'gw_1'];
+    const { tick } = createTestSweep();
+    await tick().then(tick);
+    expect(events).toContain('swept gw_2 to msg_2');
+  });
+
   test('lists the publishers again after 10 s of a long backlog', async () => {
     stored = Array.from({ length: 900 }, (_, index) => message(`msg_${1_000 + index}`));
-    onPublish = () => {
-      monotonicMs += 6_000;
-      return Promise.resolve();
-    };
+    onPublish = () => Promise.resolve(void (monotonicMs += 6_000));
     await createTestSweep().tick();
     expect(events.at(-1)).toBe('swept gw_1 to msg_1399');
   });
@@ -250,10 +260,7 @@ describe('a sweep of unpublished messages', () => {
     stored = Array.from({ length: 900 }, (_, index) => message(`msg_${1_000 + index}`));
     const sweeping = createTestSweep();
     let stopped: Promise<void> | undefined;
-    onPublish = () => {
-      stopped ??= sweeping.stop();
-      return Promise.resolve();
-    };
+    onPublish = () => Promise.resolve(void (stopped ??= sweeping.stop()));
     await sweeping.tick();
     await stopped;
     expect(events.slice(1)).toEqual(['swept gw_1 to msg_1199', 'release sweeper of gw_me']);

@@ -11,7 +11,7 @@ import type {
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { RetryMetrics } from '../retry-metrics.ts';
 import { publishMissing } from './publish-missing.ts';
-import { observe, stepFor, sweptUpTo, type Observation } from './when-taken-over.ts';
+import { backlogOf, observe, stepFor, type Backlog, type Observation } from './when-taken-over.ts';
 
 export interface SweepUnpublishedDeps {
   /** Names this process as the holder of the lease. */
@@ -23,7 +23,7 @@ export interface SweepUnpublishedDeps {
   deliveries: Pick<DeliveryStore, 'statesOf'>;
   records: Pick<RecordLog, 'publish'>;
   metrics: Pick<RetryMetrics, 'swept'>;
-  /** Milliseconds of a clock that nobody sets. */
+  /** Milliseconds of the monotonic clock. */
   monotonicMs: () => number;
   logger: Logger;
 }
@@ -41,13 +41,9 @@ interface Work extends SweepUnpublishedDeps {
   oldestAtMs: Map<string, number>;
   /** By publisher; only of those that were listed in the last round. */
   seen: Map<string, Observation>;
+  /** The publisher whose page was the latest. */
+  latestId: string;
   stopping: AbortController;
-}
-
-/** A publisher that is being swept: everything up to `afterId` is published. */
-interface Swept {
-  publisherId: string;
-  afterId: string;
 }
 
 const LEASE = 'sweeper';
@@ -56,7 +52,10 @@ const EVERY_MS = 2_000;
 const ROUND_MS = 10_000;
 const FORGET_AFTER_MS = 60_000;
 const PAGE = 200;
-/** What is under way may end; a send to a Kafka that is away would take longer, and is repeated later. */
+/**
+ * What is under way may end. A send to a Kafka that is away would take longer: the next holder of the lease
+ * publishes the same page, and the dispatcher looks up what is late.
+ */
 const STOP_MS = 2_000;
 
 /**
@@ -71,6 +70,7 @@ export function createUnpublishedSweep(deps: SweepUnpublishedDeps): UnpublishedS
     ...deps,
     oldestAtMs: new Map(),
     seen: new Map(),
+    latestId: '',
     stopping: new AbortController(),
   };
   const loop = createLoop({
@@ -96,15 +96,15 @@ async function sweepRound(work: Work): Promise<void> {
   const isHeld = await work.leases.hold(LEASE, work.holder);
   const listed = isHeld ? await work.publishers.list() : [];
   observeAll(work, listed);
-  const own: Swept[] = [];
+  const own: Backlog[] = [];
   const stuck: KnownPublisher[] = [];
   for (const publisher of listed) {
     switch (stepOf(work, publisher)) {
       case 'sweep':
-        own.push(sweptOf(publisher));
+        own.push(backlogOf(publisher));
         break;
       case 'take_over_silent':
-        if (await takeOver(work, publisher, 'heartbeat')) own.push(sweptOf(publisher));
+        if (await takeOver(work, publisher, 'heartbeat')) own.push(backlogOf(publisher));
         break;
       case 'take_over_stuck':
         // Its gateway notices within a second. It is swept when its heartbeat is old.
@@ -136,11 +136,6 @@ function stepOf({ seen, monotonicMs }: Work, publisher: KnownPublisher) {
   return observation ? stepFor(publisher, observation, monotonicMs()) : 'leave';
 }
 
-const sweptOf = (publisher: KnownPublisher): Swept => ({
-  publisherId: publisher.id,
-  afterId: sweptUpTo(publisher),
-});
-
 async function takeOver(
   { publishers, logger }: Work,
   publisher: KnownPublisher,
@@ -148,21 +143,26 @@ async function takeOver(
 ): Promise<boolean> {
   const { id: publisherId, silentMs, behindMs } = publisher;
   const isOwn = await publishers.takeOver(publisher, unchanged);
-  const reason = unchanged === 'heartbeat' ? 'it is silent' : 'it does not get on';
+  const reason = unchanged === 'heartbeat' ? 'it is silent' : 'it makes no progress';
   if (isOwn) logger.warn({ publisherId, silentMs, behindMs, reason }, 'took over a publisher');
   return isOwn;
 }
 
-/** One page of each in turn, so that a large backlog does not delay the others. */
-async function sweepInTurns(work: Work, own: readonly Swept[]): Promise<void> {
+/**
+ * One page of each in turn, so that a large backlog does not delay the others. Begins behind the one whose
+ * turn was the last: one that takes the time of a round, and fails, must not be the only one each time.
+ */
+async function sweepInTurns(work: Work, own: readonly Backlog[]): Promise<void> {
   const untilMs = work.monotonicMs() + ROUND_MS;
-  let left = own;
+  const isLater = ({ publisherId }: Backlog): boolean => publisherId > work.latestId;
+  let left = [...own.filter(isLater), ...own.filter((each) => !isLater(each))];
   while (left.length > 0) {
-    const unfinished: Swept[] = [];
-    for (const swept of left) {
+    const unfinished: Backlog[] = [];
+    for (const backlog of left) {
       if (work.stopping.signal.aborted || work.monotonicMs() > untilMs) return;
       if (!(await work.leases.hold(LEASE, work.holder))) return;
-      const next = await tryPage(work, swept);
+      work.latestId = backlog.publisherId;
+      const next = await tryPage(work, backlog);
       if (next) unfinished.push(next);
     }
     left = unfinished;
@@ -170,25 +170,25 @@ async function sweepInTurns(work: Work, own: readonly Swept[]): Promise<void> {
 }
 
 /** Returns how far it came; null when nothing is left, or when a publisher that cannot be swept must not stop the others. */
-async function tryPage(work: Work, swept: Swept): Promise<Swept | null> {
+async function tryPage(work: Work, backlog: Backlog): Promise<Backlog | null> {
   try {
-    return await sweepPage(work, swept);
+    return await sweepPage(work, backlog);
   } catch (error) {
-    const { publisherId } = swept;
-    work.logger.warn({ err: error, publisherId }, 'cannot sweep a publisher, will retry');
+    const { publisherId } = backlog;
+    work.logger.warn({ err: error, publisherId }, 'failed to sweep a publisher, trying again');
     return null;
   }
 }
 
-async function sweepPage(work: Work, swept: Swept): Promise<Swept | null> {
+async function sweepPage(work: Work, backlog: Backlog): Promise<Backlog | null> {
   const { messages, publishers, seen, monotonicMs } = work;
-  const { publisherId, afterId } = swept;
-  const page = await messages.pageOf({ publisherId, afterId, limit: PAGE });
+  const { publisherId } = backlog;
+  const page = await messages.pageOf({ ...backlog, limit: PAGE });
   const last = page.at(-1);
   if (last) {
     await publishPage(work, publisherId, page);
     await publishers.markSwept(publisherId, last.id);
-    return { publisherId, afterId: last.id };
+    return { ...backlog, afterId: last.id };
   }
   const observation = seen.get(publisherId);
   if (observation) observation.emptyAtMs = monotonicMs();
@@ -205,7 +205,10 @@ async function help(work: Work, publisher: KnownPublisher): Promise<void> {
     const observation = work.seen.get(publisherId);
     if (observation) observation.helped = { watermark, atMs: work.monotonicMs() };
   } catch (error) {
-    work.logger.warn({ err: error, publisherId }, 'cannot publish for a publisher, will retry');
+    work.logger.warn(
+      { err: error, publisherId },
+      'failed to publish for a publisher, trying again',
+    );
   }
 }
 

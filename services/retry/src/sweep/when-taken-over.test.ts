@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
-import { observe, stepFor, sweptUpTo, type SweepStep } from './when-taken-over.ts';
+import { firstIdAt } from '@posthorn/domain/ids.ts';
+import { backlogOf, observe, stepFor, type SweepStep } from './when-taken-over.ts';
 
 const ALIVE: KnownPublisher = {
   id: 'gw_01h00000000000000000000000',
@@ -51,12 +52,12 @@ describe('the backlog of a publisher', () => {
     expect(stepsOf(times(20, { behindMs: 60_000 }))).toEqual(times(20, 'leave'));
   });
 
-  test('is taken over from a gateway that does not get on although Kafka takes its oldest message', () => {
+  test('is taken over from a gateway that makes no progress although Kafka takes its oldest message', () => {
     const steps = stepsOf(times(11, { behindMs: 61_000 }));
     expect(steps).toEqual(['help', ...times(9, 'leave'), 'take_over_stuck']);
   });
 
-  test('is left to a gateway that gets on, however large it is', () => {
+  test('is left to a gateway that makes progress, however large it is', () => {
     const rounds = Array.from({ length: 12 }, (_, n) => ({
       behindMs: 300_000,
       watermark: `msg_${Math.floor(n / 6)}`,
@@ -86,6 +87,21 @@ describe('a sweep', () => {
     [{ watermark: 'msg_5', sweptTo: 'msg_3' }, 'msg_5'],
     [{ watermark: '', sweptTo: '' }, 'msg_01h0000000'],
   ])('of %j begins after %s', (progress, first) => {
-    expect(sweptUpTo({ ...ALIVE, ...progress })).toBe(first);
+    expect(backlogOf({ ...ALIVE, ...progress }).afterId).toBe(first);
+  });
+
+  const HEARTBEAT_MS = 1_800_000_000_000;
+  const idAt = (atMs: number): string => firstIdAt('msg', atMs);
+
+  test.each([
+    ['two minutes after the last heartbeat', '', HEARTBEAT_MS],
+    [
+      'after its watermark, when its clock is ahead',
+      idAt(HEARTBEAT_MS + 3_600_000),
+      HEARTBEAT_MS + 3_600_000,
+    ],
+  ])('ends %s', (_when, watermark, latestMs) => {
+    const end = backlogOf({ ...ALIVE, heartbeatAtMs: HEARTBEAT_MS, watermark }).beforeId;
+    expect(end).toBe(idAt(latestMs + 120_000));
   });
 });

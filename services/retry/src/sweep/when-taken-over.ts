@@ -1,7 +1,7 @@
 import { firstIdAt, isId, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
 
-/** What the sweep has seen of a publisher. Times are milliseconds of a clock that nobody sets. */
+/** What the sweep has seen of a publisher. Times are milliseconds of the monotonic clock. */
 export interface Observation {
   heartbeatAtMs: number;
   /** Since when its heartbeat has been that one. */
@@ -15,9 +15,9 @@ export interface Observation {
 /**
  * - `leave`: its gateway publishes, or the sweep has just looked.
  * - `take_over_silent`: its gateway is dead.
- * - `help`: its gateway does not get on. Publish its oldest message, to see whether Kafka is away for all.
- * - `take_over_stuck`: Kafka took that message, and still the gateway did not get on.
- * - `sweep`: it is the sweep's.
+ * - `help`: its gateway makes no progress. Publish its oldest message, to see whether Kafka is away for all.
+ * - `take_over_stuck`: Kafka took that message, and still the gateway made no progress.
+ * - `sweep`: the sweep owns its backlog.
  */
 export type SweepStep = 'leave' | 'take_over_silent' | 'help' | 'take_over_stuck' | 'sweep';
 
@@ -67,11 +67,35 @@ function isLookDue({ emptyAtMs }: Observation, nowMs: number): boolean {
   return emptyAtMs === null || nowMs - emptyAtMs >= LOOK_AGAIN_MS;
 }
 
+/** What the sweep publishes for a publisher: its messages after `afterId`. It has none from `beforeId` on. */
+export interface Backlog {
+  publisherId: string;
+  afterId: string;
+  beforeId: string;
+}
+
+export function backlogOf(publisher: KnownPublisher): Backlog {
+  const { id: publisherId } = publisher;
+  return { publisherId, afterId: sweptUpTo(publisher), beforeId: nothingFrom(publisher) };
+}
+
+/**
+ * A gateway stores nothing without a heartbeat, and its ids are of its own clock, which may be ahead of
+ * that of the database. One that is further ahead has raised its watermark by the same clock.
+ */
+const STORED_AFTER_HEARTBEAT_MS = 120_000;
+
+/** Without this end a look would read what all others have stored up to the present. */
+function nothingFrom({ heartbeatAtMs, watermark }: KnownPublisher): string {
+  const watermarkMs = watermark === '' ? 0 : timeMsOf(watermark);
+  return firstIdAt('msg', Math.max(heartbeatAtMs, watermarkMs) + STORED_AFTER_HEARTBEAT_MS);
+}
+
 /**
  * Everything of the publisher up to the returned id is published. Documents of earlier versions have no
  * watermark before the first message; its messages are younger than the publisher.
  */
-export function sweptUpTo({ id, watermark, sweptTo }: KnownPublisher): string {
+function sweptUpTo({ id, watermark, sweptTo }: KnownPublisher): string {
   const first = isId('gw', id) ? firstIdAt('msg', timeMsOf(id)) : '';
   return [watermark, sweptTo].reduce((highest, each) => (each > highest ? each : highest), first);
 }

@@ -4,7 +4,7 @@ export interface BatcherOptions<Item, Result> {
   /** A batch is full at this many items, or at this sum of their costs. */
   maxItems: number;
   /**
-   * How long the first item of a batch waits for others when a slot is free, in milliseconds; or a
+   * How long the first item of a batch waits for others while a batch may start, in milliseconds; or a
    * Linger that decides it each time.
    */
   lingerMs: number | Linger;
@@ -21,8 +21,8 @@ export interface Linger {
   /** Called for each arrival with the items that waited and ran before it. */
   arrived: (before: { waiting: number; running: number }) => void;
   /**
-   * Returns how much longer to wait, in milliseconds, while a slot is free. `isArrival` is false when
-   * a slot has just come free, and after the wait.
+   * Returns how much longer to wait, in milliseconds, while a batch may start. `isArrival` is false when
+   * a batch has just ended, and after the wait.
    */
   restMs: (batch: { waiting: number; isArrival: boolean }) => number;
 }
@@ -45,8 +45,8 @@ interface Waiting<Item, Result> {
 const SHORTEST_WAIT_MS = 0.5;
 
 /**
- * Group commit: items that arrive while every slot is busy are the next batch, which starts when a slot
- * comes free. The linger runs only while a slot is free, so that no item waits for both. One batch in
+ * Group commit: items that arrive while as many batches run as may are the next batch, which starts when one
+ * ends. The linger runs only while a batch may start, so that no item waits for both. One batch in
  * flight with 3 ms of linger took accepts at 650/s from 25 ms (8 in flight, no linger) to 8 ms, because
  * batches, not items, cost the CPU (docs/decisions/0002-group-commit.md).
  */

@@ -61,11 +61,11 @@ function openStallWatch(
   supervised: Supervised,
   positions: GroupPositions,
 ): StallWatch {
-  const { topics, groupId, stallMs = STALL_MS, isJudgeable = () => true } = options;
+  const { topics, groupId, stallMs = STALL_MS, areStoresUp = () => true } = options;
   return createStallWatch({
     topics,
     stallMs,
-    isJudgeable,
+    areStoresUp,
     metrics: deps.metrics,
     readPositions: positions.read,
     consumer: () => supervised.consumer,

@@ -17,6 +17,8 @@ export interface GroupEvents {
   onFetch: () => void;
   /** Before the member asks to join again, because the group is to change. */
   onRebalancing: () => void;
+  /** The broker has answered a heartbeat: this is a member, and its group does not change now. */
+  onConfirmed: () => void;
   /** Each time the group has changed. `assignment`: topic → partitions that this member owns now. */
   onJoined: (assignment: Readonly<Record<string, number[]>>) => void;
   /** `sendCommit` is refused once the group has changed. */

@@ -43,6 +43,11 @@ export function membershipEvents(
       membership.isRebalancing = true;
       options.onRebalancing?.();
     },
+    onConfirmed() {
+      // A change that came to nothing ends so: a coordinator that has just moved refuses both the
+      // heartbeat and the join, and knows the group as it was when it has loaded it.
+      parts().membership.isRebalancing = false;
+    },
     onJoined(assignment) {
       join(parts(), assignment);
     },

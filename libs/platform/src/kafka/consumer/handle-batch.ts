@@ -9,6 +9,7 @@ import {
   type OwnedPartitions,
 } from '../offsets/owned-partitions.ts';
 import type { PausedPartitions } from '../offsets/paused-partitions.ts';
+import { readOn } from '../offsets/reading-position.ts';
 import { contentOf } from '../record-content.ts';
 import type { ConsumeOptions, LogRecord } from '../record-log.ts';
 import type { FetchedBatch, FetchedMessage } from './fetched-batch.ts';
@@ -56,6 +57,7 @@ function beginRecords(
 ): number {
   const { topic, partition } = owned;
   let begun = 0;
+  let readTo: number | null = null;
   for (const message of payload.batch.messages) {
     const record = toRecord(owned, message);
     if (isFull(handling, owned, record.offset)) {
@@ -72,8 +74,9 @@ function beginRecords(
       begun += 1;
     }
     payload.resolveOffset(message.offset);
-    owned.reading.readTo = record.offset + 1;
+    readTo = record.offset + 1;
   }
+  if (readTo !== null) readOn(owned.reading, readTo);
   return begun;
 }
 

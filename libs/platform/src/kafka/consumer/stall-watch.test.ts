@@ -14,20 +14,20 @@ let nowMs: number;
 let committed: number;
 let fetches: number;
 let restarts: number;
-let isJudgeable: boolean;
+let areStoresUp: boolean;
 let isWaiting: boolean;
 let isKafkaUp: boolean;
 
 beforeEach(() => {
   [nowMs, committed, fetches, restarts] = [0, 7, 0, 0];
-  [isJudgeable, isWaiting, isKafkaUp] = [true, false, true];
+  [areStoresUp, isWaiting, isKafkaUp] = [true, false, true];
   registry = new Registry();
   watch = createStallWatch({
     topics: ['a'],
     stallMs: STALL_MS,
     logger: createLogger('test', 'silent'),
     metrics: createKafkaMetrics(registry),
-    isJudgeable: () => isJudgeable,
+    areStoresUp: () => areStoresUp,
     readPositions: () => (isKafkaUp ? Promise.resolve(positions()) : Promise.reject(new Error())),
     consumer: () => ({
       assigned: () => [{ topic: 'a', partition: 0 }],
@@ -97,7 +97,7 @@ describe('the stall watch', () => {
   });
 
   test.each([
-    ['a store is away', (isUp: boolean) => (isJudgeable = isUp)],
+    ['a store is away', (isUp: boolean) => (areStoresUp = isUp)],
     ['Kafka is away', (isUp: boolean) => (isKafkaUp = isUp)],
   ])('does not count the time while %s', async (_what, turn) => {
     await pass(STALL_MS - CHECK_MS);

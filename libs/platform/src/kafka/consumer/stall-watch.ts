@@ -10,7 +10,7 @@ export interface StallWatchDeps {
   topics: readonly string[];
   /** How long a partition may stand still, in milliseconds. */
   stallMs: number;
-  isJudgeable: () => boolean;
+  areStoresUp: () => boolean;
   readPositions: () => Promise<readonly GroupPosition[]>;
   consumer: () => Pick<GroupConsumer, 'assigned' | 'isWaiting' | 'fetches'>;
   replaceConsumer: () => Promise<void>;
@@ -90,7 +90,7 @@ function checkEveryMs({ stallMs }: StallWatchDeps): number {
 
 async function check(watching: Watching): Promise<void> {
   const { clock, state, logger } = watching;
-  const wasJudgeable = watching.isJudgeable();
+  const wereStoresUp = watching.areStoresUp();
   const positions = await watching.readPositions().catch((error: unknown) => {
     if (!state.isStopped) logger.warn({ err: error }, 'cannot read the positions of the group');
     return null;
@@ -99,7 +99,7 @@ async function check(watching: Watching): Promise<void> {
     state.lastCheckMs = null;
     return;
   }
-  const countedMs = countTime(watching, wasJudgeable && watching.isJudgeable());
+  const countedMs = countTime(watching, wereStoresUp && watching.areStoresUp());
   const nowMs = watching.nowMs();
   const stalled = clock.add(readingsOf(watching, positions), { countedMs, nowMs });
   for (const topic of watching.topics) {
@@ -109,13 +109,13 @@ async function check(watching: Watching): Promise<void> {
   if (state.isAlive && (stalled.length > 0 || isSilent)) await remedy(watching, stalled, isSilent);
 }
 
-/** Time counts between two checks that could both judge; a process that slept did not stall. */
-function countTime(watching: Watching, isJudgeable: boolean): number {
+/** Time counts between two checks that both found the stores up; a process that slept did not stall. */
+function countTime(watching: Watching, areStoresUp: boolean): number {
   const { state } = watching;
   const sinceMs = state.lastCheckMs;
   const nowMs = watching.monotonicMs();
-  state.lastCheckMs = isJudgeable ? nowMs : null;
-  if (!isJudgeable || sinceMs === null) return 0;
+  state.lastCheckMs = areStoresUp ? nowMs : null;
+  if (!areStoresUp || sinceMs === null) return 0;
   return Math.min(nowMs - sinceMs, 3 * checkEveryMs(watching));
 }
 

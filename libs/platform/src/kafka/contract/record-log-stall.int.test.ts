@@ -92,11 +92,11 @@ describe.each(KAFKA_CLIENTS)('a consumer that stalls, on %s', (client) => {
   it('is not replaced while a store is away, nor while its next record is not due', async () => {
     await publish('stuck', 'late');
     let looks = 0;
-    const isJudgeable = (): boolean => {
+    const areStoresUp = (): boolean => {
       looks += 1;
       return false;
     };
-    const away = await consume(() => new Promise(() => undefined), { isJudgeable });
+    const away = await consume(() => new Promise(() => undefined), { areStoresUp });
     const delayed = await consume(() => Promise.resolve(), {
       groupId: `${topic}-late`,
       delayMs: () => 60_000,

@@ -38,7 +38,7 @@ export function openKafkajsGroupClient(
     },
     async leave() {
       hasLeft = true;
-      // While it joins, kafkajs drops its connection without a word, and the group waits for the member
+      // While it joins, kafkajs drops its connection without leaving the group, which waits for the member
       // until its session times out: with two groups, deliveries stood still for 20 s.
       await started?.catch(() => undefined);
       await consumer.disconnect();
@@ -84,6 +84,7 @@ function createConsumer(
 function follow(consumer: Consumer, events: GroupEvents, isGone: () => boolean): void {
   consumer.on(consumer.events.FETCH_START, events.onFetch);
   consumer.on(consumer.events.REBALANCING, events.onRebalancing);
+  consumer.on(consumer.events.HEARTBEAT, events.onConfirmed);
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
     // kafkajs cannot cancel a join; this ends one of a restart that completes after the consumer has left.
     if (isGone()) throw new kafkajs.KafkaJSNonRetriableError('joined after it had left');

@@ -121,10 +121,7 @@ function ofBatch(
   const key = keyOf({ topic, partition });
   const found = owned.get(key);
   const known = found && !wasCut(found, batch) ? found : undefined;
-  if (known && !known.isStale) {
-    known.reading.mayBeAhead = false;
-    return known;
-  }
+  if (known && !known.isStale) return known;
   const inheritedBelow = Math.min(batch.endOffset, batch.firstOffset + MAX_UNCOMMITTED);
   if (known && resumesHere(known, batch.firstOffset)) {
     return Object.assign(known, {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import {
+  readOn,
   resumeReadingAt,
   startReadingAt,
   wasSetBack,
@@ -8,11 +9,9 @@ import {
 
 /** Reads batches, given by their first offset and the offset after what was taken; returns where reading was set back. */
 function setBackAmong(position: ReadingPosition, batches: [number, number][]): number[] {
-  return batches.flatMap(([firstOffset, readTo], index) => {
+  return batches.flatMap(([firstOffset, readTo]) => {
     if (wasSetBack(position, firstOffset)) return [firstOffset];
-    // The first batch is the one at which reading started.
-    if (index > 0) position.mayBeAhead = false;
-    position.readTo = readTo;
+    if (readTo > firstOffset) readOn(position, readTo);
     return [];
   });
 }
@@ -40,6 +39,16 @@ describe('reading a partition', () => {
   it('is not set back by a fetch from before the change of the group', () => {
     const batches: [number, number][] = [
       [20, 25],
+      [5, 8],
+      [25, 30],
+    ];
+    expect(setBackAmong(resumeReadingAt(5), batches)).toEqual([]);
+  });
+
+  it('is not set back by such a fetch either when the next batch begins with a record that is not due', () => {
+    const batches: [number, number][] = [
+      [20, 25],
+      [5, 5],
       [5, 8],
       [25, 30],
     ];

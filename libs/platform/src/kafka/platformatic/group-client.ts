@@ -21,7 +21,7 @@ interface Membership extends FetchLoopDeps {
   pauseList: PauseList;
   left: AbortController;
   reading: FetchLoop | null;
-  /** When the broker answered the last heartbeat or join, by a clock that nobody sets. */
+  /** When the broker answered the last heartbeat or join, by the monotonic clock. */
   confirmedAtMs: number;
   /** True once the partitions read here may go to other members. */
   isSettled: boolean;
@@ -118,7 +118,10 @@ function createConsumer(
 
 function follow(membership: Membership): void {
   const { consumer, events, logger, left } = membership;
-  const confirm = (): void => void (membership.confirmedAtMs = performance.now());
+  const confirm = (): void => {
+    membership.confirmedAtMs = performance.now();
+    events.onConfirmed();
+  };
   consumer.on('consumer:heartbeat:end', confirm);
   consumer.on('consumer:group:join', (payload) => {
     confirm();

@@ -37,7 +37,7 @@ const FAILURE_TTL_MS = 2_000;
  * Looks a host up in the hosts file, then at the name servers, and caches the answer for its TTL, for
  * 5 s at least and 60 s at most. Does not use `dns.lookup`: it returns no TTL, it tries the search
  * domains of a cluster, and a name whose servers are silent blocks one of libuv's few threads for
- * seconds, so that a customer with a few such names could stop every other look-up. /etc/hosts and
+ * seconds, so that a company with a few such names could stop every other look-up. /etc/hosts and
  * /etc/resolv.conf are read again every 5 s.
  */
 export function createHostResolver(

@@ -117,7 +117,7 @@ const SOMEWHERE: Record<SpecificError, ErrorSpec> = {
   resend_running: {
     status: 409,
     when: 'a resend of it is running',
-    message: 'It is being sent again already.',
+    message: 'The delivery or app is already being resent.',
   },
   webhook_deleted: {
     status: 409,

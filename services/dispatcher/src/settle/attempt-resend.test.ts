@@ -5,9 +5,9 @@ import {
   createAttemptHarness,
   FOUND,
   type AttemptHarnessOptions,
-} from '../../../test/support/isolation/attempt-harness.ts';
-import { sampleDue, sampleRecord } from '../../../test/support/samples/sample-record.ts';
-import { sampleWebhook } from '../../../test/support/samples/sample-webhook.ts';
+} from '../../../../test/support/isolation/attempt-harness.ts';
+import { sampleDue, sampleRecord } from '../../../../test/support/samples/sample-record.ts';
+import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 
 const REF = refOf(sampleDue());
 

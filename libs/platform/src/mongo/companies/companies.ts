@@ -6,7 +6,7 @@ import type { ApiKeyDocument, CompanyDocument } from '../documents.ts';
  * Companies and API keys, for the operator and for authentication: the only queries of the API that
  * do not belong to one company.
  */
-export interface AccountStore {
+export interface CompanyStore {
   insertCompany: (company: CompanyDocument) => Promise<void>;
   hasCompany: (companyId: string) => Promise<boolean>;
   /** Oldest first. */
@@ -20,7 +20,7 @@ export interface AccountStore {
   removeKey: (keyId: string) => Promise<boolean>;
 }
 
-export function createAccountStore(db: mongo.Db): AccountStore {
+export function createCompanyStore(db: mongo.Db): CompanyStore {
   const companies = collection(db, 'companies');
   const apiKeys = collection(db, 'apiKeys');
   return {

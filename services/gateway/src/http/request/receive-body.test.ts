@@ -3,17 +3,17 @@ import { createLogger } from '@posthorn/platform/service/logger.ts';
 import express, { type RequestHandler } from 'express';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { eventually } from '../../../../test/support/time/eventually.ts';
+import { eventually } from '../../../../../test/support/time/eventually.ts';
 import {
   ENVELOPE,
   openConnection,
   parseAnswer,
   type RawConnection,
-} from '../../../../test/support/receivers/raw-connection.ts';
-import { sendError } from './send-error.ts';
-import { createHardenedServer } from './harden-server.ts';
+} from '../../../../../test/support/receivers/raw-connection.ts';
+import { sendError } from '../send-error.ts';
+import { createHardenedServer } from '../harden-server.ts';
 import { createReceiveBody } from './receive-body.ts';
-import { createRequestMemory, type RequestMemory } from './request-memory.ts';
+import { createRequestMemory, type RequestMemory } from '../request-memory.ts';
 
 const LIMIT = 262_144;
 

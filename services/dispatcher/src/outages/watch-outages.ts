@@ -3,15 +3,15 @@ import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import { Gauge, type Registry } from 'prom-client';
 
 export interface OutageWatch {
-  /** Retries like the one it was made of, and notes which steps fail. */
+  /** Retries like the KeepTrying it wraps, and notes which steps fail. */
   keepTrying: KeepTrying;
   /** True while a step fails because a store or Kafka is away. */
   isOutage: () => boolean;
 }
 
 /**
- * Notes the steps that fail by an outage. A primary without a majority is connected and answers reads,
- * and no write ends: whether the connection is up does not tell that.
+ * Notes the steps that fail by an outage. A primary without a majority still answers reads, so the
+ * connection does not show the outage.
  */
 export function createOutageWatch(keepTrying: KeepTrying, registry: Registry): OutageWatch {
   /** Purpose → true while its last try has failed. Purposes are few and fixed. */

@@ -1,8 +1,8 @@
 import type { TopicSpec } from '@posthorn/domain/records/topics.ts';
 import type { Admin, Kafka } from 'kafkajs';
-import { createKeepTrying } from '../async/keep-trying.ts';
-import type { Logger } from '../service/logger.ts';
-import { closeAdmin } from './connect.ts';
+import { createKeepTrying } from '../../async/keep-trying.ts';
+import type { Logger } from '../../service/logger.ts';
+import { closeAdmin } from '../connect.ts';
 
 export interface TopicLayout {
   partitions: number;

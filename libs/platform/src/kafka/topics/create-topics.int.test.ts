@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { ConfigResourceTypes, type Admin } from 'kafkajs';
-import { createNamespace } from '../../../../test/support/process/namespace.ts';
-import { createLogger } from '../service/logger.ts';
-import { createKafkaClient } from './connect.ts';
+import { createNamespace } from '../../../../../test/support/process/namespace.ts';
+import { createLogger } from '../../service/logger.ts';
+import { createKafkaClient } from '../connect.ts';
 import { createTopics } from './create-topics.ts';
 
 const env = createNamespace();

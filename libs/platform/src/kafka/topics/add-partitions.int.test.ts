@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { createNamespace } from '../../../../test/support/process/namespace.ts';
-import { openScratchLog, type ScratchLog } from '../../../../test/support/stores/scratch-log.ts';
-import { eventually } from '../../../../test/support/time/eventually.ts';
-import { createLogger } from '../service/logger.ts';
+import { createNamespace } from '../../../../../test/support/process/namespace.ts';
+import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
+import { eventually } from '../../../../../test/support/time/eventually.ts';
+import { createLogger } from '../../service/logger.ts';
 import { addPartitions } from './add-partitions.ts';
-import { createKafkaClient, readTopics } from './connect.ts';
+import { createKafkaClient, readTopics } from '../connect.ts';
 
 const { KAFKA_BROKERS } = createNamespace();
 const logger = createLogger('test', 'silent');

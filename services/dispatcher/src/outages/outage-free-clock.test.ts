@@ -1,13 +1,13 @@
 import { beforeEach, expect, test } from '@jest/globals';
-import { createJudgeableTime, type JudgeableTime } from './judgeable-time.ts';
+import { createOutageFreeClock, type OutageFreeClock } from './outage-free-clock.ts';
 
 let clockMs: number;
-let isJudgeable: boolean;
-let time: JudgeableTime;
+let areStoresUp: boolean;
+let time: OutageFreeClock;
 
 beforeEach(() => {
-  [clockMs, isJudgeable] = [500, true];
-  time = createJudgeableTime({ isJudgeable: () => isJudgeable, monotonicMs: () => clockMs });
+  [clockMs, areStoresUp] = [500, true];
+  time = createOutageFreeClock({ areStoresUp: () => areStoresUp, monotonicMs: () => clockMs });
 });
 
 function tickAfter(ms: number): void {
@@ -17,10 +17,10 @@ function tickAfter(ms: number): void {
 
 test('the time in which the stores answer counts, and no other', () => {
   tickAfter(50);
-  isJudgeable = false;
+  areStoresUp = false;
   tickAfter(50);
   tickAfter(50);
-  isJudgeable = true;
+  areStoresUp = true;
   tickAfter(50);
   expect(time.countedMs()).toBe(100);
 });

@@ -1,15 +1,15 @@
-import { createAccountStore } from '@posthorn/platform/mongo/accounts/accounts.ts';
+import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { OutputOptions } from '../output.ts';
 import { databaseConfig, runOnDatabase } from '../run-on-database.ts';
-import type { AccountDeps } from './accounts.ts';
+import type { CompanyDeps } from './companies.ts';
 
 /** Runs `work` on the companies and API keys, and prints what it returns. */
-export function runOnAccounts(
+export function runOnCompanies(
   output: OutputOptions,
-  work: (deps: AccountDeps) => Promise<object>,
+  work: (deps: CompanyDeps) => Promise<object>,
 ): Promise<void> {
   return runOnDatabase(output, databaseConfig, (db) =>
-    work({ accounts: createAccountStore(db), newId: systemIds, nowMs: systemClockMs }),
+    work({ companies: createCompanyStore(db), newId: systemIds, nowMs: systemClockMs }),
   );
 }

@@ -1,7 +1,7 @@
 import { InvalidJsonError, parseJsonObject } from './parse-json-object.ts';
 import { MAX_PAYLOAD_DEPTH } from '@posthorn/domain/message.ts';
 import type { z } from 'zod';
-import { ApiError, invalidRequest, type Problem } from './api-error.ts';
+import { ApiError, invalidRequest, type Problem } from '../api-error.ts';
 import { checkFields, rawFields } from './read-fields.ts';
 
 export interface Body<T> {

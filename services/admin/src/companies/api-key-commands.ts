@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { OutputOptions } from '../output.ts';
-import { createApiKey, listApiKeys, revokeApiKey } from './accounts.ts';
-import { runOnAccounts } from './run-on-accounts.ts';
+import { createApiKey, listApiKeys, revokeApiKey } from './companies.ts';
+import { runOnCompanies } from './run-on-companies.ts';
 
 /** Adds `key create|list|revoke`. */
 export function addApiKeyCommands(program: Command): void {
@@ -11,20 +11,20 @@ export function addApiKeyCommands(program: Command): void {
     .description('create another API key, which is shown only here')
     .option('--json', 'print JSON')
     .action((companyId: string, output: OutputOptions) =>
-      runOnAccounts(output, (deps) => createApiKey(deps, companyId)),
+      runOnCompanies(output, (deps) => createApiKey(deps, companyId)),
     );
   group
     .command('list <companyId>')
     .description('list the API keys of a company, oldest first')
     .option('--json', 'print JSON')
     .action((companyId: string, output: OutputOptions) =>
-      runOnAccounts(output, (deps) => listApiKeys(deps, companyId)),
+      runOnCompanies(output, (deps) => listApiKeys(deps, companyId)),
     );
   group
     .command('revoke <keyId>')
     .description('revoke an API key; it stops working within two seconds')
     .option('--json', 'print JSON')
     .action((keyId: string, output: OutputOptions) =>
-      runOnAccounts(output, (deps) => revokeApiKey(deps, keyId)),
+      runOnCompanies(output, (deps) => revokeApiKey(deps, keyId)),
     );
 }

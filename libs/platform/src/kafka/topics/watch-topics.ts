@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from 'prom-client';
-import { createLoop } from '../async/loop.ts';
-import type { Logger } from '../service/logger.ts';
-import type { ExistingTopics } from './connect.ts';
+import { createLoop } from '../../async/loop.ts';
+import type { Logger } from '../../service/logger.ts';
+import type { ExistingTopics } from '../connect.ts';
 
 export interface TopicWatchDeps {
   /** The topics that settings ask for. Nothing works without one of them until it is created again. */
@@ -52,7 +52,7 @@ export function createTopicWatch(deps: TopicWatchDeps): TopicWatch {
     else logger.error({ topic }, 'a topic was deleted: what waited in it is lost, create it again');
   }
 
-  const loop = createLoop({ name: 'watch of the topics', everyMs: EVERY_MS, run: check, logger });
+  const loop = createLoop({ name: 'topic watch', everyMs: EVERY_MS, run: check, logger });
   return {
     start: loop.start,
     stop: () => void loop.stop(),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { ApiError } from './api-error.ts';
+import { ApiError } from '../api-error.ts';
 import { readBody } from './read-body.ts';
 
 const schema = z.object({

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { hashOfKey } from '@posthorn/platform/mongo/accounts/make-api-key.ts';
-import type { AccountStore } from '@posthorn/platform/mongo/accounts/accounts.ts';
+import { hashOfKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
+import type { CompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { ApiKeyDocument, CompanyDocument } from '@posthorn/platform/mongo/documents.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import {
@@ -9,19 +9,19 @@ import {
   listApiKeys,
   listCompanies,
   revokeApiKey,
-  type AccountDeps,
-} from './accounts.ts';
+  type CompanyDeps,
+} from './companies.ts';
 
-let companies: CompanyDocument[];
+let stored: CompanyDocument[];
 let keys: ApiKeyDocument[];
-let deps: AccountDeps;
+let deps: CompanyDeps;
 
 beforeEach(() => {
-  [companies, keys] = [[], []];
-  const accounts: AccountStore = {
-    insertCompany: (company) => Promise.resolve(void companies.push(company)),
-    hasCompany: (id) => Promise.resolve(companies.some(({ _id }) => _id === id)),
-    listCompanies: () => Promise.resolve(companies),
+  [stored, keys] = [[], []];
+  const companies: CompanyStore = {
+    insertCompany: (company) => Promise.resolve(void stored.push(company)),
+    hasCompany: (id) => Promise.resolve(stored.some(({ _id }) => _id === id)),
+    listCompanies: () => Promise.resolve(stored),
     insertKey: (key) => Promise.resolve(void keys.push(key)),
     listKeys: (id) => Promise.resolve(keys.filter(({ companyId }) => companyId === id)),
     companyOfKey: () => Promise.resolve(null),
@@ -31,20 +31,20 @@ beforeEach(() => {
       return Promise.resolve(keys.length < before);
     },
   };
-  deps = { accounts, newId: countingIds(), nowMs: () => 5_000 };
+  deps = { companies, newId: countingIds(), nowMs: () => 5_000 };
 });
 
 describe('creating a company', () => {
   test('stores it with the hash of its first API key, and returns the key', async () => {
     const { companyId, apiKey } = await createCompany(deps, 'Acme');
-    expect(companies).toEqual([{ _id: companyId, name: 'Acme', createdAt: new Date(5_000) }]);
+    expect(stored).toEqual([{ _id: companyId, name: 'Acme', createdAt: new Date(5_000) }]);
     expect(keys).toMatchObject([{ companyId, name: 'first key', hash: hashOfKey(apiKey) }]);
     expect(JSON.stringify(keys)).not.toContain(apiKey);
   });
 
   test.each(['', 'x'.repeat(101)])('throws for the name %j', async (name) => {
     await expect(createCompany(deps, name)).rejects.toThrow('1 to 100 characters');
-    expect(companies).toEqual([]);
+    expect(stored).toEqual([]);
   });
 });
 

@@ -1,13 +1,13 @@
-export interface JudgeableTime {
+export interface OutageFreeClock {
   /** Counts the time since the last call. To be called every 50 ms. */
   tick: () => void;
   /** Milliseconds so far. */
   countedMs: () => number;
 }
 
-export interface JudgeableTimeDeps {
+export interface OutageFreeClockDeps {
   /** False while a store or Kafka fails: work that stands still then is no fault. */
-  isJudgeable: () => boolean;
+  areStoresUp: () => boolean;
   monotonicMs: () => number;
 }
 
@@ -15,16 +15,16 @@ export interface JudgeableTimeDeps {
 const MAX_COUNTED_MS = 1_000;
 
 /** Counts the time in which the stores answer. */
-export function createJudgeableTime({
-  isJudgeable,
+export function createOutageFreeClock({
+  areStoresUp,
   monotonicMs,
-}: JudgeableTimeDeps): JudgeableTime {
+}: OutageFreeClockDeps): OutageFreeClock {
   let countedMs = 0;
   let lastMs = monotonicMs();
   return {
     tick() {
       const nowMs = monotonicMs();
-      if (isJudgeable()) countedMs += Math.min(nowMs - lastMs, MAX_COUNTED_MS);
+      if (areStoresUp()) countedMs += Math.min(nowMs - lastMs, MAX_COUNTED_MS);
       lastMs = nowMs;
     },
     countedMs: () => countedMs,

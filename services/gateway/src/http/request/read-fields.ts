@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { Problem } from './api-error.ts';
+import type { Problem } from '../api-error.ts';
 
 export interface CheckedFields<T> {
   /** Null when there are problems. */

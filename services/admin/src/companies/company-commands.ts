@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { OutputOptions } from '../output.ts';
-import { createCompany, listCompanies } from './accounts.ts';
-import { runOnAccounts } from './run-on-accounts.ts';
+import { createCompany, listCompanies } from './companies.ts';
+import { runOnCompanies } from './run-on-companies.ts';
 
 /** Adds `company create|list|exists`. */
 export function addCompanyCommands(program: Command): void {
@@ -11,18 +11,18 @@ export function addCompanyCommands(program: Command): void {
     .description('create a company and its first API key, which is shown only here')
     .option('--json', 'print JSON')
     .action((name: string, output: OutputOptions) =>
-      runOnAccounts(output, (deps) => createCompany(deps, name)),
+      runOnCompanies(output, (deps) => createCompany(deps, name)),
     );
   group
     .command('list')
     .description('list the companies, oldest first')
     .option('--json', 'print JSON')
-    .action((output: OutputOptions) => runOnAccounts(output, listCompanies));
+    .action((output: OutputOptions) => runOnCompanies(output, listCompanies));
   group
     .command('exists <companyId>')
     .description('show whether a company exists')
     .option('--json', 'print JSON')
     .action((id: string, output: OutputOptions) =>
-      runOnAccounts(output, async ({ accounts }) => ({ exists: await accounts.hasCompany(id) })),
+      runOnCompanies(output, async ({ companies }) => ({ exists: await companies.hasCompany(id) })),
     );
 }

@@ -1,0 +1,78 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { Registry } from 'prom-client';
+import { createLogger } from '../../service/logger.ts';
+import { createKafkaClient } from '../connect.ts';
+import { createKafkaMetrics } from '../kafka-metrics.ts';
+import type { GroupEvents } from './group-client.ts';
+import { createGroupConsumer } from './group-consumer.ts';
+
+let events: GroupEvents;
+let begun: string[];
+let changes: number;
+
+beforeEach(() => {
+  [begun, changes] = [[], 0];
+  const logger = createLogger('test', 'silent');
+  createGroupConsumer(
+    {
+      // Nothing connects.
+      kafka: createKafkaClient('test', ['127.0.0.1:1'], logger),
+      logger,
+      metrics: createKafkaMetrics(new Registry()),
+      onFatal: () => undefined,
+      openGroupClient(_options, given) {
+        events = given;
+        const nothing = () => Promise.resolve();
+        return {
+          start: nothing,
+          leave: nothing,
+          pause: () => undefined,
+          resume: () => undefined,
+          paused: () => [],
+        };
+      },
+    },
+    {
+      groupId: 'group',
+      topics: ['a'],
+      inFlightLimits: { pauseAt: 10, resumeAt: 5 },
+      handle: ({ offset }) => Promise.resolve(void begun.push(String(offset))),
+      onRebalancing: () => (changes += 1),
+    },
+  );
+  events.onJoined({ a: [0] });
+});
+
+/** Returns the offset that the client reads next after it has handed over this one. */
+function handOver(offset: number): number {
+  let next = offset;
+  const messages = [{ offset: String(offset), key: null, value: null, headers: {} }];
+  events.onBatch(
+    {
+      batch: { topic: 'a', partition: 0, highWatermark: String(offset + 1), messages },
+      resolveOffset: (resolved) => (next = Number(resolved) + 1),
+    },
+    () => Promise.resolve(),
+  );
+  return next;
+}
+
+describe('a member whose group is about to change', () => {
+  test('says so, and begins nothing until it has joined again', async () => {
+    expect(handOver(5)).toBe(6);
+    await new Promise(setImmediate);
+    events.onRebalancing();
+    expect(handOver(6)).toBe(6);
+    events.onJoined({ a: [0] });
+    expect(handOver(6)).toBe(7);
+    expect([begun, changes]).toEqual([['5', '6'], 1]);
+  });
+
+  test('goes on when the group turns out not to change', () => {
+    events.onRebalancing();
+    expect(handOver(5)).toBe(5);
+    events.onConfirmed();
+    expect(handOver(5)).toBe(6);
+    expect(begun).toEqual(['5']);
+  });
+});
