@@ -6,7 +6,7 @@ import { handlersOf, type RouteHandlerDeps } from './api/route-handlers.ts';
 import { ApiError } from './http/api-error.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
 import { assignRequestId } from './http/request-id.ts';
-import { pathsOf, type Route } from './http/route.ts';
+import { pathsOf, type Route } from './http/request/route.ts';
 import { sendError } from './http/send-error.ts';
 import type { RateLimits } from './limits/rate-limits.ts';
 

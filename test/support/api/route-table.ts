@@ -1,4 +1,4 @@
-import type { Route } from '../../../services/gateway/src/http/route.ts';
+import type { Route } from '../../../services/gateway/src/http/request/route.ts';
 import { apiRoutes, type ApiDeps } from '../../../services/gateway/src/api/routes/api-routes.ts';
 
 const policy = { allowLoopback: false, allowHttp: false, allowCidrs: [] };

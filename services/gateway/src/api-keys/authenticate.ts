@@ -1,7 +1,7 @@
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
 import { hashOfKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import { ApiError } from '../http/api-error.ts';
-import type { Caller } from '../http/route.ts';
+import type { Caller } from '../http/request/route.ts';
 
 export interface Credentials {
   apiKey: string | undefined;

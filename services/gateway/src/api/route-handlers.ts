@@ -5,8 +5,8 @@ import { readBody, readRawFields, type Body } from '../http/request/read-body.ts
 import { readHead } from '../http/request/read-head.ts';
 import { createReceiveBody } from '../http/request/receive-body.ts';
 import type { RequestDeadlines } from '../http/request-deadlines.ts';
-import { REQUEST_BYTES, type RequestMemory } from '../http/request-memory.ts';
-import { NO_FIELDS, type ApiResponse, type Caller, type Route } from '../http/route.ts';
+import { REQUEST_BYTES, type RequestMemory } from '../http/request/request-memory.ts';
+import { NO_FIELDS, type ApiResponse, type Caller, type Route } from '../http/request/route.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
 
 export interface RouteHandlerDeps {

@@ -6,7 +6,7 @@ import { Counter, type Registry } from 'prom-client';
 import type { WrongKeys } from '../api-keys/authenticate.ts';
 import { addressKey } from '../http/address-key.ts';
 import { ApiError } from '../http/api-error.ts';
-import type { Caller } from '../http/route.ts';
+import type { Caller } from '../http/request/route.ts';
 import { createRateCounts, type Decision, type RateCounts } from './rate-limit-counts.ts';
 import { createAddToSharedCounts } from './rate-limit-redis.ts';
 

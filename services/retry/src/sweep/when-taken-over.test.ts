@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
-import { firstIdAt } from '@posthorn/domain/ids.ts';
 import { backlogOf, observe, stepFor, type SweepStep } from './when-taken-over.ts';
 
 const ALIVE: KnownPublisher = {
@@ -88,20 +87,5 @@ describe('a sweep', () => {
     [{ watermark: '', sweptTo: '' }, 'msg_01h0000000'],
   ])('of %j begins after %s', (progress, first) => {
     expect(backlogOf({ ...ALIVE, ...progress }).afterId).toBe(first);
-  });
-
-  const HEARTBEAT_MS = 1_800_000_000_000;
-  const idAt = (atMs: number): string => firstIdAt('msg', atMs);
-
-  test.each([
-    ['two minutes after the last heartbeat', '', HEARTBEAT_MS],
-    [
-      'after its watermark, when its clock is ahead',
-      idAt(HEARTBEAT_MS + 3_600_000),
-      HEARTBEAT_MS + 3_600_000,
-    ],
-  ])('ends %s', (_when, watermark, latestMs) => {
-    const end = backlogOf({ ...ALIVE, heartbeatAtMs: HEARTBEAT_MS, watermark }).beforeId;
-    expect(end).toBe(idAt(latestMs + 120_000));
   });
 });

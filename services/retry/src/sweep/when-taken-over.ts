@@ -67,28 +67,14 @@ function isLookDue({ emptyAtMs }: Observation, nowMs: number): boolean {
   return emptyAtMs === null || nowMs - emptyAtMs >= LOOK_AGAIN_MS;
 }
 
-/** What the sweep publishes for a publisher: its messages after `afterId`. It has none from `beforeId` on. */
+/** What the sweep publishes for a publisher: its messages after `afterId`. */
 export interface Backlog {
   publisherId: string;
   afterId: string;
-  beforeId: string;
 }
 
 export function backlogOf(publisher: KnownPublisher): Backlog {
-  const { id: publisherId } = publisher;
-  return { publisherId, afterId: sweptUpTo(publisher), beforeId: nothingFrom(publisher) };
-}
-
-/**
- * A gateway stores nothing without a heartbeat, and its ids are of its own clock, which may be ahead of
- * that of the database. One that is further ahead has raised its watermark by the same clock.
- */
-const STORED_AFTER_HEARTBEAT_MS = 120_000;
-
-/** Without this end a look would read what all others have stored up to the present. */
-function nothingFrom({ heartbeatAtMs, watermark }: KnownPublisher): string {
-  const watermarkMs = watermark === '' ? 0 : timeMsOf(watermark);
-  return firstIdAt('msg', Math.max(heartbeatAtMs, watermarkMs) + STORED_AFTER_HEARTBEAT_MS);
+  return { publisherId: publisher.id, afterId: sweptUpTo(publisher) };
 }
 
 /**

@@ -15,8 +15,6 @@ export interface Page {
   publisherId: string;
   /** Exclusive; '' for the first page. */
   afterId: string;
-  /** Exclusive. Without it everything up to now is read, that of other publishers too: no index has them apart. */
-  beforeId?: string;
   limit: number;
 }
 
@@ -49,9 +47,8 @@ export function createMessageStore(db: mongo.Db): MessageStore {
       const found = messages.find({ _id: { $in: [...ids] } }, { projection: { payload: 1 } });
       return new Map((await found.toArray()).map(({ _id, payload }) => [_id, payload]));
     },
-    async pageOf({ publisherId, afterId, beforeId, limit }) {
-      const span = { $gt: afterId, ...(beforeId !== undefined && { $lt: beforeId }) };
-      const found = messages.find({ _id: span, publisherId }, committed);
+    async pageOf({ publisherId, afterId, limit }) {
+      const found = messages.find({ _id: { $gt: afterId }, publisherId }, committed);
       return (await found.sort({ _id: 1 }).limit(limit).toArray()).map(toMessage);
     },
     async findCommitted(ids) {

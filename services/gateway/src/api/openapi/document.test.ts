@@ -11,7 +11,7 @@ import { routeTable } from '../../../../../test/support/api/route-table.ts';
 import type { RequestHandler } from 'express';
 import { pino } from 'pino';
 import { createApp } from '../../app.ts';
-import { createRequestMemory } from '../../http/request-memory.ts';
+import { createRequestMemory } from '../../http/request/request-memory.ts';
 import { createDocument } from './document.ts';
 
 const routes = routeTable();

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { VERSION } from '@posthorn/platform/service/metrics.ts';
-import type { Route } from '../../http/route.ts';
+import type { Route } from '../../http/request/route.ts';
 import { NAMED_HEADERS } from './response-headers.ts';
 import { DELIVERY_REQUEST } from './delivery-request.ts';
 import { createFailureResponses, FAILURE_SCHEMA } from './failure-responses.ts';

@@ -1,4 +1,4 @@
-import type { Route, SpecificError } from '../../http/route.ts';
+import type { Route, SpecificError } from '../../http/request/route.ts';
 
 export interface ErrorSpec {
   status: number;

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import type { Route } from '../../http/route.ts';
+import type { Route } from '../../http/request/route.ts';
 import { codesOf, errorOf } from './error-codes.ts';
 import type { JsonSchema } from './json-schemas.ts';
 import { COMMON_HEADERS, RETRY_AFTER, type ResponseHeaders } from './response-headers.ts';

@@ -1,4 +1,4 @@
-import { pathsOf, type Route } from '../../http/route.ts';
+import { pathsOf, type Route } from '../../http/request/route.ts';
 import type { FailureResponses } from './failure-responses.ts';
 import type { JsonSchema, SchemaRegistry } from './json-schemas.ts';
 import { parametersOf } from './parameters.ts';

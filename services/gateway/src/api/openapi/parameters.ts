@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { exampleId } from '../../http/responses/fields.ts';
-import type { Route } from '../../http/route.ts';
+import type { Route } from '../../http/request/route.ts';
 import type { JsonSchema, SchemaRegistry } from './json-schemas.ts';
 
 /** For `components.parameters`. */

@@ -1,4 +1,4 @@
-import type { Route } from '../../http/route.ts';
+import type { Route } from '../../http/request/route.ts';
 import { exampleId } from '../../http/responses/fields.ts';
 import { exampleOf } from './examples.ts';
 import { resolve, type JsonSchema, type SchemaRegistry } from './json-schemas.ts';

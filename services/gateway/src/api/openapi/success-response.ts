@@ -1,4 +1,4 @@
-import type { Route } from '../../http/route.ts';
+import type { Route } from '../../http/request/route.ts';
 import { COMMON_HEADERS, IDEMPOTENCY_REPLAYED } from './response-headers.ts';
 import { exampleOf } from './examples.ts';
 import type { JsonSchema, SchemaRegistry } from './json-schemas.ts';

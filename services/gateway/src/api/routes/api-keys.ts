@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ApiKeys } from '../../api-keys/api-keys.ts';
 import { apiKeySchema, createdApiKeySchema, describeApiKey } from '../../http/responses/api-key.ts';
-import { route, type Route } from '../../http/route.ts';
+import { route, type Route } from '../../http/request/route.ts';
 import { limit, name, skip } from './fields.ts';
 
 export interface ApiKeyDeps {

@@ -1,4 +1,4 @@
-import type { Route } from '../../http/route.ts';
+import type { Route } from '../../http/request/route.ts';
 import { apiKeyRoutes, type ApiKeyDeps } from './api-keys.ts';
 import { appRoutes, type AppRouteDeps } from './apps.ts';
 import { messageRoutes, type HistoryDeps } from './messages.ts';

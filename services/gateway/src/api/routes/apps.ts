@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { notFound } from '../../http/api-error.ts';
 import { appSchema, describeApp } from '../../http/responses/app.ts';
-import { route, type Route } from '../../http/route.ts';
+import { route, type Route } from '../../http/request/route.ts';
 import type { Apps } from '../../projects/apps.ts';
 import type { RemoveTree } from '../../removal/remove-tree.ts';
 import { description, environment, idText, limit, name, skip } from './fields.ts';

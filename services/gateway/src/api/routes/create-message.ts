@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { KEPT_HOURS } from '../../accept/idempotency-key.ts';
 import type { IdempotentAccept } from '../../accept/idempotent-accept.ts';
 import { createdMessageSchema } from '../../http/responses/message.ts';
-import { route, type ApiRequest, type Route } from '../../http/route.ts';
+import { route, type ApiRequest, type Route } from '../../http/request/route.ts';
 import { idText } from './fields.ts';
 import { eventType } from './webhook-fields.ts';
 

@@ -15,7 +15,7 @@ import {
   listedMessageSchema,
   messageSchema,
 } from '../../http/responses/message.ts';
-import { route, type Route } from '../../http/route.ts';
+import { route, type Route } from '../../http/request/route.ts';
 import { cursor, idText, limit, timeText } from './fields.ts';
 
 const listQuery = z.object({

@@ -6,7 +6,7 @@ import {
   describeProject,
   projectSchema,
 } from '../../http/responses/project.ts';
-import { route, type Route } from '../../http/route.ts';
+import { route, type Route } from '../../http/request/route.ts';
 import type { Projects } from '../../projects/projects.ts';
 import type { RemoveTree } from '../../removal/remove-tree.ts';
 import { description, environment, limit, name, skip } from './fields.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { describeResend, resendSchema } from '../../http/responses/resend.ts';
-import { route, type Route } from '../../http/route.ts';
+import { route, type Route } from '../../http/request/route.ts';
 import type { FailedSpan, StartResend } from '../../resend/start-resend.ts';
 import { timeText } from './fields.ts';
 

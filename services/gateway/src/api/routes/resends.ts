@@ -2,7 +2,7 @@ import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import { notFound } from '../../http/api-error.ts';
 import { deliverySchema, describeDelivery } from '../../http/responses/delivery.ts';
 import { describeResend, resendSchema } from '../../http/responses/resend.ts';
-import { NO_FIELDS, route, type Route } from '../../http/route.ts';
+import { NO_FIELDS, route, type Route } from '../../http/request/route.ts';
 import { resendDelivery, type ResendDeliveryDeps } from '../../resend/resend-delivery.ts';
 
 export interface ResendRouteDeps extends ResendDeliveryDeps {

@@ -4,7 +4,7 @@ import { notFound } from '../../http/api-error.ts';
 import { deliverySchema, describeDelivery } from '../../http/responses/delivery.ts';
 import { healthSchema } from '../../http/responses/health.ts';
 import { describeWebhook, webhookSchema } from '../../http/responses/webhook.ts';
-import { NO_FIELDS, route, type Route } from '../../http/route.ts';
+import { NO_FIELDS, route, type Route } from '../../http/request/route.ts';
 import type { RotateSecret } from '../../webhooks/rotate-secret.ts';
 import type { SendTestMessage } from '../../webhooks/send-test-message.ts';
 

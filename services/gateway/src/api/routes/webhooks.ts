@@ -8,7 +8,7 @@ import {
   webhookSchema,
   webhookWithAuthSchema,
 } from '../../http/responses/webhook.ts';
-import { route, type Route } from '../../http/route.ts';
+import { route, type Route } from '../../http/request/route.ts';
 import type { ChangeWebhook } from '../../webhooks/change-webhook.ts';
 import type { CreateWebhook } from '../../webhooks/create-webhook.ts';
 import type { DeleteWebhook } from '../../webhooks/delete-webhook.ts';

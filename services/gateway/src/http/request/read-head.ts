@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Problem } from '../api-error.ts';
 import { checkFields } from './read-fields.ts';
-import type { Route } from '../route.ts';
+import type { Route } from './route.ts';
 
 /** The parts of a request besides its path and body. */
 export interface RequestHead {

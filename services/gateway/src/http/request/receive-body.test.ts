@@ -13,7 +13,7 @@ import {
 import { sendError } from '../send-error.ts';
 import { createHardenedServer } from '../harden-server.ts';
 import { createReceiveBody } from './receive-body.ts';
-import { createRequestMemory, type RequestMemory } from '../request-memory.ts';
+import { createRequestMemory, type RequestMemory } from './request-memory.ts';
 
 const LIMIT = 262_144;
 

@@ -1,7 +1,7 @@
 import { MAX_BODY_BYTES } from '@posthorn/domain/message.ts';
 import type { Request, RequestHandler, Response } from 'express';
 import { ApiError, unavailable } from '../api-error.ts';
-import type { RequestMemory } from '../request-memory.ts';
+import type { RequestMemory } from './request-memory.ts';
 
 /**
  * Reads the body into `request.body`, a Buffer. Refuses a body that is too large or compressed as soon as

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Problem } from './api-error.ts';
-import type { Body } from './request/read-body.ts';
+import type { Problem } from '../api-error.ts';
+import type { Body } from './read-body.ts';
 
 /** The owner of the API key. Every query to the stores names this company. */
 export interface Caller {

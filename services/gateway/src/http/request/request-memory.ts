@@ -1,6 +1,6 @@
 import { createShares } from '@posthorn/platform/memory/shares.ts';
 import type { Response } from 'express';
-import { unavailable } from './api-error.ts';
+import { unavailable } from '../api-error.ts';
 import type { Caller } from './route.ts';
 
 /**
