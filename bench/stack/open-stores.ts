@@ -8,7 +8,7 @@ import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { createRegistry } from '@posthorn/platform/service/metrics.ts';
-import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
+import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
 import {
   createDeliveryStore,
   type DeliveryStore,

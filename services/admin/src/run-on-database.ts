@@ -1,4 +1,4 @@
-import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
+import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
 import { parseConfig } from '@posthorn/platform/service/config.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import type { mongo } from 'mongoose';

@@ -5,7 +5,7 @@ import {
   createMemoryBudgets,
   type MemoryBudgets,
 } from '@posthorn/platform/memory/memory-budgets.ts';
-import { openMongo } from '@posthorn/platform/mongo/connect.ts';
+import { openMongo } from '@posthorn/platform/mongo/connection/connect.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';

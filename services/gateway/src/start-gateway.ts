@@ -3,7 +3,7 @@ import {
   createMemoryBudgets,
   type MemoryBudgets,
 } from '@posthorn/platform/memory/memory-budgets.ts';
-import { openMongo } from '@posthorn/platform/mongo/connect.ts';
+import { openMongo } from '@posthorn/platform/mongo/connection/connect.ts';
 import { createDeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
 import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';

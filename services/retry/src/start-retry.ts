@@ -8,7 +8,7 @@ import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import type { Consumption, LogRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
-import { openMongo } from '@posthorn/platform/mongo/connect.ts';
+import { openMongo } from '@posthorn/platform/mongo/connection/connect.ts';
 import {
   createDeliveryStore,
   type DeliveryStore,

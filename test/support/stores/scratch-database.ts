@@ -1,4 +1,4 @@
-import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
+import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
 import { createIndexes } from '@posthorn/platform/mongo/create-indexes.ts';
 import { createNamespace } from '../process/namespace.ts';
 

@@ -27,6 +27,8 @@ export interface ScratchLog {
 export interface ScratchOptions {
   /** kafkajs unless given. */
   client?: KafkaClientName;
+  /** Those of the stack unless given. */
+  brokers?: string[];
   /** Is given every member of a group that the logs open. */
   onMember?: (member: GroupClient) => void;
   /** Is given what Kafka took of each commit. */
@@ -36,7 +38,7 @@ export interface ScratchOptions {
 /** A record log on the real broker. */
 export async function openScratchLog(options: ScratchOptions = {}): Promise<ScratchLog> {
   const env = createNamespace();
-  const brokers = [env.KAFKA_BROKERS];
+  const brokers = options.brokers ?? [env.KAFKA_BROKERS];
   const logger = createLogger('test', 'silent');
   const registry = new Registry();
   const metrics = createKafkaMetrics(registry);

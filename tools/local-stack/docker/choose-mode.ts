@@ -53,15 +53,18 @@ async function pullProblem(
   );
 }
 
-const realDocker: DockerProbe = {
+/** Returns why Docker cannot be used; undefined if it can. */
+export function dockerProblem(): string | undefined {
+  if (findProgram('docker') === undefined) return 'Docker is not installed';
   // The docker program takes 70 ms and honours contexts; the testcontainers library takes a second to load.
-  unavailableReason: () => {
-    if (findProgram('docker') === undefined) return 'Docker is not installed';
-    const version = spawnSync('docker', ['version', '--format', '{{.Server.Version}}'], {
-      timeout: 5_000,
-    });
-    return version.status === 0 ? undefined : 'Docker is installed but its daemon does not respond';
-  },
+  const version = spawnSync('docker', ['version', '--format', '{{.Server.Version}}'], {
+    timeout: 5_000,
+  });
+  return version.status === 0 ? undefined : 'Docker is installed but its daemon does not respond';
+}
+
+const realDocker: DockerProbe = {
+  unavailableReason: dockerProblem,
   pullImages: async (images) => {
     const { getContainerRuntimeClient, ImageName } = await import('testcontainers');
     const client = await getContainerRuntimeClient();

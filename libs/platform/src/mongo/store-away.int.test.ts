@@ -1,7 +1,7 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
-import { connectMongo, type MongoConnection } from './connect.ts';
+import { connectMongo, type MongoConnection } from './connection/connect.ts';
 import { createDeliveryStore } from './deliveries/deliveries.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import { createMessageStore } from './messages/messages.ts';

@@ -5,7 +5,7 @@ import { readTopics } from '@posthorn/platform/kafka/connect.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
+import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import { createResendStore } from '@posthorn/platform/mongo/resends/resends.ts';

@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import { asStoreError } from '@posthorn/platform/mongo/connect.ts';
+import { asStoreError } from '@posthorn/platform/mongo/connection/connect.ts';
 import type { ErrorRequestHandler } from 'express';
 import { ApiError, unavailable } from './api-error.ts';
 

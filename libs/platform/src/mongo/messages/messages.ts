@@ -1,7 +1,7 @@
 import type { Message } from '@posthorn/domain/message.ts';
 import mongoose, { type mongo } from 'mongoose';
 import { collection } from '../collections.ts';
-import { asStoreError } from '../connect.ts';
+import { asStoreError } from '../connection/connect.ts';
 import type { MessageDocument } from '../documents.ts';
 import { DUPLICATE_KEY } from '../duplicate-key.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import mongoose from 'mongoose';
-import { StoreUnavailableError } from '../service/errors.ts';
+import { StoreUnavailableError } from '../../service/errors.ts';
 import { asStoreError } from './connect.ts';
 
 const { MongoDriverError, MongoServerError } = mongoose.mongo;

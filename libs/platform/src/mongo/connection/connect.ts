@@ -1,7 +1,7 @@
 import mongoose, { type Connection } from 'mongoose';
-import { TimeoutError, withTimeout } from '../async/with-timeout.ts';
-import { messageOf, StartupError, StoreUnavailableError } from '../service/errors.ts';
-import type { ServiceContext } from '../service/run-service.ts';
+import { TimeoutError, withTimeout } from '../../async/with-timeout.ts';
+import { messageOf, StartupError, StoreUnavailableError } from '../../service/errors.ts';
+import type { ServiceContext } from '../../service/run-service.ts';
 
 const { MongoNetworkError, MongoNotConnectedError, MongoServerSelectionError } = mongoose.mongo;
 
