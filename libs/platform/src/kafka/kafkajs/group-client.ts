@@ -1,9 +1,11 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import kafkajs, {
   type Consumer,
   type EachBatchPayload,
   type Kafka,
   type OffsetsByTopicPartition,
 } from 'kafkajs';
+import { isOutage } from '../../async/is-outage.ts';
 import { createCoPartitionAssigner } from './co-partition-assigner.ts';
 import type { GroupClient, GroupEvents } from '../consumer/group-client.ts';
 import {
@@ -14,35 +16,31 @@ import {
 import type { Commit } from '../offsets/owned-partitions.ts';
 import type { ConsumeOptions } from '../record-log.ts';
 
+/** Between a crash after which kafkajs does not restart its consumer and the restart made here. */
+const RESTART_AFTER_MS = 500;
+
+interface Member {
+  consumer: Consumer;
+  events: GroupEvents;
+  left: AbortController;
+  /** Resolves when the join that runs has ended; null while none runs. */
+  joining: Promise<void> | null;
+}
+
 /** Opens a member of a group on kafkajs. */
 export function openKafkajsGroupClient(
-  kafka: Kafka,
+  kafka: Pick<Kafka, 'consumer'>,
   instanceId: string,
   options: ConsumeOptions,
   events: GroupEvents,
 ): GroupClient {
-  let hasLeft = false;
-  /** Resolves when the first join has ended. */
-  let started: Promise<void> | null = null;
-  const consumer = createConsumer(kafka, instanceId, options, () => !hasLeft);
-  follow(consumer, events, () => hasLeft && started === null);
-  const start = async (): Promise<void> => {
-    await consumer.connect();
-    await consumer.subscribe({ topics: [...options.topics], fromBeginning: true });
-    if (!hasLeft) await run(consumer, events);
-  };
+  const left = new AbortController();
+  const consumer = createConsumer(kafka, instanceId, options, () => !left.signal.aborted);
+  const member: Member = { consumer, events, left, joining: null };
+  follow(member);
   return {
-    start() {
-      started = start().finally(() => (started = null));
-      return started;
-    },
-    async leave() {
-      hasLeft = true;
-      // While it joins, kafkajs drops its connection without leaving the group, which waits for the member
-      // until its session times out: with two groups, deliveries stood still for 20 s.
-      await started?.catch(() => undefined);
-      await consumer.disconnect();
-    },
+    start: () => join(member, () => start(member, options)),
+    leave: () => leave(member),
     pause: (selection) => {
       consumer.pause(selection);
     },
@@ -53,8 +51,40 @@ export function openKafkajsGroupClient(
   };
 }
 
+async function join(member: Member, step: () => Promise<void>): Promise<void> {
+  const joining = step();
+  member.joining = joining;
+  try {
+    await joining;
+  } finally {
+    // A crash during the step has begun the next one.
+    if (member.joining === joining) member.joining = null;
+  }
+}
+
+async function start(member: Member, { topics }: ConsumeOptions): Promise<void> {
+  const { consumer, left } = member;
+  await consumer.connect();
+  await consumer.subscribe({ topics: [...topics], fromBeginning: true });
+  if (!left.signal.aborted) await run(member);
+}
+
+async function restart(member: Member): Promise<void> {
+  const { signal } = member.left;
+  await wait(RESTART_AFTER_MS, undefined, { signal }).catch(() => undefined);
+  if (!signal.aborted) await run(member);
+}
+
+async function leave(member: Member): Promise<void> {
+  member.left.abort();
+  // While it joins, kafkajs drops its connection without leaving the group, which waits for the member
+  // until its session times out: with two groups, deliveries stood still for 20 s.
+  await member.joining?.catch(() => undefined);
+  await member.consumer.disconnect();
+}
+
 function createConsumer(
-  kafka: Kafka,
+  kafka: Pick<Kafka, 'consumer'>,
   instanceId: string,
   { groupId, maxWaitMs = 100 }: ConsumeOptions,
   mayRestart: () => boolean,
@@ -81,22 +111,45 @@ function createConsumer(
   });
 }
 
-function follow(consumer: Consumer, events: GroupEvents, isGone: () => boolean): void {
+function follow(member: Member): void {
+  const { consumer, events, left } = member;
   consumer.on(consumer.events.FETCH_START, events.onFetch);
   consumer.on(consumer.events.REBALANCING, events.onRebalancing);
   consumer.on(consumer.events.HEARTBEAT, events.onConfirmed);
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
     // kafkajs cannot cancel a join; this ends one of a restart that completes after the consumer has left.
-    if (isGone()) throw new kafkajs.KafkaJSNonRetriableError('joined after it had left');
+    if (left.signal.aborted && !member.joining) {
+      throw new kafkajs.KafkaJSNonRetriableError('joined after it had left');
+    }
     events.onJoined(payload.memberAssignment);
   });
   consumer.on(consumer.events.CRASH, ({ payload }) => {
-    if (payload.restart) events.onLost();
-    else events.onFatal(payload.error);
+    if (left.signal.aborted) return;
+    if (payload.restart) {
+      events.onLost();
+      return;
+    }
+    joinAgain(member, payload.error);
   });
 }
 
-function run(consumer: Consumer, events: GroupEvents): Promise<void> {
+/**
+ * kafkajs gives up on some outages: a broker that goes away while it is asked for the coordinator of the
+ * group was the end of a service in three of eight stops of Kafka, on a busy machine.
+ */
+function joinAgain(member: Member, error: Error): void {
+  const { events, left } = member;
+  if (!isOutage(error.cause ?? error)) {
+    events.onFatal(error);
+    return;
+  }
+  events.onLost();
+  join(member, () => restart(member)).catch((failure: unknown) => {
+    if (!left.signal.aborted) joinAgain(member, failure as Error);
+  });
+}
+
+function run({ consumer, events }: Member): Promise<void> {
   return consumer.run({
     autoCommit: false,
     // Offsets are resolved one by one, so that a record that is not due is fetched again.
