@@ -1,7 +1,7 @@
 import { arrivalsByDelivery } from './audit/deliveries.ts';
 import type { Evidence, Sent, ShownDelivery } from './audit/evidence.ts';
 import type { Plan } from './load/plan.ts';
-import { readShown, readWaits, type ShownDeliveries } from './load/read-api.ts';
+import { readShown, readAttempts, type ShownDeliveries } from './load/read-api.ts';
 import type { Traffic } from './load/traffic.ts';
 import type { Injected, Scene } from './round.ts';
 import { DELAYS_MS } from './stack/layout.ts';
@@ -40,7 +40,7 @@ export async function collectEvidence(collect: Collect): Promise<Evidence> {
     delaysMs: DELAYS_MS,
     hasClockJumps,
     shown: shown.shown,
-    waits: await readWaits(access, new Map(doubtful.slice(0, MAX_HISTORIES))),
+    recorded: await readAttempts(access, new Map(doubtful.slice(0, MAX_HISTORIES))),
     refusalsOf: plan.refusalsOf,
     answers: { ...traffic.answers() },
     slowestAnswerMs: traffic.slowestAnswerMs(),

@@ -40,7 +40,7 @@ function evidenceOf(changed: Partial<Evidence> = {}): Evidence {
     sent: [sentMessage(1)],
     arrivals: [arrival(1)],
     shown: new Map([['msg_1/0', { status: 'delivered', attemptCount: 1 }]]),
-    waits: new Map(),
+    recorded: new Map(),
     refusalsOf: () => 0,
     delaysMs: [2_000, 3_000],
     excuses: [],

@@ -113,7 +113,10 @@ function messagesOf({ sent, arrivals }: Evidence) {
 function unexplained(duplicates: readonly Duplicate[]): string[] {
   return duplicates
     .filter(({ reason }) => reason === UNEXPLAINED)
-    .map(({ key, firstAtMs, secondAtMs }) => `${key} again after ${secondAtMs - firstAtMs} ms`);
+    .map(
+      ({ key, firstAtMs, secondAtMs, history }) =>
+        `${key} again after ${secondAtMs - firstAtMs} ms: ${history}`,
+    );
 }
 
 function findingsOfArrivals(evidence: Evidence): Finding[] {

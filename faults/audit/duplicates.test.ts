@@ -31,7 +31,7 @@ function evidenceOf(
       isIntact: true,
     })),
     shown: new Map([['msg_1/0', { status: 'delivered', attemptCount }]]),
-    waits: new Map(),
+    recorded: new Map(),
     refusalsOf: () => 1,
     delaysMs: [2_000, 3_000],
     excuses: [{ reason: 'in flight at the kill', fromMs: 90, toMs: 100 }],
@@ -43,6 +43,12 @@ function evidenceOf(
     ...changed,
   };
 }
+
+/** Attempts that began then, and took as long as their requests. */
+const recordedAt = (startsMs: readonly number[]): Evidence['recorded'] =>
+  new Map([
+    ['msg_1/0', startsMs.map((startedAtMs) => ({ startedAtMs, endedAtMs: startedAtMs + 10 }))],
+  ]);
 
 const duplicates = (...args: Parameters<typeof evidenceOf>) => {
   const evidence = evidenceOf(...args);
@@ -95,6 +101,29 @@ describe('duplicates', () => {
     expect(first).toMatchObject({ firstAtMs: 50, secondAtMs: 700, reason: 'unexplained' });
   });
 
+  it('repeat the request that no recorded attempt has made, not a retry at its time', () => {
+    const requests = [50, 2_060, 11_000, 14_010].map(
+      (atMs) => [atMs, atMs === 14_010 ? 200 : 404] as const,
+    );
+    const found = duplicates(requests, 3, {
+      recorded: recordedAt([49, 10_999, 14_009]),
+      excuses: [{ reason: 'in flight at the kill', fromMs: 1_500, toMs: 2_065 }],
+    });
+    expect(found).toMatchObject([
+      { firstAtMs: 2_060, secondAtMs: 11_000, reason: 'in flight at the kill' },
+    ]);
+  });
+
+  it('repeat the request before them when they come too soon for a retry', () => {
+    const requests = [
+      [50, 404],
+      [700, 200],
+      [2_060, 200],
+    ] as const;
+    const found = duplicates(requests, 2, { recorded: recordedAt([49, 2_059]) });
+    expect(found).toMatchObject([{ firstAtMs: 50, secondAtMs: 700, reason: 'unexplained' }]);
+  });
+
   it('count from the planned attempts where the API shows nothing', () => {
     const requests = [50, 2_060, 2_080].map((atMs) => [atMs, atMs === 50 ? 404 : 200] as const);
     expect(duplicates(requests, 0, { shown: new Map() })).toHaveLength(1);
@@ -121,7 +150,7 @@ describe('a retry', () => {
       [700, 200],
       [2_060, 200],
     ] as const;
-    const recorded = (waitMs: number) => ({ waits: new Map([['msg_1/0', [waitMs]]]) });
+    const recorded = (waitMs: number) => ({ recorded: recordedAt([50, 60 + waitMs]) });
     expect(isEarly(requests, 2, recorded(2_000))).toBe(false);
     expect(isEarly(requests, 2, recorded(1_900))).toBe(true);
   });
@@ -133,7 +162,7 @@ describe('a retry', () => {
     ] as const;
     const jumped = (waitMs: number) => ({
       hasClockJumps: true,
-      waits: new Map([['msg_1/0', [waitMs]]]),
+      recorded: recordedAt([50, 60 + waitMs]),
     });
     expect(isEarly(requests, 2, jumped(3_600_000))).toBe(false);
     expect(isEarly(requests, 2, jumped(850))).toBe(true);

@@ -1,5 +1,6 @@
 import { type AuditedDelivery, isSuccess } from './deliveries.ts';
-import type { Arrival, Evidence, Excuse } from './evidence.ts';
+import type { Arrival, Evidence, Excuse, RecordedAttempt } from './evidence.ts';
+import { unrecordedAmong } from './unrecorded.ts';
 
 export const UNEXPLAINED = 'unexplained';
 
@@ -11,46 +12,70 @@ export interface Duplicate {
   /** The request that it repeats. */
   firstAtMs: number;
   secondAtMs: number;
+  /** All requests of the delivery and its recorded attempts, in milliseconds after the acceptance. */
+  history: string;
 }
 
-/**
- * Requests carry no number of their attempt. So the count is what was received less what is recorded, and the repeated
- * ones are those behind a success, or sooner than any retry could be.
- */
-export function duplicatesOf(
-  { key, sent, endpoint, arrivals }: AuditedDelivery,
-  { shown, refusalsOf, delaysMs, excuses }: Evidence,
-): Duplicate[] {
+/** Requests carry no number of their attempt. So the count is what was received less what is recorded. */
+export function duplicatesOf(delivery: AuditedDelivery, evidence: Evidence): Duplicate[] {
+  const { key, sent, endpoint, arrivals } = delivery;
+  const { shown, recorded, refusalsOf, delaysMs, excuses } = evidence;
   const planned = Math.min(refusalsOf(sent.n, endpoint), delaysMs.length) + 1;
   const attempts = shown.get(key)?.attemptCount ?? planned;
   const extra = arrivals.length - attempts;
   if (extra <= 0) return [];
-  return repeatsAmong(arrivals, delaysMs)
+  const attemptsOf = recorded.get(key) ?? [];
+  return repeatsAmong(arrivals, attemptsOf, delaysMs)
     .slice(0, extra)
     .map(([first, second]) => ({
       key,
       reason: excuseFor(first, excuses)?.reason ?? UNEXPLAINED,
       firstAtMs: first.atMs,
       secondAtMs: second.atMs,
+      history: historyOf(delivery, attemptsOf),
     }));
 }
 
 type Pair = readonly [first: Arrival, second: Arrival];
 
-/** The pairs of neighbours, those first that cannot be an attempt and its retry. */
-function repeatsAmong(arrivals: readonly Arrival[], delaysMs: readonly number[]): Pair[] {
+/** The pairs of a request and its repeat. Without the recorded attempts, those first that cannot be an attempt and its retry. */
+function repeatsAmong(
+  arrivals: readonly Arrival[],
+  recorded: readonly RecordedAttempt[],
+  delaysMs: readonly number[],
+): Pair[] {
   const shortestMs = Math.min(...delaysMs);
+  const isTooSoon = ([first, second]: Pair): boolean =>
+    isSuccess(first) || second.atMs - first.answeredAtMs < shortestMs;
   const pairs = arrivals.slice(1).flatMap((second, index): Pair[] => {
     const first = arrivals[index];
     return first ? [[first, second]] : [];
   });
-  const isRepeat = ([first, second]: Pair): boolean =>
-    isSuccess(first) || second.atMs - first.answeredAtMs < shortestMs;
-  return [...pairs.filter(isRepeat), ...pairs.filter((pair) => !isRepeat(pair))];
+  const unrecorded = unrecordedAmong(arrivals, recorded);
+  if (!unrecorded) {
+    return [...pairs.filter(isTooSoon), ...pairs.filter((pair) => !isTooSoon(pair))];
+  }
+  return unrecorded.flatMap((request): Pair[] => {
+    const asSecond = pairs.find(([, second]) => second === request);
+    const asFirst = pairs.find(([first]) => first === request);
+    // A lawful retry whose record was lost is repeated by the next request; any other repeats the one before.
+    const pair = asSecond && (isTooSoon(asSecond) || !asFirst) ? asSecond : asFirst;
+    return pair ? [pair] : [];
+  });
 }
 
 function excuseFor(first: Arrival, excuses: readonly Excuse[]): Excuse | undefined {
   return excuses.find(({ fromMs, toMs }) => first.atMs <= toMs && first.answeredAtMs >= fromMs);
+}
+
+function historyOf(
+  { acceptedAtMs, arrivals }: AuditedDelivery,
+  recorded: readonly RecordedAttempt[],
+): string {
+  const after = (timesMs: readonly number[]): string =>
+    timesMs.map((atMs) => Math.round(atMs - acceptedAtMs)).join(', ');
+  const requests = after(arrivals.map(({ atMs }) => atMs));
+  return `requests at ${requests} ms, recorded attempts at ${after(recorded.map(({ startedAtMs }) => startedAtMs))} ms`;
 }
 
 export function countByReason(duplicates: readonly Duplicate[]): Record<string, number> {

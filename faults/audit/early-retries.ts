@@ -1,5 +1,5 @@
 import type { AuditedDelivery } from './deliveries.ts';
-import type { Evidence } from './evidence.ts';
+import type { Arrival, Evidence, RecordedAttempt } from './evidence.ts';
 
 /** Two clocks of one machine read in milliseconds. */
 const ROUNDING_MS = 2;
@@ -17,17 +17,24 @@ export function hasEarlyRetry(delivery: AuditedDelivery, evidence: Evidence): bo
 
 function waitsOf(
   delivery: AuditedDelivery,
-  { shown, waits, hasClockJumps }: Evidence,
+  { shown, recorded, hasClockJumps }: Evidence,
 ): readonly number[] {
   const { key, arrivals } = delivery;
-  const recorded = waits.get(key) ?? [];
+  const recordedWaits = waitsBetween(recorded.get(key) ?? []);
   const isExact = (shown.get(key)?.attemptCount ?? arrivals.length) === arrivals.length;
-  if (!isExact) return recorded;
-  const passed = waitsBetween(delivery);
+  if (!isExact) return recordedWaits;
+  const passed = waitsBetween(arrivals.map(asAttempt));
   if (!hasClockJumps) return passed;
-  return passed.map((ms, index) => Math.max(ms, recorded[index] ?? 0));
+  return passed.map((ms, index) => Math.max(ms, recordedWaits[index] ?? 0));
 }
 
-function waitsBetween({ arrivals }: AuditedDelivery): number[] {
-  return arrivals.slice(1).map(({ atMs }, index) => atMs - (arrivals[index]?.answeredAtMs ?? 0));
+function asAttempt({ atMs, answeredAtMs }: Arrival): RecordedAttempt {
+  return { startedAtMs: atMs, endedAtMs: answeredAtMs };
+}
+
+/** From the end of each to the beginning of the next. */
+function waitsBetween(attempts: readonly RecordedAttempt[]): number[] {
+  return attempts
+    .slice(1)
+    .map(({ startedAtMs }, index) => startedAtMs - (attempts[index]?.endedAtMs ?? 0));
 }

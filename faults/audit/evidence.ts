@@ -36,8 +36,11 @@ export interface ShownDelivery {
   attemptCount: number;
 }
 
-/** The time from the end of each recorded attempt to the beginning of the next, in milliseconds. */
-export type RecordedWaits = readonly number[];
+/** An attempt as the API shows it, by the clock of its dispatcher, in milliseconds since 1970. */
+export interface RecordedAttempt {
+  startedAtMs: number;
+  endedAtMs: number;
+}
 
 /** A repeated request is explained when the one before it was under way in this time. */
 export interface Excuse {
@@ -60,8 +63,11 @@ export interface Evidence {
   arrivals: readonly Arrival[];
   /** By `deliveryKey`. */
   shown: ReadonlyMap<string, ShownDelivery>;
-  /** Of those deliveries that have more requests than attempts, or more than one with a clock that jumps. */
-  waits: ReadonlyMap<string, RecordedWaits>;
+  /**
+   * The attempts of those deliveries that have more requests than attempts, or more than one with a clock that jumps,
+   * oldest first.
+   */
+  recorded: ReadonlyMap<string, readonly RecordedAttempt[]>;
   /** How often an endpoint refuses a message before it accepts it; Infinity for always. */
   refusalsOf: (n: number, endpoint: number) => number;
   delaysMs: readonly number[];

@@ -1,5 +1,5 @@
 import { createApiClient, type ApiClient } from '../../test/support/api/api-client.ts';
-import { deliveryKey, type RecordedWaits, type ShownDelivery } from '../audit/evidence.ts';
+import { deliveryKey, type RecordedAttempt, type ShownDelivery } from '../audit/evidence.ts';
 
 /** Deliveries as the API shows them, by `deliveryKey`, and their ids. */
 export interface ShownDeliveries {
@@ -69,27 +69,26 @@ function note(
   }
 }
 
-/** Returns the time between the recorded attempts of each of these deliveries. */
-export async function readWaits(
+/** Returns the recorded attempts of each of these deliveries. */
+export async function readAttempts(
   { baseUrl, apiKeys }: Pick<ReadOptions, 'baseUrl' | 'apiKeys'>,
   ids: ReadonlyMap<string, string>,
-): Promise<Map<string, RecordedWaits>> {
-  const waits = new Map<string, RecordedWaits>();
+): Promise<Map<string, RecordedAttempt[]>> {
+  const recorded = new Map<string, RecordedAttempt[]>();
   const clients = apiKeys.map((apiKey) => createApiClient(baseUrl, apiKey));
   for (const [key, id] of ids) {
     for (const api of clients) {
       const { status, body } = await api.get(`/api/v1/deliveries/${id}`);
-      if (status === 200)
-        waits.set(key, waitsBetween((body.data as { attempts: ShownAttempt[] }).attempts));
+      if (status !== 200) continue;
+      const { attempts } = body.data as { attempts: ShownAttempt[] };
+      recorded.set(key, attempts.map(toRecorded));
     }
   }
-  return waits;
+  return recorded;
 }
 
-function waitsBetween(attempts: readonly ShownAttempt[]): number[] {
-  return attempts.slice(1).map(({ createdAt }, index) => {
-    return Date.parse(createdAt) - Date.parse(attempts[index]?.updatedAt ?? '');
-  });
+function toRecorded({ createdAt, updatedAt }: ShownAttempt): RecordedAttempt {
+  return { startedAtMs: Date.parse(createdAt), endedAtMs: Date.parse(updatedAt) };
 }
 
 /** A gateway may still recover from the fault. */

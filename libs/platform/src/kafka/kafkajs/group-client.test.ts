@@ -26,7 +26,8 @@ function consumerWithEvents(): Consumer {
 }
 
 beforeEach(async () => {
-  [listeners, runs, seen] = [new Map(), 0, []];
+  listeners = new Map();
+  [runs, seen] = [0, []];
   const kafka: Pick<Kafka, 'consumer'> = { consumer: consumerWithEvents };
   const options = {
     groupId: 'group',
