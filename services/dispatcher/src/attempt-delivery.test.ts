@@ -86,6 +86,35 @@ describe('a due attempt', () => {
   });
 });
 
+describe('an attempt of a process that was suspended before the request', () => {
+  it('is claimed again, and not sent when another process has recorded it meanwhile', async () => {
+    let clockMs = 0;
+    const { attempt, sent, loads } = createAttemptHarness({
+      leaseClockMs: () => clockMs,
+      remaining: { kind: 'drop' },
+      loadWebhook: () => {
+        clockMs += 10_000;
+        return Promise.resolve(FOUND);
+      },
+    });
+    await attempt(created);
+    expect([sent, loads.recorded]).toEqual([[], 1]);
+  });
+
+  it('is claimed again, and sent when nobody has', async () => {
+    let clockMs = 0;
+    const { attempt, sent, settled } = createAttemptHarness({
+      leaseClockMs: () => clockMs,
+      loadWebhook: () => {
+        clockMs += clockMs === 0 ? 10_000 : 0;
+        return Promise.resolve(FOUND);
+      },
+    });
+    await attempt(created);
+    expect([sent, settled.length]).toEqual([[1], 1]);
+  });
+});
+
 describe('an attempt that its endpoint cannot take', () => {
   it('moves to the slow lane, unchanged but without its payload, when the endpoint takes a second', async () => {
     const { attempt, published, sent, pass } = createAttemptHarness({ send: never });

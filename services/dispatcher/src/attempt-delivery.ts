@@ -21,6 +21,7 @@ import { findTarget, type Target } from './load/find-target.ts';
 import type { LoadWebhook } from './load/load-webhook.ts';
 import { abortedAttempt, type Made, type MakeAttempt } from './make-attempt.ts';
 import type { Remaining } from './once/check-recorded.ts';
+import type { HeldLease } from './once/attempt-leases.ts';
 import type { DoubleSendGuard } from './once/prevent-double-send.ts';
 import type { Settle, Settled } from './settle/settle-delivery.ts';
 
@@ -42,7 +43,7 @@ type Disposition =
   | Exclude<Remaining, { kind: 'send' }>
   | Exclude<Target, { kind: 'send' }>
   | Exclude<Admission, { kind: 'place' }>
-  | Exclude<Made, { kind: 'start over' }>;
+  | Exclude<Made, { kind: 'start over' | 'claim again' }>;
 
 /**
  * Attempt: one record becomes one request to the endpoint, or another disposition applies.
@@ -69,18 +70,26 @@ function decode({ messageCreatedTopic }: AttemptDeps, { topic, value }: LogRecor
 }
 
 async function attemptOnce(deps: AttemptDeps, underWay: AttemptUnderWay): Promise<void> {
-  const { remaining, lease } = await deps.doubleSends.claim(underWay.record, underWay.due);
-  try {
-    const disposition = remaining.kind === 'send' ? await send(deps, underWay) : remaining;
-    if (disposition.kind === 'attempted') lease.markMade();
-    await apply(deps, underWay, disposition);
-  } finally {
-    lease.release();
+  for (;;) {
+    const { remaining, lease } = await deps.doubleSends.claim(underWay.record, underWay.due);
+    try {
+      const outcome = remaining.kind === 'send' ? await send(deps, underWay, lease) : remaining;
+      if (outcome.kind === 'claim again') continue;
+      if (outcome.kind === 'attempted') lease.markMade();
+      await apply(deps, underWay, outcome);
+      return;
+    } finally {
+      lease.release();
+    }
   }
 }
 
 /** Sends the request, or finds out why it is not to be sent now. Changes nothing else. */
-async function send(deps: AttemptDeps, underWay: AttemptUnderWay): Promise<Disposition> {
+async function send(
+  deps: AttemptDeps,
+  underWay: AttemptUnderWay,
+  lease: HeldLease,
+): Promise<Disposition | { kind: 'claim again' }> {
   const { record, due } = underWay;
   if (due.isCancelled) return { kind: 'cancel', reason: DISABLED_AT_ACCEPTANCE };
   for (;;) {
@@ -88,7 +97,7 @@ async function send(deps: AttemptDeps, underWay: AttemptUnderWay): Promise<Dispo
     if (target.kind !== 'send') return target;
     const admission = await enterQueue(deps, underWay, target.to.webhook);
     if (admission.kind !== 'place') return admission;
-    const made = await deps.makeAttempt(record, due, admission.place);
+    const made = await deps.makeAttempt(record, due, { place: admission.place, lease });
     if (made.kind !== 'start over') return made;
   }
 }

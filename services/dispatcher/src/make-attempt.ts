@@ -8,6 +8,7 @@ import type { AttemptReport, Place } from './isolation/queues/admission.ts';
 import { findCancelReason, findTarget } from './load/find-target.ts';
 import type { LoadWebhook } from './load/load-webhook.ts';
 import type { HeldPayload, PayloadMemory } from './load/payload-memory.ts';
+import type { HeldLease } from './once/attempt-leases.ts';
 import type { SendWebhook } from './sending/send-webhook.ts';
 import type { SettledAttempt } from './settle/settle-delivery.ts';
 
@@ -17,10 +18,18 @@ export type Made =
   /** The message is not stored any more, so that nothing can be sent. */
   | { kind: 'message missing' }
   /** The webhook was changed, or its endpoint asked for a hold meanwhile: the attempt enters again. */
-  | { kind: 'start over' };
+  | { kind: 'start over' }
+  /** This process was suspended, and another one may have made the attempt meanwhile. */
+  | { kind: 'claim again' };
+
+/** What an attempt holds while its request is made. */
+export interface Rights {
+  place: Place;
+  lease: Pick<HeldLease, 'hasLapsed'>;
+}
 
 /** Uses the place for one request. The place is free again when the promise resolves. */
-export type MakeAttempt = (record: LogRecord, due: DueAttempt, place: Place) => Promise<Made>;
+export type MakeAttempt = (record: LogRecord, due: DueAttempt, rights: Rights) => Promise<Made>;
 
 export interface MakeAttemptDeps {
   payloads: PayloadMemory;
@@ -30,7 +39,7 @@ export interface MakeAttemptDeps {
 }
 
 export function createMakeAttempt(deps: MakeAttemptDeps): MakeAttempt {
-  return async (record, due, place) => {
+  return async (record, due, { place, lease }) => {
     let attempt: Attempt | null = null;
     let held: HeldPayload | null = null;
     try {
@@ -39,6 +48,7 @@ export function createMakeAttempt(deps: MakeAttemptDeps): MakeAttempt {
       if (!payload) return { kind: 'message missing' };
       // Asked again right before the request: the attempt may have waited for seconds in its queue.
       const target = await findTarget(deps.loadWebhook, due.webhookId);
+      if (lease.hasLapsed()) return { kind: 'claim again' };
       if (target.kind !== 'send' || !place.begin()) return { kind: 'start over' };
       const traceparent = traceparentOf(record.headers.traceparent);
       attempt = await deps.send(due, payload, target.to, traceparent);

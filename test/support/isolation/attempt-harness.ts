@@ -66,6 +66,8 @@ export interface AttemptHarnessOptions {
   maxWaitMs?: number;
   /** How long the stores have answered, in milliseconds; 0 by default. */
   outageFreeMs?: () => number;
+  /** The clock of the leases, which do not tick, in milliseconds; 0 by default. */
+  leaseClockMs?: () => number;
   /** Resolves when an outcome is recorded; at once by default. */
   settling?: () => Promise<void>;
 }
@@ -131,7 +133,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     doubleSends: createGuard(() => {
       loads.recorded += 1;
       return Promise.resolve(options.remaining ?? { kind: 'send' });
-    }, options.outageFreeMs),
+    }, options),
     loadWebhook,
     queues,
     makeAttempt: createMakeAttempt({
@@ -166,7 +168,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
 
 function createGuard(
   checkRecorded: CheckRecorded,
-  outageFreeMs: () => number = () => 0,
+  { outageFreeMs = () => 0, leaseClockMs = () => 0 }: AttemptHarnessOptions,
 ): DoubleSendGuard {
   const recentIds = createRecentIds(1_000);
   return createDoubleSendGuard({
@@ -177,7 +179,7 @@ function createGuard(
         claim: (ids) => Promise.resolve(new Set(ids)),
       },
       onReleased: recentIds.add,
-      monotonicMs: () => 0,
+      monotonicMs: leaseClockMs,
       outageFreeMs,
       wait: () => new Promise(() => undefined),
       isStopping: () => false,

@@ -107,15 +107,56 @@ describe('a lease', () => {
     expect(elsewhere.size).toBe(0);
   });
 
+  describe('of a process that was suspended', () => {
+    it('has lapsed after 4 s when it was never announced', () => {
+      const lease = leases.take('att_1');
+      clockMs += 3_999;
+      expect(lease.hasLapsed()).toBe(false);
+      clockMs += 1;
+      expect(lease.hasLapsed()).toBe(true);
+    });
+
+    it('has lapsed 9 s after its last announcement', () => {
+      const lease = leases.take('att_1');
+      tickAfter(50);
+      tickAfter(4_000);
+      clockMs += 8_999;
+      expect(lease.hasLapsed()).toBe(false);
+      clockMs += 1;
+      expect(lease.hasLapsed()).toBe(true);
+    });
+
+    it('is neither announced nor withdrawn once it has lapsed: Redis may have that of another process', () => {
+      const lease = leases.take('att_1');
+      tickAfter(50);
+      tickAfter(9_000);
+      lease.release();
+      tickAfter(50);
+      expect([announced, withdrawn]).toEqual([[['att_1']], []]);
+    });
+
+    it('is not withdrawn when it is released before the first tick', () => {
+      const lease = leases.take('att_1');
+      tickAfter(50);
+      clockMs += 9_000;
+      lease.release();
+      tickAfter(50);
+      expect(withdrawn).toEqual([]);
+    });
+  });
+
   describe('without a release within 120 s in which the stores answer', () => {
     /** Whether the lease was taken over, and whether it is still announced to other processes. */
     async function lookAfter(ms: number): Promise<{ isTakenOver: boolean; announced: string[] }> {
-      clockMs += ms;
-      announced = [];
-      leases.tick();
+      tickAfter(50);
+      for (let passedMs = 0; passedMs < ms; passedMs += 4_000) {
+        announced = [];
+        tickAfter(4_000);
+      }
       let isTakenOver = false;
       void leases.takeWhenFree('att_1').then(() => (isTakenOver = true));
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      // Claimed together with the first, and granted after it.
+      (await leases.takeWhenFree('att_other')).release();
       return { isTakenOver, announced: announced.flat() };
     }
 

@@ -6,6 +6,11 @@ import type { RunningAttempts } from '@posthorn/platform/redis/running-attempts.
 export interface HeldLease {
   /** To be called when the request was made: from then on nobody takes the lease over before its release. */
   markMade: () => void;
+  /**
+   * True when this process was suspended for so long that the lease may have ended, and another process
+   * may have made the attempt. To be asked right before the request; the attempt is claimed again then.
+   */
+  hasLapsed: () => boolean;
   release: () => void;
 }
 
@@ -43,6 +48,13 @@ export const ANNOUNCED_WITHIN_MS = 150;
 /** Attempts of a process that died are waited for this long at most; a living process renews in time. */
 const LEASE_MS = 10_000;
 const RENEWED_AFTER_MS = 4_000;
+/** Less than LEASE_MS by the time that the announcement takes to Redis. */
+const LASTS_MS = 9_000;
+/**
+ * Others know nothing of a lease that was not announced, but get the partition of a process that is silent only later
+ * than this (group-timing.ts).
+ */
+const LASTS_UNANNOUNCED_MS = 4_000;
 const CLAIMED_AGAIN_AFTER_MS = 250;
 /**
  * While the stores respond, work that takes longer has hung, and stall-watch.ts has replaced its consumer
@@ -54,6 +66,8 @@ const CLAIMS = { maxItems: 2_000, lingerMs: 2, maxInFlight: 2 };
 interface Lease {
   /** By `outageFreeMs`. */
   takenAtMs: number;
+  /** By the monotonic clock; moved by each announcement that comes before it. */
+  lapsesAtMs: number;
   isMade: boolean;
   /** Called when it is released. */
   waiting: (() => void)[];
@@ -112,7 +126,12 @@ export function createAttemptLeases(deps: LeaseDeps): AttemptLeases {
 function take(state: State, attemptId: string, isAnnounced: boolean): HeldLease {
   const { leases, unannounced, announced } = state;
   const nowMs = state.monotonicMs();
-  const lease: Lease = { takenAtMs: state.outageFreeMs(), isMade: false, waiting: [] };
+  const lease: Lease = {
+    takenAtMs: state.outageFreeMs(),
+    lapsesAtMs: nowMs + (isAnnounced ? LASTS_MS : LASTS_UNANNOUNCED_MS),
+    isMade: false,
+    waiting: [],
+  };
   leases.set(attemptId, lease);
   if (isAnnounced) announced.set(attemptId, nowMs + RENEWED_AFTER_MS);
   else unannounced.set(attemptId, nowMs + ANNOUNCED_AFTER_MS);
@@ -120,6 +139,7 @@ function take(state: State, attemptId: string, isAnnounced: boolean): HeldLease 
     markMade() {
       lease.isMade = true;
     },
+    hasLapsed: () => hasLapsed(state, lease),
     release() {
       release(state, attemptId, lease);
     },
@@ -134,7 +154,12 @@ function release(state: State, attemptId: string, lease: Lease): void {
   if (leases.get(attemptId) !== lease) return;
   leases.delete(attemptId);
   unannounced.delete(attemptId);
-  if (announced.delete(attemptId)) released.push(attemptId);
+  // What Redis has of a lapsed lease may be another's by now.
+  if (announced.delete(attemptId) && !hasLapsed(state, lease)) released.push(attemptId);
+}
+
+function hasLapsed({ monotonicMs }: State, { lapsesAtMs }: Lease): boolean {
+  return monotonicMs() >= lapsesAtMs;
 }
 
 function isAbandoned({ outageFreeMs }: State, { takenAtMs, isMade }: Lease): boolean {
@@ -150,12 +175,15 @@ function tick(state: State): void {
 
 function announce(state: State, ids: readonly string[]): void {
   const { running, leases, announced } = state;
-  const alive = ids.filter((id) => {
+  const nowMs = state.monotonicMs();
+  const alive: string[] = [];
+  for (const id of ids) {
     const lease = leases.get(id);
-    return lease !== undefined && !isAbandoned(state, lease);
-  });
-  const againAtMs = state.monotonicMs() + RENEWED_AFTER_MS;
-  for (const id of alive) announced.set(id, againAtMs);
+    if (!lease || isAbandoned(state, lease) || hasLapsed(state, lease)) continue;
+    lease.lapsesAtMs = nowMs + LASTS_MS;
+    announced.set(id, nowMs + RENEWED_AFTER_MS);
+    alive.push(id);
+  }
   if (alive.length > 0) running.announce(alive, LEASE_MS);
 }
 

@@ -45,7 +45,8 @@ const SEND: Remaining = { kind: 'send' };
  * 1. A lease in the memory of this process: of two records of one attempt the second waits until the
  *    outcome of the first is recorded (attempt-leases.ts).
  * 2. The announcement of that lease in Redis, for attempts that last longer than 50 ms: a dispatcher
- *    that takes over a partition waits for what its former owner still works on.
+ *    that takes over a partition waits for what its former owner still works on. A process that was suspended
+ *    for longer than a lease lasts claims the attempt again before its request.
  * 3. The document of the delivery, written before the offset is committed: an attempt that it has is
  *    not made again (check-recorded.ts). Only an attempt that may have been read before is looked up:
  *    its record lay in a partition when that changed hands, came over the slow lane or from a
