@@ -59,8 +59,11 @@ export function reliabilityText(): string {
 
 /** Its file was deleted; the figures are from what the suite printed. */
 const NOT_IN_THE_TABLE = `One run is not in the table, because its file was deleted: F2, 15 s, commit fe58179, 2026-11-22, 17:56 UTC. 3,126 accepted, 0 lost,
-0 early, **3 unexplained duplicates**: repeated 2.1 s, 9.0 s and 9.0 s after the request before. The cause is not
-known: two later runs of F2 on a quiet machine had such duplicates too.
+0 early, **3 unexplained duplicates**: repeated 2.1 s, 9.0 s and 9.0 s after the request before.
+
+Until commit e42f98f the audit guessed which of three requests was the repeated one, and could name an attempt and its lawful
+retry; the unexplained duplicates above and below are of that time. Since then it reads the recorded attempts: the repeated
+request is the one that none of them has made.
 `;
 
 const HEADER = [
