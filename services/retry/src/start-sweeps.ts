@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as wait } from 'node:timers/promises';
 import type { TopicNames } from '@posthorn/domain/records/topics.ts';
+import { pause } from '@posthorn/platform/async/pause.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
@@ -54,7 +54,7 @@ export function startSweeps(context: ServiceContext<RetryConfig>, wires: Wires):
     topics,
     afterMs: config.RECONCILE_AFTER,
     monotonicMs: () => performance.now(),
-    rest: (ms, signal) => wait(ms, undefined, { signal }).catch(() => undefined),
+    rest: pause,
     checks: createMessageChecks(db),
     stuck: createStuckDeliveries(db),
     deliveries,

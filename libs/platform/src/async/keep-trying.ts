@@ -1,5 +1,5 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { isOutage } from './is-outage.ts';
+import { pause } from './pause.ts';
 
 /** The part of a logger that retries need. */
 export interface FailureLogger {
@@ -54,7 +54,7 @@ export function createKeepTrying(deps: KeepTryingDeps): KeepTrying {
         if (!isOutage(error)) throw error;
         if (!signal.aborted) {
           report({ purpose, failures, error, fieldsOf });
-          await waitUnlessAborted(Math.min(firstWaitMs * 2 ** (failures - 1), maxWaitMs), signal);
+          await pause(Math.min(firstWaitMs * 2 ** (failures - 1), maxWaitMs), signal);
         }
         if (signal.aborted) throw stoppedBy(error, purpose);
       }
@@ -96,10 +96,6 @@ function createReport({
       `failed to ${purpose}, trying again`,
     );
   };
-}
-
-async function waitUnlessAborted(ms: number, signal: AbortSignal): Promise<void> {
-  await wait(ms, undefined, { signal }).catch(() => undefined);
 }
 
 function stoppedBy(error: unknown, purpose: string): StoppedError {

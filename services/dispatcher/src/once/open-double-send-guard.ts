@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { pause } from '@posthorn/platform/async/pause.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import type { RunningAttempts } from '@posthorn/platform/redis/running-attempts.ts';
@@ -44,7 +45,7 @@ export function openDoubleSendGuard(
     onReleased: recentIds.add,
     monotonicMs,
     outageFreeMs: outageFreeClock.countedMs,
-    wait: (ms) => wait(ms, undefined, { signal: stopping }).catch(() => undefined),
+    wait: (ms) => pause(ms, stopping),
     isStopping: () => stopping.aborted,
   });
   const timer = setInterval(() => {

@@ -115,7 +115,7 @@ async function run(work: Work): Promise<void> {
       const afterId = overflow.readToId();
       if (afterId === null && queue.isEmpty()) return;
       if (afterId !== null && (queue.isEmpty() || isPageWanted(work)))
-        await readPage(work, afterId);
+        await queuePage(work, afterId);
       else await publishNext(work);
     }
   } catch (error) {
@@ -153,7 +153,7 @@ function isPageWanted({ queue, overflow, publishQueueBytes }: Work): boolean {
  * are handed over during the read are remembered: when the page was the last one they are queued, and
  * the overflow ends. Without that it would go on for as long as messages come during each read.
  */
-async function readPage(work: Work, afterId: string): Promise<void> {
+async function queuePage(work: Work, afterId: string): Promise<void> {
   const { overflow, tracker, messages, publisherId, lastId } = work;
   const pageBytes = work.publishQueueBytes * PAGE_PART;
   const limit = overflow.pageLimit(pageBytes);

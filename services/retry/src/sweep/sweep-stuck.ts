@@ -71,7 +71,7 @@ async function sweepUnderLease(work: Work): Promise<void> {
     metrics.onChecked(await work.checks.checkedToMs());
     let isDone = false;
     while (!isDone) {
-      if (!(await mayContinue(work))) return;
+      if (!(await keepLease(work))) return;
       isDone = await sweepOnce(work, totals);
     }
     metrics.onCompleted();
@@ -83,7 +83,7 @@ async function sweepUnderLease(work: Work): Promise<void> {
 }
 
 /** Takes or renews the lease. Returns false when another process has it, or when this one stops. */
-async function mayContinue({ closing, leases, holder }: Work): Promise<boolean> {
+async function keepLease({ closing, leases, holder }: Work): Promise<boolean> {
   return !closing.signal.aborted && leases.hold(LEASE, holder);
 }
 
@@ -92,14 +92,14 @@ async function sweepOnce(work: Work, totals: Totals): Promise<boolean> {
   const { checks, stuck, afterMs } = work;
   const { nowMs, checkedTo } = await checks.begin();
   const state: SweepState = { nowMs, afterMs, totals };
-  const isChecked = await checkMessages(work, checkedTo, state);
+  const isChecked = await checkAll(work, checkedTo, state);
   const isMoved = await moveAll(work, stuck.findOverdue, state);
   const isEnded = await moveAll(work, stuck.findUnended, state);
   return isChecked && isMoved && isEnded;
 }
 
 /** Checks messages until all are checked that are old enough. Returns false when it stopped before. */
-async function checkMessages(work: Work, afterId: string, state: SweepState): Promise<boolean> {
+async function checkAll(work: Work, afterId: string, state: SweepState): Promise<boolean> {
   const { checks, metrics, monotonicMs, rest, closing } = work;
   const beforeMs = state.nowMs - state.afterMs;
   const endsAtMs = monotonicMs() + STEP_MS;
@@ -111,7 +111,7 @@ async function checkMessages(work: Work, afterId: string, state: SweepState): Pr
     const tookMs = monotonicMs() - beganAtMs;
     await rest(restMs({ tookMs, behindMs: beforeMs - checkedToMs }), closing.signal);
     beganAtMs = monotonicMs();
-    if (beganAtMs >= endsAtMs || !(await mayContinue(work))) return false;
+    if (beganAtMs >= endsAtMs || !(await keepLease(work))) return false;
   }
   await checks.markComplete(beforeMs);
   metrics.onChecked(beforeMs);
@@ -126,7 +126,7 @@ async function moveAll(
 ): Promise<boolean> {
   const { monotonicMs, rest, closing } = work;
   const endsAtMs = monotonicMs() + STEP_MS;
-  while (await mayContinue(work)) {
+  while (await keepLease(work)) {
     const page = await find(state.nowMs - state.afterMs, DELIVERIES_PER_PAGE);
     await moveOn(work, page, state);
     if (page.length < DELIVERIES_PER_PAGE) return true;

@@ -105,7 +105,7 @@ async function check(watching: Watching): Promise<void> {
   for (const topic of watching.topics) {
     watching.metrics.setProgress(topic, clock.movedAtMs(topic, nowMs));
   }
-  const isSilent = checkFetchLoop(watching, countedMs);
+  const isSilent = countSilence(watching, countedMs);
   if (state.isAlive && (stalled.length > 0 || isSilent)) await remedy(watching, stalled, isSilent);
 }
 
@@ -134,7 +134,7 @@ function readingsOf(watching: Watching, positions: readonly GroupPosition[]): Pa
  * Returns true when the fetch loop has hung for too long. It sends no heartbeats then: others take its
  * partitions, and none of them stands still.
  */
-function checkFetchLoop({ state, consumer, stallMs }: Watching, countedMs: number): boolean {
+function countSilence({ state, consumer, stallMs }: Watching, countedMs: number): boolean {
   const fetches = consumer().fetches();
   state.silentMs = fetches === state.fetches ? state.silentMs + countedMs : 0;
   if (fetches !== state.fetches) state.wasSilentBefore = false;

@@ -1,4 +1,3 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import kafkajs, {
   type Consumer,
   type EachBatchPayload,
@@ -6,6 +5,7 @@ import kafkajs, {
   type OffsetsByTopicPartition,
 } from 'kafkajs';
 import { isOutage } from '../../async/is-outage.ts';
+import { pause } from '../../async/pause.ts';
 import { createCoPartitionAssigner } from './co-partition-assigner.ts';
 import type { GroupClient, GroupEvents } from '../consumer/group-client.ts';
 import {
@@ -71,7 +71,7 @@ async function start(member: Member, { topics }: ConsumeOptions): Promise<void> 
 
 async function restart(member: Member): Promise<void> {
   const { signal } = member.left;
-  await wait(RESTART_AFTER_MS, undefined, { signal }).catch(() => undefined);
+  await pause(RESTART_AFTER_MS, signal);
   if (!signal.aborted) await run(member);
 }
 

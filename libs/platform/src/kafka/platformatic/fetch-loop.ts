@@ -1,7 +1,7 @@
 import { keyOf, type TopicPartition } from '../topic-partition.ts';
 import type { ConnectionPool, Consumer } from '@platformatic/kafka';
-import { setTimeout as wait } from 'node:timers/promises';
 import { createKeepTrying, StoppedError } from '../../async/keep-trying.ts';
+import { pause } from '../../async/pause.ts';
 import type { Logger } from '../../service/logger.ts';
 import type { GroupEvents } from '../consumer/group-client.ts';
 import { commitInGeneration, type Generation } from './commit-in-generation.ts';
@@ -102,7 +102,7 @@ async function run(loop: Loop): Promise<void> {
 async function runRound(loop: Loop): Promise<void> {
   const { consumer, events, fetches, maxWaitMs, signal } = loop;
   events.onFetch();
-  checkForAddedPartitions(loop);
+  followPartitionCount(loop);
   for (const [node, topicPartitions] of groupByLeader(consumer, readable(loop))) {
     if (fetches.has(node)) continue;
     const done = fetchFrom(loop, node, topicPartitions).finally(() => fetches.delete(node));
@@ -112,13 +112,13 @@ async function runRound(loop: Loop): Promise<void> {
     await Promise.race(fetches.values());
     return;
   }
-  await wait(maxWaitMs, undefined, { signal }).catch(() => undefined);
+  await pause(maxWaitMs, signal);
   // Without a fetch nobody refreshes the leaders of partitions; this asks a broker every few seconds.
   await consumer.metadata({ topics: consumer.topics.current }).catch(() => undefined);
 }
 
 /** The client refreshes its metadata every five seconds, and does not act on added partitions. */
-function checkForAddedPartitions(loop: Loop): void {
+function followPartitionCount(loop: Loop): void {
   const count = partitionCount(loop.consumer);
   if (count === 0) return;
   const before = loop.partitionCount;
@@ -137,7 +137,7 @@ async function fetchFrom(
 ): Promise<void> {
   const { consumer, positions, connections, maxWaitMs, signal, logger } = loop;
   if (!loop.isConfirmed()) {
-    await wait(maxWaitMs, undefined, { signal }).catch(() => undefined);
+    await pause(maxWaitMs, signal);
     return;
   }
   // Before the fetch: with some errors the client drops its metadata.
@@ -153,7 +153,7 @@ async function fetchFrom(
     const response = responseOf(error);
     if (response) await handOverGoodPartitions(loop, answersIn(response, names));
     consumer.clearMetadata();
-    await wait(FAILURE_WAIT_MS, undefined, { signal }).catch(() => undefined);
+    await pause(FAILURE_WAIT_MS, signal);
   }
 }
 

@@ -1,6 +1,6 @@
 import { ConnectionPool, Consumer, type ConsumerGroupJoinPayload } from '@platformatic/kafka';
-import { setTimeout as wait } from 'node:timers/promises';
 import { createKeepTrying, StoppedError, type KeepTrying } from '../../async/keep-trying.ts';
+import { pause } from '../../async/pause.ts';
 import { ASSIGNER_NAME, ASSIGNER_VERSION } from '../kafkajs/co-partition-assigner.ts';
 import type { GroupClient, GroupEvents } from '../consumer/group-client.ts';
 import {
@@ -164,10 +164,7 @@ async function settle(membership: Membership): Promise<void> {
   if (membership.isSettled) return;
   const { signal } = membership.left;
   // A commit of the old generation is taken as long as this member has not asked to join again.
-  await Promise.all([
-    membership.reading?.stop(),
-    wait(SETTLE_MS, undefined, { signal }).catch(() => undefined),
-  ]);
+  await Promise.all([membership.reading?.stop(), pause(SETTLE_MS, signal)]);
   membership.isSettled = true;
 }
 
