@@ -4,7 +4,7 @@ import { BROKEN } from './rounds/broken.ts';
 import { CLOCKS } from './rounds/clock.ts';
 import { ENDPOINT_FAULTS } from './rounds/endpoints.ts';
 import { FROZEN_SERVICES } from './rounds/frozen-services.ts';
-import { KAFKA_AWAY } from './rounds/kafka-away.ts';
+import { GATEWAY_KILLED_AFTER, KAFKA_AWAY } from './rounds/kafka-away.ts';
 import { CALM, KILLS, UNPUBLISHED } from './rounds/kills.ts';
 import { MONGODB_AWAY } from './rounds/mongodb-away.ts';
 import { REDIS_AWAY } from './rounds/redis-away.ts';
@@ -21,6 +21,7 @@ export const ROUNDS: readonly AnyRound[] = [
   ...RESTARTS,
   ...FROZEN_SERVICES,
   ...KAFKA_AWAY,
+  GATEWAY_KILLED_AFTER,
   ...MONGODB_AWAY,
   ...REDIS_AWAY,
   ...ENDPOINT_FAULTS,

@@ -1,3 +1,4 @@
+import { CLOSED_CONNECTION, NO_ANSWER, REFUSED_CONNECTION } from '../load/client.ts';
 import type { Round, Scene } from '../round.ts';
 import { USUAL_LAYOUT } from '../stack/layout.ts';
 import type { Store } from '../stack/store.ts';
@@ -80,3 +81,25 @@ export const KAFKA_AWAY: readonly Round[] = [frozen(kafkaOf), killed(kafkaOf), h
     },
   }),
 );
+
+/** The gateway publishes its backlog by then. */
+const KILLED_AFTER_MS = 5_000;
+/** Its heartbeat is old after ten seconds; a minute later the sweep has published what it left. */
+const PUBLISHED_WITHIN_MS = 70_000;
+
+export const GATEWAY_KILLED_AFTER: Round = {
+  name: 'F5-gateway-killed',
+  touches: ['gateway'],
+  summary: 'Kafka is away: frozen; five seconds after its return kill -9 of a gateway',
+  promise: '0 lost, 0 duplicates: the sweep publishes the rest of its backlog within 70 s',
+  seconds: [30],
+  answers: ['503', '409', REFUSED_CONNECTION, CLOSED_CONNECTION, NO_ANSWER],
+  recoverWithinMs: (seconds) => Math.max(PUBLISHED_WITHIN_MS, seconds * 1_000),
+  async inject(scene) {
+    await beAway(scene, frozen(kafkaOf), 'Kafka');
+    await scene.pause(KILLED_AFTER_MS);
+    await scene.fleet.kill('gateway-1');
+    scene.say('gateway-1 was killed');
+    return { endedAtMs: Date.now() };
+  },
+};

@@ -39,6 +39,8 @@ export interface QueueHarness {
   holds: [webhookId: string, forMs: number][];
   /** How long an attempt may wait. In the dispatcher it depends on the memory in use. */
   maxWait: { ms: number };
+  /** Whether this process has no CPU time left; false at first. */
+  overload: { is: boolean };
   /** Enters this many attempts. Those that get a place begin at once. */
   enter: (
     webhookId: string,
@@ -89,12 +91,13 @@ export function createQueueHarness({
   const circuits: QueueHarness['circuits'] = new Map();
   const holds: QueueHarness['holds'] = [];
   const maxWait = { ms: 30_000 };
+  const overload = { is: false };
   const acts: (() => void)[] = [];
   let unreported = 0;
   const queues = createQueues({
     limits: { ...LIMITS, ...limits },
     maxWaitMs: () => maxWait.ms,
-    isOverloaded: () => false,
+    isOverloaded: () => overload.is,
     circuitOf: ({ webhookId }) => circuits.get(webhookId) ?? { kind: 'closed' },
     beginAttempt() {
       unreported += 1;
@@ -128,6 +131,7 @@ export function createQueueHarness({
     circuits,
     holds,
     maxWait,
+    overload,
     unreported: () => unreported,
     async enter(webhookId, queue, count = 1, as = {}) {
       const all = Array.from({ length: count }, () => enteredOf(webhookId, queue, as));

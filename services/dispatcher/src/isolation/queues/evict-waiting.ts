@@ -1,7 +1,7 @@
-import type { Decision } from '../gate/gate.ts';
+import type { Decision, Reason } from '../gate/gate.ts';
 import { MAX_WAIT_MS, MIN_WAIT_MS } from '../gate/how-long-attempts-wait.ts';
 import type { QueueKind } from '../gate/views.ts';
-import { decideFor, decideForHead } from './ask-gate.ts';
+import { decideFor, decideForHead, isDueToOverload } from './ask-gate.ts';
 import {
   poolOf,
   QUEUES,
@@ -17,7 +17,7 @@ const CLOSING: Extract<Decision, { kind: 'wait' }> = {
   wakeInMs: Infinity,
 };
 
-/** Defers what has waited for its endpoint for too long. What waits for a place of ours stays. */
+/** Defers what has waited for its endpoint for too long. What waits for us stays. */
 export function evictOverdue(state: QueueState): void {
   const beforeMs = state.monotonicMs() - MAX_WAIT_MS;
   for (const endpoint of state.endpoints.values()) {
@@ -35,7 +35,7 @@ function evictOverdueOf(
     const head = endpoint.waiting[queue].peek();
     if (!head || head.sinceMs >= beforeMs) return;
     const decision = decideForHead(state, endpoint, head.candidate);
-    if (decision.kind !== 'wait' || decision.because === 'busy') {
+    if (decision.kind !== 'wait' || waitsForUs(state, endpoint, queue, decision.because)) {
       reschedule(state, endpoint);
       return;
     }
@@ -43,6 +43,17 @@ function evictOverdueOf(
     const { because } = decision;
     head.admit(applyDecision(state, endpoint, head.candidate, { kind: 'defer', because, inMs: 0 }));
   }
+}
+
+/** For a place of this process, or for its CPU time. */
+function waitsForUs(
+  state: QueueState,
+  { waiting }: QueuedEndpoint,
+  queue: QueueKind,
+  because: Reason,
+): boolean {
+  if (because === 'busy') return true;
+  return because === 'concurrency' && isDueToOverload(state, poolOf(queue), waiting[queue].size());
 }
 
 /**
