@@ -250,10 +250,11 @@ describe('a sweep of unpublished messages', () => {
   });
 
   test('lists the publishers again after 10 s of a long backlog', async () => {
-    stored = Array.from({ length: 900 }, (_, index) => message(`msg_${1_000 + index}`));
+    stored = Array.from({ length: 3_000 }, (_, index) => message(`msg_${1_000 + index}`));
     onPublish = () => Promise.resolve(void (monotonicMs += 6_000));
     await createTestSweep().tick();
-    expect(events.at(-1)).toBe('swept gw_1 to msg_1399');
+    // A page of 200, then one of 1,000.
+    expect(events.at(-1)).toBe('swept gw_1 to msg_2199');
   });
 
   test('begins no further page after a stop', async () => {

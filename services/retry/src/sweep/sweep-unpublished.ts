@@ -11,7 +11,14 @@ import type {
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { RetryMetrics } from '../retry-metrics.ts';
 import { publishMissing } from './publish-missing.ts';
-import { backlogOf, observe, stepFor, type Backlog, type Observation } from './when-taken-over.ts';
+import {
+  backlogOf,
+  nextPageLimit,
+  observe,
+  stepFor,
+  type Backlog,
+  type Observation,
+} from './when-taken-over.ts';
 
 export interface SweepUnpublishedDeps {
   /** Names this process as the holder of the lease. */
@@ -51,7 +58,6 @@ const EVERY_MS = 2_000;
 /** Publishers are listed again after this time, so that one that dies during a long sweep gets its turn. */
 const ROUND_MS = 10_000;
 const FORGET_AFTER_MS = 60_000;
-const PAGE = 200;
 /**
  * What is under way may end. A send to a Kafka that is away would take longer: the next holder of the lease
  * publishes the same page, and the dispatcher looks up what is late.
@@ -183,12 +189,12 @@ async function tryPage(work: Work, backlog: Backlog): Promise<Backlog | null> {
 async function sweepPage(work: Work, backlog: Backlog): Promise<Backlog | null> {
   const { messages, publishers, seen, monotonicMs } = work;
   const { publisherId } = backlog;
-  const page = await messages.pageOf({ ...backlog, limit: PAGE });
+  const page = await messages.pageOf(backlog);
   const last = page.at(-1);
   if (last) {
     await publishPage(work, publisherId, page);
     await publishers.markSwept(publisherId, last.id);
-    return { ...backlog, afterId: last.id };
+    return { publisherId, afterId: last.id, limit: nextPageLimit(page) };
   }
   const observation = seen.get(publisherId);
   if (observation) observation.emptyAtMs = monotonicMs();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
-import { backlogOf, observe, stepFor, type SweepStep } from './when-taken-over.ts';
+import { backlogOf, nextPageLimit, observe, stepFor, type SweepStep } from './when-taken-over.ts';
 
 const ALIVE: KnownPublisher = {
   id: 'gw_01h00000000000000000000000',
@@ -27,6 +27,21 @@ function stepsOf(rounds: Partial<KnownPublisher>[]): SweepStep[] {
 }
 
 const times = <T>(count: number, value: T): T[] => Array<T>(count).fill(value);
+
+describe('a page of a backlog', () => {
+  const pageOf = (messages: number, chars: number) =>
+    Array.from({ length: messages }, () => ({ payload: 'x'.repeat(chars) }));
+
+  test('has as many messages as 8 MiB hold of those before', () => {
+    expect(nextPageLimit(pageOf(10, 100_000))).toBe(83);
+  });
+
+  test('has a thousand small ones at most, and one at least', () => {
+    expect([nextPageLimit(pageOf(200, 2)), nextPageLimit(pageOf(1, 9_000_000))]).toEqual([
+      1_000, 1,
+    ]);
+  });
+});
 
 describe('the backlog of a publisher', () => {
   test('is left to a gateway that is alive', () => {

@@ -1,4 +1,5 @@
 import { firstIdAt, isId, timeMsOf } from '@posthorn/domain/ids.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
 
 /** What the sweep has seen of a publisher. Times are milliseconds of the monotonic clock. */
@@ -71,10 +72,26 @@ function isLookDue({ emptyAtMs }: Observation, nowMs: number): boolean {
 export interface Backlog {
   publisherId: string;
   afterId: string;
+  /** How many messages the next page has at most. */
+  limit: number;
 }
 
+const FIRST_PAGE = 200;
+const LARGEST_PAGE = 1_000;
+const PAGE_CHARS = 8_388_608;
+
 export function backlogOf(publisher: KnownPublisher): Backlog {
-  return { publisherId: publisher.id, afterId: sweptUpTo(publisher) };
+  return { publisherId: publisher.id, afterId: sweptUpTo(publisher), limit: FIRST_PAGE };
+}
+
+/**
+ * Returns how many messages like those of this page the next one may have: as many as 8 MiB hold. A dead
+ * gateway left 118,690 messages of 1 KiB, and five requests for each 200 of them took 82 s.
+ */
+export function nextPageLimit(page: readonly Pick<Message, 'payload'>[]): number {
+  const chars = page.reduce((sum, { payload }) => sum + payload.length, 0);
+  const fitting = Math.floor((PAGE_CHARS * page.length) / Math.max(1, chars));
+  return Math.max(1, Math.min(fitting, LARGEST_PAGE));
 }
 
 /**
