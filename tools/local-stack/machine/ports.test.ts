@@ -8,6 +8,10 @@ describe('ports', () => {
     expect(new Set(await freePorts(20)).size).toBe(20);
   });
 
+  test('that are free are not those of outgoing connections', async () => {
+    expect(Math.max(...(await freePorts(200)))).toBeLessThan(32_768);
+  });
+
   test('that are in use are listed in one message, each with the variable that sets it', async () => {
     const servers = [createServer().listen(0, '127.0.0.1'), createServer().listen(0, '127.0.0.1')];
     await Promise.all(servers.map((server) => once(server, 'listening')));

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { StackError } from '../stack-error.ts';
@@ -11,13 +12,21 @@ export interface NeededPort {
   variable: string;
 }
 
-/** Returns ports on which nothing listens at the moment. All are kept open until the last is known, so they differ. */
+/**
+ * Linux gives ports from 32,768 on to outgoing connections, other systems from 49,152 on: such a connection has taken
+ * a port before the service that it was meant for could listen on it.
+ */
+const FIRST_PORT = 15_000;
+const PORTS = 17_000;
+
+/** Returns different ports on which nothing listens at the moment, and which no outgoing connection will take. */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
-  await Promise.all(servers.map((server) => once(server, 'listening')));
-  const ports = servers.map((server) => (server.address() as { port: number }).port);
-  await Promise.all(servers.map((server) => once(server.close(), 'close')));
-  return ports;
+  const found = new Set<number>();
+  while (found.size < count) {
+    const port = FIRST_PORT + randomInt(PORTS);
+    if (!found.has(port) && (await isFree(port))) found.add(port);
+  }
+  return [...found];
 }
 
 /** Throws with a list of all ports that are in use or assigned twice. */
