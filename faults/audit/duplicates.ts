@@ -38,7 +38,10 @@ export function duplicatesOf(delivery: AuditedDelivery, evidence: Evidence): Dup
 
 type Pair = readonly [first: Arrival, second: Arrival];
 
-/** The pairs of a request and its repeat. Without the recorded attempts, those first that cannot be an attempt and its retry. */
+/**
+ * The pairs of a request and its repeat. Without the recorded attempts, all neighbours, those first that cannot be an
+ * attempt and its retry.
+ */
 function repeatsAmong(
   arrivals: readonly Arrival[],
   recorded: readonly RecordedAttempt[],

@@ -134,8 +134,8 @@ function follow(member: Member): void {
 }
 
 /**
- * kafkajs gives up on some outages: a broker that goes away while it is asked for the coordinator of the
- * group was the end of a service in three of eight stops of Kafka, on a busy machine.
+ * kafkajs gives up on some outages: a broker that went away while it was asked for the coordinator of the
+ * group ended a service in four of eleven runs with two stops of Kafka each, on a busy machine.
  */
 function joinAgain(member: Member, error: Error): void {
   const { events, left } = member;
