@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { startPosthorn, type Posthorn, type ServiceName } from '../../support/process/posthorn.ts';
+import { untilMetric } from '../../support/process/traffic.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import { startProgram } from '../../support/process/service-process.ts';
 
@@ -59,10 +60,8 @@ describe('The operation of the services', () => {
       deliveryId: data.deliveries[0]?.id,
       outcome: 'success',
     });
-    const metrics = await textOf(`${posthorn.dispatcher.opsUrl}/metrics`);
-    expect(metrics).toMatch(
-      /posthorn_delivery_attempts_total\{outcome="success",trigger="first".*\} [1-9]/,
-    );
+    const success = 'outcome="success",trigger="first"';
+    await untilMetric(posthorn.dispatcher, 'posthorn_delivery_attempts_total', success);
     const logs = SERVICES.map((name) => posthorn[name].output()).join('');
     for (const forbidden of [secret, posthorn.apiKey, 'payload-marker-1']) {
       expect(logs).not.toContain(forbidden);

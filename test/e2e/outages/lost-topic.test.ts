@@ -14,6 +14,7 @@ import {
   readDeliveries,
   sendMany,
   untilDelivered,
+  untilMetric,
   type Sent,
 } from '../../support/process/traffic.ts';
 
@@ -74,8 +75,8 @@ describe('Records that Kafka has lost', () => {
     await untilDelivered(posthorn.api, sent, WITHIN_MS);
     expect(timesReceived(sent)).toEqual(new Set([2]));
     // On a slow machine some may have come due before the kill.
-    expect(await metricOf(retry, RECONCILED, 'overdue_retry')).toBeGreaterThan(0);
-    expect(retry.output()).toContain('moved stuck deliveries on');
+    await untilMetric(retry, RECONCILED, 'overdue_retry');
+    await eventually('the log', () => retry.output().includes('moved stuck deliveries on'));
   });
 
   it('are replaced when they were messages that no dispatcher had read', async () => {
@@ -93,7 +94,7 @@ describe('Records that Kafka has lost', () => {
     dispatcher = await posthorn.start('dispatcher');
     await untilDelivered(posthorn.api, sent, WITHIN_MS);
     expect(timesReceived(sent)).toEqual(new Set([1]));
-    expect(await metricOf(retry, RECONCILED, 'lost_message')).toBeGreaterThanOrEqual(MESSAGES);
+    await untilMetric(retry, RECONCILED, 'lost_message', MESSAGES);
   });
 
   it('are replaced when they were last failures: the delivery is exhausted, with a dead letter', async () => {
@@ -130,6 +131,6 @@ describe('Records that Kafka has lost', () => {
       value.includes(messageId),
     );
     expect(letter?.headers).toMatchObject({ reason: 'schedule_exhausted' });
-    expect(await metricOf(retry, RECONCILED, 'unended_schedule')).toBeGreaterThan(0);
+    await untilMetric(retry, RECONCILED, 'unended_schedule');
   });
 });

@@ -3,6 +3,7 @@ import { eventually } from '../../support/time/eventually.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { untilMetric } from '../../support/process/traffic.ts';
 import { runProgram } from '../../support/process/service-process.ts';
 
 interface Shown {
@@ -54,7 +55,6 @@ describe('A parked retry', () => {
     dataOf(await posthorn.api.put(`/webhooks/${webhookId}`, { disabled: true }));
     await eventually('cancelled', async () => (await shown(deliveryId)).status === 'cancelled');
     expect(await shown(deliveryId)).toMatchObject({ reason: 'webhook_disabled', attemptCount: 1 });
-    const metrics = await (await fetch(`${posthorn.retry.opsUrl}/metrics`)).text();
-    expect(metrics).toMatch(/posthorn_deliveries_finished_total\{.*result="cancelled".*\} 1/);
+    await untilMetric(posthorn.retry, 'posthorn_deliveries_finished_total', 'result="cancelled"');
   }, 120_000);
 });

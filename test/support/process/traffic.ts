@@ -99,6 +99,20 @@ async function inTurn<Item, Result>(
   return results;
 }
 
+/**
+ * Resolves when a metric is at least `atLeast`. What a service counts after it has stored or published something
+ * may come later than what a client sees.
+ */
+export async function untilMetric(
+  service: RunningService,
+  name: string,
+  label = '',
+  atLeast = 1,
+): Promise<void> {
+  const isReached = async (): Promise<boolean> => (await metricOf(service, name, label)) >= atLeast;
+  await eventually(`${name} ${label} of ${atLeast}`, isReached);
+}
+
 /** Returns the sum of a metric over all label sets that contain `label`; 0 when there is none. */
 export async function metricOf(
   { opsUrl }: RunningService,
