@@ -43,13 +43,13 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
   const registry = new Registry();
   const metrics = createKafkaMetrics(registry);
   const kafka = createKafkaClient('posthorn-test', brokers, logger);
-  const open = (client: Kafka, name = options.client ?? 'kafkajs'): Promise<RecordLog> => {
+  const open = async (client: Kafka, name = options.client ?? 'kafkajs'): Promise<RecordLog> => {
     const instanceId = randomUUID();
     const settings = { clientId: 'posthorn-test', brokers, instanceId, logger };
     return createKafkaRecordLog({
       kafka: client,
       instanceId,
-      driver: showing(openDriver(name, client, settings), options),
+      driver: showing(await openDriver(name, client, settings), options),
       logger,
       metrics,
       onFatal: (reason) => {

@@ -57,7 +57,7 @@ export async function openRecordLog(clientId: string, context: Context): Promise
   const records = await createKafkaRecordLog({
     kafka,
     instanceId,
-    driver: openDriver(config.KAFKA_CLIENT, kafka, { clientId, brokers, instanceId, logger }),
+    driver: await openDriver(config.KAFKA_CLIENT, kafka, { clientId, brokers, instanceId, logger }),
     logger,
     metrics: createKafkaMetrics(registry),
     onFatal: (reason) => void lifecycle.shutDown(reason, 1),
