@@ -64,12 +64,10 @@ export default tseslint.config(
   js.configs.recommended,
   {
     files: ['**/*.ts'],
-    extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
-    languageOptions: { parserOptions: { projectService: true } },
+    // The rules that know types are in .oxlintrc.json: there they take a tenth of the time.
+    extends: [tseslint.configs.strict, tseslint.configs.stylistic],
     rules: {
-      '@typescript-eslint/switch-exhaustiveness-check': 'error',
       '@typescript-eslint/consistent-type-definitions': ['error', 'interface'],
-      '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
       '@typescript-eslint/consistent-type-imports': 'error',
       // Room for an object literal whose properties are written out.
       'max-lines-per-function': ['error', { max: 50, skipBlankLines: true, skipComments: true }],

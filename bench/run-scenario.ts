@@ -47,7 +47,7 @@ async function runAndReport(
   const machine = await describeMachine(stack.addresses);
   log(describe(machine));
   const { bench, close } = createBench({ stack, signal, log });
-  const outcome = await scenario.run(bench, values).finally(close);
+  const outcome = await runClosing(() => scenario.run(bench, values), close);
   const report: Report = {
     scenario: name,
     startedAt,
@@ -57,6 +57,14 @@ async function runAndReport(
   };
   if (!signal.aborted) publish(report);
   return { report, processes: stack.processes };
+}
+
+async function runClosing<T>(run: () => Promise<T>, close: () => Promise<void>): Promise<T> {
+  try {
+    return await run();
+  } finally {
+    await close();
+  }
 }
 
 function judged({ goals, tables = [], extra = {}, columns = [], ...outcome }: ScenarioResult) {

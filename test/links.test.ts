@@ -116,7 +116,9 @@ describe('pages and sources', () => {
 describe('the contract', () => {
   it('numbers the rules of each section from 1 without a gap', () => {
     const last = new Map<string, number>();
-    for (const [, section = '', number] of read(CONTRACT).matchAll(/^- \*\*(C\d+)\.(\d+)\*\*/gm)) {
+    for (const [, section = '', number = ''] of read(CONTRACT).matchAll(
+      /^- \*\*(C\d+)\.(\d+)\*\*/gm,
+    )) {
       expect(`${section}.${number}`).toBe(`${section}.${(last.get(section) ?? 0) + 1}`);
       last.set(section, Number(number));
     }

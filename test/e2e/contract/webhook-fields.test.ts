@@ -73,7 +73,7 @@ describe('Webhook · url', () => {
   });
 
   it('must be https and may not be a loopback address by default', async () => {
-    const [port] = await freePorts(1);
+    const [port = 0] = await freePorts(1);
     const strict = { EGRESS_ALLOW_HTTP: 'false', EGRESS_ALLOW_LOOPBACK: 'false' };
     const gateway = await posthorn.start('gateway', { ...strict, PORT: String(port) });
     const api = createApiClient(`http://127.0.0.1:${port}`, posthorn.apiKey);

@@ -103,7 +103,7 @@ function examplesOf({ example, examples = {} }: Media): unknown[] {
 }
 
 // The caller knows what stands at the place in the document.
-// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters
 export function resolved<Found>(document: ApiDocument, value: object): Found {
   if (!('$ref' in value)) return value as Found;
   const [, ...steps] = String(value.$ref).split('/');

@@ -11,7 +11,7 @@ export const aTime: unknown = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:
 const ENVELOPE_KEYS = new Set(['success', 'data', 'nextCursor']);
 
 /** Expects the envelope of a success and returns its `data`; the caller knows its type. */
-// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters
 export function dataOf<Shown>(answer: ApiAnswer, status = 200): Shown {
   expect([answer.status, answer.body.success]).toEqual([status, true]);
   const { message, ...rest } = answer.body;

@@ -18,7 +18,9 @@ export async function untilFinal(
     return waiting.length === 0;
   };
   await eventually(`all ${sent.length} final`, look, withinMs).catch((error: unknown) => {
-    throw new Error(`${waiting.length} are pending, such as ${waiting[0]}`, { cause: error });
+    throw new Error(`${waiting.length} are pending, such as ${String(waiting[0])}`, {
+      cause: error,
+    });
   });
   return final;
 }

@@ -79,7 +79,7 @@ export async function runProgram(
 ): Promise<string> {
   const program = startProgram(path, args, env);
   const { code } = await program.ended;
-  if (code !== 0) throw new Error(`${path} ended with ${code}: ${program.output()}`);
+  if (code !== 0) throw new Error(`${path} ended with ${String(code)}: ${program.output()}`);
   return program.output();
 }
 

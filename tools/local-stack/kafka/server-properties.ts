@@ -32,6 +32,6 @@ export function serverProperties({ dataDir, port, controllerPort }: KafkaServerO
     'group.initial.rebalance.delay.ms': 0,
   };
   return Object.entries(properties)
-    .map(([name, value]) => `${name}=${value}\n`)
+    .map(([name, value]) => `${name}=${String(value)}\n`)
     .join('');
 }

@@ -94,7 +94,7 @@ describe('a stop', () => {
 
   test('makes the service not ready before the first step', async () => {
     onStop('consumer', () => {
-      steps.push(`ready: ${lifecycle.isReady()}`);
+      steps.push(`ready: ${String(lifecycle.isReady())}`);
     });
     lifecycle.markReady();
     await lifecycle.shutDown('SIGTERM', 0);
@@ -104,7 +104,7 @@ describe('a stop', () => {
 
 test('the signal of the stop is aborted before its first step', async () => {
   onStop('consumer', () => {
-    steps.push(`aborted: ${lifecycle.stopping.aborted}`);
+    steps.push(`aborted: ${String(lifecycle.stopping.aborted)}`);
   });
   expect(lifecycle.stopping.aborted).toBe(false);
   await lifecycle.shutDown('SIGTERM', 0);

@@ -15,6 +15,9 @@ export function listen(
 }
 
 function describe(error: NodeJS.ErrnoException, host: string, port: number, setting: string) {
-  const why = error.code === 'EADDRINUSE' ? 'is taken by another process' : `failed: ${error.code}`;
+  const why =
+    error.code === 'EADDRINUSE'
+      ? 'is taken by another process'
+      : `failed: ${error.code ?? error.message}`;
   return `Port ${port} on ${host} ${why}. Free it, or set ${setting} to another port.`;
 }

@@ -43,7 +43,11 @@ export async function replayDeadLetters(
   const mongo = await connectMongo(config.MONGODB_URL, 'posthorn-admin');
   try {
     const run = await openReplay(letters, mongo.db, { isDryRun, report });
-    await replaySelected(letters, selection, run).finally(run.close);
+    try {
+      await replaySelected(letters, selection, run);
+    } finally {
+      await run.close();
+    }
   } catch (error) {
     throw new Error(`Stopped after ${JSON.stringify(report.tally())}: ${messageOf(error)}`, {
       cause: error,

@@ -21,12 +21,13 @@ describe.each(KAFKA_CLIENTS)('a group that a member on %s leads', (leader) => {
   afterAll(() => Promise.all([...logs.values()].map((records) => records.close())));
 
   it('assigns partition p of every topic to one member, and partitions keys the same with both clients', async () => {
-    const topics = [await scratch.newTopic('fresh'), await scratch.newTopic('retries')];
+    const fresh = await scratch.newTopic('fresh');
+    const topics = [fresh, await scratch.newTopic('retries')];
     const seen: { by: KafkaClientName; record: LogRecord }[] = [];
     const assigned = new Map<KafkaClientName, number>();
     const join = (by: KafkaClientName): Promise<Consumption> | undefined =>
       logs.get(by)?.consume({
-        groupId: `${topics[0]}-group`,
+        groupId: `${fresh}-group`,
         topics,
         inFlightLimits: { pauseAt: 1_000, resumeAt: 500 },
         handle: (record) => Promise.resolve(void seen.push({ by, record })),
