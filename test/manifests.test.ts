@@ -2,7 +2,6 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { parseConfig } from '@posthorn/platform/service/config.ts';
-import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 import {
   type Container,
@@ -14,6 +13,7 @@ import {
   renderBase,
   workloads,
 } from '../k8s/read-manifests.ts';
+import { CREATE_INDEXES, CREATE_TOPICS } from '../deploy/setup/steps.ts';
 import { dispatcherConfig } from '../services/dispatcher/src/config.ts';
 import { gatewayConfig } from '../services/gateway/src/config.ts';
 import { retryConfig } from '../services/retry/src/config.ts';
@@ -21,8 +21,8 @@ import { retryConfig } from '../services/retry/src/config.ts';
 const ROOT = join(import.meta.dirname, '..');
 const SERVICES = { gateway: gatewayConfig, dispatcher: dispatcherConfig, retry: retryConfig };
 const SETUP = {
-  'create-topics': z.object({ ...settings.kafka, ...settings.topics }),
-  'create-indexes': z.object({ ...settings.mongodb, ...settings.retention }),
+  'create-topics': CREATE_TOPICS.settings,
+  'create-indexes': CREATE_INDEXES.settings,
 };
 /** Contents of the Secret `posthorn`. */
 const SECRET: Record<string, string> = {

@@ -1,9 +1,10 @@
 import { availableParallelism } from 'node:os';
 import { readSettings } from '../tools/local-stack/settings.ts';
-import { FORMAT, LINT, runCheck, TYPES } from './runner/check.ts';
+import { FORMAT, LINT, runCheck, SIMULATION, TYPED_LINT, TYPES } from './runner/check.ts';
 import { findTests, readSelection, type Selection, type TestFiles } from './runner/find-tests.ts';
 import { runJest, type JestPart } from './runner/jest.ts';
 import { createReport, type Report } from './runner/report.ts';
+import { withSetup } from './runner/serve-setup.ts';
 import { withSharedPosthorns } from './runner/with-shared-posthorns.ts';
 import { withStack } from './runner/with-stack.ts';
 import { fillCompileCache } from './support/process/service-process.ts';
@@ -19,7 +20,7 @@ async function run(report: Report, selection: Selection): Promise<void> {
   const tests = findTests(selection.patterns);
   const withoutStack = runWithoutStack(report, selection, tests);
   try {
-    await runOnStack(report, selection, tests, withoutStack);
+    await runOnStack(report, selection, tests);
   } finally {
     await withoutStack;
   }
@@ -31,46 +32,55 @@ async function runWithoutStack(
   { isAll, testName }: Selection,
   { unit = [] }: TestFiles,
 ): Promise<void> {
-  const checks = isAll ? [LINT, TYPES, FORMAT] : [];
+  const checks = isAll ? [LINT, TYPED_LINT, TYPES, FORMAT, SIMULATION] : [];
   for (const check of checks) await report.run(() => runCheck(check));
   const part = { name: 'unit tests', projects: ['unit'], atOnce: CORES, testName } as const;
   await runFiles(report, { ...part, files: unit, isInBackground: true });
 }
 
-async function runOnStack(
-  report: Report,
-  { testName }: Selection,
-  { integration = [], e2e = [], alone = [] }: TestFiles,
-  withoutStack: Promise<void>,
-): Promise<void> {
+async function runOnStack(report: Report, selection: Selection, tests: TestFiles): Promise<void> {
+  const { integration = [], e2e = [], alone = [] } = tests;
   if (integration.length + e2e.length + alone.length === 0) return;
   const compiled = fillCompileCache(['gateway', 'dispatcher', 'retry']);
   await withStack(async (addresses) => {
     await compiled;
     Object.assign(process.env, addresses);
-    const [sharing = [], others = []] = [true, false].map((isSharing) =>
-      e2e.filter((file) => sharedBy([file]).length > 0 === isSharing),
-    );
-    const parallel = { atOnce: ON_STACK_AT_ONCE, testName };
-    // The shared Posthorns end before the others start: three services cost a sixth of a core without any work.
-    await withSharedPosthorns(sharedBy(sharing), (env) =>
-      runFiles(report, {
-        ...parallel,
-        name: 'integration and API tests',
-        projects: ['integration', 'e2e'],
-        files: [...integration, ...sharing],
-        env,
-      }),
-    );
-    await runFiles(report, {
-      ...parallel,
-      name: 'end-to-end tests',
-      projects: ['e2e'],
-      files: others,
+    await withSetup(async (setup) => {
+      Object.assign(process.env, setup);
+      const { testName } = selection;
+      const part = { name: 'end-to-end tests, alone', projects: ['alone'], testName } as const;
+      // First: while they wait, the checks and the unit tests have the processor.
+      await runFiles(report, { ...part, files: alone, atOnce: 1 });
+      await runSideBySide(report, selection, tests);
     });
-    if (alone.length > 0) await withoutStack;
-    const part = { name: 'end-to-end tests, alone', projects: ['alone'], testName } as const;
-    await runFiles(report, { ...part, files: alone, atOnce: 1 });
+  });
+}
+
+/** Runs the tests of the stack that bear others beside them. */
+async function runSideBySide(
+  report: Report,
+  { testName }: Selection,
+  { integration = [], e2e = [] }: TestFiles,
+): Promise<void> {
+  const [sharing = [], others = []] = [true, false].map((isSharing) =>
+    e2e.filter((file) => sharedBy([file]).length > 0 === isSharing),
+  );
+  const parallel = { atOnce: ON_STACK_AT_ONCE, testName };
+  // The shared Posthorns end before the others start: three services cost a sixth of a core without any work.
+  await withSharedPosthorns(sharedBy(sharing), (env) =>
+    runFiles(report, {
+      ...parallel,
+      name: 'integration and API tests',
+      projects: ['integration', 'e2e'],
+      files: [...integration, ...sharing],
+      env,
+    }),
+  );
+  await runFiles(report, {
+    ...parallel,
+    name: 'end-to-end tests',
+    projects: ['e2e'],
+    files: others,
   });
 }
 

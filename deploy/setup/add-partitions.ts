@@ -9,20 +9,24 @@ import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 import { runSetup } from './run-setup.ts';
 
-const config = z.object({ ...settings.kafka, TOPIC_PARTITIONS: settings.topics.TOPIC_PARTITIONS });
+const { TOPIC_PARTITIONS } = settings.topics;
 
-await runSetup('add-partitions', config, async (values, logger) => {
-  const { KAFKA_BROKERS: brokers, TOPIC_PREFIX: prefix, TOPIC_PARTITIONS: partitions } = values;
-  const kafka = createKafkaClient('posthorn-setup', brokers, logger);
-  await assertKafkaReachable(kafka, brokers);
-  const existing = await readTopics(kafka);
-  const specs = topicSpecs(topicNames(prefix, values.RETRY_DELAYS, values.DEFERRAL_DELAYS));
-  const ours = new Set([
-    ...specs.map(({ name }) => name),
-    // Those of earlier settings too: the retry service reads them.
-    ...delayTopicsAmong(prefix, existing.keys()).keys(),
-  ]);
-  const topics = new Map([...existing].filter(([name]) => ours.has(name)));
-  const raised = await addPartitions(kafka, { topics, partitions, groupPrefix: prefix }, logger);
-  return `${topics.size} topics with ${partitions} partitions, ${raised.length} of them raised`;
+await runSetup({
+  name: 'add-partitions',
+  settings: z.object({ ...settings.kafka, TOPIC_PARTITIONS }),
+  async run(values, logger) {
+    const { KAFKA_BROKERS: brokers, TOPIC_PREFIX: prefix, TOPIC_PARTITIONS: partitions } = values;
+    const kafka = createKafkaClient('posthorn-setup', brokers, logger);
+    await assertKafkaReachable(kafka, brokers);
+    const existing = await readTopics(kafka);
+    const specs = topicSpecs(topicNames(prefix, values.RETRY_DELAYS, values.DEFERRAL_DELAYS));
+    const ours = new Set([
+      ...specs.map(({ name }) => name),
+      // Those of earlier settings too: the retry service reads them.
+      ...delayTopicsAmong(prefix, existing.keys()).keys(),
+    ]);
+    const topics = new Map([...existing].filter(([name]) => ours.has(name)));
+    const raised = await addPartitions(kafka, { topics, partitions, groupPrefix: prefix }, logger);
+    return `${topics.size} topics with ${partitions} partitions, ${raised.length} of them raised`;
+  },
 });

@@ -3,15 +3,26 @@ import { messageOf } from '@posthorn/platform/service/errors.ts';
 import { createLogger, type Logger } from '@posthorn/platform/service/logger.ts';
 import type { z } from 'zod';
 
-/** Runs one setup step. Prints its result to standard output; on failure prints one message and sets exit code 1. */
-export async function runSetup<Schema extends z.ZodObject>(
-  name: string,
-  schema: Schema,
-  step: (config: z.infer<Schema>, logger: Logger) => Promise<string>,
-): Promise<void> {
+/** A step that makes the stores ready for the services. Repeating it changes nothing. */
+export interface SetupStep<Schema extends z.ZodObject> {
+  name: string;
+  settings: Schema;
+  /** Returns what it has done, in words. */
+  run: (values: z.infer<Schema>, logger: Logger) => Promise<string>;
+}
+
+/** Takes a step with the settings in `env`. Returns what it has done; throws for wrong settings. */
+export function takeStep<Schema extends z.ZodObject>(
+  { name, settings, run }: SetupStep<Schema>,
+  env: NodeJS.ProcessEnv,
+): Promise<string> {
+  return run(parseConfig(name, settings, env), createLogger(name, 'silent'));
+}
+
+/** Runs a step as a program. Prints its result to standard output; on failure prints one message and sets exit code 1. */
+export async function runSetup<Schema extends z.ZodObject>(step: SetupStep<Schema>): Promise<void> {
   try {
-    const config = parseConfig(name, schema, process.env);
-    console.log(`${name}: ${await step(config, createLogger(name, 'silent'))}`);
+    console.log(`${step.name}: ${await takeStep(step, process.env)}`);
   } catch (error) {
     process.stderr.write(`${messageOf(error)}\n`);
     process.exitCode = 1;

@@ -26,18 +26,27 @@ export const FORMAT: Check = {
   ],
 };
 
-export const LINT: Check = { name: 'lint', command: [ESLINT, '.'] };
+export const LINT: Check = { name: 'lint', command: [ESLINT, '.', '--max-warnings', '0'] };
 
-/**
- * Lints only files that have changed. Rules that know types may miss what a change in one file means
- * for another one; LINT finds it.
- */
+/** The rules that know types. */
+export const TYPED_LINT: Check = {
+  name: 'lint with types',
+  command: ['node_modules/oxlint/bin/oxlint', '--type-aware', '--deny-warnings'],
+};
+
+/** Lints only files that have changed. */
 export const LINT_CHANGED: Check = {
   name: 'lint',
   command: [
     ...[ESLINT, '.', '--cache', '--cache-strategy', 'content'],
     ...['--cache-location', `${CACHE}/eslint/`],
   ],
+};
+
+/** A thousand seeds. The unit tests run 50 of them, so that `npm run check` is short. */
+export const SIMULATION: Check = {
+  name: 'simulation',
+  command: ['test/simulation/run.ts', '--seeds', '1000', '--from', '1'],
 };
 
 /** Runs a check and shows its output in one piece when it has ended. */

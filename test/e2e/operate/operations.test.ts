@@ -1,10 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { eventually } from '../../support/time/eventually.ts';
-import { startPosthorn, type Posthorn, type ServiceName } from '../../support/process/posthorn.ts';
+import { createApiClient } from '../../support/api/api-client.ts';
+import type { CreatedCompany } from '../../support/process/setup.ts';
+import {
+  ADMIN,
+  startPosthorn,
+  type Posthorn,
+  type ServiceName,
+} from '../../support/process/posthorn.ts';
 import { untilMetric } from '../../support/process/traffic.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
-import { startProgram } from '../../support/process/service-process.ts';
+import { runProgram, startProgram } from '../../support/process/service-process.ts';
 
 const SERVICES: ServiceName[] = ['gateway', 'dispatcher', 'retry'];
 
@@ -66,6 +73,14 @@ describe('The operation of the services', () => {
     for (const forbidden of [secret, posthorn.apiKey, 'payload-marker-1']) {
       expect(logs).not.toContain(forbidden);
     }
+  });
+
+  it('lets a company that the administration command creates use the API', async () => {
+    const args = ['company', 'create', 'Another', '--json'];
+    const created = JSON.parse(await runProgram(ADMIN, args, posthorn.env)) as CreatedCompany;
+    const api = createApiClient(posthorn.baseUrl, created.apiKey);
+    expect((await api.get('/webhooks')).status).toBe(200);
+    expect(created.companyId).toMatch(/^comp_/);
   });
 
   it.each(SERVICES)(

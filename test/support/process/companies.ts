@@ -1,6 +1,6 @@
 import { createApiClient, type ApiClient } from '../api/api-client.ts';
-import { ADMIN, type OwnCompany } from './posthorn.ts';
-import { runProgram } from './service-process.ts';
+import type { OwnCompany } from './posthorn.ts';
+import { setUp } from './setup.ts';
 
 /** A company with a key of its own. */
 export interface Company {
@@ -14,8 +14,7 @@ export async function createCompany(
   { env, baseUrl }: Pick<OwnCompany, 'env' | 'baseUrl'>,
   name: string,
 ): Promise<Company> {
-  const printed = await runProgram(ADMIN, ['company', 'create', name, '--json'], env);
-  const { companyId, apiKey } = JSON.parse(printed) as { companyId: string; apiKey: string };
+  const { companyId, apiKey } = await setUp({ env, company: name, isNew: false });
   return { companyId, apiKey, api: createApiClient(baseUrl, apiKey) };
 }
 

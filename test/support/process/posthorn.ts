@@ -2,13 +2,8 @@ import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { newEncryptionKey } from '../../../deploy/setup/create-encryption-keys.ts';
 import { createApiClient, type ApiClient } from '../api/api-client.ts';
 import { createNamespace, type Namespace } from './namespace.ts';
-import {
-  runProgram,
-  startProgram,
-  untilReady,
-  type Ended,
-  type ServiceProcess,
-} from './service-process.ts';
+import { setUp } from './setup.ts';
+import { startProgram, untilReady, type Ended, type ServiceProcess } from './service-process.ts';
 
 export type ServiceName = 'gateway' | 'dispatcher' | 'retry';
 
@@ -57,26 +52,18 @@ export async function startPosthorn(
   const [port = 0] = await freePorts(1);
   const own = { PORT: String(port), ENCRYPTION_KEYS: newEncryptionKey() };
   const env = { ...createNamespace(), ...LOCAL, ...own, ...settings };
-  await Promise.all([
-    runProgram('deploy/setup/create-topics.ts', [], env),
-    runProgram('deploy/setup/create-indexes.ts', [], env),
-  ]);
-  // Only once the collections exist: two connections that create one at once have crashed mongod.
-  const company = runProgram(ADMIN, ['company', 'create', 'Test', '--json'], env);
-
+  const { companyId, apiKey } = await setUp({ env, company: 'Test', isNew: true });
   const running: RunningService[] = [];
   const start: Posthorn['start'] = async (name, changed = {}) => {
     const service = await startService(name, { ...env, ...apart[name], ...changed });
     running.push(service);
     return service;
   };
-  const [printed, gateway, dispatcher, retry] = await Promise.all([
-    company,
+  const [gateway, dispatcher, retry] = await Promise.all([
     start('gateway'),
     start('dispatcher'),
     start('retry'),
   ]);
-  const { companyId, apiKey } = JSON.parse(printed) as { companyId: string; apiKey: string };
   const baseUrl = `http://127.0.0.1:${port}`;
   const api = createApiClient(baseUrl, apiKey);
   const stop = async (): Promise<void> => {

@@ -1,0 +1,39 @@
+import { topicNames, topicSpecs } from '@posthorn/domain/records/topics.ts';
+import { assertKafkaReachable, createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { createTopics } from '@posthorn/platform/kafka/topics/create-topics.ts';
+import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
+import { createIndexes } from '@posthorn/platform/mongo/create-indexes.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
+import { z } from 'zod';
+import type { SetupStep } from './run-setup.ts';
+
+const topicSettings = z.object({ ...settings.kafka, ...settings.topics });
+const indexSettings = z.object({ ...settings.mongodb, ...settings.retention });
+
+export const CREATE_TOPICS: SetupStep<typeof topicSettings> = {
+  name: 'create-topics',
+  settings: topicSettings,
+  async run(values, logger) {
+    const { KAFKA_BROKERS: brokers, TOPIC_PREFIX, RETRY_DELAYS, DEFERRAL_DELAYS } = values;
+    const kafka = createKafkaClient('posthorn-setup', brokers, logger);
+    await assertKafkaReachable(kafka, brokers);
+    const specs = topicSpecs(topicNames(TOPIC_PREFIX, RETRY_DELAYS, DEFERRAL_DELAYS));
+    const layout = { partitions: values.TOPIC_PARTITIONS, replication: values.TOPIC_REPLICATION };
+    const created = await createTopics(kafka, specs, layout, logger);
+    return `${specs.length} topics, ${created.length} of them created`;
+  },
+};
+
+export const CREATE_INDEXES: SetupStep<typeof indexSettings> = {
+  name: 'create-indexes',
+  settings: indexSettings,
+  async run(values) {
+    const mongo = await connectMongo(values.MONGODB_URL, 'posthorn-setup');
+    try {
+      await createIndexes(mongo.db, values.RETENTION_DAYS);
+    } finally {
+      await mongo.close();
+    }
+    return 'collections and indexes exist';
+  },
+};
