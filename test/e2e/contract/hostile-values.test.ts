@@ -8,7 +8,7 @@ import {
 import type { ApiClient } from '../../support/api/api-client.ts';
 import { withCompanyId } from '../../support/process/companies.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { joinWithGateway, type OwnGateway } from '../../support/process/shared-posthorn.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import { createResources, type Resources } from '../../support/api/resources.ts';
 
@@ -21,7 +21,7 @@ const OBJECTS: object[] = [
   ...[JSON.parse('{"__proto__":{"polluted":1}}') as object, { constructor: { prototype: {} } }],
 ];
 
-let posthorn: Posthorn;
+let posthorn: OwnGateway;
 let receiver: Receiver;
 let api: ApiClient;
 let make: Resources;
@@ -29,7 +29,7 @@ let known: Record<string, string>;
 let places: Place[];
 
 beforeAll(async () => {
-  posthorn = await startPosthorn();
+  posthorn = await joinWithGateway('contract');
   receiver = await startReceiver();
   api = withCompanyId(posthorn);
   make = createResources(api);

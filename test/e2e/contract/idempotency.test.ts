@@ -9,17 +9,17 @@ import {
   expectInvalid,
   expectNotFound,
 } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { joinWithGateway, type OwnGateway } from '../../support/process/shared-posthorn.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import { createResources, type Resources, type ShownMessage } from '../../support/api/resources.ts';
 
-let posthorn: Posthorn;
+let posthorn: OwnGateway;
 let receiver: Receiver;
 let make: Resources;
 let webhookId: string;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn();
+  posthorn = await joinWithGateway('contract');
   receiver = await startReceiver();
   make = createResources(posthorn.api);
   ({ id: webhookId } = await make.webhook({ url: receiver.url }));
@@ -83,7 +83,8 @@ describe('Idempotency-Key · a repeated request', () => {
     const key = randomUUID();
     const first = await post(key);
     await posthorn.gateway.stop();
-    posthorn.gateway = await posthorn.start('gateway');
+    const { PORT } = posthorn.env;
+    posthorn.gateway = await posthorn.start('gateway', { PORT: String(PORT) });
     expectReplay(await post(key), first);
   });
 

@@ -1,3 +1,5 @@
+import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
+import { createApiClient } from '../api/api-client.ts';
 import { createCompany } from './companies.ts';
 import { startPosthorn, startService } from './posthorn.ts';
 import type { OwnCompany, RunningService } from './posthorn.ts';
@@ -45,6 +47,24 @@ export async function startShared(name: SharedName): Promise<Shared> {
       for (const service of [gateway, dispatcher, retry]) service.signal('SIGKILL');
     },
   };
+}
+
+/** A company of the shared Posthorn with a gateway that no other test file uses. */
+export interface OwnGateway extends OwnCompany {
+  gateway: RunningService;
+}
+
+/** Creates a company on the shared Posthorn and starts a gateway with these settings, on a port of its own. */
+export async function joinWithGateway(
+  name: SharedName,
+  settings: Record<string, string> = {},
+): Promise<OwnGateway> {
+  const [shared, [port = 0]] = await Promise.all([joinShared(name), freePorts(1)]);
+  const own = { ...settings, PORT: String(port) };
+  const gateway = await shared.start('gateway', own);
+  const baseUrl = `http://127.0.0.1:${port}`;
+  const api = createApiClient(baseUrl, shared.apiKey);
+  return { ...shared, env: { ...shared.env, ...own }, api, baseUrl, gateway };
 }
 
 /** Creates a company on the shared Posthorn; without one, starts one for this test file alone. */

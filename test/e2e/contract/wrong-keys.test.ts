@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ApiAnswer } from '../../support/api/api-client.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { joinWithGateway, type OwnGateway } from '../../support/process/shared-posthorn.ts';
 import { runProgram } from '../../support/process/service-process.ts';
 
 /** As long as a real key, so that only its bytes are wrong. */
@@ -8,10 +8,10 @@ const UNKNOWN_KEY = `phk_${'x'.repeat(43)}`;
 const PER_MINUTE = 100;
 
 describe('Wrong API keys', () => {
-  let posthorn: Posthorn;
+  let posthorn: OwnGateway;
 
   beforeAll(async () => {
-    posthorn = await startPosthorn();
+    posthorn = await joinWithGateway('contract', { REDIS_PREFIX: 'wrong-keys:' });
   }, 120_000);
 
   afterAll(() => posthorn.stop(), 60_000);

@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { createApiClient, type ApiAnswer } from '../../support/api/api-client.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
-import { runProgram } from '../../support/process/service-process.ts';
+import { joinWithGateway, type OwnGateway } from '../../support/process/shared-posthorn.ts';
+import { createCompany } from '../../support/process/companies.ts';
 
 const COMPANY_LIMIT = 20;
 const ADDRESS_LIMIT = 30;
 
 describe('Rate limits while Redis cannot be reached', () => {
-  let posthorn: Posthorn;
+  let posthorn: OwnGateway;
 
   beforeAll(async () => {
     const [closedPort = 0] = await freePorts(1);
-    posthorn = await startPosthorn({
+    posthorn = await joinWithGateway('contract', {
       REDIS_URL: `redis://127.0.0.1:${closedPort}`,
       RATE_LIMIT_COMPANY_PER_MINUTE: String(COMPANY_LIMIT),
       RATE_LIMIT_ADDRESS_PER_MINUTE: String(ADDRESS_LIMIT),
@@ -46,12 +46,7 @@ describe('Rate limits while Redis cannot be reached', () => {
     expect(last?.headers.get('ratelimit')).toMatch(/^"company";r=0;t=\d+$/);
     expect(last?.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
 
-    const made = await runProgram(
-      'services/admin/src/main.ts',
-      ['company', 'create', 'Other', '--json'],
-      posthorn.env,
-    );
-    const { apiKey } = JSON.parse(made) as { apiKey: string };
+    const { apiKey } = await createCompany(posthorn, 'Other');
     const other = await createApiClient(posthorn.baseUrl, apiKey).get('/webhooks');
     expect(other.status).toBe(200);
     expect(other.headers.get('ratelimit')).toBe(

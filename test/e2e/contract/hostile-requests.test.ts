@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { gzipSync } from 'node:zlib';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { joinWithGateway, type OwnGateway } from '../../support/process/shared-posthorn.ts';
 import {
   ENVELOPE,
   openConnection,
@@ -16,13 +16,16 @@ const CONNECTIONS = 5_000;
 const AT_ONCE = 250;
 
 describe('Hostile requests', () => {
-  let posthorn: Posthorn;
+  let posthorn: OwnGateway;
   let receiver: Receiver;
   let webhookId: string;
 
   beforeAll(async () => {
     // All requests of this test come from one address.
-    posthorn = await startPosthorn({ WRONG_KEYS_PER_MINUTE: '0' });
+    posthorn = await joinWithGateway('contract', {
+      WRONG_KEYS_PER_MINUTE: '0',
+      REDIS_PREFIX: 'hostile:',
+    });
     receiver = await startReceiver();
     ({ webhookId } = await posthorn.api.createTarget(receiver.url));
     await readLag();
