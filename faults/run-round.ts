@@ -3,22 +3,10 @@ import { LAG_MS } from './audit/recovery.ts';
 import { collectEvidence } from './collect-evidence.ts';
 import { stopOneSomewhen } from './disturb.ts';
 import { type OpenScene, openScene, type RoundRun } from './open-scene.ts';
+import type { RoundResult } from './report/result.ts';
 import type { Injected, Round, Scene } from './round.ts';
 import { MEMBERS, startMembers } from './stack/fleet.ts';
 import type { FaultStack } from './stack/start-stack.ts';
-
-/** One run of a round, as it is reported. */
-export interface RoundResult {
-  round: string;
-  repetition: number;
-  seconds: number;
-  rate: number;
-  seed: number;
-  startedAt: string;
-  verdict: Verdict;
-  /** What the fault has said. */
-  notes: readonly string[];
-}
 
 /** Of healthy load before the fault. */
 const BEFORE_MS = 4_000;

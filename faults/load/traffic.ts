@@ -1,10 +1,22 @@
 import { createApiClient, type ApiClient } from '../../test/support/api/api-client.ts';
-import type { Company, FaultStack } from '../stack/start-stack.ts';
 import type { Book } from './book.ts';
 import { createClient, type Client } from './client.ts';
 import { startOpenLoop } from './open-loop.ts';
 import { payloadOf } from './payload.ts';
 import type { Plan } from './plan.ts';
+import type { Receiver } from './receiver.ts';
+
+export interface Company {
+  companyId: string;
+  apiKey: string;
+}
+
+/** Where the messages go in, and where they arrive. */
+interface Doors {
+  baseUrls: readonly string[];
+  companies: readonly Company[];
+  receiver: Receiver;
+}
 
 /** The constant load of one round. */
 export interface Traffic {
@@ -20,7 +32,7 @@ export interface Traffic {
 }
 
 interface TrafficOptions {
-  stack: FaultStack;
+  stack: Doors;
   run: string;
   rate: number;
   plan: () => Plan;

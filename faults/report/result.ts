@@ -1,11 +1,23 @@
-import type { Finding } from '../audit/audit.ts';
-import type { RoundResult } from '../run-round.ts';
+import type { Finding, Verdict } from '../audit/audit.ts';
 
 interface Base {
   round: string;
   repetition: number;
   seconds: number;
   startedAt: string;
+}
+
+/** One run of a round, as it is reported. */
+export interface RoundResult {
+  round: string;
+  repetition: number;
+  seconds: number;
+  rate: number;
+  seed: number;
+  startedAt: string;
+  verdict: Verdict;
+  /** What the fault has said. */
+  notes: readonly string[];
 }
 
 /** What came of one run of a round. */

@@ -10,6 +10,7 @@ import { signalGroup } from '../../tools/local-stack/processes/signal-group.ts';
 import { endOrphans } from '../../tools/local-stack/supervisor/end-orphans.ts';
 import { NODE_FLAGS, programEnv } from '../../tools/local-stack/supervisor/services.ts';
 import { startReceiver, type Receiver } from '../load/receiver.ts';
+import type { Company } from '../load/traffic.ts';
 import { createFleet, type Fleet, type Member, MEMBERS, startMembers } from './fleet.ts';
 import { createLaunch, type MemberPorts } from './launch-service.ts';
 import type { Layout } from './layout.ts';
@@ -21,11 +22,6 @@ const ROOT = join(import.meta.dirname, '../..');
 /** It belongs to this checkout, so that what a killed run left behind is found. */
 const STACK_DIR = join(tmpdir(), `posthorn-faults-${hash('sha1', import.meta.dirname)}`);
 const DISK = join(STACK_DIR, 'disk');
-
-export interface Company {
-  companyId: string;
-  apiKey: string;
-}
 
 export interface FaultStack {
   stackDir: string;
