@@ -30,7 +30,10 @@ function freezing(member: Member, answers: readonly string[]): Round {
         fleet.thaw(member);
       }
       say(`${member} goes on`);
-      return { endedAtMs: Date.now(), excuses: [inFlightAt(atMs, `the stop of ${member}`)] };
+      return {
+        endedAtMs: Date.now(),
+        excuses: [inFlightAt({ sinceMs: atMs, untilMs: atMs }, `the stop of ${member}`)],
+      };
     },
   };
 }
@@ -55,7 +58,10 @@ export const FROZEN_SERVICES: readonly Round[] = [
       } finally {
         proxies.kafka?.mend();
       }
-      return { endedAtMs: Date.now(), excuses: [inFlightAt(atMs, 'the cut')] };
+      return {
+        endedAtMs: Date.now(),
+        excuses: [inFlightAt({ sinceMs: atMs, untilMs: atMs }, 'the cut')],
+      };
     },
   },
 ];

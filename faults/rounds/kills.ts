@@ -1,5 +1,5 @@
 import type { Round, Scene } from '../round.ts';
-import type { Member } from '../stack/fleet.ts';
+import type { Killed, Member } from '../stack/fleet.ts';
 import { CLOSED_CONNECTION, NO_ANSWER, REFUSED_CONNECTION } from '../load/client.ts';
 import { inFlightAt } from './excuses.ts';
 
@@ -12,14 +12,14 @@ const CONFLICT = '409';
 async function killOneOf(
   scene: Scene,
   members: readonly Member[],
-): Promise<{ member: Member; atMs: number }> {
+): Promise<{ member: Member; killed: Killed }> {
   const { fleet, random, seconds, pause, say } = scene;
   const member = members[Math.floor(random() * members.length)] ?? 'gateway-1';
   await pause(random() * seconds * 1_000);
-  const atMs = await fleet.kill(member);
+  const killed = await fleet.kill(member);
   say(`${member} was killed`);
   await fleet.start(member);
-  return { member, atMs };
+  return { member, killed };
 }
 
 export const KILLS: readonly Round[] = [
@@ -45,8 +45,8 @@ export const KILLS: readonly Round[] = [
     seconds: [SECONDS],
     recoverWithinMs,
     async inject(scene) {
-      const { member, atMs } = await killOneOf(scene, ['dispatcher-1', 'dispatcher-2']);
-      return { endedAtMs: Date.now(), excuses: [inFlightAt(atMs, `the kill of ${member}`)] };
+      const { member, killed } = await killOneOf(scene, ['dispatcher-1', 'dispatcher-2']);
+      return { endedAtMs: Date.now(), excuses: [inFlightAt(killed, `the kill of ${member}`)] };
     },
   },
   {

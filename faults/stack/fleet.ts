@@ -11,8 +11,8 @@ export type Member = `${ServiceName}-${number}`;
 export interface Fleet {
   /** Starts a member unless it runs, and resolves when it is ready. One that ends by itself is started again. */
   start: (member: Member, changed?: Changed) => Promise<void>;
-  /** SIGKILL; returns when it was sent, in milliseconds since 1970. */
-  kill: (member: Member) => Promise<number>;
+  /** SIGKILL; resolves when the process has exited. */
+  kill: (member: Member) => Promise<Killed>;
   freeze: (member: Member) => void;
   thaw: (member: Member) => void;
   /** SIGTERM; resolves when it has ended, however it did. */
@@ -21,6 +21,14 @@ export interface Fleet {
   pidOf: (member: Member) => number;
   /** Returns and forgets the stops and crashes so far. */
   takeEnds: () => Ends;
+}
+
+/** In milliseconds since 1970. A process goes on sending for some milliseconds after the signal was sent. */
+export interface Killed {
+  /** When the signal was sent. */
+  sinceMs: number;
+  /** When the process had exited. */
+  untilMs: number;
 }
 
 export interface Ends {
@@ -107,11 +115,10 @@ export function createFleet({ children, launch }: FleetDeps): Fleet {
   };
 }
 
-/** Returns when it was killed, in milliseconds since 1970. */
-async function kill(child: Child): Promise<number> {
-  const atMs = Date.now();
+async function kill(child: Child): Promise<Killed> {
+  const sinceMs = Date.now();
   await child.kill();
-  return atMs;
+  return { sinceMs, untilMs: Date.now() };
 }
 
 async function stopChild(member: Member, child: Child): Promise<Stop> {
