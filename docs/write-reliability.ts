@@ -67,6 +67,11 @@ Until commit e42f98f the audit guessed which of three requests was the repeated 
 retry; the unexplained duplicates above and below are of that time. Whether that explains all of them
 cannot be told any more, because the requests of those runs were not kept. Since then it reads the recorded attempts: the repeated
 request is the one that none of them has made.
+
+The two of 22:50:09 and the six of 23:33:12 arrived when the dispatcher was being killed, and nothing recorded them. The audit
+counted what it read after it had sent the signal as sent after the kill, but a process goes on for some milliseconds, and
+the suite reads later what arrived before. A third of the two cores was taken away from the machine at that time. Since then the kill
+lasts until the process has exited. The same may explain the ones of 18:21 and 18:22.
 `;
 
 /** Measured by hand: the load generator is not a part of this repository. */

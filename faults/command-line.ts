@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { RESULTS } from './report/write-result.ts';
 import type { AnyRound } from './round.ts';
 
 export interface Command {
@@ -15,6 +16,8 @@ export interface Command {
   against: string | undefined;
   /** Where the results are written as one JSON document. */
   jsonPath: string | undefined;
+  /** The folder of the results and logs. */
+  resultsPath: string;
 }
 
 export interface CommandLine {
@@ -54,6 +57,7 @@ export function readCommand(
     hasSigterm: values.sigterm ?? false,
     against: values.against,
     jsonPath: values.json,
+    resultsPath: values.results ?? RESULTS,
   };
 }
 
@@ -71,6 +75,7 @@ function parse(args: string[]) {
         seed: text,
         against: text,
         json: text,
+        results: text,
         short: flag,
         sigterm: flag,
         list: flag,
@@ -131,6 +136,7 @@ ROUND       a name, or the beginning of several: F5 is F5-frozen, F5-killed and 
 --against   the git reference that the upgrade round upgrades from (the last tag)
 --short     only ${short.join(', ')}, ${SHORT_SECONDS} s each
 --json      also writes all results into this file
+--results   the folder for the results (faults/results)
 --list      the rounds with what must hold
 
 ${rounds.map((round) => `  ${round.name.padEnd(22)} ${round.summary}`).join('\n')}`;

@@ -65,7 +65,7 @@ async function runOne(suite: Suite, round: AnyRound, turn: Turn): Promise<void> 
     'runAlone' in round ? await runLone(suite, round, turn) : await runOnStack(suite, round, turn);
   suite.results.push(result);
   if (!isSound(result)) keepLogs(suite, result);
-  writeResult(result);
+  writeResult(suite.command.resultsPath, result);
   printResults([result]);
 }
 
@@ -160,14 +160,14 @@ async function abandonStack(
   suite: Suite,
   base: { round: string; startedAt: string },
 ): Promise<void> {
-  if (suite.stack) suite.folder.copyLogs(logsPathOf(base));
+  if (suite.stack) suite.folder.copyLogs(logsPathOf(suite.command.resultsPath, base));
   suite.stack = undefined;
   await suite.folder.stop();
 }
 
-function keepLogs({ stack, folder }: Suite, result: Result): void {
+function keepLogs({ command, stack, folder }: Suite, result: Result): void {
   if (!stack) return;
-  const path = logsPathOf(result);
+  const path = logsPathOf(command.resultsPath, result);
   rmSync(path, { recursive: true, force: true });
   folder.copyLogs(path);
   log(`The logs of this round are in ${path}`);

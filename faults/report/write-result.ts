@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describeHost, type Host } from '../../tools/local-stack/machine/describe-machine.ts';
 import type { Result } from './result.ts';
 
+/** Of the rounds that docs/reliability.md tells of. */
 export const RESULTS = join(import.meta.dirname, '../results');
 
 type Named = Pick<Result, 'round' | 'startedAt'>;
@@ -13,10 +14,10 @@ export interface WrittenResult {
   result: Result;
 }
 
-export function writeResult(result: Result): void {
-  mkdirSync(RESULTS, { recursive: true });
+export function writeResult(folder: string, result: Result): void {
+  mkdirSync(folder, { recursive: true });
   const written: WrittenResult = { machine: describeHost(), result };
-  writeFileSync(join(RESULTS, `${nameOf(result)}.json`), `${JSON.stringify(written, null, 1)}\n`);
+  writeFileSync(join(folder, `${nameOf(result)}.json`), `${JSON.stringify(written, null, 1)}\n`);
 }
 
 export function writeAll(path: string, results: readonly Result[]): void {
@@ -24,8 +25,8 @@ export function writeAll(path: string, results: readonly Result[]): void {
 }
 
 /** The folder of the logs of a round that went wrong. */
-export function logsPathOf(result: Named): string {
-  return join(RESULTS, `${nameOf(result)}-logs`);
+export function logsPathOf(folder: string, result: Named): string {
+  return join(folder, `${nameOf(result)}-logs`);
 }
 
 function nameOf({ round, startedAt }: Named): string {
