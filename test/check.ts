@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { FORMAT, LINT_CHANGED, runCheck, TYPED_LINT, TYPES } from './runner/check.ts';
+import { FORMAT, LINT_CHANGED, runCheck, TYPES } from './runner/check.ts';
 import { findTests } from './runner/find-tests.ts';
 import { runJest } from './runner/jest.ts';
 import { createReport } from './runner/report.ts';
@@ -9,8 +9,7 @@ const report = createReport();
 const { unit = [] } = findTests([]);
 
 async function runChecks(): Promise<void> {
-  for (const check of [LINT_CHANGED, TYPED_LINT, TYPES, FORMAT])
-    await report.run(() => runCheck(check));
+  for (const check of [LINT_CHANGED, TYPES, FORMAT]) await report.run(() => runCheck(check));
 }
 
 const unitTests = {

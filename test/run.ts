@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { readSettings } from '../tools/local-stack/settings.ts';
-import { FORMAT, LINT, runCheck, SIMULATION, TYPED_LINT, TYPES } from './runner/check.ts';
+import { FORMAT, LINT, runCheck, SIMULATION, TYPES } from './runner/check.ts';
 import { findTests, readSelection, type Selection, type TestFiles } from './runner/find-tests.ts';
 import { runJest, type JestPart } from './runner/jest.ts';
 import { createReport, type Report } from './runner/report.ts';
@@ -20,7 +20,7 @@ async function run(report: Report, selection: Selection): Promise<void> {
   const tests = findTests(selection.patterns);
   const withoutStack = runWithoutStack(report, selection, tests);
   try {
-    await runOnStack(report, selection, tests);
+    await runOnStack(report, selection, tests, withoutStack);
   } finally {
     await withoutStack;
   }
@@ -32,13 +32,18 @@ async function runWithoutStack(
   { isAll, testName }: Selection,
   { unit = [] }: TestFiles,
 ): Promise<void> {
-  const checks = isAll ? [LINT, TYPED_LINT, TYPES, FORMAT, SIMULATION] : [];
+  const checks = isAll ? [LINT, TYPES, FORMAT, SIMULATION] : [];
   for (const check of checks) await report.run(() => runCheck(check));
   const part = { name: 'unit tests', projects: ['unit'], atOnce: CORES, testName } as const;
   await runFiles(report, { ...part, files: unit, isInBackground: true });
 }
 
-async function runOnStack(report: Report, selection: Selection, tests: TestFiles): Promise<void> {
+async function runOnStack(
+  report: Report,
+  selection: Selection,
+  tests: TestFiles,
+  withoutStack: Promise<void>,
+): Promise<void> {
   const { integration = [], e2e = [], alone = [] } = tests;
   if (integration.length + e2e.length + alone.length === 0) return;
   const compiled = fillCompileCache(['gateway', 'dispatcher', 'retry']);
@@ -47,11 +52,11 @@ async function runOnStack(report: Report, selection: Selection, tests: TestFiles
     Object.assign(process.env, addresses);
     await withSetup(async (setup) => {
       Object.assign(process.env, setup);
+      await runSideBySide(report, selection, tests);
+      if (alone.length > 0) await withoutStack;
       const { testName } = selection;
       const part = { name: 'end-to-end tests, alone', projects: ['alone'], testName } as const;
-      // First: while they wait, the checks and the unit tests have the processor.
       await runFiles(report, { ...part, files: alone, atOnce: 1 });
-      await runSideBySide(report, selection, tests);
     });
   });
 }
