@@ -36,7 +36,7 @@ export interface CircuitOptions {
   /** How long an open circuit waits before its probe. */
   resetMs: number;
   nowMs: () => number;
-  /** One timer moves the windows of all circuits. */
+  /** One timer moves the windows of all circuits, and bounds the times of their probes. */
   rotation: EventEmitter;
   onOpen: (probeAtMs: number) => void;
   onClose: () => void;
@@ -86,7 +86,11 @@ export function createCircuit(options: CircuitOptions): Circuit {
     options.onOpen(probeAtMs);
   };
   /** No probe is more than one reset away; a later time means that the clock was set back. */
-  const probeTime = (): number => (probeAtMs = Math.min(probeAtMs, nowMs() + resetMs));
+  const boundedProbeAtMs = (): number => Math.min(probeAtMs, nowMs() + resetMs);
+  const keepBound = (): void => {
+    probeAtMs = boundedProbeAtMs();
+  };
+  rotation.on('rotate', keepBound);
   opossum.on('open', waitForProbe);
   opossum.on('close', options.onClose);
   const { probe, beginProbe } = createProbe(nowMs);
@@ -94,8 +98,8 @@ export function createCircuit(options: CircuitOptions): Circuit {
     url: options.url,
     probe,
     beginProbe,
-    state: () => (opossum.closed ? 'closed' : probeTime() > nowMs() ? 'open' : 'half_open'),
-    probeAtMs: probeTime,
+    state: () => (opossum.closed ? 'closed' : boundedProbeAtMs() > nowMs() ? 'open' : 'half_open'),
+    probeAtMs: boundedProbeAtMs,
     openings: () => openings,
     lastFailureMs: () => lastFailureMs,
     async countAttempt(hasFailed) {
@@ -110,6 +114,7 @@ export function createCircuit(options: CircuitOptions): Circuit {
       }
     },
     shutDown: () => {
+      rotation.off('rotate', keepBound);
       opossum.shutdown();
     },
   };

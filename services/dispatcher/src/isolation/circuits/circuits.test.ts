@@ -145,6 +145,14 @@ describe('an open circuit', () => {
     expect(blockedUntilMs()).toBe(Date.now() + RESET_MS);
   });
 
+  it('waits for no more than one reset after the clock was set back', async () => {
+    await attempt('timeout', 10);
+    jest.setSystemTime(Date.now() - 3_600_000);
+    expect(blockedUntilMs()).toBe(Date.now() + RESET_MS);
+    jest.advanceTimersByTime(2 * RESET_MS);
+    expect(blockedUntilMs()).toBeNull();
+  });
+
   it('allows another probe when one was not made after all', async () => {
     jest.advanceTimersByTime(RESET_MS);
     await circuits.beginAttempt(endpoint)(null);
