@@ -9,7 +9,7 @@ import {
 } from '../../support/api/expect-answers.ts';
 import type { OwnCompany } from '../../support/process/posthorn.ts';
 import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import {
   createResources,
   type Resources,
@@ -105,19 +105,6 @@ describe('History · GET /api/v1/deliveries/{id}', () => {
     });
     expect(JSON.stringify(shown)).not.toContain('hush');
     expect(exhausted.deliveryAttempt?.id).toBe(shown.attempts[0]?.id);
-  });
-
-  it('shows when the next attempt is due, while there is one', async () => {
-    receiver.answerWith(failing(99));
-    const slow = await make.message({ webhookId: good });
-    const id = String(slow.deliveries[0]?.id);
-    const shown = await eventually('the first failure', async () => {
-      const delivery = await make.delivery(id);
-      return delivery.attemptCount === 1 ? delivery : null;
-    });
-    const dueMs = Date.parse(String(shown.nextAttemptAt));
-    expect(shown.status).toBe('pending');
-    expect(dueMs - Date.parse(String(shown.attempts[0]?.updatedAt))).toBe(300);
   });
 
   it('returns 404 for an unknown id', async () => {

@@ -4,7 +4,8 @@ import { Webhook } from 'standardwebhooks';
 import { eventually } from '../../support/time/eventually.ts';
 import type { OwnCompany } from '../../support/process/posthorn.ts';
 import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { createResources } from '../../support/api/resources.ts';
+import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 
 describe('A message that is sent to a webhook', () => {
   let posthorn: OwnCompany;
@@ -153,6 +154,21 @@ describe('A message that is sent to a webhook', () => {
     });
     expect(delivery).toMatchObject({ reason: 'webhook_deleted', attemptCount: 1 });
     expect(receiver.of(messageId)).toHaveLength(1);
+    receiver.answerWith((response) => response.writeHead(200).end());
+  });
+
+  it('and fails shows when its next attempt is due', async () => {
+    const { id: webhookId } = await newWebhook();
+    receiver.answerWith(failing(1));
+    const { deliveryId } = await posthorn.api.send({ webhookId }, {});
+    const make = createResources(posthorn.api);
+    const shown = await eventually('the first failure', async () => {
+      const delivery = await make.delivery(deliveryId);
+      return delivery.attemptCount === 1 ? delivery : null;
+    });
+    const dueMs = Date.parse(String(shown.nextAttemptAt));
+    expect(shown.status).toBe('pending');
+    expect(dueMs - Date.parse(String(shown.attempts[0]?.updatedAt))).toBe(3_600_000);
     receiver.answerWith((response) => response.writeHead(200).end());
   });
 
