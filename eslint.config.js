@@ -64,7 +64,7 @@ export default tseslint.config(
   js.configs.recommended,
   {
     files: ['**/*.ts'],
-    // The rules that know types are in .oxlintrc.json: there they take a tenth of the time.
+    // The rules that know types are in .oxlintrc.json: there they take a seventh of the time.
     extends: [tseslint.configs.strict, tseslint.configs.stylistic],
     rules: {
       '@typescript-eslint/consistent-type-definitions': ['error', 'interface'],

@@ -68,9 +68,8 @@ retry; the unexplained duplicates above and below are of that time. Whether that
 cannot be told any more, because the requests of those runs were not kept. Since then it reads the recorded attempts: the repeated
 request is the one that none of them has made.
 
-The two of 22:50:09 and the six of 23:33:12 very likely arrived when the dispatcher was being killed, as the times in
-its log suggest. The audit
-counted what it read after it had sent the signal as sent after the kill, but a process goes on for some milliseconds, and
+The two of 22:50:09 and the six of 23:33:12 very likely arrived when the dispatcher was being killed, as the times in its log
+suggest. The audit counted what it read after it had sent the signal as sent after the kill, but a process goes on for some milliseconds, and
 the suite reads later what arrived before. A third of the two cores was taken away from the machine at that time. Since then the kill
 lasts until the process has exited. The same may explain the ones of 18:21 and 18:22.
 `;

@@ -11,8 +11,8 @@ import { createCompany } from '../../services/admin/src/companies/companies.ts';
 import { SETUP_URL, type CreatedCompany, type SetupRequest } from '../support/process/setup.ts';
 
 /**
- * Makes namespaces and companies for the test files, in one process that has loaded the code: as three programs for
- * each of about 50 Posthorns it took 80 s of processor time in a run of all tests.
+ * Creates the topics, indexes and companies of the Posthorns that test files start, in one process that has loaded the
+ * code. As three programs for each Posthorn, most of their time went into loading it.
  */
 export async function withSetup(
   work: (env: Record<string, string>) => Promise<void>,
