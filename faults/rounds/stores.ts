@@ -11,6 +11,10 @@ const AWAY = ['503', '409', CLOSED_CONNECTION, NO_ANSWER];
 const RECOVER_MS = 90_000;
 /** Between the loss and what is driven again because of it. */
 const RECONCILE_AFTER_S = 20;
+const RECONCILING = {
+  ...USUAL_LAYOUT,
+  settings: { ...USUAL_LAYOUT.settings, RECONCILE_AFTER: `${RECONCILE_AFTER_S}s` },
+};
 
 /** The size leaves room for the data of a round; the rest is filled by the fault. */
 function fullDisk(store: 'kafka' | 'mongodb', mebibytes: number): Round {
@@ -42,10 +46,11 @@ const RESTORED: Round = {
   name: 'restored-mongodb',
   summary: 'MongoDB is restored from a backup that is older than the offsets of Kafka',
   promise:
-    '0 lost of what the backup has and of what is accepted afterwards, no service ends, no restart needed',
+    '0 lost of what the backup has and of what is accepted afterwards, what was unfinished in it is driven again after RECONCILE_AFTER, no service ends',
   seconds: [10],
+  layout: RECONCILING,
   answers: AWAY,
-  recoverWithinMs: () => RECOVER_MS,
+  recoverWithinMs: () => RECOVER_MS + RECONCILE_AFTER_S * 1_000,
   spoilsStack: true,
   async inject({ stackDir, stores, pause, say, seconds }) {
     const [data, backup] = [join(stackDir, 'mongodb'), join(stackDir, 'backup')];
@@ -81,10 +86,7 @@ const DELETED: Round = {
   promise:
     'what was in them is driven again after RECONCILE_AFTER, 0 lost, no service needs a person',
   seconds: [10],
-  layout: {
-    ...USUAL_LAYOUT,
-    settings: { ...USUAL_LAYOUT.settings, RECONCILE_AFTER: `${RECONCILE_AFTER_S}s` },
-  },
+  layout: RECONCILING,
   recoverWithinMs: () => RECOVER_MS + RECONCILE_AFTER_S * 1_000,
   spoilsStack: true,
   async inject({ stores, run, say, pause, seconds }) {
