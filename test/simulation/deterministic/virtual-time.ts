@@ -31,7 +31,9 @@ export function createVirtualTime(): VirtualTime {
       current = time;
       try {
         let events = 0;
-        for (let next = queue.take(); next && !isOver(); next = queue.take()) {
+        while (!isOver()) {
+          const next = queue.take();
+          if (!next) break;
           nowMs = next.atMs;
           events += 1;
           // A turn of the event loop costs more than most events, so it is skipped where possible.
