@@ -23,7 +23,7 @@ const LONG = [
   'outages/dispatcher-killed',
   'operate/operations',
   'gateway/generated-requests',
-  'deliver/webhook-changes',
+  'contract/webhook-changes',
   'deliver/neighbours',
   'retry/parked-retries',
   'operate/secrets-at-rest',

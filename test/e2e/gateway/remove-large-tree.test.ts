@@ -4,10 +4,11 @@ import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/con
 import { eventually } from '../../support/time/eventually.ts';
 import { killHard, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 
-const WEBHOOKS = 100_000;
+/** Removed in pieces; a company may have more, which only takes longer. */
+const WEBHOOKS = 30_000;
 const PENDING = 5_000;
 
-describe('A project with 100,000 webhooks', () => {
+describe('A project with tens of thousands of webhooks', () => {
   let posthorn: Posthorn;
   let mongo: MongoConnection;
 

@@ -13,8 +13,8 @@ import { metricOf, untilDelivered, type Sent } from '../../support/process/traff
 const AT_ONCE = 3;
 const BURST = 30;
 /** Each run kills at other moments; KILL_SEED repeats one. */
-const BLOCKED_KILLS = 10;
-const SLOW_KILLS = 15;
+const BLOCKED_KILLS = 6;
+const SLOW_KILLS = 9;
 const seed = Number(process.env.KILL_SEED ?? randomInt(2 ** 31));
 
 describe('A gateway that is killed between the insert and the publication', () => {

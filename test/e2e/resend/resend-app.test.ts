@@ -16,7 +16,7 @@ interface Progress {
   failed: number;
 }
 
-const FAILED = 1_200;
+const FAILED = 800;
 const LOST = 20;
 
 describe('A resend of an app', () => {

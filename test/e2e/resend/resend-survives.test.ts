@@ -6,7 +6,7 @@ import { killHard, startPosthorn, type Posthorn } from '../../support/process/po
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import { insertFailedDeliveries } from '../../support/stores/insert-failed-deliveries.ts';
 
-const FAILED = 3_000;
+const FAILED = 1_500;
 const EVERY_NTH_FAILS_AGAIN = 10;
 
 interface Progress {
@@ -16,7 +16,7 @@ interface Progress {
   failed: number;
 }
 
-describe('A resend of thousands of failed deliveries', () => {
+describe('A resend of many failed deliveries', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
   let mongo: MongoConnection;

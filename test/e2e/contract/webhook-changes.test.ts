@@ -3,23 +3,25 @@ import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { startPosthorn, type OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { untilDelivered } from '../../support/process/traffic.ts';
+
+async function startWithoutRedis(): Promise<OwnCompany> {
+  const [port = 0] = await freePorts(1);
+  return startPosthorn({ REDIS_URL: `redis://127.0.0.1:${port}` });
+}
 
 describe.each([
   ['with Redis', false],
   ['without Redis', true],
 ])('A changed webhook, %s', (_, isAway) => {
-  let posthorn: Posthorn;
+  let posthorn: OwnCompany;
   let before: BusyEndpoint;
   let after: BusyEndpoint;
 
   beforeEach(async () => {
-    const [port = 0] = await freePorts(1);
-    posthorn = await startPosthorn({
-      RETRY_DELAYS: '1s',
-      ...(isAway && { REDIS_URL: `redis://127.0.0.1:${port}` }),
-    });
+    posthorn = isAway ? await startWithoutRedis() : await joinShared('contract');
     [before, after] = await Promise.all([startBusyEndpoint(), startBusyEndpoint()]);
   }, 120_000);
 
