@@ -27,7 +27,8 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
         replace: `offsets.finish(record.offset);\n    ${HANDLE}`,
       },
     ],
-    mustFind: ['lost'],
+    // An endpoint that had the request when the dispatcher was killed has received it, and nobody records that.
+    mustFind: ['lost', 'the API and the receiver disagree'],
     shownBy: 'dispatcher killed',
   },
   {
