@@ -21,8 +21,8 @@ let acceptIdempotent: IdempotentAccept;
 let accepting: (request: NewMessage) => Promise<CreatedMessage | null>;
 let find: (companyId: string, key: string) => Message | null;
 /** Bytes that were counted before they were read. */
-let held: number[];
-let hold: (bytes: number) => void;
+let reserved: number[];
+let reserve: (bytes: number) => void;
 
 /** As the store does: one write accepts the message and claims the key. */
 function accept(request: NewMessage): Promise<CreatedMessage | null> {
@@ -43,8 +43,8 @@ function accept(request: NewMessage): Promise<CreatedMessage | null> {
 beforeEach(() => {
   [accepted, nowMs, newId] = [[], NOW_MS, countingIds()];
   stored = new Map();
-  [registry, accepting, held] = [new Registry(), accept, []];
-  hold = (bytes) => held.push(bytes);
+  [registry, accepting, reserved] = [new Registry(), accept, []];
+  reserve = (bytes) => reserved.push(bytes);
   find = (companyId, key) => stored.get(`${companyId}/${key}`) ?? null;
   acceptIdempotent = createIdempotentAccept({
     accept: (request) => accepting(request),
@@ -74,7 +74,7 @@ function holderOf(message: Message | null) {
 function post(key: string | undefined, payload = '{"n":1}', companyId = 'comp_a') {
   const address = { kind: 'webhook' as const, webhookId: 'wh_1' };
   const message = { companyId, address, eventType: null, payload, requestId: 'request-1' };
-  return acceptIdempotent({ message, key, bytes: Buffer.from(payload), hold });
+  return acceptIdempotent({ message, key, bytes: Buffer.from(payload), reserve });
 }
 
 async function lookups(): Promise<Record<string, number>> {
@@ -119,11 +119,11 @@ describe('a request with an idempotency key', () => {
 
   test('counts the first response before it reads it, and reads nothing without room', async () => {
     await post('k');
-    expect(held).toEqual([]);
+    expect(reserved).toEqual([]);
     await post('k');
-    expect(held).toEqual([4_000]);
+    expect(reserved).toEqual([4_000]);
     const full = new ApiError(503, 'unavailable', 'Send it again.');
-    hold = () => {
+    reserve = () => {
       throw full;
     };
     find = (companyId, key) => {
@@ -136,7 +136,7 @@ describe('a request with an idempotency key', () => {
 
   test('is refused with 409 when its message has expired since the look-up', async () => {
     await post('k');
-    hold = () => {
+    reserve = () => {
       stored.clear();
     };
     await expect(post('k')).rejects.toMatchObject({ status: 409, code: 'idempotency_key_running' });

@@ -24,7 +24,7 @@ export interface KeyedRequest {
   /** The whole body as the client sent it. */
   bytes: Buffer;
   /** Counts bytes that are about to be read for this request. Throws ApiError 503 when there is no room. */
-  hold: (bytes: number) => void;
+  reserve: (bytes: number) => void;
 }
 
 export interface IdempotentResponse {
@@ -115,10 +115,10 @@ const COPIES = 4;
 /** A response may have megabytes: one delivery for each webhook of an app. So it is counted before it is read. */
 async function readResponse(
   { messages, responses }: IdempotentAcceptDeps,
-  { message: { companyId }, hold }: KeyedRequest,
+  { message: { companyId }, reserve }: KeyedRequest,
   holder: KeyHolder,
 ): Promise<CreatedMessage> {
-  hold(holder.storedBytes * COPIES);
+  reserve(holder.storedBytes * COPIES);
   const message = await messages.findOne(companyId, holder.id);
   // It has expired since the look-up.
   if (!message) throw stillRunning();

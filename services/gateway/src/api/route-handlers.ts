@@ -12,7 +12,7 @@ import type { RateLimits } from '../limits/rate-limits.ts';
 export interface RouteHandlerDeps {
   authenticate: Authenticate;
   limits: Pick<RateLimits, 'limitCompany'>;
-  memory: Pick<RequestMemory, 'tryHold' | 'hold' | 'holdUntil' | 'holdOrRefuse'>;
+  memory: Pick<RequestMemory, 'tryReserve' | 'reserve' | 'keepUntil' | 'reserveOrRefuse'>;
   deadlines: Pick<RequestDeadlines, 'within'>;
 }
 
@@ -29,7 +29,7 @@ export function handlersOf(route: Route, deps: RouteHandlerDeps): RequestHandler
     next();
   };
   const admit: RequestHandler = (_request, response, next) => {
-    if (!memory.tryHold(response, REQUEST_BYTES)) throw unavailable();
+    if (!memory.tryReserve(response, REQUEST_BYTES)) throw unavailable();
     next();
   };
   const requireBody: RequestHandler = (request, _response, next) => {
@@ -38,10 +38,10 @@ export function handlersOf(route: Route, deps: RouteHandlerDeps): RequestHandler
   };
   const respond: RequestHandler = async (request, response) => {
     const work = callRoute(route, request, response, memory);
-    memory.holdUntil(response, work);
+    memory.keepUntil(response, work);
     sendResponse(response, route, await deadlines.within(response, work));
     // What the client has not received yet; usually nothing.
-    memory.hold(response, response.writableLength);
+    memory.reserve(response, response.writableLength);
   };
   const known = [identify, limits.limitCompany, admit];
   return route.body
@@ -67,7 +67,7 @@ async function callRoute(
   route: Route,
   request: Request,
   response: Response,
-  memory: Pick<RequestMemory, 'holdOrRefuse'>,
+  memory: Pick<RequestMemory, 'reserveOrRefuse'>,
 ): Promise<ApiResponse> {
   const header = (name: string): string | undefined => request.get(name);
   const head = readHead({ queryText: queryOf(request.url), header }, route);
@@ -86,8 +86,8 @@ async function callRoute(
     query: head.query as never,
     body: body as Body<never>,
     requestId: String(response.locals.requestId),
-    hold: (bytes) => {
-      memory.holdOrRefuse(response, bytes);
+    reserve: (bytes) => {
+      memory.reserveOrRefuse(response, bytes);
     },
   });
 }

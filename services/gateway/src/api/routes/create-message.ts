@@ -79,12 +79,12 @@ export function createMessageRoute({ acceptIdempotent, logger }: CreateMessageDe
 
 type CreateRequest = ApiRequest<z.infer<typeof createBody>, Record<string, never>>;
 
-function keyedRequest({ caller: { companyId }, requestId, body, header, hold }: CreateRequest) {
+function keyedRequest({ caller: { companyId }, requestId, body, header, reserve }: CreateRequest) {
   const { appId, webhookId = '', eventType: type = null } = body.value;
   return {
     key: header('idempotency-key'),
     bytes: body.bytes,
-    hold,
+    reserve,
     message: {
       companyId,
       address:

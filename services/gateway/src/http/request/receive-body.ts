@@ -8,7 +8,7 @@ import type { RequestMemory } from './request-memory.ts';
  * this is known; express.raw would wait for the rest. Throws ApiError 400, 413 or 415, and 503 when the
  * requests of this company already hold as much memory as they may.
  */
-export function createReceiveBody(memory: Pick<RequestMemory, 'tryHold'>): RequestHandler {
+export function createReceiveBody(memory: Pick<RequestMemory, 'tryReserve'>): RequestHandler {
   return async (request, response, next) => {
     if ((request.headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity') {
       throw new ApiError(415, 'unsupported_media_type', 'Send the body without compression.');
@@ -23,7 +23,7 @@ export function createReceiveBody(memory: Pick<RequestMemory, 'tryHold'>): Reque
 function readAll(
   request: Request,
   response: Response,
-  memory: Pick<RequestMemory, 'tryHold'>,
+  memory: Pick<RequestMemory, 'tryReserve'>,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let chunks: Buffer[] | null = [];
@@ -36,7 +36,7 @@ function readAll(
       bytes += chunk.length;
       if (!chunks) return;
       if (bytes > MAX_BODY_BYTES) refuse(tooLarge());
-      else if (!memory.tryHold(response, chunk.length)) refuse(unavailable());
+      else if (!memory.tryReserve(response, chunk.length)) refuse(unavailable());
       else chunks.push(chunk);
     });
     request.on('end', () => {

@@ -45,8 +45,8 @@ function openWork(): { work: Promise<void>; fail: () => Promise<void> } {
 describe('what a request holds', () => {
   test('is released when its response closes', () => {
     const { fake, response } = responseTo();
-    expect(memory.tryHold(response, 100)).toBe(true);
-    memory.hold(response, 50);
+    expect(memory.tryReserve(response, 100)).toBe(true);
+    memory.reserve(response, 50);
     expect(memory.usedBytes()).toBe(150);
     fake.close();
     expect(memory.usedBytes()).toBe(0);
@@ -55,11 +55,11 @@ describe('what a request holds', () => {
   test('is kept after its response while its work goes on, also when that fails', async () => {
     const { fake, response } = responseTo();
     const { work, fail } = openWork();
-    memory.tryHold(response, 100);
-    memory.holdUntil(response, work);
+    memory.tryReserve(response, 100);
+    memory.keepUntil(response, work);
     fake.close();
     expect(memory.usedBytes()).toBe(100);
-    memory.hold(response, 7);
+    memory.reserve(response, 7);
     expect(memory.usedBytes()).toBe(107);
     await fail();
     expect(memory.usedBytes()).toBe(0);
@@ -67,10 +67,10 @@ describe('what a request holds', () => {
 
   test('counts nothing more once everything has ended', async () => {
     const { fake, response } = responseTo();
-    memory.tryHold(response, 100);
+    memory.tryReserve(response, 100);
     fake.close();
-    memory.hold(response, 7);
-    memory.holdUntil(response, Promise.resolve());
+    memory.reserve(response, 7);
+    memory.keepUntil(response, Promise.resolve());
     await new Promise(setImmediate);
     expect(memory.usedBytes()).toBe(0);
   });
@@ -78,17 +78,17 @@ describe('what a request holds', () => {
 
 describe('what is about to be read for a request', () => {
   test('is refused with 503 when its company holds too much, and not for another company', () => {
-    memory.hold(responseTo().response, 450);
+    memory.reserve(responseTo().response, 450);
     const refused = { status: 503, code: 'unavailable' };
     expect(() => {
-      memory.holdOrRefuse(responseTo().response, 150);
+      memory.reserveOrRefuse(responseTo().response, 150);
     }).toThrow(expect.objectContaining(refused));
-    memory.holdOrRefuse(responseTo('comp_b').response, 150);
+    memory.reserveOrRefuse(responseTo('comp_b').response, 150);
     expect(memory.usedBytes()).toBe(600);
   });
 
   test('counts at most as a quarter of the budget, so that the largest is answered too', () => {
-    memory.holdOrRefuse(responseTo().response, 50 * BUDGET);
+    memory.reserveOrRefuse(responseTo().response, 50 * BUDGET);
     expect(memory.usedBytes()).toBe(BUDGET / 4);
   });
 });

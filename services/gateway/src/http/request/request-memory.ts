@@ -9,13 +9,13 @@ import type { Caller } from './route.ts';
  */
 export interface RequestMemory {
   /** Returns false and counts nothing if the company of this request may hold no more. */
-  tryHold: (response: Response, bytes: number) => boolean;
+  tryReserve: (response: Response, bytes: number) => boolean;
   /** Counts bytes that are in memory already, even beyond the budget. */
-  hold: (response: Response, bytes: number) => void;
+  reserve: (response: Response, bytes: number) => void;
   /** Counts the request until `work` ends too: it may go on after its response (see RequestDeadlines). */
-  holdUntil: (response: Response, work: Promise<unknown>) => void;
+  keepUntil: (response: Response, work: Promise<unknown>) => void;
   /** Counts what is about to be read. Throws ApiError 503 if the company may hold no more. */
-  holdOrRefuse: (response: Response, bytes: number) => void;
+  reserveOrRefuse: (response: Response, bytes: number) => void;
   usedBytes: () => number;
 }
 
@@ -28,7 +28,7 @@ export const REQUEST_BYTES = 4_096;
  */
 const LARGEST_PART = 1 / 4;
 
-interface Held {
+interface Reservation {
   companyId: string;
   bytes: number;
   /** The response and the work that still need it. */
@@ -38,57 +38,57 @@ interface Held {
 /** What a request holds is released when its response is closed, complete or not, and its work has ended. */
 export function createRequestMemory(budgetBytes: number): RequestMemory {
   const shares = createShares(budgetBytes);
-  const heldBy = new WeakMap<Response, Held>();
+  const reservations = new WeakMap<Response, Reservation>();
 
-  function begin(response: Response): Held {
-    const held = { companyId: companyOf(response), bytes: 0, users: 1 };
-    heldBy.set(response, held);
+  function begin(response: Response): Reservation {
+    const reserved = { companyId: companyOf(response), bytes: 0, users: 1 };
+    reservations.set(response, reserved);
     response.once('close', () => {
-      leave(held);
+      release(reserved);
     });
-    return held;
+    return reserved;
   }
 
-  function leave(held: Held): void {
-    held.users -= 1;
-    if (held.users === 0) shares.remove(held.companyId, held.bytes);
+  function release(reserved: Reservation): void {
+    reserved.users -= 1;
+    if (reserved.users === 0) shares.remove(reserved.companyId, reserved.bytes);
   }
 
   /** Null when everything about the request has ended. */
-  function heldFor(response: Response): Held | null {
-    const held = heldBy.get(response);
-    if (held) return held.users === 0 ? null : held;
+  function openReservation(response: Response): Reservation | null {
+    const reserved = reservations.get(response);
+    if (reserved) return reserved.users === 0 ? null : reserved;
     return response.closed ? null : begin(response);
   }
 
-  function hold(response: Response, bytes: number): void {
-    const held = bytes === 0 ? null : heldFor(response);
-    if (!held) return;
-    held.bytes += bytes;
-    shares.add(held.companyId, bytes);
+  function reserve(response: Response, bytes: number): void {
+    const reserved = bytes === 0 ? null : openReservation(response);
+    if (!reserved) return;
+    reserved.bytes += bytes;
+    shares.add(reserved.companyId, bytes);
   }
 
-  function tryHold(response: Response, bytes: number): boolean {
+  function tryReserve(response: Response, bytes: number): boolean {
     if (!shares.hasRoom(companyOf(response), bytes)) return false;
-    hold(response, bytes);
+    reserve(response, bytes);
     return true;
   }
 
   return {
-    tryHold,
-    hold,
-    holdUntil(response, work) {
-      const held = heldFor(response);
-      if (!held) return;
-      held.users += 1;
+    tryReserve,
+    reserve,
+    keepUntil(response, work) {
+      const reserved = openReservation(response);
+      if (!reserved) return;
+      reserved.users += 1;
       const end = (): void => {
-        leave(held);
+        release(reserved);
       };
       work.then(end, end);
     },
-    holdOrRefuse(response, bytes) {
+    reserveOrRefuse(response, bytes) {
       const counted = Math.min(bytes, Math.floor(budgetBytes * LARGEST_PART));
-      if (!tryHold(response, counted)) throw unavailable();
+      if (!tryReserve(response, counted)) throw unavailable();
     },
     usedBytes: shares.used,
   };

@@ -15,7 +15,7 @@ export interface ApiRequest<Fields, Query> {
   body: Body<Fields>;
   header: (name: string) => string | undefined;
   /** Counts bytes that are about to be read for this request. Throws ApiError 503 when there is no room. */
-  hold: (bytes: number) => void;
+  reserve: (bytes: number) => void;
 }
 
 /** What a handler adds to the response that its route declares. */
