@@ -47,7 +47,7 @@ function partsOf(processes: readonly StackProcess[], stackDir: string): Map<stri
   // The build of MongoDB for Windows does its waiting and locking in a process of Wine.
   const wine = pidsWithEnvironment(`WINEPREFIX=${winePrefix(stackDir)}`);
   const others = wine.filter((pid) => !known.has(pid));
-  if (others.length > 0) parts.set('wine', others);
+  if (others.length > 0) parts.set('mongodb', [...(parts.get('mongodb') ?? []), ...others]);
   return parts;
 }
 
