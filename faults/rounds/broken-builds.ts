@@ -9,7 +9,7 @@ export interface BrokenBuild {
   /** The findings of which at least one must come. */
   mustFind: readonly string[];
   /** The round that shows it. */
-  shownBy: 'calm' | 'dispatcher killed' | 'gateway killed' | 'unpublished';
+  shownBy: 'calm' | 'calm, slow endpoints' | 'dispatcher killed' | 'gateway killed' | 'unpublished';
 }
 
 const HANDLE =
@@ -99,8 +99,14 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
   },
   {
     name: 'early-sweep',
-    summary: 'the sweep takes over gateways that live, without waiting for their silence',
+    summary:
+      'the sweep takes over gateways that live, without waiting for their silence, and no attempt is looked up',
     changes: [
+      {
+        file: 'services/dispatcher/src/once/prevent-double-send.ts',
+        find: 'if (!isLookedUp) return',
+        replace: 'if (!isLookedUp || due.attemptNumber > 0) return',
+      },
       {
         file: 'services/retry/src/sweep/when-taken-over.ts',
         find: 'const isSilent = silentMs > SILENT_MS;',
@@ -113,6 +119,6 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
       },
     ],
     mustFind: ['unexplained duplicate', 'lost'],
-    shownBy: 'calm',
+    shownBy: 'calm, slow endpoints',
   },
 ];
