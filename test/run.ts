@@ -12,7 +12,7 @@ import { sharedBy } from './support/process/shared-posthorn.ts';
 
 const CORES = availableParallelism();
 /** Tests on the stack mostly wait: until a retry is due, or the session of a killed process has ended. */
-const ON_STACK_AT_ONCE = CORES + 2;
+const ON_STACK_AT_ONCE = CORES + 1;
 
 async function run(report: Report, selection: Selection): Promise<void> {
   // Wrong settings are reported at once, not after the parts that need no stack.
