@@ -79,8 +79,9 @@ the killed dispatchers had all arrived, and the audit found that nobody had reco
 \`broken-early-sweep\` at 02:39: the sweep took over gateways that lived, and nothing was delivered twice, because the dispatcher
 looks up what it may have made; the build leaves out the look-up too now.
 
-The 18 duplicates of the upgrade from 306837c at 02:41 are not explained. The five that the report names came within 0.1 s of one
-another, 1.7 to 7.5 s after the recorded attempt, at the slow endpoint, while dispatchers of both versions ran.
+The 18 duplicates of the upgrade from 306837c at 02:41 very likely come from that version. The five that the report names were accepted
+while a dispatcher of this version joined, at the slow endpoint, and repeated within 0.1 s of one another. A dispatcher of 306837c
+begins records until its next heartbeat, up to 1.5 s after its partition has gone to another member; since e74e3a2 it asks first.
 `;
 
 /** Measured by hand: the load generator is not a part of this repository. */
