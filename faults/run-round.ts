@@ -3,6 +3,7 @@ import { LAG_MS } from './audit/recovery.ts';
 import { collectEvidence } from './collect-evidence.ts';
 import { stopOneSomewhen } from './disturb.ts';
 import { type OpenScene, openScene, type RoundRun } from './open-scene.ts';
+import { CLOSED_CONNECTION, REFUSED_CONNECTION } from './load/client.ts';
 import type { RoundResult } from './report/result.ts';
 import type { Injected, Round, Scene } from './round.ts';
 import { MEMBERS, startMembers } from './stack/fleet.ts';
@@ -88,8 +89,11 @@ async function startMissing({ fleet }: FaultStack): Promise<void> {
   );
 }
 
+/** Of a gateway that is stopped; no client reaches it until it is started again. */
+const ANSWERS_OF_A_STOP = [REFUSED_CONNECTION, CLOSED_CONNECTION];
+
 async function judge(
-  { round, seconds }: RoundRun,
+  { round, seconds, hasSigterm }: RoundRun,
   { scene, traffic, plan, startedAtMs }: OpenScene,
   injected: Injected,
 ): Promise<Verdict> {
@@ -106,7 +110,7 @@ async function judge(
     recoverWithinMs: round.recoverWithinMs?.(seconds) ?? null,
     stopWithinMs: STOP_WITHIN_MS,
     answerWithinMs: round.answerWithinMs?.(seconds) ?? ANSWER_WITHIN_MS,
-    answers: round.answers ?? [],
+    answers: [...(round.answers ?? []), ...(hasSigterm ? ANSWERS_OF_A_STOP : [])],
     losesNoAnswer: round.losesNoAnswer ?? false,
   });
   const skipped = traffic.skipped();
