@@ -30,6 +30,8 @@ export interface Injected {
   /** When the last part of the fault was over, in milliseconds since 1970. */
   endedAtMs: number;
   excuses?: Excuse[];
+  /** Answers to the client that may come beside those of the round. */
+  answers?: readonly string[];
   /** Messages accepted in this time are not in the store any more. */
   forgotten?: { fromMs: number; toMs: number };
   /** What is wrong beyond what the audit sees. */

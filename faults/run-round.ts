@@ -3,7 +3,6 @@ import { LAG_MS } from './audit/recovery.ts';
 import { collectEvidence } from './collect-evidence.ts';
 import { stopOneSomewhen } from './disturb.ts';
 import { type OpenScene, openScene, type RoundRun } from './open-scene.ts';
-import { CLOSED_CONNECTION, REFUSED_CONNECTION } from './load/client.ts';
 import type { RoundResult } from './report/result.ts';
 import type { Injected, Round, Scene } from './round.ts';
 import { MEMBERS, startMembers } from './stack/fleet.ts';
@@ -45,11 +44,13 @@ export async function runRound(options: RoundRun): Promise<RoundResult> {
 }
 
 async function injectAll(scene: Scene, { round, hasSigterm }: RoundRun): Promise<Injected> {
-  const [injected, more] = await Promise.all([
+  const [injected, stopped] = await Promise.all([
     round.inject(scene),
-    hasSigterm ? stopOneSomewhen(scene, round) : [],
+    hasSigterm ? stopOneSomewhen(scene, round) : null,
   ]);
-  return { ...injected, excuses: [...(injected.excuses ?? []), ...more] };
+  if (!stopped) return injected;
+  const excuses = [...(injected.excuses ?? []), ...stopped.excuses];
+  return { ...injected, excuses, answers: stopped.answers };
 }
 
 /** Waits until new messages arrive in time again. What the limit says is judged by the audit. */
@@ -89,11 +90,8 @@ async function startMissing({ fleet }: FaultStack): Promise<void> {
   );
 }
 
-/** Of a gateway that is stopped; no client reaches it until it is started again. */
-const ANSWERS_OF_A_STOP = [REFUSED_CONNECTION, CLOSED_CONNECTION];
-
 async function judge(
-  { round, seconds, hasSigterm }: RoundRun,
+  { round, seconds }: RoundRun,
   { scene, traffic, plan, startedAtMs }: OpenScene,
   injected: Injected,
 ): Promise<Verdict> {
@@ -110,7 +108,7 @@ async function judge(
     recoverWithinMs: round.recoverWithinMs?.(seconds) ?? null,
     stopWithinMs: STOP_WITHIN_MS,
     answerWithinMs: round.answerWithinMs?.(seconds) ?? ANSWER_WITHIN_MS,
-    answers: [...(round.answers ?? []), ...(hasSigterm ? ANSWERS_OF_A_STOP : [])],
+    answers: [...(round.answers ?? []), ...(injected.answers ?? [])],
     losesNoAnswer: round.losesNoAnswer ?? false,
   });
   const skipped = traffic.skipped();
