@@ -136,7 +136,7 @@ export function consumerGroupContract(open: () => Promise<OpenGroups>): void {
     });
 
     it('gives each partition to one member, and the same one of every topic', async () => {
-      const keys = keysOf(30);
+      const keys = keysOf(60);
       const readBy = new Map<string, string[]>();
       const joinAs = (name: string): Promise<GroupReader> =>
         join({

@@ -2,12 +2,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
 import { KAFKA_CLIENTS } from '../../service/kafka-clients.ts';
-import type { ConsumeOptions, Consumption, LogRecord, RecordLog } from '../record-log.ts';
+import type { ConsumeOptions, Consumption, RecordLog } from '../record-log.ts';
 import { isRecordTooLarge } from '../publishing/record-too-large.ts';
 
 const IN_FLIGHT_LIMITS = { pauseAt: 1_000, resumeAt: 500 };
 
-/** The contract of RecordLog, tested on Kafka with either client. */
+/** The contract of RecordLog beyond that of a consumer group (consumer-group.int.test.ts), on Kafka with either client. */
 describe.each(KAFKA_CLIENTS)('the record log, on %s', (client) => {
   let scratch: ScratchLog;
   let records: RecordLog;
@@ -46,15 +46,6 @@ describe.each(KAFKA_CLIENTS)('the record log, on %s', (client) => {
     return records.publish(keys.map((key, n) => ({ topic, key, value: Buffer.from(`v${n}`) })));
   }
 
-  it('delivers what was published, with unchanged bytes and headers', async () => {
-    const value = Buffer.from([0, 10, 255, 13]);
-    await records.publish([{ topic, key: 'k', value, headers: { requestId: 'request-1' } }]);
-    const got: LogRecord[] = [];
-    await consume((record) => Promise.resolve(void got.push(record)));
-    await eventually('the record', () => got.length === 1);
-    expect(got[0]).toMatchObject({ topic, key: 'k', value, headers: { requestId: 'request-1' } });
-  });
-
   it('publishes more for one partition than a broker accepts in one request', async () => {
     const value = Buffer.alloc(16_384, 'x');
     await records.publish(Array.from({ length: 150 }, () => ({ topic, key: 'same', value })));
@@ -89,37 +80,6 @@ describe.each(KAFKA_CLIENTS)('the record log, on %s', (client) => {
     });
     await eventually('all in flight at once', () => most === 20);
     for (const finish of open.reverse()) finish();
-  });
-
-  it('handles a record again after an outage, and the others meanwhile', async () => {
-    await publish(['a', 'bad', 'z']);
-    const done: string[] = [];
-    let failures = 0;
-    await consume(({ key }) => {
-      if (key === 'bad' && (failures < 2 || done.length < 2)) {
-        failures += 1;
-        return Promise.reject(new Error('not now'));
-      }
-      done.push(key);
-      return Promise.resolve();
-    });
-    await eventually('all of them', () => done.length === 3);
-    expect(failures).toBeGreaterThanOrEqual(2);
-  });
-
-  it('delays a partition until its next record is due, and no other partition', async () => {
-    await publish(['late', 'now-1', 'now-2', 'now-3']);
-    const at = new Map<string, number>();
-    let dueAtMs = Number.POSITIVE_INFINITY;
-    const askAgainMs = 100;
-    await consume(({ key }) => Promise.resolve(void at.set(key, Date.now())), {
-      delayMs: ({ key }) => (key === 'late' ? Math.min(dueAtMs - Date.now(), askAgainMs) : 0),
-    });
-    await eventually('another partition', () => at.size > 0);
-    expect([...at.keys()]).not.toContain('late');
-    dueAtMs = Date.now() + 500;
-    await eventually('the late one', () => at.has('late'));
-    expect(at.get('late')).toBeGreaterThanOrEqual(dueAtMs);
   });
 
   it('never has more than the in-flight limit and one fetch in flight, and still reads everything', async () => {
@@ -157,26 +117,5 @@ describe.each(KAFKA_CLIENTS)('the record log, on %s', (client) => {
       for (const finish of open) finish();
       return open.length === flood.length;
     });
-  });
-
-  it('sends one key always to one partition, and assigns partition p of two topics to one member', async () => {
-    const other = await scratch.newTopic(`log-${counter}-twin`);
-    const keys = Array.from({ length: 60 }, (_, n) => `k${n}`);
-    const owners = new Map<string, Set<string>>();
-    const member = (name: string) =>
-      consume(
-        ({ key }) =>
-          Promise.resolve(void owners.set(key, (owners.get(key) ?? new Set()).add(name))),
-        { topics: [topic, other] },
-      );
-    const members = [await member('one'), await member('two')];
-    await eventually('both are members', () => members.every((each) => each.isRunning()));
-    await records.publish(
-      keys.flatMap((key) =>
-        [topic, other].map((to) => ({ topic: to, key, value: Buffer.from('') })),
-      ),
-    );
-    await eventually('every key', () => owners.size === keys.length);
-    expect([...owners.values()].every((names) => names.size === 1)).toBe(true);
   });
 });
