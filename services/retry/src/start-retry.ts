@@ -159,7 +159,8 @@ function openRelease(
 
 /**
  * A partition that was paused is read again after the poll that runs, so these must be less than HORIZON_MS.
- * Polling ten times a second cost 5 % of a core. Short delays notice a rebalance twice as soon.
+ * Polling ten times a second cost 5 % of a core. Short delays are asked for more often, so that their consumer
+ * notices a rebalance sooner.
  */
 const IDLE_WAIT_MS = 1_000;
 const SHORT_WAIT_MS = 500;

@@ -41,31 +41,31 @@ export function createRequestMemory(budgetBytes: number): RequestMemory {
   const reservations = new WeakMap<Response, Reservation>();
 
   function begin(response: Response): Reservation {
-    const reserved = { companyId: companyOf(response), bytes: 0, users: 1 };
-    reservations.set(response, reserved);
+    const reservation = { companyId: companyOf(response), bytes: 0, users: 1 };
+    reservations.set(response, reservation);
     response.once('close', () => {
-      release(reserved);
+      release(reservation);
     });
-    return reserved;
+    return reservation;
   }
 
-  function release(reserved: Reservation): void {
-    reserved.users -= 1;
-    if (reserved.users === 0) shares.remove(reserved.companyId, reserved.bytes);
+  function release(reservation: Reservation): void {
+    reservation.users -= 1;
+    if (reservation.users === 0) shares.remove(reservation.companyId, reservation.bytes);
   }
 
   /** Null when everything about the request has ended. */
   function openReservation(response: Response): Reservation | null {
-    const reserved = reservations.get(response);
-    if (reserved) return reserved.users === 0 ? null : reserved;
+    const reservation = reservations.get(response);
+    if (reservation) return reservation.users === 0 ? null : reservation;
     return response.closed ? null : begin(response);
   }
 
   function reserve(response: Response, bytes: number): void {
-    const reserved = bytes === 0 ? null : openReservation(response);
-    if (!reserved) return;
-    reserved.bytes += bytes;
-    shares.add(reserved.companyId, bytes);
+    const reservation = bytes === 0 ? null : openReservation(response);
+    if (!reservation) return;
+    reservation.bytes += bytes;
+    shares.add(reservation.companyId, bytes);
   }
 
   function tryReserve(response: Response, bytes: number): boolean {
@@ -78,11 +78,11 @@ export function createRequestMemory(budgetBytes: number): RequestMemory {
     tryReserve,
     reserve,
     keepUntil(response, work) {
-      const reserved = openReservation(response);
-      if (!reserved) return;
-      reserved.users += 1;
+      const reservation = openReservation(response);
+      if (!reservation) return;
+      reservation.users += 1;
       const end = (): void => {
-        release(reserved);
+        release(reservation);
       };
       work.then(end, end);
     },
