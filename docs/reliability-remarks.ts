@@ -1,0 +1,29 @@
+/** What is known of single runs beyond their files, for docs/reliability.md; written by hand. */
+export const REMARKS = `One run is not in the table, because its file was deleted: F2, 15 s, commit fe58179, 2026-11-22, 17:56 UTC. 3,126 accepted, 0 lost,
+0 early, **3 unexplained duplicates**: repeated 2.1 s, 9.0 s and 9.0 s after the request before.
+
+Until commit e42f98f the audit guessed which of three requests was the repeated one, and could name an attempt and its lawful
+retry; the unexplained duplicates above and below are of that time. Whether that explains all of them
+cannot be told any more, because the requests of those runs were not kept. Since then it reads the recorded attempts: the repeated
+request is the one that none of them has made.
+
+The two of 22:50:09 and the six of 23:33:12 very likely arrived when the dispatcher was being killed, as the times in its log
+suggest. The audit counted what it read after it had sent the signal as sent after the kill, but a process goes on for some milliseconds, and
+the suite reads later what arrived before. A third of the two cores was taken away from the machine at that time. Since then the kill
+lasts until the process has exited. The same may explain the ones of 18:21 and 18:22.
+
+Five of the runs of 2026-11-23 were wrong because of the suite. \`restored-mongodb\` at 02:16: what the backup had left unfinished is
+driven again after RECONCILE_AFTER, which was a day; it is 20 s in that round now. \`broken-early-commit\` at 02:28: the requests of
+the killed dispatchers had all arrived, and the audit found that nobody had recorded them; that counts as noticed now.
+\`broken-early-sweep\` at 02:39: the sweep took over gateways that lived, and nothing was delivered twice, because the dispatcher
+looks up what it may have made; the build leaves out the look-up too now. \`F5-frozen\` at 03:37 and \`F8-frozen\` at 03:37 ran
+with \`--sigterm\`: connections to a stopped gateway are refused, which counted as a wrong answer.
+
+The file of the upgrade at 02:41 was corrected by hand: it named f0064c5, which was checked out while the round waited for quiet,
+and its services had been started from 57e4d71. Its figures are as the suite wrote them.
+
+The 18 duplicates of the upgrade from 306837c at 02:41 very likely come from that version. The attempts of the five that the report names
+were due while a dispatcher of this version joined, at the slow endpoint, and were repeated within 0.1 s of one another. A dispatcher of 306837c
+begins records until its next heartbeat, up to 1.5 s after its partition has gone to another member; since e74e3a2 it asks first.
+The upgrade from 84f4dff, which has that, repeated none; one answer of it took 14 s, and why is not known.
+`;
