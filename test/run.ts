@@ -20,7 +20,7 @@ async function run(report: Report, selection: Selection): Promise<void> {
   const tests = findTests(selection.patterns);
   const withoutStack = runWithoutStack(report, selection, tests);
   try {
-    await runOnStack(report, selection, tests, withoutStack);
+    await runOnStack(report, selection, tests);
   } finally {
     await withoutStack;
   }
@@ -38,12 +38,7 @@ async function runWithoutStack(
   await runFiles(report, { ...part, files: unit, isInBackground: true });
 }
 
-async function runOnStack(
-  report: Report,
-  selection: Selection,
-  tests: TestFiles,
-  withoutStack: Promise<void>,
-): Promise<void> {
+async function runOnStack(report: Report, selection: Selection, tests: TestFiles): Promise<void> {
   const { integration = [], e2e = [], alone = [] } = tests;
   if (integration.length + e2e.length + alone.length === 0) return;
   const compiled = fillCompileCache(['gateway', 'dispatcher', 'retry']);
@@ -53,7 +48,6 @@ async function runOnStack(
     await withSetup(async (setup) => {
       Object.assign(process.env, setup);
       await runSideBySide(report, selection, tests);
-      if (alone.length > 0) await withoutStack;
       const { testName } = selection;
       const part = { name: 'end-to-end tests, alone', projects: ['alone'], testName } as const;
       await runFiles(report, { ...part, files: alone, atOnce: 1 });

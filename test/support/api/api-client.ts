@@ -1,3 +1,5 @@
+import { request as httpRequest } from 'undici';
+
 /** The envelope of every answer (docs/contract.md C2). */
 export interface Envelope {
   success: boolean;
@@ -15,6 +17,12 @@ export interface ApiAnswer {
   status: number;
   headers: Headers;
   body: Envelope;
+}
+
+interface RequestOptions {
+  method: string;
+  headers: Record<string, string>;
+  body: string | null;
 }
 
 export interface ApiClient {
@@ -37,6 +45,16 @@ export interface ApiClient {
   send: (target: object, payload: unknown) => Promise<{ messageId: string; deliveryId: string }>;
 }
 
+/** Takes a third of the processor time of `fetch`, and tests send many thousand requests. */
+async function answerOf(url: string, options: RequestOptions): Promise<ApiAnswer> {
+  const { statusCode, headers, body } = await httpRequest(url, options);
+  return {
+    status: statusCode,
+    headers: new Headers(headers as Record<string, string>),
+    body: (await body.json()) as Envelope,
+  };
+}
+
 function bodyText(body: unknown): string | null {
   if (body === undefined) return null;
   return typeof body === 'string' ? body : JSON.stringify(body);
@@ -54,13 +72,11 @@ export function createApiClient(
     body?: unknown,
     headers?: Record<string, string>,
   ): Promise<ApiAnswer> {
-    const response = await fetch(baseUrl + path, {
+    return answerOf(baseUrl + path, {
       method,
       headers: { 'x-api-key': apiKey, 'content-type': 'application/json', ...always, ...headers },
       body: bodyText(body),
     });
-    const { status } = response;
-    return { status, headers: response.headers, body: (await response.json()) as Envelope };
   }
   const post: ApiClient['post'] = (path, body, headers) => request('POST', path, body, headers);
 
