@@ -31,8 +31,8 @@ export default {
       ...base,
       displayName: 'e2e',
       testMatch: ['<rootDir>/test/e2e/**/*.test.ts'],
-      testPathIgnorePatterns: ['<rootDir>/test/e2e/alone/'],
+      testPathIgnorePatterns: ['<rootDir>/test/e2e/faults/'],
     },
-    { ...base, displayName: 'alone', testMatch: ['<rootDir>/test/e2e/alone/**/*.test.ts'] },
+    { ...base, displayName: 'faults', testMatch: ['<rootDir>/test/e2e/faults/**/*.test.ts'] },
   ],
 };

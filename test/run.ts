@@ -39,24 +39,35 @@ async function runWithoutStack(
 }
 
 async function runOnStack(report: Report, selection: Selection, tests: TestFiles): Promise<void> {
-  const { integration = [], e2e = [], alone = [] } = tests;
-  if (integration.length + e2e.length + alone.length === 0) return;
+  const { integration = [], e2e = [], faults = [] } = tests;
+  if (integration.length + e2e.length + faults.length === 0) return;
   const compiled = fillCompileCache(['gateway', 'dispatcher', 'retry']);
   await withStack(async (addresses) => {
     await compiled;
     Object.assign(process.env, addresses);
     await withSetup(async (setup) => {
       Object.assign(process.env, setup);
-      await runSideBySide(report, selection, tests);
-      const { testName } = selection;
-      const part = { name: 'end-to-end tests, alone', projects: ['alone'], testName } as const;
-      await runFiles(report, { ...part, files: alone, atOnce: 1 });
+      const faultsEnded = runFaults(report, selection, faults);
+      try {
+        await runOnSharedStack(report, selection, tests);
+      } finally {
+        await faultsEnded;
+      }
     });
   });
 }
 
-/** Runs the tests of the stack that bear others beside them. */
-async function runSideBySide(
+/** Fault rounds have a stack of their own and wait for half of their time. */
+async function runFaults(
+  report: Report,
+  { testName }: Selection,
+  files: readonly string[],
+): Promise<void> {
+  const part = { name: 'fault rounds', projects: ['faults'], testName } as const;
+  await runFiles(report, { ...part, files, atOnce: 1 });
+}
+
+async function runOnSharedStack(
   report: Report,
   { testName }: Selection,
   { integration = [], e2e = [] }: TestFiles,

@@ -40,6 +40,6 @@ export function findTests(patterns: readonly string[]): TestFiles {
 
 function projectOf(path: string): Project {
   if (path.endsWith('.int.test.ts')) return 'integration';
-  if (path.startsWith('test/e2e/alone/')) return 'alone';
+  if (path.startsWith('test/e2e/faults/')) return 'faults';
   return path.startsWith('test/e2e/') ? 'e2e' : 'unit';
 }

@@ -12,7 +12,7 @@ const EXIT_WITHIN_MS = 30_000;
 const NOISE = /^(Ran all test suites|Test results written to).*\n/gm;
 
 /** The projects of jest.config.js. */
-export type Project = 'unit' | 'integration' | 'e2e' | 'alone';
+export type Project = 'unit' | 'integration' | 'e2e' | 'faults';
 
 export interface JestPart {
   name: string;

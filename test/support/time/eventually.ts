@@ -1,9 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
-const PAUSE_MS = 25;
+const PAUSE_MS = 50;
 /** Pauses are this many times longer than the checks, so that waiting leaves the processor to the services. */
-const PAUSE_PER_CHECK = 4;
-const MAX_PAUSE_MS = 500;
+const PAUSE_PER_CHECK = 9;
+const MAX_PAUSE_MS = 1_000;
 
 /**
  * Calls `check` until it returns something truthy and returns that; throws with `what` and the last
