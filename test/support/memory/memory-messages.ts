@@ -67,19 +67,13 @@ export function listDepsOf(
           ).slice(0, messages),
         ),
       outlinesOf: (_company, ids, maxTargets) =>
-        Promise.resolve(
-          newestFirst(
-            all.filter(({ id }) => ids.includes(id)),
-            maxTargets,
-          ),
-        ),
-      findMany: (_company, ids) => Promise.resolve(all.filter(({ id }) => ids.includes(id))),
+        Promise.resolve(newestFirst(withIds(all, ids), maxTargets)),
+      findMany: (_company, ids) => Promise.resolve(withIds(all, ids)),
     },
     deliveries: {
       outlinesOf: (_company, ids) => {
         reads.deliveries += ids.length;
-        const wanted = new Set(ids);
-        return Promise.resolve(known.filter(({ id }) => wanted.has(id)));
+        return Promise.resolve(withIds(known, ids));
       },
       messagesOfFailed: (_company, { status, ...range }, limit) =>
         read(
@@ -92,6 +86,11 @@ export function listDepsOf(
         ),
     },
   };
+}
+
+function withIds<T extends { id: string }>(all: readonly T[], ids: readonly string[]): T[] {
+  const wanted = new Set(ids);
+  return all.filter(({ id }) => wanted.has(id));
 }
 
 /** Returns the messages up to and including the one that reaches the limit, like the real store. */
