@@ -17,6 +17,7 @@ import type { RetryMetrics } from './retry-metrics.ts';
 import { createStuckMetrics, showUnpublished } from './sweep/sweep-metrics.ts';
 import { createStuckSweep } from './sweep/sweep-stuck.ts';
 import { createUnpublishedSweep } from './sweep/sweep-unpublished.ts';
+import { MAX_READ } from './sweep/when-taken-over.ts';
 
 interface Wires {
   db: mongo.Db;
@@ -38,6 +39,7 @@ export function startSweeps(context: ServiceContext<RetryConfig>, wires: Wires):
     createdTopic: topics.messageCreated,
     publishers: createPublisherStore(db),
     messages: createMessageStore(db),
+    maxRead: MAX_READ,
     deliveries,
     records,
     metrics,

@@ -36,6 +36,8 @@ function compare(operator: string, value: unknown, operand: unknown): boolean {
       return value !== operand;
     case '$lt':
       return (value as number) < (operand as number);
+    case '$lte':
+      return (value as string) <= (operand as string);
     case '$gt':
       return (value as string) > (operand as string);
     default:

@@ -125,11 +125,16 @@ function updateAll(
 /** Returns a cursor with the methods that the stores use. */
 function find({ name, documents, process }: CollectionDeps, filter: Fields): object {
   let isSorted = false;
+  let firstIndex = 0;
   let maxCount = Infinity;
   let project: (document: StoredDocument) => StoredDocument = (document) => document;
   const cursor = {
     sort: () => {
       isSorted = true;
+      return cursor;
+    },
+    skip: (count: number) => {
+      firstIndex = count;
       return cursor;
     },
     limit: (count: number) => {
@@ -145,7 +150,8 @@ function find({ name, documents, process }: CollectionDeps, filter: Fields): obj
       return process.request({
         what: `read ${name}`,
         effects: [() => (found = select(documents, filter))],
-        respond: () => (isSorted ? byId(found) : found).slice(0, maxCount).map(project),
+        respond: () =>
+          (isSorted ? byId(found) : found).slice(firstIndex, firstIndex + maxCount).map(project),
         noResponse,
       });
     },

@@ -66,6 +66,8 @@ export function createRetrySteps(
       createdTopic,
       holder: process.name,
       monotonicMs,
+      // So few that most looks take several pages.
+      maxRead: 3,
       messages: createMessageStore(db),
       ...publishers.connectedTo(process),
     }),

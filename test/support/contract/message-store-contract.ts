@@ -57,5 +57,21 @@ export function messageStoreContract(open: () => Promise<OpenMessages>): void {
       expect(page).toEqual([first, second]);
       expect(await store.pageOf({ publisherId, afterId: second.id, limit: 2 })).toEqual([third]);
     });
+
+    it('are read in bounded pages, which tell where the next one begins', async () => {
+      const publisherId = 'gw_3';
+      const { id: before } = message();
+      const [third, another] = [message({ publisherId }), message()];
+      const [fourth, fifth] = [message({ publisherId }), message({ publisherId })];
+      await store.insertAll([third, another, fourth, fifth]);
+      const page = (maxRead: number, limit: number, afterId = before) =>
+        store.boundedPageOf({ publisherId, afterId, limit, maxRead });
+      expect(await page(2, 9)).toEqual({ messages: [third], readTo: another.id });
+      expect(await page(3, 1)).toEqual({ messages: [third], readTo: third.id });
+      expect(await page(4, 9)).toEqual({ messages: [third, fourth, fifth], readTo: fifth.id });
+      expect(await page(5, 9)).toEqual({ messages: [third, fourth, fifth], readTo: null });
+      expect(await page(1, 9, third.id)).toEqual({ messages: [], readTo: another.id });
+      expect(await page(1, 9, fifth.id)).toEqual({ messages: [], readTo: null });
+    });
   });
 }

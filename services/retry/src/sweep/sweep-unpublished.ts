@@ -1,39 +1,14 @@
 import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
 import { withTimeout } from '@posthorn/platform/async/with-timeout.ts';
-import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
-import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
-import type {
-  KnownPublisher,
-  PublisherStore,
-} from '@posthorn/platform/mongo/messages/publishers.ts';
-import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { RetryMetrics } from '../retry-metrics.ts';
-import { publishMissing } from './publish-missing.ts';
+import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
 import {
-  backlogOf,
-  nextPageLimit,
-  observe,
-  stepFor,
-  type Backlog,
-  type Observation,
-} from './when-taken-over.ts';
-
-export interface SweepUnpublishedDeps {
-  /** Names this process as the holder of the lease. */
-  holder: string;
-  createdTopic: string;
-  leases: LeaseStore;
-  publishers: Pick<PublisherStore, 'list' | 'takeOver' | 'markSwept' | 'forget'>;
-  messages: Pick<MessageStore, 'pageOf'>;
-  deliveries: Pick<DeliveryStore, 'statesOf'>;
-  records: Pick<RecordLog, 'publish'>;
-  metrics: Pick<RetryMetrics, 'swept'>;
-  /** Milliseconds of the monotonic clock. */
-  monotonicMs: () => number;
-  logger: Logger;
-}
+  LEASE,
+  publishPage,
+  sweepInTurns,
+  type SweepUnpublishedDeps,
+  type Work,
+} from './sweep-backlogs.ts';
+import { backlogOf, observe, stepFor, type Backlog } from './when-taken-over.ts';
 
 export interface UnpublishedSweep extends Loop {
   /**
@@ -43,21 +18,7 @@ export interface UnpublishedSweep extends Loop {
   oldestAtMs: () => number | null;
 }
 
-interface Work extends SweepUnpublishedDeps {
-  /** By publisher: when the oldest of its messages that is to be published here was accepted. */
-  oldestAtMs: Map<string, number>;
-  /** By publisher; only of those that were listed in the last round. */
-  seen: Map<string, Observation>;
-  /** The publisher whose page was the latest. */
-  latestId: string;
-  stopping: AbortController;
-}
-
-const LEASE = 'sweeper';
 const EVERY_MS = 2_000;
-/** Publishers are listed again after this time, so that one that dies during a long sweep gets its turn. */
-const ROUND_MS = 10_000;
-const FORGET_AFTER_MS = 60_000;
 /**
  * What is under way may end. A send to a Kafka that is away would take longer: the next holder of the lease
  * publishes the same page, and the dispatcher looks up what is late.
@@ -107,10 +68,10 @@ async function sweepRound(work: Work): Promise<void> {
   for (const publisher of listed) {
     switch (stepOf(work, publisher)) {
       case 'sweep':
-        own.push(backlogOf(publisher));
+        own.push(backlogIn(work, publisher));
         break;
       case 'take_over_silent':
-        if (await takeOver(work, publisher, 'heartbeat')) own.push(backlogOf(publisher));
+        if (await takeOver(work, publisher, 'heartbeat')) own.push(backlogIn(work, publisher));
         break;
       case 'take_over_stuck':
         // Its gateway notices within a second. It is swept when its heartbeat is old.
@@ -142,6 +103,10 @@ function stepOf({ seen, monotonicMs }: Work, publisher: KnownPublisher) {
   return observation ? stepFor(publisher, observation, monotonicMs()) : 'leave';
 }
 
+function backlogIn({ seen }: Work, publisher: KnownPublisher): Backlog {
+  return backlogOf(publisher, seen.get(publisher.id)?.readTo ?? null);
+}
+
 async function takeOver(
   { publishers, logger }: Work,
   publisher: KnownPublisher,
@@ -152,54 +117,6 @@ async function takeOver(
   const reason = unchanged === 'heartbeat' ? 'it is silent' : 'it makes no progress';
   if (isOwn) logger.warn({ publisherId, silentMs, behindMs, reason }, 'took over a publisher');
   return isOwn;
-}
-
-/**
- * One page of each in turn, so that a large backlog does not delay the others. Begins behind the one whose
- * turn was the last: one that takes the time of a round, and fails, must not be the only one each time.
- */
-async function sweepInTurns(work: Work, own: readonly Backlog[]): Promise<void> {
-  const untilMs = work.monotonicMs() + ROUND_MS;
-  const isLater = ({ publisherId }: Backlog): boolean => publisherId > work.latestId;
-  let left = [...own.filter(isLater), ...own.filter((each) => !isLater(each))];
-  while (left.length > 0) {
-    const unfinished: Backlog[] = [];
-    for (const backlog of left) {
-      if (work.stopping.signal.aborted || work.monotonicMs() > untilMs) return;
-      if (!(await work.leases.hold(LEASE, work.holder))) return;
-      work.latestId = backlog.publisherId;
-      const next = await tryPage(work, backlog);
-      if (next) unfinished.push(next);
-    }
-    left = unfinished;
-  }
-}
-
-/** Returns how far it came; null when nothing is left, or when a publisher that cannot be swept must not stop the others. */
-async function tryPage(work: Work, backlog: Backlog): Promise<Backlog | null> {
-  try {
-    return await sweepPage(work, backlog);
-  } catch (error) {
-    const { publisherId } = backlog;
-    work.logger.warn({ err: error, publisherId }, 'failed to sweep a publisher, trying again');
-    return null;
-  }
-}
-
-async function sweepPage(work: Work, backlog: Backlog): Promise<Backlog | null> {
-  const { messages, publishers, seen, monotonicMs } = work;
-  const { publisherId } = backlog;
-  const page = await messages.pageOf(backlog);
-  const last = page.at(-1);
-  if (last) {
-    await publishPage(work, publisherId, page);
-    await publishers.markSwept(publisherId, last.id);
-    return { publisherId, afterId: last.id, limit: nextPageLimit(page) };
-  }
-  const observation = seen.get(publisherId);
-  if (observation) observation.emptyAtMs = monotonicMs();
-  await publishers.forget(publisherId, FORGET_AFTER_MS);
-  return null;
 }
 
 /** Publishes the oldest message only: it shows whether Kafka is away for all or only for that gateway. */
@@ -216,27 +133,4 @@ async function help(work: Work, publisher: KnownPublisher): Promise<void> {
       'failed to publish for a publisher, trying again',
     );
   }
-}
-
-async function publishPage(
-  work: Work,
-  publisherId: string,
-  page: Parameters<typeof publishMissing>[1],
-): Promise<void> {
-  const { createdTopic, deliveries, records, metrics, logger, oldestAtMs } = work;
-  await publishMissing(
-    {
-      createdTopic,
-      deliveries,
-      records,
-      onMissing: ({ createdAtMs }) => oldestAtMs.set(publisherId, createdAtMs),
-      onPublished(count) {
-        oldestAtMs.delete(publisherId);
-        metrics.swept.inc(count);
-        const text = 'published messages that their gateway did not publish';
-        logger.info({ publisherId, records: count }, text);
-      },
-    },
-    page,
-  );
 }

@@ -101,6 +101,6 @@ describe('a sweep', () => {
     [{ watermark: 'msg_5', sweptTo: 'msg_3' }, 'msg_5'],
     [{ watermark: '', sweptTo: '' }, 'msg_01h0000000'],
   ])('of %j begins after %s', (progress, first) => {
-    expect(backlogOf({ ...ALIVE, ...progress }).afterId).toBe(first);
+    expect(backlogOf({ ...ALIVE, ...progress }, null).afterId).toBe(first);
   });
 });

@@ -11,6 +11,8 @@ export interface Observation {
   helped: { watermark: string; atMs: number } | null;
   /** When the sweep last found nothing left to publish. */
   emptyAtMs: number | null;
+  /** Where a look goes on that did not reach the newest message; null when the next one begins anew. */
+  readTo: string | null;
 }
 
 /**
@@ -34,10 +36,14 @@ const BEHIND_MS = 60_000;
 /** It publishes within seconds once Kafka is back. */
 const AFTER_HELP_MS = 20_000;
 /**
- * An insert that was running when the gateway died ends within 20 s, the time-out of the socket. A look
- * reads all messages since the last one that was found, so the sweep does not look in every round.
+ * A look reads all messages since the last one that was found, so the sweep does not look in every round.
  */
 const LOOK_AGAIN_MS = 10_000;
+/**
+ * An insert that was running when the gateway died ends within 20 s, the time-out of the socket. A look that
+ * began before begins anew in each round: such an insert may be behind the place where it was.
+ */
+const INSERTS_END_MS = 30_000;
 
 export function observe(
   { heartbeatAtMs, watermark }: KnownPublisher,
@@ -51,6 +57,7 @@ export function observe(
     unchangedSinceMs: isSame ? before.unchangedSinceMs : nowMs,
     helped: isHelped ? before.helped : null,
     emptyAtMs: before?.emptyAtMs ?? null,
+    readTo: before?.readTo ?? null,
   };
 }
 
@@ -74,14 +81,22 @@ export interface Backlog {
   afterId: string;
   /** How many messages the next page has at most. */
   limit: number;
+  /** Whether no further message of the publisher can come. */
+  isComplete: boolean;
 }
 
 const FIRST_PAGE = 200;
 const LARGEST_PAGE = 1_000;
 const PAGE_CHARS = 8_388_608;
 
-export function backlogOf(publisher: KnownPublisher): Backlog {
-  return { publisherId: publisher.id, afterId: sweptUpTo(publisher), limit: FIRST_PAGE };
+/** How many messages of all publishers a page reads at most: 50,000 of 1 KiB take 0.1 s. */
+export const MAX_READ = 50_000;
+
+/** `readTo` is where the look of the round before ended; null when it reached the newest message. */
+export function backlogOf(publisher: KnownPublisher, readTo: string | null): Backlog {
+  const isComplete = publisher.silentMs > INSERTS_END_MS;
+  const afterId = (isComplete ? readTo : null) ?? sweptUpTo(publisher);
+  return { publisherId: publisher.id, afterId, limit: FIRST_PAGE, isComplete };
 }
 
 /**
