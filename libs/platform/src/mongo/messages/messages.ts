@@ -67,7 +67,7 @@ export function createMessageStore(db: mongo.Db): MessageStore {
     },
     pageOf: (page) => read(page),
     async boundedPageOf({ maxRead, ...page }) {
-      // Reads ids in the index only: 50,000 take 15 ms.
+      // Reads ids in the index only: 50,000 took 50 ms.
       const later = messages.find({ _id: { $gt: page.afterId } }, committed);
       const [end] = await later
         .project<Pick<MessageDocument, '_id'>>({ _id: 1 })
