@@ -130,11 +130,13 @@ function openGuard({ world, process, db }: ServiceDeps): DoubleSendGuard {
       monotonicMs: time.nowMs,
       outageFreeMs: time.nowMs,
       // A crashed process waits for ever.
-      wait: (ms) =>
+      wait: (ms, signal) =>
         new Promise<void>((resolve) => {
-          time.after(ms, () => {
+          const end = (): void => {
             if (process.isAlive()) resolve();
-          });
+          };
+          time.after(ms, end);
+          signal?.addEventListener('abort', end);
         }),
       isStopping: () => false,
     }),

@@ -181,7 +181,8 @@ function createGuard(
       onReleased: recentIds.add,
       monotonicMs: leaseClockMs,
       outageFreeMs,
-      wait: () => new Promise(() => undefined),
+      wait: (_ms, signal) =>
+        new Promise((resolve) => signal?.addEventListener('abort', resolve, { once: true })),
       isStopping: () => false,
     }),
     recentIds,

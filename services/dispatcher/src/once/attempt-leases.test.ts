@@ -32,9 +32,13 @@ beforeEach(() => {
     monotonicMs: () => clockMs,
     outageFreeMs: () => outageFreeMs,
     // The other process ends its work while this one waits.
-    wait: (ms) => {
+    wait: (ms, signal) => {
       elsewhere = new Set();
-      return ms < 1_000 ? Promise.resolve() : new Promise((resolve) => (stop = resolve));
+      if (ms < 1_000) return Promise.resolve();
+      return new Promise((resolve) => {
+        stop = resolve;
+        signal?.addEventListener('abort', resolve);
+      });
     },
     isStopping: () => isStopping,
   });

@@ -36,8 +36,8 @@ export interface LeaseDeps {
   monotonicMs: () => number;
   /** Counts the milliseconds in which the stores answer (outage-free-clock.ts). */
   outageFreeMs: () => number;
-  /** Resolves after this time, or when the process stops. */
-  wait: (ms: number) => Promise<unknown>;
+  /** Resolves after this time, when the process stops, or when `signal` is aborted. */
+  wait: (ms: number, signal?: AbortSignal) => Promise<unknown>;
   isStopping: () => boolean;
 }
 
@@ -109,7 +109,11 @@ export function createAttemptLeases(deps: LeaseDeps): AttemptLeases {
         if (state.isStopping()) throw new StoppedError('stopped while somebody had the attempt');
         const lease = state.leases.get(attemptId);
         if (lease && !isAbandoned(state, lease)) {
-          await Promise.race([releaseOf(lease), wait(ABANDONED_AFTER_MS)]);
+          const released = new AbortController();
+          lease.waiting.push(() => {
+            released.abort();
+          });
+          await wait(ABANDONED_AFTER_MS, released.signal);
         } else if (!(await claim(state, attemptId, askRedis))) await wait(CLAIMED_AGAIN_AFTER_MS);
         else if (state.leases.get(attemptId) === lease) return take(state, attemptId, true);
       }
@@ -211,10 +215,6 @@ function claim(
   const claimed = askRedis(attemptId).finally(() => claims.delete(attemptId));
   claims.set(attemptId, claimed);
   return claimed;
-}
-
-function releaseOf({ waiting }: Lease): Promise<void> {
-  return new Promise((resolve) => waiting.push(resolve));
 }
 
 /** Removes the ids whose time has come, and returns them. */

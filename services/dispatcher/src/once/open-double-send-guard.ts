@@ -45,7 +45,7 @@ export function openDoubleSendGuard(
     onReleased: recentIds.add,
     monotonicMs,
     outageFreeMs: outageFreeClock.countedMs,
-    wait: (ms) => pause(ms, stopping),
+    wait: (ms, signal) => pause(ms, signal ? AbortSignal.any([stopping, signal]) : stopping),
     isStopping: () => stopping.aborted,
   });
   const timer = setInterval(() => {
