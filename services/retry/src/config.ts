@@ -17,7 +17,7 @@ export const retryConfig = z.object({
   RECONCILE_AFTER: reconcileAfter
     .prefault('24h')
     .describe(
-      'How late a delivery may be before it counts as lost and is published again; must be shorter than RETENTION_DAYS',
+      'How late a delivery may be before it counts as lost and is published again; must be shorter than RETENTION_DAYS, and should be at least twice the longest of DEFERRAL_DELAYS',
     ),
   ...settings.records,
   ...settings.kafka,
