@@ -35,7 +35,7 @@ const LONG = [
   'retry/parked-retries',
   'deliver/retry-after',
   'contract/hostile-values',
-  'contract/webhook-changes',
+  'webhooks/webhook-changes',
   'kafka/contract/record-log',
   'contract/idempotency',
   'history/list-messages',

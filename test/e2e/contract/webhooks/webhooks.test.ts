@@ -6,15 +6,15 @@ import {
   expectDeleted,
   expectInvalid,
   expectNotFound,
-} from '../../support/api/expect-answers.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
+} from '../../../support/api/expect-answers.ts';
+import type { OwnCompany } from '../../../support/process/posthorn.ts';
+import { joinShared } from '../../../support/process/shared-posthorn.ts';
 import {
   createResources,
   withoutAuth,
   type Resources,
   type ShownWebhook,
-} from '../../support/api/resources.ts';
+} from '../../../support/api/resources.ts';
 
 const URL = 'https://example.com/hook';
 const UNKNOWN = `wh_${'0'.repeat(26)}`;

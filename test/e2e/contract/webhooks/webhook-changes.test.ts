@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
-import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
-import { eventually } from '../../support/time/eventually.ts';
-import { dataOf } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { untilDelivered } from '../../support/process/traffic.ts';
+import { freePorts } from '../../../../tools/local-stack/machine/ports.ts';
+import { startBusyEndpoint, type BusyEndpoint } from '../../../support/receivers/busy-endpoint.ts';
+import { eventually } from '../../../support/time/eventually.ts';
+import { dataOf } from '../../../support/api/expect-answers.ts';
+import { startPosthorn, type OwnCompany } from '../../../support/process/posthorn.ts';
+import { joinShared } from '../../../support/process/shared-posthorn.ts';
+import { untilDelivered } from '../../../support/process/traffic.ts';
 
 async function startWithoutRedis(): Promise<OwnCompany> {
   const [port = 0] = await freePorts(1);

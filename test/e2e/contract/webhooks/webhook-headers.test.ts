@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { expectInvalid } from '../../support/api/expect-answers.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { createResources, type Resources } from '../../support/api/resources.ts';
+import { expectInvalid } from '../../../support/api/expect-answers.ts';
+import type { OwnCompany } from '../../../support/process/posthorn.ts';
+import { joinShared } from '../../../support/process/shared-posthorn.ts';
+import { createResources, type Resources } from '../../../support/api/resources.ts';
 
 const url = 'https://example.com/hook';
 const basic = { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' };

@@ -1,10 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
-import { createApiClient, type ApiAnswer } from '../../support/api/api-client.ts';
-import { dataOf, expectInvalid } from '../../support/api/expect-answers.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { createResources, type Resources, type ShownWebhook } from '../../support/api/resources.ts';
+import { freePorts } from '../../../../tools/local-stack/machine/ports.ts';
+import { createApiClient, type ApiAnswer } from '../../../support/api/api-client.ts';
+import { dataOf, expectInvalid } from '../../../support/api/expect-answers.ts';
+import type { OwnCompany } from '../../../support/process/posthorn.ts';
+import { joinShared } from '../../../support/process/shared-posthorn.ts';
+import {
+  createResources,
+  type Resources,
+  type ShownWebhook,
+} from '../../../support/api/resources.ts';
 
 const url = 'https://example.com/hook';
 const basic = { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' };
