@@ -19,7 +19,7 @@ import { createDrafts } from '../../support/requests/valid-requests.ts';
 import { toWire, type WireRequest } from '../../support/requests/wire-request.ts';
 import { respelledRequests } from '../../support/requests/respelled-requests.ts';
 
-const REQUESTS = 6_000;
+const REQUESTS = 10_000;
 const IN_FLIGHT = 32;
 const seed = Number(process.env.FUZZ_SEED ?? randomInt(2 ** 31));
 
@@ -32,7 +32,7 @@ const SETTINGS = {
   WRONG_KEYS_PER_MINUTE: '1000000',
 };
 
-describe('6,000 requests generated from the API document', () => {
+describe('10,000 requests generated from the API document', () => {
   let posthorn: OwnGateway;
   let receiver: Receiver;
   let document: ApiDocument;
