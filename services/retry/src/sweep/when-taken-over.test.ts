@@ -103,4 +103,10 @@ describe('a sweep', () => {
   ])('of %j begins after %s', (progress, first) => {
     expect(backlogOf({ ...ALIVE, ...progress }, null).afterId).toBe(first);
   });
+
+  test('goes on where its look was, unless its gateway has handed over meanwhile', () => {
+    const looking = { ...observe(ALIVE, undefined, 0), readTo: 'msg_9' };
+    expect(observe(ALIVE, looking, 2_000).readTo).toBe('msg_9');
+    expect(observe({ ...ALIVE, heartbeatAtMs: 2 }, looking, 2_000).readTo).toBeNull();
+  });
 });

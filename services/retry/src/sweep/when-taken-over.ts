@@ -57,7 +57,8 @@ export function observe(
     unchangedSinceMs: isSame ? before.unchangedSinceMs : nowMs,
     helped: isHelped ? before.helped : null,
     emptyAtMs: before?.emptyAtMs ?? null,
-    readTo: before?.readTo ?? null,
+    // A gateway that was suspended hands over after the take-over, and may have stored more before that.
+    readTo: isSame ? before.readTo : null,
   };
 }
 

@@ -45,7 +45,7 @@ export function createMessageStore(db: mongo.Db): MessageStore {
   // These reads decide what is published: a rollback must not take such a message back.
   const committed = { readConcern: { level: 'majority' } } as const;
 
-  /** Exclusive and inclusive; a page without an end goes to the newest message. */
+  /** Reads the messages after `afterId`, up to and including `upToId` when it is given. */
   async function read({ publisherId, afterId, limit }: Page, upToId?: string): Promise<Message[]> {
     const _id = upToId === undefined ? { $gt: afterId } : { $gt: afterId, $lte: upToId };
     const found = messages.find({ _id, publisherId }, committed);
