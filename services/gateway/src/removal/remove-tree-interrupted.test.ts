@@ -111,6 +111,24 @@ describe('the response to a removal', () => {
     expect(tree.webhooks.has('wh_1')).toBe(false);
   });
 
+  test('counts the time that removing the root itself has taken', async () => {
+    jest.useFakeTimers();
+    const { unblock, store } = blockedStore();
+    const removeRoot: RemovalStore['removeRoot'] = async (removal) => {
+      await new Promise((resolve) => setTimeout(resolve, 2_000));
+      return tree.store.removeRoot(removal);
+    };
+    const { remove, tick } = removals('a', { removals: { ...store, removeRoot } });
+    let answer: boolean | null = null;
+    void remove(APP).then((found) => (answer = found));
+    await jest.advanceTimersByTimeAsync(4_999);
+    expect(answer).toBeNull();
+    await jest.advanceTimersByTimeAsync(1);
+    expect(answer).toBe(true);
+    unblock();
+    await tick();
+  });
+
   test('leaves no timer when the removal was fast', async () => {
     jest.useFakeTimers();
     await removals('a').remove(APP);
