@@ -21,6 +21,8 @@ import { respelledRequests } from '../../support/requests/respelled-requests.ts'
 
 const REQUESTS = 10_000;
 const IN_FLIGHT = 32;
+/** One in a thousand, while the store of a busy machine stalls. */
+const MAX_SENT_AGAIN = REQUESTS / 1_000;
 const seed = Number(process.env.FUZZ_SEED ?? randomInt(2 ** 31));
 
 const SETTINGS = {
@@ -88,7 +90,7 @@ describe('10,000 requests generated from the API document', () => {
     const failures: object[] = [];
     const byOperation = createCounts();
     const byChange = createCounts();
-    await sendAll(posthorn.baseUrl, requests, IN_FLIGHT, (request, answer) => {
+    const sentAgain = await sendAll(posthorn.baseUrl, requests, IN_FLIGHT, (request, answer) => {
       const { operation, what, path, headers, body } = request;
       byOperation.add(`${operation.id} ${answer.status}`);
       byChange.add(`${what} ${answer.status}`);
@@ -103,6 +105,7 @@ describe('10,000 requests generated from the API document', () => {
       failed: 0,
       first: [],
     });
+    expect(sentAgain).toBeLessThanOrEqual(MAX_SENT_AGAIN);
     expect(requests).toHaveLength(REQUESTS);
     const never = operations.filter(
       ({ id }) => !byOperation.has(`${id} 20`) || !byOperation.has(`${id} 4`),
@@ -110,7 +113,7 @@ describe('10,000 requests generated from the API document', () => {
     expect(never.map(({ id }) => id)).toEqual([]);
     expect(posthorn.gateway.isRunning()).toBe(true);
     expect(posthorn.gateway.output()).not.toMatch(/unhandled|uncaught|\bat .+:\d+:\d+/i);
-  }, 120_000);
+  }, 300_000);
 
   it('get 404 for the methods that the document does not name', async () => {
     const methods = ['get', 'post', 'put', 'delete', 'patch'];
