@@ -105,6 +105,7 @@ describe('10,000 requests generated from the API document', () => {
       failed: 0,
       first: [],
     });
+    if (sentAgain > 0) console.log(posthorn.gateway.output());
     expect(sentAgain).toBeLessThanOrEqual(MAX_SENT_AGAIN);
     expect(requests).toHaveLength(REQUESTS);
     const never = operations.filter(

@@ -1,10 +1,9 @@
+import { STRICT_EGRESS } from '@posthorn/domain/egress/egress-rules.ts';
 import type { Route } from '../../../services/gateway/src/http/request/route.ts';
 import { apiRoutes, type ApiDeps } from '../../../services/gateway/src/api/routes/api-routes.ts';
-
-const policy = { allowLoopback: false, allowHttp: false, allowCidrs: [] };
 
 /** Returns the routes without stores, for tests of the table itself. */
 export function routeTable(): Route[] {
   // Handlers use their stores only when they are called, and these never are.
-  return apiRoutes({ policy } as unknown as ApiDeps);
+  return apiRoutes({ policy: STRICT_EGRESS } as unknown as ApiDeps);
 }

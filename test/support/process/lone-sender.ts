@@ -1,6 +1,10 @@
 import type { Attempt } from '@posthorn/domain/delivery.ts';
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
-import type { EgressPolicy, EgressRefusal } from '@posthorn/domain/egress/egress-rules.ts';
+import {
+  STRICT_EGRESS,
+  type EgressPolicy,
+  type EgressRefusal,
+} from '@posthorn/domain/egress/egress-rules.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import type { Dispatcher } from 'undici';
 import { createDeadlineSweep } from '../../../services/dispatcher/src/sending/deadline-sweep.ts';
@@ -38,7 +42,7 @@ export function openLoneSender({ resolve, policy }: LoneSenderOptions): LoneSend
   const seen = { readBytes: 0, begun: 0 };
   const refused: EgressRefusal[] = [];
   const agent = createDeliveryAgent({
-    policy: { allowLoopback: true, allowHttp: true, allowCidrs: [], ...policy },
+    policy: { ...STRICT_EGRESS, allowLoopback: true, allowHttp: true, ...policy },
     connectTimeoutMs: 5_000,
     hosts: { resolve, forget: () => undefined },
     onRefused: (reason) => refused.push(reason),
