@@ -25,7 +25,14 @@ export function openSender({
   config,
   lifecycle,
   registry,
-}: Pick<ServiceContext<DispatcherConfig>, 'config' | 'lifecycle' | 'registry'>): SendWebhook {
+  logger,
+}: Pick<
+  ServiceContext<DispatcherConfig>,
+  'config' | 'lifecycle' | 'registry' | 'logger'
+>): SendWebhook {
+  if (config.EGRESS_ALLOW_CIDRS) {
+    logger.warn('EGRESS_ALLOW_CIDRS is set: deliveries may go to these private ranges');
+  }
   const timeoutMs = config.DELIVERY_TIMEOUT_MS;
   const monotonicMs = (): number => performance.now();
   const metrics = createSenderMetrics(registry);
