@@ -3,11 +3,11 @@ import {
   refusalOfAddress,
   refusalOfHost,
   refusalOfUrl,
+  STRICT_EGRESS as strict,
   type EgressPolicy,
 } from './egress-rules.ts';
 import { cidrs } from './ip-address.ts';
 
-const strict: EgressPolicy = { allowLoopback: false, allowHttp: false, allowCidrs: [] };
 const loopback: EgressPolicy = { ...strict, allowLoopback: true };
 const plain: EgressPolicy = { ...strict, allowHttp: true };
 const opened = (...ranges: string[]): EgressPolicy => ({ ...strict, allowCidrs: cidrs(...ranges) });
@@ -116,10 +116,70 @@ describe('EGRESS_ALLOW_CIDRS', () => {
       '64:ff9b::a9fe:a9fe',
       '::ffff:127.0.0.1',
     ],
-    ...['64:ff9b::7f00:1'],
+    ...['64:ff9b::7f00:1', '100.100.100.200', '192.0.0.192', '64:ff9b::100.100.100.200'],
   ])('never opens %s', (address) => {
-    const policy = opened('0.0.0.0/0', '::/0', '169.254.0.0/16', 'fe80::/10', '64:ff9b::/96');
+    const policy = opened(
+      '0.0.0.0/0',
+      '100.64.0.0/10',
+      '192.0.0.0/24',
+      '::/0',
+      '169.254.0.0/16',
+      'fe80::/10',
+      '64:ff9b::/96',
+    );
     expect(refusalOfAddress(address, policy)).toBe('address');
+  });
+});
+
+describe('EGRESS_DENY_CIDRS', () => {
+  const denied: EgressPolicy = {
+    ...strict,
+    allowLoopback: true,
+    allowCidrs: cidrs('10.0.0.0/8'),
+    denyCidrs: cidrs('10.1.0.0/16', '8.8.8.0/24', '127.0.0.2/32', '2606:4700::/32'),
+  };
+
+  test.each(['8.8.8.8', '10.1.2.3', '127.0.0.2', '2606:4700::1111', '64:ff9b::8.8.8.8'])(
+    'refuses %s, though it is public or allowed',
+    (address) => {
+      expect(refusalOfAddress(address, denied)).toBe('address');
+    },
+  );
+
+  test.each(['8.8.9.1', '10.2.0.1', '127.0.0.1', '2606:4701::1'])('leaves %s alone', (address) => {
+    expect(refusalOfAddress(address, denied)).toBeNull();
+  });
+});
+
+describe('EGRESS_DENY_HOSTS', () => {
+  const denied: EgressPolicy = { ...strict, denyHosts: ['api.example.com', '*.corp.example'] };
+
+  test.each(['api.example.com', 'API.Example.com', 'api.example.com.', 'a.corp.example'])(
+    'refuses %s',
+    (host) => {
+      expect(refusalOfUrl(new URL(`https://${host}/`), denied)).toBe('host');
+    },
+  );
+
+  test.each(['example.com', 'v2.api.example.com', 'corp.example', 'acorp.example'])(
+    'leaves %s alone',
+    (host) => {
+      expect(refusalOfUrl(new URL(`https://${host}/`), denied)).toBeNull();
+    },
+  );
+});
+
+describe('EGRESS_ALLOW_PORTS', () => {
+  const ports: EgressPolicy = { ...strict, allowHttp: true, allowPorts: [443, 8443, 22] };
+
+  test.each([
+    ['https://example.com/', null],
+    ['https://example.com:8443/', null],
+    ['http://example.com/', 'port'],
+    ['https://example.com:9090/', 'port'],
+    ['https://example.com:22/', 'port'],
+  ])('decides on %s: %s', (url, refusal) => {
+    expect(refusalOfUrl(new URL(url), ports)).toBe(refusal);
   });
 });
 
@@ -155,12 +215,12 @@ describe('a URL', () => {
     expect(refusalOfUrl(new URL('file:///etc/passwd'), plain)).toBe('scheme');
   });
 
-  test.each([0, 22, 25, 2375, 2379, 5432, 6379, 6443, 9092, 9200, 10250, 11211, 27017])(
-    'with port %d of infrastructure is refused',
-    (port) => {
-      expect(refusalOfUrl(new URL(`https://example.com:${port}/`), strict)).toBe('port');
-    },
-  );
+  test.each([
+    0, 21, 22, 25, 1433, 2375, 2379, 3389, 5432, 6379, 6443, 8500, 9092, 9200, 10250, 11211, 16379,
+    27017,
+  ])('with port %d of infrastructure is refused', (port) => {
+    expect(refusalOfUrl(new URL(`https://example.com:${port}/`), strict)).toBe('port');
+  });
 
   test.each([80, 443, 8080, 8443, 3000, 65535])('with port %d is allowed', (port) => {
     expect(refusalOfUrl(new URL(`https://example.com:${port}/`), strict)).toBeNull();

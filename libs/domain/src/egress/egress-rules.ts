@@ -2,12 +2,28 @@ import { cidrs, contains, parseIp, type Cidr, type IpAddress } from './ip-addres
 
 /** Where deliveries may go. An address that is not public is refused unless it is allowed here. */
 export interface EgressPolicy {
+  /** Refused whatever else is allowed, such as the operator's own public addresses. */
+  denyCidrs: readonly Cidr[];
+  /** Names in lower case; `*.example.com` stands for every name under example.com. Refused as above. */
+  denyHosts: readonly string[];
+  /** The only ports that deliveries may go to; null for all that are not of infrastructure. */
+  allowPorts: readonly number[] | null;
   allowLoopback: boolean;
   /** Plain http; off in production, where only https is allowed. */
   allowHttp: boolean;
   /** Private ranges that the operator allows. Link-local and metadata addresses stay refused. */
   allowCidrs: readonly Cidr[];
 }
+
+/** Only https to public addresses. */
+export const STRICT_EGRESS: EgressPolicy = {
+  denyCidrs: [],
+  denyHosts: [],
+  allowPorts: null,
+  allowLoopback: false,
+  allowHttp: false,
+  allowCidrs: [],
+};
 
 /** What of a URL is refused. The values are labels of `posthorn_egress_blocked_total`. */
 export type EgressRefusal = 'scheme' | 'host' | 'port' | 'address';
@@ -22,6 +38,8 @@ const NEVER = cidrs(
   ...[
     '169.254.0.0/16',
     '168.63.129.16/32',
+    // Alibaba Cloud and Oracle Cloud have theirs outside the link-local range.
+    ...['100.100.100.200/32', '192.0.0.192/32'],
     'fe80::/10',
     'fd00:ec2::/32',
     'fd20:ce::/32',
@@ -48,15 +66,19 @@ const REFUSED_SUFFIX = /(^|\.)(local|internal|localhost|svc|cluster\.local|home\
 
 /** Ports of infrastructure that may react to anything that looks like HTTP, and port 0. */
 const REFUSED_PORTS = new Set([
-  ...[0, 22, 23, 25, 53, 110, 111, 135, 139, 143, 389, 445, 465, 514, 587, 636, 2049, 2181, 2375],
-  ...[2376, 2379, 2380, 3306, 4001, 5432, 5672, 6379, 6443, 9092, 9200, 9300, 10250, 10255],
-  ...[11211, 27017, 27018],
+  ...[
+    0, 21, 22, 23, 25, 53, 110, 111, 135, 139, 143, 389, 445, 465, 514, 587, 636, 1433, 2049, 2181,
+  ],
+  ...[2375, 2376, 2379, 2380, 3306, 3389, 4001, 5432, 5672, 6379, 6443, 8500, 9092, 9200, 9300],
+  ...[10250, 10255, 11211, 16379, 27017, 27018],
 ]);
+
+const DEFAULT_PORTS: Record<string, number | undefined> = { 'http:': 80, 'https:': 443 };
 
 /** Checks a URL before any DNS look-up. An IP literal is checked as an address. Null when allowed. */
 export function refusalOfUrl(url: URL, policy: EgressPolicy): EgressRefusal | null {
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && policy.allowHttp)) return 'scheme';
-  if (url.port !== '' && REFUSED_PORTS.has(Number(url.port))) return 'port';
+  if (isRefusedPort(url, policy)) return 'port';
   return refusalOfHost(url.hostname, policy);
 }
 
@@ -64,8 +86,19 @@ export function refusalOfUrl(url: URL, policy: EgressPolicy): EgressRefusal | nu
 export function refusalOfHost(hostname: string, policy: EgressPolicy): EgressRefusal | null {
   const host = hostname.replace(/^\[|\]$/g, '').replace(/\.+$/, '');
   if (parseIp(host)) return refusalOfAddress(host, policy);
+  if (policy.denyHosts.some((denied) => isNamedBy(denied, host))) return 'host';
   if (policy.allowLoopback && host === 'localhost') return null;
   return !host.includes('.') || REFUSED_SUFFIX.test(host) ? 'host' : null;
+}
+
+function isRefusedPort({ protocol, port }: URL, { allowPorts }: EgressPolicy): boolean {
+  const number = port === '' ? DEFAULT_PORTS[protocol] : Number(port);
+  if (number === undefined || REFUSED_PORTS.has(number)) return true;
+  return allowPorts !== null && !allowPorts.includes(number);
+}
+
+function isNamedBy(denied: string, host: string): boolean {
+  return denied.startsWith('*.') ? host.endsWith(denied.slice(1)) : host === denied;
 }
 
 /** Checks one address: a literal, a DNS result, or the far end of an open socket. Null when allowed. */
@@ -75,7 +108,7 @@ export function refusalOfAddress(text: string, policy: EgressPolicy): EgressRefu
 }
 
 function isAllowed(address: IpAddress, policy: EgressPolicy): boolean {
-  if (within(NEVER, address)) return false;
+  if (within(NEVER, address) || within(policy.denyCidrs, address)) return false;
   if (within(LOOPBACK, address)) return policy.allowLoopback;
   // Before the allowed ranges: `::/0` must not allow the metadata service behind a translator.
   if (within(NAT64, address)) {

@@ -22,6 +22,7 @@ describe('a header name', () => {
       'content-encoding',
     ],
     ...['webhook-id', 'webhook-timestamp', 'webhook-signature', 'metadata', 'metadata-flavor'],
+    ...['x-google-metadata-request'],
     ...['x-aws-ec2-metadata-token', 'x-aws-ec2-metadata-token-ttl-seconds', 'user-agent'],
   ])('%s is refused in any case', (name) => {
     expect(refusalOfHeaderName(name)).toMatch(/^is a header/);

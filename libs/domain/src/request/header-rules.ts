@@ -9,7 +9,7 @@ export const REFUSED_NAMES: ReadonlySet<string> = new Set([
   ...['connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'host'],
   ...['cookie', 'expect', 'via', 'x-real-ip', 'forwarded', 'http2-settings'],
   // These unlock the metadata services of clouds.
-  ...['metadata', 'metadata-flavor'],
+  ...['metadata', 'metadata-flavor', 'x-google-metadata-request'],
   // Posthorn sets these itself.
   ...['user-agent', 'traceparent', 'tracestate'],
 ]);

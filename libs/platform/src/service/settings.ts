@@ -52,6 +52,21 @@ const cidrList = z
   })
   .transform((ranges) => ranges.filter((range) => range !== null));
 
+const portsMessage = 'must be ports from 1 to 65535, separated by commas';
+const portList = z
+  .string()
+  .regex(/^\s*\d{1,5}(\s*,\s*\d{1,5})*\s*$/, portsMessage)
+  .transform((text) => text.split(',').map(Number))
+  .refine((ports) => ports.every((each) => each >= 1 && each <= 65_535), { message: portsMessage });
+
+const HOST_OR_SUFFIX = /^(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*$/;
+const hostList = z
+  .string()
+  .transform((text) => text.split(',').map((host) => host.trim().toLowerCase()))
+  .refine((hosts) => hosts.every((host) => HOST_OR_SUFFIX.test(host)), {
+    message: 'must be host names such as api.example.com or *.example.com, separated by commas',
+  });
+
 /** Settings that several services share, in one place, so that a name means the same everywhere. */
 export const settings = {
   kafka: {
@@ -130,6 +145,21 @@ export const settings = {
     EGRESS_ALLOW_CIDRS: cidrList
       .optional()
       .describe('Private ranges that deliveries may go to, separated by commas'),
+    EGRESS_ALLOW_PORTS: portList
+      .optional()
+      .describe(
+        'The only ports that deliveries may go to, separated by commas; without it, all but those of infrastructure',
+      ),
+    EGRESS_DENY_CIDRS: cidrList
+      .optional()
+      .describe(
+        'Ranges that deliveries may never go to, such as your own public addresses; they win over what is allowed',
+      ),
+    EGRESS_DENY_HOSTS: hostList
+      .optional()
+      .describe(
+        'Host names that deliveries may never go to, such as that of this API; *.example.com stands for all names under it',
+      ),
   },
   process: (defaultOpsPort: number) => ({
     OPS_HOST: z.string().default('127.0.0.1').describe('Address of the management port'),

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { STRICT_EGRESS } from '@posthorn/domain/egress/egress-rules.ts';
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
@@ -14,7 +15,7 @@ import { createHostResolver } from './connect/resolve-host.ts';
 import { createSendWebhook } from './send-webhook.ts';
 
 const WALL_MS = 1_700_000_000_999;
-const policy = { allowLoopback: true, allowHttp: true, allowCidrs: [] };
+const policy = { ...STRICT_EGRESS, allowLoopback: true, allowHttp: true };
 const payload = Buffer.from('{"n":12345678901234567890, "é":1e400}');
 const due = sampleDue({
   messageId: 'msg_01hf2m6q7xabcdefghjkmnpqrs',

@@ -1,8 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import type { EgressPolicy, EgressRefusal } from '@posthorn/domain/egress/egress-rules.ts';
+import {
+  STRICT_EGRESS,
+  type EgressPolicy,
+  type EgressRefusal,
+} from '@posthorn/domain/egress/egress-rules.ts';
 import { createGuardedConnect } from './guarded-connect.ts';
 
-const strict: EgressPolicy = { allowLoopback: false, allowHttp: true, allowCidrs: [] };
+const strict: EgressPolicy = { ...STRICT_EGRESS, allowHttp: true };
 
 /** Resolves with the error, the counted reasons and the dropped names. Every name resolves to 10.0.0.1. */
 async function refuse(hostname: string, policy: EgressPolicy, port: number) {

@@ -1,13 +1,17 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { cidrs } from '@posthorn/domain/egress/ip-address.ts';
-import type { EgressPolicy, EgressRefusal } from '@posthorn/domain/egress/egress-rules.ts';
+import {
+  STRICT_EGRESS,
+  type EgressPolicy,
+  type EgressRefusal,
+} from '@posthorn/domain/egress/egress-rules.ts';
 import { createServer, isIP, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createConnectSpy } from '../../../../../test/support/receivers/connect-spy.ts';
 import { REFUSED } from '../../../../../test/support/receivers/refused-addresses.ts';
 import { createGuardedConnect, EgressBlockedError } from './guarded-connect.ts';
 import { createHostResolver, LookupFailedError, type Resolve } from './resolve-host.ts';
 
-const strict: EgressPolicy = { allowLoopback: false, allowHttp: true, allowCidrs: [] };
+const strict: EgressPolicy = { ...STRICT_EGRESS, allowHttp: true };
 const loopback: EgressPolicy = { ...strict, allowLoopback: true };
 
 const spy = createConnectSpy();

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { STRICT_EGRESS } from '@posthorn/domain/egress/egress-rules.ts';
 import type { Agent } from 'undici';
 import { eventually } from '../../../../../test/support/time/eventually.ts';
 import {
@@ -19,7 +20,7 @@ beforeEach(async () => {
   reuses = [];
   idle = createIdleConnections({ maxIdle: 2, onSent: (isReused) => reuses.push(isReused) });
   agent = createDeliveryAgent({
-    policy: { allowLoopback: true, allowHttp: true, allowCidrs: [] },
+    policy: { ...STRICT_EGRESS, allowLoopback: true, allowHttp: true },
     connectTimeoutMs: 5_000,
     hosts: { resolve: () => Promise.resolve([]), forget: () => undefined },
     onRefused: () => undefined,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
+import { STRICT_EGRESS as strict } from '@posthorn/domain/egress/egress-rules.ts';
 import { sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import { changesOf, createWebhookBody, updateWebhookBody } from './webhook-body.ts';
 
-const strict = { allowLoopback: false, allowHttp: false, allowCidrs: [] };
 const schema = createWebhookBody(strict);
 const base = { url: 'https://example.com/hook', appId: 'app_1' };
 
