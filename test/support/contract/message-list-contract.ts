@@ -75,9 +75,20 @@ export function messageListContract(open: (stored: Stored[]) => Promise<OpenMess
   });
 
   it('messages are found by their ids', async () => {
-    const found = await lists.messages.findMany('comp_a', [idOf(1), 'msg_none']);
+    const found = await lists.messages.findMany('comp_a', [idOf(1), 'msg_none'], 1_000);
     expect(found).toEqual([stored[1]?.message]);
-    expect(await lists.messages.findMany('comp_a', [])).toEqual([]);
+    expect(await lists.messages.findMany('comp_a', [], 1_000)).toEqual([]);
+  });
+
+  it.each([
+    [1, 1],
+    [2, 2],
+    [9, 5],
+  ])('messages are read newest first, up to the payload %i: %i', async (payloads, expected) => {
+    const [first] = stored;
+    const chars = (first?.message.payload.length ?? 0) * payloads;
+    const found = await lists.messages.findMany('comp_a', ids, chars);
+    expect(found.map(({ id }) => id)).toEqual(idsOf([4, 3, 2, 1, 0].slice(0, expected)));
   });
 
   describe('the messages of failed deliveries', () => {

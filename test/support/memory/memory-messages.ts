@@ -68,7 +68,8 @@ export function listDepsOf(
         ),
       outlinesOf: (_company, ids, maxTargets) =>
         Promise.resolve(newestFirst(withIds(all, ids), maxTargets)),
-      findMany: (_company, ids) => Promise.resolve(withIds(all, ids)),
+      findMany: (_company, ids, maxPayloadChars) =>
+        Promise.resolve(upToPayloads(maxPayloadChars, newestFirst(withIds(all, ids), Infinity))),
     },
     deliveries: {
       outlinesOf: (_company, ids) => {
@@ -94,6 +95,16 @@ function withIds<T extends { id: string }>(all: readonly T[], ids: readonly stri
 }
 
 /** Returns the messages up to and including the one that reaches the limit, like the real store. */
+function upToPayloads(maxChars: number, found: readonly Message[]): Message[] {
+  let chars = 0;
+  const isWithin = ({ payload }: Message): boolean => {
+    const isBelow = chars < maxChars;
+    chars += payload.length;
+    return isBelow;
+  };
+  return found.filter(isWithin);
+}
+
 function upTo(maxTargets: number, found: readonly Message[]): Message[] {
   let targets = 0;
   const isWithin = (each: Message): boolean => {

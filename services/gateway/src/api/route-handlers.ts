@@ -7,6 +7,7 @@ import { createReceiveBody } from '../http/request/receive-body.ts';
 import type { RequestDeadlines } from '../http/request-deadlines.ts';
 import { REQUEST_BYTES, type RequestMemory } from '../http/request/request-memory.ts';
 import { NO_FIELDS, type ApiResponse, type Caller, type Route } from '../http/request/route.ts';
+import { beginPages, sendPages, type Pages } from '../http/responses/send-pages.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
 
 export interface RouteHandlerDeps {
@@ -37,9 +38,14 @@ export function handlersOf(route: Route, deps: RouteHandlerDeps): RequestHandler
     next();
   };
   const respond: RequestHandler = async (request, response) => {
-    const work = callRoute(route, request, response, memory);
+    const work = callRoute(route, request, response, memory).then(begin);
     memory.keepUntil(response, work);
-    sendResponse(response, route, await deadlines.within(response, work));
+    const { sent, rest } = await deadlines.within(response, work);
+    if (rest) {
+      await sendPages(response, route.response, rest);
+      return;
+    }
+    sendResponse(response, route, sent);
     // What the client has not received yet; usually nothing.
     memory.reserve(response, response.writableLength);
   };
@@ -47,6 +53,19 @@ export function handlersOf(route: Route, deps: RouteHandlerDeps): RequestHandler
   return route.body
     ? [...known, requireBody, createReceiveBody(memory), respond]
     : [...known, respond];
+}
+
+interface Begun {
+  sent: ApiResponse;
+  /** The whole list, when it is sent part by part. */
+  rest: Pages | null;
+}
+
+/** Reads as much of a list as shows whether it is a long one. What fails here is an ordinary failure. */
+async function begin(sent: ApiResponse): Promise<Begun> {
+  if (!sent.pages) return { sent, rest: null };
+  const { first, rest } = await beginPages(sent.pages);
+  return { sent: { data: first }, rest };
 }
 
 const JSON_TYPE = /^application\/([\w.+-]+\+)?json\s*(;|$)/i;

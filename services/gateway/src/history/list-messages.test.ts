@@ -150,3 +150,20 @@ describe('a page of messages to a thousand webhooks each', () => {
     },
   );
 });
+
+describe('a page of large payloads', () => {
+  const stored = storeMessages(Array.from({ length: 20 }, () => ['delivered'] as const)).map(
+    ({ message, known }) => ({ message: { ...message, payload: 'x'.repeat(262_144) }, known }),
+  );
+
+  test('ends after a megabyte, and the next one goes on behind it', async () => {
+    const pages = await pagesOf(listDepsOf(stored), {}, 10);
+    expect(pages.map(({ length }) => length)).toEqual([4, 4, 4, 4, 4]);
+    expect(pages.flat()).toEqual(expectedIds(stored, {}));
+  });
+
+  test('has no cursor when it ends with the last message', async () => {
+    const four = listDepsOf(stored.slice(0, 4));
+    expect(await pagesOf(four, { status: 'delivered' }, 10)).toHaveLength(1);
+  });
+});

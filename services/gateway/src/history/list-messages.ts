@@ -160,6 +160,9 @@ function statusOf({ outline, known }: Candidate): DeliveryStatus {
   );
 }
 
+/** The page ends with the message with which its payloads reach this length: four of the longest. */
+const MAX_PAYLOAD_CHARS = 1_048_576;
+
 async function toPage(
   { messages }: ListDeps,
   companyId: string,
@@ -167,10 +170,18 @@ async function toPage(
   nextCursor: string | undefined,
 ): Promise<ListedMessages> {
   const ids = kept.map(({ outline }) => outline.id);
-  const byId = new Map((await messages.findMany(companyId, ids)).map((each) => [each.id, each]));
+  const read = await messages.findMany(companyId, ids, MAX_PAYLOAD_CHARS);
+  const byId = new Map(read.map((each) => [each.id, each]));
   const page = kept.flatMap(({ outline, known }) => {
     const message = byId.get(outline.id);
     return message ? [{ message, known }] : [];
   });
-  return { messages: page, nextCursor: nextCursor ?? null };
+  return { messages: page, nextCursor: cutAt(read, ids) ?? nextCursor ?? null };
+}
+
+/** Returns the id of the last message of a page that its payloads have ended; undefined otherwise. */
+function cutAt(read: readonly Message[], wantedIds: readonly string[]): string | undefined {
+  const chars = read.reduce((sum, { payload }) => sum + payload.length, 0);
+  const lastId = read.at(-1)?.id;
+  return chars >= MAX_PAYLOAD_CHARS && lastId !== wantedIds.at(-1) ? lastId : undefined;
 }

@@ -7,14 +7,16 @@ import { ApiError, unavailable } from './api-error.ts';
 /** Sends whatever a handler threw as an error envelope, without stack traces or driver messages. */
 export function sendError(logger: Logger): ErrorRequestHandler {
   return (error: unknown, request, response, next) => {
-    if (response.headersSent) {
-      next(error);
-      return;
-    }
     const requestId = String(response.locals.requestId);
     const apiError = toApiError(error);
     if (apiError.status >= 500) {
       report(logger, error, { requestId, method: request.method, code: apiError.code });
+    }
+    if (response.headersSent) {
+      // The client must not take what it has got for the whole response.
+      response.destroy();
+      next();
+      return;
     }
     response.locals.errorCode = apiError.code;
     response

@@ -5,14 +5,19 @@ import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.t
 import { ApiError, notFound } from '../http/api-error.ts';
 import { createListWebhooks } from './list-webhooks.ts';
 
+async function* partsOf(found: FoundWebhook[]): AsyncGenerator<FoundWebhook[]> {
+  for (const each of found) yield await Promise.resolve([each]);
+}
+
 async function list(found: FoundWebhook[], appId?: string) {
   const logged: unknown[] = [];
   const listWebhooks = createListWebhooks({
     apps: { get: () => Promise.reject(notFound('app')) },
-    webhooks: { list: () => Promise.resolve(found) },
+    webhooks: { list: () => partsOf(found) },
     logger: { error: (...line: unknown[]) => void logged.push(line) },
   });
-  const page = await listWebhooks('comp_a', { appId, skip: 0, limit: 9 });
+  const parts = await listWebhooks('comp_a', { appId, skip: 0, limit: 9 });
+  const page = (await Array.fromAsync(parts)).flat();
   return { ids: page.map(({ id }) => id), logged };
 }
 

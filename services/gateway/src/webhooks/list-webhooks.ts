@@ -14,18 +14,29 @@ export interface ListWebhooksDeps {
 }
 
 /**
- * Returns one page, oldest first. A webhook whose stored secrets cannot be decrypted is logged and left
- * out. Throws ApiError 404 for an unknown app.
+ * Returns one page in parts, oldest first. A webhook whose stored secrets cannot be decrypted is logged and
+ * left out. Throws ApiError 404 for an unknown app.
  */
-export type ListWebhooks = (companyId: string, page: WebhookPage) => Promise<Webhook[]>;
+export type ListWebhooks = (
+  companyId: string,
+  page: WebhookPage,
+) => Promise<AsyncIterable<Webhook[]>>;
 
 export function createListWebhooks({ apps, webhooks, logger }: ListWebhooksDeps): ListWebhooks {
   return async (companyId, page) => {
     if (page.appId !== undefined) await apps.get(companyId, page.appId);
-    const found = await webhooks.list(companyId, page);
-    for (const each of found) logIfUnopened(logger, each);
-    return found.flatMap((each) => ('problem' in each ? [] : [each]));
+    return opened(webhooks.list(companyId, page), logger);
   };
+}
+
+async function* opened(
+  parts: AsyncIterable<FoundWebhook[]>,
+  logger: ListWebhooksDeps['logger'],
+): AsyncGenerator<Webhook[]> {
+  for await (const found of parts) {
+    for (const each of found) logIfUnopened(logger, each);
+    yield found.flatMap((each) => ('problem' in each ? [] : [each]));
+  }
 }
 
 function logIfUnopened(logger: ListWebhooksDeps['logger'], found: FoundWebhook): void {

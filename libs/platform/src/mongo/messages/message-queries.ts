@@ -49,8 +49,12 @@ export interface MessageQueries {
     messageIds: readonly string[],
     maxTargets: number,
   ) => Promise<MessageOutline[]>;
-  /** In no particular order. */
-  findMany: (companyId: string, messageIds: readonly string[]) => Promise<Message[]>;
+  /** Newest first; the last one is that with which the payloads reach `maxPayloadChars` together. */
+  findMany: (
+    companyId: string,
+    messageIds: readonly string[],
+    maxPayloadChars: number,
+  ) => Promise<Message[]>;
   /** Finds which majority-committed message has this idempotency key, without reading the message. */
   findKeyHolder: (companyId: string, idempotencyKey: string) => Promise<KeyHolder | null>;
   /** Removes the idempotency key of a message, so that another one may use it. */
@@ -78,12 +82,9 @@ export function createMessageQueries(db: mongo.Db): MessageQueries {
       const found = own(companyId).find({ _id: { $in: [...ids] } });
       return readOutlines(found.sort({ _id: -1 }).project<OutlineDocument>(OUTLINE), maxTargets);
     },
-    async findMany(companyId, ids) {
-      return (
-        await own(companyId)
-          .find({ _id: { $in: [...ids] } })
-          .toArray()
-      ).map(toMessage);
+    findMany(companyId, ids, maxPayloadChars) {
+      const found = own(companyId).find({ _id: { $in: [...ids] } });
+      return readMessages(found.sort({ _id: -1 }), maxPayloadChars);
     },
     async findKeyHolder(companyId, key) {
       const found = own(companyId).find({ 'idempotency.key': key }, decided);
@@ -139,6 +140,23 @@ async function readOutlines(
     read.push(toOutline(document));
     targets += document.targets.length;
     if (targets >= maxTargets) break;
+  }
+  return read;
+}
+
+/** 4 MB of the largest payloads. */
+const MESSAGE_BATCH = 16;
+
+async function readMessages(
+  found: mongo.FindCursor<MessageDocument>,
+  maxPayloadChars: number,
+): Promise<Message[]> {
+  const read: Message[] = [];
+  let chars = 0;
+  for await (const document of found.batchSize(MESSAGE_BATCH)) {
+    read.push(toMessage(document));
+    chars += document.payload.length;
+    if (chars >= maxPayloadChars) break;
   }
   return read;
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { AuthMethod } from '@posthorn/domain/webhook.ts';
+import { wantsEvent, type AuthMethod } from '@posthorn/domain/webhook.ts';
 import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import {
   openScratchDatabase,
@@ -41,7 +41,7 @@ describe('stored webhooks', () => {
       const stored = sampleWebhook(1, { authMethod });
       await store.insert(stored);
       expect(await store.findOne(COMPANY, stored.id)).toEqual(stored);
-      expect(await store.findByApp(COMPANY, 'app_1')).toEqual([stored]);
+      expect(await store.findByApp(COMPANY, 'app_1', 9)).toEqual([stored]);
       expect(await store.findMany([stored.id])).toEqual([stored]);
       const document = await raw(stored.id);
       expect(document?.keyId).toBe('k1');
@@ -103,8 +103,10 @@ describe('a sealed value that was tampered with', () => {
     const problem: unknown = expect.any(SealedValueError);
     const both = [{ id, disabled, eventTypes, problem }, other];
     expect(await store.findMany([id, other.id])).toEqual(expect.arrayContaining(both));
-    expect(await store.findByApp(COMPANY, 'app_1')).toEqual(both);
-    expect(await store.list(COMPANY, { skip: 0, limit: 9 })).toEqual(both);
+    expect(await store.findByApp(COMPANY, 'app_1', 9)).toEqual(both);
+    expect((await Array.fromAsync(store.list(COMPANY, { skip: 0, limit: 9 }))).flat()).toEqual(
+      both,
+    );
     expect(await store.findTarget(COMPANY, id)).toEqual(both[0]);
   }
 
@@ -143,4 +145,55 @@ describe('a sealed value that was tampered with', () => {
     await documents().updateOne({ _id: mine.id }, { $set } as object);
     await expectRefusal(/^(secret|previousSecret) of wh_|^webhook \S+ has no sealed values$/);
   });
+});
+
+describe('the targets of a message', () => {
+  const types = [[], ['order.paid'], ['order.sent', 'order.paid'], ['order.sent'], []];
+
+  beforeEach(async () => {
+    for (const [n, eventTypes] of types.entries()) {
+      await store.insert(sampleWebhook(n, { eventTypes, disabled: n === 2 }));
+    }
+    await store.insert(sampleWebhook(5, { eventTypes: [], companyId: 'comp_b' }));
+    await store.insert(sampleWebhook(6, { eventTypes: [], appId: 'app_2' }));
+  });
+
+  it.each([null, 'order.paid', 'order.sent', 'order.lost'])(
+    'are the webhooks of the app that want the event type %j, oldest first',
+    async (eventType) => {
+      const all = types.map((eventTypes, n) => sampleWebhook(n, { eventTypes, disabled: n === 2 }));
+      const wanted = all.filter((each) => wantsEvent(each, eventType));
+      expect(await store.findTargets(COMPANY, { appId: 'app_1', eventType, limit: 9 })).toEqual({
+        targets: wanted.map(({ id, disabled }) => ({ id, disabled })),
+        oldest: wanted[0],
+      });
+    },
+  );
+
+  it('are as many as asked for, and none in an app without webhooks', async () => {
+    const query = { appId: 'app_1', eventType: 'order.paid', limit: 2 };
+    expect((await store.findTargets(COMPANY, query)).targets).toHaveLength(2);
+    expect(await store.findTargets(COMPANY, { ...query, appId: 'app_none' })).toEqual({
+      targets: [],
+      oldest: null,
+    });
+  });
+
+  it('are counted by app, and global ones by project', async () => {
+    const global = { appId: null, environmentId: 'live' };
+    await store.insert(sampleWebhook(7, global));
+    await store.insert(sampleWebhook(8, { ...global, projectId: 'proj_2' }));
+    const countOf = (appId: string | null, limit = 9) =>
+      store.countOf(COMPANY, { appId, projectId: 'proj_1' }, limit);
+    expect([await countOf('app_1'), await countOf('app_1', 3)]).toEqual([5, 3]);
+    expect([await countOf('app_2'), await countOf(null)]).toEqual([1, 1]);
+  });
+});
+
+it('a long list comes in parts of 50, in order', async () => {
+  const all = Array.from({ length: 120 }, (_, n) => sampleWebhook(n));
+  for (const each of all) await store.insert(each);
+  const parts = await Array.fromAsync(store.list(COMPANY, { skip: 5, limit: 110 }));
+  expect(parts.map(({ length }) => length)).toEqual([50, 50, 10]);
+  expect(parts.flat()).toEqual(all.slice(5, 115));
 });

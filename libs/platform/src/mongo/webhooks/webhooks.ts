@@ -26,6 +26,22 @@ export interface UnopenedWebhook extends Pick<Webhook, 'id' | 'disabled' | 'even
 /** A result of a query for several webhooks: one that cannot be opened must not affect the others. */
 export type FoundWebhook = Webhook | UnopenedWebhook;
 
+/** A webhook that a message goes to. */
+export type Target = Pick<Webhook, 'id' | 'disabled'>;
+
+/** The webhooks that a message goes to, oldest first, and the oldest one whole; null when there is none. */
+export interface TargetList {
+  targets: readonly Target[];
+  oldest: FoundWebhook | null;
+}
+
+export interface TargetQuery {
+  appId: string;
+  /** As in `wantsEvent`: null for a message without one. */
+  eventType: string | null;
+  limit: number;
+}
+
 export interface WebhookStore {
   insert: (webhook: Webhook) => Promise<void>;
   has: (companyId: string, webhookId: string) => Promise<boolean>;
@@ -34,10 +50,18 @@ export interface WebhookStore {
   /** Throws SealedValueError when it cannot be opened. */
   findOne: (companyId: string, webhookId: string) => Promise<Webhook | null>;
   findTarget: (companyId: string, webhookId: string) => Promise<FoundWebhook | null>;
-  /** The webhooks of one app, oldest first. */
-  findByApp: (companyId: string, appId: string) => Promise<FoundWebhook[]>;
-  /** Oldest first. */
-  list: (companyId: string, page: WebhookPage) => Promise<FoundWebhook[]>;
+  /** At most `limit` webhooks of one app, oldest first. */
+  findByApp: (companyId: string, appId: string, limit: number) => Promise<FoundWebhook[]>;
+  /** At most `limit` webhooks of one app that want the event type. Reads nothing else of them. */
+  findTargets: (companyId: string, query: TargetQuery) => Promise<TargetList>;
+  /** How many an app has, or how many global ones a project has when `appId` is null. Counts up to `limit`. */
+  countOf: (
+    companyId: string,
+    owner: Pick<Webhook, 'appId' | 'projectId'>,
+    limit: number,
+  ) => Promise<number>;
+  /** Returns the page in parts of at most 50, oldest first. Each part is read when it is asked for. */
+  list: (companyId: string, page: WebhookPage) => AsyncIterable<FoundWebhook[]>;
   /**
    * Applies the changes if the webhook is still as `seen`, and returns the changed webhook. Null when
    * it was changed or deleted meanwhile.
@@ -89,18 +113,63 @@ function createWebhookReads(
       const found = await byId(companyId, id);
       return found && toFound(found);
     },
-    async findByApp(companyId, appId) {
-      return (await own(companyId).find({ appId }).sort({ _id: 1 }).toArray()).map(toFound);
+    async findByApp(companyId, appId, limit) {
+      const found = own(companyId).find({ appId }).sort({ _id: 1 }).limit(limit);
+      return (await found.toArray()).map(toFound);
     },
-    async list(companyId, { appId, skip, limit }) {
+    async findTargets(companyId, query) {
+      const found = own(companyId).find(wanting(query)).sort({ _id: 1 }).limit(query.limit);
+      const targets = (await found.project<TargetDocument>(TARGET).toArray()).map(toTarget);
+      const [first] = targets;
+      const oldest = first ? await byId(companyId, first.id) : null;
+      return { targets, oldest: oldest && toFound(oldest) };
+    },
+    countOf: (companyId, { appId, projectId }, limit) =>
+      own(companyId).count(appId === null ? { appId, projectId } : { appId }, { limit }),
+    list(companyId, { appId, skip, limit }) {
       const found = own(companyId).find(appId === undefined ? {} : { appId });
-      return (await found.sort({ _id: 1 }).skip(skip).limit(limit).toArray()).map(toFound);
+      return inParts(found.sort({ _id: 1 }).skip(skip).limit(limit), toFound);
     },
     async findMany(ids) {
       const found = collection(db, 'webhooks').find({ _id: { $in: [...ids] } });
       return (await found.toArray()).map(toFound);
     },
   };
+}
+
+/** 1 MB of the widest webhooks: 8 KiB of custom headers and 13 kB of event types each. */
+const PART = 50;
+
+async function* inParts(
+  found: mongo.FindCursor<WebhookDocument>,
+  toFound: (document: WebhookDocument) => FoundWebhook,
+): AsyncGenerator<FoundWebhook[]> {
+  found.batchSize(PART);
+  try {
+    for (let first = await found.next(); first; first = await found.next()) {
+      yield [first, ...found.readBufferedDocuments(PART - 1)].map(toFound);
+    }
+  } finally {
+    await found.close();
+  }
+}
+
+type TargetDocument = Pick<WebhookDocument, '_id' | 'disabled'>;
+
+const TARGET = { disabled: 1 } as const;
+
+function toTarget({ _id: id, disabled }: TargetDocument): Target {
+  return { id, disabled };
+}
+
+/** The rule of `wantsEvent`, as a filter. */
+function wanting({
+  appId,
+  eventType,
+}: TargetQuery): mongo.Filter<Omit<WebhookDocument, 'companyId'>> {
+  const takesAll = { eventTypes: { $size: 0 } };
+  if (eventType === null) return { appId, ...takesAll };
+  return { appId, $or: [takesAll, { eventTypes: eventType }] };
 }
 
 function tryToOpen(vault: Vault, document: WebhookDocument): FoundWebhook {

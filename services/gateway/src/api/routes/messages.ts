@@ -48,7 +48,7 @@ function listRoute(deps: HistoryDeps): Route {
     tag,
     summary: 'List messages, newest first',
     description:
-      'One request examines a limited number of messages and deliveries. With a filter by `status` a page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null.',
+      'One request examines a limited number of messages and deliveries. A page ends after 1 MB of payloads. It may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null.',
     query: listQuery,
     response: {
       status: 200,
@@ -91,6 +91,8 @@ function deliveriesRoute(deps: HistoryDeps): Route {
     versionedOnly,
     tag,
     summary: 'List the deliveries of a message, newest webhook first',
+    description:
+      'A page ends after about 1 MB of attempts. It may therefore hold fewer entries than `limit`, although `nextCursor` is not null.',
     query: deliveriesQuery,
     response: {
       status: 200,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Problem } from '../api-error.ts';
+import type { Pages } from '../responses/send-pages.ts';
 import type { Body } from './read-body.ts';
 
 /** The owner of the API key. Every query to the stores names this company. */
@@ -21,6 +22,8 @@ export interface ApiRequest<Fields, Query> {
 /** What a handler adds to the response that its route declares. */
 export interface ApiResponse {
   data?: unknown;
+  /** Instead of `data`: a list that may be too large to be in memory at once. */
+  pages?: Pages;
   /** Start of the next page, null on the last one. Only for lists with a cursor. */
   nextCursor?: string | null;
   headers?: Record<string, string>;
@@ -40,6 +43,7 @@ export interface ResponseSpec {
 export type SpecificError =
   | 'not_found'
   | 'delivery_pending'
+  | 'quota_exceeded'
   | 'resend_running'
   | 'webhook_deleted'
   | 'webhook_disabled'
