@@ -34,6 +34,34 @@ const memory = {
   RESEND_PAGES_MIB: mib.default(16).describe('Memory for deliveries being resent, in MiB'),
 };
 
+function quota(defaultLimit: number, max: number) {
+  const message = `must be a whole number from 1 to ${max}`;
+  return z.coerce
+    .number(message)
+    .int(message)
+    .min(1, message)
+    .max(max, message)
+    .default(defaultLimit);
+}
+
+/** What one owner may have. A request beyond it is 409 quota_exceeded. What there is already stays. */
+const quotas = z.object({
+  QUOTA_PROJECTS_PER_COMPANY: quota(10_000, 10_000_000).describe('Projects of one company'),
+  QUOTA_APPS_PER_COMPANY: quota(1_000_000, 10_000_000).describe('Apps of one company'),
+  QUOTA_WEBHOOKS_PER_APP: quota(10_000, 1_000_000).describe('Webhooks of one app'),
+  QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT: quota(10_000, 1_000_000).describe(
+    'Global webhooks of one project',
+  ),
+  QUOTA_KEYS_PER_COMPANY: quota(1_000, 1_000_000).describe('API keys of one company'),
+  // A message is one document of at most 16 MB: 93,000 targets and their first response did not fit.
+  QUOTA_TARGETS_PER_MESSAGE: quota(10_000, 50_000).describe('Webhooks that one message may go to'),
+  QUOTA_HEADER_BYTES: quota(8_192, 86_000).describe(
+    'Bytes of the custom headers of one webhook, names and values together',
+  ),
+});
+
+export type QuotaConfig = z.infer<typeof quotas>;
+
 export const bytesOfMib = (mib: number): number => mib * 1_048_576;
 
 export const gatewayConfig = z.object({
@@ -56,6 +84,7 @@ export const gatewayConfig = z.object({
     .default(0)
     .describe('Number of proxies in front whose X-Forwarded-For is trusted for the client address'),
   ...memory,
+  ...quotas.shape,
   ...settings.concurrency,
   ...settings.kafka,
   ...settings.mongodb,

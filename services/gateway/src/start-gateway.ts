@@ -35,6 +35,7 @@ import { createHttpMetrics } from './http/http-metrics.ts';
 import { openRequestDeadlines } from './http/request-deadlines.ts';
 import { createRequestMemory, type RequestMemory } from './http/request/request-memory.ts';
 import type { Route } from './http/request/route.ts';
+import { createQuotas } from './limits/quotas.ts';
 import { openRateLimits } from './limits/open-rate-limits.ts';
 import { openRedis, type GatewayRedis } from './open-redis.ts';
 import { openOutbox } from './outbox/open-outbox.ts';
@@ -105,6 +106,8 @@ async function openRoutes(context: Context, connections: Connections): Promise<R
     accept: steps.accept,
     acceptIdempotent: steps.acceptIdempotent,
     remove: steps.remove,
+    quotas: createQuotas(config, () => performance.now()),
+    maxHeaderBytes: config.QUOTA_HEADER_BYTES,
     startResend: steps.startResend,
     policy: egressPolicyOf(config),
     newId: systemIds,

@@ -6,7 +6,9 @@ import {
 } from '../../../services/gateway/src/accept/accept-message.ts';
 import { createOutbox } from '../../../services/gateway/src/outbox/outbox.ts';
 import { sampleWebhook } from '../../support/samples/sample-webhook.ts';
+import { targetListOf } from '../../support/samples/target-list.ts';
 import { LOGGER } from '../world/silent-logger.ts';
+import type { TargetList } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { ServiceDeps } from './simulated-dispatcher.ts';
 import type { Collection } from '../infrastructure/simulated-mongo.ts';
 import type { SimulatedPublishers } from '../infrastructure/simulated-publishers.ts';
@@ -55,8 +57,9 @@ export function createSimulatedGateway(
   return { start: outbox.start, accept, stop: () => outbox.stop(DRAIN_MS) };
 }
 
-function targetsAmong(webhooks: Collection): ReturnType<typeof sampleWebhook>[] {
-  return [...webhooks.values()].map(({ _id: id, disabled }) =>
+function targetsAmong(webhooks: Collection): TargetList {
+  const found = [...webhooks.values()].map(({ _id: id, disabled }) =>
     sampleWebhook(0, { id, disabled: disabled === true }),
   );
+  return targetListOf(found);
 }

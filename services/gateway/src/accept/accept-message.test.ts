@@ -8,6 +8,7 @@ import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.t
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import { targetListOf } from '../../../../test/support/samples/target-list.ts';
 import { createAcceptMessage, type AcceptMessage, type NewMessage } from './accept-message.ts';
 import type { SealedResponses } from './sealed-responses.ts';
 
@@ -29,9 +30,9 @@ beforeEach(() => {
   [batches, cancelled] = [[], []];
   webhooks = [sampleWebhook(1, { secret: SECRET })];
   insertAll = allAs('stored');
-  seal = ({ id }, response) => `sealed ${id} ${response.id}`;
+  seal = ({ id }, { headers }) => `sealed ${id} with ${headers.length} headers`;
   acceptMessage = createAcceptMessage({
-    targets: { resolve: () => Promise.resolve(webhooks) },
+    targets: { resolve: () => Promise.resolve(webhooks && targetListOf(webhooks)) },
     outbox: {
       store: (batch) => {
         batches.push([...batch]);
@@ -121,7 +122,7 @@ describe('accepting a message', () => {
     const response = await acceptMessage.accept(request(1, { idempotency }));
     const id = response?.id ?? '';
     expect(batches[0]).toMatchObject([
-      { id, idempotency: { ...idempotency, answer: `sealed ${id} ${id}` } },
+      { id, idempotency: { ...idempotency, answer: `sealed ${id} with 5 headers` } },
     ]);
   });
 });

@@ -33,7 +33,7 @@ export interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
 export type Accepted = CreatedMessage | null;
 
 export interface AcceptMessage {
-  /** Throws ApiError 404 for an unknown app or webhook, 503 when the message was not stored. */
+  /** Throws ApiError 404 for an unknown app or webhook, 409 for too many targets, 503 when the message was not stored. */
   accept: (request: NewMessage) => Promise<Accepted>;
   /** Resolves when every insert has ended, including those whose client has disconnected. */
   idle: () => Promise<void>;
@@ -83,9 +83,9 @@ export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
 
   const accept = async (request: NewMessage): Promise<Accepted> => {
     const { companyId, address } = request;
-    const webhooks = await deps.targets.resolve(companyId, address);
-    if (!webhooks) throw notFound(address.kind);
-    const resolved = { request, webhooks };
+    const found = await deps.targets.resolve(companyId, address);
+    if (!found) throw notFound(address.kind);
+    const resolved = { request, targets: found.targets, oldest: found.oldest };
     const release = limit.tryReserve(companyId, memoryBytesOf(resolved));
     if (!release) throw unavailable();
     const result = await store.add(resolved).finally(release);

@@ -5,6 +5,7 @@ import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import { targetListOf } from '../../../../test/support/samples/target-list.ts';
 import { createAcceptMessage, type AcceptMessage } from './accept-message.ts';
 
 const UNAVAILABLE = { status: 503, code: 'unavailable', headers: { 'Retry-After': '2' } };
@@ -21,7 +22,7 @@ beforeEach(() => {
   webhooks = [sampleWebhook(1)];
   gate = new Promise((resolve) => (openGate = resolve));
   acceptMessage = createAcceptMessage({
-    targets: { resolve: () => Promise.resolve(webhooks) },
+    targets: { resolve: () => Promise.resolve(targetListOf(webhooks)) },
     outbox: {
       store: async (batch) => {
         batches.push([...batch]);

@@ -1,7 +1,12 @@
 import { timeMsOf, type IdPrefix } from '@posthorn/domain/ids.ts';
 import type { Idempotency, Message } from '@posthorn/domain/message.ts';
-import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { describeAccepted, type CreatedMessage } from '../http/responses/message.ts';
+import type { Target, TargetList } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import {
+  describeAccepted,
+  shownOf,
+  type CreatedMessage,
+  type ShownWebhook,
+} from '../http/responses/message.ts';
 import type { SealedResponses } from './sealed-responses.ts';
 import type { Address } from './resolve-targets.ts';
 
@@ -19,10 +24,9 @@ export interface NewMessage {
   traceparent?: string | undefined;
 }
 
-/** A request with the webhooks that it goes to, oldest first. */
-export interface ResolvedRequest {
+/** A request with the webhooks that it goes to. */
+export interface ResolvedRequest extends TargetList {
   request: NewMessage;
-  webhooks: readonly FoundWebhook[];
 }
 
 export interface BuiltMessage {
@@ -45,17 +49,18 @@ export interface BuildMessageDeps {
  */
 export function buildMessage(
   deps: BuildMessageDeps,
-  { request, webhooks }: ResolvedRequest,
+  { request, targets, oldest }: ResolvedRequest,
 ): BuiltMessage {
-  const message = toMessage(deps, request, webhooks);
-  const response = describeAccepted(message, webhooks);
-  return { kind: 'built', message: withSealedResponse(deps, message, response), response };
+  const message = toMessage(deps, request, targets);
+  const shown = shownOf(message, oldest);
+  const response = describeAccepted(message, shown);
+  return { kind: 'built', message: withSealedResponse(deps, message, shown), response };
 }
 
 function toMessage(
   { newId, publisherId }: BuildMessageDeps,
   { companyId, address, eventType, payload, requestId, ...optional }: NewMessage,
-  webhooks: readonly FoundWebhook[],
+  targets: readonly Target[],
 ): Message {
   const id = newId('msg');
   return {
@@ -64,8 +69,10 @@ function toMessage(
     appId: address.kind === 'app' ? address.appId : null,
     eventType,
     payload,
-    targets: webhooks.map((webhook) => webhook.id),
-    disabledTargets: webhooks.flatMap((webhook) => (webhook.disabled ? [webhook.id] : [])),
+    targets: targets.map(({ id: webhookId }) => webhookId),
+    disabledTargets: targets
+      .filter(({ disabled }) => disabled)
+      .map(({ id: webhookId }) => webhookId),
     publisherId: publisherId(),
     requestId,
     idempotency: optional.idempotency && { ...optional.idempotency, answer: '' },
@@ -80,9 +87,9 @@ function toMessage(
 function withSealedResponse(
   { responses }: BuildMessageDeps,
   message: Message,
-  response: CreatedMessage,
+  shown: ShownWebhook,
 ): Message {
   if (!message.idempotency) return message;
-  const sealed = responses.seal(message, response);
+  const sealed = responses.seal(message, shown);
   return { ...message, idempotency: { ...message.idempotency, answer: sealed } };
 }

@@ -37,7 +37,7 @@ function accept(request: NewMessage): Promise<CreatedMessage | null> {
   });
   if (idempotency) stored.set(key, message);
   accepted.push(message);
-  return Promise.resolve(describeAccepted(message, []));
+  return Promise.resolve(describeAccepted(message, { signature: null, headers: [] }));
 }
 
 beforeEach(() => {
@@ -59,7 +59,7 @@ beforeEach(() => {
         return Promise.resolve();
       },
     },
-    responses: { open: (message) => describeAccepted(message, []) },
+    responses: { open: (message) => describeAccepted(message, { signature: null, headers: [] }) },
     registry,
     nowMs: () => nowMs,
   });

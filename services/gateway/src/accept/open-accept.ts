@@ -66,7 +66,12 @@ function openTargets(
   { webhooks, hasApp, invalidations, budgets }: OpenAcceptDeps,
 ): TargetResolver {
   const cacheBytes = bytesOfMib(config.TARGET_CACHE_MIB);
-  const targets = createTargetResolver({ cacheBytes, webhooks, hasApp });
+  const targets = createTargetResolver({
+    cacheBytes,
+    maxTargets: config.QUOTA_TARGETS_PER_MESSAGE,
+    webhooks,
+    hasApp,
+  });
   budgets.add('target_cache', cacheBytes, targets.usedBytes);
   invalidations.addCache({ forget: targets.forget, forgetAll: targets.forgetAll });
   return targets;

@@ -8,8 +8,8 @@ const CHARS_PER_UNIT = 16_384;
  * costs 1; each 100 webhooks and each 16 KiB of payload cost 1 more. So a batch of 200 holds 200
  * ordinary messages, two to 10,000 webhooks each, or 12 of 256 KiB: about 3 MiB.
  */
-export function batchCostOf({ request, webhooks }: ResolvedRequest): number {
-  const forWebhooks = Math.floor(webhooks.length / WEBHOOKS_PER_UNIT);
+export function batchCostOf({ request, targets }: ResolvedRequest): number {
+  const forWebhooks = Math.floor(targets.length / WEBHOOKS_PER_UNIT);
   return 1 + forWebhooks + Math.floor(request.payload.length / CHARS_PER_UNIT);
 }
 
@@ -21,6 +21,6 @@ const PAYLOAD_COPIES = 2;
 const WEBHOOK_BYTES = 300;
 
 /** Estimates the bytes that a request holds in memory until it is answered. */
-export function memoryBytesOf({ request, webhooks }: ResolvedRequest): number {
-  return REQUEST_BYTES + request.payload.length * PAYLOAD_COPIES + webhooks.length * WEBHOOK_BYTES;
+export function memoryBytesOf({ request, targets }: ResolvedRequest): number {
+  return REQUEST_BYTES + request.payload.length * PAYLOAD_COPIES + targets.length * WEBHOOK_BYTES;
 }

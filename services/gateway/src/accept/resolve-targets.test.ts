@@ -1,9 +1,12 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { Webhook } from '@posthorn/domain/webhook.ts';
-import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { wantsEvent, type Webhook } from '@posthorn/domain/webhook.ts';
+import type { FoundWebhook, TargetList } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
 import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import { targetListOf } from '../../../../test/support/samples/target-list.ts';
 import { createTargetResolver, type TargetDeps, type TargetResolver } from './resolve-targets.ts';
+
+const MAX_TARGETS = 200;
 
 let webhooks: Webhook[];
 /** Ids of the webhooks whose stored secrets cannot be decrypted. */
@@ -29,11 +32,24 @@ beforeEach(() => {
   ];
   const webhookStore: TargetDeps['webhooks'] = {
     findTarget: (companyId, id) => counted(stored(companyId, (each) => each.id === id)[0] ?? null),
-    findByApp: (companyId, appId) => counted(stored(companyId, (each) => each.appId === appId)),
+    findByApp: (companyId, appId, limit) =>
+      counted(stored(companyId, (each) => each.appId === appId).slice(0, limit)),
+    findTargets(companyId, { appId, eventType, limit }) {
+      const found = stored(
+        companyId,
+        (each) => each.appId === appId && wantsEvent(each, eventType),
+      );
+      return counted(targetListOf(found.slice(0, limit)));
+    },
   };
   const hasApp = (companyId: string, appId: string) =>
     Promise.resolve(apps.has(`${companyId}/${appId}`));
-  targets = createTargetResolver({ cacheBytes: 1_000_000, webhooks: webhookStore, hasApp });
+  targets = createTargetResolver({
+    cacheBytes: 1_000_000,
+    maxTargets: MAX_TARGETS,
+    webhooks: webhookStore,
+    hasApp,
+  });
 });
 
 function stored(companyId: string, isMeant: (webhook: Webhook) => boolean): FoundWebhook[] {
@@ -49,7 +65,7 @@ const toApp = (appId: string, eventType: string | null = null, companyId = 'comp
   targets.resolve(companyId, { kind: 'app', appId, eventType });
 const toWebhook = (webhookId: string, companyId = 'comp_a') =>
   targets.resolve(companyId, { kind: 'webhook', webhookId });
-const numbers = (found: FoundWebhook[] | null) => found?.map(({ id }) => Number(id.slice(3)));
+const numbers = (found: TargetList | null) => found?.targets.map(({ id }) => Number(id.slice(3)));
 
 describe('the webhooks of an address', () => {
   test('are those of the app that want the event', async () => {
@@ -84,7 +100,7 @@ describe('the webhooks of an address', () => {
   });
 
   test('are none for an app without webhooks, and null for an app that does not exist', async () => {
-    expect(await toApp('app_empty')).toEqual([]);
+    expect(await toApp('app_empty')).toEqual({ targets: [], oldest: null });
     expect(await toApp('app_gone')).toBeNull();
     expect(await toWebhook('wh_gone')).toBeNull();
   });
@@ -113,7 +129,7 @@ describe('the cache of targets', () => {
     targets.forget({ companyId: 'comp_a', id: 'app_2' });
     expect(numbers(await toApp('app_1'))).toEqual([1]);
     targets.forget({ companyId: 'comp_a', id: 'app_1' });
-    expect(await toApp('app_1')).toEqual([]);
+    expect(await toApp('app_1')).toEqual({ targets: [], oldest: null });
   });
 
   test('drops everything when an announcement may have been missed', async () => {
@@ -126,6 +142,45 @@ describe('the cache of targets', () => {
   test('does not keep that something was missing: what is created now is found now', async () => {
     expect(await toApp('app_new')).toBeNull();
     apps.add('comp_a/app_new');
-    expect(await toApp('app_new')).toEqual([]);
+    expect(await toApp('app_new')).toEqual({ targets: [], oldest: null });
+  });
+});
+
+describe('an app with more than a hundred webhooks', () => {
+  const many = (count: number, eventTypes: (n: number) => string[] = () => []) =>
+    Array.from({ length: count }, (_, n) => sampleWebhook(n + 1, { eventTypes: eventTypes(n) }));
+
+  test('is looked up once more for each event type', async () => {
+    webhooks = many(150, (n) => (n % 2 === 0 ? ['order.paid'] : []));
+    expect(numbers(await toApp('app_1'))).toHaveLength(75);
+    expect(numbers(await toApp('app_1', 'order.paid'))).toHaveLength(150);
+    expect(numbers(await toApp('app_1', 'order.sent'))).toHaveLength(75);
+    expect(numbers(await toApp('app_1', 'order.paid'))).toHaveLength(150);
+    expect(reads).toBe(4);
+  });
+
+  test('gives the oldest webhook whole, and only the ids of the others', async () => {
+    webhooks = many(101);
+    const found = await toApp('app_1');
+    expect(found?.oldest).toEqual(webhooks[0]);
+    expect(found?.targets[100]).toEqual({ id: webhooks[100]?.id, disabled: false });
+  });
+
+  test('is read again after any change of it', async () => {
+    webhooks = many(150);
+    expect(numbers(await toApp('app_1', 'order.paid'))).toHaveLength(150);
+    webhooks = many(140);
+    targets.forget({ companyId: 'comp_a', id: 'app_1' });
+    expect(numbers(await toApp('app_1', 'order.paid'))).toHaveLength(140);
+  });
+
+  test('is refused when a message would go to more webhooks than it may', async () => {
+    webhooks = many(MAX_TARGETS + 50, (n) => (n < MAX_TARGETS ? [] : ['order.paid']));
+    expect(numbers(await toApp('app_1'))).toHaveLength(MAX_TARGETS);
+    await expect(toApp('app_1', 'order.paid')).rejects.toMatchObject({
+      status: 409,
+      code: 'quota_exceeded',
+      message: 'The limit is 200 webhooks that one message goes to (QUOTA_TARGETS_PER_MESSAGE).',
+    });
   });
 });

@@ -1,7 +1,13 @@
 import { wantsEvent } from '@posthorn/domain/webhook.ts';
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
-import type { FoundWebhook, WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type {
+  FoundWebhook,
+  Target,
+  TargetList,
+} from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { EVERYTHING, type Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import { quotaExceeded } from '../limits/quotas.ts';
+import { createLoadTargets, type LoadedTargets, type LoadTargetsDeps } from './load-targets.ts';
 import { estimatedBytesOf } from './target-cache-size.ts';
 
 /** Where a message is addressed to: every webhook of an app that wants its event type, or one webhook. */
@@ -12,9 +18,9 @@ export interface TargetResolver {
   /**
    * Returns the webhooks, oldest first, including those whose secrets cannot be decrypted: the
    * dispatcher records why nothing was sent. Null when the app or webhook does not exist or belongs
-   * to another company.
+   * to another company. Throws ApiError 409 when there are more than a message may have.
    */
-  resolve: (companyId: string, address: Address) => Promise<FoundWebhook[] | null>;
+  resolve: (companyId: string, address: Address) => Promise<TargetList | null>;
   /** Drops what is cached of an app or webhook. */
   forget: (invalidation: Invalidation) => void;
   forgetAll: () => void;
@@ -24,41 +30,44 @@ export interface TargetResolver {
 
 /** How long a result may be stale when an invalidation is lost (docs/decisions/0003-caches.md). */
 const CACHE_TTL_MS = 2_000;
-
-export interface TargetDeps {
+export interface TargetDeps extends LoadTargetsDeps {
   /** What the cache may hold, in bytes. */
   cacheBytes: number;
-  webhooks: Pick<WebhookStore, 'findTarget' | 'findByApp'>;
-  hasApp: (companyId: string, appId: string) => Promise<boolean>;
 }
 
-export function createTargetResolver({ cacheBytes, webhooks, hasApp }: TargetDeps): TargetResolver {
-  async function load(companyId: string, address: Address): Promise<FoundWebhook[] | null> {
-    if (address.kind === 'webhook') {
-      const webhook = await webhooks.findTarget(companyId, address.webhookId);
-      return webhook && [webhook];
-    }
-    const { appId } = address;
-    // The app is checked itself: the webhooks of a deleted app are removed after the response.
-    const [exists, found] = await Promise.all([
-      hasApp(companyId, appId),
-      webhooks.findByApp(companyId, appId),
-    ]);
-    return exists ? found : null;
-  }
-
-  const cache = createCoalescingCache<FoundWebhook[]>({
-    maxSize: cacheBytes,
+export function createTargetResolver(deps: TargetDeps): TargetResolver {
+  const load = createLoadTargets(deps);
+  const cache = createCoalescingCache<LoadedTargets>({
+    maxSize: deps.cacheBytes,
     sizeOf: estimatedBytesOf,
     ttlMs: CACHE_TTL_MS,
   });
 
+  async function listFor(companyId: string, address: Address): Promise<TargetList | null> {
+    const key = `${companyId}/${idOf(address)}`;
+    if (address.kind === 'webhook') {
+      const found = await cache.get(key, () => load.ofWebhook(companyId, address.webhookId));
+      return found?.kind === 'webhooks' ? listOf(found.webhooks) : null;
+    }
+    const { appId, eventType } = address;
+    const found = await cache.get(key, () => load.ofApp(companyId, appId));
+    if (found?.kind === 'webhooks') {
+      return listOf(found.webhooks.filter((each) => wantsEvent(each, eventType)));
+    }
+    if (found?.kind !== 'wide') return null;
+    // Each change of the app gives it another number, so `forget` need not know the event types.
+    const wideKey = `${key}/${found.number}/${eventType ?? ''}`;
+    const wide = await cache.get(wideKey, () => load.ofWideApp(companyId, { appId, eventType }));
+    return wide?.kind === 'targets' ? wide.list : null;
+  }
+
   return {
     async resolve(companyId, address) {
-      const key = `${companyId}/${idOf(address)}`;
-      const found = await cache.get(key, () => load(companyId, address));
-      if (!found || address.kind === 'webhook') return found;
-      return found.filter((webhook) => wantsEvent(webhook, address.eventType));
+      const list = await listFor(companyId, address);
+      if (list && list.targets.length > deps.maxTargets) {
+        throw quotaExceeded('QUOTA_TARGETS_PER_MESSAGE', deps.maxTargets);
+      }
+      return list;
     },
     forget({ companyId, id }) {
       if (id === EVERYTHING) cache.forgetAll();
@@ -71,4 +80,12 @@ export function createTargetResolver({ cacheBytes, webhooks, hasApp }: TargetDep
 
 function idOf(address: Address): string {
   return address.kind === 'app' ? address.appId : address.webhookId;
+}
+
+function listOf(webhooks: readonly FoundWebhook[]): TargetList {
+  return { targets: webhooks.map(toTarget), oldest: webhooks[0] ?? null };
+}
+
+function toTarget({ id, disabled }: FoundWebhook): Target {
+  return { id, disabled };
 }

@@ -3,16 +3,18 @@ import { createVault, SealedValueError } from '@posthorn/platform/vault/vault.ts
 import fc from 'fast-check';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import { randomKey, sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
-import { describeAccepted } from '../http/responses/message.ts';
+import { describeAccepted, shownOf } from '../http/responses/message.ts';
 import { createSealedResponses } from './sealed-responses.ts';
 
-const responses = createSealedResponses(createVault([randomKey('k1')]));
+const vault = createVault([randomKey('k1')]);
+const responses = createSealedResponses(vault);
 const webhook = sampleWebhook(1);
 const made = sampleMessage('msg_01hf2m6q7xabcdefghjkmnpqrs', { targets: [webhook.id] });
 
 function withResponse(message = made) {
-  const response = describeAccepted(message, [webhook]);
-  const idempotency = { key: 'k', bodyHash: 'h', answer: responses.seal(message, response) };
+  const shown = shownOf(message, webhook);
+  const response = describeAccepted(message, shown);
+  const idempotency = { key: 'k', bodyHash: 'h', answer: responses.seal(message, shown) };
   return { response, stored: { ...message, idempotency } };
 }
 
@@ -31,6 +33,21 @@ describe('a stored response', () => {
     const { stored } = withResponse({ ...made, payload });
     expect(stored.idempotency.answer).not.toMatch(/hush|wh_/);
     expect(stored.idempotency.answer.length).toBeLessThan(5_000);
+  });
+
+  test('holds what the webhook showed, whatever the number of targets', () => {
+    const targets = Array.from({ length: 10_000 }, (_, n) => sampleWebhook(n).id);
+    const { response, stored } = withResponse({ ...made, targets });
+    expect(stored.idempotency.answer.length).toBeLessThan(1_000);
+    expect(responses.open(stored)).toEqual(response);
+  });
+
+  test('of an earlier version, which was kept whole, is returned as it was', () => {
+    const { response, stored } = withResponse();
+    const binding = { companyId: made.companyId, ownerId: made.id, field: 'answer' };
+    const answer = vault.seal(JSON.stringify({ ...response, payload: '' }), binding);
+    const whole = { ...stored, idempotency: { ...stored.idempotency, answer } };
+    expect(JSON.stringify(responses.open(whole))).toBe(JSON.stringify(response));
   });
 
   test('opens for its own message only', () => {

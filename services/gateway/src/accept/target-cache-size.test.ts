@@ -1,23 +1,42 @@
 import { describe, expect, test } from '@jest/globals';
 import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { estimatedBytesOf } from './target-cache-size.ts';
 
+const sizeOf = (webhooks: FoundWebhook[]) => estimatedBytesOf({ kind: 'webhooks', webhooks });
+
 const plain = sampleWebhook(1, { customHeaders: [], eventTypes: [] });
-const bytes = estimatedBytesOf([plain]);
+const bytes = sizeOf([plain]);
+
+describe('the targets in a wide app', () => {
+  const sizeWith = (count: number) => {
+    const targets = Array.from({ length: count }, () => ({ id: plain.id, disabled: false }));
+    return estimatedBytesOf({ kind: 'targets', list: { targets, oldest: plain } });
+  };
+
+  test('take little each, beside the oldest webhook', () => {
+    expect(sizeWith(1_000) - sizeWith(0)).toBe(120_000);
+    expect(sizeWith(0)).toBe(bytes);
+  });
+
+  test('take no more than their number tells while they are not looked up', () => {
+    expect(estimatedBytesOf({ kind: 'wide', number: 1 })).toBe(400);
+  });
+});
 
 describe('the webhooks of a look-up', () => {
   test('take memory even when there are none', () => {
-    expect(estimatedBytesOf([])).toBe(400);
+    expect(sizeOf([])).toBe(400);
   });
 
   test('take the sum of what each of them takes', () => {
-    expect(estimatedBytesOf([plain, plain]) - bytes).toBe(bytes - 400);
+    expect(sizeOf([plain, plain]) - bytes).toBe(bytes - 400);
   });
 
   test('take more with custom headers, event types and a longer address', () => {
     const headers = [{ key: 'x-tenant', value: 'v'.repeat(1_000) }];
-    expect(estimatedBytesOf([{ ...plain, customHeaders: headers }]) - bytes).toBe(1_168);
-    expect(estimatedBytesOf([{ ...plain, eventTypes: ['order.paid'] }]) - bytes).toBe(90);
-    expect(estimatedBytesOf([{ ...plain, url: `${plain.url}/hook` }]) - bytes).toBe(5);
+    expect(sizeOf([{ ...plain, customHeaders: headers }]) - bytes).toBe(1_168);
+    expect(sizeOf([{ ...plain, eventTypes: ['order.paid'] }]) - bytes).toBe(90);
+    expect(sizeOf([{ ...plain, url: `${plain.url}/hook` }]) - bytes).toBe(5);
   });
 });

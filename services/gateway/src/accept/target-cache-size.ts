@@ -1,4 +1,5 @@
 import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { LoadedTargets } from './load-targets.ts';
 
 /** The key, the list and their place in the cache. */
 const ENTRY_BYTES = 400;
@@ -6,10 +7,21 @@ const ENTRY_BYTES = 400;
 const WEBHOOK_BYTES = 700;
 /** An object with two texts, or a text in a list, besides its characters. */
 const PART_BYTES = 80;
+/** An id and whether it is disabled. */
+const TARGET_BYTES = 120;
 
-/** Estimates the bytes that the webhooks of one look-up hold in the cache. */
-export function estimatedBytesOf(found: readonly FoundWebhook[]): number {
-  return found.reduce((sum, webhook) => sum + bytesOfWebhook(webhook), ENTRY_BYTES);
+/** Estimates the bytes that the result of one look-up holds in the cache. */
+export function estimatedBytesOf(loaded: LoadedTargets): number {
+  switch (loaded.kind) {
+    case 'wide':
+      return ENTRY_BYTES;
+    case 'webhooks':
+      return loaded.webhooks.reduce((sum, each) => sum + bytesOfWebhook(each), ENTRY_BYTES);
+    case 'targets': {
+      const { targets, oldest } = loaded.list;
+      return ENTRY_BYTES + targets.length * TARGET_BYTES + (oldest ? bytesOfWebhook(oldest) : 0);
+    }
+  }
 }
 
 /** A webhook whose secrets do not open counts the base only: its error is about as large. */

@@ -5,10 +5,12 @@ import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 import { notFound } from '../http/api-error.ts';
+import type { Quotas } from '../limits/quotas.ts';
 import type { ListPage } from '../projects/projects.ts';
 
 export interface ApiKeysDeps {
   db: mongo.Db;
+  quotas: Quotas;
   newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
   /** Drops the key with this hash from the caches of every gateway, of this one first. */
@@ -23,6 +25,7 @@ export interface CreatedApiKey {
 
 /** The API keys of a company. */
 export interface ApiKeys {
+  /** Throws ApiError 409 when the company has as many as it may. */
   create: (companyId: string, name: string) => Promise<CreatedApiKey>;
   /** Oldest first. */
   list: (companyId: string, page: ListPage) => Promise<ApiKeyDocument[]>;
@@ -30,13 +33,21 @@ export interface ApiKeys {
   revoke: (companyId: string, keyId: string) => Promise<void>;
 }
 
-export function createApiKeys({ db, newId, nowMs, invalidate }: ApiKeysDeps): ApiKeys {
+export function createApiKeys({ db, quotas, newId, nowMs, invalidate }: ApiKeysDeps): ApiKeys {
   const keysOf = (companyId: string) => documentsOf(db, 'apiKeys', companyId);
   return {
     async create(companyId, name) {
       const created = makeApiKey({ newId, nowMs }, companyId, name);
-      await keysOf(companyId).insert(created.document);
-      return created;
+      const keys = keysOf(companyId);
+      return quotas.createWithin({
+        setting: 'QUOTA_KEYS_PER_COMPANY',
+        ownerId: companyId,
+        count: (upTo) => keys.count({}, { limit: upTo }),
+        async create() {
+          await keys.insert(created.document);
+          return created;
+        },
+      });
     },
     async list(companyId, { skip, limit }) {
       return keysOf(companyId).find({}).sort({ _id: 1 }).skip(skip).limit(limit).toArray();

@@ -2,6 +2,7 @@ import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache
 import { hashOfKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import { ApiError } from '../http/api-error.ts';
 import type { Caller } from '../http/request/route.ts';
+import type { WrongKeys } from '../limits/rate-limits.ts';
 
 export interface Credentials {
   apiKey: string | undefined;
@@ -22,11 +23,6 @@ export interface Authentication {
   forget: (keyHash: string) => void;
   /** What the cache holds, in bytes, by estimate. */
   usedBytes: () => number;
-}
-
-export interface WrongKeys {
-  /** Counts a wrong key. Throws ApiError 429 when the address has sent too many. */
-  count: (address: string | undefined) => void;
 }
 
 export interface AuthenticateDeps {

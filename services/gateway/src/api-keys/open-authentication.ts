@@ -3,8 +3,9 @@ import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { mongo } from 'mongoose';
-import { createAuthentication, type Authenticate, type WrongKeys } from './authenticate.ts';
+import { createAuthentication, type Authenticate } from './authenticate.ts';
 import { bytesOfMib, type GatewayConfig } from '../config.ts';
+import type { WrongKeys } from '../limits/rate-limits.ts';
 import type { Invalidations } from '../open-redis.ts';
 
 interface AuthenticationDeps {

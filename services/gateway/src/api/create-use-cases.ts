@@ -13,6 +13,7 @@ import type { IdempotentAccept } from '../accept/idempotent-accept.ts';
 import { createApiKeys } from '../api-keys/api-keys.ts';
 import type { ApiDeps } from './routes/api-routes.ts';
 import { createReadHealth, type ConcurrencyBounds } from '../history/read-health.ts';
+import type { Quotas } from '../limits/quotas.ts';
 import type { Invalidations } from '../open-redis.ts';
 import { createApps } from '../projects/apps.ts';
 import { createProjects } from '../projects/projects.ts';
@@ -38,6 +39,9 @@ export interface UseCaseDeps {
   accept: AcceptMessage['accept'];
   acceptIdempotent: IdempotentAccept;
   remove: RemoveTree;
+  quotas: Quotas;
+  /** QUOTA_HEADER_BYTES. */
+  maxHeaderBytes: number;
   startResend: StartResend;
   policy: EgressPolicy;
   newId: (prefix: IdPrefix) => string;
@@ -47,15 +51,16 @@ export interface UseCaseDeps {
 
 /** Creates what the routes of the API call. */
 export function createUseCases(deps: UseCaseDeps): ApiDeps {
-  const { db, messages, deliveries, newId, nowMs, invalidate } = deps;
-  const projects = createProjects({ db, newId, nowMs });
-  const apps = createApps({ db, projects, newId, nowMs });
+  const { db, messages, deliveries, quotas, newId, nowMs, invalidate } = deps;
+  const projects = createProjects({ db, quotas, newId, nowMs });
+  const apps = createApps({ db, quotas, projects, newId, nowMs });
   return {
     policy: deps.policy,
+    maxHeaderBytes: deps.maxHeaderBytes,
     logger: deps.logger,
     projects,
     apps,
-    apiKeys: createApiKeys({ db, newId, nowMs, invalidate }),
+    apiKeys: createApiKeys({ db, quotas, newId, nowMs, invalidate }),
     messages,
     deliveries,
     webhooks: deps.webhooks,
@@ -83,10 +88,18 @@ function webhookUseCases(
   { projects, apps }: Pick<ApiDeps, 'projects' | 'apps'>,
 ): WebhookUseCases {
   const { db, webhooks, messages, deliveries, newId, nowMs, logger } = deps;
-  const { accept, remove, invalidate } = deps;
+  const { accept, remove, quotas, invalidate } = deps;
   const changeWebhook = createChangeWebhook({ webhooks, nowMs, invalidate });
   return {
-    createWebhook: createCreateWebhook({ projects, apps, webhooks, newId, nowMs, invalidate }),
+    createWebhook: createCreateWebhook({
+      projects,
+      apps,
+      webhooks,
+      quotas,
+      newId,
+      nowMs,
+      invalidate,
+    }),
     listWebhooks: createListWebhooks({ apps, webhooks, logger }),
     changeWebhook,
     deleteWebhook: createDeleteWebhook({ db, remove, invalidate }),

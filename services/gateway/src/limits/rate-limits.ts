@@ -3,7 +3,6 @@ import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { RequestHandler, Response } from 'express';
 import type { Redis } from 'ioredis';
 import { Counter, type Registry } from 'prom-client';
-import type { WrongKeys } from '../api-keys/authenticate.ts';
 import { addressKey } from '../http/address-key.ts';
 import { ApiError } from '../http/api-error.ts';
 import type { Caller } from '../http/request/route.ts';
@@ -26,6 +25,11 @@ export interface RateLimitDeps {
   registry: Registry;
   logger: Pick<Logger, 'warn'>;
   nowMs: () => number;
+}
+
+export interface WrongKeys {
+  /** Counts a wrong key. Throws ApiError 429 when the address has sent too many. */
+  count: (address: string | undefined) => void;
 }
 
 export interface RateLimits {

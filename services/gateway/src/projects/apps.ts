@@ -3,11 +3,13 @@ import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { AppDocument, Environment } from '@posthorn/platform/mongo/documents.ts';
 import type { mongo } from 'mongoose';
 import { notFound } from '../http/api-error.ts';
+import type { Quotas } from '../limits/quotas.ts';
 import { isEmptyUpdate } from './is-empty-update.ts';
 import type { ListPage, Projects } from './projects.ts';
 
 export interface AppsDeps {
   db: mongo.Db;
+  quotas: Quotas;
   projects: Pick<Projects, 'get'>;
   newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
@@ -33,6 +35,7 @@ export interface AppQuery extends ListPage {
 
 /** The apps of a company. Throws ApiError 404 for an unknown app, and for an unknown project. */
 export interface Apps {
+  /** Throws ApiError 409 when the company has as many as it may. */
   create: (companyId: string, app: NewApp) => Promise<AppDocument>;
   /** Oldest first. */
   list: (companyId: string, query: AppQuery) => Promise<AppDocument[]>;
@@ -44,7 +47,13 @@ export function createApps(deps: AppsDeps): Apps {
   const { db, projects, nowMs } = deps;
   const appsOf = (companyId: string) => documentsOf(db, 'apps', companyId);
   return {
-    create: (companyId, app) => createApp(deps, companyId, app),
+    create: (companyId, app) =>
+      deps.quotas.createWithin({
+        setting: 'QUOTA_APPS_PER_COMPANY',
+        ownerId: companyId,
+        count: (upTo) => appsOf(companyId).count({}, { limit: upTo }),
+        create: () => createApp(deps, companyId, app),
+      }),
     async list(companyId, { projectId, environment, skip, limit }) {
       await projects.get(companyId, projectId);
       const filter = environment === undefined ? { projectId } : { projectId, environment };

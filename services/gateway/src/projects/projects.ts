@@ -3,10 +3,12 @@ import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { Environment, ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { mongo } from 'mongoose';
 import { notFound } from '../http/api-error.ts';
+import type { Quotas } from '../limits/quotas.ts';
 import { isEmptyUpdate } from './is-empty-update.ts';
 
 export interface ProjectsDeps {
   db: mongo.Db;
+  quotas: Quotas;
   newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
 }
@@ -30,6 +32,7 @@ export interface ListPage {
 
 /** The projects of a company. Functions that take a project id throw ApiError 404 for an unknown one. */
 export interface Projects {
+  /** Throws ApiError 409 when the company has as many as it may. */
   create: (companyId: string, project: NewProject) => Promise<ProjectDocument>;
   /** Oldest first. */
   list: (companyId: string, page: ListPage) => Promise<ProjectDocument[]>;
@@ -41,7 +44,7 @@ export interface Projects {
   ) => Promise<ProjectDocument>;
 }
 
-export function createProjects({ db, newId, nowMs }: ProjectsDeps): Projects {
+export function createProjects({ db, quotas, newId, nowMs }: ProjectsDeps): Projects {
   const projectsOf = (companyId: string) => documentsOf(db, 'projects', companyId);
   return {
     async create(companyId, { name, description = null, environment }) {
@@ -55,8 +58,16 @@ export function createProjects({ db, newId, nowMs }: ProjectsDeps): Projects {
         createdAt: now,
         updatedAt: now,
       };
-      await projectsOf(companyId).insert(project);
-      return project;
+      const projects = projectsOf(companyId);
+      return quotas.createWithin({
+        setting: 'QUOTA_PROJECTS_PER_COMPANY',
+        ownerId: companyId,
+        count: (upTo) => projects.count({}, { limit: upTo }),
+        async create() {
+          await projects.insert(project);
+          return project;
+        },
+      });
     },
     async list(companyId, { skip, limit }) {
       const found = projectsOf(companyId).find({}).sort({ _id: 1 });

@@ -2,8 +2,10 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { AppDocument, ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import { NO_QUOTAS } from '../../../../test/support/samples/no-quotas.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { notFound } from '../http/api-error.ts';
+import { quotaExceeded, type Quotas } from '../limits/quotas.ts';
 import { createCreateWebhook } from './create-webhook.ts';
 
 const url = 'https://example.com:8443/hook';
@@ -13,12 +15,14 @@ let stored: Map<string, Webhook>;
 let invalidated: string[];
 /** Runs between the two checks of the owner. */
 let afterInsert: () => void;
+let quotas: Quotas;
 
 beforeEach(() => {
   owners = new Set(['app_1', 'proj_1']);
   stored = new Map();
   invalidated = [];
   afterInsert = () => undefined;
+  quotas = NO_QUOTAS;
 });
 
 /** Resolves to the few fields of a stored owner that are used. */
@@ -37,7 +41,9 @@ const createWebhook = () =>
         return Promise.resolve();
       },
       deleteOne: (_company, id) => Promise.resolve(stored.delete(id)),
+      countOf: () => Promise.resolve(stored.size),
     },
+    quotas,
     invalidate: ({ id }: Invalidation) => Promise.resolve(void invalidated.push(id)),
     newId: countingIds(),
     nowMs: () => 5_000,
@@ -85,5 +91,21 @@ describe('creating a webhook', () => {
     const creation = createWebhook()('comp_a', { url, appId: 'app_1' });
     await expect(creation).rejects.toMatchObject({ status: 404 });
     expect([stored.size, invalidated]).toEqual([0, []]);
+  });
+
+  test.each([
+    [{ appId: 'app_1' }, 'QUOTA_WEBHOOKS_PER_APP', 'app_1'],
+    [{ projectId: 'proj_1', environmentId: 'live' }, 'QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT', 'proj_1'],
+  ])('with %j counts against its owner', async (owner, setting, ownerId) => {
+    const asked: object[] = [];
+    quotas = {
+      createWithin(creation) {
+        asked.push({ setting: creation.setting, ownerId: creation.ownerId });
+        return Promise.reject(quotaExceeded(creation.setting, 1));
+      },
+    };
+    const creating = createWebhook()('comp_a', { url, ...owner });
+    await expect(creating).rejects.toMatchObject({ code: 'quota_exceeded' });
+    expect([asked, stored.size, invalidated]).toEqual([[{ setting, ownerId }], 0, []]);
   });
 });

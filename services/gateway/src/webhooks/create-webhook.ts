@@ -2,6 +2,7 @@ import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import type { Quotas } from '../limits/quotas.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { Projects } from '../projects/projects.ts';
 import { authMethodOf, type AuthFields } from './auth-method.ts';
@@ -10,7 +11,8 @@ import { newSecret } from './new-secret.ts';
 export interface CreateWebhookDeps {
   projects: Pick<Projects, 'get'>;
   apps: Pick<Apps, 'get'>;
-  webhooks: Pick<WebhookStore, 'insert' | 'deleteOne'>;
+  webhooks: Pick<WebhookStore, 'insert' | 'deleteOne' | 'countOf'>;
+  quotas: Quotas;
   newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
   /** Drops a webhook or app from the caches of every gateway, of this one first. */
@@ -30,27 +32,43 @@ export interface NewWebhook extends AuthFields {
   rateLimitPerSecond?: number | null | undefined;
 }
 
-/** Throws ApiError 404 for an unknown app or project. */
+/** Throws ApiError 404 for an unknown app or project, 409 when it has as many as it may. */
 export type CreateWebhook = (companyId: string, fields: NewWebhook) => Promise<Webhook>;
 
 const MAX_NAME_CHARS = 100;
 
 export function createCreateWebhook(deps: CreateWebhookDeps): CreateWebhook {
-  const { webhooks, invalidate } = deps;
+  const { webhooks, quotas, invalidate } = deps;
   return async (companyId, fields) => {
     const projectId = await projectIdOf(deps, companyId, fields);
     const webhook = newWebhook(deps, companyId, projectId, fields);
-    await webhooks.insert(webhook);
-    try {
-      await projectIdOf(deps, companyId, fields);
-    } catch (error) {
-      // The app or project was deleted in the meantime. No webhook may outlive its owner.
-      await webhooks.deleteOne(companyId, webhook.id);
-      throw error;
-    }
-    await invalidate({ companyId, id: webhook.appId ?? webhook.id });
+    const { appId } = webhook;
+    const owner = { appId, projectId };
+    await quotas.createWithin({
+      setting: appId === null ? 'QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT' : 'QUOTA_WEBHOOKS_PER_APP',
+      ownerId: appId ?? projectId,
+      count: (upTo) => webhooks.countOf(companyId, owner, upTo),
+      create: () => insert(deps, webhook, fields),
+    });
+    await invalidate({ companyId, id: appId ?? webhook.id });
     return webhook;
   };
+}
+
+async function insert(
+  deps: CreateWebhookDeps,
+  webhook: Webhook,
+  fields: NewWebhook,
+): Promise<void> {
+  const { companyId, id } = webhook;
+  await deps.webhooks.insert(webhook);
+  try {
+    await projectIdOf(deps, companyId, fields);
+  } catch (error) {
+    // The app or project was deleted in the meantime. No webhook may outlive its owner.
+    await deps.webhooks.deleteOne(companyId, id);
+    throw error;
+  }
 }
 
 async function projectIdOf(

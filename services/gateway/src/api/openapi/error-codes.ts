@@ -114,6 +114,11 @@ const SOMEWHERE: Record<SpecificError, ErrorSpec> = {
     when: 'the delivery has no final state yet',
     message: 'The delivery is still pending.',
   },
+  quota_exceeded: {
+    status: 409,
+    when: 'the company, project, app, webhook or message would have more than it may; the message names the limit and its setting',
+    message: 'The limit is 10000 webhooks for each app (QUOTA_WEBHOOKS_PER_APP).',
+  },
   resend_running: {
     status: 409,
     when: 'a resend of it is running',

@@ -27,6 +27,7 @@ export function apiKeyRoutes(deps: ApiKeyDeps): Route[] {
       description: 'The response is the only place that shows the key: Posthorn stores its hash.',
       body: createBody,
       response: { status: 201, message: 'API key created', data: createdApiKeySchema },
+      errors: ['quota_exceeded'],
       async handle({ caller: { companyId }, body: { value } }) {
         const { key, document } = await deps.apiKeys.create(companyId, value.name);
         return { data: { ...describeApiKey(document), key } };

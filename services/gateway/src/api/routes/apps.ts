@@ -48,7 +48,7 @@ function createApp(deps: AppRouteDeps): Route {
     summary: 'Create an app in a project',
     body: createBody,
     response: { status: 201, message: 'App created', data: appSchema },
-    errors: ['not_found'],
+    errors: ['not_found', 'quota_exceeded'],
     async handle({ caller: { companyId }, body: { value } }) {
       return { data: describeApp(await deps.apps.create(companyId, value)) };
     },

@@ -62,7 +62,7 @@ export function createMessageRoute({ acceptIdempotent, logger }: CreateMessageDe
     ],
     body: createBody,
     response: { status: 202, message: 'Message accepted', data: createdMessageSchema },
-    errors: ['not_found', 'idempotency_key_running', 'idempotency_key_reused'],
+    errors: ['not_found', 'quota_exceeded', 'idempotency_key_running', 'idempotency_key_reused'],
     async handle(request) {
       const { requestId } = request;
       const { data, isReplayed } = await acceptIdempotent(keyedRequest(request));

@@ -53,6 +53,7 @@ function createProject(deps: ProjectDeps): Route {
     summary: 'Create a project',
     body: createBody,
     response: { status: 201, message: 'Project created', data: createdProjectSchema },
+    errors: ['quota_exceeded'],
     async handle({ caller: { companyId }, body: { value } }) {
       return { data: describeCreatedProject(await deps.projects.create(companyId, value)) };
     },

@@ -1,4 +1,5 @@
 import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { z } from 'zod';
 import { notFound } from '../../http/api-error.ts';
@@ -9,6 +10,7 @@ import {
   webhookWithAuthSchema,
 } from '../../http/responses/webhook.ts';
 import { route, type Route } from '../../http/request/route.ts';
+import { checkHeaderBytes } from '../../limits/quotas.ts';
 import type { ChangeWebhook } from '../../webhooks/change-webhook.ts';
 import type { CreateWebhook } from '../../webhooks/create-webhook.ts';
 import type { DeleteWebhook } from '../../webhooks/delete-webhook.ts';
@@ -18,6 +20,8 @@ import { changesOf, createWebhookBody, updateProblems, updateWebhookBody } from 
 
 export interface WebhookRouteDeps {
   policy: EgressPolicy;
+  /** QUOTA_HEADER_BYTES. */
+  maxHeaderBytes: number;
   webhooks: Pick<WebhookStore, 'findOne'>;
   createWebhook: CreateWebhook;
   listWebhooks: ListWebhooks;
@@ -55,8 +59,9 @@ function createWebhook(deps: WebhookRouteDeps): Route {
       'A webhook belongs to an app (`appId`), or is global (`projectId` and `environmentId`). `authMethod` decides which credential fields are required.',
     body: createWebhookBody(deps.policy),
     response: { status: 201, message: 'Webhook created', data: webhookWithAuthSchema },
-    errors: ['not_found'],
+    errors: ['not_found', 'quota_exceeded'],
     async handle({ caller: { companyId }, body: { value } }) {
+      checkHeaderBytes(value.customHeaders, deps.maxHeaderBytes);
       return { data: describeWebhookWithAuth(await deps.createWebhook(companyId, value)) };
     },
   });
@@ -73,11 +78,25 @@ function listWebhooks(deps: WebhookRouteDeps): Route {
     query: listQuery,
     response: { status: 200, message: 'Webhooks found', data: z.array(webhookSchema) },
     errors: ['not_found'],
-    async handle({ caller: { companyId }, query }) {
-      const page = await deps.listWebhooks(companyId, query);
-      return { data: page.map(describeWebhook) };
+    async handle({ caller: { companyId }, query, reserve }) {
+      return { pages: described(await deps.listWebhooks(companyId, query), reserve) };
     },
   });
+}
+
+/** Two parts, as objects and as text: 50 webhooks of at most 21 kB each. */
+const LONG_LIST_BYTES = 4_194_304;
+
+async function* described(
+  parts: AsyncIterable<Webhook[]>,
+  reserve: (bytes: number) => void,
+): AsyncGenerator<z.infer<typeof webhookSchema>[]> {
+  let number = 0;
+  for await (const part of parts) {
+    number += 1;
+    if (number === 2) reserve(LONG_LIST_BYTES);
+    yield part.map(describeWebhook);
+  }
 }
 
 function getWebhook(deps: WebhookRouteDeps): Route {
@@ -107,12 +126,13 @@ function updateWebhook(deps: WebhookRouteDeps): Route {
     body: updateWebhookBody(deps.policy),
     isBodyOptional: true,
     response: { status: 200, message: 'Webhook updated', data: webhookSchema },
-    errors: ['not_found'],
+    errors: ['not_found', 'quota_exceeded'],
     async problemsOf({ caller: { companyId }, params: { webhookId = '' }, fields }) {
       const webhook = await deps.webhooks.findOne(companyId, webhookId);
       return webhook ? updateProblems(fields, webhook, deps.policy) : [];
     },
     async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
+      checkHeaderBytes(value.customHeaders, deps.maxHeaderBytes);
       const changed = await deps.changeWebhook({ companyId, webhookId }, (webhook) =>
         changesOf(webhook, value),
       );

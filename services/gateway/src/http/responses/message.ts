@@ -8,7 +8,7 @@ import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts
 import { z } from 'zod';
 import { attemptSchema, deliveryStatusSchema, describeAttempt } from './delivery.ts';
 import { headerFields, idField, isoTime, timeField } from './fields.ts';
-import { UNKNOWN_HEADERS, sentHeadersOf } from './sent-headers.ts';
+import { UNKNOWN_HEADERS, sentHeadersOf, type SignedHeaders } from './sent-headers.ts';
 
 const deliverySummary = z.object({
   id: idField('dlv'),
@@ -60,13 +60,22 @@ export const listedMessageSchema = z
 
 export type CreatedMessage = z.infer<typeof createdMessageSchema>;
 
-/** Describes a message that was just accepted, before any attempt. */
+/** What the response to an accepted message shows of its oldest webhook. All else follows from the message. */
+export type ShownWebhook = Pick<CreatedMessage, 'signature' | 'headers'>;
+
+/** Returns what the oldest webhook of a message shows now. Takes null when the message has no target. */
+export function shownOf(source: Message, oldest: FoundWebhook | null): ShownWebhook {
+  const { signature, headers } = headersOf(source, oldest);
+  return { signature, headers };
+}
+
+/** Describes a message as it was accepted, before any attempt. */
 export function describeAccepted(
   source: Message,
-  webhooks: readonly FoundWebhook[],
+  { signature, headers }: ShownWebhook,
 ): CreatedMessage {
   const { id, delivered, payload, createdAt, updatedAt, deliveries } = describeListed(source, []);
-  const { signature, headers, deliveryAttempt } = ofOldest(source, webhooks[0] ?? null, undefined);
+  const [oldestId] = source.targets;
   return {
     id,
     delivered,
@@ -75,7 +84,7 @@ export function describeAccepted(
     headers,
     createdAt,
     updatedAt,
-    deliveryAttempt,
+    deliveryAttempt: oldestId === undefined ? null : plannedAttempt(source, oldestId, headers),
     deliveries,
   };
 }
@@ -107,8 +116,7 @@ function ofOldest(
   webhook: FoundWebhook | null,
   lastAttempt: Attempt | undefined,
 ): Pick<CreatedMessage, 'signature' | 'headers' | 'deliveryAttempt'> {
-  const opened = webhook && 'problem' in webhook ? null : webhook;
-  const shown = opened ? sentHeadersOf(source, opened) : UNKNOWN_HEADERS;
+  const shown = headersOf(source, webhook);
   const { signature, headers } = shown;
   const planned = webhook && plannedAttempt(source, webhook.id, headers);
   return {
@@ -116,6 +124,11 @@ function ofOldest(
     headers,
     deliveryAttempt: lastAttempt ? describeAttempt(lastAttempt, shown) : planned,
   };
+}
+
+function headersOf(source: Message, webhook: FoundWebhook | null): SignedHeaders {
+  const isOpened = webhook && !('problem' in webhook);
+  return isOpened ? sentHeadersOf(source, webhook) : UNKNOWN_HEADERS;
 }
 
 /** Describes a message as lists show it. `known` are its deliveries with a recorded attempt. */

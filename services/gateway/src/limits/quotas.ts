@@ -1,0 +1,140 @@
+import { ApiError } from '../http/api-error.ts';
+import type { QuotaConfig } from '../config.ts';
+
+export type QuotaSetting = keyof QuotaConfig;
+
+/** What may be created; each belongs to an owner that may have so many of them. */
+export type CountedQuota = Exclude<
+  QuotaSetting,
+  'QUOTA_TARGETS_PER_MESSAGE' | 'QUOTA_HEADER_BYTES'
+>;
+
+const WHAT: Record<QuotaSetting, string> = {
+  QUOTA_PROJECTS_PER_COMPANY: 'projects for each company',
+  QUOTA_APPS_PER_COMPANY: 'apps for each company',
+  QUOTA_WEBHOOKS_PER_APP: 'webhooks for each app',
+  QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT: 'global webhooks for each project',
+  QUOTA_KEYS_PER_COMPANY: 'API keys for each company',
+  QUOTA_TARGETS_PER_MESSAGE: 'webhooks that one message goes to',
+  QUOTA_HEADER_BYTES: 'bytes of custom headers for each webhook',
+};
+
+/** docs/contract.md C3.6. */
+export function quotaExceeded(setting: QuotaSetting, limit: number): ApiError {
+  return new ApiError(
+    409,
+    'quota_exceeded',
+    `The limit is ${limit} ${WHAT[setting]} (${setting}).`,
+  );
+}
+
+export interface Creation<Created> {
+  setting: CountedQuota;
+  /** The company, app or project that has them. */
+  ownerId: string;
+  /** Counts what the owner has, up to this number. */
+  count: (upTo: number) => Promise<number>;
+  create: () => Promise<Created>;
+}
+
+export interface Quotas {
+  /**
+   * Creates one more, unless its owner has as many as it may. Throws ApiError 409 then. Exact within this
+   * process; other gateways may exceed a quota by what they create in the same moment.
+   */
+  createWithin: <Created>(creation: Creation<Created>) => Promise<Created>;
+}
+
+/**
+ * Counting 1,000,000 apps takes MongoDB half a second. So a count is used again for this time while the
+ * owner has less than 90 % of what it may have.
+ */
+const COUNT_IS_VALID_MS = 10_000;
+const COUNT_AGAIN_FROM = 0.9;
+const MAX_OWNERS = 10_000;
+
+/** What is known of one owner in this process. */
+interface Owner {
+  count: number;
+  countedAtMs: number;
+  /** Creations that have begun and not ended. A count may or may not contain them. */
+  running: Set<Promise<unknown>>;
+  /** Ends when the last creation that counts has ended: they take turns. */
+  lastTurn: Promise<unknown>;
+}
+
+export function createQuotas(
+  limits: Readonly<Record<CountedQuota, number>>,
+  monotonicMs: () => number,
+): Quotas {
+  /** The least recently used first. */
+  const owners = new Map<string, Owner>();
+
+  function ownerOf({ setting, ownerId }: Pick<Creation<unknown>, 'setting' | 'ownerId'>): Owner {
+    const key = `${setting}/${ownerId}`;
+    const owner = owners.get(key) ?? newOwner();
+    owners.delete(key);
+    owners.set(key, owner);
+    const [leastRecent] = owners.keys();
+    if (owners.size > MAX_OWNERS && leastRecent !== undefined) owners.delete(leastRecent);
+    return owner;
+  }
+
+  function hasRoom({ count, countedAtMs }: Owner, limit: number): boolean {
+    const isValid = monotonicMs() - countedAtMs < COUNT_IS_VALID_MS;
+    return isValid && count < limit * COUNT_AGAIN_FROM;
+  }
+
+  async function countThenCreate<Created>(
+    owner: Owner,
+    { setting, count, create }: Creation<Created>,
+  ): Promise<Created> {
+    const limit = limits[setting];
+    await Promise.allSettled(owner.running);
+    owner.count = await count(limit);
+    owner.countedAtMs = monotonicMs();
+    if (owner.count >= limit) throw quotaExceeded(setting, limit);
+    return run(owner, create);
+  }
+
+  return {
+    createWithin(creation) {
+      const owner = ownerOf(creation);
+      if (hasRoom(owner, limits[creation.setting])) return run(owner, creation.create);
+      const turn = owner.lastTurn.then(() => countThenCreate(owner, creation));
+      owner.lastTurn = turn.catch(() => undefined);
+      return turn;
+    },
+  };
+}
+
+function newOwner(): Owner {
+  return {
+    count: 0,
+    countedAtMs: -Infinity,
+    running: new Set(),
+    lastTurn: Promise.resolve(),
+  };
+}
+
+function run<Created>(owner: Owner, create: () => Promise<Created>): Promise<Created> {
+  owner.count += 1;
+  const running = create();
+  const ended = running
+    .catch(() => undefined)
+    .finally(() => {
+      owner.running.delete(ended);
+    });
+  owner.running.add(ended);
+  return running;
+}
+
+/** Throws ApiError 409 when the names and values together have more bytes than a webhook may have. */
+export function checkHeaderBytes(
+  headers: readonly { key: string; value: string }[] | undefined,
+  limit: number,
+): void {
+  // Names and values are Latin-1: one byte for each character.
+  const bytes = (headers ?? []).reduce((sum, { key, value }) => sum + key.length + value.length, 0);
+  if (bytes > limit) throw quotaExceeded('QUOTA_HEADER_BYTES', limit);
+}
