@@ -12,11 +12,11 @@ suggest. The audit counted what it read after it had sent the signal as sent aft
 the suite reads later what arrived before. A third of the two cores was taken away from the machine at that time. Since then the kill
 lasts until the process has exited. The same may explain the ones of 18:21 and 18:22.
 
-Five of the runs of 2026-11-23 were wrong because of the suite. \`restored-mongodb\` at 02:16: what the backup had left unfinished is
-driven again after RECONCILE_AFTER, which was a day; it is 20 s in that round now. \`broken-early-commit\` at 02:28: the requests of
-the killed dispatchers had all arrived, and the audit found that nobody had recorded them; that counts as noticed now.
-\`broken-early-sweep\` at 02:39: the sweep took over gateways that lived, and nothing was delivered twice, because the dispatcher
-looks up what it may have made; the build leaves out the look-up too now. \`F5-frozen\` at 03:37 and \`F8-frozen\` at 03:37 ran
+Five of the runs of 2026-11-23 were wrong because of the suite. \`restored-mongodb\` at 02:16: the deliveries that were pending in
+the backup are published again after RECONCILE_AFTER, which was a day; it is 20 s in that round now. \`broken-early-commit\` at
+02:28: the requests of the killed dispatchers had all arrived, and the audit found that nobody had recorded them; that counts as
+noticed now. \`broken-early-sweep\` at 02:39: the sweep took over gateways that were alive, and nothing was delivered twice, because
+the dispatcher looks up what it may have made; the build leaves out the look-up too now. \`F5-frozen\` at 03:37 and \`F8-frozen\` at 03:37 ran
 with \`--sigterm\`: connections to a stopped gateway are refused, which counted as a wrong answer.
 
 The file of the upgrade at 02:41 was corrected by hand: it named f0064c5, which was checked out while the round waited for quiet,

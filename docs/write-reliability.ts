@@ -25,12 +25,12 @@ const INTRODUCTION = `# Reliability
 7. **SIGTERM ends each service** within its drain time, with exit code 0.
 
 What the promise does not cover: a MongoDB that loses writes it has confirmed (a backup that is older, one member only and its
-disk), and a topic that is deleted: what was only there is driven again after \`RECONCILE_AFTER\`.
+disk), and a topic that is deleted: what was only there is published again after \`RECONCILE_AFTER\`.
 
 ## How it was checked
 
 \`npm run faults\` breaks a running Posthorn under load and compares what it promised with what was received;
-[faults.md](faults.md) says how, what the audit calls wrong, and what stands for something else. Each line below is
+[faults.md](faults.md) says how, what the audit calls wrong, and which faults are replaced by similar ones. Each line below is
 made from the JSON of its runs in [faults/results](../faults/results) by \`node docs/write-reliability.ts\`. Repeat one with
 \`npm run faults -- ROUND\`.
 
@@ -64,7 +64,7 @@ export function reliabilityText(): string {
 const LONG_OUTAGE = `## Kafka away for 280 s at 900 messages/s
 
 Measured from outside on the same machine, by a load generator that sends and receives: 20 endpoints, 1 KiB, one dispatcher and one
-retry service. Kafka was frozen 15 s after the beginning of the load, and the load ended 55 s after its return. With two gateways,
+retry service. Kafka was suspended 15 s after the beginning of the load, and the load ended 55 s after its return. With two gateways,
 the second one was killed five seconds after Kafka's return, and the sweep published 121,324 of its messages. 2026-11-22.
 
 ${table([

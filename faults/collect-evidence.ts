@@ -15,12 +15,12 @@ interface Collect {
   hasClockJumps: boolean;
 }
 
-/** A delivery is recorded within some hundredths of a second after its answer. */
+/** How long to wait while deliveries are pending. One is recorded some hundredths of a second after its response. */
 const RECORDED_WITHIN_MS = 20_000;
 /** Each is one request to the API. */
 const MAX_HISTORIES = 2_000;
 
-/** Reads what the API shows and puts it beside what was sent and received. */
+/** Reads what the API shows, and returns it together with what was sent and received. */
 export async function collectEvidence(collect: Collect): Promise<Evidence> {
   const { scene, traffic, sinceMs, plan, injected, hasClockJumps } = collect;
   const { book, fleet, baseUrls, companies } = scene;

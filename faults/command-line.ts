@@ -10,7 +10,7 @@ export interface Command {
   rate: number;
   repetitions: number;
   seed: number;
-  /** One service more gets SIGTERM at a random moment of each fault. */
+  /** One more service gets SIGTERM at a random moment of each fault. */
   hasSigterm: boolean;
   /** What an upgrade round upgrades from. */
   against: string | undefined;
@@ -123,21 +123,21 @@ export function helpOf({ rounds, short }: CommandLine): string {
   return `npm run faults -- [ROUND …] [--seconds N] [--rate N] [--rounds N]
 
 Starts its own Kafka, MongoDB and Redis in a temporary folder and two processes of each service, sends constant load
-through the API, injects one fault after the other, waits until all is quiet, and compares what was promised with what
-was received. It needs the native stack (STACK=native) and ends by itself; Ctrl-C ends it earlier. The exit code is 1
-when anything is wrong. Results: faults/results/ROUND-TIME.json.
+through the API, injects one fault after the other, waits until every delivery has ended, and compares what was promised
+with what was received. It needs the native stack (STACK=native) and ends by itself; Ctrl-C ends it earlier. The exit
+code is 1 when anything is wrong. Results: faults/results/ROUND-TIME.json.
 
-ROUND       a name, or the beginning of several: F5 is F5-frozen, F5-killed and F5-half-open; all rounds without one
---seconds   how long each fault lasts; each round has lengths of its own
+ROUND       a name, or how several begin: F5 is F5-frozen, F5-killed and every other F5-…; without one, all rounds
+--seconds   how long each fault lasts (the lengths that --list shows)
 --rate      messages per second (${DEFAULT_RATE})
 --rounds    how often each round is run (1)
---seed      of the random moments; the report has it
---sigterm   one service more gets SIGTERM at a random moment of each fault
+--seed      seed of the random moments; it is in the results
+--sigterm   one more service gets SIGTERM at a random moment of each fault
 --against   the git reference that the upgrade round upgrades from (the last tag)
 --short     only ${short.join(', ')}, ${SHORT_SECONDS} s each
 --json      also writes all results into this file
 --results   the folder for the results (faults/results)
---list      the rounds with what must hold
+--list      shows the rounds, and what must hold in each
 
 ${rounds.map((round) => `  ${round.name.padEnd(22)} ${round.summary}`).join('\n')}`;
 }

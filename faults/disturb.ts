@@ -3,7 +3,7 @@ import { CLOSED_CONNECTION, REFUSED_CONNECTION } from './load/client.ts';
 import type { Round, Scene } from './round.ts';
 import { serviceOf } from './stack/launch-service.ts';
 
-/** Of a gateway that is stopped; no client reaches it until it is started again. */
+/** What a client gets from a gateway that was stopped, until it is started again. */
 const ANSWERS_OF_A_STOP = [REFUSED_CONNECTION, CLOSED_CONNECTION];
 
 interface Allowed {
@@ -11,13 +11,13 @@ interface Allowed {
   answers: readonly string[];
 }
 
-/** Longest part of the fault before the SIGTERM, as a share of its length. */
+/** The SIGTERM comes before this share of the fault has passed. */
 const LATEST = 0.9;
 
 /**
- * Stops one service with SIGTERM at a random moment of the fault, beside what the fault itself does. Its exit code and
- * time are audited with the others; it is started again after the fault. Returns what may be repeated, and which
- * answers may come, because of it.
+ * Stops one service with SIGTERM at a random moment of the fault, in addition to the fault. Its exit code and time are
+ * audited with the others; it is started again after the fault. Returns the duplicates and the responses that are
+ * allowed because of it.
  */
 export async function stopOneSomewhen(scene: Scene, round: Round): Promise<Allowed> {
   const { fleet, random, seconds, pause, say } = scene;

@@ -25,12 +25,12 @@ export interface RoundRun {
 export interface OpenScene {
   scene: Scene;
   traffic: Traffic;
-  /** How the endpoints answer now. */
+  /** How the endpoints respond now. */
   plan: () => Plan;
-  /** What the fault has said so far. */
+  /** What the fault has reported so far. */
   notes: readonly string[];
   startedAtMs: number;
-  /** Shows what the suite itself does. */
+  /** Shows what the suite itself does, in the progress line only. */
   show: (what: string) => void;
   close: () => Promise<void>;
 }

@@ -11,7 +11,7 @@ export interface Scene extends FaultStack {
   /** From 0 to below 1; the seed is in the report. */
   random: () => number;
   book: Book;
-  /** How often this round was run before, from 0. */
+  /** How many times this round was run before: 0 for the first run. */
   repetition: number;
   /** The git reference of an older version, when the command line names one. */
   against: string | undefined;
@@ -19,7 +19,7 @@ export interface Scene extends FaultStack {
   pause: (ms: number) => Promise<void>;
   /** Waits for a condition; throws after `withinMs`. */
   until: (what: string, check: () => Promise<boolean> | boolean, withinMs: number) => Promise<void>;
-  /** Changes how the endpoints answer from now on. */
+  /** Changes how the endpoints respond from now on. */
   answerBy: (plan: Plan) => void;
   /** Shown in the progress line and in the report. */
   say: (what: string) => void;
@@ -30,11 +30,11 @@ export interface Injected {
   /** When the last part of the fault was over, in milliseconds since 1970. */
   endedAtMs: number;
   excuses?: Excuse[];
-  /** Answers to the client that may come beside those of the round. */
+  /** Responses to the client that are allowed besides those of the round. */
   answers?: readonly string[];
-  /** Messages accepted in this time are not in the store any more. */
+  /** Messages that were accepted in this time are no longer in the store. */
   forgotten?: { fromMs: number; toMs: number };
-  /** What is wrong beyond what the audit sees. */
+  /** What the fault itself found wrong; reported besides the findings of the audit. */
   findings?: string[];
 }
 
@@ -42,36 +42,36 @@ export interface Injected {
 export interface Round {
   name: string;
   summary: string;
-  /** What the audit allows, in words. */
+  /** What must hold, in words; shown by `--list`. */
   promise: string;
   /** The lengths that it is run with unless `--seconds` is given. */
   seconds: readonly number[];
   layout?: Layout;
   plan?: Plan;
-  /** Answers to the client that may come beside 202. */
+  /** Responses to the client that are allowed besides 202. */
   answers?: readonly string[];
-  /** The longest time to an answer beyond which it is wrong; 12 s by default. */
+  /** How long a response may take, in milliseconds; 12 s by default. */
   answerWithinMs?: (seconds: number) => number;
-  /** A message whose answer was lost must not have been accepted. */
+  /** A message whose response was lost must not have been accepted. */
   losesNoAnswer?: boolean;
-  /** Null: only reported. */
+  /** How long after the fault messages may be late; null when that is only reported. */
   recoverWithinMs: ((seconds: number) => number) | null;
-  /** Of a build that is broken on purpose: the findings of which at least one must come. */
+  /** Of a build that is broken on purpose: the audit must report at least one of these findings. */
   mustFind?: readonly string[];
-  /** How long after the load all may take to end; three minutes by default. */
+  /** How long deliveries may take to end after the load; three minutes by default. */
   quietWithinMs?: number;
-  /** The services that the fault itself starts and stops. */
+  /** The services that the fault itself starts and stops: `--sigterm` chooses another one. */
   touches?: readonly string[];
   /** Outcomes of attempts cannot be recorded during the fault. */
   keepsNothing?: boolean;
-  /** The clocks of services jump: a retry may be early by one of them. */
+  /** The clocks of services jump: a retry may be early by their clock or by the real time, not by both. */
   hasClockJumps?: boolean;
   /** The stack cannot be used for another round. */
   spoilsStack?: boolean;
   inject: (scene: Scene) => Promise<Injected>;
 }
 
-/** A round that needs no stack, such as the simulation. Returns what is wrong. */
+/** A round that needs no stack, such as the simulation. `runAlone` returns what is wrong. */
 export interface LoneRound {
   name: string;
   summary: string;

@@ -13,7 +13,7 @@ import { SOAK } from './rounds/soak.ts';
 import { STORE_FAULTS } from './rounds/stores.ts';
 import { UPGRADE } from './rounds/upgrade.ts';
 
-/** All rounds, in an order in which neighbours share a stack. */
+/** All rounds. Those of one layout follow one another, so that they share a stack. */
 export const ROUNDS: readonly AnyRound[] = [
   CALM,
   ...KILLS,

@@ -8,20 +8,20 @@ import type { Injected, Round, Scene } from './round.ts';
 import { MEMBERS, startMembers } from './stack/fleet.ts';
 import type { FaultStack } from './stack/start-stack.ts';
 
-/** Of healthy load before the fault. */
+/** How long the load runs before the fault. */
 const BEFORE_MS = 4_000;
-/** Of load after the fault, so that its end is seen under load. */
+/** How long the load runs after the recovery. */
 const AFTER_MS = 8_000;
-/** A gateway that is gone is swept ten seconds after its last heartbeat, by a sweep of every two seconds. */
+/** The sweep runs every two seconds, and takes over a gateway ten seconds after its last heartbeat. */
 const SWEPT_WITHIN_MS = 15_000;
 const QUIET_MS = 2_000;
-/** From the end of the load until everything has ended. */
+/** How long deliveries may take to end after the load. */
 const QUIESCENCE_MS = 180_000;
 const ANSWER_WITHIN_MS = 12_000;
 /** DRAIN_TIMEOUT_MS, and ten seconds to close. */
 export const STOP_WITHIN_MS = 35_000;
 
-/** Puts a stack under load, injects the fault, waits until all is quiet, and audits. */
+/** Puts a stack under load, injects the fault, waits until every delivery has ended, and audits. */
 export async function runRound(options: RoundRun): Promise<RoundResult> {
   const { round, stack, rate, repetition, seconds, seed } = options;
   const open = await openScene(options);
@@ -33,7 +33,7 @@ export async function runRound(options: RoundRun): Promise<RoundResult> {
     show('the fault is over');
     await untilRecovered(scene, round.recoverWithinMs?.(seconds) ?? QUIESCENCE_MS);
     await traffic.stop();
-    show('waiting until all is quiet');
+    show('waiting until every delivery has ended');
     await untilQuiet(scene, injected, round.quietWithinMs ?? QUIESCENCE_MS);
     const verdict = await judge(options, open, injected);
     const startedAt = new Date(startedAtMs).toISOString();
@@ -53,14 +53,14 @@ async function injectAll(scene: Scene, { round, hasSigterm }: RoundRun): Promise
   return { ...injected, excuses, answers: stopped.answers };
 }
 
-/** Waits until new messages arrive in time again. What the limit says is judged by the audit. */
+/** Waits until new messages arrive in time again. The audit decides whether that took too long. */
 async function untilRecovered({ book, until, pause }: Scene, limitMs: number): Promise<void> {
   const isBehind = (): boolean => Date.now() - (book.oldestUnseenAtMs() ?? Infinity) > LAG_MS;
   await until('recovery', () => !isBehind(), limitMs).catch(rethrowAbort);
   await pause(AFTER_MS);
 }
 
-/** Waits until everything has ended and nothing comes any more. What is left is judged by the audit. */
+/** Waits until every delivery has ended and no request comes any more. The audit decides about what is still pending. */
 async function untilQuiet(
   { book, until }: Scene,
   { endedAtMs }: Injected,
@@ -112,12 +112,12 @@ async function judge(
     losesNoAnswer: round.losesNoAnswer ?? false,
   });
   const skipped = traffic.skipped();
-  if (skipped > 0) scene.say(`${skipped} messages not sent: too many had no answer yet`);
+  if (skipped > 0) scene.say(`${skipped} messages not sent: too many had no response yet`);
   const own = (injected.findings ?? []).map((what) => ({ what, count: 1, examples: [] }));
   return { ...verdict, findings: judged(round, scene, [...verdict.findings, ...own]) };
 }
 
-/** A build that is broken on purpose is good when the audit has found what is wrong with it. */
+/** A build that is broken on purpose passes when the audit has found what is wrong with it. */
 function judged({ mustFind }: Round, { say }: Scene, findings: Finding[]): Finding[] {
   if (!mustFind) return findings;
   const found = findings.filter(({ what }) => mustFind.includes(what));

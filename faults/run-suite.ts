@@ -14,11 +14,11 @@ function log(line: string): void {
   console.log(line);
 }
 
-/** Runs all rounds, prints and writes what came of them. Returns whether all is as promised. */
+/** Runs all rounds, prints and writes their results. Returns true when nothing is wrong. */
 export async function runSuite(command: Command, signal: AbortSignal): Promise<boolean> {
   const results: Result[] = [];
   const folder = await openStackFolder(log);
-  // A round waits for stores and services that may never answer: their end ends the waiting.
+  // A round waits for stores and services that may never answer: stopping them ends the wait.
   const stop = (): void => void folder.stop().catch(() => undefined);
   signal.addEventListener('abort', stop);
   try {
@@ -114,7 +114,7 @@ async function runOnStack(suite: Suite, round: Round, turn: Turn): Promise<Resul
   }
 }
 
-/** Requests of a round that was audited before. */
+/** Requests that came after the audit of their round. */
 function lateFinding(count: number): Finding[] {
   return count === 0 ? [] : [{ what: 'received after its round had ended', count, examples: [] }];
 }
@@ -132,7 +132,7 @@ async function stackFor(suite: Suite, layout: Layout): Promise<FaultStack> {
   return suite.stack;
 }
 
-/** Stops every service in order, and the stores; returns what went wrong, also as a part of the last result. */
+/** Stops every service in order, and the stores; returns what went wrong, and adds it to the last result. */
 async function endStack(suite: Suite): Promise<Finding[]> {
   const { stack, folder, results } = suite;
   if (!stack) return [];

@@ -89,6 +89,13 @@ function unknownPages(path: string): string[] {
   return [...mentioned].map(([page]) => page).filter((page) => !existsSync(join(ROOT, page)));
 }
 
+/** Comments that cite the pages as a whole, such as `docs: …`: nobody finds the line. */
+function vagueCitations(path: string): string[] {
+  return read(path)
+    .split('\n')
+    .filter((line) => /^\s*(\/\*\*|\*|\/\/) docs: /.test(line));
+}
+
 const findings = (paths: string[], find: (path: string) => string[]): string[] =>
   paths.flatMap((path) => find(path).map((finding) => `${path}: ${finding}`));
 
@@ -106,6 +113,10 @@ describe('pages and sources', () => {
   it('cite only rules that the contract has', () => {
     expect(rules.size).toBeGreaterThan(80);
     expect(findings([...pages, ...sources], unknownRules)).toEqual([]);
+  });
+
+  it('cite a page by its name', () => {
+    expect(findings(sources, vagueCitations)).toEqual([]);
   });
 
   it('mention only pages that exist', () => {

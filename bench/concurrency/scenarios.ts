@@ -22,7 +22,7 @@ function quiet(random: () => number): Load['seenAt'] {
 }
 
 /**
- * The delays of a process on two busy cores: each response is seen 1 to 40 ms late, and the process stands still for
+ * The delays of a process on two busy cores: each response is seen 1 to 40 ms late, and the event loop is blocked for
  * 50 to 150 ms about once a second. What arrived meanwhile is seen together afterwards.
  */
 export function busy(random: () => number): Load['seenAt'] {

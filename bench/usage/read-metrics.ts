@@ -8,18 +8,7 @@ export async function readMetrics(opsUrl: string): Promise<string> {
   }
 }
 
-/**
- * Returns the sum of the samples of one metric whose labels contain `labels`; null when there is none
- * or the service does not respond.
- */
-export async function readMetric(
-  opsUrl: string,
-  name: string,
-  labels = '',
-): Promise<number | null> {
-  return metricIn(await readMetrics(opsUrl), name, labels);
-}
-
+/** Returns the sum of the samples of one metric whose labels contain `labels`; null when there is none. */
 export function metricIn(text: string, name: string, labels = ''): number | null {
   const values = samplesOf(text, name)
     .filter((line) => line.includes(labels))

@@ -78,7 +78,7 @@ describe('the audit', () => {
     expect(findingsOf({ arrivals: [] })).toMatchObject({ lost: 1, 'slow recovery': 1 });
   });
 
-  it('finds a message of which only refused requests came', () => {
+  it('counts a message as lost when its endpoint refused every request that came', () => {
     const retried = { refusalsOf: () => 1, arrivals: [arrival(1, { status: 404 })] };
     expect(findingsOf(retried)).toEqual({ lost: 1 });
   });

@@ -6,32 +6,32 @@ import { strangeArrivals } from './never-sent.ts';
 import { recoveredAfterMs } from './recovery.ts';
 import { stateProblem } from './states.ts';
 
-/** Something that must not be, and examples of it. */
+/** Something that must not happen, and examples of it. */
 export interface Finding {
   what: string;
   count: number;
   examples: string[];
 }
 
-/** What the round may do, beyond what is never allowed. */
+/** What the round allows. */
 export interface Limits {
   endedAtMs: number;
   /** Null when the lag after the fault is only reported. */
   recoverWithinMs: number | null;
-  /** A service that is asked to stop has ended by then. */
+  /** How long a service may take to stop. */
   stopWithinMs: number;
-  /** The longest time to an answer of the API. */
+  /** How long a response of the API may take. */
   answerWithinMs: number;
-  /** A message whose answer was lost must not have been accepted. */
+  /** A message whose response was lost must not have been accepted. */
   losesNoAnswer: boolean;
-  /** The answers to the client that may come beside 202. */
+  /** Responses to the client that are allowed besides 202. */
   answers: readonly string[];
 }
 
 /** The figures of one round, and what is wrong. */
 export interface Verdict {
   accepted: number;
-  /** Messages whose answer was lost, and how many of them arrived. */
+  /** Messages whose response was lost, and how many of them arrived. */
   unknown: number;
   unknownArrived: number;
   deliveries: number;

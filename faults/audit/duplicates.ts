@@ -7,7 +7,7 @@ export const UNEXPLAINED = 'unexplained';
 /** A request beyond the recorded attempts of its delivery. */
 export interface Duplicate {
   key: string;
-  /** Of a closed list: the reasons of the fault, or `UNEXPLAINED`. */
+  /** One of the reasons that the fault allows, or `UNEXPLAINED`. */
   reason: string;
   /** The request that it repeats. */
   firstAtMs: number;
@@ -16,7 +16,7 @@ export interface Duplicate {
   history: string;
 }
 
-/** Requests carry no number of their attempt. So the count is what was received less what is recorded. */
+/** A request does not say which attempt it is. So duplicates are the requests received less the attempts recorded. */
 export function duplicatesOf(delivery: AuditedDelivery, evidence: Evidence): Duplicate[] {
   const { key, sent, endpoint, arrivals } = delivery;
   const { shown, recorded, refusalsOf, delaysMs, excuses } = evidence;
@@ -39,8 +39,8 @@ export function duplicatesOf(delivery: AuditedDelivery, evidence: Evidence): Dup
 type Pair = readonly [first: Arrival, second: Arrival];
 
 /**
- * The pairs of a request and its repeat. Without the recorded attempts, all neighbours, those first that cannot be an
- * attempt and its retry.
+ * Returns pairs of a request and the one that repeats it. Without recorded attempts these are all neighbours, first
+ * those that cannot be an attempt and its retry.
  */
 function repeatsAmong(
   arrivals: readonly Arrival[],
@@ -61,7 +61,7 @@ function repeatsAmong(
   return unrecorded.flatMap((request): Pair[] => {
     const asSecond = pairs.find(([, second]) => second === request);
     const asFirst = pairs.find(([first]) => first === request);
-    // A lawful retry whose record was lost is repeated by the next request; any other repeats the one before.
+    // A retry that was due and was not recorded is repeated by the next request; any other repeats the one before.
     const pair = asSecond && (isTooSoon(asSecond) || !asFirst) ? asSecond : asFirst;
     return pair ? [pair] : [];
   });

@@ -1,12 +1,12 @@
 import type { AuditedDelivery } from './deliveries.ts';
 import type { Arrival, Evidence, RecordedAttempt } from './evidence.ts';
 
-/** Two clocks of one machine read in milliseconds. */
+/** Two processes of one machine read the clock in whole milliseconds. */
 const ROUNDING_MS = 2;
 
 /**
  * Whether a retry came before its delay had passed. The delay counts from the end of the failed attempt, which is not
- * before our answer. With more requests than recorded attempts only the recorded waits can tell.
+ * before the response of the endpoint. With more requests than recorded attempts only the recorded times count.
  */
 export function hasEarlyRetry(delivery: AuditedDelivery, evidence: Evidence): boolean {
   const { delaysMs } = evidence;

@@ -1,4 +1,4 @@
-/** What a request to accept a message came to. */
+/** The answer to a request to accept a message. */
 export type Answer =
   | { kind: 'accepted'; messageId: string }
   /** Certainly not stored. */
@@ -42,7 +42,7 @@ export interface RecordedAttempt {
   endedAtMs: number;
 }
 
-/** A repeated request is explained when the one before it was under way in this time. */
+/** A duplicate is explained when the request that it repeats was in flight in this time. */
 export interface Excuse {
   reason: string;
   fromMs: number;
@@ -79,7 +79,7 @@ export interface Evidence {
   crashes: readonly string[];
   /** How often each answer came: a status, or why there was none. */
   answers: Readonly<Record<string, number>>;
-  /** Of a single request; one that is repeated has several answers. */
+  /** The longest time to the answer to one request; a message that is repeated has several. */
   slowestAnswerMs: number;
 }
 

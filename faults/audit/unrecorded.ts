@@ -1,11 +1,11 @@
 import type { Arrival, RecordedAttempt } from './evidence.ts';
 
-/** Two clocks of one machine read in milliseconds. */
+/** Two processes of one machine read the clock in whole milliseconds. */
 const ROUNDING_MS = 2;
 
 /**
  * Returns the requests that no recorded attempt has made: an attempt begins before its request arrives, and ends
- * after our answer. Returns null when an attempt has no request: clocks differ then, and nothing can be told.
+ * after the response. Returns null when an attempt has no request: the clocks differ then, and the two cannot be matched.
  */
 export function unrecordedAmong(
   arrivals: readonly Arrival[],

@@ -10,7 +10,7 @@ export interface Book {
   /** Called when the receiver has answered. */
   noteAnswered: (arrival: Arrival) => void;
   counts: () => BookCounts;
-  /** Returns when the oldest accepted delivery without any request was accepted; null without one. */
+  /** Returns when the oldest delivery that got no request yet was accepted; null when there is none. */
   oldestUnseenAtMs: () => number | null;
   /** When the newest request came; 0 before the first. */
   lastArrivalAtMs: () => number;

@@ -45,7 +45,7 @@ describe('the client of the fault suite', () => {
     expect(client.answers()).toEqual({ 'connection refused': 1, 202: 1 });
   });
 
-  it('does not know what became of a message without an answer, or with a 5xx', async () => {
+  it('counts a message without a response, or with a 5xx, as unknown', async () => {
     answers = [breakOff, respond(503)];
     expect(await send()).toEqual({ kind: 'unknown', why: 'connection closed' });
     expect(await send()).toEqual({ kind: 'unknown', why: '503' });

@@ -1,7 +1,7 @@
 import { Pool } from 'undici';
 import type { Answer } from '../audit/evidence.ts';
 
-/** How the client reaches a company's messages. */
+/** One message to send, and for which company. */
 export interface Outgoing {
   apiKey: string;
   body: string;
@@ -10,7 +10,7 @@ export interface Outgoing {
 }
 
 export interface Client {
-  /** Returns what the message came to, after all repetitions. */
+  /** Returns the answer for the message, after all repetitions. */
   send: (outgoing: Outgoing) => Promise<Answer>;
   /** How often each answer came: a status, or why there was none. */
   answers: () => Readonly<Record<string, number>>;
@@ -19,7 +19,7 @@ export interface Client {
   close: () => Promise<void>;
 }
 
-/** Where a gateway listens; a load balancer would know the same. */
+/** The gateways, as a load balancer knows them. */
 export interface ClientOptions {
   baseUrls: readonly string[];
   /** Ends repetitions. */
@@ -32,7 +32,7 @@ const ANSWER_WITHIN_MS = 30_000;
 const REPEATED_WITHIN_MS = 60_000;
 const REPEAT_AFTER_MS = 250;
 export const REFUSED_CONNECTION = 'connection refused';
-/** Before any byte of an answer: the request may have been read. */
+/** Before any byte of a response: the gateway may have read the request. */
 export const CLOSED_CONNECTION = 'connection closed';
 export const NO_ANSWER = 'no answer';
 
@@ -85,7 +85,7 @@ async function sendOnce(state: State, outgoing: Outgoing): Promise<Answer> {
     if (typeof answer !== 'string') return answer.answer;
     if (answer !== REFUSED_CONNECTION) return { kind: 'unknown', why: answer };
   }
-  // Nobody listened, so nothing was sent.
+  // Every gateway refused the connection, so nothing was sent.
   return { kind: 'refused', status: 0 };
 }
 
@@ -114,7 +114,7 @@ async function post(pool: Pool, { apiKey, body, idempotencyKey }: Outgoing): Pro
   }
 }
 
-/** A 503 may come after the message was stored, and 409 while its first request is not decided. */
+/** A 503 may come after the message was stored, and a 409 while the first request with its key is still running. */
 function answered(status: number, text: string): Posted {
   const name = String(status);
   const id = /"data":\{"id":"([^"]+)"/.exec(text)?.[1];

@@ -4,15 +4,15 @@ import { createOpenLoopSchedule } from '../../bench/load/open-loop-schedule.ts';
 export interface OpenLoop {
   /** Returns how many messages were not sent because too many were under way. */
   skipped: () => number;
-  /** Ends the sending, and waits for the answers. */
+  /** Stops sending, and waits for the responses. */
   stop: () => Promise<void>;
 }
 
-/** More are not started: with no answer for half a minute they would only use up connections. */
+/** Requests in flight at most: while no response comes for half a minute, more would only use up connections. */
 const MAX_UNDER_WAY = 480;
 const TICK_MS = 2;
 
-/** Calls `send` with 0, 1, 2, … at a fixed rate, whether answers come or not. */
+/** Calls `send` with 0, 1, 2, … at a fixed rate, whether responses come or not. */
 export function startOpenLoop(ratePerSecond: number, send: (n: number) => Promise<void>): OpenLoop {
   const stopping = new AbortController();
   const state = { underWay: new Set<Promise<void>>(), skipped: 0 };

@@ -30,7 +30,7 @@ const MARGIN_MS = 1_000;
 const TRIES = 20;
 const TRY_AGAIN_MS = 500;
 
-/** Reads what the API shows of all messages since then. */
+/** Reads what the API shows of all messages since `sinceMs`. */
 export async function readShown({
   baseUrl,
   apiKeys,
@@ -91,7 +91,7 @@ function toRecorded({ createdAt, updatedAt }: ShownAttempt): RecordedAttempt {
   return { startedAtMs: Date.parse(createdAt), endedAtMs: Date.parse(updatedAt) };
 }
 
-/** A gateway may still recover from the fault. */
+/** Repeats the request: a gateway may still be recovering from the fault. */
 async function getPage(
   api: ApiClient,
   path: string,

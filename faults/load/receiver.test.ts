@@ -56,7 +56,7 @@ describe('the receiver of the fault suite', () => {
     expect(statuses).toEqual([404, 404, 200]);
   });
 
-  it('breaks a response off without an answer', async () => {
+  it('ends a connection without a complete response', async () => {
     plan = { ...usualPlan, replyTo: () => ({ kind: 'broken', how: 'reset' }) };
     await expect(deliver(payloadOf('r', 0))).rejects.toThrow('fetch failed');
     expect(book.arrivals).toMatchObject([{ status: 0 }]);

@@ -19,7 +19,7 @@ export interface Receiver {
   /** The URL of an endpoint of a run. */
   urlOf: (run: string, endpoint: number) => string;
   open: (round: Round) => void;
-  /** Returns and forgets how many requests have come of rounds that are closed. */
+  /** Returns how many requests of closed rounds have come since the last call. */
   takeLate: () => number;
   /** Requests of this run that come from now on are late. */
   closeRound: (run: string) => void;
@@ -140,7 +140,7 @@ function arrivalOf(
   };
 }
 
-/** Without the tolerance for time of the package: a round may set the clock of the sender. */
+/** Signs again and compares: the package's own check refuses old timestamps, and a round may set the sender's clock. */
 function isSigned(
   signer: Webhook | undefined,
   { headers }: IncomingMessage,

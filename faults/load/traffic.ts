@@ -11,7 +11,7 @@ export interface Company {
   apiKey: string;
 }
 
-/** Where the messages go in, and where they arrive. */
+/** Where messages are sent to, and where they are received. */
 interface Doors {
   baseUrls: readonly string[];
   companies: readonly Company[];
@@ -25,7 +25,7 @@ export interface Traffic {
   skipped: () => number;
   /** The id of an endpoint's webhook → its number. */
   endpointOf: ReadonlyMap<string, number>;
-  /** Stops sending; resolves when every answer has come. */
+  /** Stops sending; resolves when every response has come. */
   stop: () => Promise<void>;
   /** Ends everything at once. */
   close: () => Promise<void>;

@@ -13,7 +13,7 @@ describe('the proxy in front of a store', () => {
   let proxy: TcpProxy;
   let client: Socket;
 
-  /** The store says back what it is told. */
+  /** The store echoes what it gets. */
   beforeEach(async () => {
     store = createServer((socket) => {
       socket.on('error', () => undefined);
@@ -42,7 +42,7 @@ describe('the proxy in front of a store', () => {
     return answer.toString();
   }
 
-  it('passes on what both sides say', async () => {
+  it('forwards what both sides send', async () => {
     expect(await ask(client, 'ping')).toBe('ping');
   });
 

@@ -11,9 +11,9 @@ export interface TcpProxy {
   port: number;
   /** Delays each piece of a request by this many milliseconds from now on; 0 for not at all. */
   delayRequestsBy: (ms: number) => void;
-  /** Passes nothing on from now on and ends no connection: both sides believe in it. */
+  /** Forwards nothing from now on and closes no connection, so that both sides take it for open. */
   cut: () => void;
-  /** Resets what was cut; new connections pass again. */
+  /** Resets the connections that were cut; new ones are forwarded again. */
   mend: () => void;
   /** Resets every connection. */
   resetAll: () => void;

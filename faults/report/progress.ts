@@ -12,10 +12,10 @@ interface ProgressOptions {
   answers: () => Readonly<Record<string, number>>;
 }
 
-/** On a terminal the line is written over; in a file each line stays, so there are fewer. */
+/** A terminal overwrites the line; in a file each line stays, so fewer are written. */
 const EVERY_MS = process.stdout.isTTY ? 500 : 5_000;
 
-/** Prints one line about a round that runs, again and again. */
+/** Prints a line about the running round, at a fixed interval. */
 export function startProgress(options: ProgressOptions): Progress {
   const startedMs = performance.now();
   let said = 'load before the fault';

@@ -16,11 +16,11 @@ export interface RoundResult {
   seed: number;
   startedAt: string;
   verdict: Verdict;
-  /** What the fault has said. */
+  /** What the fault has reported. */
   notes: readonly string[];
 }
 
-/** What came of one run of a round. */
+/** The result of one run of a round. */
 export type Result =
   | (RoundResult & { kind: 'audited' })
   /** A round without a stack. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describeHost, type Host } from '../../tools/local-stack/machine/describe-machine.ts';
 import type { Result } from './result.ts';
 
-/** Of the rounds that docs/reliability.md tells of. */
+/** The folder of the results that docs/reliability.md shows. */
 export const RESULTS = join(import.meta.dirname, '../results');
 
 type Named = Pick<Result, 'round' | 'startedAt'>;

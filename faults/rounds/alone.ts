@@ -6,7 +6,7 @@ import type { LoneRound } from '../round.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const SEEDS_PER_SECOND = 50;
 
-/** Runs a command of this repository; returns what is wrong with its end. */
+/** Runs a program of this repository; returns what is wrong when it does not exit with 0. */
 async function runCommand(args: readonly string[], signal: AbortSignal): Promise<string[]> {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...args], {
     cwd: ROOT,
@@ -22,7 +22,7 @@ async function runCommand(args: readonly string[], signal: AbortSignal): Promise
 export const SIMULATION: LoneRound = {
   name: 'F14',
   summary: `the simulation of the delivery logic, ${SEEDS_PER_SECOND} seeds for each second of --seconds`,
-  promise: 'every seed holds every invariant',
+  promise: 'every invariant holds with every seed',
   seconds: [20],
   runAlone: ({ seconds, signal }) =>
     runCommand(

@@ -1,12 +1,12 @@
 import type { Change } from '../stack/source-copy.ts';
 
-/** A build that breaks one promise, and what the audit must find of it. */
+/** A build that breaks one promise, and what the audit must report. */
 export interface BrokenBuild {
   name: string;
   /** What is wrong with it, in words. */
   summary: string;
   changes: readonly Change[];
-  /** The findings of which at least one must come. */
+  /** The audit must report at least one of these findings. */
   mustFind: readonly string[];
   /** The round that shows it. */
   shownBy: 'calm' | 'calm, slow endpoints' | 'dispatcher killed' | 'gateway killed' | 'unpublished';
@@ -15,7 +15,7 @@ export interface BrokenBuild {
 const HANDLE =
   "await handling.keepTrying('handle a record', () => handling.handle(record), placeOf);";
 
-/** The production code has no switch for any of these: they are changes of a copy of the sources. */
+/** The production code has no switch for any of these: the changes are made in a copy of the sources. */
 export const BROKEN_BUILDS: readonly BrokenBuild[] = [
   {
     name: 'early-commit',
@@ -27,7 +27,7 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
         replace: `offsets.finish(record.offset);\n    ${HANDLE}`,
       },
     ],
-    // An endpoint that had the request when the dispatcher was killed has received it, and nobody records that.
+    // An endpoint that had the request when the dispatcher was killed has received it, and nothing records that.
     mustFind: ['lost', 'the API and the receiver disagree'],
     shownBy: 'dispatcher killed',
   },
@@ -99,8 +99,7 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
   },
   {
     name: 'early-sweep',
-    summary:
-      'the sweep takes over gateways that live, without waiting for their silence, and no attempt is looked up',
+    summary: 'the sweep does not wait until a gateway is silent, and no attempt is looked up',
     changes: [
       {
         file: 'services/dispatcher/src/once/prevent-double-send.ts',

@@ -8,20 +8,20 @@ import { BROKEN_BUILDS, type BrokenBuild } from './broken-builds.ts';
 
 const SLOW_MS = 400;
 
-/** Slow enough that there is always something in flight. */
+/** Slow enough that some attempts are always in flight. */
 const slowPlan: Plan = {
   ...usualPlan,
   refusalsOf: () => 0,
   replyTo: () => ({ kind: 'status', status: 200, afterMs: SLOW_MS }),
 };
 
-/** What these show needs attempts that are under way. */
+/** These need attempts that are in flight. */
 const SLOW: ReadonlySet<BrokenBuild['shownBy']> = new Set([
   'calm, slow endpoints',
   'dispatcher killed',
 ]);
 
-/** Every broken build, each through the round that shows it. The audit must find what is wrong. */
+/** A round for each broken build, with the fault that shows what is wrong. The audit must find it. */
 export const BROKEN: readonly Round[] = BROKEN_BUILDS.map((build): Round => ({
   name: `broken-${build.name}`,
   summary: `a build with a fault: ${build.summary}`,

@@ -7,10 +7,11 @@ function jumping(name: string, jumpMs: number): Round {
   return {
     name: `F13-${name}`,
     summary: `the clock of dispatchers and retry services jumps an hour ${name} and returns`,
-    promise: '0 lost, 0 duplicates, no storm: each retry once, early only by the jump of the clock',
+    promise:
+      '0 lost, 0 duplicates, each retry is made once and is early only by the jump of the clock',
     seconds: [20],
     layout: { ...USUAL_LAYOUT, hasOwnClock: true },
-    // The reader of a delay topic that waits reads the clock once a minute.
+    // A consumer that waits for the head of a delay topic to be due reads the clock once a minute.
     recoverWithinMs: () => 100_000,
     hasClockJumps: true,
     async inject({ clock, pause, say, seconds }) {

@@ -36,7 +36,7 @@ function waitsOfOthers({ sent, arrivals }: Book, fromMs: number, toMs: number): 
   });
 }
 
-/** Below this, a factor says nothing on a machine that is shared. */
+/** Below this, a ratio says nothing: other processes share the machine. */
 const NOISE_MS = 100;
 
 const DEAD_ENDPOINT: Round = {
@@ -87,7 +87,7 @@ const MANY_DUE: Round = {
   name: 'F11',
   touches: ['retry'],
   summary: 'many parked deliveries of one endpoint are due at once',
-  promise: `0 lost, never more than ${CAP} requests at once at the endpoint for each dispatcher that owns it`,
+  promise: `0 lost, never more than ${CAP} requests at once at the endpoint`,
   seconds: SECONDS,
   layout: {
     ...USUAL_LAYOUT,
@@ -115,7 +115,7 @@ const MANY_DUE: Round = {
 
 const BREAKAGES: readonly Breakage[] = ['reset', 'closed', 'no http', 'half a header'];
 
-/** Rare, so that no circuit opens: these failures count for it. */
+/** Rare, so that no circuit opens: a circuit counts these failures. */
 const BROKEN_EVERY = 12;
 const breaking: Plan = {
   ...usualPlan,
@@ -129,7 +129,8 @@ const breaking: Plan = {
 
 const BROKEN_RESPONSES: Round = {
   name: 'F12',
-  summary: 'endpoints reset, close, talk no HTTP, or stop within a header',
+  summary:
+    'endpoints reset or close connections, respond with something other than HTTP, or stop within a header',
   promise: '0 lost, each broken request is retried as its schedule says, no service ends',
   seconds: SECONDS,
   plan: breaking,

@@ -7,10 +7,10 @@ import type { Killed } from '../stack/fleet.ts';
  */
 const RECORDED_WITHIN_MS = 600;
 
-/** One turn of the event loop that reads requests, on a machine whose cores are taken away for a third of the time. */
+/** How long the suite may take to read a request that has arrived, when the machine loses a third of its CPU time. */
 const READ_WITHIN_MS = 100;
 
-/** What was under way when a process was lost may be sent again. */
+/** Attempts that were in flight when a process was killed, suspended or cut off may be sent again. */
 export function inFlightAt({ sinceMs, untilMs }: Killed, event: string): Excuse {
   return {
     reason: `in flight at ${event}`,

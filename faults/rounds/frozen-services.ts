@@ -7,7 +7,7 @@ import { inFlightAt } from './excuses.ts';
 
 const WATCHDOG_MS = 150_000;
 
-/** A request at a gateway that stands still is answered when it goes on. */
+/** A suspended gateway responds to the requests it has when it is resumed. */
 const ANSWER_WITHIN_MS = 12_000;
 
 function freezing(member: Member, answers: readonly string[]): Round {
@@ -15,21 +15,22 @@ function freezing(member: Member, answers: readonly string[]): Round {
     answerWithinMs: (seconds) => seconds * 1_000 + ANSWER_WITHIN_MS,
     name: `F7-${member}`,
     touches: [serviceOf(member)],
-    summary: `${member} stands still, and goes on later where it was`,
-    promise: '0 lost, duplicates only of what was in flight when it stopped, recovery within 150 s',
+    summary: `${member} is suspended with SIGSTOP, and resumed later`,
+    promise:
+      '0 lost, duplicates only of what was in flight when it was suspended, recovery within 150 s',
     seconds: [45],
     answers,
     recoverWithinMs: () => WATCHDOG_MS,
     async inject({ fleet, pause, say, seconds }) {
       fleet.freeze(member);
       const atMs = Date.now();
-      say(`${member} is frozen for ${seconds} s`);
+      say(`${member} is suspended for ${seconds} s`);
       try {
         await pause(seconds * 1_000);
       } finally {
         fleet.thaw(member);
       }
-      say(`${member} goes on`);
+      say(`${member} is resumed`);
       return {
         endedAtMs: Date.now(),
         excuses: [inFlightAt({ sinceMs: atMs, untilMs: atMs }, `the stop of ${member}`)],

@@ -10,7 +10,7 @@ export interface Absence {
   come: (scene: Scene) => Promise<void> | void;
 }
 
-/** Alive, and answers nothing: a machine that hangs. */
+/** Suspends the store: it keeps its connections and answers nothing, like a machine that hangs. */
 export function frozen(storeOf: (scene: Scene) => Store): Absence {
   return {
     name: 'frozen',
@@ -23,7 +23,7 @@ export function frozen(storeOf: (scene: Scene) => Store): Absence {
   };
 }
 
-/** SIGKILL, and a start on the same data. */
+/** Kills the store with SIGKILL, and starts it later on the same data. */
 export function killed(storeOf: (scene: Scene) => Store): Absence {
   return {
     name: 'killed',
@@ -32,7 +32,7 @@ export function killed(storeOf: (scene: Scene) => Store): Absence {
   };
 }
 
-/** Lets the store be away for the length of the round, and brings it back even when the round is broken off. */
+/** Takes the store away for the length of the round, and brings it back even when the round is aborted. */
 export async function beAway(
   scene: Scene,
   { name, leave, come }: Absence,
@@ -60,7 +60,7 @@ const halfOpen: Absence = {
 
 const kafkaOf = ({ stores }: Scene): Store => stores.kafka;
 
-/** Half a minute of outage is over within a minute; a longer one leaves a backlog of its own length. */
+/** After half a minute of outage messages are in time again within a minute; a longer outage leaves more to catch up. */
 function recoverWithinMs(seconds: number): number {
   return Math.max(60_000, seconds * 1_000);
 }
@@ -82,15 +82,15 @@ export const KAFKA_AWAY: readonly Round[] = [frozen(kafkaOf), killed(kafkaOf), h
   }),
 );
 
-/** The gateway publishes its backlog by then. */
+/** The gateway is publishing its backlog by then. */
 const KILLED_AFTER_MS = 5_000;
-/** Its heartbeat is old after ten seconds; a minute later the sweep has published what it left. */
+/** The sweep takes over ten seconds after the last heartbeat, and has published what is left a minute later. */
 const PUBLISHED_WITHIN_MS = 70_000;
 
 export const GATEWAY_KILLED_AFTER: Round = {
   name: 'F5-gateway-killed',
   touches: ['gateway'],
-  summary: 'Kafka is away: frozen; five seconds after its return kill -9 of a gateway',
+  summary: 'Kafka is away: frozen; five seconds after its return, kill -9 of a gateway',
   promise: '0 lost, 0 duplicates: the sweep publishes the rest of its backlog within 70 s',
   seconds: [30],
   answers: ['503', '409', REFUSED_CONNECTION, CLOSED_CONNECTION, NO_ANSWER],

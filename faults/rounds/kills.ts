@@ -4,7 +4,7 @@ import { CLOSED_CONNECTION, NO_ANSWER, REFUSED_CONNECTION } from '../load/client
 import { inFlightAt } from './excuses.ts';
 
 const SECONDS = 10;
-/** docs: a dispatcher's partitions move within 15 s. */
+/** The partitions of a dead process move within 15 s (ARCHITECTURE.md, When something fails); then they are read. */
 const recoverWithinMs = (): number => 30_000;
 const CONFLICT = '409';
 
@@ -28,7 +28,7 @@ export const KILLS: readonly Round[] = [
     touches: ['gateway'],
     summary: 'kill -9 of a gateway at a random moment',
     promise:
-      '0 lost, no duplicate, lag below 2 s within 30 s; requests of the dead gateway get no answer',
+      '0 lost, no duplicate, lag below 2 s within 30 s; requests to the dead gateway get no response',
     seconds: [SECONDS],
     answers: [REFUSED_CONNECTION, CLOSED_CONNECTION, NO_ANSWER, CONFLICT],
     recoverWithinMs,
@@ -63,7 +63,7 @@ export const KILLS: readonly Round[] = [
   },
 ];
 
-/** How long Kafka answers nothing before the gateways die: what they accept meanwhile only the store has. */
+/** How long Kafka answers nothing before the gateways are killed: what they accept meanwhile is only in MongoDB. */
 const UNPUBLISHED_MS = 3_000;
 
 export const UNPUBLISHED: Round = {

@@ -30,7 +30,7 @@ function recoverWithinMs(seconds: number): number {
 const away = [frozen(mongodbOf), killed(mongodbOf)].map((absence): Round => ({
   name: `F8-${absence.name}`,
   summary: `the primary of MongoDB is away: ${absence.name}`,
-  promise: '503 meanwhile, 0 lost, 0 duplicates, nothing wrongly marked',
+  promise: '503 meanwhile, 0 lost, 0 duplicates, no delivery in a wrong state',
   seconds: [15, 30, 60],
   answers: ANSWERS,
   keepsNothing: true,
@@ -42,8 +42,8 @@ const away = [frozen(mongodbOf), killed(mongodbOf)].map((absence): Round => ({
 }));
 
 /**
- * The set of the local stack has one member, so a majority cannot stall apart from it. The nearest is a member that
- * answers reads and confirms no write.
+ * The replica set of the local stack has one member, so a majority cannot stall while the primary works. The nearest
+ * fault is a member that answers reads and confirms no write.
  */
 const majority: Round = {
   name: 'F8-stalled',

@@ -9,7 +9,7 @@ export const RESTARTS: readonly Round[] = [
     touches: SERVICES,
     summary: 'SIGTERM to every service in turn, each started again when it has ended',
     promise:
-      '0 lost, 0 duplicates, nothing but 202 and connections refused or closed unread, each stop exits 0 within 35 s',
+      '0 lost, 0 duplicates, nothing but 202 and connections refused or closed before the request was read, each stop exits 0 within 35 s',
     seconds: [6],
     answers: [REFUSED_CONNECTION, CLOSED_CONNECTION],
     losesNoAnswer: true,

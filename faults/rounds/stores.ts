@@ -9,7 +9,7 @@ import { USUAL_LAYOUT } from '../stack/layout.ts';
 
 const AWAY = ['503', '409', CLOSED_CONNECTION, NO_ANSWER];
 const RECOVER_MS = 90_000;
-/** Between the loss and what is driven again because of it. */
+/** How long after the loss the stuck deliveries are published again. */
 const RECONCILE_AFTER_S = 20;
 const RECONCILING = {
   ...USUAL_LAYOUT,
@@ -20,7 +20,7 @@ const RECONCILING = {
 function fullDisk(store: 'kafka' | 'mongodb', mebibytes: number): Round {
   return {
     name: `full-disk-${store}`,
-    summary: `the disk of ${store} is full, then there is room again and it is started again`,
+    summary: `the disk of ${store} is full; then space is freed and ${store} is restarted`,
     promise:
       '503 meanwhile (MongoDB) or accepted and delivered later (Kafka), 0 lost, 0 duplicates',
     seconds: [20],
@@ -33,10 +33,10 @@ function fullDisk(store: 'kafka' | 'mongodb', mebibytes: number): Round {
       say(`the disk of ${store} is full for ${seconds} s`);
       await pause(seconds * 1_000);
       disk?.free();
-      // With a full disk both have ended by themselves, or cannot be trusted any more.
+      // With a full disk either store has exited, or cannot be trusted any more.
       await stores[store].kill();
       await stores[store].start();
-      say('there is room again');
+      say('the disk has space again');
       return { endedAtMs: Date.now() };
     },
   };
@@ -46,7 +46,7 @@ const RESTORED: Round = {
   name: 'restored-mongodb',
   summary: 'MongoDB is restored from a backup that is older than the offsets of Kafka',
   promise:
-    '0 lost of what the backup has and of what is accepted afterwards, what was unfinished in it is driven again after RECONCILE_AFTER, no service ends',
+    '0 lost of what the backup has and of what is accepted afterwards, deliveries that are pending in it are published again after RECONCILE_AFTER, no service ends',
   seconds: [10],
   layout: RECONCILING,
   answers: AWAY,
@@ -67,7 +67,7 @@ const RESTORED: Round = {
     rmSync(backup, { recursive: true });
     await stores.mongodb.start();
     say('the backup is restored');
-    // What was unfinished in the backup may be repeated: the backup does not know of it.
+    // What was pending in the backup may be sent again: the backup does not show that it was sent.
     const excuses = [{ reason: 'not yet in the backup', fromMs: fromMs - seconds * 1_000, toMs }];
     return {
       endedAtMs: Date.now(),
@@ -77,14 +77,14 @@ const RESTORED: Round = {
   },
 };
 
-/** Accepted just before the backup was taken, answered just after. */
+/** A message may be accepted just before the backup is taken and get its response just after. */
 const FORGOTTEN_MARGIN_MS = 1_000;
 
 const DELETED: Round = {
   name: 'deleted-topics',
   summary: 'message-created and a delay topic are deleted and created again, empty',
   promise:
-    'what was in them is driven again after RECONCILE_AFTER, 0 lost, no service needs a person',
+    'what was in them is published again after RECONCILE_AFTER, 0 lost, nobody has to restart a service',
   seconds: [10],
   layout: RECONCILING,
   recoverWithinMs: () => RECOVER_MS + RECONCILE_AFTER_S * 1_000,
@@ -102,7 +102,7 @@ const DELETED: Round = {
   },
 };
 
-/** The gateways are restarted after the readers (docs/partitions.md). */
+/** Services that read topics; the gateways are restarted after them (docs/partitions.md). */
 const READERS = MEMBERS.filter((member) => !member.startsWith('gateway'));
 const GATEWAYS = MEMBERS.filter((member) => member.startsWith('gateway'));
 

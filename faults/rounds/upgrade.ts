@@ -10,7 +10,7 @@ import { checkOutSources, lastTag } from '../stack/source-copy.ts';
 const SLOW_ENDPOINT = 1;
 const SLOW_MS = 1_300;
 
-/** Beside the usual plan an endpoint that is slow: its records go through the slow lane. */
+/** The usual plan with one slow endpoint, whose records go through the slow lane. */
 const withSlowEndpoint: Plan = {
   ...usualPlan,
   replyTo: (n, endpoint, nth) => {

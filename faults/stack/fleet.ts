@@ -13,13 +13,15 @@ export interface Fleet {
   start: (member: Member, changed?: Changed) => Promise<void>;
   /** SIGKILL; resolves when the process has exited. */
   kill: (member: Member) => Promise<Killed>;
+  /** Suspends the process with SIGSTOP. */
   freeze: (member: Member) => void;
+  /** Resumes it. */
   thaw: (member: Member) => void;
   /** SIGTERM; resolves when it has ended, however it did. */
   stop: (member: Member) => Promise<void>;
   running: () => Member[];
   pidOf: (member: Member) => number;
-  /** Returns and forgets the stops and crashes so far. */
+  /** Returns the stops and crashes since the last call. */
   takeEnds: () => Ends;
 }
 
@@ -58,9 +60,9 @@ export const MEMBERS: readonly Member[] = [1, 2].flatMap((number) =>
   SERVICES.map((service): Member => `${service}-${number}`),
 );
 
-/** Longer than the drain time-out and the closing of a service, 35 s: what it needs itself is measured. */
+/** Longer than the drain timeout and the closing of a service, 35 s, so that a stop that is too slow is measured. */
 export const KILLED_AFTER_MS = 60_000;
-/** Not at once: a service that cannot start must not use up the machine. */
+/** Not at once: a service that cannot start must not use up the CPU. */
 const RESTARTED_AFTER_MS = 1_000;
 /** More at once are not ready sooner on two cores. */
 const STARTED_AT_ONCE = 3;

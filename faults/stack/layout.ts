@@ -2,7 +2,7 @@
 export interface Layout {
   /** Settings of every program. */
   settings: Readonly<Record<string, string>>;
-  /** Who reaches Kafka through a proxy of its own. */
+  /** Which processes reach Kafka through a proxy. */
   kafkaProxy: 'none' | 'all' | 'dispatcher-1';
   /** Whether Redis is reached through a proxy. */
   hasRedisProxy: boolean;

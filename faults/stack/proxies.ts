@@ -8,7 +8,7 @@ import type { Layout } from './layout.ts';
 export interface Proxies {
   kafka: TcpProxy | null;
   redis: TcpProxy | null;
-  /** The settings that lead a member through them. */
+  /** The settings with which a member connects through them. */
   envOf: (member: Member) => Record<string, string>;
   close: () => Promise<void>;
 }

@@ -8,7 +8,7 @@ export interface SmallDisk {
   path: string;
   /** Takes all that is free. */
   fill: () => void;
-  /** Gives it back. */
+  /** Frees what `fill` took. */
   free: () => void;
   unmount: () => void;
 }
@@ -42,7 +42,7 @@ export function mountSmallDisk(path: string, mebibytes: number): SmallDisk {
   };
 }
 
-/** Also after a run that was killed. A process may still have files open there: they go with it. */
+/** Also after a run that was killed. Files that a process still has open there are removed when it exits. */
 export function unmountIfMounted(path: string): void {
   try {
     execFileSync('umount', ['-l', path], { stdio: 'pipe' });
@@ -51,7 +51,7 @@ export function unmountIfMounted(path: string): void {
   }
 }
 
-/** What others write meanwhile may take the last piece, which is as good. */
+/** Another process may write meanwhile and take the last piece: the disk is full then too. */
 function fill(filler: string, path: string): void {
   const piece = Buffer.alloc(PIECE_BYTES);
   try {

@@ -16,7 +16,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const SOURCES = ['services', 'libs', 'deploy', 'package.json', 'package-lock.json'];
 const OWN = '@posthorn';
 
-/** Copies what the services run from, as it is now, into a folder. */
+/** Copies the sources of the services, as they are now, into a folder. */
 export function copySources(to: string): void {
   rmSync(to, { recursive: true, force: true });
   mkdirSync(to, { recursive: true });
@@ -57,7 +57,7 @@ function git(...args: string[]): string {
   }).trim();
 }
 
-/** Links those of this checkout when both versions have the same lock file; else installs. */
+/** Links the packages of this checkout when both versions have the same lock file; otherwise installs them. */
 function installPackages(folder: string): void {
   const lockOf = (root: string): string => readFileSync(join(root, 'package-lock.json'), 'utf8');
   if (lockOf(folder) === lockOf(ROOT)) {
@@ -67,7 +67,7 @@ function installPackages(folder: string): void {
   execFileSync('npm', ['ci', '--omit=dev', '--loglevel=error'], { cwd: folder, stdio: 'inherit' });
 }
 
-/** Links every package of this checkout, but our own ones to the sources in the folder. */
+/** Links every package of this checkout, except those of Posthorn, which are linked to the sources in the folder. */
 function linkPackages(folder: string): void {
   const modules = join(folder, 'node_modules');
   if (existsSync(modules)) return;
@@ -90,7 +90,7 @@ export interface Change {
   replace: string;
 }
 
-/** Throws when the text is not there exactly once: the source has changed, and the change means nothing. */
+/** Throws when the text is not there exactly once: the source has changed, and this change no longer fits. */
 export function changeSource(folder: string, { file, find, replace }: Change): void {
   const path = join(folder, file);
   const before = existsSync(path) ? readFileSync(path, 'utf8') : '';

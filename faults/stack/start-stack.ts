@@ -48,7 +48,7 @@ export interface StackFolder {
   close: () => Promise<void>;
 }
 
-/** Takes the folder of the suite. One stack runs in it at a time. */
+/** Locks the folder of the suite. One stack runs in it at a time. */
 export async function openStackFolder(log: (line: string) => void): Promise<StackFolder> {
   mkdirSync(STACK_DIR, { recursive: true });
   const lock = takeLock(STACK_DIR, 'npm run faults');
@@ -80,7 +80,7 @@ export async function openStackFolder(log: (line: string) => void): Promise<Stac
   };
 }
 
-/** A frozen process hears no request to stop, and services would wait for stores that are gone. */
+/** A suspended process does not react to SIGTERM, and services would wait for stores that are gone. */
 function endMembers(children: Children): void {
   for (const { name, pid } of children.list()) {
     signalGroup(pid, 'SIGCONT');
@@ -88,7 +88,7 @@ function endMembers(children: Children): void {
   }
 }
 
-/** The local stack reads these variables. Otherwise stores configured by the user would get the faults. */
+/** The local stack reads these variables. Without this, the faults would hit stores that the user has configured. */
 function overrideEnvironment(): void {
   Object.assign(process.env, {
     STACK_DIR,

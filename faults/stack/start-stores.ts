@@ -27,7 +27,7 @@ interface StoresOptions {
   log: (line: string) => void;
 }
 
-/** Starts the three stores as processes of this machine: containers cannot be frozen one by one. */
+/** Starts the three stores as processes of this machine: containers cannot be suspended one by one. */
 export async function startStores(options: StoresOptions): Promise<Stores> {
   const { stackDir, dirOf, children, log } = options;
   const source = await findMongod(children, log);

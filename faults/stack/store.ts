@@ -1,12 +1,14 @@
 import type { Child } from '../../tools/local-stack/processes/child.ts';
 import { signalGroup } from '../../tools/local-stack/processes/signal-group.ts';
 
-/** A store that can be frozen, killed and started again on its data. */
+/** A store that can be suspended, killed and started again on its data. */
 export interface Store {
   pid: () => number;
+  /** Suspends the process with SIGSTOP. */
   freeze: () => void;
+  /** Resumes it. */
   thaw: () => void;
-  /** SIGKILL, as the loss of its machine. */
+  /** SIGKILL, like the loss of its machine. */
   kill: () => Promise<void>;
   /** Shuts it down in order. */
   stop: () => Promise<void>;

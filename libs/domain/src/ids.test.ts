@@ -117,7 +117,7 @@ describe('the time in an id', () => {
     );
   });
 
-  test('splits all ids: the bound lies behind every earlier one and before every other one', () => {
+  test('orders all ids: those made before a time are below the first id of that time, no others are', () => {
     const near = fc.integer({ min: -2, max: 2 });
     fc.assert(
       fc.property(times, fc.oneof(near, times), randoms, (boundMs, distanceMs, random) => {

@@ -11,7 +11,7 @@ import { eventually } from '../../support/time/eventually.ts';
 const MISSING = 'posthorn_kafka_topic_missing';
 const CREATE = 'deploy/setup/create-topics.ts';
 /** A check every 30 s, and one of a slow machine. */
-const TOLD_WITHIN_MS = 60_000;
+const REPORTED_WITHIN_MS = 60_000;
 const WITHIN_MS = 60_000;
 
 describe('A topic that is deleted while the services run', () => {
@@ -51,10 +51,10 @@ describe('A topic that is deleted while the services run', () => {
     await untilDelivered(posthorn.api, sent, WITHIN_MS);
   }
 
-  it('is told by a metric and the log, and is used again when it was created again', async () => {
+  it('is reported by a metric and a log line, and is used again after it was created again', async () => {
     await expectDeliveries();
     await deleteTopic('retry.500ms');
-    await eventually('the metric', () => isShownMissing('retry.500ms'), TOLD_WITHIN_MS);
+    await eventually('the metric', () => isShownMissing('retry.500ms'), REPORTED_WITHIN_MS);
     const isLogged = (): boolean => posthorn.retry.output().includes('a topic was deleted');
     await eventually('the line in the log', isLogged);
     await runProgram(CREATE, [], posthorn.env);

@@ -13,7 +13,7 @@ import { createRandom } from '../../support/samples/seeded-random.ts';
 import { startLoad } from '../../support/process/traffic.ts';
 
 const DELAYS_MS = [300, 500, 1_000];
-/** At the same time: the partitions of a killed service stand still until its session of ten seconds ends. */
+/** At the same time: nobody reads the partitions of a killed service until its session of ten seconds ends. */
 const INSTALLATIONS = 2;
 const KILLS_EACH = 6;
 /** After a start it first releases what has become due in the meantime. */

@@ -58,12 +58,12 @@ export interface ConsumeOptions {
   onRebalancing?: () => void;
   /** Called each time this member has joined the group and knows its partitions. Must not throw. */
   onAssigned?: () => void;
-  /** Returns false while a store that `handle` needs is away: partitions that stand still are no fault then. */
+  /** Returns false while a store that `handle` needs is away: stalled partitions are no fault then. */
   areStoresUp?: () => boolean;
   /**
    * Returns true while records in flight may end here after a stop has left the group: whoever reads
    * them next waits for each of them. Unless given, a stop stays in the group for its whole drain, and
-   * the partitions stand still meanwhile.
+   * nobody reads its partitions meanwhile.
    */
   mayHandOver?: () => boolean;
   /**

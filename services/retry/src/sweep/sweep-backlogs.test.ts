@@ -25,7 +25,7 @@ let events: string[];
 /** After so many pages another process has the lease. */
 let pagesLeft: number;
 let monotonicMs: number;
-/** The publisher whose messages cannot be read within the time-out. */
+/** The publisher whose messages cannot be read within the timeout. */
 let slowId: string;
 
 beforeEach(() => {
@@ -97,8 +97,8 @@ describe('the sweep of a dead publisher beside others that store many messages',
   });
 
   test.each([
-    ['goes on where the round before ended', 31_000, 'msg_2'],
-    ['begins anew while an insert of the dead gateway may be running', 29_000, 'msg_1'],
+    ['continues where the round before ended', 31_000, 'msg_2'],
+    ['starts over while an insert of the dead gateway may be running', 29_000, 'msg_1'],
   ])('%s', async (_, silentMs, next) => {
     stored = ['msg_1', 'msg_2', 'msg_3'].map((id) => message(id, 'gw_2'));
     const work = workThatReads(1);
@@ -110,7 +110,7 @@ describe('the sweep of a dead publisher beside others that store many messages',
     expect(events).toEqual(['forget gw_1']);
   });
 
-  test('goes on behind one whose read takes too long, and fails, in every round', async () => {
+  test('sweeps the next publisher when reading one times out in every round', async () => {
     stored = [message('msg_2', 'gw_2')];
     slowId = 'gw_1';
     const work = workThatReads(2);
@@ -119,7 +119,7 @@ describe('the sweep of a dead publisher beside others that store many messages',
     expect(events).toContain('swept gw_2 to msg_2');
   });
 
-  test('begins anew after it has read everything', async () => {
+  test('starts over after it has read everything', async () => {
     stored = [message('msg_1', 'gw_2')];
     const work = workThatReads(1);
     await sweepRound(work, DEAD);

@@ -42,8 +42,9 @@ const ROUND_MS = 10_000;
 const FORGET_AFTER_MS = 60_000;
 
 /**
- * One page of each in turn, so that a large backlog does not delay the others. Begins behind the one whose
- * turn was the last: one that takes the time of a round, and fails, must not be the only one each time.
+ * Sweeps one page of each backlog in turn, so that a large one does not delay the others. Starts after the
+ * publisher whose turn was the last: one that takes the time of a whole round, and fails, must not be the
+ * only one in every round.
  */
 export async function sweepInTurns(work: Work, own: readonly Backlog[]): Promise<void> {
   const untilMs = work.monotonicMs() + ROUND_MS;

@@ -81,14 +81,14 @@ describe('the backlog of a publisher', () => {
   });
 });
 
-describe('a look at a publisher that was taken over', () => {
+describe('a scan for a publisher that was taken over', () => {
   const taken = { ...ALIVE, isTakenOver: true, silentMs: 30_000 };
 
   test.each([
     [null, 'sweep'],
     [91_000, 'leave'],
     [90_000, 'sweep'],
-  ])('that found nothing at %s is repeated after 10 s', (emptyAtMs, step) => {
+  ])('is repeated 10 s after it found nothing (at %s)', (emptyAtMs, step) => {
     const seen = { ...observe(taken, undefined, 0), emptyAtMs };
     expect(stepFor(taken, seen, 100_000)).toBe(step);
   });
@@ -104,7 +104,7 @@ describe('a sweep', () => {
     expect(backlogOf({ ...ALIVE, ...progress }, null).afterId).toBe(first);
   });
 
-  test('goes on where its look was, unless its gateway has handed over meanwhile', () => {
+  test('continues where its last scan ended, unless its gateway has handed over meanwhile', () => {
     const looking = { ...observe(ALIVE, undefined, 0), readTo: 'msg_9' };
     expect(observe(ALIVE, looking, 2_000).readTo).toBe('msg_9');
     expect(observe({ ...ALIVE, heartbeatAtMs: 2 }, looking, 2_000).readTo).toBeNull();

@@ -11,12 +11,12 @@ export interface Observation {
   helped: { watermark: string; atMs: number } | null;
   /** When the sweep last found nothing left to publish. */
   emptyAtMs: number | null;
-  /** Where a look goes on that did not reach the newest message; null when the next one begins anew. */
+  /** Where a scan continues that did not reach the newest message; null when the next one starts over. */
   readTo: string | null;
 }
 
 /**
- * - `leave`: its gateway publishes, or the sweep has just looked.
+ * - `leave`: its gateway publishes, or the sweep has just scanned.
  * - `take_over_silent`: its gateway is dead.
  * - `help`: its gateway makes no progress. Publish its oldest message, to see whether Kafka is away for all.
  * - `take_over_stuck`: Kafka took that message, and still the gateway made no progress.
@@ -36,12 +36,12 @@ const BEHIND_MS = 60_000;
 /** It publishes within seconds once Kafka is back. */
 const AFTER_HELP_MS = 20_000;
 /**
- * A look reads all messages since the last one that was found, so the sweep does not look in every round.
+ * A scan reads all messages since the last one that was found, so the sweep does not scan in every round.
  */
 const LOOK_AGAIN_MS = 10_000;
 /**
- * An insert that was running when the gateway died ends within 20 s, the time-out of the socket. A look that
- * began before begins anew in each round: such an insert may be behind the place where it was.
+ * An insert that was running when the gateway died ends within 20 s, the timeout of the socket. A scan that
+ * began before starts over in each round: such an insert may be behind the place where it was.
  */
 const INSERTS_END_MS = 30_000;
 
@@ -93,7 +93,7 @@ const PAGE_CHARS = 8_388_608;
 /** How many messages of all publishers a page reads at most: 50,000 of 1 KiB took 0.15 s. */
 export const MAX_READ = 50_000;
 
-/** `readTo` is where the look of the round before ended; null when it reached the newest message. */
+/** `readTo` is where the scan of the round before ended; null when it reached the newest message. */
 export function backlogOf(publisher: KnownPublisher, readTo: string | null): Backlog {
   const isComplete = publisher.silentMs > INSERTS_END_MS;
   const afterId = (isComplete ? readTo : null) ?? sweptUpTo(publisher);

@@ -42,9 +42,9 @@ interface Parts extends BatchHandling {
 }
 
 const DRAIN_CHECK_MS = 20;
-/** Most attempts end within this time, and nobody has to wait for them. Its partitions stand still for it. */
+/** Most attempts end within this time, and nobody has to wait for them. Nobody reads its partitions meanwhile. */
 const HANDED_OVER_AFTER_MS = 250;
-/** A rebalance that runs ends within the session time-out of ten seconds, or is not worth the wait. */
+/** A rebalance that runs ends within the session timeout of ten seconds, or is not worth the wait. */
 const LEAVE_TIMEOUT_MS = 8_000;
 
 export function createGroupConsumer(deps: ConsumeDeps, options: ConsumeOptions): GroupConsumer {

@@ -3,7 +3,7 @@ export const SESSION_TIMEOUT_MS = 10_000;
 
 /**
  * A member learns from a heartbeat that its group changes, and every other member waits for it meanwhile:
- * deliveries stand still for up to this time when a dispatcher comes or goes. A heartbeat is one small
+ * nothing is delivered for up to this time when a dispatcher comes or goes. A heartbeat is one small
  * request.
  */
 export const HEARTBEAT_EVERY_MS = 500;

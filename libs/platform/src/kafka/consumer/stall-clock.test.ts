@@ -27,7 +27,7 @@ function check(countedMs: number, ...readings: PartitionReading[]): number[] {
 }
 
 describe('the stall clock', () => {
-  test('reports a partition that stands still with records to read, after the whole time', () => {
+  test('reports a partition that does not move although it has records to read, after the whole time', () => {
     expect(check(40, at(7))).toEqual([]);
     expect(check(60, at(7))).toEqual([]);
     expect(check(39, at(7))).toEqual([]);

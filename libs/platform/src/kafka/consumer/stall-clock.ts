@@ -18,7 +18,7 @@ export interface Check {
 }
 
 export interface StallClock {
-  /** Adds what a check has read. Returns the partitions that have stood still for too long. */
+  /** Adds what a check has read. Returns the partitions that have stalled. */
   add: (readings: readonly PartitionReading[], check: Check) => PartitionReading[];
   /** When the partition of the topic that has waited longest last moved, by the wall clock. */
   movedAtMs: (topic: string, nowMs: number) => number;
@@ -32,7 +32,7 @@ interface Standing {
   movedAtMs: number;
 }
 
-/** Measures for how long each partition stands still although it has records to read. */
+/** Measures for how long each partition has not moved although it has records to read. */
 export function createStallClock(stallMs: number): StallClock {
   let standing = new Map<string, Standing>();
   return {

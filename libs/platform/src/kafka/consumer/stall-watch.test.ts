@@ -44,7 +44,7 @@ beforeEach(() => {
   });
 });
 
-/** Partition 1 belongs to another member and stands still. */
+/** Partition 1 belongs to another member and does not move. */
 const positions = (): GroupPosition[] => [
   { topic: 'a', partition: 0, committed, lag: 5 },
   { topic: 'a', partition: 1, committed: 0, lag: 50 },

@@ -8,7 +8,7 @@ import { createStallClock, type PartitionReading, type StallClock } from './stal
 
 export interface StallWatchDeps {
   topics: readonly string[];
-  /** How long a partition may stand still, in milliseconds. */
+  /** How long a partition with records to read may go without a commit before it counts as stalled, in milliseconds. */
   stallMs: number;
   areStoresUp: () => boolean;
   readPositions: () => Promise<readonly GroupPosition[]>;
@@ -44,7 +44,7 @@ interface Watching extends StallWatchDeps {
   };
 }
 
-/** With 120 s to stand still and two checks of delay, a consumer is replaced after 140 s at most. */
+/** With 120 s without a commit and two checks of delay, a consumer is replaced after 140 s at most. */
 const MAX_CHECK_EVERY_MS = 10_000;
 /** A loop that waits for its group makes a round again within a rebalance and a session: 20 s. */
 const MIN_SILENCE_MS = 60_000;
@@ -132,7 +132,7 @@ function readingsOf(watching: Watching, positions: readonly GroupPosition[]): Pa
 
 /**
  * Returns true when the fetch loop has hung for too long. It sends no heartbeats then: others take its
- * partitions, and none of them stands still.
+ * partitions, and none of them stalls.
  */
 function countSilence({ state, consumer, stallMs }: Watching, countedMs: number): boolean {
   const fetches = consumer().fetches();
