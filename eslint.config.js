@@ -19,6 +19,13 @@ const PACKED_PROPERTIES = {
   message: 'Write the properties out.',
 };
 
+/** A long list of short items stays compact with `// prettier-ignore`. */
+const PACKED_ITEMS = [
+  'ArrayExpression > SpreadElement > ArrayExpression',
+  'ArrayExpression > SpreadElement > TSAsExpression > ArrayExpression',
+  'CallExpression > SpreadElement > ArrayExpression',
+].map((selector) => ({ selector, message: 'Write the items out.' }));
+
 function boundary(files, regex, message) {
   return {
     files,
@@ -50,6 +57,7 @@ const tenantBoundary = {
     'no-restricted-syntax': [
       'error',
       PACKED_PROPERTIES,
+      ...PACKED_ITEMS,
       {
         selector: "CallExpression[callee.property.name='collection']",
         message:
@@ -78,12 +86,14 @@ export default tseslint.config(
     files: ['**/*.{ts,js,mjs}'],
     rules: {
       'max-lines': ['error', { max: 200, skipBlankLines: true, skipComments: true }],
-      'no-restricted-syntax': ['error', PACKED_PROPERTIES],
+      'no-restricted-syntax': ['error', PACKED_PROPERTIES, ...PACKED_ITEMS],
     },
   },
   {
     files: ['**/*.test.ts', 'test/**/*.ts'],
     rules: {
+      // Tables of cases are packed by what they have in common.
+      'no-restricted-syntax': ['error', PACKED_PROPERTIES],
       'max-lines': ['error', { max: 250, skipBlankLines: true, skipComments: true }],
       'max-lines-per-function': 'off',
     },

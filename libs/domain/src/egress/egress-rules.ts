@@ -34,43 +34,39 @@ const LOOPBACK = cidrs('127.0.0.0/8', '::1/128');
  * Never allowed, whatever EGRESS_ALLOW_CIDRS says: link-local addresses, the metadata services of
  * clouds, and IPv4-mapped IPv6 addresses (a socket connects to the IPv4 address inside).
  */
+// prettier-ignore
 const NEVER = cidrs(
-  ...[
-    '169.254.0.0/16',
-    '168.63.129.16/32',
-    // Alibaba Cloud and Oracle Cloud have theirs outside the link-local range.
-    ...['100.100.100.200/32', '192.0.0.192/32'],
-    'fe80::/10',
-    'fd00:ec2::/32',
-    'fd20:ce::/32',
-    '::ffff:0:0/96',
-  ],
+  '169.254.0.0/16', '168.63.129.16/32',
+  // Alibaba Cloud and Oracle Cloud have theirs outside the link-local range.
+  '100.100.100.200/32', '192.0.0.192/32',
+  'fe80::/10', 'fd00:ec2::/32', 'fd20:ce::/32', '::ffff:0:0/96',
 );
 
 /** IANA special-purpose registries (RFC 6890 and its updates). */
+// prettier-ignore
 const REFUSED_V4 = cidrs(
-  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16'],
-  ...['172.16.0.0/12', '192.0.0.0/24', '192.0.2.0/24', '192.31.196.0/24', '192.52.193.0/24'],
-  ...['192.88.99.0/24', '192.168.0.0/16', '192.175.48.0/24', '198.18.0.0/15'],
-  ...['198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4', '168.63.129.16/32'],
+  '0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16',
+  '172.16.0.0/12', '192.0.0.0/24', '192.0.2.0/24', '192.31.196.0/24', '192.52.193.0/24',
+  '192.88.99.0/24', '192.168.0.0/16', '192.175.48.0/24', '198.18.0.0/15',
+  '198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4', '168.63.129.16/32',
 );
 
 /** Only global unicast is public, without the ranges below. */
 const PUBLIC_V6 = cidrs('2000::/3');
+// prettier-ignore
 const REFUSED_V6 = cidrs(
-  ...['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20', '2620:4f:8000::/48'],
+  '2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20', '2620:4f:8000::/48',
 );
 const NAT64 = cidrs('64:ff9b::/96');
 
 const REFUSED_SUFFIX = /(^|\.)(local|internal|localhost|svc|cluster\.local|home\.arpa|onion)$/;
 
 /** Ports of infrastructure that may react to anything that looks like HTTP, and port 0. */
+// prettier-ignore
 const REFUSED_PORTS = new Set([
-  ...[
-    0, 21, 22, 23, 25, 53, 110, 111, 135, 139, 143, 389, 445, 465, 514, 587, 636, 1433, 2049, 2181,
-  ],
-  ...[2375, 2376, 2379, 2380, 3306, 3389, 4001, 5432, 5672, 6379, 6443, 8500, 9092, 9200, 9300],
-  ...[10250, 10255, 11211, 16379, 27017, 27018],
+  0, 21, 22, 23, 25, 53, 110, 111, 135, 139, 143, 389, 445, 465, 514, 587, 636, 1433, 2049, 2181,
+  2375, 2376, 2379, 2380, 3306, 3389, 4001, 5432, 5672, 6379, 6443, 8500, 9092, 9200, 9300,
+  10250, 10255, 11211, 16379, 27017, 27018,
 ]);
 
 const DEFAULT_PORTS: Record<string, number | undefined> = { 'http:': 80, 'https:': 443 };

@@ -46,14 +46,15 @@ export function deliveryHeaders(
   parts: SignedParts,
   userAgent: string,
 ): string[] {
+  // prettier-ignore
   return [
     ...DEFAULT_HEADERS.flatMap(({ key, value }) => [key, value]),
-    ...['User-Agent', userAgent],
+    'User-Agent', userAgent,
     ...webhook.customHeaders.flatMap(({ key, value }) => [key, value]),
     ...authHeader(webhook.authMethod, signer, parts.payload),
-    ...['webhook-id', parts.messageId],
-    ...['webhook-timestamp', String(parts.timestampSeconds)],
-    ...['webhook-signature', standardSignatures(signer, parts)],
+    'webhook-id', parts.messageId,
+    'webhook-timestamp', String(parts.timestampSeconds),
+    'webhook-signature', standardSignatures(signer, parts),
     ...(parts.traceparent === undefined ? [] : ['traceparent', parts.traceparent]),
   ];
 }

@@ -4,18 +4,20 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
 const VALUE = /^[\x20-\x7e\xa0-\xff]{0,4096}$/;
 
 /** Names in lower case; a client may not set them, however it spells them. */
+// prettier-ignore
 export const REFUSED_NAMES: ReadonlySet<string> = new Set([
   // The sender sets connection, framing and routing.
-  ...['connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'host'],
-  ...['cookie', 'expect', 'via', 'x-real-ip', 'forwarded', 'http2-settings'],
+  'connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'host',
+  'cookie', 'expect', 'via', 'x-real-ip', 'forwarded', 'http2-settings',
   // These unlock the metadata services of clouds.
-  ...['metadata', 'metadata-flavor', 'x-google-metadata-request'],
+  'metadata', 'metadata-flavor', 'x-google-metadata-request',
   // Posthorn sets these itself.
-  ...['user-agent', 'traceparent', 'tracestate'],
+  'user-agent', 'traceparent', 'tracestate',
 ]);
 /** Prefixes of names that a client may not set. */
+// prettier-ignore
 export const REFUSED_PREFIXES: readonly string[] = [
-  ...['proxy-', 'x-forwarded-', 'content-', 'webhook-', 'x-aws-ec2-metadata-token'],
+  'proxy-', 'x-forwarded-', 'content-', 'webhook-', 'x-aws-ec2-metadata-token',
 ];
 
 /** Returns why a client may not set the header; null when it may. */

@@ -9,7 +9,7 @@ interface IndexSpec {
 
 const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 86_400;
-const UNHAPPY = { status: { $in: ['pending', 'exhausted', 'cancelled'] } };
+const NOT_DELIVERED = { status: { $in: ['pending', 'exhausted', 'cancelled'] } };
 
 /** Every index, each with the query that needs it. MongoDB makes the `_id` indexes itself. */
 function indexSpecs(retentionDays: number): IndexSpec[] {
@@ -56,13 +56,13 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
   {
     collection: 'deliveries',
     key: { companyId: 1, webhookId: 1, status: 1, _id: 1 },
-    options: { partialFilterExpression: UNHAPPY },
+    options: { partialFilterExpression: NOT_DELIVERED },
   },
   // The same by message: the list of messages that failed.
   {
     collection: 'deliveries',
     key: { companyId: 1, status: 1, messageId: 1 },
-    options: { partialFilterExpression: UNHAPPY },
+    options: { partialFilterExpression: NOT_DELIVERED },
   },
   // Overdue deliveries, for the sweep. A delivery that succeeds at once is never in the index.
   {
@@ -88,10 +88,11 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
   },
 ];
 
+// prettier-ignore
 const COLLECTIONS: readonly CollectionName[] = [
-  ...(['companies', 'apiKeys', 'projects', 'apps', 'webhooks'] as const),
-  ...(['messages', 'deliveries', 'publishers', 'messageChecks'] as const),
-  ...(['leases', 'resends', 'removals'] as const),
+  'companies', 'apiKeys', 'projects', 'apps', 'webhooks',
+  'messages', 'deliveries', 'publishers', 'messageChecks',
+  'leases', 'resends', 'removals',
 ];
 
 /**

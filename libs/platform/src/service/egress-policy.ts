@@ -1,4 +1,4 @@
-import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
+import { STRICT_EGRESS, type EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
 import type { Cidr } from '@posthorn/domain/egress/ip-address.ts';
 
 /** Returns the egress settings of a service as the domain's policy. */
@@ -13,9 +13,9 @@ export function egressPolicyOf(config: {
   return {
     allowLoopback: config.EGRESS_ALLOW_LOOPBACK,
     allowHttp: config.EGRESS_ALLOW_HTTP,
-    allowCidrs: config.EGRESS_ALLOW_CIDRS ?? [],
-    allowPorts: config.EGRESS_ALLOW_PORTS ?? null,
-    denyCidrs: config.EGRESS_DENY_CIDRS ?? [],
-    denyHosts: config.EGRESS_DENY_HOSTS ?? [],
+    allowCidrs: config.EGRESS_ALLOW_CIDRS ?? STRICT_EGRESS.allowCidrs,
+    allowPorts: config.EGRESS_ALLOW_PORTS ?? STRICT_EGRESS.allowPorts,
+    denyCidrs: config.EGRESS_DENY_CIDRS ?? STRICT_EGRESS.denyCidrs,
+    denyHosts: config.EGRESS_DENY_HOSTS ?? STRICT_EGRESS.denyHosts,
   };
 }
