@@ -1,6 +1,7 @@
 import { performance, type EventLoopUtilization } from 'node:perf_hooks';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { startTicker } from '../async/ticker.ts';
 
 export interface MemoryState {
   /** The share of time since the last check in which the event loop was busy, from 0 to 1. */
@@ -57,8 +58,5 @@ export function collectWhenIdle(): () => void {
     collect(LAST_RESORT);
     keptBytes = process.memoryUsage.rss();
   };
-  const timer = setInterval(check, EVERY_MS).unref();
-  return () => {
-    clearInterval(timer);
-  };
+  return startTicker(EVERY_MS, check).stop;
 }

@@ -1,6 +1,6 @@
 import type { mongo } from 'mongoose';
 import { collection } from './collections.ts';
-import { DUPLICATE_KEY } from './duplicate-key.ts';
+import { isDuplicateKey } from './duplicate-key.ts';
 
 /** Leases by name. The database's clock decides when they end. */
 export interface LeaseStore {
@@ -38,7 +38,7 @@ export function createLeaseStore(db: mongo.Db, ttlMs = LEASE_MS): LeaseStore {
         return lease?.holder === holder;
       } catch (error) {
         // Two holders took a new lease at once, and the other one won.
-        if (error instanceof Error && 'code' in error && error.code === DUPLICATE_KEY) return false;
+        if (isDuplicateKey(error)) return false;
         throw error;
       }
     },

@@ -39,6 +39,12 @@ export const invalidRequest = (problems: Problem[]): ApiError =>
 export const notFound = (what: string): ApiError =>
   new ApiError(404, 'not_found', `There is no such ${what}.`);
 
+/** Returns what was found. Throws ApiError 404 when nothing was. */
+export function foundOr404<Found extends object>(found: Found | null, what: string): Found {
+  if (!found) throw notFound(what);
+  return found;
+}
+
 export const unavailable = (): ApiError =>
   new ApiError(503, 'unavailable', 'The request cannot be stored at the moment. Send it again.', {
     headers: { 'Retry-After': '2' },

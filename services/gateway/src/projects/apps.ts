@@ -2,7 +2,7 @@ import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { AppDocument, Environment } from '@posthorn/platform/mongo/documents.ts';
 import type { mongo } from 'mongoose';
-import { notFound } from '../http/api-error.ts';
+import { foundOr404 } from '../http/api-error.ts';
 import type { Quotas } from '../limits/quotas.ts';
 import { isEmptyUpdate } from './is-empty-update.ts';
 import type { ListPage, Projects } from './projects.ts';
@@ -61,13 +61,13 @@ export function createApps(deps: AppsDeps): Apps {
       return found.skip(skip).limit(limit).toArray();
     },
     async get(companyId, _id) {
-      return required(await appsOf(companyId).findOne({ _id }));
+      return foundOr404(await appsOf(companyId).findOne({ _id }), 'app');
     },
     async update(companyId, _id, changes) {
       const apps = appsOf(companyId);
-      if (isEmptyUpdate(changes)) return required(await apps.findOne({ _id }));
+      if (isEmptyUpdate(changes)) return foundOr404(await apps.findOne({ _id }), 'app');
       const update = { $set: { ...changes, updatedAt: new Date(nowMs()) } };
-      return required(await apps.updateOne({ _id }, update));
+      return foundOr404(await apps.updateOne({ _id }, update), 'app');
     },
   };
 }
@@ -99,9 +99,4 @@ async function createApp(
     throw error;
   }
   return app;
-}
-
-function required(found: AppDocument | null): AppDocument {
-  if (!found) throw notFound('app');
-  return found;
 }

@@ -2,7 +2,7 @@ import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { Environment, ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { mongo } from 'mongoose';
-import { notFound } from '../http/api-error.ts';
+import { foundOr404 } from '../http/api-error.ts';
 import type { Quotas } from '../limits/quotas.ts';
 import { isEmptyUpdate } from './is-empty-update.ts';
 
@@ -74,18 +74,13 @@ export function createProjects({ db, quotas, newId, nowMs }: ProjectsDeps): Proj
       return found.skip(skip).limit(limit).toArray();
     },
     async get(companyId, _id) {
-      return required(await projectsOf(companyId).findOne({ _id }));
+      return foundOr404(await projectsOf(companyId).findOne({ _id }), 'project');
     },
     async update(companyId, _id, changes) {
       const projects = projectsOf(companyId);
-      if (isEmptyUpdate(changes)) return required(await projects.findOne({ _id }));
+      if (isEmptyUpdate(changes)) return foundOr404(await projects.findOne({ _id }), 'project');
       const update = { $set: { ...changes, updatedAt: new Date(nowMs()) } };
-      return required(await projects.updateOne({ _id }, update));
+      return foundOr404(await projects.updateOne({ _id }, update), 'project');
     },
   };
-}
-
-function required(found: ProjectDocument | null): ProjectDocument {
-  if (!found) throw notFound('project');
-  return found;
 }

@@ -1,6 +1,7 @@
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { createLoop } from '@posthorn/platform/async/loop.ts';
 import { TimeoutError, withTimeout } from '@posthorn/platform/async/with-timeout.ts';
+import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
@@ -64,14 +65,14 @@ export function createRemovals(deps: RemovalDeps): Removals {
   }
 
   async function remove({ companyId, kind, id }: Root): Promise<boolean> {
-    const respondByMs = performance.now() + RESPOND_WITHIN_MS;
+    const respondByMs = monotonicClockMs() + RESPOND_WITHIN_MS;
     const removal = { id: newId('rmv'), companyId, kind, rootId: id };
     if (!(await removals.hasRoot(removal))) return false;
     await removals.insert(removal);
     await removals.removeRoot(removal);
     // A round may have found the record and started already.
     const work = running.get(removal.id) ?? start(removal);
-    await endOrTimeout(work, Math.max(0, respondByMs - performance.now()));
+    await endOrTimeout(work, Math.max(0, respondByMs - monotonicClockMs()));
     return true;
   }
 
@@ -138,13 +139,14 @@ async function removeApps(
   renewLease: RenewLease,
 ): Promise<void> {
   const { companyId } = removal;
-  for (;;) {
-    await renewLease();
-    const ids = await deps.removals.appsUnder(removal, STEP);
-    if (ids.length === 0) return;
-    await deps.removals.removeApps(companyId, ids);
-    await deps.invalidate({ companyId, id: EVERYTHING });
-  }
+  await untilNoneLeft({
+    renewLease,
+    list: () => deps.removals.appsUnder(removal, STEP),
+    async step(ids) {
+      await deps.removals.removeApps(companyId, ids);
+      await deps.invalidate({ companyId, id: EVERYTHING });
+    },
+  });
 }
 
 /**
@@ -158,13 +160,31 @@ async function removeWebhooks(
   renewLease: RenewLease,
 ): Promise<void> {
   const { companyId } = removal;
+  await untilNoneLeft({
+    renewLease,
+    list: () => deps.removals.webhooksUnder(removal, STEP),
+    async step(ids) {
+      await cancelAll(deps, removal, ids, renewLease);
+      await deps.removals.removeWebhooks(companyId, ids);
+      await deps.invalidate({ companyId, id: EVERYTHING });
+    },
+  });
+}
+
+interface Pages {
+  renewLease: RenewLease;
+  /** Returns the ids of the next page; empty when none is left. */
+  list: () => Promise<string[]>;
+  /** Removes what the page names, so that the next page has others. */
+  step: (ids: readonly string[]) => Promise<void>;
+}
+
+async function untilNoneLeft({ renewLease, list, step }: Pages): Promise<void> {
   for (;;) {
     await renewLease();
-    const ids = await deps.removals.webhooksUnder(removal, STEP);
+    const ids = await list();
     if (ids.length === 0) return;
-    await cancelAll(deps, removal, ids, renewLease);
-    await deps.removals.removeWebhooks(companyId, ids);
-    await deps.invalidate({ companyId, id: EVERYTHING });
+    await step(ids);
   }
 }
 

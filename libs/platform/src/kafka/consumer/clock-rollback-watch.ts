@@ -1,3 +1,5 @@
+import { startTicker } from '../../async/ticker.ts';
+
 export interface ClockRollbackDeps {
   /** The wall clock. */
   nowMs: () => number;
@@ -29,11 +31,6 @@ export function watchForClockRollback(deps: ClockRollbackDeps): ClockRollbackWat
     lastMs -= byMs;
     if (byMs > TOLERATED_MS) onRollback(byMs);
   };
-  const timer = setInterval(tick, EVERY_MS);
-  return {
-    tick,
-    stop() {
-      clearInterval(timer);
-    },
-  };
+  const ticker = startTicker(EVERY_MS, tick);
+  return { tick, stop: ticker.stop };
 }

@@ -1,5 +1,5 @@
 import { createKeepTrying, StoppedError } from '../../async/keep-trying.ts';
-import { systemClockMs } from '../../service/clock-and-ids.ts';
+import { monotonicClockMs, systemClockMs } from '../../service/clock-and-ids.ts';
 import { createGroupPositions, type GroupPositions } from '../offsets/group-positions.ts';
 import type { ConsumeOptions, Consumption } from '../record-log.ts';
 import { watchForClockRollback } from './clock-rollback-watch.ts';
@@ -30,7 +30,7 @@ export async function consume(deps: ConsumeDeps, options: ConsumeOptions): Promi
   stallWatch.start();
   const clockWatch = watchForClockRollback({
     nowMs: systemClockMs,
-    monotonicMs: () => performance.now(),
+    monotonicMs: monotonicClockMs,
     onRollback(byMs) {
       deps.logger.warn(
         { groupId: options.groupId, byMs },
@@ -71,7 +71,7 @@ function openStallWatch(
     consumer: () => supervised.consumer,
     replaceConsumer: () => replaceConsumer(deps, options, supervised),
     nowMs: systemClockMs,
-    monotonicMs: () => performance.now(),
+    monotonicMs: monotonicClockMs,
     logger: deps.logger.child({ groupId }),
   });
 }

@@ -1,4 +1,5 @@
 import { Partitioners, type Kafka, type Producer, type TopicMessages } from 'kafkajs';
+import { byTopic } from '../by-topic.ts';
 import type { KafkaDriver, RecordProducer } from '../kafka-driver.ts';
 import { openKafkajsGroupClient } from './group-client.ts';
 import type { OutgoingRecord } from '../record-log.ts';
@@ -17,7 +18,7 @@ async function connectProducer(kafka: Kafka): Promise<RecordProducer> {
   await producer.connect();
   return {
     async send(records) {
-      await producer.sendBatch({ acks: -1, topicMessages: byTopic(records) });
+      await producer.sendBatch({ acks: -1, topicMessages: byTopic(records, messagesOf) });
     },
     close: () => producer.disconnect(),
   };
@@ -32,12 +33,11 @@ function createProducer(kafka: Kafka): Producer {
   });
 }
 
-function byTopic(records: readonly OutgoingRecord[]): TopicMessages[] {
-  const grouped = new Map<string, TopicMessages>();
-  for (const { topic, key, value, headers } of records) {
-    const ofTopic = grouped.get(topic) ?? { topic, messages: [] };
-    ofTopic.messages.push({ key, value, ...(headers && { headers: { ...headers } }) });
-    grouped.set(topic, ofTopic);
-  }
-  return [...grouped.values()];
+function messagesOf(topic: string, records: readonly OutgoingRecord[]): TopicMessages {
+  const messages = records.map(({ key, value, headers }) => ({
+    key,
+    value,
+    ...(headers && { headers: { ...headers } }),
+  }));
+  return { topic, messages };
 }

@@ -6,6 +6,7 @@ import kafkajs, {
 } from 'kafkajs';
 import { isOutage } from '../../async/is-outage.ts';
 import { pause } from '../../async/pause.ts';
+import { byTopic } from '../by-topic.ts';
 import { createCoPartitionAssigner } from './co-partition-assigner.ts';
 import type { GroupClient, GroupEvents } from '../consumer/group-client.ts';
 import {
@@ -78,7 +79,7 @@ async function restart(member: Member): Promise<void> {
 async function leave(member: Member): Promise<void> {
   member.left.abort();
   // While it joins, kafkajs drops its connection without leaving the group, which waits for the member
-  // until its session times out: with two groups, deliveries stood still for 20 s.
+  // until its session times out: with two groups, nothing was delivered for 20 s.
   await member.joining?.catch(() => undefined);
   await member.consumer.disconnect();
 }
@@ -168,15 +169,16 @@ function run({ consumer, events }: Member): Promise<void> {
  * belong to another member by then. This commit is refused instead, and the next one is right.
  */
 function commit(payload: EachBatchPayload, commits: readonly Commit[]): Promise<void> {
-  return payload.commitOffsetsIfNecessary({ topics: byTopic(commits) });
+  return payload.commitOffsetsIfNecessary({ topics: byTopic(commits, offsetsOf) });
 }
 
-function byTopic(commits: readonly Commit[]): OffsetsByTopicPartition['topics'] {
-  const grouped = new Map<string, OffsetsByTopicPartition['topics'][number]>();
-  for (const { topic, partition, offset } of commits) {
-    const ofTopic = grouped.get(topic) ?? { topic, partitions: [] };
-    ofTopic.partitions.push({ partition, offset: String(offset) });
-    grouped.set(topic, ofTopic);
-  }
-  return [...grouped.values()];
+function offsetsOf(
+  topic: string,
+  commits: readonly Commit[],
+): OffsetsByTopicPartition['topics'][number] {
+  const partitions = commits.map(({ partition, offset }) => ({
+    partition,
+    offset: String(offset),
+  }));
+  return { topic, partitions };
 }

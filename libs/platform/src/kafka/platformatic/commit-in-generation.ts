@@ -1,4 +1,5 @@
 import { offsetCommitV8, type Consumer } from '@platformatic/kafka';
+import { byTopic } from '../by-topic.ts';
 import type { Commit } from '../offsets/owned-partitions.ts';
 
 /** One member in one generation of its group. */
@@ -30,21 +31,16 @@ export async function commitInGeneration(
     generationId,
     memberId,
     null,
-    byTopic(commits),
+    byTopic(commits, offsetsOf),
   );
 }
 
-function byTopic(commits: readonly Commit[]): CommitTopic[] {
-  const grouped = new Map<string, CommitTopic>();
-  for (const { topic, partition, offset } of commits) {
-    const ofTopic = grouped.get(topic) ?? { name: topic, partitions: [] };
-    ofTopic.partitions.push({
-      partitionIndex: partition,
-      committedOffset: BigInt(offset),
-      committedLeaderEpoch: -1,
-      committedMetadata: null,
-    });
-    grouped.set(topic, ofTopic);
-  }
-  return [...grouped.values()];
+function offsetsOf(topic: string, commits: readonly Commit[]): CommitTopic {
+  const partitions = commits.map(({ partition, offset }) => ({
+    partitionIndex: partition,
+    committedOffset: BigInt(offset),
+    committedLeaderEpoch: -1,
+    committedMetadata: null,
+  }));
+  return { name: topic, partitions };
 }

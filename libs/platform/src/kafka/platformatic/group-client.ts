@@ -24,7 +24,7 @@ interface Membership extends FetchLoopDeps {
   /** When the broker answered the last heartbeat or join, by the monotonic clock. */
   confirmedAtMs: number;
   /** True once the partitions read here may go to other members. */
-  isSettled: boolean;
+  hasWaited: boolean;
   keepTrying: KeepTrying;
 }
 
@@ -35,7 +35,7 @@ const CONNECT_TRIES = 5;
  * Time between the last record and the join, in which the partitions may go to others. Meanwhile the
  * handlers announce what they have begun, and what is finished is committed, four times a second.
  */
-const SETTLE_MS = 300;
+const OLD_WORK_MS = 300;
 
 /** Opens a member of a group on @platformatic/kafka. Members on kafkajs may be in the same group. */
 export function openGroupClient(
@@ -65,7 +65,7 @@ function createMembership(
   const logger = settings.logger.child({ part: 'kafka', groupId: options.groupId });
   const describeError = (error: unknown): object => ({ error: errorText(error) });
   const consumer = createConsumer(settings, options, async () => {
-    await settle(membership);
+    await waitForOldWork(membership);
     return Buffer.from(settings.instanceId);
   });
   for (const topic of options.topics) consumer.topics.track(topic);
@@ -85,7 +85,7 @@ function createMembership(
     left,
     keepTrying: createKeepTrying({ logger, signal: left.signal, describeError }),
     reading: null,
-    isSettled: true,
+    hasWaited: true,
   };
   return membership;
 }
@@ -151,7 +151,7 @@ function beginGeneration(
   const topicPartitions = assignments.flatMap(({ topic, partitions }) =>
     partitions.map((partition) => ({ topic, partition })),
   );
-  membership.isSettled = false;
+  membership.hasWaited = false;
   membership.reading = startFetchLoop(
     membership,
     { memberId, generationId },
@@ -160,12 +160,12 @@ function beginGeneration(
   );
 }
 
-async function settle(membership: Membership): Promise<void> {
-  if (membership.isSettled) return;
+async function waitForOldWork(membership: Membership): Promise<void> {
+  if (membership.hasWaited) return;
   const { signal } = membership.left;
   // A commit of the old generation is taken as long as this member has not asked to join again.
-  await Promise.all([membership.reading?.stop(), pause(SETTLE_MS, signal)]);
-  membership.isSettled = true;
+  await Promise.all([membership.reading?.stop(), pause(OLD_WORK_MS, signal)]);
+  membership.hasWaited = true;
 }
 
 async function start(membership: Membership): Promise<void> {

@@ -1,4 +1,5 @@
-import { keyOf, type TopicPartition } from '../topic-partition.ts';
+import { byTopic } from '../by-topic.ts';
+import { keyOf, type TopicPartition, type TopicPartitions } from '../topic-partition.ts';
 import { ListOffsetTimestamps, type Consumer } from '@platformatic/kafka';
 
 /** Partition, by `keyOf`, → the offset that is read next. */
@@ -10,7 +11,9 @@ export async function startPositions(
   topicPartitions: readonly TopicPartition[],
 ): Promise<Positions> {
   if (topicPartitions.length === 0) return new Map();
-  const committed = await consumer.listCommittedOffsets({ topics: byTopic(topicPartitions) });
+  const committed = await consumer.listCommittedOffsets({
+    topics: byTopic(topicPartitions, partitionsOf),
+  });
   const positions: Positions = new Map();
   for (const tp of topicPartitions) {
     const offset = committed.get(tp.topic)?.[tp.partition];
@@ -27,7 +30,7 @@ export async function firstOffsets(
   topicPartitions: readonly TopicPartition[],
 ): Promise<Positions> {
   if (topicPartitions.length === 0) return new Map();
-  const grouped = byTopic(topicPartitions);
+  const grouped = byTopic(topicPartitions, partitionsOf);
   const offsets = await consumer.listOffsets({
     topics: grouped.map(({ topic }) => topic),
     partitions: Object.fromEntries(grouped.map(({ topic, partitions }) => [topic, partitions])),
@@ -38,12 +41,6 @@ export async function firstOffsets(
   );
 }
 
-function byTopic(
-  topicPartitions: readonly TopicPartition[],
-): { topic: string; partitions: number[] }[] {
-  const grouped = new Map<string, number[]>();
-  for (const { topic, partition } of topicPartitions) {
-    grouped.set(topic, [...(grouped.get(topic) ?? []), partition]);
-  }
-  return [...grouped].map(([topic, partitions]) => ({ topic, partitions }));
+function partitionsOf(topic: string, ofTopic: readonly TopicPartition[]): TopicPartitions {
+  return { topic, partitions: ofTopic.map(({ partition }) => partition) };
 }

@@ -3,7 +3,7 @@ import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import { documentsOf } from '../company-documents.ts';
 import type { ResendDocument } from '../documents.ts';
-import { DUPLICATE_KEY } from '../duplicate-key.ts';
+import { isDuplicateKey } from '../duplicate-key.ts';
 import { toResend, toResendDocument } from './resend-documents.ts';
 import {
   createResendParts,
@@ -85,7 +85,7 @@ async function insert(resends: mongo.Collection<ResendDocument>, resend: Resend)
     await resends.insertOne(toResendDocument(resend));
     return true;
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === DUPLICATE_KEY) return false;
+    if (isDuplicateKey(error)) return false;
     throw error;
   }
 }
