@@ -1,6 +1,11 @@
+/** Something that the program excludes has happened: a bug. To repeat the step would fail in the same way. */
+export class ImpossibleError extends Error {
+  override readonly name = 'ImpossibleError';
+}
+
 /**
  * Returns the value of a key that the map must have, where a default would hide a bug. Throws an
- * error that names the map (`what`) and the key.
+ * ImpossibleError that names the map (`what`) and the key.
  */
 export function required<Key, Value>(
   map: ReadonlyMap<Key, Value>,
@@ -8,7 +13,9 @@ export function required<Key, Value>(
   what: string,
 ): NonNullable<Value> {
   const value = map.get(key);
-  if (value === undefined || value === null) throw new Error(`no ${what} for ${String(key)}`);
+  if (value === undefined || value === null) {
+    throw new ImpossibleError(`no ${what} for ${String(key)}`);
+  }
   return value;
 }
 
@@ -19,6 +26,7 @@ export function requiredAt<Item>(
   what: string,
 ): NonNullable<Item> {
   const item = list[index];
-  if (item === undefined || item === null) throw new Error(`no ${what} at index ${index}`);
+  if (item === undefined || item === null)
+    throw new ImpossibleError(`no ${what} at index ${index}`);
   return item;
 }

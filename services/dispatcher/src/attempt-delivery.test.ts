@@ -49,7 +49,13 @@ describe('a due attempt', () => {
   });
 
   it('fails without a request when the secrets of the webhook cannot be opened, and is retried', async () => {
-    const sealed = { id: 'wh_1', disabled: false, eventTypes: [], problem };
+    const sealed = {
+      kind: 'unopened' as const,
+      id: 'wh_1',
+      disabled: false,
+      eventTypes: [],
+      problem,
+    };
     const { attempt, sent, settled } = createAttemptHarness(finding(sealed));
     await attempt(retry);
     expect(sent).toEqual([]);
@@ -63,7 +69,10 @@ describe('a due attempt', () => {
 
   it.each([
     ['webhook_deleted', null],
-    ['webhook_disabled', { id: 'wh_1', disabled: true, eventTypes: [], problem }],
+    [
+      'webhook_disabled',
+      { kind: 'unopened' as const, id: 'wh_1', disabled: true, eventTypes: [], problem },
+    ],
   ])('is cancelled without a request: %s', async (reason, found) => {
     const { attempt, sent, settled } = createAttemptHarness(finding(found));
     await attempt(created);

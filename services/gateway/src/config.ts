@@ -62,8 +62,6 @@ const quotas = z.object({
 
 export type QuotaConfig = z.infer<typeof quotas>;
 
-export const bytesOfMib = (mib: number): number => mib * 1_048_576;
-
 export const gatewayConfig = z.object({
   HOST: z.string().default('127.0.0.1').describe('Address that the API listens on'),
   PORT: settings.port.default(8080).describe('Port that the API listens on'),

@@ -1,4 +1,5 @@
 import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
+import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import {
   createMemoryBudgets,
   type MemoryBudgets,
@@ -13,7 +14,11 @@ import {
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import { createOpenCircuits, type OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
-import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
+import {
+  monotonicClockMs,
+  systemClockMs,
+  systemIds,
+} from '@posthorn/platform/service/clock-and-ids.ts';
 import { closeServer } from '@posthorn/platform/service/close-server.ts';
 import { egressPolicyOf } from '@posthorn/platform/service/egress-policy.ts';
 import { listen } from '@posthorn/platform/service/listen.ts';
@@ -28,7 +33,7 @@ import { openAuthentication } from './api-keys/open-authentication.ts';
 import { createUseCases } from './api/create-use-cases.ts';
 import { apiRoutes } from './api/routes/api-routes.ts';
 import { createApp } from './app.ts';
-import { bytesOfMib, type GatewayConfig } from './config.ts';
+import type { GatewayConfig } from './config.ts';
 import { concurrencyBoundsOf } from './history/read-health.ts';
 import { createHardenedServer } from './http/harden-server.ts';
 import { createHttpMetrics } from './http/http-metrics.ts';
@@ -106,7 +111,7 @@ async function openRoutes(context: Context, connections: Connections): Promise<R
     accept: steps.accept,
     acceptIdempotent: steps.acceptIdempotent,
     remove: steps.remove,
-    quotas: createQuotas(config, () => performance.now()),
+    quotas: createQuotas(config, monotonicClockMs),
     maxHeaderBytes: config.QUOTA_HEADER_BYTES,
     startResend: steps.startResend,
     policy: egressPolicyOf(config),

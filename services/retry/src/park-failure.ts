@@ -52,18 +52,21 @@ export function createParkFailure(deps: ParkDeps): (record: LogRecord) => Promis
       return;
     }
     const next = nextAttemptAfter(failed, deps.schedule);
-    if (next) await publish(parkedRecord(deps, record, failed, next));
-    else await exhaust(deps, record, failed);
+    if (!next) {
+      await exhaust(deps, record, failed);
+      return;
+    }
+    await publish(parkedRecord(deps, record, failed, next));
+    deps.metrics.parked.inc({ delay: formatDelay(next.delayMs) });
   };
 }
 
 function parkedRecord(
-  { parkedByDelayMs, metrics }: ParkDeps,
+  { parkedByDelayMs }: ParkDeps,
   { headers, key }: LogRecord,
   failed: DeliveryFailed,
   { attemptNumber, delayMs, dueAtMs }: NextAttempt,
 ): OutgoingRecord {
-  metrics.parked.inc({ delay: formatDelay(delayMs) });
   return {
     topic: required(parkedByDelayMs, delayMs, 'delay topic of the schedule'),
     key,

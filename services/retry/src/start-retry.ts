@@ -6,6 +6,7 @@ import {
 } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import type { Consumption, LogRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openMongo } from '@posthorn/platform/mongo/connection/connect.ts';
@@ -20,7 +21,7 @@ import {
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import { createRecordMemory, type RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { RetryConfig } from './config.ts';
 import { groupDelayTopics } from './release/group-delay-topics.ts';
 import { HORIZON_MS, pauseMsFor } from './release/wait-until-due.ts';
@@ -49,8 +50,6 @@ interface Wires {
   memory: RecordMemory;
 }
 
-const monotonicMs = (): number => performance.now();
-
 /** Starts the retry service, from the stores to the consumers. What starts last stops first. */
 export async function startRetry(context: Context): Promise<void> {
   const { config, logger, lifecycle, registry } = context;
@@ -71,7 +70,7 @@ export async function startRetry(context: Context): Promise<void> {
   const latestRelease = createLatestRelease({
     delayMsOf: (topic) => required(delayTopics, topic, 'delay topic').delayMs,
     nowMs: systemClockMs,
-    monotonicMs,
+    monotonicMs: monotonicClockMs,
   });
   const wires: Wires = {
     records,
@@ -95,10 +94,8 @@ export async function startRetry(context: Context): Promise<void> {
   watchDependencies(registry, { mongodb: store.isConnected, kafka: records.isConnected });
 }
 
-const MIB = 1_048_576;
-
 function openMemory({ config, registry }: Context): RecordMemory {
-  const budgetBytes = config.RECORD_MEMORY_MIB * MIB;
+  const budgetBytes = bytesOfMib(config.RECORD_MEMORY_MIB);
   const memory = createRecordMemory(budgetBytes);
   createMemoryBudgets(registry).add('records', budgetBytes, memory.usedBytes);
   return memory;
@@ -152,7 +149,7 @@ function openRelease(
     metrics,
     logger,
     nowMs: systemClockMs,
-    monotonicMs,
+    monotonicMs: monotonicClockMs,
     latestRelease,
   });
 }
@@ -211,7 +208,7 @@ async function consumeParked(
       delayMs: (record, endOffset) =>
         Math.min(
           pauseMsFor(record, systemClockMs()),
-          latestRelease(record, endOffset) - HORIZON_MS - monotonicMs(),
+          latestRelease(record, endOffset) - HORIZON_MS - monotonicClockMs(),
         ),
       inFlightLimits: { pauseAt: 10_000, resumeAt: 5_000 },
       maxWaitMs: group === 'long' ? IDLE_WAIT_MS : SHORT_WAIT_MS,

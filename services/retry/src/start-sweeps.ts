@@ -10,7 +10,7 @@ import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishe
 import { createStuckDeliveries } from '@posthorn/platform/mongo/deliveries/stuck-deliveries.ts';
 import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { mongo } from 'mongoose';
 import type { RetryConfig } from './config.ts';
 import type { RetryMetrics } from './retry-metrics.ts';
@@ -43,7 +43,7 @@ export function startSweeps(context: ServiceContext<RetryConfig>, wires: Wires):
     deliveries,
     records,
     metrics,
-    monotonicMs: () => performance.now(),
+    monotonicMs: monotonicClockMs,
     logger,
   });
   unpublished.start();
@@ -55,7 +55,7 @@ export function startSweeps(context: ServiceContext<RetryConfig>, wires: Wires):
     leases,
     topics,
     afterMs: config.RECONCILE_AFTER,
-    monotonicMs: () => performance.now(),
+    monotonicMs: monotonicClockMs,
     rest: pause,
     checks: createMessageChecks(db),
     stuck: createStuckDeliveries(db),

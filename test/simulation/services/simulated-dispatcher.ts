@@ -101,7 +101,13 @@ function webhookLoader(db: mongo.Db): LoadWebhook {
     const found = (await keepTrying('look up webhooks', () => states.statesOf([id]))).get(id);
     if (!found) return null;
     const webhook = sampleWebhook(0, { ...found, id, rateLimitPerSecond: null });
-    return { webhook, signer: SIGNER, origin: 'https://example.com', path: '/hook' };
+    return {
+      kind: 'opened' as const,
+      webhook,
+      signer: SIGNER,
+      origin: 'https://example.com',
+      path: '/hook',
+    };
   };
 }
 

@@ -5,7 +5,7 @@ import {
   type AcceptMessage,
 } from '../../../services/gateway/src/accept/accept-message.ts';
 import { createOutbox } from '../../../services/gateway/src/outbox/outbox.ts';
-import { sampleWebhook } from '../../support/samples/sample-webhook.ts';
+import { openedWebhook } from '../../support/samples/sample-webhook.ts';
 import { targetListOf } from '../../support/samples/target-list.ts';
 import { LOGGER } from '../world/silent-logger.ts';
 import type { TargetList } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
@@ -59,7 +59,7 @@ export function createSimulatedGateway(
 
 function targetsAmong(webhooks: Collection): TargetList {
   const found = [...webhooks.values()].map(({ _id: id, disabled }) =>
-    sampleWebhook(0, { id, disabled: disabled === true }),
+    openedWebhook(0, { id, disabled: disabled === true }),
   );
   return targetListOf(found);
 }

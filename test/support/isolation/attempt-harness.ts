@@ -29,6 +29,7 @@ export const NOW_MS = 1_700_000_000_000;
 const webhook = sampleWebhook(1, { rateLimitPerSecond: null });
 export const FOUND = {
   webhook,
+  kind: 'opened' as const,
   signer: signerOf(webhook),
   origin: 'https://example.com',
   path: '/',
@@ -114,6 +115,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     },
     maxWaitMs: () => options.maxWaitMs ?? 30_000,
     isOverloaded: () => false,
+    onArrival: () => undefined,
     circuitOf: options.circuit ?? (() => ({ kind: 'closed' })),
     beginAttempt: () => () => Promise.resolve(),
     onHold: () => undefined,

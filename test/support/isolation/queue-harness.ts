@@ -98,6 +98,7 @@ export function createQueueHarness({
     limits: { ...LIMITS, ...limits },
     maxWaitMs: () => maxWait.ms,
     isOverloaded: () => overload.is,
+    onArrival: () => undefined,
     circuitOf: ({ webhookId }) => circuits.get(webhookId) ?? { kind: 'closed' },
     beginAttempt() {
       unreported += 1;

@@ -62,7 +62,13 @@ export function openLoneSender({ resolve, policy }: LoneSenderOptions): LoneSend
     send(url) {
       const webhook = sampleWebhook(1, { url, secret: secretFromBytes(Buffer.alloc(32, 7)) });
       const { origin, pathname } = new URL(url);
-      const loaded = { webhook, signer: signerOf(webhook), origin, path: pathname };
+      const loaded = {
+        kind: 'opened' as const,
+        webhook,
+        signer: signerOf(webhook),
+        origin,
+        path: pathname,
+      };
       return post(DUE, Buffer.from('{}'), loaded);
     },
     timePasses(ms) {

@@ -1,5 +1,6 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { OpenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { EncryptionKey } from '@posthorn/platform/vault/vault-keys.ts';
 
 /** Returns a webhook whose id depends on `n`. Every secret value in it contains `hush`. */
@@ -23,6 +24,11 @@ export function sampleWebhook(n: number, overrides: Partial<Webhook> = {}): Webh
     updatedAtMs: 2_000,
     ...overrides,
   };
+}
+
+/** Returns such a webhook as the store finds it. */
+export function openedWebhook(n: number, overrides: Partial<Webhook> = {}): OpenedWebhook {
+  return { kind: 'opened', ...sampleWebhook(n, overrides) };
 }
 
 export function randomKey(id: string): EncryptionKey {

@@ -18,7 +18,7 @@ interface Timer {
 /** Far from zero, as the clock of a process that has run for a while. */
 const BEGIN_MS = 1_000_000;
 
-/** Creates a monotonic clock that stands still until a test moves it. */
+/** Creates a monotonic clock that moves only when a test moves it. */
 export function createVirtualTimers(): VirtualTimers {
   const timers = new Set<Timer>();
   let nowMs = BEGIN_MS;

@@ -25,7 +25,7 @@ const serverError = (code: number) => new mongo.MongoServerError({ message: 'ref
 describe('an outage', () => {
   test.each<[string, unknown]>([
     ['a lost connection to MongoDB', new mongo.MongoNetworkError('connection closed')],
-    ['a MongoDB time-out', new mongo.MongoNetworkTimeoutError('timed out')],
+    ['a MongoDB timeout', new mongo.MongoNetworkTimeoutError('timed out')],
     ['MongoDB without a primary', serverError(10_107)],
     ['a primary that steps down', serverError(189)],
     ['a write that exceeds its time', serverError(50)],
@@ -41,7 +41,7 @@ describe('an outage', () => {
       }),
     ],
     ['a lost connection of @platformatic/kafka', new NetworkError('closed')],
-    ['a time-out of @platformatic/kafka', new KafkaTimeoutError('timed out')],
+    ['a timeout of @platformatic/kafka', new KafkaTimeoutError('timed out')],
     ['several errors of brokers', new MultipleErrors('failed', [new NetworkError('closed')])],
     ['Redis away', loading],
     ['a refused connection', Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })],

@@ -22,6 +22,8 @@ const FAULTS = new Set([
   'BSONRuntimeError',
   'MongoInvalidArgumentError',
   'MongoMissingDependencyError',
+  // Of Posthorn: a bug.
+  'ImpossibleError',
   // Of Posthorn: a person must change something first; the process stops.
   'StartupError',
   'StoppedError',

@@ -23,7 +23,7 @@ export interface ServiceContext<Config> {
   keepTrying: KeepTrying;
 }
 
-/** A stop may take the drain time-out and this much more to commit, leave groups and close connections. */
+/** A stop may take the drain timeout and this much more to commit, leave groups and close connections. */
 const CLOSING_MS = 10_000;
 
 /**

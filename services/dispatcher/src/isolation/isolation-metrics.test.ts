@@ -30,6 +30,7 @@ beforeEach(() => {
     },
     circuits: {
       count: () => ({ closed: 4, open: 2, half_open: 1 }),
+      takeUp: () => undefined,
       blockOf: () => null,
       beginAttempt: () => () => Promise.resolve(),
       takeOver: () => Promise.resolve(),

@@ -1,7 +1,9 @@
+import { startTicker } from '@posthorn/platform/async/ticker.ts';
 import type { OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
+import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createRecordMemory, type RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
-import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { DispatcherConfig } from '../config.ts';
 import type { SharedState } from '../open-shared-state.ts';
@@ -40,7 +42,6 @@ interface Parts extends Pick<OpenRecordLog, 'records' | 'topics'> {
 
 type Context = ServiceContext<DispatcherConfig>;
 
-const MIB = 1_048_576;
 const QUEUES_EVERY_MS = 100;
 /** The resolution of the stall-free clock: shorter than a busy iteration of the event loop. */
 const CLOCK_EVERY_MS = 20;
@@ -52,10 +53,10 @@ export function openIsolation(
   { records, topics, shared, budgets }: Parts,
 ): Isolation {
   const { config, registry, keepTrying } = context;
-  const memory = createRecordMemory(config.RECORD_MEMORY_MIB * MIB);
-  const clock = createStallFreeClock(CLOCK_EVERY_MS, monotonicMs);
+  const memory = createRecordMemory(bytesOfMib(config.RECORD_MEMORY_MIB));
+  const clock = createStallFreeClock(CLOCK_EVERY_MS, monotonicClockMs);
   const circuits = openCircuits(context, shared);
-  const overload = createOverloadWatch(monotonicMs);
+  const overload = createOverloadWatch(monotonicClockMs);
   const queues = openQueues({ config, shared, memory, clock, circuits, overload });
   const metrics = createIsolationMetrics(registry);
   watchIsolation(registry, { queues, circuits, limit: placesOf(config) });
@@ -91,16 +92,12 @@ function placesOf({ MAX_IN_FLIGHT, SLOW_LANE_CONCURRENCY }: DispatcherConfig): n
   return MAX_IN_FLIGHT + SLOW_LANE_CONCURRENCY;
 }
 
-function monotonicMs(): number {
-  return performance.now();
-}
-
 function openCircuits({ config, logger }: Context, { openCircuits }: SharedState): Circuits {
   return createCircuits({
     logger,
     shared: openCircuits,
     resetMs: config.CIRCUIT_RESET_MS,
-    maxCircuits: Math.floor((config.CIRCUIT_MEMORY_MIB * MIB) / CIRCUIT_BYTES),
+    maxCircuits: Math.floor(bytesOfMib(config.CIRCUIT_MEMORY_MIB) / CIRCUIT_BYTES),
     nowMs: systemClockMs,
   });
 }
@@ -122,8 +119,8 @@ interface Watched {
 }
 
 function watchMemory({ config, budgets, memory, circuits, queues }: Watched): void {
-  budgets.add('records', config.RECORD_MEMORY_MIB * MIB, memory.usedBytes);
-  budgets.add('circuits', config.CIRCUIT_MEMORY_MIB * MIB, () => {
+  budgets.add('records', bytesOfMib(config.RECORD_MEMORY_MIB), memory.usedBytes);
+  budgets.add('circuits', bytesOfMib(config.CIRCUIT_MEMORY_MIB), () => {
     const { closed, open, half_open: halfOpen } = circuits.count();
     return (closed + open + halfOpen) * CIRCUIT_BYTES;
   });
@@ -151,16 +148,16 @@ function keepTicking(
     flows: shared.endpointFlows,
     startConcurrency: config.ENDPOINT_CONCURRENCY,
     nowMs: systemClockMs,
-    monotonicMs,
+    monotonicMs: monotonicClockMs,
   });
-  const timers = [
-    setInterval(clock.tick, CLOCK_EVERY_MS),
-    setInterval(measureLoop(overload.tick), OVERLOAD_EVERY_MS),
-    setInterval(queues.tick, QUEUES_EVERY_MS),
-    setInterval(flows.tick, FLOWS_EVERY_MS),
+  const tickers = [
+    startTicker(CLOCK_EVERY_MS, clock.tick),
+    startTicker(OVERLOAD_EVERY_MS, measureLoop(overload.tick)),
+    startTicker(QUEUES_EVERY_MS, queues.tick),
+    startTicker(FLOWS_EVERY_MS, flows.tick),
   ];
   lifecycle.onStop('isolation', () => {
-    for (const timer of timers) clearInterval(timer);
+    for (const ticker of tickers) ticker.stop();
     circuits.stop();
   });
 }

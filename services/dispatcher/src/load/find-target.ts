@@ -16,7 +16,7 @@ export async function findTarget(load: LoadWebhook, webhookId: string): Promise<
   const found = await load(webhookId);
   const reason = cancelReasonOf(stateOf(found));
   if (reason) return { kind: 'cancel', reason };
-  return found && 'webhook' in found ? { kind: 'send', to: found } : { kind: 'abort' };
+  return found?.kind === 'opened' ? { kind: 'send', to: found } : { kind: 'abort' };
 }
 
 /** Null while deliveries to the webhook are attempted. */
@@ -28,5 +28,5 @@ export async function findCancelReason(
 }
 
 function stateOf(found: FoundWebhook | null): { disabled: boolean } | null {
-  return found && 'webhook' in found ? found.webhook : found;
+  return found?.kind === 'opened' ? found.webhook : found;
 }

@@ -1,14 +1,19 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import type { Webhook } from '@posthorn/domain/webhook.ts';
-import type { UnopenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { FoundWebhook, UnopenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
-import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { keepTrying } from '../../../../test/support/time/keep-trying.ts';
 import { createWebhookLoader } from './load-webhook.ts';
 
-const good = sampleWebhook(1);
+const good = openedWebhook(1);
 const problem = new SealedValueError('secret of wh_2 was changed or moved', 'k1');
-const bad: UnopenedWebhook = { id: 'wh_2', disabled: false, eventTypes: [], problem };
+const bad: UnopenedWebhook = {
+  kind: 'unopened',
+  id: 'wh_2',
+  disabled: false,
+  eventTypes: [],
+  problem,
+};
 
 let asked: string[][] = [];
 let logged: unknown[][] = [];
@@ -17,7 +22,7 @@ beforeEach(() => {
   [asked, logged] = [[], []];
 });
 
-function loaderOf(stored: (Webhook | UnopenedWebhook)[]) {
+function loaderOf(stored: FoundWebhook[]) {
   const logger = { error: (...line: unknown[]) => void logged.push(line) };
   const findMany = (ids: readonly string[]) => {
     asked.push([...ids]);
@@ -48,7 +53,7 @@ describe('the loader of webhooks', () => {
   });
 
   it('reads such a webhook again after it was told to forget it', async () => {
-    const stored: (Webhook | UnopenedWebhook)[] = [bad];
+    const stored: FoundWebhook[] = [bad];
     const loader = loaderOf(stored);
     await loader.load(bad.id);
     stored[0] = { ...good, id: bad.id };

@@ -4,10 +4,15 @@ import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { UnopenedWebhook, WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type {
+  FoundWebhook as StoredWebhook,
+  UnopenedWebhook,
+  WebhookStore,
+} from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 
 /** A webhook with what all its deliveries need and what is derived from it only once. */
 export interface LoadedWebhook {
+  kind: 'opened';
   webhook: Webhook;
   signer: Signer;
   origin: string;
@@ -40,7 +45,7 @@ export function createWebhookLoader(
   cacheBytes: number,
   keepTrying: KeepTrying,
 ): WebhookLoader {
-  const batch = createBatcher<string, Webhook | UnopenedWebhook | undefined>({
+  const batch = createBatcher<string, StoredWebhook | undefined>({
     maxItems: 500,
     lingerMs: 1,
     maxInFlight: 2,
@@ -58,7 +63,7 @@ export function createWebhookLoader(
   const load: LoadWebhook = async (id) => {
     const webhook = await batch.add(id);
     if (!webhook) return null;
-    if (!('problem' in webhook)) return prepare(webhook);
+    if (webhook.kind === 'opened') return prepare(webhook);
     const { keyId, message } = webhook.problem;
     logger.error({ webhookId: id, keyId, reason: message }, 'webhook cannot be opened');
     return webhook;
@@ -72,7 +77,7 @@ export function createWebhookLoader(
 }
 
 function bytesOf(found: FoundWebhook): number {
-  if ('problem' in found) return ENTRY_BYTES;
+  if (found.kind === 'unopened') return ENTRY_BYTES;
   const { url, name, customHeaders, eventTypes } = found.webhook;
   const headerChars = customHeaders.reduce(
     (sum, { key, value }) => sum + key.length + value.length,
@@ -84,5 +89,5 @@ function bytesOf(found: FoundWebhook): number {
 
 function prepare(webhook: Webhook): LoadedWebhook {
   const { origin, pathname, search } = new URL(webhook.url);
-  return { webhook, signer: signerOf(webhook), origin, path: pathname + search };
+  return { kind: 'opened', webhook, signer: signerOf(webhook), origin, path: pathname + search };
 }

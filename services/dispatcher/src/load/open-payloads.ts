@@ -1,3 +1,4 @@
+import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
@@ -6,15 +7,13 @@ import type { DispatcherConfig } from '../config.ts';
 import { createPayloadLoader } from './load-payload.ts';
 import { createPayloadMemory, type PayloadMemory } from './payload-memory.ts';
 
-const BYTES_PER_MIB = 1_048_576;
-
 export function openPayloads(
   { config, keepTrying }: ServiceContext<DispatcherConfig>,
   db: mongo.Db,
   budgets: MemoryBudgets,
 ): PayloadMemory {
-  const cacheBytes = config.PAYLOAD_CACHE_MIB * BYTES_PER_MIB;
-  const heldBytes = config.PAYLOAD_MEMORY_MIB * BYTES_PER_MIB;
+  const cacheBytes = bytesOfMib(config.PAYLOAD_CACHE_MIB);
+  const heldBytes = bytesOfMib(config.PAYLOAD_MEMORY_MIB);
   const loader = createPayloadLoader(createMessageStore(db), cacheBytes, keepTrying);
   const payloads = createPayloadMemory(loader.load, heldBytes);
   budgets.add('payload_cache', cacheBytes, loader.usedBytes);

@@ -1,3 +1,4 @@
+import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { connectRedis } from '@posthorn/platform/redis/connect.ts';
@@ -7,8 +8,6 @@ import { createVault } from '@posthorn/platform/vault/vault.ts';
 import type { mongo } from 'mongoose';
 import type { DispatcherConfig } from '../config.ts';
 import { createWebhookLoader, type LoadWebhook } from './load-webhook.ts';
-
-const BYTES_PER_MIB = 1_048_576;
 
 /**
  * Opens the cache of webhooks, which forgets what gateways announce as changed. The announcements
@@ -20,7 +19,7 @@ export function openWebhookLoader(
   budgets: MemoryBudgets,
 ): LoadWebhook {
   const webhooks = createWebhookStore(db, createVault(config.ENCRYPTION_KEYS));
-  const cacheBytes = config.WEBHOOK_CACHE_MIB * BYTES_PER_MIB;
+  const cacheBytes = bytesOfMib(config.WEBHOOK_CACHE_MIB);
   const loader = createWebhookLoader(webhooks, logger, cacheBytes, keepTrying);
   budgets.add('webhook_cache', cacheBytes, loader.usedBytes);
   const subscriber = connectRedis(config.REDIS_URL, logger);

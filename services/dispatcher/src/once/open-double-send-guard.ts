@@ -1,9 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { pause } from '@posthorn/platform/async/pause.ts';
+import { startTicker } from '@posthorn/platform/async/ticker.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import type { RunningAttempts } from '@posthorn/platform/redis/running-attempts.ts';
-import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { mongo } from 'mongoose';
 import type { DispatcherConfig } from '../config.ts';
@@ -39,21 +40,21 @@ export function openDoubleSendGuard(
 ): OpenDoubleSendGuard {
   const { stopping } = lifecycle;
   const recentIds = createRecentIds(REMEMBERED_IDS);
-  const outageFreeClock = createOutageFreeClock({ areStoresUp, monotonicMs });
+  const outageFreeClock = createOutageFreeClock({ areStoresUp, monotonicMs: monotonicClockMs });
   const leases = createAttemptLeases({
     running: runningAttempts,
     onReleased: recentIds.add,
-    monotonicMs,
+    monotonicMs: monotonicClockMs,
     outageFreeMs: outageFreeClock.countedMs,
     wait: (ms, signal) => pause(ms, signal ? AbortSignal.any([stopping, signal]) : stopping),
     isStopping: () => stopping.aborted,
   });
-  const timer = setInterval(() => {
+  const ticker = startTicker(TICK_EVERY_MS, () => {
     outageFreeClock.tick();
     leases.tick();
-  }, TICK_EVERY_MS);
+  });
   lifecycle.onStop('attempt leases', () => {
-    clearInterval(timer);
+    ticker.stop();
     leases.tick();
   });
   const guard = createDoubleSendGuard({
@@ -72,8 +73,4 @@ export function openDoubleSendGuard(
     handOver: leases.announceAll,
     takeOver: () => wait(ANNOUNCED_WITHIN_MS),
   };
-}
-
-function monotonicMs(): number {
-  return performance.now();
 }

@@ -6,7 +6,7 @@ export interface OutageFreeClock {
 }
 
 export interface OutageFreeClockDeps {
-  /** False while a store or Kafka fails: work that stands still then is no fault. */
+  /** False while a store or Kafka fails: work that makes no progress then is no fault. */
   areStoresUp: () => boolean;
   monotonicMs: () => number;
 }

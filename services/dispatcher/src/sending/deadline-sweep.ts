@@ -1,3 +1,5 @@
+import { startTicker } from '@posthorn/platform/async/ticker.ts';
+
 /** Work that must end by a deadline. */
 export interface WithDeadline {
   /** By the monotonic clock (`performance.now`). */
@@ -30,13 +32,11 @@ export function createDeadlineSweep(nowMs: () => number): DeadlineSweep {
       work.expire();
     }
   }
-  const timer = setInterval(tick, EVERY_MS);
+  const ticker = startTicker(EVERY_MS, tick);
   return {
     add: (work) => running.add(work),
     remove: (work) => running.delete(work),
     tick,
-    stop: () => {
-      clearInterval(timer);
-    },
+    stop: ticker.stop,
   };
 }

@@ -2,7 +2,7 @@ import { requiredAt } from '@posthorn/domain/required.ts';
 import { egressPolicyOf } from '@posthorn/platform/service/egress-policy.ts';
 import { VERSION } from '@posthorn/platform/service/metrics.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Agent } from 'undici';
 import type { DispatcherConfig } from '../config.ts';
 import { createDeadlineSweep } from './deadline-sweep.ts';
@@ -31,10 +31,9 @@ export function openSender({
   'config' | 'lifecycle' | 'registry' | 'logger'
 >): SendWebhook {
   if (config.EGRESS_ALLOW_CIDRS) {
-    logger.warn('EGRESS_ALLOW_CIDRS is set: deliveries may go to these private ranges');
+    logger.warn('EGRESS_ALLOW_CIDRS is set: deliveries may go to private addresses');
   }
   const timeoutMs = config.DELIVERY_TIMEOUT_MS;
-  const monotonicMs = (): number => performance.now();
   const metrics = createSenderMetrics(registry);
   const idle = createIdleConnections({ maxIdle: MAX_IDLE_CONNECTIONS, onSent: metrics.onSent });
   const guard = {
@@ -45,7 +44,7 @@ export function openSender({
     onOpened: idle.add,
   };
   const agents = Array.from({ length: AGENTS }, () => createDeliveryAgent(guard));
-  const deadlines = createDeadlineSweep(monotonicMs);
+  const deadlines = createDeadlineSweep(monotonicClockMs);
   lifecycle.onStop('sender', async () => {
     deadlines.stop();
     idle.stop();
@@ -57,7 +56,7 @@ export function openSender({
     timeoutMs,
     userAgent: `Posthorn/${VERSION}`,
     wallClockMs: systemClockMs,
-    monotonicMs,
+    monotonicMs: monotonicClockMs,
   });
 }
 

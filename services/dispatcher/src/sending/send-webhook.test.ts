@@ -76,7 +76,13 @@ function send(customHeaders: Webhook['customHeaders'] = []) {
     wallClockMs: () => WALL_MS,
     monotonicMs: () => nowMs,
   });
-  return post(due, payload, { webhook, signer: signerOf(webhook), origin, path: '/hook?a=1' });
+  return post(due, payload, {
+    kind: 'opened',
+    webhook,
+    signer: signerOf(webhook),
+    origin,
+    path: '/hook?a=1',
+  });
 }
 
 describe('one attempt', () => {

@@ -1,13 +1,13 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
-import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { OpenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
-import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { targetListOf } from '../../../../test/support/samples/target-list.ts';
 import { createAcceptMessage, type AcceptMessage, type NewMessage } from './accept-message.ts';
 import type { SealedResponses } from './sealed-responses.ts';
@@ -17,7 +17,7 @@ const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
 let batches: Message[][];
 let cancelled: SettledDelivery[];
-let webhooks: Webhook[] | null;
+let webhooks: OpenedWebhook[] | null;
 /** What the store does with a batch. */
 let insertAll: (batch: readonly Message[]) => Promise<InsertOutcome[]>;
 let seal: SealedResponses['seal'];
@@ -28,7 +28,7 @@ const allAs = (outcome: InsertOutcome) => (batch: readonly Message[]) =>
 
 beforeEach(() => {
   [batches, cancelled] = [[], []];
-  webhooks = [sampleWebhook(1, { secret: SECRET })];
+  webhooks = [openedWebhook(1, { secret: SECRET })];
   insertAll = allAs('stored');
   seal = ({ id }, { headers }) => `sealed ${id} with ${headers.length} headers`;
   acceptMessage = createAcceptMessage({
@@ -74,7 +74,7 @@ const ids = (messages: readonly Message[]) => messages.map(({ id }) => id);
 
 describe('accepting a message', () => {
   test('cancels its deliveries to disabled webhooks before the response', async () => {
-    webhooks = [sampleWebhook(1, { secret: SECRET }), sampleWebhook(2, { disabled: true })];
+    webhooks = [openedWebhook(1, { secret: SECRET }), openedWebhook(2, { disabled: true })];
     const response = await acceptMessage.accept(request(1));
     expect(response?.deliveries.map(({ status }) => status)).toEqual(['pending', 'cancelled']);
     const expected = { status: 'cancelled', reason: 'webhook_disabled', attempt: null };
@@ -90,7 +90,7 @@ describe('accepting a message', () => {
       appId: null,
       requestId: 'request-1',
       publisherId: 'gw_1',
-      targets: [sampleWebhook(1).id],
+      targets: [openedWebhook(1).id],
       disabledTargets: [],
       idempotency: null,
     });
@@ -98,10 +98,10 @@ describe('accepting a message', () => {
   });
 
   test('stores its app and which of its webhooks are disabled', async () => {
-    webhooks = [sampleWebhook(1, { secret: SECRET }), sampleWebhook(2, { disabled: true })];
+    webhooks = [openedWebhook(1, { secret: SECRET }), openedWebhook(2, { disabled: true })];
     const address = { kind: 'app' as const, appId: 'app_1', eventType: null };
     const response = await acceptMessage.accept(request(1, { address }));
-    const [on = '', off = ''] = [1, 2].map((n) => sampleWebhook(n).id);
+    const [on = '', off = ''] = [1, 2].map((n) => openedWebhook(n).id);
     expect(batches.flat()).toMatchObject([
       { appId: 'app_1', targets: [on, off], disabledTargets: [off] },
     ]);

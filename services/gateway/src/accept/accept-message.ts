@@ -1,4 +1,5 @@
 import type { Message } from '@posthorn/domain/message.ts';
+import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { createAdaptiveLinger } from '@posthorn/platform/async/batching/adaptive-linger.ts';
 import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
@@ -142,7 +143,7 @@ function resultOf(
     case 'unconfirmed':
       return { kind: 'not_stored' };
     case undefined:
-      throw new Error('the store returned fewer outcomes than messages');
+      throw new ImpossibleError('the store returned fewer outcomes than messages');
   }
 }
 

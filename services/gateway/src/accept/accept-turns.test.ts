@@ -1,17 +1,17 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Message } from '@posthorn/domain/message.ts';
-import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { OpenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
-import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { targetListOf } from '../../../../test/support/samples/target-list.ts';
 import { createAcceptMessage, type AcceptMessage } from './accept-message.ts';
 
 const UNAVAILABLE = { status: 503, code: 'unavailable', headers: { 'Retry-After': '2' } };
 
 let batches: Message[][];
-let webhooks: Webhook[];
+let webhooks: OpenedWebhook[];
 /** Inserts do not end until this is resolved. */
 let gate: Promise<void>;
 let openGate: () => void;
@@ -19,7 +19,7 @@ let acceptMessage: AcceptMessage;
 
 beforeEach(() => {
   batches = [];
-  webhooks = [sampleWebhook(1)];
+  webhooks = [openedWebhook(1)];
   gate = new Promise((resolve) => (openGate = resolve));
   acceptMessage = createAcceptMessage({
     targets: { resolve: () => Promise.resolve(targetListOf(webhooks)) },
@@ -72,7 +72,7 @@ describe('a batch of messages', () => {
   });
 
   test('holds fewer messages when they go to many webhooks', async () => {
-    webhooks = Array.from({ length: 1_000 }, (_, n) => sampleWebhook(n));
+    webhooks = Array.from({ length: 1_000 }, (_, n) => openedWebhook(n));
     const waiting = acceptMany(40, 'comp_a');
     openGate();
     await waiting;

@@ -1,3 +1,4 @@
+import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type {
   KeyHolder,
   MessageQueries,
@@ -59,14 +60,14 @@ export function createIdempotentAccept(deps: IdempotentAcceptDeps): IdempotentAc
     const use = await readKeyUse(deps, companyId, key, bodyHash);
     if (use.kind === 'repeat' || use.kind === 'reused') {
       lookups.inc({ result: 'repeated' });
-      return replay(deps, request, use);
+      return respondAgain(deps, request, use);
     }
     if (use.kind === 'expired') await deps.messages.releaseKey(companyId, use.holder.id);
     const data = await deps.accept({ ...message, idempotency: { key, bodyHash } });
     lookups.inc({ result: data ? 'new' : 'repeated' });
     if (data) return { data, isReplayed: false };
     // Another request with this key was stored since the look-up.
-    return replay(deps, request, await readKeyUse(deps, companyId, key, bodyHash));
+    return respondAgain(deps, request, await readKeyUse(deps, companyId, key, bodyHash));
   };
 }
 
@@ -75,7 +76,9 @@ async function acceptWithoutKey(
   message: KeyedRequest['message'],
 ): Promise<IdempotentResponse> {
   const data = await accept({ ...message, idempotency: null });
-  if (!data) throw new Error('the store reported a repeated key for a message without one');
+  if (!data) {
+    throw new ImpossibleError('the store reported a repeated key for a message without one');
+  }
   return { data, isReplayed: false };
 }
 
@@ -88,7 +91,7 @@ async function readKeyUse(
   return keyUseOf(await messages.findKeyHolder(companyId, key), bodyHash, nowMs());
 }
 
-async function replay(
+async function respondAgain(
   deps: IdempotentAcceptDeps,
   request: KeyedRequest,
   use: KeyUse,

@@ -1,12 +1,17 @@
+import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
+import {
+  monotonicClockMs,
+  systemClockMs,
+  systemIds,
+} from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { Vault } from '@posthorn/platform/vault/vault.ts';
 import type { mongo } from 'mongoose';
-import { bytesOfMib, type GatewayConfig } from '../config.ts';
+import type { GatewayConfig } from '../config.ts';
 import type { Invalidations } from '../open-redis.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { HasApp } from '../projects/has-app.ts';
@@ -46,7 +51,7 @@ export function openAccept(context: Context, deps: OpenAcceptDeps): Accept {
     responses,
     acceptQueueBytes,
     newId: systemIds,
-    monotonicMs: () => performance.now(),
+    monotonicMs: monotonicClockMs,
     logger,
   });
   budgets.add('accept_queue', acceptQueueBytes, usedBytes);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { targetListOf } from '../../../../test/support/samples/target-list.ts';
 import type { ResolvedRequest } from './build-message.ts';
 import { batchCostOf, memoryBytesOf } from './request-cost.ts';
@@ -14,7 +14,7 @@ function request(payloadLength: number, webhookCount: number): ResolvedRequest {
       requestId: 'request-1',
       idempotency: null,
     },
-    ...targetListOf(Array.from({ length: webhookCount }, () => sampleWebhook(1))),
+    ...targetListOf(Array.from({ length: webhookCount }, () => openedWebhook(1))),
   };
 }
 

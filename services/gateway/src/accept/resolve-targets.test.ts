@@ -57,7 +57,9 @@ function stored(companyId: string, isMeant: (webhook: Webhook) => boolean): Foun
   return found.map((webhook) => {
     const { id, disabled, eventTypes } = webhook;
     const problem = new SealedValueError(`secret of ${id}`, 'k1');
-    return damaged.has(id) ? { id, disabled, eventTypes, problem } : webhook;
+    return damaged.has(id)
+      ? { kind: 'unopened' as const, id, disabled, eventTypes, problem }
+      : { kind: 'opened' as const, ...webhook };
   });
 }
 
@@ -162,7 +164,7 @@ describe('an app with more than a hundred webhooks', () => {
   test('gives the oldest webhook whole, and only the ids of the others', async () => {
     webhooks = many(101);
     const found = await toApp('app_1');
-    expect(found?.oldest).toEqual(webhooks[0]);
+    expect(found?.oldest).toEqual({ kind: 'opened', ...webhooks[0] });
     expect(found?.targets[100]).toEqual({ id: webhooks[100]?.id, disabled: false });
   });
 

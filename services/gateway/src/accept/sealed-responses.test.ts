@@ -2,13 +2,13 @@ import { describe, expect, test } from '@jest/globals';
 import { createVault, SealedValueError } from '@posthorn/platform/vault/vault.ts';
 import fc from 'fast-check';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
-import { randomKey, sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import { randomKey, openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { describeAccepted, shownOf } from '../http/responses/message.ts';
 import { createSealedResponses } from './sealed-responses.ts';
 
 const vault = createVault([randomKey('k1')]);
 const responses = createSealedResponses(vault);
-const webhook = sampleWebhook(1);
+const webhook = openedWebhook(1);
 const made = sampleMessage('msg_01hf2m6q7xabcdefghjkmnpqrs', { targets: [webhook.id] });
 
 function withResponse(message = made) {
@@ -36,7 +36,7 @@ describe('a stored response', () => {
   });
 
   test('holds what the webhook showed, whatever the number of targets', () => {
-    const targets = Array.from({ length: 10_000 }, (_, n) => sampleWebhook(n).id);
+    const targets = Array.from({ length: 10_000 }, (_, n) => openedWebhook(n).id);
     const { response, stored } = withResponse({ ...made, targets });
     expect(stored.idempotency.answer.length).toBeLessThan(1_000);
     expect(responses.open(stored)).toEqual(response);

@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { estimatedBytesOf } from './target-cache-size.ts';
 
 const sizeOf = (webhooks: FoundWebhook[]) => estimatedBytesOf({ kind: 'webhooks', webhooks });
 
-const plain = sampleWebhook(1, { customHeaders: [], eventTypes: [] });
+const plain = openedWebhook(1, { customHeaders: [], eventTypes: [] });
 const bytes = sizeOf([plain]);
 
 describe('the targets in a wide app', () => {

@@ -27,7 +27,7 @@ export function estimatedBytesOf(loaded: LoadedTargets): number {
 /** A webhook whose secrets do not open counts the base only: its error is about as large. */
 function bytesOfWebhook(webhook: FoundWebhook): number {
   const eventTypes = bytesOfTexts(webhook.eventTypes);
-  if ('problem' in webhook) return WEBHOOK_BYTES + eventTypes;
+  if (webhook.kind === 'unopened') return WEBHOOK_BYTES + eventTypes;
   const { name, url, customHeaders } = webhook;
   const headers = bytesOfTexts(customHeaders.flatMap(({ key, value }) => [key, value]));
   return WEBHOOK_BYTES + name.length + url.length + headers + eventTypes;

@@ -1,10 +1,11 @@
+import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { mongo } from 'mongoose';
 import { createAuthentication, type Authenticate } from './authenticate.ts';
-import { bytesOfMib, type GatewayConfig } from '../config.ts';
+import type { GatewayConfig } from '../config.ts';
 import type { WrongKeys } from '../limits/rate-limits.ts';
 import type { Invalidations } from '../open-redis.ts';
 

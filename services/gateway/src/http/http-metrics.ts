@@ -1,3 +1,4 @@
+import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { RequestHandler, Response } from 'express';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
@@ -29,14 +30,14 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
   const countMessage = createMessageCount(registers);
   return {
     observe: (request, response, next) => {
-      const startedMs = performance.now();
+      const startedMs = monotonicClockMs();
       inFlight.inc();
       response.once('close', () => {
         const { method } = request;
         const route = (request.route as { path?: string } | undefined)?.path ?? 'unknown';
         inFlight.dec();
         total.inc({ method, route, code: response.statusCode });
-        seconds.observe({ method, route }, (performance.now() - startedMs) / 1_000);
+        seconds.observe({ method, route }, (monotonicClockMs() - startedMs) / 1_000);
         if (method === 'POST' && route.endsWith('/webhook-messages')) countMessage(response);
       });
       next();

@@ -1,3 +1,5 @@
+import { startTicker } from '@posthorn/platform/async/ticker.ts';
+import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Response } from 'express';
 import { unavailable, type ApiError } from './api-error.ts';
 
@@ -61,8 +63,8 @@ const TICK_EVERY_MS = 250;
 export function openRequestDeadlines(): RequestDeadlines {
   const deadlines = createRequestDeadlines({
     answerWithinMs: ANSWER_WITHIN_MS,
-    monotonicMs: () => performance.now(),
+    monotonicMs: monotonicClockMs,
   });
-  setInterval(deadlines.tick, TICK_EVERY_MS).unref();
+  startTicker(TICK_EVERY_MS, deadlines.tick);
   return deadlines;
 }

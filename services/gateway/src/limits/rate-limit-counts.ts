@@ -65,7 +65,8 @@ export function createRateCounts({ limit, maxKeys, nowMs }: RateBounds): RateCou
   const changed = new Set<Count>();
   const minShared = Math.ceil(limit * MIN_SHARED_PART);
 
-  function countOf(key: string, minute: number): Count {
+  /** Makes the count of the key the most recently used one, of this minute. */
+  function touch(key: string, minute: number): Count {
     const found = counts.get(key);
     const count = found ?? { key, minute, previous: 0, current: 0, unsent: 0 };
     counts.delete(key);
@@ -86,7 +87,7 @@ export function createRateCounts({ limit, maxKeys, nowMs }: RateBounds): RateCou
   return {
     take(key) {
       const atMs = nowMs();
-      const count = countOf(key, Math.floor(atMs / WINDOW_MS));
+      const count = touch(key, Math.floor(atMs / WINDOW_MS));
       const decision = decide(count, limit, WINDOW_MS - (atMs % WINDOW_MS));
       if (!decision.isAllowed) return decision;
       count.current += 1;

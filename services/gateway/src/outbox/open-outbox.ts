@@ -1,12 +1,17 @@
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
+import {
+  monotonicClockMs,
+  systemClockMs,
+  systemIds,
+} from '@posthorn/platform/service/clock-and-ids.ts';
 import type { mongo } from 'mongoose';
 import { Gauge, type Registry } from 'prom-client';
-import { bytesOfMib, type GatewayConfig } from '../config.ts';
+import type { GatewayConfig } from '../config.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 
 interface OutboxDeps {
@@ -32,7 +37,7 @@ export async function openOutbox(
     newId: systemIds,
     logger,
     nowMs: systemClockMs,
-    monotonicMs: () => performance.now(),
+    monotonicMs: monotonicClockMs,
   });
   budgets.add('publish_queue', publishQueueBytes, outbox.usedBytes);
   await outbox.start();

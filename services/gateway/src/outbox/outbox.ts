@@ -48,7 +48,7 @@ export function createOutbox(deps: PublisherDeps): Outbox {
   const unconfirmed = createLoop({
     name: 'unconfirmed inserts',
     everyMs: EVERY_MS,
-    run: () => current.settleUnconfirmed(),
+    run: () => current.publishConfirmed(),
     logger,
   });
 

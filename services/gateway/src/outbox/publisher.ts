@@ -36,7 +36,7 @@ export interface Publisher {
   /** Stores that the publisher is alive. Returns false when the sweep has taken over. */
   beat: () => Promise<boolean>;
   /** Looks up inserts whose result is unknown and publishes those that are stored. */
-  settleUnconfirmed: () => Promise<void>;
+  publishConfirmed: () => Promise<void>;
   /** Publishes nothing more, and leaves everything after the watermark to the sweep. */
   handOver: () => Promise<void>;
   /** Publishes what is left for up to `drainMs`. */
@@ -72,7 +72,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
     },
     store: (batch) => store(work, batch),
     beat: () => beat(work),
-    settleUnconfirmed: unconfirmed.tick,
+    publishConfirmed: unconfirmed.tick,
     handOver: async () => {
       work.isHandedOver = true;
       publication.abandon();

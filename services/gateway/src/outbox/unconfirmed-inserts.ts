@@ -22,7 +22,7 @@ export interface UnconfirmedInserts {
   capWatermark: (watermark: string) => string;
 }
 
-/** Longer than the time-outs of the write concern (10 s) and the socket (20 s): no insert can end later. */
+/** Longer than the timeouts of the write concern (10 s) and the socket (20 s): no insert can end later. */
 const GIVE_UP_AFTER_MS = 60_000;
 /** Messages per look-up: 25 MiB of the largest. */
 const PAGE = 100;

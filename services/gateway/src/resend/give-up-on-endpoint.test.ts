@@ -9,21 +9,23 @@ test('an endpoint is not given up while nobody knows whether its circuit is open
   let nowMs = 0;
   let isRedisUp = false;
   const read = () => (isRedisUp ? Promise.resolve(1) : Promise.reject(new Error('Redis is away')));
-  const shouldGiveUp = createGiveUpRule({ circuits: { read }, nowMs: () => nowMs }, part);
+  const { shouldGiveUp } = createGiveUpRule({ circuits: { read }, nowMs: () => nowMs }, part);
   nowMs = 5 * MINUTE_MS + 1;
-  expect(await shouldGiveUp(0)).toBe(false);
+  expect(await shouldGiveUp()).toBe(false);
   isRedisUp = true;
-  expect(await shouldGiveUp(0)).toBe(true);
+  expect(await shouldGiveUp()).toBe(true);
 });
 
 test('each success starts the five minutes again', async () => {
   let nowMs = 0;
   const circuits = { read: () => Promise.resolve(1) };
-  const shouldGiveUp = createGiveUpRule({ circuits, nowMs: () => nowMs }, part);
+  const { report, shouldGiveUp } = createGiveUpRule({ circuits, nowMs: () => nowMs }, part);
   nowMs = 4 * MINUTE_MS;
-  expect(await shouldGiveUp(1)).toBe(false);
+  report(1);
+  expect(await shouldGiveUp()).toBe(false);
   nowMs = 9 * MINUTE_MS;
-  expect(await shouldGiveUp(1)).toBe(false);
+  report(1);
+  expect(await shouldGiveUp()).toBe(false);
   nowMs += 1;
-  expect(await shouldGiveUp(1)).toBe(true);
+  expect(await shouldGiveUp()).toBe(true);
 });

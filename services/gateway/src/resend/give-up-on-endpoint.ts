@@ -9,21 +9,32 @@ export interface GiveUpDeps {
 /** Time without a success after which a dead endpoint is given up: what was deferred has come back as a probe by then. */
 const GIVE_UP_AFTER_MS = 300_000;
 
+/** What a resend has seen of one endpoint. */
+export interface Progress {
+  /** Notes the successes of the page so far. */
+  report: (succeeded: number) => void;
+  shouldGiveUp: () => Promise<boolean>;
+}
+
 /**
- * Returns the rule by which the resend of an app gives up one of its webhooks; it is asked with the
- * successes of the page so far. The dispatcher defers attempts to a dead endpoint for half a day, page
+ * Returns the rule by which the resend of an app gives up one of its webhooks. The dispatcher defers attempts to a dead endpoint for half a day, page
  * by page. That is right for the resend of one webhook, but the resend of an app has to end.
  */
 export function createGiveUpRule(
   { circuits, nowMs }: GiveUpDeps,
   { partOf, webhookId }: Resend,
-): (succeeded: number) => Promise<boolean> {
-  if (partOf === null || webhookId === null) return () => Promise.resolve(false);
+): Progress {
+  if (partOf === null || webhookId === null) {
+    return { report: () => undefined, shouldGiveUp: () => Promise.resolve(false) };
+  }
   let most = 0;
   let sinceMs = nowMs();
-  return async (succeeded) => {
-    if (succeeded > most) [most, sinceMs] = [succeeded, nowMs()];
-    return nowMs() - sinceMs > GIVE_UP_AFTER_MS && isCircuitOpen(circuits, webhookId);
+  return {
+    report(succeeded) {
+      if (succeeded > most) [most, sinceMs] = [succeeded, nowMs()];
+    },
+    shouldGiveUp: async () =>
+      nowMs() - sinceMs > GIVE_UP_AFTER_MS && isCircuitOpen(circuits, webhookId),
   };
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
@@ -9,7 +10,7 @@ import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { mongo } from 'mongoose';
-import { bytesOfMib, type GatewayConfig } from '../config.ts';
+import type { GatewayConfig } from '../config.ts';
 import type { HasApp } from '../projects/has-app.ts';
 import { createPageBudget } from './resend-page-budget.ts';
 import { createResendRunner } from './run-resends.ts';

@@ -46,7 +46,7 @@ export async function sendPage(
   const published = new Map<string, Published>();
   // Deliveries that this resend has marked. One that carries another resend's mark was settled.
   const marked = new Set<string>();
-  const shouldGiveUp = createGiveUpRule(deps, resend);
+  const progress = createGiveUpRule(deps, resend);
   for (let pollMs = POLL_MS.first; ; pollMs = Math.min(pollMs * 2, POLL_MS.max)) {
     signal.throwIfAborted();
     if (!(await leases.hold(lease, holder))) throw new ResendMovedError(lease);
@@ -58,7 +58,8 @@ export async function sendPage(
     for (const delivery of found) if (isMarkedBy(resend, delivery)) marked.add(delivery.id);
     const counts = countOf(found, resend);
     if (open.length === 0) return { kind: 'settled', ...counts };
-    if (await shouldGiveUp(counts.succeeded)) return giveUp(deps, resend);
+    progress.report(counts.succeeded);
+    if (await progress.shouldGiveUp()) return giveUp(deps, resend);
     const due = await findDue(deps, resend, open, published);
     // Kafka may answer late: a stop must not wait for it, and whoever takes over publishes again.
     await untilAborted(publish(deps, due, published), signal);

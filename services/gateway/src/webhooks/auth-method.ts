@@ -1,3 +1,4 @@
+import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { DEFAULT_HMAC_HEADER, type AuthMethod } from '@posthorn/domain/webhook.ts';
 
 /** The methods of authentication as requests name them; stored webhooks spell `apiKey` as `api_key`. */
@@ -60,16 +61,16 @@ export function authMethodOf(
       const old = before?.method === 'basic' ? before : undefined;
       return {
         method: 'basic',
-        username: required('basicAuthUsername', fields.basicAuthUsername ?? old?.username),
-        password: required('basicAuthPassword', fields.basicAuthPassword ?? old?.password),
+        username: fieldOf('basicAuthUsername', fields.basicAuthUsername ?? old?.username),
+        password: fieldOf('basicAuthPassword', fields.basicAuthPassword ?? old?.password),
       };
     }
     case 'apiKey': {
       const old = before?.method === 'api_key' ? before : undefined;
       return {
         method: 'api_key',
-        apiKey: required('apiKey', fields.apiKey ?? old?.apiKey),
-        apiKeyHeader: required('apiKeyHeader', fields.apiKeyHeader ?? old?.apiKeyHeader),
+        apiKey: fieldOf('apiKey', fields.apiKey ?? old?.apiKey),
+        apiKeyHeader: fieldOf('apiKeyHeader', fields.apiKeyHeader ?? old?.apiKeyHeader),
       };
     }
     case 'hmac': {
@@ -83,7 +84,7 @@ export function authMethodOf(
   }
 }
 
-function required(name: keyof AuthFields, value: string | undefined): string {
-  if (value === undefined) throw new Error(`${name} is missing in a checked request`);
+function fieldOf(name: keyof AuthFields, value: string | undefined): string {
+  if (value === undefined) throw new ImpossibleError(`${name} is missing in a checked request`);
   return value;
 }

@@ -1,4 +1,5 @@
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
@@ -77,7 +78,9 @@ async function projectIdOf(
   { appId, projectId }: NewWebhook,
 ): Promise<string> {
   if (appId !== undefined) return (await apps.get(companyId, appId)).projectId;
-  if (projectId === undefined) throw new Error('a checked request has an appId or a projectId');
+  if (projectId === undefined) {
+    throw new ImpossibleError('a checked request has an appId or a projectId');
+  }
   return (await projects.get(companyId, projectId))._id;
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
-import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { ApiError, notFound } from '../http/api-error.ts';
 import { createListWebhooks } from './list-webhooks.ts';
 
@@ -24,9 +24,15 @@ async function list(found: FoundWebhook[], appId?: string) {
 describe('the list of webhooks', () => {
   test('leaves out a webhook whose secrets cannot be decrypted, and logs its id and that of the key', async () => {
     const problem = new SealedValueError('secret of wh_bad is sealed with key k1', 'k1');
-    const bad = { id: 'wh_bad', disabled: false, eventTypes: [], problem };
-    const { ids, logged } = await list([sampleWebhook(1), bad, sampleWebhook(2)]);
-    expect(ids).toEqual([sampleWebhook(1).id, sampleWebhook(2).id]);
+    const bad = {
+      kind: 'unopened' as const,
+      id: 'wh_bad',
+      disabled: false,
+      eventTypes: [],
+      problem,
+    };
+    const { ids, logged } = await list([openedWebhook(1), bad, openedWebhook(2)]);
+    expect(ids).toEqual([openedWebhook(1).id, openedWebhook(2).id]);
     const reason = problem.message;
     expect(logged).toEqual([
       [{ webhookId: 'wh_bad', keyId: 'k1', reason }, 'webhook cannot be opened'],
@@ -34,8 +40,8 @@ describe('the list of webhooks', () => {
   });
 
   test('logs nothing when all secrets can be decrypted', async () => {
-    const { ids, logged } = await list([sampleWebhook(1)]);
-    expect([ids, logged]).toEqual([[sampleWebhook(1).id], []]);
+    const { ids, logged } = await list([openedWebhook(1)]);
+    expect([ids, logged]).toEqual([[openedWebhook(1).id], []]);
   });
 
   test('throws 404 for an unknown app', async () => {

@@ -35,12 +35,12 @@ async function* opened(
 ): AsyncGenerator<Webhook[]> {
   for await (const found of parts) {
     for (const each of found) logIfUnopened(logger, each);
-    yield found.flatMap((each) => ('problem' in each ? [] : [each]));
+    yield found.flatMap((each) => (each.kind === 'opened' ? [each] : []));
   }
 }
 
 function logIfUnopened(logger: ListWebhooksDeps['logger'], found: FoundWebhook): void {
-  if (!('problem' in found)) return;
+  if (found.kind === 'opened') return;
   const { keyId, message: reason } = found.problem;
   logger.error({ webhookId: found.id, keyId, reason }, 'webhook cannot be opened');
 }

@@ -18,7 +18,6 @@ import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/ka
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-
 import type { WebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
 import type { MarkBacklogs } from './mark-backlogs.ts';
 import { isPlausibleTime, waitUntilDue } from './wait-until-due.ts';

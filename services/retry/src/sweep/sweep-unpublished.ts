@@ -1,3 +1,4 @@
+import { required } from '@posthorn/domain/required.ts';
 import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
 import { withTimeout } from '@posthorn/platform/async/with-timeout.ts';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
@@ -99,12 +100,15 @@ function observeAll({ seen, oldestAtMs, monotonicMs }: Work, listed: KnownPublis
 }
 
 function stepOf({ seen, monotonicMs }: Work, publisher: KnownPublisher) {
-  const observation = seen.get(publisher.id);
-  return observation ? stepFor(publisher, observation, monotonicMs()) : 'leave';
+  return stepFor(publisher, observationOf(seen, publisher), monotonicMs());
 }
 
 function backlogIn({ seen }: Work, publisher: KnownPublisher): Backlog {
-  return backlogOf(publisher, seen.get(publisher.id)?.readTo ?? null);
+  return backlogOf(publisher, observationOf(seen, publisher).readTo);
+}
+
+function observationOf(seen: Work['seen'], { id }: KnownPublisher) {
+  return required(seen, id, 'observation of the publisher');
 }
 
 async function takeOver(

@@ -63,7 +63,7 @@ describe('a batcher', () => {
     expect(batches()).toEqual([[1], [2]]);
   });
 
-  test('starts the next batch at once when a slot comes free', async () => {
+  test('starts the next batch at once when a running batch ends', async () => {
     const batcher = batcherWith({ maxItems: 2 });
     void addAll(batcher, 1, 2, 3, 4, 5);
     expect(batches()).toEqual([[1, 2]]);
@@ -78,7 +78,7 @@ describe('a batcher', () => {
     expect(batches()).toEqual([[1, 2], [3, 4], [5]]);
   });
 
-  test('lingers only while a slot is free', () => {
+  test('lingers only while another batch may run', () => {
     const batcher = batcherWith({ maxItems: 2 });
     void addAll(batcher, 1, 2, 3);
     jest.advanceTimersByTime(1_000);
@@ -148,7 +148,7 @@ describe('a batcher', () => {
 });
 
 describe('a batcher with a linger of its own', () => {
-  test('calls it at each arrival, after the wait and when a slot comes free', async () => {
+  test('calls it at each arrival, after the wait and when a running batch ends', async () => {
     const asked: object[] = [];
     const rests = [3, 2, 0, 4, 0];
     const lingerMs: Linger = {

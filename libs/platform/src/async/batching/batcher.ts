@@ -1,3 +1,4 @@
+import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { createFairQueue } from './fair-queue.ts';
 
 export interface BatcherOptions<Item, Result> {
@@ -70,7 +71,7 @@ export function createBatcher<Item, Result>(
   function start(): void {
     wait.cancel();
     const batch = queue.takeBatch();
-    const done = settleAll(batch, run).then(() => {
+    const done = resolveAll(batch, run).then(() => {
       size -= batch.length;
       runs.delete(done);
       pump(false);
@@ -164,14 +165,17 @@ function nextIteration(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-async function settleAll<Item, Result>(
+async function resolveAll<Item, Result>(
   batch: Waiting<Item, Result>[],
   run: (items: Item[]) => Promise<Result[]>,
 ): Promise<void> {
   try {
     const results = await run(batch.map(({ item }) => item));
-    batch.forEach(({ resolve }, index) => {
-      resolve(results[index] as Result);
+    if (results.length !== batch.length) {
+      throw new ImpossibleError(`${results.length} results for a batch of ${batch.length}`);
+    }
+    results.forEach((result, index) => {
+      batch[index]?.resolve(result);
     });
   } catch (error) {
     for (const { reject } of batch) reject(error);

@@ -23,9 +23,9 @@ export async function openMongo(
 }
 
 /**
- * Bounds of one operation. A server that is frozen or cut off is noticed within 10 s, by a heartbeat that
+ * Bounds of one operation. A server that is suspended or cut off is noticed within 10 s, by a heartbeat that
  * should come every 5 s; the operations on it fail at once then, and are repeated once: within 25 s in
- * all. The time-out of the socket is for a server that answers heartbeats only.
+ * all. The timeout of the socket is for a server that answers heartbeats only.
  */
 const BOUNDS = {
   /** Without a primary. Elections take less. */
@@ -37,7 +37,7 @@ const BOUNDS = {
   socketTimeoutMS: 20_000,
   writeConcern: { w: 'majority', wtimeoutMS: 10_000 },
 } as const;
-/** Closing notifies the server; a frozen one never replies. */
+/** Closing notifies the server; a suspended one never replies. */
 const CLOSE_WITHIN_MS = 2_000;
 
 /**
@@ -101,7 +101,7 @@ const AWAY_CODES = new Set<unknown>([
   50, 89, 91, 134, 189, 262, 10_107, 11_600, 11_602, 13_435, 13_436,
 ]);
 
-/** An election or a time-out of the write concern: the write may or may not have happened. */
+/** An election or a timeout of the write concern: the write may or may not have happened. */
 function isRetriableServerError(error: unknown): boolean {
   if (!(error instanceof mongoose.mongo.MongoError)) return false;
   return (

@@ -1,3 +1,4 @@
+import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import type { mongo } from 'mongoose';
@@ -67,7 +68,9 @@ export function createMessageChecks(db: mongo.Db): MessageChecks {
         [{ $set: { begunAt: '$$NOW', checkedTo: { $ifNull: ['$checkedTo', ''] } } }],
         { upsert: true, returnDocument: 'after' },
       );
-      if (!position) throw new Error('MongoDB did not return the position of the message checks');
+      if (!position) {
+        throw new ImpossibleError('MongoDB did not return the position of the message checks');
+      }
       return { nowMs: position.begunAt.getTime(), checkedTo: position.checkedTo };
     },
     async checkedToMs() {

@@ -1,3 +1,4 @@
+import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
@@ -53,7 +54,7 @@ export async function enabledWebhooks(
   { id, companyId, appId }: Resend,
   { afterId, limit } = { afterId: '', limit: 0 },
 ): Promise<string[]> {
-  if (appId === null) throw new Error(`resend ${id} is not of an app`);
+  if (appId === null) throw new ImpossibleError(`resend ${id} is not of an app`);
   const found = documentsOf(db, 'webhooks', companyId)
     .find({ appId, disabled: false, _id: { $gt: afterId } })
     .sort({ _id: 1 })

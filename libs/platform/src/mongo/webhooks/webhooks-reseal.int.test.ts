@@ -76,7 +76,7 @@ describe('the rotation of the key', () => {
     expect(again).toEqual({ resealed: 0, remaining: 0 });
 
     const onlyNew = createWebhookStore(db, createVault([NEW]));
-    expect(await onlyNew.findByApp(COMPANY, 'app_1', 2_000)).toEqual(all);
+    expect(await onlyNew.findByApp(COMPANY, 'app_1', 2_000)).toMatchObject(all);
   });
 
   it('does not overwrite a change that was made between its read and its write', async () => {
@@ -90,7 +90,7 @@ describe('the rotation of the key', () => {
     const rest = await resealWebhooks(db, rotated, unexpected);
     expect(rest).toEqual({ resealed: 1, remaining: 0 });
     const store = createWebhookStore(db, createVault([NEW]));
-    expect(await store.findByApp(COMPANY, 'app_1', 2_000)).toEqual([
+    expect(await store.findByApp(COMPANY, 'app_1', 2_000)).toMatchObject([
       { ...first, ...change },
       second,
     ]);

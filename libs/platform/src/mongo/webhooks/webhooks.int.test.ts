@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { wantsEvent, type AuthMethod } from '@posthorn/domain/webhook.ts';
+import { wantsEvent, type AuthMethod, type Webhook } from '@posthorn/domain/webhook.ts';
 import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import {
   openScratchDatabase,
@@ -25,6 +25,7 @@ beforeEach(async () => {
 
 afterAll(() => database.drop());
 
+const opened = (webhook: Webhook) => ({ kind: 'opened', ...webhook });
 const documents = () => collection(database.db, 'webhooks');
 const raw = (_id: string) => documents().findOne({ _id });
 
@@ -41,8 +42,8 @@ describe('stored webhooks', () => {
       const stored = sampleWebhook(1, { authMethod });
       await store.insert(stored);
       expect(await store.findOne(COMPANY, stored.id)).toEqual(stored);
-      expect(await store.findByApp(COMPANY, 'app_1', 9)).toEqual([stored]);
-      expect(await store.findMany([stored.id])).toEqual([stored]);
+      expect(await store.findByApp(COMPANY, 'app_1', 9)).toEqual([opened(stored)]);
+      expect(await store.findMany([stored.id])).toEqual([opened(stored)]);
       const document = await raw(stored.id);
       expect(document?.keyId).toBe('k1');
       expect(JSON.stringify(document)).not.toMatch(/hush|whsec_|X-Their-Key|X-Tenant/);
@@ -101,7 +102,7 @@ describe('a sealed value that was tampered with', () => {
     await expect(store.findOne(COMPANY, mine.id)).rejects.toThrow(reason);
     const { id, disabled, eventTypes } = mine;
     const problem: unknown = expect.any(SealedValueError);
-    const both = [{ id, disabled, eventTypes, problem }, other];
+    const both = [{ kind: 'unopened', id, disabled, eventTypes, problem }, opened(other)];
     expect(await store.findMany([id, other.id])).toEqual(expect.arrayContaining(both));
     expect(await store.findByApp(COMPANY, 'app_1', 9)).toEqual(both);
     expect((await Array.fromAsync(store.list(COMPANY, { skip: 0, limit: 9 }))).flat()).toEqual(
@@ -165,7 +166,7 @@ describe('the targets of a message', () => {
       const wanted = all.filter((each) => wantsEvent(each, eventType));
       expect(await store.findTargets(COMPANY, { appId: 'app_1', eventType, limit: 9 })).toEqual({
         targets: wanted.map(({ id, disabled }) => ({ id, disabled })),
-        oldest: wanted[0],
+        oldest: wanted[0] && opened(wanted[0]),
       });
     },
   );
@@ -195,5 +196,5 @@ it('a long list comes in parts of 50, in order', async () => {
   for (const each of all) await store.insert(each);
   const parts = await Array.fromAsync(store.list(COMPANY, { skip: 5, limit: 110 }));
   expect(parts.map(({ length }) => length)).toEqual([50, 50, 10]);
-  expect(parts.flat()).toEqual(all.slice(5, 115));
+  expect(parts.flat()).toEqual(all.slice(5, 115).map(opened));
 });

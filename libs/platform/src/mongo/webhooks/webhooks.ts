@@ -20,11 +20,16 @@ export type WebhookChanges = Partial<
 
 /** A webhook whose sealed values cannot be opened. Nothing may be sent to it. */
 export interface UnopenedWebhook extends Pick<Webhook, 'id' | 'disabled' | 'eventTypes'> {
+  kind: 'unopened';
   problem: SealedValueError;
 }
 
 /** A result of a query for several webhooks: one that cannot be opened must not affect the others. */
-export type FoundWebhook = Webhook | UnopenedWebhook;
+export type FoundWebhook = OpenedWebhook | UnopenedWebhook;
+
+export interface OpenedWebhook extends Webhook {
+  kind: 'opened';
+}
 
 /** A webhook that a message goes to. */
 export type Target = Pick<Webhook, 'id' | 'disabled'>;
@@ -174,10 +179,10 @@ function wanting({
 
 function tryToOpen(vault: Vault, document: WebhookDocument): FoundWebhook {
   try {
-    return openWebhook(vault, document);
+    return { kind: 'opened', ...openWebhook(vault, document) };
   } catch (problem) {
     if (!(problem instanceof SealedValueError)) throw problem;
     const { _id: id, disabled, eventTypes } = document;
-    return { id, disabled, eventTypes, problem };
+    return { kind: 'unopened', id, disabled, eventTypes, problem };
   }
 }

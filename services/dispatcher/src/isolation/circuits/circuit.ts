@@ -72,7 +72,7 @@ const OPOSSUM_OPTIONS = {
  */
 export function createCircuit(options: CircuitOptions): Circuit {
   const { nowMs, resetMs, rotation } = options;
-  const opossum = new CircuitBreaker(settle, {
+  const opossum = new CircuitBreaker(resolveOrReject, {
     ...OPOSSUM_OPTIONS,
     rotateBucketController: rotation,
   });
@@ -120,7 +120,7 @@ export function createCircuit(options: CircuitOptions): Circuit {
   };
 }
 
-function settle(hasFailed: boolean): Promise<void> {
+function resolveOrReject(hasFailed: boolean): Promise<void> {
   return hasFailed ? Promise.reject(new Error('the attempt failed')) : Promise.resolve();
 }
 

@@ -46,8 +46,10 @@ async function open({ beginAttempt }: Circuits): Promise<void> {
   for (let n = 0; n < 10; n += 1) await beginAttempt(endpoint)(reportOf('timeout'));
 }
 
-const blockedUntilMs = (to = endpoint): number | null =>
-  circuits.blockOf(to, 'first')?.untilMs ?? null;
+function blockedUntilMs(to = endpoint): number | null {
+  circuits.takeUp(to);
+  return circuits.blockOf(to, 'first')?.untilMs ?? null;
+}
 
 describe('a new owner', () => {
   it('inherits the open circuits of the former owner, with the same time of the probe', async () => {

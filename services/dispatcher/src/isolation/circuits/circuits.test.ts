@@ -44,8 +44,10 @@ async function attempt(outcome: Outcome, times: number, to = endpoint): Promise<
   for (let n = 0; n < times; n += 1) await circuits.beginAttempt(to)(reportOf(outcome));
 }
 
-const blockedUntilMs = (to = endpoint, trigger: Trigger = 'first'): number | null =>
-  circuits.blockOf(to, trigger)?.untilMs ?? null;
+function blockedUntilMs(to = endpoint, trigger: Trigger = 'first'): number | null {
+  circuits.takeUp(to);
+  return circuits.blockOf(to, trigger)?.untilMs ?? null;
+}
 
 describe('a circuit', () => {
   it('opens when more than half of ten attempts failed, for its own endpoint only', async () => {

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { Trigger } from '@posthorn/domain/delivery.ts';
+import { startTicker } from '@posthorn/platform/async/ticker.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
@@ -22,6 +23,11 @@ export interface CircuitEndpoint {
 export type ReportToCircuit = (report: CircuitReport | null) => Promise<void>;
 
 export interface Circuits {
+  /**
+   * To be called for each attempt that arrives, before `blockOf`: drops the circuit of a former URL, and
+   * creates that of a former owner.
+   */
+  takeUp: (endpoint: CircuitEndpoint) => void;
   /**
    * Returns what blocks an attempt now; null when it may be made. Costs one map look-up: an endpoint
    * that never failed has no circuit. An attempt that a person asked for may be the probe before the
@@ -64,29 +70,35 @@ interface State extends CircuitsDeps {
 export function createCircuits(deps: CircuitsDeps): Circuits {
   const rotation = new EventEmitter().setMaxListeners(0);
   const state: State = { ...deps, circuits: new Map(), inherited: new Map(), rotation };
-  const timer = setInterval(() => {
+  const ticker = startTicker(OPENS_WHEN.windowMs / OPENS_WHEN.buckets, () => {
     rotation.emit('rotate');
     dropIdle(state);
-  }, OPENS_WHEN.windowMs / OPENS_WHEN.buckets);
+  });
   return {
-    blockOf: (endpoint, trigger) => blockOf(current(state, endpoint), trigger, deps),
+    takeUp: (endpoint) => void takeUp(state, endpoint),
+    blockOf: (endpoint, trigger) => blockOf(find(state, endpoint), trigger, deps),
     beginAttempt: (endpoint) => beginAttempt(state, endpoint),
     takeOver: () => takeOver(state),
     count: () => count(state),
     stop() {
-      clearInterval(timer);
+      ticker.stop();
       for (const id of state.circuits.keys()) drop(state, id);
     },
   };
 }
 
+function find({ circuits }: State, { id, url }: CircuitEndpoint): Circuit | undefined {
+  const circuit = circuits.get(id);
+  return circuit?.url === url ? circuit : undefined;
+}
+
 function beginAttempt(state: State, endpoint: CircuitEndpoint): ReportToCircuit {
-  const circuit = current(state, endpoint);
+  const circuit = takeUp(state, endpoint);
   const isProbe = circuit !== undefined && circuit.state() !== 'closed';
   const endProbe = isProbe ? circuit.beginProbe() : null;
   const openings = circuit?.openings() ?? 0;
   return async (report) => {
-    const present = current(state, endpoint);
+    const present = takeUp(state, endpoint);
     const hasFailed = report && countsAsFailure(report);
     if (isProbe) {
       if (hasFailed !== null && present === circuit)
@@ -136,10 +148,10 @@ function createSeeded(state: State, endpoint: CircuitEndpoint, report: CircuitRe
 }
 
 /**
- * Returns the circuit of the endpoint, if it has one. Drops that of a former URL, and creates that of
- * a former owner when it is first needed.
+ * Drops the circuit of a former URL, and creates that of a former owner when it is first needed. Returns
+ * the circuit of the endpoint, if it has one then.
  */
-function current(state: State, endpoint: CircuitEndpoint): Circuit | undefined {
+function takeUp(state: State, endpoint: CircuitEndpoint): Circuit | undefined {
   const { id, url } = endpoint;
   const circuit = state.circuits.get(id);
   if (circuit?.url === url) return circuit;

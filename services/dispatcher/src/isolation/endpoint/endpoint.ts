@@ -45,7 +45,7 @@ export interface ObservedAttempt {
   retryAfterMs: number | null;
   startedMs: number;
   endedMs: number;
-  /** Without the time in which this process stood still, see stall-free-clock.ts. */
+  /** Without the time in which the event loop was blocked, see stall-free-clock.ts. */
   durationMs: number;
   /** Attempts under way to the endpoint when it ended, itself included. */
   running: number;

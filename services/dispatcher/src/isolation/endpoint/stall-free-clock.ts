@@ -1,5 +1,5 @@
 export interface StallFreeClock {
-  /** Monotonic milliseconds, without the time in which this process stood still. */
+  /** Monotonic milliseconds, without the time in which the event loop was blocked. */
   nowMs: () => number;
   /** To be called every `everyMs`. By how much a call is late is time in which nothing could run. */
   tick: () => void;

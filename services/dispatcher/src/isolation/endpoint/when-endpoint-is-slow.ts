@@ -17,8 +17,8 @@ export function isSlow({ overdue, slowUntilMs }: Slowness, nowMs: number): boole
 }
 
 /**
- * `runningMs`: for how long the attempt has been under way, without the time in which this process
- * stood still.
+ * `runningMs`: for how long the attempt has been under way, without the time in which the event loop
+ * was blocked.
  */
 export function isOverdue(runningMs: number): boolean {
   return runningMs >= SLOW_MS;

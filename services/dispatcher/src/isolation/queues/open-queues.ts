@@ -1,5 +1,5 @@
 import type { RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
-import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { DispatcherConfig } from '../../config.ts';
 import type { SharedState } from '../../open-shared-state.ts';
 import type { Circuits, CircuitEndpoint } from '../circuits/circuits.ts';
@@ -38,6 +38,9 @@ export function openQueues({
     limits: limitsOf(config),
     maxWaitMs: () => maxWaitMsAt(memory.usedShare()),
     isOverloaded: overload.isOverloaded,
+    onArrival: (candidate) => {
+      circuits.takeUp(endpointOf(candidate));
+    },
     circuitOf(candidate) {
       const block = circuits.blockOf(endpointOf(candidate), candidate.trigger);
       return block ? circuitViewOf(block, candidate.deferredSinceMs, systemClockMs()) : CLOSED;
@@ -47,7 +50,7 @@ export function openQueues({
       shared.endpointFlows.reportHold(webhookId, Math.ceil(systemClockMs() + forMs));
     },
     nowMs: systemClockMs,
-    monotonicMs: () => performance.now(),
+    monotonicMs: monotonicClockMs,
     stallFreeMs: clock.nowMs,
     inNextLoop: (act) => void setImmediate(act),
     wakeAfter(ms, wake) {

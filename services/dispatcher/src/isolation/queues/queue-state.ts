@@ -23,6 +23,8 @@ export interface QueueDeps {
   maxWaitMs: () => number;
   /** True while this process has no CPU time left, see watch-overload.ts. */
   isOverloaded: () => boolean;
+  /** An attempt has arrived: its circuit must be known before the gate is asked. */
+  onArrival: (candidate: Candidate) => void;
   circuitOf: (candidate: Candidate) => CircuitView;
   /** Tells the circuit that the attempt begins. Call the returned function with its report, or null. */
   beginAttempt: (candidate: Candidate) => ReportToCircuit;
@@ -31,7 +33,7 @@ export interface QueueDeps {
   nowMs: () => number;
   /** For waits, holds and paces. */
   monotonicMs: () => number;
-  /** For durations: leaves out the time in which this process stood still, see stall-free-clock.ts. */
+  /** For durations: leaves out the time in which the event loop was blocked, see stall-free-clock.ts. */
   stallFreeMs: () => number;
   /** Calls `act` in the next iteration of the event loop. */
   inNextLoop: (act: () => void) => void;

@@ -61,7 +61,7 @@ describe('an endpoint with an attempt that takes a second', () => {
     ]);
   });
 
-  it('is not slow because this process stood still', async () => {
+  it('is not slow because the event loop was blocked', async () => {
     let stalledMs = 0;
     harness = createQueueHarness({ stalledMs: () => stalledMs });
     const all = await harness.enter('a', 'first', 16);

@@ -83,6 +83,7 @@ function inheritHolds(state: QueueState, holds: ReadonlyMap<string, number>): vo
 }
 
 function enter(state: QueueState, candidate: Candidate): Promise<Admission> {
+  state.onArrival(candidate);
   const endpoint = findOrAdd(state, candidate);
   const { queue } = candidate;
   const ahead = endpoint.waiting[queue].size();

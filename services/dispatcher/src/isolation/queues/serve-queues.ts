@@ -139,6 +139,7 @@ function startWaiting(state: QueueState, pool: Pool): void {
 }
 
 function startNext(state: QueueState, endpoint: QueuedEndpoint, pool: Pool): void {
+  countChoice(endpoint, pool);
   for (const queue of queuesInOrder(endpoint, pool)) {
     const head = endpoint.waiting[queue].peek();
     if (!head) continue;
@@ -151,11 +152,14 @@ function startNext(state: QueueState, endpoint: QueuedEndpoint, pool: Pool): voi
 }
 
 function queuesInOrder(endpoint: QueuedEndpoint, pool: Pool): readonly QueueKind[] {
-  if (pool === 'slow') return SLOW_ONLY;
+  return pool === 'slow' ? SLOW_ONLY : fastQueuesInOrder(endpoint.choices);
+}
+
+/** Only a real choice between first attempts and retries counts. */
+function countChoice(endpoint: QueuedEndpoint, pool: Pool): void {
   const { waiting } = endpoint;
-  // Only a real choice between the two counts.
-  if (waiting.first.size() > 0 && waiting.retry.size() > 0) endpoint.choices += 1;
-  return fastQueuesInOrder(endpoint.choices);
+  const isChoice = pool === 'fast' && waiting.first.size() > 0 && waiting.retry.size() > 0;
+  if (isChoice) endpoint.choices += 1;
 }
 
 export function takeHead(

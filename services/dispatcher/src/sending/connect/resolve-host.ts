@@ -1,6 +1,7 @@
 import type { LookupAddress } from 'node:dns';
 import { isIP } from 'node:net';
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
+import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { readSystemNames, type AddressRecord, type SystemNames } from './hosts-file.ts';
 
 /** Resolves with every address of a host, unchecked. Rejects with LookupFailedError when there is none. */
@@ -42,7 +43,7 @@ const FAILURE_TTL_MS = 2_000;
  */
 export function createHostResolver(
   readNames: () => Promise<SystemNames> = readSystemNames,
-  monotonicMs: () => number = () => performance.now(),
+  monotonicMs = monotonicClockMs,
 ): HostResolver {
   const names = createCoalescingCache<SystemNames>({
     maxSize: 1,

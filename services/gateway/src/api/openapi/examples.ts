@@ -61,7 +61,7 @@ const TYPICAL: Record<string, unknown> = {
 };
 
 /** The position of a schema: the named schema around it, and the name of the field. */
-interface Place {
+interface SchemaPosition {
   owner: string;
   field: string;
 }
@@ -70,7 +70,7 @@ interface Place {
 export function exampleOf(
   schema: JsonSchema,
   named: Record<string, JsonSchema>,
-  place: Place = { owner: '', field: '' },
+  place: SchemaPosition = { owner: '', field: '' },
 ): unknown {
   const found = resolve(schema, named);
   const [own] = (schema.examples ?? found.schema.examples ?? []) as unknown[];

@@ -1,8 +1,10 @@
+import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { z } from 'zod';
 import { KEPT_HOURS } from '../../accept/idempotency-key.ts';
 import type { IdempotentAccept } from '../../accept/idempotent-accept.ts';
+import type { Address } from '../../accept/resolve-targets.ts';
 import { createdMessageSchema } from '../../http/responses/message.ts';
 import { route, type ApiRequest, type Route } from '../../http/request/route.ts';
 import { idText } from './fields.ts';
@@ -80,21 +82,32 @@ export function createMessageRoute({ acceptIdempotent, logger }: CreateMessageDe
 type CreateRequest = ApiRequest<z.infer<typeof createBody>, Record<string, never>>;
 
 function keyedRequest({ caller: { companyId }, requestId, body, header, reserve }: CreateRequest) {
-  const { appId, webhookId = '', eventType: type = null } = body.value;
+  const { appId, webhookId, eventType: type = null } = body.value;
   return {
     key: header('idempotency-key'),
     bytes: body.bytes,
     reserve,
     message: {
       companyId,
-      address:
-        appId === undefined
-          ? { kind: 'webhook' as const, webhookId }
-          : { kind: 'app' as const, appId, eventType: type },
+      address: addressOf({ appId, webhookId }, type),
       eventType: type,
-      payload: body.textOf('payload') ?? '',
+      payload: present(body.textOf('payload'), 'payload'),
       requestId,
       traceparent: traceparentOf(header('traceparent')),
     },
   };
+}
+
+function addressOf(
+  { appId, webhookId }: { appId: string | undefined; webhookId: string | undefined },
+  eventType: string | null,
+): Address {
+  return appId === undefined
+    ? { kind: 'webhook', webhookId: present(webhookId, 'webhookId') }
+    : { kind: 'app', appId, eventType };
+}
+
+function present<Value>(value: Value | undefined, name: string): Value {
+  if (value === undefined) throw new ImpossibleError(`${name} is missing in a checked request`);
+  return value;
 }

@@ -59,7 +59,7 @@ export interface RouteHeader {
 
 type Method = 'get' | 'post' | 'put' | 'delete';
 
-interface Endpoint {
+interface RouteSpec {
   method: Method;
   /** Path without a version prefix. Served with and without `/api/v1`, unless `versionedOnly`. */
   path: string;
@@ -87,7 +87,7 @@ export interface RawRequest {
   fields: Readonly<Record<string, unknown>>;
 }
 
-export interface Route extends Endpoint {
+export interface Route extends RouteSpec {
   query: z.ZodObject;
   body: z.ZodObject | null;
   handle: (request: ApiRequest<never, never>) => Promise<ApiResponse>;
@@ -103,7 +103,7 @@ export function route<
   Fields extends z.ZodObject | undefined = undefined,
   Query extends z.ZodObject | undefined = undefined,
 >(
-  spec: Endpoint & {
+  spec: RouteSpec & {
     query?: Query;
     body?: Fields;
     handle: (request: ApiRequest<Infer<Fields>, Infer<Query>>) => Promise<ApiResponse>;
@@ -113,6 +113,6 @@ export function route<
 }
 
 /** Returns the paths at which a route is mounted. */
-export function pathsOf({ path, versionedOnly }: Endpoint): string[] {
+export function pathsOf({ path, versionedOnly }: RouteSpec): string[] {
   return versionedOnly ? [`/api/v1${path}`] : [path, `/api/v1${path}`];
 }

@@ -3,11 +3,11 @@ import type { Delivery, DeliveryStatus } from '@posthorn/domain/delivery.ts';
 import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
-import type { AuthMethod, Header, Webhook } from '@posthorn/domain/webhook.ts';
-import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { AuthMethod, Header } from '@posthorn/domain/webhook.ts';
+import type { FoundWebhook, OpenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
 import { createHmac } from 'node:crypto';
-import { sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
+import { openedWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import { describeAccepted, describeMessage, shownOf } from './message.ts';
 
 const CREATED_MS = Date.UTC(2024, 0, 2, 3, 4, 5, 678);
@@ -29,8 +29,8 @@ const message: Message = {
 };
 const hmac: AuthMethod = { method: 'hmac', hmacHeader: 'X-Sig', hmacSecret: 'own' };
 
-function webhook(id: string, authMethod = hmac, customHeaders: Header[] = []): Webhook {
-  return sampleWebhook(1, { id, secret, authMethod, customHeaders });
+function webhook(id: string, authMethod = hmac, customHeaders: Header[] = []): OpenedWebhook {
+  return openedWebhook(1, { id, secret, authMethod, customHeaders });
 }
 
 function delivery(webhookId: string, status: DeliveryStatus, statusCodes: number[]): Delivery {
@@ -116,7 +116,13 @@ describe('an accepted message', () => {
 
   test('has no signature and no headers if the oldest webhook cannot be decrypted', () => {
     const problem = new SealedValueError('secret of wh_1', 'k1');
-    const oldest = { id: 'wh_1', disabled: false, eventTypes: [], problem };
+    const oldest = {
+      kind: 'unopened' as const,
+      id: 'wh_1',
+      disabled: false,
+      eventTypes: [],
+      problem,
+    };
     const deliveryId = deliveryIdOf(message.id, 'wh_1');
     expect(accepted(message, oldest)).toMatchObject({
       signature: null,

@@ -127,8 +127,7 @@ function ofOldest(
 }
 
 function headersOf(source: Message, webhook: FoundWebhook | null): SignedHeaders {
-  const isOpened = webhook && !('problem' in webhook);
-  return isOpened ? sentHeadersOf(source, webhook) : UNKNOWN_HEADERS;
+  return webhook?.kind === 'opened' ? sentHeadersOf(source, webhook) : UNKNOWN_HEADERS;
 }
 
 /** Describes a message as lists show it. `known` are its deliveries with a recorded attempt. */
