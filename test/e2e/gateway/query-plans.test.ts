@@ -34,7 +34,11 @@ let known: Known;
 
 beforeAll(async () => {
   // The endpoint always fails: what its open circuit defers has to come back soon.
-  posthorn = await startPosthorn({ RETRY_DELAYS: '50ms', CIRCUIT_RESET_MS: '100' });
+  posthorn = await startPosthorn({
+    RETRY_DELAYS: '50ms',
+    CIRCUIT_RESET_MS: '100',
+    QUOTA_KEYS_PER_COMPANY: '1000000',
+  });
   api = withCompanyId(posthorn);
   receiver = await startReceiver();
   receiver.answerWith(failing(99));
