@@ -7,6 +7,9 @@ import { ApiError } from './http/api-error.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
 import { assignRequestId } from './http/request-id.ts';
 import { pathsOf, type Route } from './http/request/route.ts';
+import { methodsByPath, refuseMethod } from './http/refuse-method.ts';
+import { refuseDeliveries } from './http/refuse-deliveries.ts';
+import { setSecurityHeaders } from './http/security-headers.ts';
 import { sendError } from './http/send-error.ts';
 import type { RateLimits } from './limits/rate-limits.ts';
 
@@ -26,10 +29,12 @@ export function createApp(deps: AppDeps): Express {
   app.disable('x-powered-by').disable('etag').set('query parser', false);
   app.set('trust proxy', trustedProxies);
   app.enable('case sensitive routing').enable('strict routing');
-  app.use(assignRequestId, metrics.observe, limits.limitAddress);
+  app.use(setSecurityHeaders, assignRequestId, metrics.observe, refuseDeliveries);
+  app.use(limits.limitAddress);
   for (const route of routes) {
     for (const path of pathsOf(route)) app[route.method](path, ...handlersOf(route, deps));
   }
+  for (const [path, methods] of methodsByPath(routes)) app.all(path, refuseMethod(methods));
   app.use(docsPage(createDocument(routes)));
   app.use((request) => {
     throw new ApiError(404, 'route_not_found', `There is no ${request.method} ${request.path}.`);

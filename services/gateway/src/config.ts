@@ -74,6 +74,15 @@ export const gatewayConfig = z.object({
   WRONG_KEYS_PER_MINUTE: perMinute
     .default(100)
     .describe('Wrong API keys per minute of one client address; 0 for no limit'),
+  CONNECTIONS_PER_ADDRESS: z.coerce
+    .number('must be a whole number from 0 to 10000')
+    .int('must be a whole number from 0 to 10000')
+    .min(0, 'must be a whole number from 0 to 10000')
+    .max(10_000, 'must be a whole number from 0 to 10000')
+    .default(8_000)
+    .describe(
+      'Connections of one peer address (IPv6: one /64), a proxy in front included, of the 10,000 of a gateway; 0 for no limit',
+    ),
   TRUSTED_PROXIES: z.coerce
     .number('must be a whole number from 0 to 10')
     .int('must be a whole number from 0 to 10')

@@ -29,6 +29,7 @@ import { createVault, type Vault } from '@posthorn/platform/vault/vault.ts';
 import type { Express } from 'express';
 import type { mongo } from 'mongoose';
 import { openAccept, type Accept } from './accept/open-accept.ts';
+import type { ConfineToApp } from './api-keys/confine-to-app.ts';
 import { openAuthentication } from './api-keys/open-authentication.ts';
 import { createUseCases } from './api/create-use-cases.ts';
 import { apiRoutes } from './api/routes/api-routes.ts';
@@ -36,6 +37,7 @@ import { createApp } from './app.ts';
 import type { GatewayConfig } from './config.ts';
 import { concurrencyBoundsOf } from './history/read-health.ts';
 import { createHardenedServer } from './http/harden-server.ts';
+import { limitConnections } from './http/limit-connections.ts';
 import { createHttpMetrics } from './http/http-metrics.ts';
 import { openRequestDeadlines } from './http/request-deadlines.ts';
 import { createRequestMemory, type RequestMemory } from './http/request/request-memory.ts';
@@ -81,7 +83,7 @@ export async function startGateway(context: Context): Promise<void> {
     trustedProxies: config.TRUSTED_PROXIES,
     metrics: createHttpMetrics(registry),
     logger,
-    routes: await openRoutes(context, { db, kafka, redis, budgets }),
+    ...(await openApi(context, { db, kafka, redis, budgets })),
   });
   watchDependencies(registry, {
     mongodb: mongo.isConnected,
@@ -91,7 +93,12 @@ export async function startGateway(context: Context): Promise<void> {
   await openPort(context, app);
 }
 
-async function openRoutes(context: Context, connections: Connections): Promise<Route[]> {
+interface Api {
+  routes: Route[];
+  confineToApp: ConfineToApp;
+}
+
+async function openApi(context: Context, connections: Connections): Promise<Api> {
   const { config, logger } = context;
   const { db, redis } = connections;
   const vault = createVault(config.ENCRYPTION_KEYS);
@@ -119,7 +126,7 @@ async function openRoutes(context: Context, connections: Connections): Promise<R
     nowMs: systemClockMs,
     logger,
   });
-  return apiRoutes(useCases);
+  return { routes: apiRoutes(useCases), confineToApp: useCases.confineToApp };
 }
 
 interface StepDeps {
@@ -175,6 +182,7 @@ function openRequestMemory({ config }: Context, budgets: MemoryBudgets): Request
 async function openPort({ config, logger, lifecycle }: Context, app: Express): Promise<void> {
   const { HOST: host, PORT: port, DRAIN_TIMEOUT_MS: drainMs } = config;
   const server = createHardenedServer(app);
+  limitConnections(server, config.CONNECTIONS_PER_ADDRESS);
   await listen(server, { host, port, setting: 'PORT' });
   lifecycle.onStop('http', () => closeServer(server, drainMs));
   logger.info({ host, port }, 'listening');

@@ -116,7 +116,7 @@ describe('10,000 requests generated from the API document', () => {
     expect(posthorn.gateway.output()).not.toMatch(/unhandled|uncaught|\bat .+:\d+:\d+/i);
   }, 300_000);
 
-  it('get 404 for the methods that the document does not name', async () => {
+  it('get 405 for the methods that the document does not name', async () => {
     const methods = ['get', 'post', 'put', 'delete', 'patch'];
     const missing = Object.entries(document.paths).flatMap(([path, named]) =>
       methods.filter((method) => !(method in named)).map((method) => ({ method, path })),
@@ -129,7 +129,7 @@ describe('10,000 requests generated from the API document', () => {
         method === 'get' ? undefined : {},
       );
       expect([method, path, answer.status, answer.body.code]).toEqual([
-        ...[method, path, 404, 'route_not_found'],
+        ...[method, path, 405, 'method_not_allowed'],
       ]);
     }
   });

@@ -125,13 +125,37 @@ describe('Errors · unknown paths, ids and parameters', () => {
   it.each([
     ['GET', '/nowhere'],
     ['GET', '/'],
-    ['PATCH', '/projects'],
-    ['POST', '/webhooks/wh_1'],
     ['GET', '/api/v2/projects'],
     ['GET', '/projects/a/b'],
     ['GET', '/webhooks/%E0%A4%A'],
   ])('%s %s gets 404 route_not_found', async (method, path) => {
     expectFailure(await posthorn.api.request(method, path), 404, 'route_not_found');
+  });
+
+  it.each([
+    ['PATCH', '/projects', 'POST, GET'],
+    ['POST', '/webhooks/wh_1', 'GET, PUT, DELETE'],
+    ['DELETE', '/api/v1/api-keys', 'POST, GET'],
+    ['OPTIONS', '/apps', 'POST, GET'],
+  ])('%s %s gets 405 with the methods that there are', async (method, path, allow) => {
+    const answer = await posthorn.api.request(method, path);
+    expectFailure(answer, 405, 'method_not_allowed');
+    expect(answer.headers.get('allow')).toBe(allow);
+  });
+
+  it('a delivery gets 400, so that no webhook sends messages to itself', async () => {
+    const answer = await posthorn.api.get('/webhooks', { 'webhook-id': 'msg_1' });
+    expectFailure(answer, 400, 'delivery_refused');
+  });
+
+  it.each([
+    ['GET', '/webhooks'],
+    ['GET', '/nowhere'],
+    ['DELETE', '/projects/proj_1'],
+  ])('%s %s has a response that nobody may keep or guess about', async (method, path) => {
+    const { headers } = await posthorn.api.request(method, path);
+    expect(headers.get('cache-control')).toBe('no-store');
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
   });
 
   it('an id of another kind, a malformed id and an unknown id get the same 404', async () => {

@@ -41,7 +41,6 @@ describe('Versioning', () => {
   });
 
   it.each([
-    ['GET', '/webhook-messages'],
     ['GET', '/webhook-messages/msg_1'],
     ['GET', '/webhook-messages/msg_1/deliveries'],
     ['GET', '/deliveries/dlv_1'],
@@ -61,6 +60,11 @@ describe('Versioning', () => {
     const answer = await api.request(method, `/api/v1${path}`, body);
     expect(answer.body.code).not.toBe('route_not_found');
     expect(answer.status).toBeLessThan(500);
+  });
+
+  it('GET /webhook-messages is served under /api/v1 only; without it, only POST is (C1.3)', async () => {
+    expectFailure(await api.get('/webhook-messages'), 405, 'method_not_allowed');
+    dataOf(await api.get('/api/v1/webhook-messages'));
   });
 
   it.each(['/PROJECTS', '/projects/', '/Api/v1/projects', '/api/v1/projects/'])(

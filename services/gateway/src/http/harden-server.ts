@@ -8,6 +8,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { SECURITY_HEADERS } from './security-headers.ts';
 
 export interface ServerBounds {
   /** From the connection, or the first byte of a further request, to the end of its headers. */
@@ -139,6 +140,7 @@ function contentOf({ code, message }: Refusal): { headers: Record<string, string
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': String(Buffer.byteLength(body)),
     'X-Request-Id': requestId,
+    ...SECURITY_HEADERS,
   };
   return { headers, body };
 }

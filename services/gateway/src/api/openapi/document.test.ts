@@ -32,14 +32,19 @@ function mountedRoutes(): string[] {
     memory: createRequestMemory(1),
     deadlines: { within: (_response, step) => step },
     authenticate: () => Promise.reject(new Error('not called')),
+    confineToApp: () => Promise.resolve(),
     logger: pino({ enabled: false }),
   });
-  return app.router.stack
-    .flatMap(({ route }) => (route ? [route] : []))
-    .flatMap(({ path, stack }) => [...new Set(stack.map(({ method }) => `${method} ${path}`))])
-    .map((each) => each.replaceAll(/:(\w+)/g, '{$1}'))
-    .map((each) => each.replace(/^\w+/, (method) => method.toUpperCase()))
-    .sort();
+  return (
+    app.router.stack
+      .flatMap(({ route }) => (route ? [route] : []))
+      // The refusal of other methods, which express mounts for every method that Node knows.
+      .filter(({ stack }) => !stack.some(({ method }) => method === 'unsubscribe'))
+      .flatMap(({ path, stack }) => [...new Set(stack.map(({ method }) => `${method} ${path}`))])
+      .map((each) => each.replaceAll(/:(\w+)/g, '{$1}'))
+      .map((each) => each.replace(/^\w+/, (method) => method.toUpperCase()))
+      .sort()
+  );
 }
 
 /** Yields every object of the document at any depth. */

@@ -22,6 +22,12 @@ const EVERYWHERE = {
     when: 'fields, headers or query parameters are wrong; `errors` lists every problem',
     message: 'name: is required',
   },
+  delivery_refused: {
+    status: 400,
+    when: 'the request has the header `webhook-id`: it is a delivery of a webhook that points to this API',
+    message:
+      'A request with the header webhook-id is a delivery; the API does not take deliveries.',
+  },
   unauthorized: {
     status: 401,
     when: 'the API key is missing or not valid',
@@ -31,6 +37,11 @@ const EVERYWHERE = {
     status: 403,
     when: '`companyid` is not the company of the API key',
     message: 'companyid is not the company of the API key.',
+  },
+  insufficient_scope: {
+    status: 403,
+    when: 'the API key does not have the scope of the route, or may be used for one app only',
+    message: 'This API key does not have the scope webhooks:write.',
   },
   request_timeout: {
     status: 408,
@@ -148,11 +159,21 @@ const SOMEWHERE: Record<SpecificError, ErrorSpec> = {
   },
 };
 
+/** Of no operation: the path exists, the method does not. */
+const WITHOUT_OPERATION = {
+  method_not_allowed: {
+    status: 405,
+    when: 'the address does not support the method; `Allow` lists those that it does',
+    message: '/projects does not support PATCH.',
+  },
+} as const satisfies Record<string, ErrorSpec>;
+
 /** Every error code of the API. */
 export const ERROR_CODES: Readonly<Record<string, ErrorSpec>> = {
   ...EVERYWHERE,
   ...WITH_BODY,
   ...WITH_PATH_ID,
+  ...WITHOUT_OPERATION,
   ...SOMEWHERE,
 };
 

@@ -23,6 +23,7 @@ export function operationsOf(
   const body = requestBody(route, schemas);
   const same = {
     parameters: parametersOf(route, schemas),
+    security: [{ apiKey: [route.scope] }],
     ...(body && { requestBody: body }),
     responses: { ...successResponse(route, schemas), ...failures.of(route) },
   };
