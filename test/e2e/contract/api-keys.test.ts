@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { SCOPES } from '@posthorn/domain/scopes.ts';
 import { createApiClient, type ApiClient } from '../../support/api/api-client.ts';
 import { createCompany } from '../../support/process/companies.ts';
 import {
@@ -21,6 +22,8 @@ interface ShownKey {
 }
 
 const KEYS = '/api/v1/api-keys';
+/** What a key shows that was made with a name only. */
+const UNLIMITED = { scopes: [...SCOPES], appId: null, expiresAt: null };
 
 let posthorn: OwnCompany;
 
@@ -106,6 +109,8 @@ describe('API keys · POST /api/v1/api-keys', () => {
       id: anId('key'),
       name: 'Deploy',
       prefix: key.slice(0, made.prefix.length),
+      ...UNLIMITED,
+      lastUsedAt: null,
       key,
       createdAt: aTime,
     });
@@ -134,7 +139,14 @@ describe('API keys · GET /api/v1/api-keys', () => {
     const answer = await api.get(KEYS);
     const listed = dataOf<ShownKey[]>(answer);
     expect(listed.slice(1)).toEqual(
-      [first, second].map(({ id, name, prefix }) => ({ id, name, prefix, createdAt: aTime })),
+      [first, second].map(({ id, name, prefix }) => ({
+        id,
+        name,
+        prefix,
+        ...UNLIMITED,
+        lastUsedAt: null,
+        createdAt: aTime,
+      })),
     );
     expect(apiKey.startsWith(String(listed[0]?.prefix))).toBe(true);
     const text = JSON.stringify(answer.body);

@@ -1,5 +1,6 @@
 import type { Idempotency } from '@posthorn/domain/message.ts';
 import type { Attempt, CancelReason, DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import type { Scope } from '@posthorn/domain/scopes.ts';
 import type { ResendMark } from '@posthorn/domain/resend.ts';
 import type { SealedFields } from './sealed-fields.ts';
 
@@ -20,6 +21,14 @@ export interface ApiKeyDocument {
   /** SHA-256 of the key, in hex. The key itself is not stored. */
   hash: string;
   createdAt: Date;
+  /** What the key may do. Absent for all: earlier versions knew no scopes. */
+  scopes?: Scope[];
+  /** The only app that the key may be used for; absent for the whole company. */
+  appId?: string;
+  /** Absent for ever. */
+  expiresAt?: Date;
+  /** To the minute; absent before the first use. */
+  lastUsedAt?: Date;
 }
 
 export type Environment = 'development' | 'production';

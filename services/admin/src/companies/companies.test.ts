@@ -24,7 +24,8 @@ beforeEach(() => {
     listCompanies: () => Promise.resolve(stored),
     insertKey: (key) => Promise.resolve(void keys.push(key)),
     listKeys: (id) => Promise.resolve(keys.filter(({ companyId }) => companyId === id)),
-    companyOfKey: () => Promise.resolve(null),
+    findKey: () => Promise.resolve(null),
+    noteUse: () => Promise.resolve(),
     removeKey: (id) => {
       const before = keys.length;
       keys = keys.filter(({ _id }) => _id !== id);

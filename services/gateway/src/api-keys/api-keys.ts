@@ -1,12 +1,13 @@
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
-import { makeApiKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
+import { makeApiKey, type KeyRights } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
-import { notFound } from '../http/api-error.ts';
+import { foundOr404, notFound } from '../http/api-error.ts';
 import type { Quotas } from '../limits/quotas.ts';
 import type { ListPage } from '../projects/projects.ts';
+import { rightsFor, rightsLike, type AskedRights, type Maker } from './key-rights.ts';
 
 export interface ApiKeysDeps {
   db: mongo.Db;
@@ -23,40 +24,74 @@ export interface CreatedApiKey {
   document: ApiKeyDocument;
 }
 
+export interface NewApiKey extends AskedRights {
+  name: string;
+}
+
 /** The API keys of a company. */
 export interface ApiKeys {
-  /** Throws ApiError 409 when the company has as many as it may. */
-  create: (companyId: string, name: string) => Promise<CreatedApiKey>;
-  /** Oldest first. */
-  list: (companyId: string, page: ListPage) => Promise<ApiKeyDocument[]>;
+  /** Throws ApiError 403 for rights that the maker does not have, 409 when the company has as many as it may. */
+  create: (maker: Maker, key: NewApiKey) => Promise<CreatedApiKey>;
+  /**
+   * Makes another key with the same name and rights. The old one ends after the grace. Throws ApiError
+   * 403 for rights that the maker does not have, 404 for an unknown key, 409 as `create` does.
+   */
+  rotate: (maker: Maker, keyId: string, graceSeconds: number) => Promise<CreatedApiKey>;
+  /** Oldest first. Takes null for the keys of every app, and of the whole company. */
+  list: (companyId: string, appId: string | null, page: ListPage) => Promise<ApiKeyDocument[]>;
+  /** The only app that a key may be used for; null for the whole company, and for an unknown key. */
+  appOf: (companyId: string, keyId: string) => Promise<string | null>;
   /** Throws ApiError 404 for an unknown key. */
   revoke: (companyId: string, keyId: string) => Promise<void>;
 }
 
-export function createApiKeys({ db, quotas, newId, nowMs, invalidate }: ApiKeysDeps): ApiKeys {
+export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
+  const { db, nowMs, invalidate } = deps;
   const keysOf = (companyId: string) => documentsOf(db, 'apiKeys', companyId);
+
+  async function required(companyId: string, _id: string): Promise<ApiKeyDocument> {
+    return foundOr404(await keysOf(companyId).findOne({ _id }), 'API key');
+  }
+
   return {
-    async create(companyId, name) {
-      const created = makeApiKey({ newId, nowMs }, companyId, name);
-      const keys = keysOf(companyId);
-      return quotas.createWithin({
-        setting: 'QUOTA_KEYS_PER_COMPANY',
-        ownerId: companyId,
-        count: (upTo) => keys.count({}, { limit: upTo }),
-        async create() {
-          await keys.insert(created.document);
-          return created;
-        },
-      });
+    create: (maker, { name, ...asked }) => insertKey(deps, maker, name, rightsFor(maker, asked)),
+    async rotate(maker, keyId, graceSeconds) {
+      const { companyId } = maker;
+      const old = await required(companyId, keyId);
+      const created = await insertKey(deps, maker, old.name, rightsLike(maker, old));
+      const endsAt = new Date(nowMs() + graceSeconds * 1_000);
+      await keysOf(companyId).updateMany({ _id: keyId }, { $min: { expiresAt: endsAt } });
+      await invalidate({ companyId, id: old.hash });
+      return created;
     },
-    async list(companyId, { skip, limit }) {
-      return keysOf(companyId).find({}).sort({ _id: 1 }).skip(skip).limit(limit).toArray();
+    async list(companyId, appId, { skip, limit }) {
+      const found = keysOf(companyId).find(appId === null ? {} : { appId });
+      return found.sort({ _id: 1 }).skip(skip).limit(limit).toArray();
     },
+    appOf: async (companyId, _id) => (await keysOf(companyId).findOne({ _id }))?.appId ?? null,
     async revoke(companyId, _id) {
-      const keys = keysOf(companyId);
-      const key = await keys.findOne({ _id });
-      if (!key || (await keys.deleteMany({ _id })) === 0) throw notFound('API key');
-      await invalidate({ companyId, id: key.hash });
+      const { hash } = await required(companyId, _id);
+      if ((await keysOf(companyId).deleteMany({ _id })) === 0) throw notFound('API key');
+      await invalidate({ companyId, id: hash });
     },
   };
+}
+
+function insertKey(
+  { db, quotas, newId, nowMs }: ApiKeysDeps,
+  { companyId }: Maker,
+  name: string,
+  rights: KeyRights,
+): Promise<CreatedApiKey> {
+  const created = makeApiKey({ newId, nowMs }, companyId, name, rights);
+  const keys = documentsOf(db, 'apiKeys', companyId);
+  return quotas.createWithin({
+    setting: 'QUOTA_KEYS_PER_COMPANY',
+    ownerId: companyId,
+    count: (upTo) => keys.count({}, { limit: upTo }),
+    async create() {
+      await keys.insert(created.document);
+      return created;
+    },
+  });
 }

@@ -1,10 +1,24 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { hashOfKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
+import { ALL_SCOPES } from '@posthorn/domain/scopes.ts';
+import type { KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
+import { hashOfKey, makeApiKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import { createAuthentication, type Authenticate } from './authenticate.ts';
 import { ApiError } from '../http/api-error.ts';
 
-/** Hash → company, as the store has it. */
-let stored: Map<string, string>;
+/** Returns a well-formed key of an earlier version: they have no checksum. */
+const keyOf = (name: string): string => `phk_${name.padEnd(43, 'x')}`;
+const recordOf = (companyId: string, changes: Partial<KeyRecord> = {}): KeyRecord => ({
+  keyId: `key_of_${companyId}`,
+  companyId,
+  scopes: ALL_SCOPES,
+  appId: null,
+  expiresAtMs: null,
+  ...changes,
+});
+
+/** By the hash, as the store has them. */
+let stored: Map<string, KeyRecord>;
+let used: string[];
 let lookUps: string[];
 let counted: unknown[];
 let nowMs: number;
@@ -14,12 +28,14 @@ let forget: (keyHash: string) => void;
 
 beforeEach(() => {
   [lookUps, counted, nowMs, tooMany] = [[], [], 1_000_000, null];
-  stored = new Map([[hashOfKey('phk_good'), 'comp_1']]);
+  used = [];
+  stored = new Map([[hashOfKey(keyOf('good')), recordOf('comp_1')]]);
   ({ authenticate, forget } = createAuthentication({
-    companyOfKey(hash) {
+    findKey(hash) {
       lookUps.push(hash);
       return Promise.resolve(stored.get(hash) ?? null);
     },
+    onUsed: (keyId) => used.push(keyId),
     wrongKeys: {
       count(address) {
         counted.push(address);
@@ -43,92 +59,120 @@ async function refusalOf(calling: Promise<unknown>): Promise<ApiError> {
 
 describe('a valid key', () => {
   test('returns the caller, and is looked up once', async () => {
-    expect(await call('phk_good')).toEqual({ companyId: 'comp_1' });
-    expect(await call('phk_good', 'comp_1')).toEqual({ companyId: 'comp_1' });
+    expect(await call(keyOf('good'))).toEqual(recordOf('comp_1'));
+    expect(await call(keyOf('good'), 'comp_1')).toEqual(recordOf('comp_1'));
     expect(lookUps).toHaveLength(1);
   });
 
   test('is refused for another company', async () => {
-    const refusal = await refusalOf(call('phk_good', 'comp_2'));
+    const refusal = await refusalOf(call(keyOf('good'), 'comp_2'));
     expect([refusal.status, refusal.code]).toEqual([403, 'company_mismatch']);
     expect(counted).toEqual([]);
   });
 
   test('is accepted from an address that has sent too many wrong ones', async () => {
     tooMany = new ApiError(429, 'too_many_wrong_keys', 'wait');
-    expect((await refusalOf(call('phk_bad'))).status).toBe(429);
-    expect(await call('phk_good')).toEqual({ companyId: 'comp_1' });
+    expect((await refusalOf(call(keyOf('bad')))).status).toBe(429);
+    expect(await call(keyOf('good'))).toEqual(recordOf('comp_1'));
   });
 
   test('is accepted as soon as it is created, when it was never tried before', async () => {
-    await refusalOf(call('phk_other'));
-    stored.set(hashOfKey('phk_new'), 'comp_2');
-    expect(await call('phk_new')).toEqual({ companyId: 'comp_2' });
+    await refusalOf(call(keyOf('other')));
+    stored.set(hashOfKey(keyOf('new')), recordOf('comp_2'));
+    expect(await call(keyOf('new'))).toEqual(recordOf('comp_2'));
   });
 
   test('that was tried before it was created is accepted a second later', async () => {
-    await refusalOf(call('phk_early'));
-    stored.set(hashOfKey('phk_early'), 'comp_2');
+    await refusalOf(call(keyOf('early')));
+    stored.set(hashOfKey(keyOf('early')), recordOf('comp_2'));
     nowMs += 500;
-    expect((await refusalOf(call('phk_early'))).status).toBe(401);
+    expect((await refusalOf(call(keyOf('early')))).status).toBe(401);
     nowMs += 500;
-    expect(await call('phk_early')).toEqual({ companyId: 'comp_2' });
+    expect(await call(keyOf('early'))).toEqual(recordOf('comp_2'));
   });
 
   test('is not refused because the clock was set back', async () => {
-    await refusalOf(call('phk_early'));
-    stored.set(hashOfKey('phk_early'), 'comp_2');
+    await refusalOf(call(keyOf('early')));
+    stored.set(hashOfKey(keyOf('early')), recordOf('comp_2'));
     nowMs -= 3_600_000;
-    expect(await call('phk_early')).toEqual({ companyId: 'comp_2' });
+    expect(await call(keyOf('early'))).toEqual(recordOf('comp_2'));
   });
 });
 
 describe('a wrong key', () => {
+  const expectRefused = async (apiKey: string | undefined) => {
+    const refusal = await refusalOf(call(apiKey));
+    expect([refusal.status, refusal.code, refusal.message]).toEqual([
+      401,
+      'unauthorized',
+      'Send a valid API key in the header x-api-key.',
+    ]);
+    expect([counted, used]).toEqual([['192.0.2.1'], []]);
+  };
+
+  test('that is unknown is hashed, looked up, counted and refused', async () => {
+    await expectRefused(keyOf('unknown'));
+    expect(lookUps).toEqual([hashOfKey(keyOf('unknown'))]);
+  });
+
   test.each([
     ['missing', undefined],
     ['empty', ''],
-    ['malformed', 'phk_good '],
-    ['unknown', `phk_${'x'.repeat(43)}`],
+    ['malformed', `${keyOf('good')} `],
+    ['short', 'phk_good'],
     ['very long', 'phk_'.repeat(4_000)],
-  ])(
-    'that is %s is hashed, looked up, counted and refused like any other',
-    async (_what, apiKey) => {
-      const refusal = await refusalOf(call(apiKey));
-      expect([refusal.status, refusal.code, refusal.message]).toEqual([
-        401,
-        'unauthorized',
-        'Send a valid API key in the header x-api-key.',
-      ]);
-      expect(lookUps).toEqual([hashOfKey(apiKey ?? '')]);
-      expect(counted).toEqual(['192.0.2.1']);
-    },
-  );
+    ['of another checksum', `${keyOf('good')}000000`],
+  ])('that is %s is counted and refused like any other, without a look-up', async (_what, key) => {
+    await expectRefused(key);
+    expect(lookUps).toEqual([]);
+  });
+
+  test('that was made up with the right checksum is looked up', async () => {
+    const { key } = makeApiKey({ newId: () => 'key_1', nowMs: () => 0 }, 'comp_1', 'name');
+    await expectRefused(key);
+    expect(lookUps).toEqual([hashOfKey(key)]);
+  });
 
   test('is looked up once a second, however often it is sent, and counted each time', async () => {
-    for (let n = 0; n < 50; n += 1) await refusalOf(call('phk_bad'));
+    for (let n = 0; n < 50; n += 1) await refusalOf(call(keyOf('bad')));
     expect(lookUps).toHaveLength(1);
     nowMs += 1_000;
-    await refusalOf(call('phk_bad'));
+    await refusalOf(call(keyOf('bad')));
     expect(lookUps).toHaveLength(2);
     expect(counted).toHaveLength(51);
   });
 
   test('is dropped from the cache when ten thousand others came after it', async () => {
-    await refusalOf(call('phk_first'));
-    for (let n = 0; n < 10_000; n += 1) await refusalOf(call(`phk_${n}`));
-    stored.set(hashOfKey('phk_first'), 'comp_2');
-    expect(await call('phk_first')).toEqual({ companyId: 'comp_2' });
+    await refusalOf(call(keyOf('first')));
+    for (let n = 0; n < 10_000; n += 1) await refusalOf(call(keyOf(String(n))));
+    stored.set(hashOfKey(keyOf('first')), recordOf('comp_2'));
+    expect(await call(keyOf('first'))).toEqual(recordOf('comp_2'));
   });
 });
 
 test('a key that was dropped from the cache is looked up again, and refused when it was revoked', async () => {
-  await call('phk_good');
+  await call(keyOf('good'));
   stored.clear();
-  expect(await call('phk_good')).toEqual({ companyId: 'comp_1' });
-  forget(hashOfKey('phk_good'));
-  await expect(call('phk_good')).rejects.toMatchObject({ status: 401 });
+  expect(await call(keyOf('good'))).toEqual(recordOf('comp_1'));
+  forget(hashOfKey(keyOf('good')));
+  await expect(call(keyOf('good'))).rejects.toMatchObject({ status: 401 });
 });
 
 test('an empty companyid counts as none', async () => {
-  expect(await call('phk_good', '')).toEqual({ companyId: 'comp_1' });
+  expect(await call(keyOf('good'), '')).toEqual(recordOf('comp_1'));
+});
+
+test('an expired key is refused from its time on, and is counted as wrong', async () => {
+  stored.set(hashOfKey(keyOf('ends')), recordOf('comp_1', { expiresAtMs: nowMs + 500 }));
+  expect(await call(keyOf('ends'))).toMatchObject({ companyId: 'comp_1' });
+  nowMs += 500;
+  expect((await refusalOf(call(keyOf('ends')))).status).toBe(401);
+  expect(counted).toHaveLength(1);
+});
+
+test('each use of a valid key is noted', async () => {
+  await call(keyOf('good'));
+  await call(keyOf('good'));
+  await refusalOf(call(keyOf('good'), 'comp_2'));
+  expect(used).toEqual(['key_of_comp_1', 'key_of_comp_1']);
 });

@@ -1,5 +1,6 @@
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
-import { hashOfKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
+import type { KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
+import { hashOfKey, isWellFormedKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import { ApiError } from '../http/api-error.ts';
 import type { Caller } from '../http/request/route.ts';
 import type { WrongKeys } from '../limits/rate-limits.ts';
@@ -27,8 +28,10 @@ export interface Authentication {
 
 export interface AuthenticateDeps {
   /** Returns null when no key has this hash. */
-  companyOfKey: (keyHash: string) => Promise<string | null>;
+  findKey: (keyHash: string) => Promise<KeyRecord | null>;
   wrongKeys: WrongKeys;
+  /** Called for each request with a valid key. */
+  onUsed: (keyId: string) => void;
   /** What the cache may hold, in bytes: half for valid keys, half for wrong ones. */
   cacheBytes: number;
   nowMs: () => number;
@@ -38,42 +41,52 @@ const FOUND_TTL_MS = 2_000;
 /** A new key is valid everywhere at once; one that was tried before it was created, after this time. */
 const WRONG_TTL_MS = 1_000;
 /** The hash, 64 characters, with its entry in the cache and what is stored under it. */
-const FOUND_BYTES = 400;
+const FOUND_BYTES = 600;
 const WRONG_BYTES = 200;
 
 /**
- * A missing key is looked up like a wrong one: the response and the time it takes are the same for a
- * key that is missing, malformed, revoked or unknown (docs/contract.md, C4.1).
+ * The response is the same for a key that is missing, malformed, revoked, expired or unknown
+ * (docs/contract.md, C4.1). Only what may be a key is looked up.
  */
 export function createAuthentication(deps: AuthenticateDeps): Authentication {
-  const { companyOfKey, wrongKeys, cacheBytes, nowMs } = deps;
-  const callers = createCoalescingCache<Caller>({
+  const { findKey, wrongKeys, onUsed, cacheBytes, nowMs } = deps;
+  const found = createCoalescingCache<KeyRecord>({
     maxSize: cacheBytes / 2,
     sizeOf: () => FOUND_BYTES,
     ttlMs: FOUND_TTL_MS,
   });
   const wrong = createWrongHashes(Math.floor(cacheBytes / 2 / WRONG_BYTES), nowMs);
-  const load = async (keyHash: string): Promise<Caller | null> => {
-    const companyId = await companyOfKey(keyHash);
-    if (companyId !== null) return { companyId };
-    wrong.add(keyHash);
-    return null;
+  const load = async (keyHash: string): Promise<KeyRecord | null> => {
+    const key = await findKey(keyHash);
+    if (!key) wrong.add(keyHash);
+    return key;
+  };
+  const keyFor = async (apiKey: string): Promise<KeyRecord | null> => {
+    if (!isWellFormedKey(apiKey)) return null;
+    const keyHash = hashOfKey(apiKey);
+    if (wrong.has(keyHash)) return null;
+    const key = await found.get(keyHash, () => load(keyHash));
+    return key && !isExpired(key, nowMs()) ? key : null;
   };
 
   const authenticate: Authenticate = async ({ apiKey = '', companyId, address }) => {
-    const keyHash = hashOfKey(apiKey);
-    const caller = wrong.has(keyHash) ? null : await callers.get(keyHash, () => load(keyHash));
-    if (!caller) {
+    const key = await keyFor(apiKey);
+    if (!key) {
       wrongKeys.count(address);
       throw new ApiError(401, 'unauthorized', 'Send a valid API key in the header x-api-key.');
     }
-    if (companyId && companyId !== caller.companyId) {
+    if (companyId && companyId !== key.companyId) {
       throw new ApiError(403, 'company_mismatch', 'companyid is not the company of the API key.');
     }
-    return caller;
+    onUsed(key.keyId);
+    return key;
   };
-  const usedBytes = (): number => callers.usedSize() + wrong.size() * WRONG_BYTES;
-  return { authenticate, forget: callers.forget, usedBytes };
+  const usedBytes = (): number => found.usedSize() + wrong.size() * WRONG_BYTES;
+  return { authenticate, forget: found.forget, usedBytes };
+}
+
+function isExpired({ expiresAtMs }: KeyRecord, nowMs: number): boolean {
+  return expiresAtMs !== null && expiresAtMs <= nowMs;
 }
 
 interface WrongHashes {

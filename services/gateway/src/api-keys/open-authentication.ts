@@ -5,6 +5,7 @@ import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { mongo } from 'mongoose';
 import { createAuthentication, type Authenticate } from './authenticate.ts';
+import { createLastUsed } from './last-used.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { WrongKeys } from '../limits/rate-limits.ts';
 import type { Invalidations } from '../open-redis.ts';
@@ -18,14 +19,16 @@ interface AuthenticationDeps {
 
 /** Opens the check of API keys with its cache, from which a key is dropped when any gateway revokes it. */
 export function openAuthentication(
-  { config }: ServiceContext<GatewayConfig>,
+  { config, lifecycle, logger }: ServiceContext<GatewayConfig>,
   { db, invalidations, wrongKeys, budgets }: AuthenticationDeps,
 ): Authenticate {
-  const { companyOfKey } = createCompanyStore(db);
+  const { findKey, noteUse } = createCompanyStore(db);
+  const lastUsed = createLastUsed({ write: noteUse, nowMs: systemClockMs, logger });
   const cacheBytes = bytesOfMib(config.API_KEY_CACHE_MIB);
   const { authenticate, forget, usedBytes } = createAuthentication({
-    companyOfKey,
+    findKey,
     wrongKeys,
+    onUsed: lastUsed.note,
     cacheBytes,
     nowMs: systemClockMs,
   });
@@ -36,5 +39,7 @@ export function openAuthentication(
     },
   });
   budgets.add('api_key_cache', cacheBytes, usedBytes);
+  lastUsed.start();
+  lifecycle.onStop('last use of keys', lastUsed.stop);
   return authenticate;
 }

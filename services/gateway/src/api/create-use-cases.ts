@@ -11,6 +11,7 @@ import type { mongo } from 'mongoose';
 import type { AcceptMessage } from '../accept/accept-message.ts';
 import type { IdempotentAccept } from '../accept/idempotent-accept.ts';
 import { createApiKeys } from '../api-keys/api-keys.ts';
+import { createConfineToApp, type ConfineToApp } from '../api-keys/confine-to-app.ts';
 import type { ApiDeps } from './routes/api-routes.ts';
 import { createReadHealth, type ConcurrencyBounds } from '../history/read-health.ts';
 import type { Quotas } from '../limits/quotas.ts';
@@ -50,17 +51,26 @@ export interface UseCaseDeps {
 }
 
 /** Creates what the routes of the API call. */
-export function createUseCases(deps: UseCaseDeps): ApiDeps {
+export function createUseCases(deps: UseCaseDeps): ApiDeps & { confineToApp: ConfineToApp } {
   const { db, messages, deliveries, quotas, newId, nowMs, invalidate } = deps;
   const projects = createProjects({ db, quotas, newId, nowMs });
   const apps = createApps({ db, quotas, projects, newId, nowMs });
+  const apiKeys = createApiKeys({ db, quotas, newId, nowMs, invalidate });
   return {
     policy: deps.policy,
     maxHeaderBytes: deps.maxHeaderBytes,
     logger: deps.logger,
     projects,
     apps,
-    apiKeys: createApiKeys({ db, quotas, newId, nowMs, invalidate }),
+    apiKeys,
+    confineToApp: createConfineToApp({
+      apps,
+      webhooks: deps.webhooks,
+      messages,
+      deliveries,
+      resends: deps.resends,
+      apiKeys,
+    }),
     messages,
     deliveries,
     webhooks: deps.webhooks,

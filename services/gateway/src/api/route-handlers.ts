@@ -1,6 +1,8 @@
+import { allows } from '@posthorn/domain/scopes.ts';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Authenticate } from '../api-keys/authenticate.ts';
-import { ApiError, unavailable } from '../http/api-error.ts';
+import type { ConfineToApp, NamedIds } from '../api-keys/confine-to-app.ts';
+import { ApiError, forOneApp, insufficientScope, unavailable } from '../http/api-error.ts';
 import { readBody, readRawFields, type Body } from '../http/request/read-body.ts';
 import { readHead } from '../http/request/read-head.ts';
 import { createReceiveBody } from '../http/request/receive-body.ts';
@@ -14,6 +16,7 @@ export interface RouteHandlerDeps {
   authenticate: Authenticate;
   limits: Pick<RateLimits, 'limitCompany'>;
   memory: Pick<RequestMemory, 'tryReserve' | 'reserve' | 'keepUntil' | 'reserveOrRefuse'>;
+  confineToApp: ConfineToApp;
   deadlines: Pick<RequestDeadlines, 'within'>;
 }
 
@@ -27,6 +30,7 @@ export function handlersOf(route: Route, deps: RouteHandlerDeps): RequestHandler
       address: request.ip,
     });
     response.locals.caller = await deadlines.within(response, caller);
+    assertScope(route, response.locals.caller as Caller);
     next();
   };
   const admit: RequestHandler = (_request, response, next) => {
@@ -38,7 +42,7 @@ export function handlersOf(route: Route, deps: RouteHandlerDeps): RequestHandler
     next();
   };
   const respond: RequestHandler = async (request, response) => {
-    const work = callRoute(route, request, response, memory).then(begin);
+    const work = callRoute(route, request, response, deps).then(begin);
     memory.keepUntil(response, work);
     const { sent, rest } = await deadlines.within(response, work);
     if (rest) {
@@ -76,6 +80,12 @@ function assertJson(request: Request): void {
   }
 }
 
+/** See docs/contract.md C14.4. */
+function assertScope({ scope }: Route, caller: Caller): void {
+  if (allows(caller.scopes, scope)) return;
+  throw insufficientScope(`This API key does not have the scope ${scope}.`);
+}
+
 /** RFC 9112, 6: a request has a body when one of these two headers says so. */
 function hasBody(request: Request): boolean {
   const length = request.get('content-length');
@@ -86,18 +96,25 @@ async function callRoute(
   route: Route,
   request: Request,
   response: Response,
-  memory: Pick<RequestMemory, 'reserveOrRefuse'>,
+  { memory, confineToApp }: Pick<RouteHandlerDeps, 'memory' | 'confineToApp'>,
 ): Promise<ApiResponse> {
   const header = (name: string): string | undefined => request.get(name);
   const head = readHead({ queryText: queryOf(request.url), header }, route);
   const caller = response.locals.caller as Caller;
   const params = request.params as Record<string, string>;
+  const confine = confinementOf(caller, confineToApp);
+  await confine?.(params);
   const bytes = bytesOf(route, request);
   const schema = route.body ?? NO_FIELDS;
   const stored = route.problemsOf
     ? await route.problemsOf({ caller, params, fields: readRawFields(bytes, schema) })
     : [];
   const body = readBody(bytes, schema, [...head.problems, ...stored]);
+  await confine?.(head.query);
+  await confine?.(body.value);
+  if (confine && route.isForCompanyOnly) {
+    throw forOneApp();
+  }
   return route.handle({
     caller,
     params,
@@ -109,6 +126,14 @@ async function callRoute(
       memory.reserveOrRefuse(response, bytes);
     },
   });
+}
+
+/** Null for a key of the whole company. */
+function confinementOf(
+  { companyId, appId }: Caller,
+  confineToApp: ConfineToApp,
+): ((ids: NamedIds) => Promise<void>) | null {
+  return appId === null ? null : (ids) => confineToApp({ companyId, appId }, ids);
 }
 
 /** Returns what follows the first question mark: a second one belongs to a value. */

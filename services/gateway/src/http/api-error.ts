@@ -39,6 +39,13 @@ export const invalidRequest = (problems: Problem[]): ApiError =>
 export const notFound = (what: string): ApiError =>
   new ApiError(404, 'not_found', `There is no such ${what}.`);
 
+/** The key is valid, and may not do this. */
+export const insufficientScope = (message: string): ApiError =>
+  new ApiError(403, 'insufficient_scope', message);
+
+export const forOneApp = (): ApiError =>
+  insufficientScope('This API key may be used for one app only.');
+
 /** Returns what was found. Throws ApiError 404 when nothing was. */
 export function foundOr404<Found extends object>(found: Found | null, what: string): Found {
   if (!found) throw notFound(what);

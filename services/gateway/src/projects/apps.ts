@@ -31,6 +31,8 @@ export interface AppQuery extends ListPage {
   projectId: string;
   /** Undefined for apps of any environment. */
   environment?: Environment | undefined;
+  /** Only the app that has this id. */
+  id?: string | undefined;
 }
 
 /** The apps of a company. Throws ApiError 404 for an unknown app, and for an unknown project. */
@@ -54,9 +56,13 @@ export function createApps(deps: AppsDeps): Apps {
         count: (upTo) => appsOf(companyId).count({}, { limit: upTo }),
         create: () => createApp(deps, companyId, app),
       }),
-    async list(companyId, { projectId, environment, skip, limit }) {
+    async list(companyId, { projectId, environment, id, skip, limit }) {
       await projects.get(companyId, projectId);
-      const filter = environment === undefined ? { projectId } : { projectId, environment };
+      const filter = {
+        projectId,
+        ...(environment !== undefined && { environment }),
+        ...(id !== undefined && { _id: id }),
+      };
       const found = appsOf(companyId).find(filter).sort({ _id: 1 });
       return found.skip(skip).limit(limit).toArray();
     },

@@ -34,8 +34,11 @@ export interface ListPage {
 export interface Projects {
   /** Throws ApiError 409 when the company has as many as it may. */
   create: (companyId: string, project: NewProject) => Promise<ProjectDocument>;
-  /** Oldest first. */
-  list: (companyId: string, page: ListPage) => Promise<ProjectDocument[]>;
+  /** Oldest first. With an `id`, only the project that has it. */
+  list: (
+    companyId: string,
+    page: ListPage & { id?: string | undefined },
+  ) => Promise<ProjectDocument[]>;
   get: (companyId: string, projectId: string) => Promise<ProjectDocument>;
   update: (
     companyId: string,
@@ -69,8 +72,10 @@ export function createProjects({ db, quotas, newId, nowMs }: ProjectsDeps): Proj
         },
       });
     },
-    async list(companyId, { skip, limit }) {
-      const found = projectsOf(companyId).find({}).sort({ _id: 1 });
+    async list(companyId, { id, skip, limit }) {
+      const found = projectsOf(companyId)
+        .find(id === undefined ? {} : { _id: id })
+        .sort({ _id: 1 });
       return found.skip(skip).limit(limit).toArray();
     },
     async get(companyId, _id) {

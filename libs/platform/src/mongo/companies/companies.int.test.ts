@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { ALL_SCOPES } from '@posthorn/domain/scopes.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
@@ -34,10 +35,43 @@ describe('companies and their keys', () => {
   });
 
   it('are found by the hash of a key only', async () => {
-    expect(await companies.companyOfKey('hash-1')).toBe('comp_a');
-    expect(await companies.companyOfKey('hash-3')).toBe('comp_b');
-    expect(await companies.companyOfKey('ph_1')).toBeNull();
-    expect(await companies.companyOfKey('')).toBeNull();
+    expect(await companies.findKey('hash-1')).toEqual({
+      keyId: 'key_1',
+      companyId: 'comp_a',
+      scopes: ALL_SCOPES,
+      appId: null,
+      expiresAtMs: null,
+    });
+    expect(await companies.findKey('hash-3')).toMatchObject({ companyId: 'comp_b' });
+    expect(await companies.findKey('ph_1')).toBeNull();
+    expect(await companies.findKey('')).toBeNull();
+  });
+
+  it('are found with their rights', async () => {
+    const rights = { scopes: ['read' as const], appId: 'app_1', expiresAt: new Date(5) };
+    await companies.insertKey({ ...key(9), ...rights });
+    expect(await companies.findKey('hash-9')).toMatchObject({
+      scopes: ['read'],
+      appId: 'app_1',
+      expiresAtMs: 5,
+    });
+    expect(await companies.removeKey('key_9')).toBe(true);
+  });
+
+  it('know their latest use', async () => {
+    await companies.insertKey(key(8));
+    for (const atMs of [2_000, 1_000]) {
+      await companies.noteUse(
+        new Map([
+          ['key_8', atMs],
+          ['key_gone', atMs],
+        ]),
+      );
+    }
+    await companies.noteUse(new Map());
+    const keys = await companies.listKeys(key(8).companyId);
+    expect(keys.find(({ _id }) => _id === 'key_8')?.lastUsedAt).toEqual(new Date(2_000));
+    expect(await companies.removeKey('key_8')).toBe(true);
   });
 
   it('are listed without hashes, and for their own company only', async () => {
@@ -54,7 +88,7 @@ describe('companies and their keys', () => {
   it('lose a key once, which then authenticates nobody', async () => {
     expect(await companies.removeKey('key_2')).toBe(true);
     expect(await companies.removeKey('key_2')).toBe(false);
-    expect(await companies.companyOfKey('hash-2')).toBeNull();
-    expect(await companies.companyOfKey('hash-1')).toBe('comp_a');
+    expect(await companies.findKey('hash-2')).toBeNull();
+    expect(await companies.findKey('hash-1')).toMatchObject({ companyId: 'comp_a' });
   });
 });

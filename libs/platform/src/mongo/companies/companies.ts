@@ -1,4 +1,5 @@
 import type { mongo } from 'mongoose';
+import { ALL_SCOPES, type Scope } from '@posthorn/domain/scopes.ts';
 import { collection } from '../collections.ts';
 import type { ApiKeyDocument, CompanyDocument } from '../documents.ts';
 
@@ -14,10 +15,23 @@ export interface CompanyStore {
   insertKey: (key: ApiKeyDocument) => Promise<void>;
   /** Oldest first, without their hashes. */
   listKeys: (companyId: string) => Promise<Omit<ApiKeyDocument, 'hash'>[]>;
-  /** Null when no key has this hash. */
-  companyOfKey: (keyHash: string) => Promise<string | null>;
+  /** Null when no key has this hash. An expired key is found. */
+  findKey: (keyHash: string) => Promise<KeyRecord | null>;
+  /** Stores when keys were used, unless a later time is stored. */
+  noteUse: (usedAtMs: ReadonlyMap<string, number>) => Promise<void>;
   /** Returns true when it removed one. */
   removeKey: (keyId: string) => Promise<boolean>;
+}
+
+/** What a request may do by its API key. */
+export interface KeyRecord {
+  keyId: string;
+  companyId: string;
+  scopes: readonly Scope[];
+  /** The only app that the key may be used for; null for the whole company. */
+  appId: string | null;
+  /** Null for ever. */
+  expiresAtMs: number | null;
 }
 
 export function createCompanyStore(db: mongo.Db): CompanyStore {
@@ -38,10 +52,26 @@ export function createCompanyStore(db: mongo.Db): CompanyStore {
         .sort({ _id: 1 })
         .project<Omit<ApiKeyDocument, 'hash'>>({ hash: 0 })
         .toArray(),
-    async companyOfKey(hash) {
-      const found = await apiKeys.findOne({ hash }, { projection: { companyId: 1 } });
-      return found?.companyId ?? null;
+    async findKey(hash) {
+      const found = await apiKeys.findOne({ hash });
+      return found && toKeyRecord(found);
+    },
+    async noteUse(usedAtMs) {
+      const updates = [...usedAtMs].map(([_id, atMs]) => ({
+        updateOne: { filter: { _id }, update: { $max: { lastUsedAt: new Date(atMs) } } },
+      }));
+      if (updates.length > 0) await apiKeys.bulkWrite(updates, { ordered: false });
     },
     removeKey: async (_id) => (await apiKeys.deleteOne({ _id })).deletedCount === 1,
+  };
+}
+
+function toKeyRecord({ _id, companyId, scopes, appId, expiresAt }: ApiKeyDocument): KeyRecord {
+  return {
+    keyId: _id,
+    companyId,
+    scopes: scopes ?? ALL_SCOPES,
+    appId: appId ?? null,
+    expiresAtMs: expiresAt?.getTime() ?? null,
   };
 }

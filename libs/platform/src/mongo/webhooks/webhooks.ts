@@ -50,6 +50,8 @@ export interface TargetQuery {
 export interface WebhookStore {
   insert: (webhook: Webhook) => Promise<void>;
   has: (companyId: string, webhookId: string) => Promise<boolean>;
+  /** Null for a global webhook, and when there is no such webhook. */
+  appOf: (companyId: string, webhookId: string) => Promise<string | null>;
   /** Null without a limit, or when there is no such webhook. */
   rateLimitOf: (companyId: string, webhookId: string) => Promise<number | null>;
   /** Throws SealedValueError when it cannot be opened. */
@@ -109,6 +111,7 @@ function createWebhookReads(
   const byId = (companyId: string, _id: string) => own(companyId).findOne({ _id });
   return {
     has: async (companyId, id) => (await byId(companyId, id)) !== null,
+    appOf: async (companyId, id) => (await byId(companyId, id))?.appId ?? null,
     rateLimitOf: async (companyId, id) => (await byId(companyId, id))?.rateLimitPerSecond ?? null,
     async findOne(companyId, id) {
       const found = await byId(companyId, id);

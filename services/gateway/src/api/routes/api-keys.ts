@@ -1,65 +1,129 @@
+import { SCOPES } from '@posthorn/domain/scopes.ts';
 import { z } from 'zod';
 import type { ApiKeys } from '../../api-keys/api-keys.ts';
 import { apiKeySchema, createdApiKeySchema, describeApiKey } from '../../http/responses/api-key.ts';
 import { route, type Route } from '../../http/request/route.ts';
-import { limit, name, skip } from './fields.ts';
+import type { Apps } from '../../projects/apps.ts';
+import { graceSeconds, idText, limit, name, skip, timeText } from './fields.ts';
 
 export interface ApiKeyDeps {
   apiKeys: ApiKeys;
+  apps: Pick<Apps, 'get'>;
 }
 
 const tag = 'API keys';
 const path = '/api-keys';
 const versionedOnly = true;
 
-const createBody = z.object({ name }).meta({ id: 'CreateApiKey' });
+const createBody = z
+  .object({
+    name,
+    scopes: z
+      .array(z.enum(SCOPES, `must be one of ${SCOPES.join(', ')}`), 'must be a list of scopes')
+      .min(1, 'must have at least one scope')
+      .max(SCOPES.length, `must have at most ${SCOPES.length} scopes`)
+      .optional()
+      .meta({
+        description:
+          'What the key may do. `read` shows no secrets; `admin` includes all others. All when left out',
+      }),
+    appId: idText('app').optional().meta({
+      description: 'The only app that the key may be used for. The whole company when left out',
+    }),
+    expiresAt: timeText
+      .optional()
+      .meta({ description: 'When the key stops working. Never when left out' }),
+  })
+  .meta({ id: 'CreateApiKey' });
+const rotateBody = z
+  .object({
+    graceSeconds: graceSeconds.meta({
+      description: 'How long the old key works beside the new one, in seconds',
+    }),
+  })
+  .meta({ id: 'RotateApiKey' });
 const listQuery = z.object({ limit: limit(1_000, 1_000), skip });
 
 /** See docs/contract.md C14. */
 export function apiKeyRoutes(deps: ApiKeyDeps): Route[] {
-  return [
-    route({
-      method: 'post',
-      path,
-      versionedOnly,
-      tag,
-      summary: 'Create an API key',
-      description: 'The response is the only place that shows the key: Posthorn stores its hash.',
-      body: createBody,
-      response: { status: 201, message: 'API key created', data: createdApiKeySchema },
-      errors: ['quota_exceeded'],
-      async handle({ caller: { companyId }, body: { value } }) {
-        const { key, document } = await deps.apiKeys.create(companyId, value.name);
-        return { data: { ...describeApiKey(document), key } };
-      },
-    }),
-    route({
-      method: 'get',
-      path,
-      versionedOnly,
-      tag,
-      summary: 'List the API keys, oldest first',
-      query: listQuery,
-      response: { status: 200, message: 'API keys found', data: z.array(apiKeySchema) },
-      async handle({ caller: { companyId }, query }) {
-        const page = await deps.apiKeys.list(companyId, query);
-        return { data: page.map(describeApiKey) };
-      },
-    }),
-    route({
-      method: 'delete',
-      path: `${path}/:keyId`,
-      versionedOnly,
-      tag,
-      summary: 'Revoke an API key',
-      description:
-        'The key stops working at once at this gateway, and within two seconds at others.',
-      response: { status: 200, message: 'API key revoked' },
-      errors: ['not_found'],
-      async handle({ caller: { companyId }, params: { keyId = '' } }) {
-        await deps.apiKeys.revoke(companyId, keyId);
-        return {};
-      },
-    }),
-  ];
+  return [createKey(deps), listKeys(deps), rotateKey(deps), revokeKey(deps)];
+}
+
+function createKey({ apiKeys, apps }: ApiKeyDeps): Route {
+  return route({
+    method: 'post',
+    path,
+    versionedOnly,
+    scope: 'keys:write',
+    tag,
+    summary: 'Create an API key',
+    description:
+      'The response is the only place that shows the key: Posthorn stores its hash. A key cannot be given a scope that the key of the request does not have.',
+    body: createBody,
+    response: { status: 201, message: 'API key created', data: createdApiKeySchema },
+    errors: ['not_found', 'quota_exceeded'],
+    async handle({ caller, body: { value } }) {
+      const { expiresAt, appId, ...asked } = value;
+      if (appId !== undefined) await apps.get(caller.companyId, appId);
+      const expiresAtMs = expiresAt === undefined ? undefined : Date.parse(expiresAt);
+      const { key, document } = await apiKeys.create(caller, { ...asked, appId, expiresAtMs });
+      return { data: { ...describeApiKey(document), key } };
+    },
+  });
+}
+
+function listKeys({ apiKeys }: ApiKeyDeps): Route {
+  return route({
+    method: 'get',
+    path,
+    versionedOnly,
+    scope: 'read',
+    tag,
+    summary: 'List the API keys, oldest first',
+    query: listQuery,
+    response: { status: 200, message: 'API keys found', data: z.array(apiKeySchema) },
+    async handle({ caller: { companyId, appId }, query }) {
+      const page = await apiKeys.list(companyId, appId, query);
+      return { data: page.map(describeApiKey) };
+    },
+  });
+}
+
+function rotateKey({ apiKeys }: ApiKeyDeps): Route {
+  return route({
+    method: 'post',
+    path: `${path}/:keyId/rotate`,
+    versionedOnly,
+    scope: 'keys:write',
+    tag,
+    summary: 'Rotate an API key',
+    description:
+      'Creates a key with the same name and rights. The old key works beside it for `graceSeconds`, then it expires.',
+    body: rotateBody,
+    isBodyOptional: true,
+    response: { status: 201, message: 'API key created', data: createdApiKeySchema },
+    errors: ['not_found', 'quota_exceeded'],
+    async handle({ caller, params: { keyId = '' }, body: { value } }) {
+      const { key, document } = await apiKeys.rotate(caller, keyId, value.graceSeconds);
+      return { data: { ...describeApiKey(document), key } };
+    },
+  });
+}
+
+function revokeKey({ apiKeys }: ApiKeyDeps): Route {
+  return route({
+    method: 'delete',
+    path: `${path}/:keyId`,
+    versionedOnly,
+    scope: 'keys:write',
+    tag,
+    summary: 'Revoke an API key',
+    description: 'The key stops working at once at this gateway, and within two seconds at others.',
+    response: { status: 200, message: 'API key revoked' },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { keyId = '' } }) {
+      await apiKeys.revoke(companyId, keyId);
+      return {};
+    },
+  });
 }

@@ -44,6 +44,8 @@ function createApp(deps: AppRouteDeps): Route {
   return route({
     method: 'post',
     path: '/apps',
+    scope: 'webhooks:write',
+    isForCompanyOnly: true,
     tag,
     summary: 'Create an app in a project',
     body: createBody,
@@ -60,13 +62,14 @@ function listApps(deps: AppRouteDeps): Route {
     method: 'get',
     path: '/apps',
     needsCompanyId,
+    scope: 'read',
     tag,
     summary: 'List the apps of a project, oldest first',
     query: listQuery,
     response: { status: 200, message: 'Apps found', data: z.array(appSchema) },
     errors: ['not_found'],
-    async handle({ caller: { companyId }, query }) {
-      const page = await deps.apps.list(companyId, query);
+    async handle({ caller: { companyId, appId }, query }) {
+      const page = await deps.apps.list(companyId, { ...query, id: appId ?? undefined });
       return { data: page.map(describeApp) };
     },
   });
@@ -77,6 +80,7 @@ function getApp(deps: AppRouteDeps): Route {
     method: 'get',
     path,
     needsCompanyId,
+    scope: 'read',
     tag,
     summary: 'Get an app',
     response: { status: 200, message: 'App found', data: appSchema },
@@ -92,6 +96,7 @@ function updateApp(deps: AppRouteDeps): Route {
     method: 'put',
     path,
     needsCompanyId,
+    scope: 'webhooks:write',
     tag,
     summary: 'Update an app',
     description: 'Fields that are left out keep their values.',
@@ -110,6 +115,7 @@ function deleteApp(deps: AppRouteDeps): Route {
     method: 'delete',
     path,
     needsCompanyId,
+    scope: 'webhooks:write',
     tag,
     summary: 'Delete an app',
     description:

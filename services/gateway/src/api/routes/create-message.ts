@@ -51,6 +51,7 @@ export function createMessageRoute({ acceptIdempotent, logger }: CreateMessageDe
   return route({
     method: 'post',
     path: '/webhook-messages',
+    scope: 'messages:write',
     tag: 'Webhook messages',
     summary: 'Send a message',
     description:

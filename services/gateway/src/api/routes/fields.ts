@@ -62,3 +62,13 @@ export const cursor = (prefix: IdPrefix) =>
     .string()
     .regex(idPattern(prefix), 'is not a cursor of this list')
     .meta({ description: '`nextCursor` of the previous page', example: exampleId(prefix) });
+
+const WEEK_SECONDS = 604_800;
+const GRACE_PROBLEM = `must be a whole number from 0 to ${WEEK_SECONDS}`;
+
+/** How long a rotated secret or key works beside the new one. */
+export const graceSeconds = z
+  .int(GRACE_PROBLEM)
+  .min(0, GRACE_PROBLEM)
+  .max(WEEK_SECONDS, GRACE_PROBLEM)
+  .default(86_400);

@@ -15,7 +15,7 @@ import {
   listedMessageSchema,
   messageSchema,
 } from '../../http/responses/message.ts';
-import { route, type Route } from '../../http/request/route.ts';
+import { route, type Caller, type Route } from '../../http/request/route.ts';
 import { cursor, idText, limit, timeText } from './fields.ts';
 
 const listQuery = z.object({
@@ -45,6 +45,7 @@ function listRoute(deps: HistoryDeps): Route {
     method: 'get',
     path: '/webhook-messages',
     versionedOnly,
+    scope: 'read',
     tag,
     summary: 'List messages, newest first',
     description:
@@ -56,10 +57,11 @@ function listRoute(deps: HistoryDeps): Route {
       hasCursor: true,
       data: z.array(listedMessageSchema),
     },
-    async handle({ caller: { companyId }, query }) {
+    async handle({ caller, query }) {
       const { from, to, ...filter } = query;
-      const { messages, nextCursor } = await listMessages(deps, companyId, {
+      const { messages, nextCursor } = await listMessages(deps, caller.companyId, {
         ...filter,
+        appId: filter.appId ?? appOfList(caller, filter.webhookId),
         fromMs: from === undefined ? undefined : Date.parse(from),
         toMs: to === undefined ? undefined : Date.parse(to),
       });
@@ -68,11 +70,17 @@ function listRoute(deps: HistoryDeps): Route {
   });
 }
 
+/** A key of one app lists the messages of this app, or those to one webhook of it. */
+function appOfList({ appId }: Caller, webhookId: string | undefined): string | undefined {
+  return webhookId === undefined ? (appId ?? undefined) : undefined;
+}
+
 function getRoute(deps: HistoryDeps): Route {
   return route({
     method: 'get',
     path: '/webhook-messages/:messageId',
     versionedOnly,
+    scope: 'read',
     tag,
     summary: 'Get a message',
     response: { status: 200, message: 'Message found', data: messageSchema },
@@ -89,6 +97,7 @@ function deliveriesRoute(deps: HistoryDeps): Route {
     method: 'get',
     path: '/webhook-messages/:messageId/deliveries',
     versionedOnly,
+    scope: 'read',
     tag,
     summary: 'List the deliveries of a message, newest webhook first',
     description:
@@ -118,6 +127,7 @@ function deliveryRoute(deps: HistoryDeps): Route {
     method: 'get',
     path: '/deliveries/:deliveryId',
     versionedOnly,
+    scope: 'read',
     tag: 'Deliveries',
     summary: 'Get a delivery and its attempts',
     response: { status: 200, message: 'Delivery found', data: deliverySchema },

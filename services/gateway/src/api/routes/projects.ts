@@ -7,6 +7,7 @@ import {
   projectSchema,
 } from '../../http/responses/project.ts';
 import { route, type Route } from '../../http/request/route.ts';
+import type { Apps } from '../../projects/apps.ts';
 import type { Projects } from '../../projects/projects.ts';
 import type { RemoveTree } from '../../removal/remove-tree.ts';
 import { description, environment, limit, name, skip } from './fields.ts';
@@ -27,6 +28,7 @@ const listQuery = z.object({ limit: limit(1_000, 1_000), skip });
 
 export interface ProjectDeps {
   projects: Projects;
+  apps: Pick<Apps, 'get'>;
   remove: RemoveTree;
 }
 
@@ -49,6 +51,8 @@ function createProject(deps: ProjectDeps): Route {
   return route({
     method: 'post',
     path: '/projects',
+    scope: 'webhooks:write',
+    isForCompanyOnly: true,
     tag,
     summary: 'Create a project',
     body: createBody,
@@ -64,14 +68,16 @@ function listProjects(deps: ProjectDeps): Route {
   return route({
     method: 'get',
     path: '/projects',
+    scope: 'read',
     tag,
     summary: 'List the projects, oldest first',
     isVersionedInContract,
     needsCompanyId: true,
     query: listQuery,
     response: { status: 200, message: 'Projects found', data: z.array(projectSchema) },
-    async handle({ caller: { companyId }, query }) {
-      const page = await deps.projects.list(companyId, query);
+    async handle({ caller: { companyId, appId }, query }) {
+      const id = appId === null ? undefined : (await deps.apps.get(companyId, appId)).projectId;
+      const page = await deps.projects.list(companyId, { ...query, id });
       return { data: page.map(describeProject) };
     },
   });
@@ -82,6 +88,7 @@ function getProject(deps: ProjectDeps): Route {
     method: 'get',
     path,
     isVersionedInContract,
+    scope: 'read',
     tag,
     summary: 'Get a project',
     response: { status: 200, message: 'Project found', data: projectSchema },
@@ -97,6 +104,8 @@ function updateProject(deps: ProjectDeps): Route {
     method: 'put',
     path,
     isVersionedInContract,
+    scope: 'webhooks:write',
+    isForCompanyOnly: true,
     tag,
     summary: 'Update a project',
     description: 'Fields that are left out keep their values.',
@@ -116,6 +125,8 @@ function deleteProject(deps: ProjectDeps): Route {
     method: 'delete',
     path,
     isVersionedInContract,
+    scope: 'webhooks:write',
+    isForCompanyOnly: true,
     tag,
     summary: 'Delete a project',
     description:

@@ -36,6 +36,7 @@ export function resendFailedRoutes({ startResend }: ResendFailedDeps): Route[] {
       method: 'post',
       path: '/webhooks/:webhookId/resend-failed',
       versionedOnly,
+      scope: 'messages:write',
       tag: 'Webhooks',
       summary: 'Resend the failed deliveries of a webhook',
       description:
@@ -52,6 +53,7 @@ export function resendFailedRoutes({ startResend }: ResendFailedDeps): Route[] {
       method: 'post',
       path: '/apps/:appId/resend-failed',
       versionedOnly,
+      scope: 'messages:write',
       tag: 'Apps',
       summary: 'Resend the failed deliveries of an app',
       description:

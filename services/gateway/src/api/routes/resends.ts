@@ -19,6 +19,7 @@ export function resendRoutes(deps: ResendRouteDeps): Route[] {
       method: 'post',
       path: '/deliveries/:deliveryId/resend',
       versionedOnly,
+      scope: 'messages:write',
       tag,
       summary: 'Resend a delivery',
       description:
@@ -42,6 +43,7 @@ export function resendRoutes(deps: ResendRouteDeps): Route[] {
       method: 'get',
       path: '/resends/:resendId',
       versionedOnly,
+      scope: 'read',
       tag,
       summary: 'Get the progress of a resend',
       response: { status: 200, message: 'Resend found', data: resendSchema },

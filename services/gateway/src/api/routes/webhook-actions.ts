@@ -7,6 +7,7 @@ import { describeWebhook, webhookSchema } from '../../http/responses/webhook.ts'
 import { NO_FIELDS, route, type Route } from '../../http/request/route.ts';
 import type { RotateSecret } from '../../webhooks/rotate-secret.ts';
 import type { SendTestMessage } from '../../webhooks/send-test-message.ts';
+import { graceSeconds } from './fields.ts';
 
 export interface WebhookActionDeps {
   rotateSecret: RotateSecret;
@@ -16,23 +17,17 @@ export interface WebhookActionDeps {
 
 const tag = 'Webhooks';
 const versionedOnly = true;
-const WEEK_SECONDS = 604_800;
 
 /** See docs/contract.md C13. */
 export function webhookActionRoutes(deps: WebhookActionDeps): Route[] {
   return [rotateSecret(deps), testWebhook(deps), webhookHealth(deps)];
 }
 
-const GRACE_PROBLEM = `must be a whole number from 0 to ${WEEK_SECONDS}`;
-
 const rotateBody = z
   .object({
-    graceSeconds: z
-      .int(GRACE_PROBLEM)
-      .min(0, GRACE_PROBLEM)
-      .max(WEEK_SECONDS, GRACE_PROBLEM)
-      .default(86_400)
-      .meta({ description: 'How long the old secret signs beside the new one, in seconds' }),
+    graceSeconds: graceSeconds.meta({
+      description: 'How long the old secret signs beside the new one, in seconds',
+    }),
   })
   .meta({ id: 'RotateSecret' });
 
@@ -41,6 +36,7 @@ function rotateSecret(deps: WebhookActionDeps): Route {
     method: 'post',
     path: '/webhooks/:webhookId/rotate-secret',
     versionedOnly,
+    scope: 'webhooks:write',
     tag,
     summary: 'Give a webhook a new secret',
     description:
@@ -62,6 +58,7 @@ function testWebhook(deps: WebhookActionDeps): Route {
     method: 'post',
     path: '/webhooks/:webhookId/test',
     versionedOnly,
+    scope: 'messages:write',
     tag,
     summary: 'Send a test message to a webhook',
     description:
@@ -82,6 +79,7 @@ function webhookHealth(deps: WebhookActionDeps): Route {
     method: 'get',
     path: '/webhooks/:webhookId/health',
     versionedOnly,
+    scope: 'read',
     tag,
     summary: 'Get the health of a webhook',
     description:

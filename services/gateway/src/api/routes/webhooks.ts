@@ -1,15 +1,17 @@
 import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
+import { allows } from '@posthorn/domain/scopes.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { z } from 'zod';
-import { notFound } from '../../http/api-error.ts';
+import { forOneApp, notFound } from '../../http/api-error.ts';
 import {
   describeWebhook,
   describeWebhookWithAuth,
+  withoutSecrets,
   webhookSchema,
   webhookWithAuthSchema,
 } from '../../http/responses/webhook.ts';
-import { route, type Route } from '../../http/request/route.ts';
+import { route, type Caller, type Route } from '../../http/request/route.ts';
 import { checkHeaderBytes } from '../../limits/quotas.ts';
 import type { ChangeWebhook } from '../../webhooks/change-webhook.ts';
 import type { CreateWebhook } from '../../webhooks/create-webhook.ts';
@@ -53,6 +55,7 @@ function createWebhook(deps: WebhookRouteDeps): Route {
   return route({
     method: 'post',
     path: '/webhooks',
+    scope: 'webhooks:write',
     tag,
     summary: 'Create a webhook',
     description:
@@ -60,7 +63,8 @@ function createWebhook(deps: WebhookRouteDeps): Route {
     body: createWebhookBody(deps.policy),
     response: { status: 201, message: 'Webhook created', data: webhookWithAuthSchema },
     errors: ['not_found', 'quota_exceeded'],
-    async handle({ caller: { companyId }, body: { value } }) {
+    async handle({ caller: { companyId, appId }, body: { value } }) {
+      if (appId !== null && value.appId === undefined) throw forOneApp();
       checkHeaderBytes(value.customHeaders, deps.maxHeaderBytes);
       return { data: describeWebhookWithAuth(await deps.createWebhook(companyId, value)) };
     },
@@ -71,6 +75,7 @@ function listWebhooks(deps: WebhookRouteDeps): Route {
   return route({
     method: 'get',
     path: '/webhooks',
+    scope: 'read',
     tag,
     summary: 'List the webhooks, oldest first',
     description:
@@ -78,10 +83,22 @@ function listWebhooks(deps: WebhookRouteDeps): Route {
     query: listQuery,
     response: { status: 200, message: 'Webhooks found', data: z.array(webhookSchema) },
     errors: ['not_found'],
-    async handle({ caller: { companyId }, query, reserve }) {
-      return { pages: described(await deps.listWebhooks(companyId, query), reserve) };
+    async handle({ caller, query, reserve }) {
+      const appId = query.appId ?? caller.appId ?? undefined;
+      const parts = await deps.listWebhooks(caller.companyId, { ...query, appId });
+      return { pages: described(parts, shownTo(caller, describeWebhook), reserve) };
     },
   });
+}
+
+/** A key that may not change webhooks sees their secrets masked. */
+function shownTo<Shown>(
+  { scopes }: Caller,
+  describe: (webhook: Webhook) => Shown,
+): (webhook: Webhook) => Shown {
+  return allows(scopes, 'webhooks:write')
+    ? describe
+    : (webhook) => describe(withoutSecrets(webhook));
 }
 
 /** Two parts, as objects and as text: 50 webhooks of at most 21 kB each. */
@@ -89,13 +106,14 @@ const LONG_LIST_BYTES = 4_194_304;
 
 async function* described(
   parts: AsyncIterable<Webhook[]>,
+  describe: (webhook: Webhook) => z.infer<typeof webhookSchema>,
   reserve: (bytes: number) => void,
 ): AsyncGenerator<z.infer<typeof webhookSchema>[]> {
   let number = 0;
   for await (const part of parts) {
     number += 1;
     if (number === 2) reserve(LONG_LIST_BYTES);
-    yield part.map(describeWebhook);
+    yield part.map(describe);
   }
 }
 
@@ -103,14 +121,15 @@ function getWebhook(deps: WebhookRouteDeps): Route {
   return route({
     method: 'get',
     path,
+    scope: 'read',
     tag,
     summary: 'Get a webhook',
     response: { status: 200, message: 'Webhook found', data: webhookWithAuthSchema },
     errors: ['not_found'],
-    async handle({ caller: { companyId }, params: { webhookId = '' } }) {
-      const found = await deps.webhooks.findOne(companyId, webhookId);
+    async handle({ caller, params: { webhookId = '' } }) {
+      const found = await deps.webhooks.findOne(caller.companyId, webhookId);
       if (!found) throw notFound('webhook');
-      return { data: describeWebhookWithAuth(found) };
+      return { data: shownTo(caller, describeWebhookWithAuth)(found) };
     },
   });
 }
@@ -119,6 +138,7 @@ function updateWebhook(deps: WebhookRouteDeps): Route {
   return route({
     method: 'put',
     path,
+    scope: 'webhooks:write',
     tag,
     summary: 'Update a webhook',
     description:
@@ -145,6 +165,7 @@ function deleteWebhook(deps: WebhookRouteDeps): Route {
   return route({
     method: 'delete',
     path,
+    scope: 'webhooks:write',
     tag,
     summary: 'Delete a webhook',
     description: 'Cancels its pending deliveries. Messages and deliveries stay readable.',

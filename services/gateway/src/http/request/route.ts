@@ -1,11 +1,16 @@
+import type { Scope } from '@posthorn/domain/scopes.ts';
 import { z } from 'zod';
 import type { Problem } from '../api-error.ts';
 import type { Pages } from '../responses/send-pages.ts';
 import type { Body } from './read-body.ts';
 
-/** The owner of the API key. Every query to the stores names this company. */
+/** What the API key of a request stands for. Every query to the stores names its company. */
 export interface Caller {
   companyId: string;
+  keyId: string;
+  scopes: readonly Scope[];
+  /** The only app that the key may be used for; null for the whole company. */
+  appId: string | null;
 }
 
 export interface ApiRequest<Fields, Query> {
@@ -66,6 +71,10 @@ interface RouteSpec {
   versionedOnly?: boolean;
   /** The contract's own address has the prefix (docs/contract.md C1.2). */
   isVersionedInContract?: boolean;
+  /** What the API key must be allowed to do. */
+  scope: Scope;
+  /** Not for keys of one app, even when everything that the request names is in that app. */
+  isForCompanyOnly?: boolean;
   tag: string;
   summary: string;
   description?: string;

@@ -1,3 +1,4 @@
+import { SCOPES } from '@posthorn/domain/scopes.ts';
 import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
 import { idField, isoTime, timeField } from './fields.ts';
@@ -7,6 +8,14 @@ export const apiKeySchema = z
     id: idField('key'),
     name: z.string(),
     prefix: z.string().meta({ description: 'The first characters of the key' }),
+    scopes: z.array(z.enum(SCOPES)).meta({ description: 'What the key may do' }),
+    appId: idField('app').nullable().meta({
+      description: 'The only app that the key may be used for; null for the whole company',
+    }),
+    expiresAt: timeField.nullable().meta({ description: 'Null for never' }),
+    lastUsedAt: timeField
+      .nullable()
+      .meta({ description: 'To the minute; null before the first use' }),
     createdAt: timeField,
   })
   .meta({ id: 'ApiKey' });
@@ -16,7 +25,7 @@ export const createdApiKeySchema = z
     ...apiKeySchema.shape,
     key: z.string().meta({
       description: 'The key itself. Returned here only',
-      example: 'phk_Y2hvb3NlIHlvdXIgb3duIGtleSB3aXNlbHksIGZyaWVuZHM',
+      example: 'phk_Y2hvb3NlIHlvdXIgb3duIGtleSB3aXNlbHksIGZyaWVuZHM4RkQ2',
     }),
   })
   .meta({ id: 'CreatedApiKey' });
@@ -24,6 +33,15 @@ export const createdApiKeySchema = z
 export function describeApiKey(
   document: Omit<ApiKeyDocument, 'hash'>,
 ): z.infer<typeof apiKeySchema> {
-  const { _id, name, prefix, createdAt } = document;
-  return { id: _id, name, prefix, createdAt: isoTime(createdAt) };
+  const { _id, name, prefix, scopes = SCOPES, appId, expiresAt, lastUsedAt } = document;
+  return {
+    id: _id,
+    name,
+    prefix,
+    scopes: [...scopes],
+    appId: appId ?? null,
+    expiresAt: expiresAt ? isoTime(expiresAt) : null,
+    lastUsedAt: lastUsedAt ? isoTime(lastUsedAt) : null,
+    createdAt: isoTime(document.createdAt),
+  };
 }

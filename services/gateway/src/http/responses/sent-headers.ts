@@ -22,7 +22,8 @@ export function sentHeadersOf(message: Message, webhook: Webhook): SignedHeaders
 /** For a webhook that was deleted or cannot be decrypted. */
 export const UNKNOWN_HEADERS: SignedHeaders = { signature: null, headers: [], sinceMs: 0 };
 
-const MASK = '********';
+/** Stands for a credential in responses. */
+export const MASK = '********';
 const CREDENTIAL_NAME = /auth|token|secret|key|pass|session|credential/i;
 
 /** See docs/contract.md C7.9: webhooks without `hmac` are signed with their `secret`. */
@@ -36,13 +37,14 @@ function maskedHeaders(message: Message, webhook: Webhook, signature: string): H
   return [
     ...DEFAULT_HEADERS,
     { key: 'User-Agent', value: `Posthorn/${VERSION}` },
-    ...webhook.customHeaders.map(maskCredentials),
+    ...webhook.customHeaders.map(maskCredential),
     maskedAuth(webhook, signature),
     { key: 'webhook-id', value: message.id },
   ];
 }
 
-function maskCredentials({ key, value }: Header): Header {
+/** Masks the value of a header whose name suggests a credential. */
+export function maskCredential({ key, value }: Header): Header {
   return { key, value: CREDENTIAL_NAME.test(key) ? MASK : value };
 }
 

@@ -1,7 +1,8 @@
 import { DEFAULT_HEADERS } from '@posthorn/domain/request/delivery-headers.ts';
-import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { AuthMethod, Webhook } from '@posthorn/domain/webhook.ts';
 import { z } from 'zod';
 import { headerFields, idField, isoTime, timeField } from './fields.ts';
+import { MASK, maskCredential } from './sent-headers.ts';
 
 const authMethod = z
   .discriminatedUnion('method', [
@@ -59,4 +60,26 @@ export function describeWebhook(source: Webhook): z.infer<typeof webhookSchema> 
 
 export function describeWebhookWithAuth(source: Webhook): z.infer<typeof webhookWithAuthSchema> {
   return { ...describeWebhook(source), authMethod: source.authMethod };
+}
+
+/** Returns the webhook with everything masked that signs or authenticates its deliveries. */
+export function withoutSecrets(source: Webhook): Webhook {
+  return {
+    ...source,
+    secret: MASK,
+    previousSecret: null,
+    customHeaders: source.customHeaders.map(maskCredential),
+    authMethod: maskedAuth(source.authMethod),
+  };
+}
+
+function maskedAuth(auth: AuthMethod): AuthMethod {
+  switch (auth.method) {
+    case 'hmac':
+      return { ...auth, hmacSecret: MASK };
+    case 'basic':
+      return { ...auth, password: MASK };
+    case 'api_key':
+      return { ...auth, apiKey: MASK };
+  }
 }

@@ -1,0 +1,79 @@
+import { randomInt } from 'node:crypto';
+import { createResources } from './resources.ts';
+import { type ApiAnswer, type ApiClient } from './api-client.ts';
+import { dataOf } from './expect-answers.ts';
+import type { Place } from './request-places.ts';
+import { eventually } from '../time/eventually.ts';
+
+/** One id of each kind, by the names of the parameters and fields that take them. */
+export type Ids = Record<
+  'projectId' | 'appId' | 'webhookId' | 'messageId' | 'deliveryId' | 'resendId' | 'keyId',
+  string
+>;
+
+/** A client, and what belongs to it. */
+export interface Owner {
+  api: ApiClient;
+  ids: Ids;
+}
+
+/**
+ * Creates one resource of each kind, whose texts are `mark`, and waits until none changes any more. The
+ * endpoint at `receiverUrl` must refuse every attempt.
+ */
+export async function createOneOfEach(
+  api: ApiClient,
+  receiverUrl: string,
+  mark: string,
+): Promise<Ids> {
+  const make = createResources(api);
+  const { id: projectId } = await make.project({ name: mark });
+  const { id: appId } = await make.app({ name: mark, projectId });
+  const url = `${receiverUrl}/${mark}`;
+  const { id: webhookId } = await make.webhook({ name: mark, url, appId, hmacSecret: mark });
+  const { id: messageId, deliveries } = await make.message({ appId, payload: { mark } });
+  const deliveryId = String(deliveries[0]?.id);
+  const { createdAt: since } = await make.deliveryOnce('exhausted', deliveryId);
+  const resend = await api.post(`/api/v1/webhooks/${webhookId}/resend-failed`, { since });
+  const { id: resendId } = dataOf<{ id: string }>(resend, 202);
+  await eventually('the end of the resend', async () => {
+    const { body } = await api.get(`/api/v1/resends/${resendId}`);
+    return (body.data as { status: string }).status === 'done';
+  });
+  const key = await api.post('/api/v1/api-keys', { name: mark });
+  const { id: keyId } = dataOf<{ id: string }>(key, 201);
+  return { projectId, appId, webhookId, messageId, deliveryId, resendId, keyId };
+}
+
+/** Everything that the API shows to this client. */
+export async function everythingOf({ api, ids }: Owner): Promise<unknown[]> {
+  const paths = [
+    ...[`/projects`, `/projects/${ids.projectId}`, `/apps?projectId=${ids.projectId}`],
+    ...[`/apps/${ids.appId}`, '/webhooks', `/webhooks/${ids.webhookId}`, '/webhook-messages'],
+    ...[`/webhooks/${ids.webhookId}/health`, `/webhook-messages/${ids.messageId}`],
+    ...[`/webhook-messages/${ids.messageId}/deliveries`, `/deliveries/${ids.deliveryId}`],
+    ...[`/resends/${ids.resendId}`, '/api-keys'],
+  ];
+  const answers = await Promise.all(paths.map((path) => api.get(`/api/v1${path}`)));
+  return answers.map((answer) => dataOf<unknown>(answer));
+}
+
+/** Returns the kind of id that belongs in this place, null when none does. */
+export function kindOf({ operation, name }: Place, ids: Ids): keyof Ids | null {
+  if (name === 'cursor') return operation.path.endsWith('/deliveries') ? 'webhookId' : 'messageId';
+  return name in ids ? (name as keyof Ids) : null;
+}
+
+const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
+
+/** Returns an id that no resource has, of the same kind and the same millisecond. */
+export function unknownLike(id: string): string {
+  const random = Array.from({ length: 16 }, () => ALPHABET[randomInt(32)]).join('');
+  return id.slice(0, -16) + random;
+}
+
+/** What must be equal in the responses to two ids. */
+export function comparable({ status, body }: ApiAnswer, id: string): object {
+  const text = JSON.stringify({ ...body, requestId: undefined });
+  return { status, body: text.replaceAll(id, 'ID') };
+}
