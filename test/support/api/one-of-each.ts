@@ -45,7 +45,10 @@ export async function createOneOfEach(
   return { projectId, appId, webhookId, messageId, deliveryId, resendId, keyId };
 }
 
-/** Everything that the API shows to this client. */
+/**
+ * Everything that the API shows to this client, but for the last use of its API keys: reading
+ * uses one, and the time is written seconds later.
+ */
 export async function everythingOf({ api, ids }: Owner): Promise<unknown[]> {
   const paths = [
     ...[`/projects`, `/projects/${ids.projectId}`, `/apps?projectId=${ids.projectId}`],
@@ -55,7 +58,13 @@ export async function everythingOf({ api, ids }: Owner): Promise<unknown[]> {
     ...[`/resends/${ids.resendId}`, '/api-keys'],
   ];
   const answers = await Promise.all(paths.map((path) => api.get(`/api/v1${path}`)));
-  return answers.map((answer) => dataOf<unknown>(answer));
+  return answers.map((answer) => withoutLastUse(dataOf<unknown>(answer)));
+}
+
+function withoutLastUse(shown: unknown): unknown {
+  const keep = (name: string, value: unknown): unknown =>
+    name === 'lastUsedAt' ? undefined : value;
+  return JSON.parse(JSON.stringify(shown, keep)) as unknown;
 }
 
 /** Returns the kind of id that belongs in this place, null when none does. */
