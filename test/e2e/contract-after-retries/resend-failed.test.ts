@@ -67,6 +67,23 @@ describe('Resend · POST /api/v1/webhooks/{id}/resend-failed', () => {
       return shown.status === 'done' ? shown : null;
     });
 
+  it('runs once at a time for a webhook', async () => {
+    const { id: webhookId } = await make.webhook({ url: receiver.url });
+    const [first] = await exhausted(webhookId);
+    // The endpoint keeps the resend under way until a second one was asked for.
+    let answer: () => void = () => undefined;
+    const asked = new Promise<void>((resolve) => (answer = resolve));
+    receiver.answerWith((response) => {
+      void asked.then(() => response.writeHead(200).end());
+    });
+    const since = first?.createdAt;
+    const { id } = dataOf<ShownResend>(await start(webhookId, { since }), 202);
+    expectFailure(await start(webhookId, { since }), 409, 'resend_running');
+    answer();
+    await done(id);
+    dataOf(await start(webhookId, { since }), 202);
+  });
+
   it('resends each exhausted or cancelled delivery since that time, and shows its progress', async () => {
     const { id: webhookId } = await make.webhook({ url: receiver.url });
     const [before] = await exhausted(webhookId);

@@ -1,6 +1,7 @@
 import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
 import { statusesToResend, type MarkedDelivery, type Resend } from '@posthorn/domain/resend.ts';
 import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import { spanOwnerOf } from '@posthorn/platform/mongo/resends/resend-documents.ts';
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import type { ResendPartStore } from '@posthorn/platform/mongo/resends/resends-of-app.ts';
 
@@ -77,7 +78,7 @@ function resendsIn(
     ...partsIn(running, webhooks),
     insert(resend) {
       const isTaken = [...running.values()].some(
-        (each) => isRunning(each) && each.appId !== null && each.appId === resend.appId,
+        (each) => isRunning(each) && (isSameApp(each, resend) || isSameSpan(each, resend)),
       );
       if (isTaken || running.has(resend.id)) return Promise.resolve(false);
       running.set(resend.id, resend);
@@ -198,4 +199,13 @@ export function sampleResend(id: string, overrides: Partial<Resend> = {}): Resen
     updatedAtMs: 1,
     ...overrides,
   };
+}
+
+function isSameApp(one: Resend, other: Resend): boolean {
+  return one.appId !== null && one.appId === other.appId;
+}
+
+function isSameSpan(one: Resend, other: Resend): boolean {
+  const owner = spanOwnerOf(one);
+  return owner !== null && owner === spanOwnerOf(other) && one.companyId === other.companyId;
 }

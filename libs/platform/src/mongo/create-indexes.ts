@@ -77,6 +77,15 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
     key: { status: 1, _id: 1 },
     options: { partialFilterExpression: { status: 'running' } },
   },
+  // One resend of the failures of a webhook at a time.
+  {
+    collection: 'resends',
+    key: { companyId: 1, spanOf: 1 },
+    options: {
+      unique: true,
+      partialFilterExpression: { status: 'running', spanOf: { $exists: true } },
+    },
+  },
   // One resend of an app at a time.
   {
     collection: 'resends',

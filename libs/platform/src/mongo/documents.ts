@@ -156,6 +156,8 @@ export interface ResendDocument {
   appId?: string;
   /** Absent unless it is a part. */
   partOf?: string;
+  /** The webhook, when its failures of a span of time are resent: one such resend runs at a time. */
+  spanOf?: string;
   afterId: string;
   beforeId: string;
   page: string[];

@@ -34,7 +34,7 @@ export interface StartResend {
    * or disabled.
    */
   ofDelivery: (delivery: Delivery) => Promise<void>;
-  /** Throws ApiError 404 for an unknown webhook, 409 when it is disabled. */
+  /** Throws ApiError 404 for an unknown webhook, 409 when it is disabled and while another such resend of it runs. */
   ofWebhook: (span: FailedSpan & { webhookId: string }) => Promise<Resend>;
   /** Throws ApiError 404 for an unknown app, 409 while another resend of it runs. */
   ofApp: (span: FailedSpan & { appId: string }) => Promise<Resend>;
@@ -88,7 +88,7 @@ async function startSpan(
   return resend;
 }
 
-const RUNNING = 'The delivery or app is already being resent.';
+const RUNNING = 'The delivery, webhook or app is already being resent.';
 
 async function mark(deps: StartResendDeps, resend: Resend): Promise<MarkedDelivery | undefined> {
   const { marks } = deps;

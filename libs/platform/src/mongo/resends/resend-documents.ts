@@ -5,21 +5,43 @@ import type { ResendDocument } from '../documents.ts';
 
 export function toResendDocument(resend: Resend): ResendDocument {
   const { id, appId, partOf, createdAtMs, updatedAtMs, ...rest } = resend;
+  const spanOf = spanOwnerOf(resend);
   return {
     _id: id,
     ...rest,
     ...(appId !== null && { appId }),
     ...(partOf !== null && { partOf }),
+    ...(spanOf !== null && { spanOf }),
     createdAt: new Date(createdAtMs),
     updatedAt: new Date(updatedAtMs),
   };
 }
 
+/** The webhook whose failures of a span of time are resent; null for one delivery, an app, and a part of one. */
+export function spanOwnerOf({
+  webhookId,
+  appId,
+  partOf,
+  afterId,
+  beforeId,
+}: Resend): string | null {
+  return appId === null && partOf === null && afterId !== beforeId ? webhookId : null;
+}
+
 export function toResend(document: ResendDocument): Resend {
-  const { _id, appId, partOf, createdAt, updatedAt, ...rest } = document;
+  const { _id, companyId, webhookId, appId, partOf, afterId, beforeId, page } = document;
+  const { status, total, succeeded, failed, createdAt, updatedAt } = document;
   return {
     id: _id,
-    ...rest,
+    companyId,
+    webhookId,
+    afterId,
+    beforeId,
+    page,
+    status,
+    total,
+    succeeded,
+    failed,
     appId: appId ?? null,
     partOf: partOf ?? null,
     createdAtMs: createdAt.getTime(),

@@ -23,7 +23,10 @@ export interface PageResult {
  * position as the given one.
  */
 export interface ResendStore extends ResendPartStore {
-  /** Returns false when another resend of the same app runs, or when this one is stored already. */
+  /**
+   * Returns false when another resend of the same app, or of the failures of the same webhook, runs, or when
+   * this one is stored already.
+   */
   insert: (resend: Resend) => Promise<boolean>;
   remove: (resend: Resend) => Promise<void>;
   /** Running resends of every company after the id `afterId`, oldest first. Parts are not listed. */

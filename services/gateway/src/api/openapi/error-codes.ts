@@ -133,7 +133,7 @@ const SOMEWHERE: Record<SpecificError, ErrorSpec> = {
   resend_running: {
     status: 409,
     when: 'a resend of it is running',
-    message: 'The delivery or app is already being resent.',
+    message: 'The delivery, webhook or app is already being resent.',
   },
   webhook_deleted: {
     status: 409,

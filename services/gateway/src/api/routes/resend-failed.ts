@@ -40,10 +40,10 @@ export function resendFailedRoutes({ startResend }: ResendFailedDeps): Route[] {
       tag: 'Webhooks',
       summary: 'Resend the failed deliveries of a webhook',
       description:
-        'Makes one attempt for each exhausted or cancelled delivery that was created from `since` to `until`. Attempts run in the background, oldest delivery first. `GET /api/v1/resends/{id}` shows the progress.',
+        'Makes one attempt for each exhausted or cancelled delivery that was created from `since` to `until`. Attempts run in the background, oldest delivery first. Only one such resend of a webhook runs at a time. `GET /api/v1/resends/{id}` shows the progress.',
       body: resendBody,
       response,
-      errors: ['not_found', 'webhook_disabled'],
+      errors: ['not_found', 'webhook_disabled', 'resend_running'],
       async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
         const span = spanOf(companyId, value);
         return { data: describeResend(await startResend.ofWebhook({ ...span, webhookId })) };
