@@ -31,11 +31,13 @@ const RESOURCE_INDEXES: readonly IndexSpec[] = [
   { collection: 'apiKeys', key: { companyId: 1, _id: 1 } },
   { collection: 'projects', key: { companyId: 1, _id: 1 } },
   { collection: 'apps', key: { projectId: 1, _id: 1 } },
+  // Counts the apps of a company for its quota.
+  { collection: 'apps', key: { companyId: 1, _id: 1 } },
   { collection: 'webhooks', key: { companyId: 1, _id: 1 } },
   // A message to an app goes to the app's webhooks, oldest first.
   { collection: 'webhooks', key: { appId: 1, _id: 1 } },
-  // A project is deleted with all its webhooks.
-  { collection: 'webhooks', key: { projectId: 1 } },
+  // A project is deleted with all its webhooks, and its global ones are counted for their quota.
+  { collection: 'webhooks', key: { projectId: 1, appId: 1 } },
 ];
 
 const HISTORY_INDEXES: readonly IndexSpec[] = [
