@@ -104,7 +104,11 @@ async function runOnStack(suite: Suite, round: Round, turn: Turn): Promise<Resul
     });
     const late = stack.receiver.takeLate();
     const findings = [...ran.verdict.findings, ...lateFinding(late)];
-    if (round.spoilsStack) findings.push(...(await endStack(suite)));
+    if (round.spoilsStack) {
+      // While there is a stack: its logs go with it.
+      if (findings.length > 0) keepLogs(suite, base);
+      findings.push(...(await endStack(suite)));
+    }
     return { kind: 'audited', ...ran, verdict: { ...ran.verdict, findings } };
   } catch (error) {
     signal.throwIfAborted();
@@ -165,7 +169,10 @@ async function abandonStack(
   await suite.folder.stop();
 }
 
-function keepLogs({ command, stack, folder }: Suite, result: Result): void {
+function keepLogs(
+  { command, stack, folder }: Suite,
+  result: Pick<Result, 'round' | 'startedAt'>,
+): void {
   if (!stack) return;
   const path = logsPathOf(command.resultsPath, result);
   rmSync(path, { recursive: true, force: true });

@@ -35,7 +35,7 @@ export const UPGRADE: Round = {
     const reference = referenceOf(scene);
     const root = join(scene.stackDir, 'older');
     scene.say(`checking out ${reference}`);
-    checkOutSources(reference, root);
+    await checkOutSources(reference, root);
     for (const [name, changed] of [
       [reference, { root }],
       ['this version', {}],

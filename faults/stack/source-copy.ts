@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import {
   cpSync,
   existsSync,
@@ -10,9 +10,12 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { StackError } from '../../tools/local-stack/stack-error.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
+const run = promisify(execFile);
+
 const SOURCES = ['services', 'libs', 'deploy', 'package.json', 'package-lock.json'];
 const OWN = '@posthorn';
 
@@ -24,8 +27,11 @@ export function copySources(to: string): void {
   linkPackages(to);
 }
 
-/** Writes the sources of a git reference into a folder. Throws when there is no such reference. */
-export function checkOutSources(reference: string, to: string): void {
+/**
+ * Writes the sources of a git reference into a folder. Rejects when there is no such reference. The
+ * load comes from this process meanwhile: installing packages takes 14 s, and must not stop it.
+ */
+export async function checkOutSources(reference: string, to: string): Promise<void> {
   rmSync(to, { recursive: true, force: true });
   mkdirSync(to, { recursive: true });
   const archive = join(to, 'sources.tar');
@@ -35,9 +41,9 @@ export function checkOutSources(reference: string, to: string): void {
   } catch (error) {
     throw new StackError(`There is no commit "${reference}" with the services: ${String(error)}`);
   }
-  execFileSync('tar', ['-xf', archive, '-C', to]);
+  await run('tar', ['-xf', archive, '-C', to]);
   rmSync(archive);
-  installPackages(to);
+  await installPackages(to);
 }
 
 /** The newest tag that the present commit descends from; null without one. */
@@ -58,13 +64,13 @@ function git(...args: string[]): string {
 }
 
 /** Links the packages of this checkout when both versions have the same lock file; otherwise installs them. */
-function installPackages(folder: string): void {
+async function installPackages(folder: string): Promise<void> {
   const lockOf = (root: string): string => readFileSync(join(root, 'package-lock.json'), 'utf8');
   if (lockOf(folder) === lockOf(ROOT)) {
     linkPackages(folder);
     return;
   }
-  execFileSync('npm', ['ci', '--omit=dev', '--loglevel=error'], { cwd: folder, stdio: 'inherit' });
+  await run('npm', ['ci', '--omit=dev', '--loglevel=error'], { cwd: folder });
 }
 
 /** Links every package of this checkout, except those of Posthorn, which are linked to the sources in the folder. */
