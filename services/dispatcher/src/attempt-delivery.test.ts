@@ -30,6 +30,15 @@ const createdRecord = (n: number) => {
 const retry = sampleRecord({}, { topic: 'due', value: RETRY });
 const problem = new SealedValueError('secret of wh_1 is not a sealed value', null);
 
+const sealed = {
+  kind: 'unopened' as const,
+  id: 'wh_1',
+  companyId: REF.companyId,
+  disabled: false,
+  eventTypes: [],
+  problem,
+};
+
 const finding = (
   found: Awaited<ReturnType<NonNullable<AttemptHarnessOptions['loadWebhook']>>>,
 ): AttemptHarnessOptions => ({
@@ -49,13 +58,6 @@ describe('a due attempt', () => {
   });
 
   it('fails without a request when the secrets of the webhook cannot be opened, and is retried', async () => {
-    const sealed = {
-      kind: 'unopened' as const,
-      id: 'wh_1',
-      disabled: false,
-      eventTypes: [],
-      problem,
-    };
     const { attempt, sent, settled } = createAttemptHarness(finding(sealed));
     await attempt(retry);
     expect(sent).toEqual([]);
@@ -69,10 +71,7 @@ describe('a due attempt', () => {
 
   it.each([
     ['webhook_deleted', null],
-    [
-      'webhook_disabled',
-      { kind: 'unopened' as const, id: 'wh_1', disabled: true, eventTypes: [], problem },
-    ],
+    ['webhook_disabled', { ...sealed, disabled: true }],
   ])('is cancelled without a request: %s', async (reason, found) => {
     const { attempt, sent, settled } = createAttemptHarness(finding(found));
     await attempt(created);
@@ -84,6 +83,16 @@ describe('a due attempt', () => {
     const { attempt, sent, settled } = createAttemptHarness({ payload: null });
     await attempt(retry);
     expect([sent, settled]).toMatchObject([[], [{ reason: 'message_missing' }]]);
+  });
+
+  it.each([
+    ['opened', { ...FOUND, webhook: { ...FOUND.webhook, companyId: 'comp_b' } }],
+    ['unopened', { ...sealed, companyId: 'comp_b' }],
+  ])('becomes a dead letter when its webhook belongs to another company: %s', async (_k, found) => {
+    const { attempt, sent, settled, deadLetters } = createAttemptHarness(finding(found));
+    await attempt(created);
+    expect([sent, settled]).toEqual([[], []]);
+    expect(deadLetters).toEqual(['company_mismatch']);
   });
 
   it('passes only the headers of its message on to its retry', async () => {

@@ -93,7 +93,7 @@ async function send(
   const { record, due } = underWay;
   if (due.isCancelled) return { kind: 'cancel', reason: DISABLED_AT_ACCEPTANCE };
   for (;;) {
-    const target = await findTarget(deps.loadWebhook, due.webhookId);
+    const target = await findTarget(deps.loadWebhook, due);
     if (target.kind !== 'send') return target;
     const admission = await enterQueue(deps, underWay, target.to.webhook);
     if (admission.kind !== 'place') return admission;
@@ -133,6 +133,13 @@ async function apply(
     case 'message missing':
       await deps.deadLetters.put(record, 'message_missing', 'the message is not stored any more');
       return settle(deps, { kind: 'cancelled', due, reason: MESSAGE_MISSING });
+    // Written by a program with our keys and a fault, or restored from another database.
+    case 'company mismatch':
+      return deps.deadLetters.put(
+        record,
+        'company_mismatch',
+        'the webhook belongs to another company',
+      );
     // The request cannot be signed: a failure like any other, with its retry.
     case 'abort':
       return settle(deps, {

@@ -47,7 +47,7 @@ export function createMakeAttempt(deps: MakeAttemptDeps): MakeAttempt {
       const payload = due.payload ?? held?.payload;
       if (!payload) return { kind: 'message missing' };
       // Asked again right before the request: the attempt may have waited for seconds in its queue.
-      const target = await findTarget(deps.loadWebhook, due.webhookId);
+      const target = await findTarget(deps.loadWebhook, due);
       if (lease.hasLapsed()) return { kind: 'claim again' };
       if (target.kind !== 'send' || !place.begin()) return { kind: 'start over' };
       const traceparent = traceparentOf(record.headers.traceparent);

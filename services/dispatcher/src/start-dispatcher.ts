@@ -1,4 +1,5 @@
-import { createDeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
+import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
+import { openProvenRecords } from '@posthorn/platform/proof/open-proven-records.ts';
 import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import type { Consumption } from '@posthorn/platform/kafka/record-log.ts';
 import {
@@ -39,7 +40,9 @@ export async function startDispatcher(given: Context): Promise<void> {
     () => lifecycle.isReady() && isConnected() && consumptions.every((each) => each.isRunning()),
     () => consumptions.every((each) => each.isAlive()),
   );
-  const { records, topics } = await openRecordLog('posthorn-dispatcher', context);
+  const kafka = await openRecordLog('posthorn-dispatcher', context);
+  const { topics } = kafka;
+  const { records, deadLetters } = openProvenRecords(context, kafka, db);
   const budgets = createMemoryBudgets(registry);
   const shared = openSharedState(context);
   const isolation = openIsolation(context, { records, topics, shared, budgets });
@@ -50,11 +53,12 @@ export async function startDispatcher(given: Context): Promise<void> {
     slowLaneTopic: topics.slowLane,
     areStoresUp,
   });
+  const parts = { db, records, topics, deadLetters, budgets, isolation, doubleSends };
   const takeOver = createTakeOver({
     takeOverEndpoints: isolation.takeOver,
     handOverAttempts: doubleSends.handOver,
     takeOverAttempts: doubleSends.takeOver,
-    attempt: openAttempt(context, { db, records, topics, budgets, isolation, doubleSends }),
+    attempt: openAttempt(context, parts),
   });
   const mayHandOver = shared.isConnected;
   consumptions.push(
@@ -76,6 +80,7 @@ export async function startDispatcher(given: Context): Promise<void> {
 
 interface AttemptParts extends Pick<OpenRecordLog, 'records' | 'topics'> {
   db: mongo.Db;
+  deadLetters: DeadLetters;
   budgets: MemoryBudgets;
   isolation: Isolation;
   doubleSends: OpenDoubleSendGuard;
@@ -83,20 +88,19 @@ interface AttemptParts extends Pick<OpenRecordLog, 'records' | 'topics'> {
 
 function openAttempt(
   context: Context,
-  { db, records, topics, budgets, isolation, doubleSends }: AttemptParts,
+  { db, records, topics, deadLetters, budgets, isolation, doubleSends }: AttemptParts,
 ): ReturnType<typeof createAttemptDelivery> {
-  const { logger, registry } = context;
   const loadWebhook = openWebhookLoader(context, db, budgets);
   const { settleDelivery, settleResend } = openSettle(context, {
     db,
     records,
-    metrics: createDispatcherMetrics(registry),
+    metrics: createDispatcherMetrics(context.registry),
     failedTopic: topics.deliveryFailed,
   });
   return createAttemptDelivery({
     messageCreatedTopic: topics.messageCreated,
     slowLaneTopic: topics.slowLane,
-    deadLetters: createDeadLetters(topics.deadLetters, { records, logger, registry }),
+    deadLetters,
     memory: isolation.memory,
     doubleSends,
     loadWebhook,

@@ -22,6 +22,7 @@ export const retryConfig = z.object({
   ...settings.records,
   ...settings.kafka,
   ...settings.mongodb,
+  ...settings.encryption,
   ...settings.process(9103),
 });
 

@@ -1,9 +1,7 @@
 import type { DelayTopic, TopicNames } from '@posthorn/domain/records/topics.ts';
 import { required } from '@posthorn/domain/required.ts';
-import {
-  createDeadLetters,
-  type DeadLetters,
-} from '@posthorn/platform/dead-letters/dead-letters.ts';
+import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
+import { openProvenRecords } from '@posthorn/platform/proof/open-proven-records.ts';
 import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import type { Consumption, LogRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
@@ -52,7 +50,7 @@ interface Wires {
 
 /** Starts the retry service, from the stores to the consumers. What starts last stops first. */
 export async function startRetry(context: Context): Promise<void> {
-  const { config, logger, lifecycle, registry } = context;
+  const { config, lifecycle, registry } = context;
   const store = await openMongo('posthorn-retry', context);
   const consumptions: Consumption[] = [];
   let areTopicsAlive = (): boolean => true;
@@ -63,7 +61,8 @@ export async function startRetry(context: Context): Promise<void> {
     () => areTopicsAlive() && consumptions.every((each) => each.isAlive()),
   );
   const kafka = await openRecordLog('posthorn-retry', context);
-  const { records, topics, delayTopics } = kafka;
+  const { topics, delayTopics } = kafka;
+  const { records, deadLetters } = openProvenRecords(context, kafka, store.db);
   areTopicsAlive = kafka.isAlive;
   const deliveries = createDeliveryStore(store.db);
   const metrics = createRetryMetrics(registry);
@@ -78,7 +77,7 @@ export async function startRetry(context: Context): Promise<void> {
     delayTopics,
     deliveries,
     webhooks: createWebhookStates(store.db),
-    deadLetters: createDeadLetters(topics.deadLetters, { records, logger, registry }),
+    deadLetters,
     metrics,
     latestRelease,
     areStoresUp: store.isConnected,

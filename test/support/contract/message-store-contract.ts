@@ -37,7 +37,7 @@ export function messageStoreContract(open: () => Promise<OpenMessages>): void {
       expect(await store.insertAll([plain, full])).toEqual(['stored', 'stored']);
       expect(await store.findCommitted([plain.id, full.id, 'msg_none'])).toEqual([plain, full]);
       expect(await store.payloadsOf([plain.id, 'msg_none'])).toEqual(
-        new Map([[plain.id, plain.payload]]),
+        new Map([[plain.id, { companyId: plain.companyId, payload: plain.payload }]]),
       );
     });
 

@@ -44,6 +44,8 @@ export interface AttemptHarness {
   /** The numbers of the attempts that were sent. */
   sent: number[];
   published: OutgoingRecord[];
+  /** The reasons of the dead letters. */
+  deadLetters: string[];
   /** The reasons of the deferred attempts. */
   deferred: Reason[];
   /** Returns the bytes of the records in progress. */
@@ -79,6 +81,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     settledResends: [],
     sent: [],
     published: [],
+    deadLetters: [],
     deferred: [],
   };
   const loads = { recorded: 0, webhook: 0 };
@@ -130,7 +133,9 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
   const attempt = createAttemptDelivery({
     messageCreatedTopic: 'created',
     slowLaneTopic: 'slow',
-    deadLetters: { put: () => Promise.resolve() },
+    deadLetters: {
+      put: (_record, reason) => Promise.resolve(void harness.deadLetters.push(reason)),
+    },
     memory,
     doubleSends: createGuard(() => {
       loads.recorded += 1;

@@ -28,6 +28,12 @@ export const DEFERRED_SINCE_HEADER = 'deferred-since';
  */
 export const CLOCK_AHEAD_HEADER = 'clock-ahead';
 
+/** The MAC of the record (platform/kafka/record-mac.ts). On every record. */
+export const MAC_HEADER = 'mac';
+
+/** On a dead letter: the MAC that the record had in its topic. */
+export const SOURCE_MAC_HEADER = 'source-mac';
+
 /** On a dead letter: the topic that the record was read from. */
 export const SOURCE_TOPIC_HEADER = 'source-topic';
 

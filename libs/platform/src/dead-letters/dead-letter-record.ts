@@ -2,6 +2,8 @@ import {
   CUT_FROM_BYTES_HEADER,
   DEAD_DETAIL_HEADER,
   DEAD_REASON_HEADER,
+  MAC_HEADER,
+  SOURCE_MAC_HEADER,
   SOURCE_OFFSET_HEADER,
   SOURCE_TOPIC_HEADER,
 } from '@posthorn/domain/records/record-headers.ts';
@@ -12,6 +14,8 @@ export const DEAD_LETTER_REASONS = [
   'unreadable_record',
   'schedule_exhausted',
   'message_missing',
+  'unproven_record',
+  'company_mismatch',
 ] as const;
 
 export type DeadLetterReason = (typeof DEAD_LETTER_REASONS)[number];
@@ -26,7 +30,7 @@ export interface DeadLetter {
   detail: string;
   /** Where the record was read; `place` is `partition:offset`. */
   source: { topic: string; place: string };
-  /** The record itself, for a replay. */
+  /** The record itself, for a replay, with the MAC that it had. */
   record: Pick<LogRecord, 'key' | 'value' | 'headers'>;
   /** How many bytes the value had, when only its beginning is here; null when it is complete. */
   cutFromBytes: number | null;
@@ -38,25 +42,29 @@ const OWN_HEADERS: ReadonlySet<string> = new Set([
   DEAD_REASON_HEADER,
   DEAD_DETAIL_HEADER,
   CUT_FROM_BYTES_HEADER,
+  MAC_HEADER,
+  SOURCE_MAC_HEADER,
 ]);
 
 /** Enough for a person to recognise the record. */
 const CUT_VALUE_BYTES = 65_536;
 const CUT_KEY_CHARS = 256;
 
-/** Adds headers with the reason and the source. Key and value are unchanged. */
+/** Adds headers with the reason and the source, its MAC among them. Key and value are unchanged. */
 export function toDeadLetter(
   topic: string,
   { key, value, headers, topic: source, partition, offset }: LogRecord,
   reason: DeadLetterReason,
   detail: string,
 ): OutgoingRecord {
+  const mac = headers[MAC_HEADER];
   return {
     topic,
     key,
     value,
     headers: {
       ...withoutOwn(headers),
+      ...(mac !== undefined && { [SOURCE_MAC_HEADER]: mac }),
       [SOURCE_TOPIC_HEADER]: source,
       [SOURCE_OFFSET_HEADER]: `${partition}:${offset}`,
       [DEAD_REASON_HEADER]: reason,
@@ -90,6 +98,7 @@ export function readDeadLetter({
   headers,
 }: StoredRecord): DeadLetter {
   const cut = headers[CUT_FROM_BYTES_HEADER];
+  const mac = headers[SOURCE_MAC_HEADER];
   return {
     id: `${partition}:${offset}`,
     atMs,
@@ -99,7 +108,11 @@ export function readDeadLetter({
       topic: headers[SOURCE_TOPIC_HEADER] ?? '',
       place: headers[SOURCE_OFFSET_HEADER] ?? '',
     },
-    record: { key, value, headers: withoutOwn(headers) },
+    record: {
+      key,
+      value,
+      headers: { ...withoutOwn(headers), ...(mac !== undefined && { [MAC_HEADER]: mac }) },
+    },
     cutFromBytes: cut === undefined ? null : Number(cut),
   };
 }

@@ -10,6 +10,7 @@ import {
 } from '@posthorn/domain/records/topics.ts';
 import type { Kafka } from 'kafkajs';
 import type { ServiceContext } from '../service/run-service.ts';
+import type { KeyRing } from '../vault/vault-keys.ts';
 import {
   assertCoPartitioned,
   assertKafkaReachable,
@@ -21,10 +22,13 @@ import { createKafkaMetrics } from './kafka-metrics.ts';
 import { createKafkaRecordLog } from './kafka-record-log.ts';
 import type { KafkaClientName } from '../service/kafka-clients.ts';
 import { openDriver } from './open-driver.ts';
+import { signRecords } from './publishing/sign-records.ts';
+import { createRecordMac, type RecordMac } from './record-mac.ts';
 import type { RecordLog } from './record-log.ts';
 import { createTopicWatch, type TopicWatch } from './topics/watch-topics.ts';
 
 interface KafkaConfig {
+  ENCRYPTION_KEYS: KeyRing;
   KAFKA_BROKERS: string[];
   TOPIC_PREFIX: string;
   RETRY_DELAYS: RetrySchedule;
@@ -33,7 +37,9 @@ interface KafkaConfig {
 }
 
 export interface OpenRecordLog {
+  /** Signs what it publishes. */
   records: RecordLog;
+  mac: RecordMac;
   topics: TopicNames;
   /** Every delay topic that exists, by name, including those of earlier settings. */
   delayTopics: ReadonlyMap<string, DelayTopic>;
@@ -54,7 +60,7 @@ export async function openRecordLog(clientId: string, context: Context): Promise
   assertCoPartitioned(topics, existing);
   const instanceId = randomUUID();
   const brokers = config.KAFKA_BROKERS;
-  const records = await createKafkaRecordLog({
+  const log = await createKafkaRecordLog({
     kafka,
     instanceId,
     driver: await openDriver(config.KAFKA_CLIENT, kafka, { clientId, brokers, instanceId, logger }),
@@ -62,10 +68,11 @@ export async function openRecordLog(clientId: string, context: Context): Promise
     metrics: createKafkaMetrics(registry),
     onFatal: (reason) => void lifecycle.shutDown(reason, 1),
   });
-  lifecycle.onStop('kafka', records.close);
+  lifecycle.onStop('kafka', log.close);
+  const mac = createRecordMac(config.ENCRYPTION_KEYS);
   const delayTopics = delayTopicsAmong(config.TOPIC_PREFIX, existing.keys());
   const { isAlive } = watchTopics(context, { kafka, topics, delayTopics });
-  return { records, topics, delayTopics, isAlive };
+  return { records: signRecords(log, mac), mac, topics, delayTopics, isAlive };
 }
 
 function watchTopics(

@@ -136,7 +136,7 @@ export const settings = {
   },
   encryption: {
     ENCRYPTION_KEYS: keyRingSchema.describe(
-      'Keys of stored webhook secrets, keyId:base64 of 32 bytes, separated by commas; the first one encrypts',
+      'Keys of stored webhook secrets and of the MACs of records, keyId:base64 of 32 bytes, separated by commas; the first one encrypts',
     ),
   },
   egress: {
@@ -183,6 +183,12 @@ export const settings = {
     RECORD_MEMORY_MIB: mebibytesOf(32).describe(
       'Memory for records in flight, in MiB; when it is full, nothing more is read',
     ),
+    UNSIGNED_RECORDS: z
+      .enum(['confirm', 'refuse'], 'must be confirm or refuse')
+      .default('confirm')
+      .describe(
+        'What happens to records in Kafka without a MAC, as versions before MACs wrote them: confirm takes what MongoDB confirms, refuse takes none',
+      ),
   },
   /** How many attempts one webhook may have at once: the dispatcher enforces it, the gateway shows it. */
   concurrency: {

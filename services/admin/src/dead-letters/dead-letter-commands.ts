@@ -1,3 +1,4 @@
+import { DEAD_LETTER_REASONS } from '@posthorn/platform/dead-letters/dead-letter-record.ts';
 import type { Command } from 'commander';
 import { listDeadLetters } from './list-command.ts';
 import { replayDeadLetters } from './replay-command.ts';
@@ -26,7 +27,7 @@ export function addDeadLetterCommands(program: Command): void {
 
 function withFilters(command: Command): Command {
   return command
-    .option('--reason <reason>', 'unreadable_record, schedule_exhausted or message_missing')
+    .option('--reason <reason>', `one of ${DEAD_LETTER_REASONS.join(', ')}`)
     .option('--source-topic <topic>', 'topic of the record, with or without TOPIC_PREFIX')
     .option('--webhook <id>', 'only of this webhook')
     .option('--message <id>', 'only of this message')

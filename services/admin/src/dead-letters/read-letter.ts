@@ -7,8 +7,8 @@ import {
   UnreadableRecordError,
   type DueAttempt,
 } from '@posthorn/domain/records/records.ts';
-import { refOf, type DeliveryRef } from '@posthorn/domain/delivery.ts';
-import { delayTopicsAmong, topicNames } from '@posthorn/domain/records/topics.ts';
+import { refOf } from '@posthorn/domain/delivery.ts';
+import { recordKindOf, type RecordSubject } from '@posthorn/domain/records/record-subject.ts';
 import {
   readDeadLetter,
   type DeadLetter,
@@ -16,10 +16,7 @@ import {
 import type { StoredRecord } from '@posthorn/platform/kafka/reading/read-topic.ts';
 
 /** The content of a letter's record. */
-export interface LetterContent extends DeliveryRef {
-  deliveryId: string;
-  /** Number of the attempt that is made when the record is processed again. */
-  nextAttemptNumber: number;
+export interface LetterContent extends RecordSubject {
   /** Other fields for an operator to see; never the payload. */
   details: Readonly<Record<string, string | number | boolean | null>>;
 }
@@ -48,12 +45,16 @@ export function createLetterReader(prefix: string): (record: StoredRecord) => Le
 }
 
 function decoderOf(prefix: string, topic: string): Decode | null {
-  const names = topicNames(prefix, [], []);
-  if (topic === names.messageCreated) return (value) => contentOfDue(decodeMessageCreated(value));
-  if (topic === names.deliveryFailed) return contentOfFailed;
-  const isDelayTopic = delayTopicsAmong(prefix, [topic]).size > 0;
-  const isDue = isDelayTopic || topic === names.retryDue || topic === names.slowLane;
-  return isDue ? (value) => contentOfDue(decodeRetryDue(value)) : null;
+  switch (recordKindOf(prefix, topic)) {
+    case 'message created':
+      return (value) => contentOfDue(decodeMessageCreated(value));
+    case 'delivery failed':
+      return contentOfFailed;
+    case 'retry due':
+      return (value) => contentOfDue(decodeRetryDue(value));
+    case null:
+      return null;
+  }
 }
 
 function contentOfDue(due: DueAttempt): LetterContent {

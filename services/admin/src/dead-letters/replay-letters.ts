@@ -44,7 +44,7 @@ export function createReplay({ report, republish, resend }: ReplayDeps): Replay 
   return {
     async add(letter) {
       report.matched();
-      if (letter.reason === 'unreadable_record') await records.add(letter);
+      if (isRecord(letter)) await records.add(letter);
       else if (isFailure(letter)) await addFailure(letter);
       else report.skipped(letter.id, 'unknown_reason');
     },
@@ -80,6 +80,11 @@ function createBatch<T>(
     },
     flush,
   };
+}
+
+/** True if the record was not processed. Its reader checks it again: a replay proves nothing. */
+function isRecord({ reason }: Letter): boolean {
+  return ['unreadable_record', 'unproven_record', 'company_mismatch'].includes(reason);
 }
 
 /** True if the letter is of a delivery in a final state. */

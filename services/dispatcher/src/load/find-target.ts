@@ -1,4 +1,4 @@
-import type { CancelReason } from '@posthorn/domain/delivery.ts';
+import type { CancelReason, DeliveryRef } from '@posthorn/domain/delivery.ts';
 import { cancelReasonOf } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
 import type { FoundWebhook, LoadedWebhook, LoadWebhook } from './load-webhook.ts';
 
@@ -10,10 +10,16 @@ export type Target =
    * The stored secrets cannot be opened, and nothing is sent that cannot be signed. The attempt fails,
    * and the schedule leaves time to mend it.
    */
-  | { kind: 'abort' };
+  | { kind: 'abort' }
+  /** The webhook belongs to another company than the record says. */
+  | { kind: 'company mismatch' };
 
-export async function findTarget(load: LoadWebhook, webhookId: string): Promise<Target> {
+export async function findTarget(
+  load: LoadWebhook,
+  { webhookId, companyId }: Pick<DeliveryRef, 'webhookId' | 'companyId'>,
+): Promise<Target> {
   const found = await load(webhookId);
+  if (found && companyOf(found) !== companyId) return { kind: 'company mismatch' };
   const reason = cancelReasonOf(stateOf(found));
   if (reason) return { kind: 'cancel', reason };
   return found?.kind === 'opened' ? { kind: 'send', to: found } : { kind: 'abort' };
@@ -25,6 +31,10 @@ export async function findCancelReason(
   webhookId: string,
 ): Promise<CancelReason | null> {
   return cancelReasonOf(stateOf(await load(webhookId)));
+}
+
+function companyOf(found: FoundWebhook): string {
+  return found.kind === 'opened' ? found.webhook.companyId : found.companyId;
 }
 
 function stateOf(found: FoundWebhook | null): { disabled: boolean } | null {

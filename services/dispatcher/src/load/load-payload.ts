@@ -1,16 +1,21 @@
 import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
-import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import type { MessageStore, StoredPayload } from '@posthorn/platform/mongo/messages/messages.ts';
 
-/** The bytes of a message's payload; null when the message is not stored any more. */
-export type LoadPayload = (messageId: string) => Promise<Buffer | null>;
+/** The bytes of a message's payload; null when the company has no such message, or no longer. */
+export type LoadPayload = (companyId: string, messageId: string) => Promise<Buffer | null>;
 
 /** Size of an entry without its payload. When it was not counted, a million tiny payloads took 700 MB. */
 const ENTRY_BYTES = 512;
 
 /** The records of a fan-out follow each other within seconds, and so do retries of a short schedule. */
 const REMEMBER_MS = 60_000;
+
+interface CachedPayload {
+  companyId: string;
+  bytes: Buffer;
+}
 
 export interface PayloadLoader {
   load: LoadPayload;
@@ -24,7 +29,7 @@ export function createPayloadLoader(
   cacheBytes: number,
   keepTrying: KeepTrying,
 ): PayloadLoader {
-  const batch = createBatcher<string, string | undefined>({
+  const batch = createBatcher<string, StoredPayload | undefined>({
     // A payload has 256 KiB at most, so that two batches in flight take 25 MB.
     maxItems: 50,
     lingerMs: 1,
@@ -34,18 +39,20 @@ export function createPayloadLoader(
       return ids.map((id) => found.get(id));
     },
   });
-  const cache = createCoalescingCache<Buffer>({
+  const cache = createCoalescingCache<CachedPayload>({
     maxSize: cacheBytes,
-    sizeOf: (payload) => payload.length + ENTRY_BYTES,
+    sizeOf: ({ bytes }) => bytes.length + ENTRY_BYTES,
     ttlMs: REMEMBER_MS,
   });
   return {
     usedBytes: cache.usedSize,
-    load: (id) =>
-      cache.get(id, async () => {
-        const payload = await batch.add(id);
-        return payload === undefined ? null : unpooledBytesOf(payload);
-      }),
+    async load(companyId, id) {
+      const cached = await cache.get(id, async () => {
+        const found = await batch.add(id);
+        return found ? { companyId: found.companyId, bytes: unpooledBytesOf(found.payload) } : null;
+      });
+      return cached?.companyId === companyId ? cached.bytes : null;
+    },
   };
 }
 

@@ -10,6 +10,7 @@ const problem = new SealedValueError('secret of wh_2 was changed or moved', 'k1'
 const bad: UnopenedWebhook = {
   kind: 'unopened',
   id: 'wh_2',
+  companyId: 'comp_a',
   disabled: false,
   eventTypes: [],
   problem,

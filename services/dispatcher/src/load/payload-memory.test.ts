@@ -28,7 +28,7 @@ let loads: Map<string, Load>;
 beforeEach(() => {
   loads = new Map();
   memory = createPayloadMemory(
-    (messageId) =>
+    (_companyId, messageId) =>
       new Promise((answer, fail) => {
         loads.set(messageId, { answer, fail });
       }),

@@ -52,7 +52,7 @@ export function createPayloadMemory(load: LoadPayload, budgetBytes: number): Pay
       else await waitForBudget(state, companyId);
       let bytes = 0;
       try {
-        const payload = await load(messageId);
+        const payload = await load(companyId, messageId);
         bytes = payload?.length ?? 0;
         return payload && { payload, release: free.bind(null, state, companyId, bytes) };
       } finally {

@@ -58,7 +58,7 @@ function stored(companyId: string, isMeant: (webhook: Webhook) => boolean): Foun
     const { id, disabled, eventTypes } = webhook;
     const problem = new SealedValueError(`secret of ${id}`, 'k1');
     return damaged.has(id)
-      ? { kind: 'unopened' as const, id, disabled, eventTypes, problem }
+      ? { kind: 'unopened' as const, id, companyId, disabled, eventTypes, problem }
       : { kind: 'opened' as const, ...webhook };
   });
 }

@@ -27,6 +27,7 @@ describe('the list of webhooks', () => {
     const bad = {
       kind: 'unopened' as const,
       id: 'wh_bad',
+      companyId: 'comp_a',
       disabled: false,
       eventTypes: [],
       problem,

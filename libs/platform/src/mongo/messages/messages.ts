@@ -23,11 +23,16 @@ export interface BoundedPage extends Page {
   maxRead: number;
 }
 
+export interface StoredPayload {
+  companyId: string;
+  payload: string;
+}
+
 export interface MessageStore {
   /** One majority write for all. A refused document does not affect the others. */
   insertAll: (messages: readonly Message[]) => Promise<InsertOutcome[]>;
   /** By message id. Messages that are not stored are missing. */
-  payloadsOf: (messageIds: readonly string[]) => Promise<Map<string, string>>;
+  payloadsOf: (messageIds: readonly string[]) => Promise<Map<string, StoredPayload>>;
   /** Messages of one publisher in the order in which it stored them; only majority-committed ones. */
   pageOf: (page: Page) => Promise<Message[]>;
   /**
@@ -62,8 +67,12 @@ export function createMessageStore(db: mongo.Db): MessageStore {
       }
     },
     async payloadsOf(ids) {
-      const found = messages.find({ _id: { $in: [...ids] } }, { projection: { payload: 1 } });
-      return new Map((await found.toArray()).map(({ _id, payload }) => [_id, payload]));
+      const found = messages.find(
+        { _id: { $in: [...ids] } },
+        { projection: { companyId: 1, payload: 1 } },
+      );
+      const entries = await found.toArray();
+      return new Map(entries.map(({ _id, companyId, payload }) => [_id, { companyId, payload }]));
     },
     pageOf: (page) => read(page),
     async boundedPageOf({ maxRead, ...page }) {

@@ -102,7 +102,8 @@ describe('a sealed value that was tampered with', () => {
     await expect(store.findOne(COMPANY, mine.id)).rejects.toThrow(reason);
     const { id, disabled, eventTypes } = mine;
     const problem: unknown = expect.any(SealedValueError);
-    const both = [{ kind: 'unopened', id, disabled, eventTypes, problem }, opened(other)];
+    const unopened = { kind: 'unopened', id, companyId: COMPANY, disabled, eventTypes, problem };
+    const both = [unopened, opened(other)];
     expect(await store.findMany([id, other.id])).toEqual(expect.arrayContaining(both));
     expect(await store.findByApp(COMPANY, 'app_1', 9)).toEqual(both);
     expect((await Array.fromAsync(store.list(COMPANY, { skip: 0, limit: 9 }))).flat()).toEqual(

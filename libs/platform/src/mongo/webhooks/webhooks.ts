@@ -19,7 +19,10 @@ export type WebhookChanges = Partial<
 >;
 
 /** A webhook whose sealed values cannot be opened. Nothing may be sent to it. */
-export interface UnopenedWebhook extends Pick<Webhook, 'id' | 'disabled' | 'eventTypes'> {
+export interface UnopenedWebhook extends Pick<
+  Webhook,
+  'id' | 'companyId' | 'disabled' | 'eventTypes'
+> {
   kind: 'unopened';
   problem: SealedValueError;
 }
@@ -185,7 +188,7 @@ function tryToOpen(vault: Vault, document: WebhookDocument): FoundWebhook {
     return { kind: 'opened', ...openWebhook(vault, document) };
   } catch (problem) {
     if (!(problem instanceof SealedValueError)) throw problem;
-    const { _id: id, disabled, eventTypes } = document;
-    return { kind: 'unopened', id, disabled, eventTypes, problem };
+    const { _id: id, companyId, disabled, eventTypes } = document;
+    return { kind: 'unopened', id, companyId, disabled, eventTypes, problem };
   }
 }

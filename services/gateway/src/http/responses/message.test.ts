@@ -119,6 +119,7 @@ describe('an accepted message', () => {
     const oldest = {
       kind: 'unopened' as const,
       id: 'wh_1',
+      companyId: 'comp_a',
       disabled: false,
       eventTypes: [],
       problem,

@@ -1,0 +1,34 @@
+import { refOf, type DeliveryRef } from '../delivery.ts';
+import { deliveryIdOf } from '../ids.ts';
+import { decodeDeliveryFailed, decodeMessageCreated, decodeRetryDue } from './records.ts';
+import { delayTopicsAmong, topicNames } from './topics.ts';
+
+/** What a record is about, whichever topic it is of. */
+export interface RecordSubject extends DeliveryRef {
+  deliveryId: string;
+  /** Number of the attempt that follows when the record is processed. */
+  nextAttemptNumber: number;
+}
+
+type RecordKind = 'message created' | 'delivery failed' | 'retry due';
+
+/** What the records of a topic are; null when it is not one that a service of this installation reads. */
+export function recordKindOf(prefix: string, topic: string): RecordKind | null {
+  const names = topicNames(prefix, [], []);
+  if (topic === names.messageCreated) return 'message created';
+  if (topic === names.deliveryFailed) return 'delivery failed';
+  const isDelayTopic = delayTopicsAmong(prefix, [topic]).size > 0;
+  const isDue = isDelayTopic || topic === names.retryDue || topic === names.slowLane;
+  return isDue ? 'retry due' : null;
+}
+
+/** Throws UnreadableRecordError. */
+export function subjectOf(kind: RecordKind, value: Buffer): RecordSubject {
+  if (kind === 'delivery failed') {
+    const failed = decodeDeliveryFailed(value);
+    const deliveryId = deliveryIdOf(failed.messageId, failed.webhookId);
+    return { ...refOf(failed), deliveryId, nextAttemptNumber: failed.attemptNumber + 1 };
+  }
+  const due = kind === 'message created' ? decodeMessageCreated(value) : decodeRetryDue(value);
+  return { ...refOf(due), deliveryId: due.deliveryId, nextAttemptNumber: due.attemptNumber };
+}

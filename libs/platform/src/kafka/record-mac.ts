@@ -1,0 +1,74 @@
+import {
+  createHmac,
+  createSecretKey,
+  hkdfSync,
+  timingSafeEqual,
+  type KeyObject,
+} from 'node:crypto';
+import { MAC_HEADER } from '@posthorn/domain/records/record-headers.ts';
+import type { KeyRing } from '../vault/vault-keys.ts';
+import type { LogRecord, OutgoingRecord } from './record-log.ts';
+
+/**
+ * What the MAC of a record says. `proven`: a process with one of the keys published it to this topic.
+ * `unsigned`: it has none, as the records of versions before MACs, or one of a key that is not known here.
+ * `forged`: it has a wrong one.
+ */
+export type Proof = 'proven' | 'unsigned' | 'forged';
+
+export interface RecordMac {
+  /** Returns the record with its MAC, in place of one that it may have had. */
+  sign: (record: OutgoingRecord) => OutgoingRecord;
+  proofOf: (record: SignedParts) => Proof;
+}
+
+type SignedParts = Pick<LogRecord, 'topic' | 'key' | 'value' | 'headers'>;
+
+/** `<keyId>.<HMAC-SHA256 in base64url>` */
+const FORM = /^(?<keyId>[\w-]{1,32})\.(?<digest>[\w-]{43})$/;
+const KEY_BYTES = 32;
+/** Names the use of the derived key (RFC 5869, `info`); another use of the same key has another name. */
+const KEY_USE = 'posthorn record mac v1';
+
+/**
+ * Message authentication codes of records: whoever can write to Kafka, and has no key, cannot have a
+ * request signed with the secret of a webhook (docs/decisions/0025-record-macs.md). HMAC-SHA256 (RFC 2104)
+ * over topic, key, headers and value, with a key derived from each of ENCRYPTION_KEYS by HKDF (RFC
+ * 5869). The first one signs, every one verifies, so that keys rotate as those of secrets do.
+ */
+export function createRecordMac(keyRing: KeyRing): RecordMac {
+  const macKeys = new Map(keyRing.map(({ id, key }) => [id, derive(key)]));
+  const currentId = keyRing[0].id;
+  const current = derive(keyRing[0].key);
+  return {
+    sign(record) {
+      const headers = record.headers ?? {};
+      const digest = digestOf(current, { ...record, headers }).toString('base64url');
+      return { ...record, headers: { ...headers, [MAC_HEADER]: `${currentId}.${digest}` } };
+    },
+    proofOf(record) {
+      const mac = record.headers[MAC_HEADER];
+      if (mac === undefined) return 'unsigned';
+      const { keyId = '', digest = '' } = FORM.exec(mac)?.groups ?? {};
+      const key = macKeys.get(keyId);
+      if (!key) return 'unsigned';
+      const expected = digestOf(key, record);
+      const isEqual = timingSafeEqual(expected, Buffer.from(digest, 'base64url'));
+      return isEqual ? 'proven' : 'forged';
+    },
+  };
+}
+
+function derive(key: KeyObject): KeyObject {
+  const derived = hkdfSync('sha256', key, Buffer.alloc(0), KEY_USE, KEY_BYTES);
+  return createSecretKey(Buffer.from(derived));
+}
+
+/** JSON keeps the parts apart: no text of one can be read as part of another. */
+function digestOf(key: KeyObject, { topic, key: recordKey, headers, value }: SignedParts): Buffer {
+  const sorted = Object.entries(headers)
+    .filter(([name]) => name !== MAC_HEADER)
+    .sort(([one], [other]) => (one < other ? -1 : 1));
+  const begin = JSON.stringify([topic, recordKey, sorted]);
+  return createHmac('sha256', key).update(`${begin}\n`).update(value).digest();
+}

@@ -1,0 +1,34 @@
+import type { mongo } from 'mongoose';
+import { createDeadLetters, type DeadLetters } from '../dead-letters/dead-letters.ts';
+import type { OpenRecordLog } from '../kafka/open-record-log.ts';
+import type { RecordLog } from '../kafka/record-log.ts';
+import { createDeliveryStore } from '../mongo/deliveries/deliveries.ts';
+import { createMessageStore } from '../mongo/messages/messages.ts';
+import type { ServiceContext } from '../service/run-service.ts';
+import { createConfirmRecord } from './confirm-record.ts';
+import { provenOnly, type ProvenOnlyDeps } from './proven-records.ts';
+
+type Context = ServiceContext<{
+  TOPIC_PREFIX: string;
+  UNSIGNED_RECORDS: ProvenOnlyDeps['unsignedRecords'];
+}>;
+
+/** The log of a service that reads records: those of strangers become dead letters. */
+export function openProvenRecords(
+  { config, logger, registry, keepTrying }: Context,
+  { records, mac, topics }: Pick<OpenRecordLog, 'records' | 'mac' | 'topics'>,
+  db: mongo.Db,
+): { records: RecordLog; deadLetters: DeadLetters } {
+  const deadLetters = createDeadLetters(topics.deadLetters, { records, logger, registry });
+  const confirm = createConfirmRecord({
+    prefix: config.TOPIC_PREFIX,
+    messages: createMessageStore(db),
+    deliveries: createDeliveryStore(db),
+    keepTrying,
+  });
+  const unsignedRecords = config.UNSIGNED_RECORDS;
+  return {
+    records: provenOnly(records, { mac, unsignedRecords, confirm, deadLetters }),
+    deadLetters,
+  };
+}
