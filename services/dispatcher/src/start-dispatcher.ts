@@ -31,8 +31,12 @@ type Context = ServiceContext<DispatcherConfig>;
 /** Wires the dispatcher, from the stores to the consumers. What starts last stops first. */
 export async function startDispatcher(given: Context): Promise<void> {
   const { lifecycle, registry } = given;
-  const outages = createOutageWatch(given.keepTrying, registry);
-  const context: Context = { ...given, keepTrying: outages.keepTrying };
+  const outages = createOutageWatch(registry);
+  const context: Context = {
+    ...given,
+    keepTrying: outages.watch(given.keepTrying),
+    keepTryingWhileDraining: outages.watch(given.keepTryingWhileDraining),
+  };
   const { db, isConnected } = await openMongo('posthorn-dispatcher', context);
   const consumptions: Consumption[] = [];
   await openOpsServer(
@@ -61,16 +65,8 @@ export async function startDispatcher(given: Context): Promise<void> {
     attempt: openAttempt(context, parts),
   });
   const mayHandOver = shared.isConnected;
-  consumptions.push(
-    ...(await consumeDue(context, {
-      records,
-      topics,
-      isolation,
-      takeOver,
-      areStoresUp,
-      mayHandOver,
-    })),
-  );
+  const due = { records, topics, isolation, takeOver, areStoresUp, mayHandOver };
+  consumptions.push(...(await consumeDue(context, due)));
   watchDependencies(registry, {
     mongodb: isConnected,
     kafka: records.isConnected,

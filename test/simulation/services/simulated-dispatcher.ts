@@ -52,7 +52,13 @@ export function createDispatcherSteps(
   deps: ServiceDeps & { send: Send },
 ): ReturnType<typeof createAttemptDelivery> {
   const { process, db, records, send } = deps;
-  const common = { metrics: METRICS, keepTrying, logger: LOGGER, nowMs: process.nowMs };
+  const common = {
+    metrics: METRICS,
+    keepTrying,
+    keepTryingWhileDraining: keepTrying,
+    logger: LOGGER,
+    nowMs: process.nowMs,
+  };
   const loadWebhook = webhookLoader(db);
   const { load } = createPayloadLoader(createMessageStore(db), MIB, keepTrying);
   return createAttemptDelivery({

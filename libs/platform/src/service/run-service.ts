@@ -1,5 +1,6 @@
 import type { Registry } from 'prom-client';
 import type { z } from 'zod';
+import { abortedAfter } from '../async/aborted-after.ts';
 import { createKeepTrying, type KeepTrying } from '../async/keep-trying.ts';
 import { collectWhenIdle } from '../memory/collect-when-idle.ts';
 import { parseConfig } from './config.ts';
@@ -21,6 +22,8 @@ export interface ServiceContext<Config> {
   registry: Registry;
   /** Retries until the stop begins. */
   keepTrying: KeepTrying;
+  /** Retries until DRAIN_TIMEOUT_MS after that: for what must be recorded before the process ends. */
+  keepTryingWhileDraining: KeepTrying;
 }
 
 /** A stop may take the drain timeout and this much more to commit, leave groups and close connections. */
@@ -44,8 +47,11 @@ export async function runService<Schema extends z.ZodObject>(
     });
     endOnSignals(lifecycle, logger);
     const keepTrying = createKeepTrying({ logger, signal: lifecycle.stopping });
+    const drained = abortedAfter(lifecycle.stopping, config.DRAIN_TIMEOUT_MS);
+    const keepTryingWhileDraining = createKeepTrying({ logger, signal: drained });
     const registry = createRegistry(name);
-    await startOrUndo({ config, logger, lifecycle, registry, keepTrying }, start);
+    const context = { config, logger, lifecycle, registry, keepTrying, keepTryingWhileDraining };
+    await startOrUndo(context, start);
   } catch (error) {
     reportFailedStart(name, error);
     process.exit(1);

@@ -64,8 +64,8 @@ const SEND: Remaining = { kind: 'send' };
  * - A request whose response did not arrive in time, although the endpoint processed it: its retry.
  * - Without Redis: the attempts that a living former owner still works on when a partition changes
  *   hands.
- * - An attempt that was made and whose outcome could not be recorded before its process stopped, as in
- *   an outage of MongoDB. While the process lives, its lease is kept.
+ * - An attempt that was made and whose outcome could not be recorded before its process ended, as in
+ *   an outage of MongoDB that lasts longer than its drain. While the process lives, its lease is kept.
  */
 export function createDoubleSendGuard(deps: DoubleSendDeps): DoubleSendGuard {
   const { leases, checkRecorded } = deps;

@@ -5,19 +5,20 @@ import { createOutageWatch, type OutageWatch } from './watch-outages.ts';
 
 let registry: Registry;
 let watch: OutageWatch;
+let keepTrying: KeepTrying;
 
 /** Tries once. */
 const once: KeepTrying = (_purpose, step) => step();
 
 beforeEach(() => {
   registry = new Registry();
-  watch = createOutageWatch(once, registry);
+  watch = createOutageWatch(registry);
+  keepTrying = watch.watch(once);
 });
 
-const succeed = (purpose: string): Promise<unknown> =>
-  watch.keepTrying(purpose, () => Promise.resolve());
+const succeed = (purpose: string): Promise<unknown> => keepTrying(purpose, () => Promise.resolve());
 const fail = (purpose: string, error: Error): Promise<unknown> =>
-  watch.keepTrying(purpose, () => Promise.reject(error)).catch(() => undefined);
+  keepTrying(purpose, () => Promise.reject(error)).catch(() => undefined);
 const noMajority = new Error('waiting for replication timed out');
 
 test('there is an outage from the first failure of a step to its next success', async () => {

@@ -3,8 +3,8 @@ import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import { Gauge, type Registry } from 'prom-client';
 
 export interface OutageWatch {
-  /** Retries like the KeepTrying it wraps, and notes which steps fail. */
-  keepTrying: KeepTrying;
+  /** Returns one that retries like the given one, and notes which steps fail. */
+  watch: (keepTrying: KeepTrying) => KeepTrying;
   /** True while a step fails because a store or Kafka is away. */
   isOutage: () => boolean;
 }
@@ -13,7 +13,7 @@ export interface OutageWatch {
  * Notes the steps that fail by an outage. A primary without a majority still answers reads, so the
  * connection does not show the outage.
  */
-export function createOutageWatch(keepTrying: KeepTrying, registry: Registry): OutageWatch {
+export function createOutageWatch(registry: Registry): OutageWatch {
   /** Purpose → true while its last try has failed. Purposes are few and fixed. */
   const failing = new Map<string, boolean>();
   new Gauge({
@@ -26,7 +26,7 @@ export function createOutageWatch(keepTrying: KeepTrying, registry: Registry): O
     },
   });
   return {
-    keepTrying: (purpose, step, fieldsOf) =>
+    watch: (keepTrying) => (purpose, step, fieldsOf) =>
       keepTrying(purpose, () => noting(failing, purpose, step), fieldsOf),
     isOutage: () => [...failing.values()].includes(true),
   };

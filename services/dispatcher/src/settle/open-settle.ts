@@ -18,7 +18,7 @@ interface SettleParts {
 }
 
 export function openSettle(
-  { config, logger, keepTrying }: ServiceContext<DispatcherConfig>,
+  { config, logger, keepTrying, keepTryingWhileDraining }: ServiceContext<DispatcherConfig>,
   { db, records, metrics, failedTopic }: SettleParts,
 ): { settleDelivery: Settle; settleResend: Settle } {
   return {
@@ -28,13 +28,14 @@ export function openSettle(
       failedTopic,
       schedule: config.RETRY_DELAYS,
       keepTrying,
+      keepTryingWhileDraining,
       metrics,
       logger,
       nowMs: systemClockMs,
     }),
     settleResend: createSettleResend({
       marks: createResendMarks(db),
-      keepTrying,
+      keepTryingWhileDraining,
       metrics,
       logger,
       nowMs: systemClockMs,

@@ -37,6 +37,8 @@ export interface SettleDeliveryDeps {
   records: RecordLog;
   failedTopic: string;
   keepTrying: KeepTrying;
+  /** An outcome that this process does not record is made again by another one. */
+  keepTryingWhileDraining: KeepTrying;
   schedule: RetrySchedule;
   metrics: DispatcherMetrics;
   logger: Logger;
@@ -64,7 +66,7 @@ export function createSettleDelivery(deps: SettleDeliveryDeps): Settle {
 
 async function settleBatch(deps: SettleDeliveryDeps, batch: Settled[]): Promise<void> {
   const deliveries = batch.map((settled) => toDelivery(deps, settled));
-  const unfinished = await deps.keepTrying(
+  const unfinished = await deps.keepTryingWhileDraining(
     'record outcomes',
     () => deps.recordAttempts(deliveries),
     () => ({ size: batch.length }),

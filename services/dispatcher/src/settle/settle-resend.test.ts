@@ -21,7 +21,7 @@ let settle: Settle;
 beforeEach(() => {
   [finished, failures, registry] = [[], 0, new Registry()];
   settle = createSettleResend({
-    keepTrying,
+    keepTryingWhileDraining: keepTrying,
     marks: {
       finish(batch) {
         finished.push([...batch]);

@@ -7,7 +7,7 @@ import { reportAttempt, type Settle, type Settled } from './settle-delivery.ts';
 
 export interface SettleResendDeps {
   marks: Pick<ResendMarks, 'finish'>;
-  keepTrying: KeepTrying;
+  keepTryingWhileDraining: KeepTrying;
   metrics: DispatcherMetrics;
   logger: Logger;
   nowMs: () => number;
@@ -24,7 +24,7 @@ export function createSettleResend(deps: SettleResendDeps): Settle {
     ...BATCH,
     run: async (batch) => {
       const finished = batch.map((settled) => finishedOf(deps, settled));
-      await deps.keepTrying(
+      await deps.keepTryingWhileDraining(
         'record resends',
         () => deps.marks.finish(finished),
         () => ({ size: batch.length }),

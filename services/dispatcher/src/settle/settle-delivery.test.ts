@@ -1,0 +1,47 @@
+import { expect, test } from '@jest/globals';
+import { createKeepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
+import { Registry } from 'prom-client';
+import { sampleDue } from '../../../../test/support/samples/sample-record.ts';
+import { keepTrying } from '../../../../test/support/time/keep-trying.ts';
+import { createDispatcherMetrics } from '../dispatcher-metrics.ts';
+import { abortedAttempt } from '../make-attempt.ts';
+import { createSettleDelivery } from './settle-delivery.ts';
+
+test('an outcome is recorded after the stop has begun, once the store is back', async () => {
+  const due = sampleDue();
+  const published: OutgoingRecord[] = [];
+  let failures = 2;
+  const logger = createLogger('test', 'silent');
+  const settle = createSettleDelivery({
+    recordAttempts(deliveries) {
+      failures -= 1;
+      if (failures >= 0) return Promise.reject(new StoreUnavailableError('MongoDB is away'));
+      return Promise.resolve(new Set(deliveries.map(({ id }) => id)));
+    },
+    records: {
+      publish: (records) => Promise.resolve(void published.push(...records)),
+      consume: () => Promise.reject(new Error('not part of this test')),
+      close: () => Promise.resolve(),
+      isConnected: () => true,
+    },
+    failedTopic: 'failed',
+    keepTrying: createKeepTrying({ logger, signal: AbortSignal.abort() }),
+    keepTryingWhileDraining: keepTrying,
+    schedule: [5_000],
+    metrics: createDispatcherMetrics(new Registry()),
+    logger,
+    nowMs: () => 0,
+  });
+  await settle({
+    kind: 'attempted',
+    due,
+    attempt: abortedAttempt(due, 0),
+    headers: {},
+    cancelReason: null,
+    isRecorded: false,
+  });
+  expect(published).toMatchObject([{ topic: 'failed', key: due.webhookId }]);
+});
