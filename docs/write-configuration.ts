@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { settings } from '@posthorn/platform/service/settings.ts';
+import { kafkaAccess } from '@posthorn/platform/service/store-settings.ts';
 import { z } from 'zod';
 import { dispatcherConfig } from '../services/dispatcher/src/config.ts';
 import { gatewayConfig } from '../services/gateway/src/config.ts';
@@ -19,7 +20,7 @@ const READERS: Readonly<Record<string, Readonly<Record<string, Field>>>> = {
   admin: {
     ...settings.mongodb,
     ...settings.encryption,
-    KAFKA_BROKERS: settings.kafka.KAFKA_BROKERS,
+    ...kafkaAccess,
     TOPIC_PREFIX: settings.kafka.TOPIC_PREFIX,
   },
 };

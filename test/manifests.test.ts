@@ -26,8 +26,8 @@ const SETUP = {
 };
 /** Contents of the Secret `posthorn`. */
 const SECRET: Record<string, string> = {
-  MONGODB_URL: 'mongodb://mongodb/posthorn',
-  REDIS_URL: 'redis://redis',
+  MONGODB_URL: 'mongodb://mongodb/posthorn?tls=true',
+  REDIS_URL: 'rediss://redis',
   ENCRYPTION_KEYS: `k1:${'A'.repeat(43)}=`,
 };
 /** A service may close this long after its drain: CLOSING_MS in libs/platform/src/service/run-service.ts. */

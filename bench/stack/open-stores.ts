@@ -42,7 +42,7 @@ export async function openStores({ kafkaBrokers, mongodbUrl }: Addresses): Promi
   const env = { ...process.env, KAFKA_BROKERS: kafkaBrokers };
   const config = parseConfig('bench', z.object(settings.kafka), env);
   const logger = createLogger(NAME, 'silent');
-  const kafka = createKafkaClient(NAME, config.KAFKA_BROKERS, logger);
+  const kafka = createKafkaClient(NAME, { brokers: config.KAFKA_BROKERS }, logger);
   const records = await createKafkaRecordLog({
     kafka,
     logger,

@@ -1,5 +1,6 @@
 import { delayTopicsAmong, topicNames, topicSpecs } from '@posthorn/domain/records/topics.ts';
 import { addPartitions } from '@posthorn/platform/kafka/topics/add-partitions.ts';
+import { kafkaAccessOf } from '@posthorn/platform/kafka/access.ts';
 import {
   assertKafkaReachable,
   createKafkaClient,
@@ -15,9 +16,10 @@ await runSetup({
   name: 'add-partitions',
   settings: z.object({ ...settings.kafka, TOPIC_PARTITIONS }),
   async run(values, logger) {
-    const { KAFKA_BROKERS: brokers, TOPIC_PREFIX: prefix, TOPIC_PARTITIONS: partitions } = values;
-    const kafka = createKafkaClient('posthorn-setup', brokers, logger);
-    await assertKafkaReachable(kafka, brokers);
+    const { TOPIC_PREFIX: prefix, TOPIC_PARTITIONS: partitions } = values;
+    const access = kafkaAccessOf(values);
+    const kafka = createKafkaClient('posthorn-setup', access, logger);
+    await assertKafkaReachable(kafka, access.brokers);
     const existing = await readTopics(kafka);
     const specs = topicSpecs(topicNames(prefix, values.RETRY_DELAYS, values.DEFERRAL_DELAYS));
     const ours = new Set([

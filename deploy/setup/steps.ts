@@ -1,7 +1,8 @@
 import { topicNames, topicSpecs } from '@posthorn/domain/records/topics.ts';
+import { kafkaAccessOf } from '@posthorn/platform/kafka/access.ts';
 import { assertKafkaReachable, createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
 import { createTopics } from '@posthorn/platform/kafka/topics/create-topics.ts';
-import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
+import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/connect.ts';
 import { createIndexes } from '@posthorn/platform/mongo/create-indexes.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
@@ -14,9 +15,10 @@ export const CREATE_TOPICS: SetupStep<typeof topicSettings> = {
   name: 'create-topics',
   settings: topicSettings,
   async run(values, logger) {
-    const { KAFKA_BROKERS: brokers, TOPIC_PREFIX, RETRY_DELAYS, DEFERRAL_DELAYS } = values;
-    const kafka = createKafkaClient('posthorn-setup', brokers, logger);
-    await assertKafkaReachable(kafka, brokers);
+    const { TOPIC_PREFIX, RETRY_DELAYS, DEFERRAL_DELAYS } = values;
+    const access = kafkaAccessOf(values);
+    const kafka = createKafkaClient('posthorn-setup', access, logger);
+    await assertKafkaReachable(kafka, access.brokers);
     const specs = topicSpecs(topicNames(TOPIC_PREFIX, RETRY_DELAYS, DEFERRAL_DELAYS));
     const layout = { partitions: values.TOPIC_PARTITIONS, replication: values.TOPIC_REPLICATION };
     const created = await createTopics(kafka, specs, layout, logger);
@@ -28,7 +30,7 @@ export const CREATE_INDEXES: SetupStep<typeof indexSettings> = {
   name: 'create-indexes',
   settings: indexSettings,
   async run(values) {
-    const mongo = await connectMongo(values.MONGODB_URL, 'posthorn-setup');
+    const mongo = await connectMongo(values.MONGODB_URL, 'posthorn-setup', mongoTlsOf(values));
     try {
       await createIndexes(mongo.db, values.RETENTION_DAYS);
     } finally {

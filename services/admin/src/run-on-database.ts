@@ -1,4 +1,4 @@
-import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
+import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/connect.ts';
 import { parseConfig } from '@posthorn/platform/service/config.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import type { mongo } from 'mongoose';
@@ -14,7 +14,7 @@ export async function runOnDatabase<Schema extends typeof databaseConfig>(
   work: (db: mongo.Db, config: z.infer<Schema>) => Promise<object>,
 ): Promise<void> {
   const config = parseConfig<Schema>('admin', schema, process.env);
-  const mongo = await connectMongo(config.MONGODB_URL, 'posthorn-admin');
+  const mongo = await connectMongo(config.MONGODB_URL, 'posthorn-admin', mongoTlsOf(config));
   try {
     printResult(output, await work(mongo.db, config));
   } finally {

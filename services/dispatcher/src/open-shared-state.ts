@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { redisAccessOf } from '@posthorn/platform/redis/access.ts';
 import { connectRedis } from '@posthorn/platform/redis/connect.ts';
 import {
   createEndpointFlows,
@@ -28,7 +29,8 @@ export function openSharedState({
   logger,
   lifecycle,
 }: ServiceContext<DispatcherConfig>): SharedState {
-  const redis = connectRedis(config.REDIS_URL, logger);
+  const access = redisAccessOf(config);
+  const redis = connectRedis(access, logger);
   lifecycle.onStop('redis', () => {
     redis.disconnect();
   });

@@ -1,3 +1,4 @@
+import { redisAccessOf } from '@posthorn/platform/redis/access.ts';
 import { connectRedis } from '@posthorn/platform/redis/connect.ts';
 import {
   announce,
@@ -34,9 +35,10 @@ export function openRedis({
   logger,
   lifecycle,
 }: ServiceContext<GatewayConfig>): GatewayRedis {
-  const client = connectRedis(config.REDIS_URL, logger);
+  const access = redisAccessOf(config);
+  const client = connectRedis(access, logger);
   // A connection that has subscribed to a channel takes no other commands.
-  const subscriber = connectRedis(config.REDIS_URL, logger);
+  const subscriber = connectRedis(access, logger);
   lifecycle.onStop('redis', () => {
     client.disconnect();
     subscriber.disconnect();

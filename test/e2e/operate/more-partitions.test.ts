@@ -22,7 +22,7 @@ describe('Topics that get more partitions', () => {
     posthorn = await startPosthorn({ TOPIC_PARTITIONS: '2', RETRY_DELAYS: '1s,2s' });
     const { KAFKA_BROKERS } = posthorn.env;
     const logger = createLogger('test', 'silent');
-    kafka = createKafkaClient('posthorn-test', KAFKA_BROKERS.split(','), logger);
+    kafka = createKafkaClient('posthorn-test', { brokers: KAFKA_BROKERS.split(',') }, logger);
     receiver = await startReceiver();
     const making = Array.from({ length: 12 }, () => posthorn.api.createTarget(receiver.url));
     webhookIds = (await Promise.all(making)).map(({ webhookId }) => webhookId);

@@ -23,7 +23,7 @@ describe('A topic that is deleted while the services run', () => {
     posthorn = await startPosthorn({ RETRY_DELAYS: '500ms' });
     const { KAFKA_BROKERS } = posthorn.env;
     const logger = createLogger('test', 'silent');
-    kafka = createKafkaClient('posthorn-test', KAFKA_BROKERS.split(','), logger);
+    kafka = createKafkaClient('posthorn-test', { brokers: KAFKA_BROKERS.split(',') }, logger);
     receiver = await startReceiver();
   }, 120_000);
 

@@ -32,7 +32,7 @@ export interface Posthorn extends OwnCompany {
   retry: RunningService;
 }
 
-const LOCAL = {
+export const LOCAL = {
   EGRESS_ALLOW_LOOPBACK: 'true',
   EGRESS_ALLOW_HTTP: 'true',
   TOPIC_PARTITIONS: '4',

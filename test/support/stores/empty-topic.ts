@@ -28,7 +28,11 @@ const recordsIn = (offsets: readonly { high: string; low: string }[]): number =>
 
 async function withAdmin<T>(env: Namespace, use: (admin: Admin) => Promise<T>): Promise<T> {
   const logger = createLogger('test', 'silent');
-  const admin = createKafkaClient('posthorn-test', env.KAFKA_BROKERS.split(','), logger).admin();
+  const admin = createKafkaClient(
+    'posthorn-test',
+    { brokers: env.KAFKA_BROKERS.split(',') },
+    logger,
+  ).admin();
   await admin.connect();
   try {
     return await use(admin);

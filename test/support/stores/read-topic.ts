@@ -17,7 +17,11 @@ export async function readTopic(
   matches: (record: ReadRecord) => boolean,
 ): Promise<ReadRecord[]> {
   const logger = createLogger('test', 'silent');
-  const kafka = createKafkaClient('posthorn-test', env.KAFKA_BROKERS.split(','), logger);
+  const kafka = createKafkaClient(
+    'posthorn-test',
+    { brokers: env.KAFKA_BROKERS.split(',') },
+    logger,
+  );
   const consumer = kafka.consumer({ groupId: `${env.TOPIC_PREFIX}reader-${randomUUID()}` });
   await consumer.connect();
   await consumer.subscribe({ topic: env.TOPIC_PREFIX + topic, fromBeginning: true });

@@ -42,10 +42,11 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
   const logger = createLogger('test', 'silent');
   const registry = new Registry();
   const metrics = createKafkaMetrics(registry);
-  const kafka = createKafkaClient('posthorn-test', brokers, logger);
+  const kafka = createKafkaClient('posthorn-test', { brokers }, logger);
   const open = async (client: Kafka, name = options.client ?? 'kafkajs'): Promise<RecordLog> => {
     const instanceId = randomUUID();
-    const settings = { clientId: 'posthorn-test', brokers, instanceId, logger };
+    const access = { brokers, tls: null, sasl: null };
+    const settings = { clientId: 'posthorn-test', access, instanceId, logger };
     return createKafkaRecordLog({
       kafka: client,
       instanceId,
@@ -59,7 +60,7 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
   };
   return {
     records: await open(kafka),
-    openAnother: (name) => open(createKafkaClient('posthorn-test', brokers, logger), name),
+    openAnother: (name) => open(createKafkaClient('posthorn-test', { brokers }, logger), name),
     newTopic: async (name) => {
       const topic = env.TOPIC_PREFIX + name;
       const layout = { partitions: 3, replication: 1 };

@@ -65,7 +65,11 @@ export async function writeRecords(
   byTopic: Readonly<Record<string, Record<string, Message>>>,
 ): Promise<void> {
   const logger = createLogger('test', 'silent');
-  const kafka = createKafkaClient('posthorn-test', env.KAFKA_BROKERS.split(','), logger);
+  const kafka = createKafkaClient(
+    'posthorn-test',
+    { brokers: env.KAFKA_BROKERS.split(',') },
+    logger,
+  );
   const producer = kafka.producer({ allowAutoTopicCreation: false });
   await producer.connect();
   for (const [name, records] of Object.entries(byTopic)) {

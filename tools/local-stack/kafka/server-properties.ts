@@ -1,19 +1,48 @@
+/** A listener beside the plaintext one. */
+export interface Listener {
+  /** Upper-case letters. */
+  name: string;
+  port: number;
+  protocol: 'SSL' | 'SASL_SSL';
+}
+
 export interface KafkaServerOptions {
   dataDir: string;
   port: number;
   controllerPort: number;
+  /** Reached as localhost, the name in its certificate. */
+  listeners?: readonly Listener[];
+  /** Further properties by name. */
+  properties?: Readonly<Record<string, string>>;
 }
 
 /** Returns server.properties of a single node that is broker and controller. All replication factors are 1. */
-export function serverProperties({ dataDir, port, controllerPort }: KafkaServerOptions): string {
+export function serverProperties({
+  dataDir,
+  port,
+  controllerPort,
+  listeners = [],
+  properties: further = {},
+}: KafkaServerOptions): string {
+  const others = (host: string): string[] =>
+    listeners.map((listener) => `${listener.name}://${host}:${listener.port}`);
+  const protocols = listeners.map(({ name, protocol }) => `${name}:${protocol}`);
   const properties = {
     'process.roles': 'broker,controller',
     'node.id': 1,
     // A static voter: a voter stored in the data would fix the ports.
     'controller.quorum.voters': `1@127.0.0.1:${controllerPort}`,
-    listeners: `PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${controllerPort}`,
-    'advertised.listeners': `PLAINTEXT://127.0.0.1:${port}`,
-    'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT',
+    listeners: [
+      `PLAINTEXT://127.0.0.1:${port}`,
+      `CONTROLLER://127.0.0.1:${controllerPort}`,
+      ...others('127.0.0.1'),
+    ].join(),
+    'advertised.listeners': [`PLAINTEXT://127.0.0.1:${port}`, ...others('localhost')].join(),
+    'listener.security.protocol.map': [
+      'PLAINTEXT:PLAINTEXT',
+      'CONTROLLER:PLAINTEXT',
+      ...protocols,
+    ].join(),
     'controller.listener.names': 'CONTROLLER',
     'inter.broker.listener.name': 'PLAINTEXT',
     'log.dirs': dataDir,
@@ -30,6 +59,7 @@ export function serverProperties({ dataDir, port, controllerPort }: KafkaServerO
     'broker.heartbeat.interval.ms': 500,
     // Default 3 s, to wait for more members of a new group. Here all members join at once.
     'group.initial.rebalance.delay.ms': 0,
+    ...further,
   };
   return Object.entries(properties)
     .map(([name, value]) => `${name}=${String(value)}\n`)

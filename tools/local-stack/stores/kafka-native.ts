@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isKafkaReady } from '../kafka/readiness.ts';
 import { hasKafkaJars, ensureKafkaJars } from '../kafka/jars.ts';
-import { serverProperties } from '../kafka/server-properties.ts';
+import { type Listener, serverProperties } from '../kafka/server-properties.ts';
 import { ensurePrograms } from '../machine/install-programs.ts';
 import { JAVA, javaProgram, MAVEN, type RequiredProgram } from '../machine/required-programs.ts';
 import { canConnect } from '../machine/ports.ts';
@@ -17,6 +17,11 @@ export interface NativeKafkaOptions {
   port: number;
   controllerPort: number;
   log: Log;
+  /** None unless given. */
+  listeners?: readonly Listener[];
+  properties?: Readonly<Record<string, string>>;
+  /** Further arguments for formatting the storage. */
+  formatArgs?: readonly string[];
 }
 
 export interface NativeKafka {
@@ -48,13 +53,14 @@ export async function startNativeKafka(options: NativeKafkaOptions): Promise<Nat
 export async function startKafka(
   options: NativeKafkaOptions & { children: Children; logPath: string },
 ): Promise<Child> {
-  const { dir, port, controllerPort, children, log } = options;
+  const { dir, port, children, log } = options;
   const jars = await ensureKafkaJars(children, log);
   const propertiesPath = join(dir, 'server.properties');
   const dataDir = join(dir, 'data');
   mkdirSync(dir, { recursive: true });
-  writeFileSync(propertiesPath, serverProperties({ dataDir, port, controllerPort }));
-  await formatOnce({ dir, dataDir, jars, propertiesPath, children });
+  writeFileSync(propertiesPath, serverProperties({ ...options, dataDir }));
+  const { formatArgs = [] } = options;
+  await formatOnce({ dir, dataDir, jars, propertiesPath, formatArgs, children });
   const child = children.start({
     name: 'kafka',
     command: javaProgram(),
@@ -86,6 +92,7 @@ interface StorageFolder {
   dataDir: string;
   jars: string;
   propertiesPath: string;
+  formatArgs: readonly string[];
   children: Children;
 }
 
@@ -95,6 +102,7 @@ async function formatOnce({
   dataDir,
   jars,
   propertiesPath,
+  formatArgs,
   children,
 }: StorageFolder): Promise<void> {
   const markerPath = join(dir, 'formatted');
@@ -103,7 +111,7 @@ async function formatOnce({
   const clusterId = Buffer.from(randomUUID().replaceAll('-', ''), 'hex').toString('base64url');
   // One argument: one id in 64 begins with a dash, and a separate one would be parsed as an option.
   const id = `--cluster-id=${clusterId}`;
-  const tool = ['kafka.tools.StorageTool', 'format', id, '-c', propertiesPath];
+  const tool = ['kafka.tools.StorageTool', 'format', id, '-c', propertiesPath, ...formatArgs];
   await children.run({
     name: 'Formatting the Kafka storage',
     command: javaProgram(),

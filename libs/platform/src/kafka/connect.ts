@@ -1,4 +1,4 @@
-import { Kafka, logLevel, type Admin, type logCreator } from 'kafkajs';
+import { Kafka, logLevel, type Admin, type logCreator, type SASLOptions } from 'kafkajs';
 import {
   coPartitionedTopics,
   topicSpecs,
@@ -7,23 +7,36 @@ import {
 import { withTimeout } from '../async/with-timeout.ts';
 import { messageOf, StartupError } from '../service/errors.ts';
 import type { Logger } from '../service/logger.ts';
+import type { KafkaAccess, Sasl } from './access.ts';
 import { patchRequestQueue } from './kafkajs/patch-request-queue.ts';
 
 const START_TIMEOUT_MS = 10_000;
 const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 };
 
 /** Creates the client; does not connect. `retry` is explicit because kafkajs has other defaults in tests. */
-export function createKafkaClient(clientId: string, brokers: string[], logger: Logger): Kafka {
+export function createKafkaClient(
+  clientId: string,
+  { brokers, tls = null, sasl = null }: Pick<KafkaAccess, 'brokers'> & Partial<KafkaAccess>,
+  logger: Logger,
+): Kafka {
   patchRequestQueue();
   return new Kafka({
     clientId,
     brokers,
+    ...(tls && { ssl: { secureContext: tls } }),
+    ...(sasl && { sasl: toKafkajs(sasl) }),
     connectionTimeout: 3_000,
     requestTimeout: 10_000,
     retry: RETRY,
     logLevel: logLevel.WARN,
     logCreator: toPino(logger.child({ part: 'kafka' })),
   });
+}
+
+function toKafkajs(sasl: Sasl): SASLOptions {
+  if (sasl.mechanism !== 'oauthbearer') return sasl;
+  const { mechanism, readToken } = sasl;
+  return { mechanism, oauthBearerProvider: async () => ({ value: await readToken() }) };
 }
 
 /**
@@ -35,9 +48,9 @@ export async function assertKafkaReachable(kafka: Kafka, brokers: string[]): Pro
   try {
     const connected = admin.connect().then(() => admin.describeCluster());
     await withTimeout(connected, START_TIMEOUT_MS);
-  } catch {
+  } catch (error) {
     throw new StartupError(
-      `Kafka does not answer at ${brokers.join(', ')}. Start it, or correct KAFKA_BROKERS.`,
+      `Kafka cannot be used at ${brokers.join(', ')}: ${messageOf(error)}. Start it, or correct KAFKA_BROKERS, KAFKA_SSL_* and KAFKA_SASL_*.`,
     );
   } finally {
     await closeAdmin(admin);

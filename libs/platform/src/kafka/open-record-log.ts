@@ -18,6 +18,7 @@ import {
   createKafkaClient,
   readTopics,
 } from './connect.ts';
+import { kafkaAccessOf, type KafkaAccessConfig } from './access.ts';
 import { createKafkaMetrics } from './kafka-metrics.ts';
 import { createKafkaRecordLog } from './kafka-record-log.ts';
 import type { KafkaClientName } from '../service/kafka-clients.ts';
@@ -27,9 +28,8 @@ import { createRecordMac, type RecordMac } from './record-mac.ts';
 import type { RecordLog } from './record-log.ts';
 import { createTopicWatch, type TopicWatch } from './topics/watch-topics.ts';
 
-interface KafkaConfig {
+interface KafkaConfig extends KafkaAccessConfig {
   ENCRYPTION_KEYS: KeyRing;
-  KAFKA_BROKERS: string[];
   TOPIC_PREFIX: string;
   RETRY_DELAYS: RetrySchedule;
   DEFERRAL_DELAYS: DeferralDelays;
@@ -53,17 +53,17 @@ type Context = ServiceContext<KafkaConfig>;
 export async function openRecordLog(clientId: string, context: Context): Promise<OpenRecordLog> {
   const { config, logger, lifecycle, registry } = context;
   const topics = topicNames(config.TOPIC_PREFIX, config.RETRY_DELAYS, config.DEFERRAL_DELAYS);
-  const kafka = createKafkaClient(clientId, config.KAFKA_BROKERS, logger);
-  await assertKafkaReachable(kafka, config.KAFKA_BROKERS);
+  const access = kafkaAccessOf(config);
+  const kafka = createKafkaClient(clientId, access, logger);
+  await assertKafkaReachable(kafka, access.brokers);
   const existing = await readTopics(kafka);
   assertTopicsExist(topics, existing);
   assertCoPartitioned(topics, existing);
   const instanceId = randomUUID();
-  const brokers = config.KAFKA_BROKERS;
   const log = await createKafkaRecordLog({
     kafka,
     instanceId,
-    driver: await openDriver(config.KAFKA_CLIENT, kafka, { clientId, brokers, instanceId, logger }),
+    driver: await openDriver(config.KAFKA_CLIENT, kafka, { clientId, access, instanceId, logger }),
     logger,
     metrics: createKafkaMetrics(registry),
     onFatal: (reason) => void lifecycle.shutDown(reason, 1),

@@ -1,12 +1,19 @@
-import { Redis } from 'ioredis';
+import { Redis, type RedisOptions } from 'ioredis';
+import type { SecureContext } from 'node:tls';
+import type { RedisAccess, Sentinels } from './access.ts';
 import type { Logger } from '../service/logger.ts';
 
 /**
  * Returns a connection on which no caller waits for Redis: commands fail at once while it is away. It
  * reconnects by itself, and logs one warning for each outage.
  */
-export function connectRedis(url: string, logger: Logger): Redis {
+export function connectRedis(
+  { url, tls = null, sentinels = null }: Pick<RedisAccess, 'url'> & Partial<RedisAccess>,
+  logger: Logger,
+): Redis {
   const redis = new Redis(url, {
+    ...(tls && { tls: { secureContext: tls } }),
+    ...(sentinels && toOptions(sentinels, url, tls)),
     enableOfflineQueue: false,
     maxRetriesPerRequest: 1,
     connectTimeout: 3_000,
@@ -25,4 +32,21 @@ export function connectRedis(url: string, logger: Logger): Redis {
     isReported = false;
   });
   return redis;
+}
+
+/** Sentinels are reached with TLS when the servers are. */
+function toOptions(
+  { addresses, name, password }: Sentinels,
+  url: string,
+  tls: SecureContext | null,
+): RedisOptions {
+  return {
+    sentinels: addresses,
+    name,
+    ...(password !== undefined && { sentinelPassword: password }),
+    ...(url.startsWith('rediss:') && {
+      enableTLSForSentinelMode: true,
+      sentinelTLS: tls ? { secureContext: tls } : {},
+    }),
+  };
 }

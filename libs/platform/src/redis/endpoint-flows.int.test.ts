@@ -23,7 +23,7 @@ describe('flows of endpoints in Redis', () => {
   let round = 0;
 
   beforeAll(async () => {
-    redis = connectRedis(env.REDIS_URL, createLogger('test', 'silent'));
+    redis = connectRedis({ url: env.REDIS_URL }, createLogger('test', 'silent'));
     await eventually('a connection', () => redis.status === 'ready');
   });
 
@@ -88,7 +88,7 @@ describe('flows of endpoints in Redis', () => {
   });
 
   it('are unknown without Redis: reading rejects, reporting does not', async () => {
-    const away = connectRedis(env.REDIS_URL, createLogger('test', 'silent'));
+    const away = connectRedis({ url: env.REDIS_URL }, createLogger('test', 'silent'));
     away.disconnect();
     const cutOff = createEndpointFlows(away, prefix, () => nowMs);
     cutOff.report(new Map([['wh_1', PLAIN]]));

@@ -17,7 +17,7 @@ describe('open circuits in Redis', () => {
   let round = 0;
 
   beforeAll(async () => {
-    redis = connectRedis(env.REDIS_URL, createLogger('test', 'silent'));
+    redis = connectRedis({ url: env.REDIS_URL }, createLogger('test', 'silent'));
     await eventually('a connection', () => redis.status === 'ready');
   });
 
@@ -67,7 +67,7 @@ describe('open circuits in Redis', () => {
   });
 
   it('are unknown without Redis: reading rejects, writing does not', async () => {
-    const away = connectRedis(env.REDIS_URL, createLogger('test', 'silent'));
+    const away = connectRedis({ url: env.REDIS_URL }, createLogger('test', 'silent'));
     away.disconnect();
     const cutOff = createOpenCircuits(away, env.REDIS_PREFIX, () => nowMs);
     cutOff.opened('wh_1', nowMs);

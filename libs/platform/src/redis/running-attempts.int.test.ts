@@ -16,7 +16,7 @@ describe('running attempts in Redis', () => {
   let round = 0;
 
   beforeAll(async () => {
-    redis = connectRedis(env.REDIS_URL, createLogger('test', 'silent'));
+    redis = connectRedis({ url: env.REDIS_URL }, createLogger('test', 'silent'));
     await eventually('a connection', () => redis.status === 'ready');
   });
 
@@ -61,7 +61,7 @@ describe('running attempts in Redis', () => {
   });
 
   it('are unknown without Redis: claiming rejects, announcing does not', async () => {
-    const away = connectRedis(env.REDIS_URL, createLogger('test', 'silent'));
+    const away = connectRedis({ url: env.REDIS_URL }, createLogger('test', 'silent'));
     away.disconnect();
     const cutOff = createRunningAttempts(away, env.REDIS_PREFIX, 'owner');
     cutOff.announce(['att_1'], LONG_MS);

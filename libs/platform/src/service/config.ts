@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { StartupError } from './errors.ts';
+import { assertNoPlaintextStores } from './plaintext-stores.ts';
 
 /**
  * Returns the settings of a service from the environment. `NAME_FILE` may be set instead of `NAME` and
@@ -15,7 +16,10 @@ export function parseConfig<Schema extends z.ZodObject>(
   const values: Record<string, string | undefined> = {};
   for (const name of Object.keys(schema.shape)) values[name] = readSetting(name, env);
   const result = schema.safeParse(values) as z.ZodSafeParseResult<z.infer<Schema>>;
-  if (result.success) return result.data;
+  if (result.success) {
+    assertNoPlaintextStores(result.data, env);
+    return result.data;
+  }
   const lines = result.error.issues.map(
     (issue) => `  ${issue.path.join('.')}: ${describe(issue, env)}`,
   );

@@ -9,6 +9,13 @@ import {
 } from '@posthorn/domain/schedule/retry-schedule.ts';
 import { z } from 'zod';
 import { KAFKA_CLIENTS } from './kafka-clients.ts';
+import {
+  flag,
+  kafkaAccess,
+  mongodbAccess,
+  plaintextStores,
+  redisAccess,
+} from './store-settings.ts';
 import { keyRingSchema } from '../vault/vault-keys.ts';
 
 const port = z.coerce
@@ -30,19 +37,6 @@ function mebibytesOf(mib: number) {
 
 const placesMessage = 'must be a whole number from 1 to 1000';
 const places = z.coerce.number().int(placesMessage).min(1, placesMessage).max(1_000, placesMessage);
-
-const flag = z
-  .enum(['true', 'false'], 'must be true or false')
-  .transform((text) => text === 'true');
-
-const hostAndPort = /^[^\s:,/]+:\d{1,5}$/;
-
-const kafkaBrokers = z
-  .string()
-  .transform((text) => text.split(',').map((broker) => broker.trim()))
-  .refine((brokers) => brokers.every((broker) => hostAndPort.test(broker)), {
-    message: 'must be host:port, several separated by commas',
-  });
 
 const cidrList = z
   .string()
@@ -70,9 +64,8 @@ const hostList = z
 /** Settings that several services share, in one place, so that a name means the same everywhere. */
 export const settings = {
   kafka: {
-    KAFKA_BROKERS: kafkaBrokers.describe(
-      'Addresses of the Kafka brokers, host:port, separated by commas',
-    ),
+    ...kafkaAccess,
+    ...plaintextStores,
     KAFKA_CLIENT: z
       .enum(KAFKA_CLIENTS, 'must be kafkajs or platformatic')
       .default('kafkajs')
@@ -108,10 +101,8 @@ export const settings = {
       .describe('Copies of each topic; with 2 or more, writes wait for all but one of them'),
   },
   mongodb: {
-    MONGODB_URL: z
-      .string()
-      .regex(/^mongodb(\+srv)?:\/\/\S+$/, 'must be a mongodb:// or mongodb+srv:// URL')
-      .describe('MongoDB replica set and database, mongodb://…/posthorn'),
+    ...mongodbAccess,
+    ...plaintextStores,
   },
   retention: {
     RETENTION_DAYS: z.coerce
@@ -122,12 +113,7 @@ export const settings = {
       .describe('How long messages, deliveries and attempts are kept'),
   },
   redis: {
-    REDIS_URL: z
-      .string()
-      .regex(/^rediss?:\/\/\S+$/, 'must be a redis:// or rediss:// URL')
-      .describe(
-        'Redis, for cache invalidation and shared rate limits; deliveries continue without it',
-      ),
+    ...redisAccess,
     REDIS_PREFIX: z
       .string()
       .regex(/^[A-Za-z0-9:._-]{0,60}$/, 'must be at most 60 letters, digits, : . _ or -')

@@ -1,17 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { topicNames } from '@posthorn/domain/records/topics.ts';
+import { kafkaAccessOf } from '@posthorn/platform/kafka/access.ts';
 import { assertKafkaReachable, createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
 import { readTopic, type ReadTopicOptions } from '@posthorn/platform/kafka/reading/read-topic.ts';
 import { createLogger, type Logger } from '@posthorn/platform/service/logger.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
+import { kafkaAccess, plaintextStores } from '@posthorn/platform/service/store-settings.ts';
 import type { Kafka } from 'kafkajs';
 import { z } from 'zod';
 import type { Place } from './letter-filter.ts';
 import { createLetterReader, type Letter } from './read-letter.ts';
 
-const { KAFKA_BROKERS, TOPIC_PREFIX } = settings.kafka;
+const { TOPIC_PREFIX } = settings.kafka;
 
-export const lettersConfig = z.object({ KAFKA_BROKERS, TOPIC_PREFIX });
+export const lettersConfig = z.object({ ...kafkaAccess, ...plaintextStores, TOPIC_PREFIX });
 
 export type LettersConfig = z.infer<typeof lettersConfig>;
 
@@ -27,10 +29,11 @@ export interface Letters {
 
 /** Throws StartupError if Kafka does not respond. */
 export async function openLetters(config: LettersConfig): Promise<Letters> {
-  const { KAFKA_BROKERS: brokers, TOPIC_PREFIX: prefix } = config;
+  const { TOPIC_PREFIX: prefix } = config;
+  const access = kafkaAccessOf(config);
   const logger = silent();
-  const kafka = createKafkaClient('posthorn-admin', brokers, logger);
-  await assertKafkaReachable(kafka, brokers);
+  const kafka = createKafkaClient('posthorn-admin', access, logger);
+  await assertKafkaReachable(kafka, access.brokers);
   const toLetter = createLetterReader(prefix);
   const { deadLetters: topic } = topicNames(prefix, [], []);
   return {

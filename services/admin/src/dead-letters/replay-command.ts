@@ -5,7 +5,7 @@ import { readTopics } from '@posthorn/platform/kafka/connect.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
+import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/connect.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import { createResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
@@ -40,7 +40,7 @@ export async function replayDeadLetters(
     if (!options.json) process.stdout.write(`${letterId}  ${text}\n`);
   });
   const letters = await openLetters(config);
-  const mongo = await connectMongo(config.MONGODB_URL, 'posthorn-admin');
+  const mongo = await connectMongo(config.MONGODB_URL, 'posthorn-admin', mongoTlsOf(config));
   try {
     const run = await openReplay(letters, mongo.db, { isDryRun, report });
     try {

@@ -1,6 +1,7 @@
 import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { redisAccessOf } from '@posthorn/platform/redis/access.ts';
 import { connectRedis } from '@posthorn/platform/redis/connect.ts';
 import { EVERYTHING, listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
@@ -22,7 +23,7 @@ export function openWebhookLoader(
   const cacheBytes = bytesOfMib(config.WEBHOOK_CACHE_MIB);
   const loader = createWebhookLoader(webhooks, logger, cacheBytes, keepTrying);
   budgets.add('webhook_cache', cacheBytes, loader.usedBytes);
-  const subscriber = connectRedis(config.REDIS_URL, logger);
+  const subscriber = connectRedis(redisAccessOf(config), logger);
   lifecycle.onStop('redis subscriber', () => {
     subscriber.disconnect();
   });

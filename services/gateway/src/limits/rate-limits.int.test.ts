@@ -18,7 +18,7 @@ describe('the rate limits of two gateways on one Redis', () => {
   let round = 0;
 
   beforeAll(async () => {
-    redis = connectRedis(env.REDIS_URL, logger);
+    redis = connectRedis({ url: env.REDIS_URL }, logger);
     await eventually('a connection', () => redis.status === 'ready');
   });
 
@@ -106,7 +106,7 @@ describe('the rate limits of two gateways on one Redis', () => {
   });
 
   it('counts alone while Redis is away, and shares its counts when Redis is back', async () => {
-    const connection = connectRedis(env.REDIS_URL, logger);
+    const connection = connectRedis({ url: env.REDIS_URL }, logger);
     connection.disconnect();
     await eventually('the end', () => connection.status === 'end');
     const [one, two] = [gateway(connection), gateway()];

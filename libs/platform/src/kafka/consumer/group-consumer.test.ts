@@ -16,7 +16,7 @@ beforeEach(() => {
   createGroupConsumer(
     {
       // Nothing connects.
-      kafka: createKafkaClient('test', ['127.0.0.1:1'], logger),
+      kafka: createKafkaClient('test', { brokers: ['127.0.0.1:1'] }, logger),
       logger,
       metrics: createKafkaMetrics(new Registry()),
       onFatal: () => undefined,

@@ -27,7 +27,11 @@ describe.each(KAFKA_CLIENTS)('a member that leaves its group, on %s', (client) =
     leaving = scratch.records;
     staying = await scratch.openAnother();
     const logger = createLogger('test', 'silent');
-    admin = createKafkaClient('posthorn-test', [createNamespace().KAFKA_BROKERS], logger).admin();
+    admin = createKafkaClient(
+      'posthorn-test',
+      { brokers: [createNamespace().KAFKA_BROKERS] },
+      logger,
+    ).admin();
     await admin.connect();
   });
 

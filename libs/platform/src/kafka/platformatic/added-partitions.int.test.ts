@@ -19,7 +19,7 @@ describe('a topic that gets more partitions', () => {
   async function addPartitions(topic: string, count: number): Promise<void> {
     const { KAFKA_BROKERS } = createNamespace();
     const logger = createLogger('test', 'silent');
-    const admin = createKafkaClient('posthorn-test', [KAFKA_BROKERS], logger).admin();
+    const admin = createKafkaClient('posthorn-test', { brokers: [KAFKA_BROKERS] }, logger).admin();
     await admin.connect();
     await admin.createPartitions({ topicPartitions: [{ topic, count }] });
     await admin.disconnect();

@@ -1,8 +1,9 @@
+import type { KafkaAccess } from '../access.ts';
 import type { Logger } from '../../service/logger.ts';
 
 export interface DriverSettings {
   clientId: string;
-  brokers: string[];
+  access: KafkaAccess;
   /** Names this process among the members of its groups. */
   instanceId: string;
   logger: Logger;

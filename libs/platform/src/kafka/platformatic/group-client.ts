@@ -12,6 +12,7 @@ import {
 import type { ConsumeOptions } from '../record-log.ts';
 import { assignCoPartitions } from './assigner.ts';
 import type { DriverSettings } from './driver-settings.ts';
+import { securityOf } from './connection-options.ts';
 import { errorText } from './error-text.ts';
 import { startFetchLoop, type FetchLoop, type FetchLoopDeps } from './fetch-loop.ts';
 import { createPauseList, type PauseList } from './pause-list.ts';
@@ -71,7 +72,10 @@ function createMembership(
   for (const topic of options.topics) consumer.topics.track(topic);
   const membership: Membership = {
     consumer,
-    connections: new ConnectionPool(settings.clientId, CONNECTION),
+    connections: new ConnectionPool(settings.clientId, {
+      ...CONNECTION,
+      ...securityOf(settings.access),
+    }),
     maxWaitMs: options.maxWaitMs ?? 100,
     events,
     pauseList,
@@ -91,14 +95,15 @@ function createMembership(
 }
 
 function createConsumer(
-  { clientId, brokers }: DriverSettings,
+  { clientId, access }: DriverSettings,
   { groupId }: ConsumeOptions,
   metadataForJoin: () => Promise<Buffer>,
 ): Consumer {
   return new Consumer({
     ...CONNECTION,
     clientId,
-    bootstrapBrokers: brokers,
+    bootstrapBrokers: access.brokers,
+    ...securityOf(access),
     groupId,
     // Heartbeats have a timer of their own.
     sessionTimeout: SESSION_TIMEOUT_MS,

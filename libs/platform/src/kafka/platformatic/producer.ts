@@ -1,5 +1,6 @@
 import { ProduceAcks, Producer, stringSerializer } from '@platformatic/kafka';
 import type { RecordProducer } from '../kafka-driver.ts';
+import { securityOf } from './connection-options.ts';
 import type { DriverSettings } from './driver-settings.ts';
 import { partitionHash } from './partition-hash.ts';
 import { retryDelayMs } from './retry-delay.ts';
@@ -9,11 +10,12 @@ const REQUEST_TIMEOUT_MS = 10_000;
 /** Connects a producer that waits for all in-sync replicas and sends each key to the partition that kafkajs gives it. */
 export async function connectProducer({
   clientId,
-  brokers,
+  access,
 }: DriverSettings): Promise<RecordProducer> {
   const producer = new Producer<string, Buffer, string, string>({
     clientId,
-    bootstrapBrokers: brokers,
+    bootstrapBrokers: access.brokers,
+    ...securityOf(access),
     connectTimeout: 3_000,
     requestTimeout: REQUEST_TIMEOUT_MS,
     // How long the broker waits for its in-sync replicas.

@@ -8,7 +8,7 @@ import { readTopic, type ReadTopicOptions, type StoredRecord } from './read-topi
 
 const brokers = (process.env.KAFKA_BROKERS ?? '').split(',');
 const logger = createLogger('test', 'silent');
-const kafka = createKafkaClient('posthorn-test', brokers, logger);
+const kafka = createKafkaClient('posthorn-test', { brokers }, logger);
 
 describe('reading a topic', () => {
   let scratch: ScratchLog;

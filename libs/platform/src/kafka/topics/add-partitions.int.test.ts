@@ -8,7 +8,7 @@ import { createKafkaClient, readTopics } from '../connect.ts';
 
 const { KAFKA_BROKERS } = createNamespace();
 const logger = createLogger('test', 'silent');
-const kafka = createKafkaClient('posthorn-test', [KAFKA_BROKERS], logger);
+const kafka = createKafkaClient('posthorn-test', { brokers: [KAFKA_BROKERS] }, logger);
 
 describe('More partitions', () => {
   let scratch: ScratchLog;

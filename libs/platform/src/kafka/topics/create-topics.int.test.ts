@@ -7,7 +7,7 @@ import { createTopics } from './create-topics.ts';
 
 const env = createNamespace();
 const logger = createLogger('test', 'silent');
-const kafka = createKafkaClient('posthorn-test', [env.KAFKA_BROKERS], logger);
+const kafka = createKafkaClient('posthorn-test', { brokers: [env.KAFKA_BROKERS] }, logger);
 const layout = { partitions: 2, replication: 1 };
 const spec = (name: string) => ({ name: env.TOPIC_PREFIX + name, retentionMs: 3_600_000 });
 let admin: Admin;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import mongoose from 'mongoose';
 import { StoreUnavailableError } from '../../service/errors.ts';
-import { asStoreError } from './connect.ts';
+import { asStoreError, withoutOptionsOf } from './connect.ts';
 
 const { MongoDriverError, MongoServerError } = mongoose.mongo;
 
@@ -26,4 +26,12 @@ describe('an error of MongoDB', () => {
   ])('is returned as it is: %s', (_what, error) => {
     expect(asStoreError(error)).toBe(error);
   });
+});
+
+test('an option in the URL wins over ours, however it is written', () => {
+  const ours = { maxPoolSize: 20, socketTimeoutMS: 20_000 };
+  expect(withoutOptionsOf('mongodb://a/b?maxpoolsize=50&tls=true', ours)).toEqual({
+    socketTimeoutMS: 20_000,
+  });
+  expect(withoutOptionsOf('mongodb://a/b', ours)).toEqual(ours);
 });

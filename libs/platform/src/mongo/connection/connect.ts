@@ -1,7 +1,13 @@
+import type { SecureContext } from 'node:tls';
+import type { z } from 'zod';
 import mongoose, { type Connection } from 'mongoose';
 import { TimeoutError, withTimeout } from '../../async/with-timeout.ts';
 import { messageOf, StartupError, StoreUnavailableError } from '../../service/errors.ts';
 import type { ServiceContext } from '../../service/run-service.ts';
+import type { mongodbAccess } from '../../service/store-settings.ts';
+import { followTlsFiles } from '../../tls/secure-context.ts';
+
+type MongoAccessConfig = z.infer<z.ZodObject<typeof mongodbAccess>>;
 
 const { MongoNetworkError, MongoNotConnectedError, MongoServerSelectionError } = mongoose.mongo;
 
@@ -15,9 +21,9 @@ export interface MongoConnection {
 /** Connects a service to its database. The connection is closed when the service stops. */
 export async function openMongo(
   appName: string,
-  { config, lifecycle }: ServiceContext<{ MONGODB_URL: string }>,
+  { config, lifecycle }: ServiceContext<MongoAccessConfig>,
 ): Promise<MongoConnection> {
-  const mongo = await connectMongo(config.MONGODB_URL, appName);
+  const mongo = await connectMongo(config.MONGODB_URL, appName, mongoTlsOf(config));
   lifecycle.onStop('mongodb', mongo.close);
   return mongo;
 }
@@ -35,29 +41,46 @@ const BOUNDS = {
   connectTimeoutMS: 5_000,
   heartbeatFrequencyMS: 5_000,
   socketTimeoutMS: 20_000,
-  writeConcern: { w: 'majority', wtimeoutMS: 10_000 },
+  maxPoolSize: 20,
 } as const;
+/** Not even the URL changes it: what is answered with 202 is on a majority. */
+const WRITE_CONCERN = { w: 'majority', wtimeoutMS: 10_000 } as const;
 /** Closing notifies the server; a suspended one never replies. */
 const CLOSE_WITHIN_MS = 2_000;
 
+/** Null without files: then the URL alone decides about TLS. */
+export function mongoTlsOf({
+  MONGODB_TLS_CA_FILE: ca,
+  MONGODB_TLS_CERT_FILE: cert,
+  MONGODB_TLS_KEY_FILE: key,
+}: MongoAccessConfig): SecureContext | null {
+  if (ca === undefined && cert === undefined && key === undefined) return null;
+  return followTlsFiles('MongoDB (MONGODB_TLS_*_FILE)', { ca, cert, key });
+}
+
 /**
- * Connects with majority writes. Throws StartupError after 5 seconds when no server responds. Makes no
- * collections: mongod has crashed when two connections made one collection at once.
+ * Connects with majority writes; other options in the URL win over those here. Throws StartupError after
+ * 5 seconds when no server responds. Makes no collections: mongod has crashed when two connections made
+ * one collection at once.
  */
-export async function connectMongo(url: string, appName: string): Promise<MongoConnection> {
+export async function connectMongo(
+  url: string,
+  appName: string,
+  tls: SecureContext | null = null,
+): Promise<MongoConnection> {
   const connection = mongoose.createConnection(url, {
-    appName,
+    ...withoutOptionsOf(url, { appName, ...BOUNDS }),
+    ...(tls && { tls: true, secureContext: tls }),
+    writeConcern: WRITE_CONCERN,
     autoCreate: false,
     autoIndex: false,
     bufferCommands: false,
-    maxPoolSize: 20,
-    ...BOUNDS,
   });
   try {
     await connection.asPromise();
   } catch (error) {
     throw new StartupError(
-      `MongoDB cannot be used at ${hostsOf(url)}: ${withoutCredentials(error)}. Start it, or correct MONGODB_URL.`,
+      `MongoDB cannot be used at ${hostsOf(url)}: ${withoutCredentials(error)}. Start it, or correct MONGODB_URL and MONGODB_TLS_*.`,
     );
   }
   const db = connection.db;
@@ -74,6 +97,17 @@ async function close(connection: Connection): Promise<void> {
   await withTimeout(connection.close(), CLOSE_WITHIN_MS).catch((error: unknown) => {
     if (!(error instanceof TimeoutError)) throw error;
   });
+}
+
+/** Leaves out what the URL sets; its names may be written in any case. */
+export function withoutOptionsOf<Options extends object>(
+  url: string,
+  options: Options,
+): Partial<Options> {
+  const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : '';
+  const given = new Set([...new URLSearchParams(query).keys()].map((name) => name.toLowerCase()));
+  const kept = Object.entries(options).filter(([name]) => !given.has(name.toLowerCase()));
+  return Object.fromEntries(kept) as Partial<Options>;
 }
 
 /** Returns a StoreUnavailableError when MongoDB cannot be reached, otherwise the error itself. */

@@ -1,0 +1,52 @@
+import type { SecureContext } from 'node:tls';
+import type { z } from 'zod';
+import type { redisAccess } from '../service/store-settings.ts';
+import { StartupError } from '../service/errors.ts';
+import { followTlsFiles } from '../tls/secure-context.ts';
+
+export type RedisAccessConfig = z.infer<z.ZodObject<typeof redisAccess>>;
+
+export interface Sentinels {
+  addresses: { host: string; port: number }[];
+  /** The name under which they watch the primary. */
+  name: string;
+  password: string | undefined;
+}
+
+/** How Redis is reached. */
+export interface RedisAccess {
+  /** With sentinels, only its scheme, user, password and database count. */
+  url: string;
+  /** Null without TLS files. The scheme of the URL decides whether there is TLS. */
+  tls: SecureContext | null;
+  /** Null when the URL names the server. */
+  sentinels: Sentinels | null;
+}
+
+/** Throws StartupError when settings contradict each other, or name unusable files. */
+export function redisAccessOf(config: RedisAccessConfig): RedisAccess {
+  return { url: config.REDIS_URL, tls: tlsOf(config), sentinels: sentinelsOf(config) };
+}
+
+function tlsOf({
+  REDIS_URL: url,
+  REDIS_TLS_CA_FILE: ca,
+  REDIS_TLS_CERT_FILE: cert,
+  REDIS_TLS_KEY_FILE: key,
+}: RedisAccessConfig): SecureContext | null {
+  if (ca === undefined && cert === undefined && key === undefined) return null;
+  if (url.startsWith('rediss:')) {
+    return followTlsFiles('Redis (REDIS_TLS_*_FILE)', { ca, cert, key });
+  }
+  throw new StartupError(
+    'REDIS_TLS_*_FILE is set and REDIS_URL has no TLS: begin it with rediss://.',
+  );
+}
+
+function sentinelsOf({
+  REDIS_SENTINELS: addresses,
+  REDIS_SENTINEL_NAME: name,
+  REDIS_SENTINEL_PASSWORD: password,
+}: RedisAccessConfig): Sentinels | null {
+  return addresses === undefined ? null : { addresses, name, password };
+}

@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { kafkaAccessOf, type KafkaAccess } from '@posthorn/platform/kafka/access.ts';
+import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { openDriver } from '@posthorn/platform/kafka/open-driver.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import { KAFKA_CLIENTS } from '@posthorn/platform/service/kafka-clients.ts';
+import { kafkaAccess } from '@posthorn/platform/service/store-settings.ts';
+import { z } from 'zod';
+import { takeStep } from '../../../deploy/setup/run-setup.ts';
+import { CREATE_TOPICS } from '../../../deploy/setup/steps.ts';
+import { createResources } from '../../support/api/resources.ts';
+import { LOCAL, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import {
+  PASSWORD,
+  startSecuredKafka,
+  USER,
+  type AclRule,
+  type SecuredKafka,
+} from '../../support/stores/secured-kafka.ts';
+
+const PREFIX = `secured-${randomUUID().slice(0, 8)}.`;
+const RETRY_DELAYS = '200ms';
+
+/** What docs/security.md says that the services need, and the setup. */
+const SERVICES: readonly AclRule[] = [
+  { resource: 'topic', prefix: PREFIX, operations: ['READ', 'WRITE', 'DESCRIBE'] },
+  { resource: 'group', prefix: PREFIX, operations: ['READ', 'DESCRIBE'] },
+];
+const SETUP: readonly AclRule[] = [
+  { resource: 'topic', prefix: PREFIX, operations: ['CREATE', 'DESCRIBE'] },
+];
+
+let kafka: SecuredKafka;
+
+beforeAll(async () => {
+  kafka = await startSecuredKafka();
+  await kafka.allow(`User:${USER}`, SERVICES);
+  await kafka.allow('User:CN=posthorn-mtls', SETUP);
+  await takeStep(CREATE_TOPICS, {
+    ...LOCAL,
+    ...mutual(),
+    TOPIC_PREFIX: PREFIX,
+    RETRY_DELAYS,
+  });
+}, 180_000);
+
+afterAll(() => kafka.stop(), 60_000);
+
+function mutual(): Record<string, string> {
+  return {
+    KAFKA_BROKERS: kafka.mutual,
+    KAFKA_SSL: 'true',
+    KAFKA_SSL_CA_FILE: kafka.caFile,
+    KAFKA_SSL_CERT_FILE: kafka.certFile,
+    KAFKA_SSL_KEY_FILE: kafka.keyFile,
+  };
+}
+
+function login(mechanism: string): Record<string, string> {
+  const tls = {
+    KAFKA_BROKERS: kafka.secured,
+    KAFKA_SSL: 'true',
+    KAFKA_SSL_CA_FILE: kafka.caFile,
+    KAFKA_SASL_MECHANISM: mechanism,
+  };
+  return mechanism === 'oauthbearer'
+    ? { ...tls, KAFKA_SASL_TOKEN_FILE: kafka.tokenFile }
+    : { ...tls, KAFKA_SASL_USERNAME: USER, KAFKA_SASL_PASSWORD: PASSWORD };
+}
+
+const accessOf = (env: Record<string, string>): KafkaAccess =>
+  kafkaAccessOf(z.object(kafkaAccess).parse(env));
+
+/** Publishes a record with one of the client packages. Rejects when the broker refuses it. */
+async function publish(client: (typeof KAFKA_CLIENTS)[number], access: KafkaAccess): Promise<void> {
+  const logger = createLogger('test', 'silent');
+  const clientId = 'posthorn-test';
+  const settings = { clientId, access, instanceId: randomUUID(), logger };
+  const driver = await openDriver(client, createKafkaClient(clientId, access, logger), settings);
+  const producer = await driver.connectProducer();
+  const record = { topic: `${PREFIX}dead-letters`, key: 'k', value: Buffer.from('v') };
+  try {
+    await producer.send([record]);
+  } finally {
+    await producer.close();
+  }
+}
+
+describe.each(KAFKA_CLIENTS)('A client on %s', (client) => {
+  it.each(['PLAIN', 'scram-sha-256', 'scram-sha-512', 'oauthbearer'])(
+    'logs in with %s over TLS',
+    async (mechanism) => {
+      await publish(client, accessOf(login(mechanism)));
+    },
+    30_000,
+  );
+
+  it('does not send its password to a broker whose certificate it does not trust', async () => {
+    const untrusting = { ...login('plain'), KAFKA_SSL_CA_FILE: kafka.certFile };
+    await expect(publish(client, accessOf(untrusting))).rejects.toThrow();
+  }, 60_000);
+});
+
+describe('A client with a certificate', () => {
+  it.each(KAFKA_CLIENTS)('may not publish without an ACL: %s', async (client) => {
+    await expect(publish(client, accessOf(mutual()))).rejects.toThrow();
+  });
+
+  it('may publish with one', async () => {
+    await kafka.allow('User:CN=posthorn-mtls', SERVICES);
+    for (const client of KAFKA_CLIENTS) await publish(client, accessOf(mutual()));
+  });
+});
+
+describe('Posthorn behind TLS, SCRAM and ACLs', () => {
+  let posthorn: Posthorn;
+  let receiver: Receiver;
+
+  beforeAll(async () => {
+    const namespace = { TOPIC_PREFIX: PREFIX, RETRY_DELAYS };
+    posthorn = await startPosthorn({ ...login('scram-sha-512'), ...namespace });
+    receiver = await startReceiver();
+  }, 180_000);
+
+  afterAll(async () => {
+    await receiver.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  it('delivers a message after a retry with no more rights than the list of ACLs has', async () => {
+    const { webhookId } = await posthorn.api.createTarget(receiver.url);
+    receiver.answerWith(failing(1));
+    const { messageId, deliveryId } = await posthorn.api.send({ webhookId }, { over: 'TLS' });
+    await createResources(posthorn.api).deliveryOnce('delivered', deliveryId);
+    expect(receiver.of(messageId)).toHaveLength(2);
+  });
+
+  it('does not start in production while another store is reached without TLS', async () => {
+    const start = posthorn.start('gateway', { NODE_ENV: 'production' });
+    await expect(start).rejects.toThrow(/would be reached without TLS:\s+MongoDB: [^]*Redis: /);
+  });
+
+  it('does not start with a wrong password, and does not print it', async () => {
+    const wrong = { KAFKA_SASL_PASSWORD: 'hush-wrong' };
+    const start = posthorn.start('retry', wrong);
+    await expect(start).rejects.toThrow(/Kafka cannot be used at localhost/);
+    await expect(start).rejects.not.toThrow(/hush-wrong/);
+  });
+});
