@@ -1,3 +1,4 @@
+import { parseCidr } from '@posthorn/domain/egress/ip-address.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 
@@ -5,6 +6,13 @@ const perMinute = z.coerce
   .number('must be a whole number from 0')
   .int('must be a whole number from 0')
   .min(0, 'must be a whole number from 0');
+
+const sourceIps = z
+  .string()
+  .transform((text) => text.split(',').map((range) => range.trim()))
+  .refine((ranges) => ranges.every((range) => parseCidr(range) !== null), {
+    message: 'must be address ranges such as 203.0.113.8/32, separated by commas',
+  });
 
 /** The smallest budget still has room for one request of the largest kind. */
 const mib = z.coerce
@@ -90,6 +98,11 @@ export const gatewayConfig = z.object({
     .max(10, 'must be a whole number from 0 to 10')
     .default(0)
     .describe('Number of proxies in front whose X-Forwarded-For is trusted for the client address'),
+  SOURCE_IPS: sourceIps
+    .optional()
+    .describe(
+      'Address ranges that deliveries come from, separated by commas; GET /api/v1/source-ips shows them',
+    ),
   ...memory,
   ...quotas.shape,
   ...settings.concurrency,

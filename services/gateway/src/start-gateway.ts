@@ -120,6 +120,7 @@ async function openApi(context: Context, connections: Connections): Promise<Api>
     remove: steps.remove,
     quotas: createQuotas(config, monotonicClockMs),
     maxHeaderBytes: config.QUOTA_HEADER_BYTES,
+    sourceIps: config.SOURCE_IPS ?? [],
     startResend: steps.startResend,
     policy: egressPolicyOf(config),
     newId: systemIds,

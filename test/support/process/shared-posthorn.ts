@@ -7,7 +7,7 @@ import type { OwnCompany, RunningService } from './posthorn.ts';
 /** Settings of each Posthorn that test files share, by the folder under `test/e2e` of these files. */
 const SETTINGS = {
   /** A delivery that has failed once stays pending. */
-  contract: { RETRY_DELAYS: '1h' },
+  contract: { RETRY_DELAYS: '1h', SOURCE_IPS: '203.0.113.8/32,2001:db8::/48' },
   /** A delivery is exhausted soon, also when an open circuit defers it. */
   'contract-after-retries': { RETRY_DELAYS: '300ms', CIRCUIT_RESET_MS: '100' },
 };

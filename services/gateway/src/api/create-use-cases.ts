@@ -43,6 +43,8 @@ export interface UseCaseDeps {
   quotas: Quotas;
   /** QUOTA_HEADER_BYTES. */
   maxHeaderBytes: number;
+  /** SOURCE_IPS. */
+  sourceIps: readonly string[];
   startResend: StartResend;
   policy: EgressPolicy;
   newId: (prefix: IdPrefix) => string;
@@ -59,6 +61,7 @@ export function createUseCases(deps: UseCaseDeps): ApiDeps & { confineToApp: Con
   return {
     policy: deps.policy,
     maxHeaderBytes: deps.maxHeaderBytes,
+    sourceIps: deps.sourceIps,
     logger: deps.logger,
     projects,
     apps,

@@ -5,6 +5,7 @@ import { messageRoutes, type HistoryDeps } from './messages.ts';
 import { projectRoutes, type ProjectDeps } from './projects.ts';
 import { resendFailedRoutes, type ResendFailedDeps } from './resend-failed.ts';
 import { resendRoutes, type ResendRouteDeps } from './resends.ts';
+import { sourceIpsRoute, type SourceIpsDeps } from './source-ips.ts';
 import { webhookActionRoutes, type WebhookActionDeps } from './webhook-actions.ts';
 import { createMessageRoute, type CreateMessageDeps } from './create-message.ts';
 import { webhookRoutes, type WebhookRouteDeps } from './webhooks.ts';
@@ -17,7 +18,8 @@ export type ApiDeps = ProjectDeps &
   CreateMessageDeps &
   HistoryDeps &
   ResendRouteDeps &
-  ApiKeyDeps;
+  ApiKeyDeps &
+  SourceIpsDeps;
 
 /** Every route of the API, in the order of the OpenAPI document. */
 export function apiRoutes(deps: ApiDeps): Route[] {
@@ -30,6 +32,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     createMessageRoute(deps),
     ...messageRoutes(deps),
     ...resendRoutes(deps),
+    sourceIpsRoute(deps),
     ...apiKeyRoutes(deps),
   ];
 }
