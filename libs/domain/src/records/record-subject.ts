@@ -8,6 +8,8 @@ export interface RecordSubject extends DeliveryRef {
   deliveryId: string;
   /** Number of the attempt that follows when the record is processed. */
   nextAttemptNumber: number;
+  /** A resend is made of a delivery that has ended. */
+  isResend: boolean;
 }
 
 type RecordKind = 'message created' | 'delivery failed' | 'retry due';
@@ -27,8 +29,10 @@ export function subjectOf(kind: RecordKind, value: Buffer): RecordSubject {
   if (kind === 'delivery failed') {
     const failed = decodeDeliveryFailed(value);
     const deliveryId = deliveryIdOf(failed.messageId, failed.webhookId);
-    return { ...refOf(failed), deliveryId, nextAttemptNumber: failed.attemptNumber + 1 };
+    const nextAttemptNumber = failed.attemptNumber + 1;
+    return { ...refOf(failed), deliveryId, nextAttemptNumber, isResend: false };
   }
   const due = kind === 'message created' ? decodeMessageCreated(value) : decodeRetryDue(value);
-  return { ...refOf(due), deliveryId: due.deliveryId, nextAttemptNumber: due.attemptNumber };
+  const { deliveryId, attemptNumber: nextAttemptNumber, trigger } = due;
+  return { ...refOf(due), deliveryId, nextAttemptNumber, isResend: trigger === 'resend' };
 }

@@ -9,17 +9,11 @@ import { MAC_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import type { KeyRing } from '../vault/vault-keys.ts';
 import type { LogRecord, OutgoingRecord } from './record-log.ts';
 
-/**
- * What the MAC of a record says. `proven`: a process with one of the keys published it to this topic.
- * `unsigned`: it has none, as the records of versions before MACs, or one of a key that is not known here.
- * `forged`: it has a wrong one.
- */
-export type Proof = 'proven' | 'unsigned' | 'forged';
-
 export interface RecordMac {
   /** Returns the record with its MAC, in place of one that it may have had. */
   sign: (record: OutgoingRecord) => OutgoingRecord;
-  proofOf: (record: SignedParts) => Proof;
+  /** True when a process with one of the keys published the record, as it is, to its topic. */
+  isProven: (record: SignedParts) => boolean;
 }
 
 type SignedParts = Pick<LogRecord, 'topic' | 'key' | 'value' | 'headers'>;
@@ -46,17 +40,16 @@ export function createRecordMac(keyRing: KeyRing): RecordMac {
       const digest = digestOf(current, { ...record, headers }).toString('base64url');
       return { ...record, headers: { ...headers, [MAC_HEADER]: `${currentId}.${digest}` } };
     },
-    proofOf(record) {
-      const mac = record.headers[MAC_HEADER];
-      if (mac === undefined) return 'unsigned';
-      const { keyId = '', digest = '' } = FORM.exec(mac)?.groups ?? {};
+    isProven(record) {
+      const { keyId = '', digest = '' } = FORM.exec(record.headers[MAC_HEADER] ?? '')?.groups ?? {};
       const key = macKeys.get(keyId);
-      if (!key) return 'unsigned';
-      const expected = digestOf(key, record);
-      const isEqual = timingSafeEqual(expected, Buffer.from(digest, 'base64url'));
-      return isEqual ? 'proven' : 'forged';
+      return key !== undefined && timingSafeEqual(digestOf(key, record), bytesOf(digest));
     },
   };
+}
+
+function bytesOf(digest: string): Buffer {
+  return Buffer.from(digest, 'base64url');
 }
 
 function derive(key: KeyObject): KeyObject {

@@ -57,7 +57,7 @@ const failed = (attemptNumber: number) => {
   return sampleRecord({}, { topic: 'p.delivery-failed', value });
 };
 
-describe('an unsigned record of a new message', () => {
+describe('an unproven record of a new message', () => {
   test('is made again from the stored message, and its delivery is looked up', async () => {
     const forged = createdBy({ isCancelled: true }, '{"of":"a stranger"}');
     const confirmed = await confirm(forged);
@@ -78,7 +78,7 @@ describe('an unsigned record of a new message', () => {
   });
 });
 
-describe('an unsigned record of a later attempt', () => {
+describe('an unproven record of a later attempt', () => {
   test.each(['p.retry-due', 'p.slow-lane', 'p.retry.5s', 'p.deferred.30s'])(
     'in %s is taken when all attempts before it are recorded',
     async (topic) => {
@@ -94,6 +94,13 @@ describe('an unsigned record of a later attempt', () => {
     expect(await confirm(due(2))).toBeNull();
   });
 
+  test('is refused when the delivery has ended, unless it is a resend', async () => {
+    delivery = { status: 'delivered', attemptCount: 2 };
+    expect(await confirm(due(3))).toBeNull();
+    const value = encodeRetryDue({ ...ref, attemptNumber: 3, dueAtMs: 9, trigger: 'resend' });
+    expect(await confirm(sampleRecord({}, { topic: 'p.retry-due', value }))).not.toBeNull();
+  });
+
   test('follows a failure that is recorded', async () => {
     delivery = { status: 'pending', attemptCount: 2 };
     expect(await confirm(failed(2))).not.toBeNull();
@@ -101,7 +108,7 @@ describe('an unsigned record of a later attempt', () => {
   });
 });
 
-test('an unsigned record that cannot be read is left to its reader', async () => {
+test('an unproven record that cannot be read is left to its reader', async () => {
   const record = sampleRecord({}, { topic: 'p.retry-due', value: Buffer.from('not JSON') });
   expect(await confirm(record)).toBe(record);
 });

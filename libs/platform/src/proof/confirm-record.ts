@@ -1,4 +1,4 @@
-import type { DeliveryState } from '@posthorn/domain/delivery.ts';
+import { isFinal, type DeliveryState } from '@posthorn/domain/delivery.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import {
   recordKindOf,
@@ -14,7 +14,7 @@ import type { MessageStore } from '../mongo/messages/messages.ts';
 import { createdRecordTo } from '../outbox/created-records.ts';
 
 /**
- * Looks up whether the store has what an unsigned record says, and resolves with a record that says
+ * Looks up whether the store has what an unproven record says, and resolves with a record that says
  * nothing else; null when the store has not.
  */
 export type ConfirmRecord = (record: LogRecord) => Promise<LogRecord | null>;
@@ -36,8 +36,8 @@ interface Stored {
 }
 
 /**
- * Confirms a record when its message is stored, was accepted for this webhook, and every attempt before
- * the one that it asks for is recorded. The first record of a message is made again from the message, so
+ * Confirms a record when its message is stored, was accepted for this webhook, its delivery has not
+ * ended, and every attempt before the one that it asks for is recorded. The first record of a message is made again from the message, so
  * that no payload of a stranger is signed. It counts as inherited: what is recorded of its delivery
  * decides whether the attempt is still to be made.
  */
@@ -65,7 +65,7 @@ export function createConfirmRecord(deps: ConfirmRecordDeps): ConfirmRecord {
 }
 
 function isConfirmed(
-  { companyId, appId, createdAtMs, webhookId, nextAttemptNumber }: RecordSubject,
+  { companyId, appId, createdAtMs, webhookId, nextAttemptNumber, isResend }: RecordSubject,
   message: Message,
   delivery: DeliveryState | undefined,
 ): boolean {
@@ -74,7 +74,8 @@ function isConfirmed(
     message.appId === appId &&
     message.createdAtMs === createdAtMs &&
     message.targets.includes(webhookId);
-  return isSame && nextAttemptNumber <= (delivery?.attemptCount ?? 0) + 1;
+  const mayGoOn = isResend || !delivery || !isFinal(delivery.status);
+  return isSame && mayGoOn && nextAttemptNumber <= (delivery?.attemptCount ?? 0) + 1;
 }
 
 async function readAll(
@@ -84,10 +85,10 @@ async function readAll(
   const messageIds = [...new Set(subjects.map(({ messageId }) => messageId))];
   const deliveryIds = subjects.map(({ deliveryId }) => deliveryId);
   const [found, states] = await Promise.all([
-    keepTrying('look up the messages of unsigned records', () =>
+    keepTrying('look up the messages of unproven records', () =>
       messages.findCommitted(messageIds),
     ),
-    keepTrying('look up the deliveries of unsigned records', () =>
+    keepTrying('look up the deliveries of unproven records', () =>
       deliveries.statesOf(deliveryIds),
     ),
   ]);

@@ -10,7 +10,7 @@ import { provenOnly, type ProvenOnlyDeps } from './proven-records.ts';
 
 type Context = ServiceContext<{
   TOPIC_PREFIX: string;
-  UNSIGNED_RECORDS: ProvenOnlyDeps['unsignedRecords'];
+  UNPROVEN_RECORDS: ProvenOnlyDeps['unprovenRecords'];
 }>;
 
 /** The log of a service that reads records: those of strangers become dead letters. */
@@ -26,9 +26,9 @@ export function openProvenRecords(
     deliveries: createDeliveryStore(db),
     keepTrying,
   });
-  const unsignedRecords = config.UNSIGNED_RECORDS;
+  const unprovenRecords = config.UNPROVEN_RECORDS;
   return {
-    records: provenOnly(records, { mac, unsignedRecords, confirm, deadLetters }),
+    records: provenOnly(records, { mac, unprovenRecords, confirm, deadLetters }),
     deadLetters,
   };
 }
