@@ -102,21 +102,18 @@ describe('A record that Posthorn did not write', () => {
     expect(receiver.received).toEqual([]);
   });
 
-  it('is refused with the MAC of another record', async () => {
-    const before = await unprovenCount();
+  it('has no effect with the MAC of a record that was processed', async () => {
+    const resources = createResources(posthorn.api);
     const { messageId, deliveryId } = await posthorn.api.send({ webhookId }, { n: 1 });
-    await createResources(posthorn.api).deliveryOnce('delivered', deliveryId);
+    await resources.deliveryOnce('delivered', deliveryId);
     const [real] = await readTopic(posthorn.env, 'message-created', ({ value }) =>
       value.includes(messageId),
     );
     const { value = '', headers = {} } = real ?? {};
     const changed = { key: webhookId, value: value.replace('{"n":1}', '{"n":2}'), headers };
-    const moved = { key: `${webhookId}x`, value, headers };
-    await writeRecords(posthorn.env, { 'message-created': { changed, moved } });
-    await untilRefused(before + 2);
-    const found = await letters('--message', messageId);
-    const detail: unknown = expect.stringContaining('no right MAC');
-    expect(found).toMatchObject([{ detail }, { detail }]);
+    await writeRecords(posthorn.env, { 'message-created': { changed } });
+    const behind = await posthorn.api.send({ webhookId }, { n: 3 });
+    await resources.deliveryOnce('delivered', behind.deliveryId);
     expect(receiver.of(messageId)).toHaveLength(1);
   });
 

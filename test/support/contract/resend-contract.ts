@@ -137,14 +137,17 @@ export function resendContract(open: () => Promise<OpenResends>): void {
   });
 
   describe('a resend of the failures of a webhook', () => {
-    it('runs once at a time, beside those of single deliveries, and may run again after its end', async () => {
+    it('runs once at a time, beside those of known deliveries, and may run again after its end', async () => {
       const first = sampleResend('rsnd_1');
-      const single = { afterId: 'dlv_1', beforeId: 'dlv_1' };
+      const single = { afterId: 'dlv_1', beforeId: 'dlv_1', page: ['dlv_1'] };
+      const replay = { afterId: '', beforeId: 'dlv_3', page: ['dlv_2', 'dlv_3'] };
       expect(await resends.insert(first)).toBe(true);
       expect(await resends.insert(sampleResend('rsnd_2'))).toBe(false);
       expect(await resends.insert(sampleResend('rsnd_3', { webhookId: 'wh_2' }))).toBe(true);
       expect(await resends.insert(sampleResend('rsnd_4', single))).toBe(true);
       expect(await resends.insert(sampleResend('rsnd_5', single))).toBe(true);
+      expect(await resends.insert(sampleResend('rsnd_6', replay))).toBe(true);
+      expect(await resends.insert(sampleResend('rsnd_7', replay))).toBe(true);
       await resends.finish(first, 5);
       expect(await resends.insert(sampleResend('rsnd_2'))).toBe(true);
       expect(await resends.findOne('comp_a', 'rsnd_2')).toEqual(sampleResend('rsnd_2'));

@@ -73,15 +73,20 @@ function resendsIn(
     running.set(seen.id, moved);
     return Promise.resolve(moved);
   };
+  /** Resend id → the webhook whose failures it was begun for. */
+  const spans = new Map<string, string | null>();
   const settled = (work: () => unknown): Promise<void> => Promise.resolve(void work());
   return {
     ...partsIn(running, webhooks),
     insert(resend) {
       const isTaken = [...running.values()].some(
-        (each) => isRunning(each) && (isSameApp(each, resend) || isSameSpan(each, resend)),
+        (each) =>
+          isRunning(each) &&
+          (isSameApp(each, resend) || isSameSpan(each, spans.get(each.id) ?? null, resend)),
       );
       if (isTaken || running.has(resend.id)) return Promise.resolve(false);
       running.set(resend.id, resend);
+      spans.set(resend.id, spanOwnerOf(resend));
       return Promise.resolve(true);
     },
     remove: ({ id }) => settled(() => running.delete(id)),
@@ -205,7 +210,6 @@ function isSameApp(one: Resend, other: Resend): boolean {
   return one.appId !== null && one.appId === other.appId;
 }
 
-function isSameSpan(one: Resend, other: Resend): boolean {
-  const owner = spanOwnerOf(one);
-  return owner !== null && owner === spanOwnerOf(other) && one.companyId === other.companyId;
+function isSameSpan(one: Resend, spanOf: string | null, other: Resend): boolean {
+  return spanOf !== null && spanOf === spanOwnerOf(other) && one.companyId === other.companyId;
 }

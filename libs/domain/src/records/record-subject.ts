@@ -8,8 +8,8 @@ export interface RecordSubject extends DeliveryRef {
   deliveryId: string;
   /** Number of the attempt that follows when the record is processed. */
   nextAttemptNumber: number;
-  /** A resend is made of a delivery that has ended. */
-  isResend: boolean;
+  /** When the attempt ended whose failure it tells, in milliseconds since 1970; null for other records. */
+  endedAtMs: number | null;
 }
 
 type RecordKind = 'message created' | 'delivery failed' | 'retry due';
@@ -30,9 +30,9 @@ export function subjectOf(kind: RecordKind, value: Buffer): RecordSubject {
     const failed = decodeDeliveryFailed(value);
     const deliveryId = deliveryIdOf(failed.messageId, failed.webhookId);
     const nextAttemptNumber = failed.attemptNumber + 1;
-    return { ...refOf(failed), deliveryId, nextAttemptNumber, isResend: false };
+    return { ...refOf(failed), deliveryId, nextAttemptNumber, endedAtMs: failed.endedAtMs };
   }
   const due = kind === 'message created' ? decodeMessageCreated(value) : decodeRetryDue(value);
-  const { deliveryId, attemptNumber: nextAttemptNumber, trigger } = due;
-  return { ...refOf(due), deliveryId, nextAttemptNumber, isResend: trigger === 'resend' };
+  const { deliveryId, attemptNumber: nextAttemptNumber } = due;
+  return { ...refOf(due), deliveryId, nextAttemptNumber, endedAtMs: null };
 }

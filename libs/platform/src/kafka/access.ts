@@ -54,15 +54,17 @@ function saslOf({
     throw new StartupError('KAFKA_SASL_* is set and KAFKA_SASL_MECHANISM is not: set it.');
   }
   if (mechanism === 'oauthbearer') {
-    if (tokenFile === undefined) throw missing(mechanism, 'KAFKA_SASL_TOKEN_FILE');
+    if (tokenFile === undefined || username !== undefined || password !== undefined) {
+      throw needs(mechanism, 'KAFKA_SASL_TOKEN_FILE');
+    }
     return { mechanism, readToken: async () => (await readFile(tokenFile, 'utf8')).trim() };
   }
-  if (username === undefined || password === undefined) {
-    throw missing(mechanism, 'KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD');
+  if (username === undefined || password === undefined || tokenFile !== undefined) {
+    throw needs(mechanism, 'KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD');
   }
   return { mechanism, username, password };
 }
 
-function missing(mechanism: string, names: string): StartupError {
-  return new StartupError(`KAFKA_SASL_MECHANISM=${mechanism} needs ${names}.`);
+function needs(mechanism: string, names: string): StartupError {
+  return new StartupError(`KAFKA_SASL_MECHANISM=${mechanism} needs ${names}, and no other login.`);
 }

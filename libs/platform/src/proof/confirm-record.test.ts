@@ -14,6 +14,7 @@ import { keepTrying } from '../../../../test/support/time/keep-trying.ts';
 import type { LogRecord } from '../kafka/record-log.ts';
 import { createConfirmRecord } from './confirm-record.ts';
 
+const NOW_MS = 1_000_000;
 const ref = refOf(sampleDue());
 const { messageId, companyId, appId, createdAtMs } = ref;
 const message = sampleMessage(messageId, { companyId, appId, createdAtMs, requestId: 'req_9' });
@@ -36,6 +37,7 @@ const confirm = (record: LogRecord) =>
         Promise.resolve(new Map(ids.flatMap((id) => (delivery ? [[id, delivery] as const] : [])))),
     },
     keepTrying,
+    nowMs: () => NOW_MS,
   })(record);
 
 const createdBy = (changed: object = {}, payload = '{"n":1}') =>
@@ -51,8 +53,8 @@ const due = (attemptNumber: number, topic = 'p.retry-due') =>
     { 'due-at': '9' },
     { topic, value: encodeRetryDue({ ...ref, attemptNumber, dueAtMs: 9 }) },
   );
-const failed = (attemptNumber: number) => {
-  const outcome = { endedAtMs: 5, outcome: 'timeout', statusCode: null };
+const failed = (attemptNumber: number, endedAtMs = 5) => {
+  const outcome = { endedAtMs, outcome: 'timeout', statusCode: null };
   const value = encodeDeliveryFailed({ ...ref, attemptNumber, ...outcome });
   return sampleRecord({}, { topic: 'p.delivery-failed', value });
 };
@@ -84,7 +86,7 @@ describe('an unproven record of a later attempt', () => {
     async (topic) => {
       delivery = { status: 'pending', attemptCount: 2 };
       const record = due(3, topic);
-      expect(await confirm(record)).toEqual({ ...record, isInherited: true });
+      expect(await confirm(record)).toMatchObject({ value: record.value, isInherited: true });
       expect(await confirm(due(4, topic))).toBeNull();
     },
   );
@@ -94,17 +96,25 @@ describe('an unproven record of a later attempt', () => {
     expect(await confirm(due(2))).toBeNull();
   });
 
-  test('is refused when the delivery has ended, unless it is a resend', async () => {
-    delivery = { status: 'delivered', attemptCount: 2 };
-    expect(await confirm(due(3))).toBeNull();
-    const value = encodeRetryDue({ ...ref, attemptNumber: 3, dueAtMs: 9, trigger: 'resend' });
-    expect(await confirm(sampleRecord({}, { topic: 'p.retry-due', value }))).not.toBeNull();
+  test('keeps its value and its times, and nothing else that a stranger may have written', async () => {
+    delivery = { status: 'pending', attemptCount: 2 };
+    const { value } = due(3);
+    const headers = { 'due-at': '9', traceparent: 'forged', requestId: 'forged', other: 'x' };
+    const record = sampleRecord(headers, { topic: 'p.retry-due', key: 'forged', value });
+    expect(await confirm(record)).toMatchObject({
+      key: ref.webhookId,
+      value,
+      headers: { 'due-at': '9', requestId: 'req_9' },
+      isInherited: true,
+    });
+    expect(Object.keys((await confirm(record))?.headers ?? {})).toHaveLength(2);
   });
 
   test('follows a failure that is recorded', async () => {
     delivery = { status: 'pending', attemptCount: 2 };
     expect(await confirm(failed(2))).not.toBeNull();
     expect(await confirm(failed(3))).toBeNull();
+    expect(await confirm(failed(2, NOW_MS + 3_600_000))).toBeNull();
   });
 });
 

@@ -1,5 +1,12 @@
-import { isFinal, type DeliveryState } from '@posthorn/domain/delivery.ts';
+import type { DeliveryState } from '@posthorn/domain/delivery.ts';
 import type { Message } from '@posthorn/domain/message.ts';
+import {
+  CLOCK_AHEAD_HEADER,
+  DEFERRED_SINCE_HEADER,
+  DUE_AT_HEADER,
+  TURN_AT_HEADER,
+  type RecordHeaders,
+} from '@posthorn/domain/records/record-headers.ts';
 import {
   recordKindOf,
   subjectOf,
@@ -13,11 +20,11 @@ import type { DeliveryStore } from '../mongo/deliveries/deliveries.ts';
 import type { MessageStore } from '../mongo/messages/messages.ts';
 import { createdRecordTo } from '../outbox/created-records.ts';
 
-/**
- * Looks up whether the store has what an unproven record says, and resolves with a record that says
- * nothing else; null when the store has not.
- */
-export type ConfirmRecord = (record: LogRecord) => Promise<LogRecord | null>;
+/** What may be processed in place of an unproven record. */
+export type Confirmed = Pick<LogRecord, 'key' | 'value' | 'headers' | 'isInherited'>;
+
+/** Looks up whether the store has what an unproven record says. Resolves with null when it has not. */
+export type ConfirmRecord = (record: LogRecord) => Promise<Confirmed | null>;
 
 export interface ConfirmRecordDeps {
   /** TOPIC_PREFIX. */
@@ -25,10 +32,13 @@ export interface ConfirmRecordDeps {
   messages: Pick<MessageStore, 'findCommitted'>;
   deliveries: Pick<DeliveryStore, 'statesOf'>;
   keepTrying: KeepTrying;
+  nowMs: () => number;
 }
 
-/** A message has 256 KiB at most, so that two batches take 25 MB. */
-const READS = { maxItems: 50, lingerMs: 2, maxInFlight: 2 };
+/** A message has 1.5 MB at most, with its targets and its first response: two batches take 60 MB at worst. */
+const READS = { maxItems: 20, lingerMs: 2, maxInFlight: 2 };
+/** How far the clock of another process may be ahead. */
+const CLOCKS_DIFFER_MS = 60_000;
 
 interface Stored {
   message: Message | undefined;
@@ -36,10 +46,11 @@ interface Stored {
 }
 
 /**
- * Confirms a record when its message is stored, was accepted for this webhook, its delivery has not
- * ended, and every attempt before the one that it asks for is recorded. The first record of a message is made again from the message, so
- * that no payload of a stranger is signed. It counts as inherited: what is recorded of its delivery
- * decides whether the attempt is still to be made.
+ * Confirms a record when its message is stored, was accepted for this webhook, and every attempt before
+ * the one that it asks for is recorded. It counts as inherited then: what is recorded of its delivery
+ * decides whether the attempt is still to be made. The first record of a message is made again from the
+ * stored message, so that no payload of a stranger is signed. Of any other one only its value and its
+ * times are kept.
  */
 export function createConfirmRecord(deps: ConfirmRecordDeps): ConfirmRecord {
   const batcher = createBatcher<RecordSubject, Stored>({
@@ -53,29 +64,34 @@ export function createConfirmRecord(deps: ConfirmRecordDeps): ConfirmRecord {
     // Its reader publishes it as a dead letter, with the reason why.
     if (subject instanceof UnreadableRecordError) return record;
     const { message, delivery } = await batcher.add(subject);
-    if (!message || !isConfirmed(subject, message, delivery)) return null;
-    const isFirst = kind === 'message created';
-    const {
-      key,
-      value,
-      headers = {},
-    } = isFirst ? createdRecordTo(record.topic, message, subject.webhookId) : record;
-    return { ...record, key, value, headers, isInherited: true };
+    if (!message || !isConfirmed(subject, message, delivery, deps.nowMs())) return null;
+    const made = createdRecordTo(record.topic, message, subject.webhookId);
+    const headers = made.headers ?? {};
+    if (kind === 'message created') return { ...made, headers, isInherited: true };
+    const times = timesOf(record.headers);
+    return { ...made, value: record.value, headers: { ...headers, ...times }, isInherited: true };
   };
 }
 
+const TIMES = [DUE_AT_HEADER, TURN_AT_HEADER, DEFERRED_SINCE_HEADER, CLOCK_AHEAD_HEADER];
+
+function timesOf(headers: RecordHeaders): RecordHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => TIMES.includes(name)));
+}
+
 function isConfirmed(
-  { companyId, appId, createdAtMs, webhookId, nextAttemptNumber, isResend }: RecordSubject,
+  { companyId, appId, createdAtMs, webhookId, nextAttemptNumber, endedAtMs }: RecordSubject,
   message: Message,
   delivery: DeliveryState | undefined,
+  nowMs: number,
 ): boolean {
   const isSame =
     message.companyId === companyId &&
     message.appId === appId &&
     message.createdAtMs === createdAtMs &&
     message.targets.includes(webhookId);
-  const mayGoOn = isResend || !delivery || !isFinal(delivery.status);
-  return isSame && mayGoOn && nextAttemptNumber <= (delivery?.attemptCount ?? 0) + 1;
+  const hasEnded = endedAtMs === null || endedAtMs <= nowMs + CLOCKS_DIFFER_MS;
+  return isSame && hasEnded && nextAttemptNumber <= (delivery?.attemptCount ?? 0) + 1;
 }
 
 async function readAll(

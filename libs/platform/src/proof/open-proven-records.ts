@@ -4,6 +4,7 @@ import type { OpenRecordLog } from '../kafka/open-record-log.ts';
 import type { RecordLog } from '../kafka/record-log.ts';
 import { createDeliveryStore } from '../mongo/deliveries/deliveries.ts';
 import { createMessageStore } from '../mongo/messages/messages.ts';
+import { systemClockMs } from '../service/clock-and-ids.ts';
 import type { ServiceContext } from '../service/run-service.ts';
 import { createConfirmRecord } from './confirm-record.ts';
 import { provenOnly, type ProvenOnlyDeps } from './proven-records.ts';
@@ -25,6 +26,7 @@ export function openProvenRecords(
     messages: createMessageStore(db),
     deliveries: createDeliveryStore(db),
     keepTrying,
+    nowMs: systemClockMs,
   });
   const unprovenRecords = config.UNPROVEN_RECORDS;
   return {

@@ -1,15 +1,19 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { sampleRecord } from '../../../../test/support/samples/sample-record.ts';
 import type { ConsumeOptions, LogRecord, RecordLog } from '../kafka/record-log.ts';
+import type { Confirmed } from './confirm-record.ts';
 import { provenOnly, type ProvenOnlyDeps } from './proven-records.ts';
 
 let handled: LogRecord[];
 let refused: unknown[];
 let isProven: boolean;
 let checks: number;
-let confirmed: LogRecord | null;
+let confirmed: Confirmed | null;
+
+let confirming: Promise<Confirmed | null> | null;
 
 beforeEach(() => {
+  confirming = null;
   [handled, refused, isProven, checks, confirmed] = [[], [], true, 0, null];
 });
 
@@ -37,7 +41,7 @@ async function consumeWith(
         return isProven;
       },
     },
-    confirm: () => Promise.resolve(confirmed),
+    confirm: () => confirming ?? Promise.resolve(confirmed),
     deadLetters: {
       put: (_record, reason, detail) => Promise.resolve(void refused.push([reason, detail])),
     },
@@ -46,14 +50,19 @@ async function consumeWith(
     groupId: 'group',
     topics: ['due'],
     inFlightLimits: { pauseAt: 1, resumeAt: 1 },
-    handle: (record) => Promise.resolve(void handled.push(record)),
+    delayMs: () => 5_000,
+    handle: (given) => Promise.resolve(void handled.push(given)),
   });
   const [options] = given;
   if (!options) throw new Error('nothing was consumed');
   return options;
 }
 
-const record = sampleRecord();
+let record: LogRecord;
+
+beforeEach(() => {
+  record = sampleRecord();
+});
 
 describe('a record that is read', () => {
   test('is handled when it is proven, and not checked again after an outage', async () => {
@@ -68,7 +77,7 @@ describe('a record that is read', () => {
     [isProven, confirmed] = [false, sampleRecord({}, { isInherited: true })];
     const { handle } = await consumeWith();
     await handle(record);
-    expect([handled, refused]).toEqual([[confirmed], []]);
+    expect([handled, refused]).toEqual([[{ ...record, isInherited: true }], []]);
   });
 
   test('is a dead letter when the store does not confirm it', async () => {
@@ -77,6 +86,27 @@ describe('a record that is read', () => {
     await handle(record);
     expect(handled).toEqual([]);
     expect(refused).toMatchObject([['unproven_record', expect.stringContaining('MongoDB')]]);
+  });
+
+  test('without a right MAC waits for its time, unless it will be refused', async () => {
+    isProven = false;
+    const [asking, refusing] = [await consumeWith(), await consumeWith('refuse')];
+    expect([asking.delayMs?.(record, 1), refusing.delayMs?.(record, 1)]).toEqual([5_000, 0]);
+  });
+
+  test('stops further reading while MongoDB does not confirm large ones', async () => {
+    isProven = false;
+    let answer: (content: null) => void = () => undefined;
+    confirming = new Promise((resolve) => {
+      answer = resolve;
+    });
+    const { handle, mayRead } = await consumeWith();
+    record.value = Buffer.alloc(9_000_000);
+    const handling = handle(record);
+    expect(mayRead?.()).toBe(false);
+    answer(null);
+    await handling;
+    expect(mayRead?.()).toBe(true);
   });
 
   test('without a right MAC is not even looked up where that is refused', async () => {

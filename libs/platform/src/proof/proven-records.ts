@@ -13,6 +13,9 @@ export interface ProvenOnlyDeps {
   deadLetters: DeadLetters;
 }
 
+/** Of records that wait for MongoDB, besides those that are counted once they are handled. */
+const MAX_CONFIRMING_BYTES = 8_388_608;
+
 const UNPROVEN = 'it has no right MAC of a key in ENCRYPTION_KEYS';
 const UNCONFIRMED = `${UNPROVEN}, and MongoDB has no such attempt to make`;
 
@@ -26,23 +29,43 @@ export function provenOnly(records: RecordLog, deps: ProvenOnlyDeps): RecordLog 
 }
 
 function checked(
-  { handle, ...options }: ConsumeOptions,
+  { handle, delayMs, mayRead = () => true, ...options }: ConsumeOptions,
   { mac, unprovenRecords, confirm, deadLetters }: ProvenOnlyDeps,
 ): ConsumeOptions {
   // A record is handled again after an outage, and its value may have been cut meanwhile.
   const proven = new WeakSet<LogRecord>();
+  const isProven = (record: LogRecord): boolean => {
+    const isKnown = proven.has(record) || mac.isProven(record);
+    if (isKnown) proven.add(record);
+    return isKnown;
+  };
+  let confirmingBytes = 0;
+  const confirmInPlace = async (record: LogRecord): Promise<boolean> => {
+    const bytes = record.value.length;
+    confirmingBytes += bytes;
+    try {
+      const content = await confirm(record);
+      // In place: a copy would keep what the record was cut from in memory.
+      if (content) Object.assign(record, content);
+      return content !== null;
+    } finally {
+      confirmingBytes -= bytes;
+    }
+  };
   const refuse = (record: LogRecord, why: string): Promise<void> =>
     deadLetters.put(record, 'unproven_record', why);
   return {
     ...options,
+    mayRead: () => confirmingBytes < MAX_CONFIRMING_BYTES && mayRead(),
+    // The due time of a record that will be refused stops nothing behind it.
+    ...(delayMs && {
+      delayMs: (record: LogRecord, endOffset: number) =>
+        unprovenRecords === 'refuse' && !isProven(record) ? 0 : delayMs(record, endOffset),
+    }),
     async handle(record) {
-      if (proven.has(record) || mac.isProven(record)) {
-        proven.add(record);
-        return handle(record);
-      }
+      if (isProven(record)) return handle(record);
       if (unprovenRecords === 'refuse') return refuse(record, UNPROVEN);
-      const confirmed = await confirm(record);
-      return confirmed ? handle(confirmed) : refuse(record, UNCONFIRMED);
+      return (await confirmInPlace(record)) ? handle(record) : refuse(record, UNCONFIRMED);
     },
   };
 }

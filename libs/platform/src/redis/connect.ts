@@ -42,6 +42,8 @@ function toOptions(
 ): RedisOptions {
   return {
     sentinels: addresses,
+    // One that hangs must not keep the next one from being asked.
+    sentinelCommandTimeout: 1_000,
     name,
     ...(password !== undefined && { sentinelPassword: password }),
     ...(url.startsWith('rediss:') && {

@@ -11,7 +11,10 @@ export interface Lifecycle {
   /** True from the end of the start until a stop begins. */
   isReady: () => boolean;
   markReady: () => void;
-  /** Aborted when the stop begins, before its first step. Ends retries, so that a drain is not spent on them. */
+  /**
+   * Aborted when the stop begins, before its first step. Ends retries, so that a drain is not spent on
+   * them; only what must be recorded is tried further (keepTryingWhileDraining).
+   */
   stopping: AbortSignal;
   /** Runs the steps of the stop and ends the process. The first call decides the exit code. */
   shutDown: (reason: string, exitCode: number) => Promise<void>;

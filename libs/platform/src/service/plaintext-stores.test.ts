@@ -13,6 +13,7 @@ const SECURED = {
   MONGODB_URL: 'mongodb://mongo/posthorn?replicaSet=rs0&tls=true',
   REDIS_URL: 'rediss://redis',
 };
+const PLAIN_MONGODB = { ...SECURED, MONGODB_URL: PLAIN.MONGODB_URL };
 const start =
   (config: object, NODE_ENV = 'production') =>
   (): void => {
@@ -28,7 +29,8 @@ describe('a start in production', () => {
   test.each([
     ['Kafka', { KAFKA_SSL: false }],
     ['MongoDB', { MONGODB_URL: 'mongodb://mongo/posthorn' }],
-    ['MongoDB', { MONGODB_URL: 'mongodb+srv://mongo/posthorn?tls=false' }],
+    ['MongoDB', { MONGODB_URL: 'mongodb+srv://mongo/posthorn?TLS=false' }],
+    ['MongoDB', { MONGODB_URL: 'mongodb://mongo/posthorn?tls=true&tlsInsecure=true' }],
     ['Redis', { REDIS_URL: 'redis://redis' }],
   ])('is refused for %s alone', (name, changed) => {
     expect(start({ ...SECURED, ...changed })).toThrow(new RegExp(`TLS:\n  ${name}: [^\n]*\nSet`));
@@ -37,6 +39,7 @@ describe('a start in production', () => {
   test.each([
     ['every store has TLS', SECURED],
     ['MongoDB has it by SRV', { ...SECURED, MONGODB_URL: 'mongodb+srv://mongo/posthorn' }],
+    ['MongoDB has a certificate of ours', { ...PLAIN_MONGODB, MONGODB_TLS_CERT_FILE: 'a.pem' }],
     ['it is allowed', { ...PLAIN, ALLOW_PLAINTEXT_STORES: true }],
     ['the process has no store', {}],
   ])('goes on when %s', (_when, config) => {

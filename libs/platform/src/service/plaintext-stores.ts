@@ -7,6 +7,8 @@ interface StoreConfig {
   KAFKA_SSL?: boolean;
   MONGODB_URL?: string;
   MONGODB_TLS_CA_FILE?: string | undefined;
+  MONGODB_TLS_CERT_FILE?: string | undefined;
+  MONGODB_TLS_KEY_FILE?: string | undefined;
   REDIS_URL?: string;
 }
 
@@ -28,26 +30,40 @@ export function assertNoPlaintextStores(config: StoreConfig, env: NodeJS.Process
 }
 
 /** How each store without TLS can be given it. */
-export function plaintextStoresOf({
-  KAFKA_BROKERS,
-  KAFKA_SSL,
-  MONGODB_URL,
-  MONGODB_TLS_CA_FILE,
-  REDIS_URL,
-}: StoreConfig): string[] {
+export function plaintextStoresOf(config: StoreConfig): string[] {
+  const { KAFKA_BROKERS, KAFKA_SSL, REDIS_URL } = config;
   const found: string[] = [];
   if (KAFKA_BROKERS && !KAFKA_SSL) found.push('Kafka: set KAFKA_SSL=true');
-  const isMongoPlain = MONGODB_URL !== undefined && !isTlsUrl(MONGODB_URL);
-  if (isMongoPlain && MONGODB_TLS_CA_FILE === undefined) {
-    found.push('MongoDB: end MONGODB_URL with tls=true, or set MONGODB_TLS_CA_FILE');
-  }
+  const mongodb = plaintextMongodb(config);
+  if (mongodb !== null) found.push(`MongoDB: ${mongodb}`);
   if (REDIS_URL?.startsWith('redis:')) found.push('Redis: begin REDIS_URL with rediss://');
   return found;
 }
 
-/** `mongodb+srv` has TLS unless the URL says otherwise. */
-function isTlsUrl(url: string): boolean {
-  const options = new URLSearchParams(url.slice(url.indexOf('?') + 1));
+/** Null when there is TLS, and its certificates are checked. */
+function plaintextMongodb({
+  MONGODB_URL: url,
+  MONGODB_TLS_CA_FILE,
+  MONGODB_TLS_CERT_FILE,
+  MONGODB_TLS_KEY_FILE,
+}: StoreConfig): string | null {
+  if (url === undefined) return null;
+  const options = mongodbOptionsOf(url);
+  const insecure = UNCHECKED.find((name) => options.get(name) === 'true');
+  if (insecure !== undefined) return `remove ${insecure} from MONGODB_URL`;
+  if (MONGODB_TLS_CA_FILE ?? MONGODB_TLS_CERT_FILE ?? MONGODB_TLS_KEY_FILE) return null;
+  // `mongodb+srv` has TLS unless the URL says otherwise.
   const tls = options.get('tls') ?? options.get('ssl');
-  return tls === null ? url.startsWith('mongodb+srv:') : tls === 'true';
+  const isTls = tls === undefined ? url.startsWith('mongodb+srv:') : tls === 'true';
+  return isTls ? null : 'end MONGODB_URL with tls=true, or set MONGODB_TLS_CA_FILE';
+}
+
+/** With these the certificate of the server may be anybody's. */
+const UNCHECKED = ['tlsinsecure', 'tlsallowinvalidcertificates', 'tlsallowinvalidhostnames'];
+
+/** The names of options may be written in any case; these are in lower case. */
+function mongodbOptionsOf(url: string): Map<string, string> {
+  const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : '';
+  const options = [...new URLSearchParams(query)];
+  return new Map(options.map(([name, value]) => [name.toLowerCase(), value]));
 }

@@ -49,6 +49,9 @@ function reload(files: TlsFiles, loaded: Loaded): Loaded {
 }
 
 function load(files: TlsFiles): Loaded {
+  if ((files.cert === undefined) !== (files.key === undefined)) {
+    throw new Error('a certificate needs its key, and a key its certificate');
+  }
   const stamp = stampOf(files);
   const read = (path: string | undefined): Buffer | undefined =>
     path === undefined ? undefined : readFileSync(path);

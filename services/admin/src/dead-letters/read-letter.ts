@@ -16,7 +16,7 @@ import {
 import type { StoredRecord } from '@posthorn/platform/kafka/reading/read-topic.ts';
 
 /** The content of a letter's record. */
-export interface LetterContent extends Omit<RecordSubject, 'isResend'> {
+export interface LetterContent extends Omit<RecordSubject, 'endedAtMs'> {
   /** Other fields for an operator to see; never the payload. */
   details: Readonly<Record<string, string | number | boolean | null>>;
 }

@@ -133,7 +133,10 @@ async function storeResend(deps: ResendLettersDeps, page: Page): Promise<void> {
   const { report, resends, marks } = deps;
   const { companyId, failures } = page;
   const resend = newResend(deps, page);
-  await resends.insert(resend);
+  if (!(await resends.insert(resend))) {
+    for (const { letterId } of failures) report.skipped(letterId, 'resend_running');
+    return;
+  }
   // Marked at once, so that another letter of the same delivery is skipped.
   await marks.ask(resend);
   const found = await marks.read(companyId, resend.page);

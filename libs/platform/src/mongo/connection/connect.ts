@@ -44,7 +44,7 @@ const BOUNDS = {
   maxPoolSize: 20,
 } as const;
 /** Not even the URL changes it: what is answered with 202 is on a majority. */
-const WRITE_CONCERN = { w: 'majority', wtimeoutMS: 10_000 } as const;
+const WRITE_CONCERN = { w: 'majority', journal: true, wtimeoutMS: 10_000 } as const;
 /** Closing notifies the server; a suspended one never replies. */
 const CLOSE_WITHIN_MS = 2_000;
 

@@ -17,15 +17,12 @@ export function toResendDocument(resend: Resend): ResendDocument {
   };
 }
 
-/** The webhook whose failures of a span of time are resent; null for one delivery, an app, and a part of one. */
-export function spanOwnerOf({
-  webhookId,
-  appId,
-  partOf,
-  afterId,
-  beforeId,
-}: Resend): string | null {
-  return appId === null && partOf === null && afterId !== beforeId ? webhookId : null;
+/**
+ * The webhook whose failures of a span of time a new resend is for. Null for an app, for a part of that, and
+ * where the deliveries are known from the beginning: one delivery, or a page of dead letters.
+ */
+export function spanOwnerOf({ webhookId, appId, partOf, page }: Resend): string | null {
+  return appId === null && partOf === null && page.length === 0 ? webhookId : null;
 }
 
 export function toResend(document: ResendDocument): Resend {
