@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { settings } from '@posthorn/platform/service/settings.ts';
-import { kafkaAccess } from '@posthorn/platform/service/store-settings.ts';
+import { kafkaAccess } from '@posthorn/platform/service/stores/store-settings.ts';
 import { z } from 'zod';
 import { dispatcherConfig } from '../services/dispatcher/src/config.ts';
 import { gatewayConfig } from '../services/gateway/src/config.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { allows, SCOPES, type Scope } from '@posthorn/domain/scopes.ts';
+import { allows, SCOPES, type Scope } from '@posthorn/domain/access/scopes.ts';
 import { pathsOf } from '../../../services/gateway/src/http/request/route.ts';
 import { createApiClient, type ApiClient } from '../../support/api/api-client.ts';
 import { dataOf, expectFailure } from '../../support/api/expect-answers.ts';

@@ -5,7 +5,7 @@ import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
 import { openDriver } from '@posthorn/platform/kafka/open-driver.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { KAFKA_CLIENTS } from '@posthorn/platform/service/kafka-clients.ts';
-import { kafkaAccess } from '@posthorn/platform/service/store-settings.ts';
+import { kafkaAccess } from '@posthorn/platform/service/stores/store-settings.ts';
 import { z } from 'zod';
 import { takeStep } from '../../../deploy/setup/run-setup.ts';
 import { CREATE_TOPICS } from '../../../deploy/setup/steps.ts';

@@ -97,7 +97,10 @@ describe('A MongoDB that is frozen', () => {
       since,
       until,
     };
-    const requests = await everyRequest(posthorn.baseUrl, { ...known, url: receiver.url });
+    const every = await everyRequest(posthorn.baseUrl, { ...known, url: receiver.url });
+    // All but the one whose response is in the configuration.
+    const requests = every.filter(({ path }) => path !== '/api/v1/source-ips');
+    expect(requests).toHaveLength(every.length - 1);
     await freezeWithCachedKey();
     const first = timed('POST with a key', () => sendOnce('frozen'));
     expectRefused(await answersTo(api, requests));

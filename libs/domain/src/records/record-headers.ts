@@ -28,7 +28,7 @@ export const DEFERRED_SINCE_HEADER = 'deferred-since';
  */
 export const CLOCK_AHEAD_HEADER = 'clock-ahead';
 
-/** The MAC of the record (platform/kafka/record-mac.ts). On every record. */
+/** The MAC of the record (platform/kafka/publishing/record-mac.ts). On every record. */
 export const MAC_HEADER = 'mac';
 
 /** On a dead letter: the MAC that the record had in its topic. */

@@ -1,6 +1,6 @@
-import { getEventListeners } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import { expect, test } from '@jest/globals';
-import { untilAborted } from './until-aborted.ts';
+import { abortedAfter, untilAborted } from './until-aborted.ts';
 
 const endless = new Promise<never>(() => undefined);
 const reason = new Error('stopping');
@@ -28,4 +28,17 @@ test('a step that does not end gives the reason of the abort', async () => {
 test('a signal that was aborted before gives its reason', async () => {
   await expect(untilAborted(endless, AbortSignal.abort(reason))).rejects.toBe(reason);
   await expect(untilAborted(Promise.resolve(7), AbortSignal.abort(reason))).rejects.toBe(reason);
+});
+
+test('a later signal is aborted some time after the first one, and not before it', async () => {
+  const first = new AbortController();
+  const later = abortedAfter(first.signal, 20);
+  const aborted = once(later, 'abort');
+  first.abort();
+  expect(later.aborted).toBe(false);
+  // Its timer keeps no process alive, so another one does.
+  const alive = setInterval(() => undefined, 1_000);
+  await aborted;
+  clearInterval(alive);
+  expect(later.aborted).toBe(true);
 });

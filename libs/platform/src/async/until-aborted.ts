@@ -1,3 +1,5 @@
+import { setMaxListeners } from 'node:events';
+
 /**
  * Returns what the step resolves to. Throws the reason of `signal` as soon as that is aborted; the step is
  * not ended by that.
@@ -16,4 +18,16 @@ export async function untilAborted<T>(step: Promise<T>, signal: AbortSignal): Pr
   } finally {
     signal.removeEventListener('abort', abort);
   }
+}
+
+/** Returns a signal that is aborted this many milliseconds after the other one. */
+export function abortedAfter(signal: AbortSignal, ms: number): AbortSignal {
+  const later = new AbortController();
+  // Each retry that waits listens to it.
+  setMaxListeners(0, later.signal);
+  const abort = (): void => {
+    later.abort();
+  };
+  signal.addEventListener('abort', () => setTimeout(abort, ms).unref(), { once: true });
+  return later.signal;
 }

@@ -24,7 +24,7 @@ import { createKafkaRecordLog } from './kafka-record-log.ts';
 import type { KafkaClientName } from '../service/kafka-clients.ts';
 import { openDriver } from './open-driver.ts';
 import { signRecords } from './publishing/sign-records.ts';
-import { createRecordMac, type RecordMac } from './record-mac.ts';
+import { createRecordMac, type RecordMac } from './publishing/record-mac.ts';
 import type { RecordLog } from './record-log.ts';
 import { createTopicWatch, type TopicWatch } from './topics/watch-topics.ts';
 

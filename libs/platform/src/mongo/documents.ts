@@ -1,6 +1,6 @@
 import type { Idempotency } from '@posthorn/domain/message.ts';
 import type { Attempt, CancelReason, DeliveryStatus } from '@posthorn/domain/delivery.ts';
-import type { Scope } from '@posthorn/domain/scopes.ts';
+import type { Scope } from '@posthorn/domain/access/scopes.ts';
 import type { ResendMark } from '@posthorn/domain/resend.ts';
 import type { SealedFields } from './sealed-fields.ts';
 

@@ -1,6 +1,6 @@
 import type { DeadLetters } from '../dead-letters/dead-letters.ts';
 import type { ConsumeOptions, LogRecord, RecordLog } from '../kafka/record-log.ts';
-import type { RecordMac } from '../kafka/record-mac.ts';
+import type { RecordMac } from '../kafka/publishing/record-mac.ts';
 import type { ConfirmRecord } from './confirm-record.ts';
 
 export const UNPROVEN_RECORDS = ['confirm', 'refuse'] as const;

@@ -1,6 +1,6 @@
 import type { SecureContext } from 'node:tls';
 import type { z } from 'zod';
-import type { redisAccess } from '../service/store-settings.ts';
+import type { redisAccess } from '../service/stores/store-settings.ts';
 import { StartupError } from '../service/errors.ts';
 import { followTlsFiles } from '../tls/secure-context.ts';
 

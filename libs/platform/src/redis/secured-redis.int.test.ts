@@ -11,7 +11,7 @@ import { eventually } from '../../../../test/support/time/eventually.ts';
 import { freePorts } from '../../../../tools/local-stack/machine/ports.ts';
 import { redisServer } from '../../../../tools/local-stack/machine/required-programs.ts';
 import { createLogger } from '../service/logger.ts';
-import { redisAccess } from '../service/store-settings.ts';
+import { redisAccess } from '../service/stores/store-settings.ts';
 import { redisAccessOf } from './access.ts';
 import { connectRedis } from './connect.ts';
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { StartupError } from './errors.ts';
-import { assertNoPlaintextStores } from './plaintext-stores.ts';
+import { assertNoPlaintextStores } from './stores/plaintext-stores.ts';
 
 /**
  * Returns the settings of a service from the environment. `NAME_FILE` may be set instead of `NAME` and

@@ -1,6 +1,6 @@
 import type { Registry } from 'prom-client';
 import type { z } from 'zod';
-import { abortedAfter } from '../async/aborted-after.ts';
+import { abortedAfter } from '../async/until-aborted.ts';
 import { createKeepTrying, type KeepTrying } from '../async/keep-trying.ts';
 import { collectWhenIdle } from '../memory/collect-when-idle.ts';
 import { parseConfig } from './config.ts';

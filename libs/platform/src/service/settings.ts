@@ -15,7 +15,7 @@ import {
   mongodbAccess,
   plaintextStores,
   redisAccess,
-} from './store-settings.ts';
+} from './stores/store-settings.ts';
 import { keyRingSchema } from '../vault/vault-keys.ts';
 
 const port = z.coerce

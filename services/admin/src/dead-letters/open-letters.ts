@@ -5,7 +5,7 @@ import { assertKafkaReachable, createKafkaClient } from '@posthorn/platform/kafk
 import { readTopic, type ReadTopicOptions } from '@posthorn/platform/kafka/reading/read-topic.ts';
 import { createLogger, type Logger } from '@posthorn/platform/service/logger.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
-import { kafkaAccess, plaintextStores } from '@posthorn/platform/service/store-settings.ts';
+import { kafkaAccess, plaintextStores } from '@posthorn/platform/service/stores/store-settings.ts';
 import type { Kafka } from 'kafkajs';
 import { z } from 'zod';
 import type { Place } from './letter-filter.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { ALL_SCOPES, type Scope } from '@posthorn/domain/scopes.ts';
+import { ALL_SCOPES, type Scope } from '@posthorn/domain/access/scopes.ts';
 import { rightsFor, rightsLike } from './key-rights.ts';
 
 const makerWith = (scopes: readonly Scope[], appId: string | null = null) => ({

@@ -1,4 +1,4 @@
-import { ALL_SCOPES, notGrantable, SCOPES, type Scope } from '@posthorn/domain/scopes.ts';
+import { ALL_SCOPES, notGrantable, SCOPES, type Scope } from '@posthorn/domain/access/scopes.ts';
 import type { KeyRights } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
 import { insufficientScope } from '../http/api-error.ts';

@@ -1,4 +1,4 @@
-import { allows } from '@posthorn/domain/scopes.ts';
+import { allows } from '@posthorn/domain/access/scopes.ts';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Authenticate } from '../api-keys/authenticate.ts';
 import type { ConfineToApp, NamedIds } from '../api-keys/confine-to-app.ts';

@@ -1,5 +1,5 @@
 import type { RecordLog } from '../record-log.ts';
-import type { RecordMac } from '../record-mac.ts';
+import type { RecordMac } from './record-mac.ts';
 
 /** Returns the log with a MAC on every record that it publishes. */
 export function signRecords(records: RecordLog, mac: Pick<RecordMac, 'sign'>): RecordLog {

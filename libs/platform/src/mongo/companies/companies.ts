@@ -1,5 +1,5 @@
 import type { mongo } from 'mongoose';
-import { ALL_SCOPES, type Scope } from '@posthorn/domain/scopes.ts';
+import { ALL_SCOPES, type Scope } from '@posthorn/domain/access/scopes.ts';
 import { collection } from '../collections.ts';
 import type { ApiKeyDocument, CompanyDocument } from '../documents.ts';
 

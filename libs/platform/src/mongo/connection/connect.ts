@@ -4,7 +4,7 @@ import mongoose, { type Connection } from 'mongoose';
 import { TimeoutError, withTimeout } from '../../async/with-timeout.ts';
 import { messageOf, StartupError, StoreUnavailableError } from '../../service/errors.ts';
 import type { ServiceContext } from '../../service/run-service.ts';
-import type { mongodbAccess } from '../../service/store-settings.ts';
+import type { mongodbAccess } from '../../service/stores/store-settings.ts';
 import { followTlsFiles } from '../../tls/secure-context.ts';
 
 type MongoAccessConfig = z.infer<z.ZodObject<typeof mongodbAccess>>;

@@ -1,4 +1,4 @@
-import { SCOPES } from '@posthorn/domain/scopes.ts';
+import { SCOPES } from '@posthorn/domain/access/scopes.ts';
 import { z } from 'zod';
 import type { ApiKeys } from '../../api-keys/api-keys.ts';
 import { apiKeySchema, createdApiKeySchema, describeApiKey } from '../../http/responses/api-key.ts';

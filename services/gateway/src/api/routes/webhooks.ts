@@ -1,5 +1,5 @@
 import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
-import { allows } from '@posthorn/domain/scopes.ts';
+import { allows } from '@posthorn/domain/access/scopes.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { z } from 'zod';

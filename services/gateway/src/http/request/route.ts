@@ -1,4 +1,4 @@
-import type { Scope } from '@posthorn/domain/scopes.ts';
+import type { Scope } from '@posthorn/domain/access/scopes.ts';
 import { z } from 'zod';
 import type { Problem } from '../api-error.ts';
 import type { Pages } from '../responses/send-pages.ts';

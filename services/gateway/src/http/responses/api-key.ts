@@ -1,4 +1,4 @@
-import { SCOPES } from '@posthorn/domain/scopes.ts';
+import { SCOPES } from '@posthorn/domain/access/scopes.ts';
 import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
 import { idField, isoTime, timeField } from './fields.ts';

@@ -1,4 +1,4 @@
-import { StartupError } from './errors.ts';
+import { StartupError } from '../errors.ts';
 
 /** The settings that tell whether a store is reached with TLS. A process has those of its stores. */
 interface StoreConfig {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { dataOf } from '../../support/api/expect-answers.ts';
-import { createApiClient, type ApiClient } from '../../support/api/api-client.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
+import { dataOf } from '../../../support/api/expect-answers.ts';
+import { createApiClient, type ApiClient } from '../../../support/api/api-client.ts';
+import type { OwnCompany } from '../../../support/process/posthorn.ts';
+import { joinShared } from '../../../support/process/shared-posthorn.ts';
 
 let posthorn: OwnCompany;
 let api: ApiClient;

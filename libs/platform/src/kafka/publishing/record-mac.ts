@@ -6,8 +6,8 @@ import {
   type KeyObject,
 } from 'node:crypto';
 import { MAC_HEADER } from '@posthorn/domain/records/record-headers.ts';
-import type { KeyRing } from '../vault/vault-keys.ts';
-import type { LogRecord, OutgoingRecord } from './record-log.ts';
+import type { KeyRing } from '../../vault/vault-keys.ts';
+import type { LogRecord, OutgoingRecord } from '../record-log.ts';
 
 export interface RecordMac {
   /** Returns the record with its MAC, in place of one that it may have had. */

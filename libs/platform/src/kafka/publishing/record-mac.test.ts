@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import type { KeyRing } from '../vault/vault-keys.ts';
-import type { OutgoingRecord } from './record-log.ts';
+import type { KeyRing } from '../../vault/vault-keys.ts';
+import type { OutgoingRecord } from '../record-log.ts';
 import { createRecordMac } from './record-mac.ts';
 
 const keyOf = (id: string) => ({ id, key: createSecretKey(Buffer.alloc(32, id)) });
