@@ -43,6 +43,7 @@ import { openRequestDeadlines } from './http/request-deadlines.ts';
 import { createRequestMemory, type RequestMemory } from './http/request/request-memory.ts';
 import type { Route } from './http/request/route.ts';
 import { createQuotas } from './limits/quotas.ts';
+import { createTurns } from './limits/turns.ts';
 import { openRateLimits } from './limits/open-rate-limits.ts';
 import { openRedis, type GatewayRedis } from './open-redis.ts';
 import { openOutbox } from './outbox/open-outbox.ts';
@@ -79,6 +80,7 @@ export async function startGateway(context: Context): Promise<void> {
     }),
     limits,
     memory: openRequestMemory(context, budgets),
+    turns: createTurns(setImmediate),
     deadlines: openRequestDeadlines(),
     trustedProxies: config.TRUSTED_PROXIES,
     metrics: createHttpMetrics(registry),

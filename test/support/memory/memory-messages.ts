@@ -55,6 +55,7 @@ export function listDepsOf(
       found.sort((a, b) => descending(a.id, b.id)),
     );
   return {
+    takeTurn: () => Promise.resolve(),
     messages: {
       listOutlines: (_company, { appId, webhookId, ...range }, { messages, targets }) =>
         read(

@@ -17,6 +17,8 @@ const deps = {
   webhooks: { findOne: () => Promise.resolve(null), findTarget: () => Promise.resolve(null) },
 };
 
+const takeTurn = () => Promise.resolve();
+
 const page = async (limit: number, cursor?: string) => {
   const query = { companyId: 'comp_a', messageId: 'msg_1', limit, cursor };
   const { deliveries, nextCursor } = await listDeliveries(deps, query);
@@ -73,12 +75,14 @@ function longDelivery(webhookId: string): Delivery {
 test('an unknown message is 404', async () => {
   const query = { companyId: 'comp_a', messageId: 'msg_2', limit: 1 };
   await expect(listDeliveries(deps, query)).rejects.toMatchObject({ status: 404 });
-  await expect(readMessage(deps, 'comp_a', 'msg_2')).rejects.toMatchObject({ status: 404 });
+  await expect(readMessage({ ...deps, takeTurn }, 'comp_a', 'msg_2')).rejects.toMatchObject({
+    status: 404,
+  });
 });
 
 test('a message without targets has no oldest webhook', async () => {
   const messages = { findOne: () => Promise.resolve({ ...message, targets: [] }) };
-  expect(await readMessage({ ...deps, messages }, 'comp_a', 'msg_1')).toMatchObject({
+  expect(await readMessage({ ...deps, messages, takeTurn }, 'comp_a', 'msg_1')).toMatchObject({
     oldest: { webhook: null, delivery: undefined },
     others: [],
   });

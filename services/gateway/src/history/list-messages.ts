@@ -11,6 +11,7 @@ import type {
   MessageQueries,
   OutlineBounds,
 } from '@posthorn/platform/mongo/messages/message-queries.ts';
+import type { TakeTurn } from '../limits/turns.ts';
 
 export interface MessageQuery {
   appId?: string | undefined;
@@ -30,7 +31,12 @@ export interface ListedMessages {
   nextCursor: string | null;
 }
 
-export interface ListDeps {
+/** What the list of one company's messages needs. */
+export interface ListDeps extends ListStores {
+  takeTurn: TakeTurn;
+}
+
+export interface ListStores {
   messages: Pick<MessageQueries, 'listOutlines' | 'outlinesOf' | 'findMany'>;
   deliveries: Pick<DeliveryQueries, 'outlinesOf' | 'messagesOfFailed'>;
 }
@@ -138,19 +144,42 @@ function endOf(
   return { targets, lastId: read.at(-1)?.id, isEnd: false };
 }
 
+/** To read the deliveries to so many targets takes 3 ms of the process. */
+const TARGETS_PER_TURN = 1_000;
+
 async function withDeliveries(
-  { deliveries }: ListDeps,
+  deps: ListDeps,
   companyId: string,
   outlines: readonly MessageOutline[],
 ): Promise<Candidate[]> {
-  const ids = outlines.flatMap(({ id, targets }) => targets.map((to) => deliveryIdOf(id, to)));
-  const known = new Map(
-    (await deliveries.outlinesOf(companyId, ids)).map((each) => [each.id, each]),
+  const candidates: Candidate[] = outlines.map((outline) => ({ outline, known: [] }));
+  const targets = candidates.flatMap((candidate) =>
+    candidate.outline.targets.map((webhookId) => ({ candidate, webhookId })),
   );
-  return outlines.map((outline) => ({
-    outline,
-    known: outline.targets.flatMap((to) => known.get(deliveryIdOf(outline.id, to)) ?? []),
-  }));
+  for (let from = 0; from < targets.length; from += TARGETS_PER_TURN) {
+    await deps.takeTurn();
+    await addKnown(deps, companyId, targets.slice(from, from + TARGETS_PER_TURN));
+  }
+  return candidates;
+}
+
+async function addKnown(
+  { deliveries }: ListDeps,
+  companyId: string,
+  targets: readonly { candidate: Candidate; webhookId: string }[],
+): Promise<void> {
+  const candidates = new Map(
+    targets.map(({ candidate, webhookId }) => [
+      deliveryIdOf(candidate.outline.id, webhookId),
+      candidate,
+    ]),
+  );
+  const outlines = await deliveries.outlinesOf(companyId, [...candidates.keys()]);
+  const found = new Map(outlines.map((each) => [each.id, each]));
+  for (const [id, { known }] of candidates) {
+    const delivery = found.get(id);
+    if (delivery) known.push(delivery);
+  }
 }
 
 function statusOf({ outline, known }: Candidate): DeliveryStatus {
@@ -164,13 +193,15 @@ function statusOf({ outline, known }: Candidate): DeliveryStatus {
 const MAX_PAYLOAD_CHARS = 1_048_576;
 
 async function toPage(
-  { messages }: ListDeps,
+  { messages, takeTurn }: ListDeps,
   companyId: string,
   kept: readonly Candidate[],
   nextCursor: string | undefined,
 ): Promise<ListedMessages> {
   const ids = kept.map(({ outline }) => outline.id);
   const read = await messages.findMany(companyId, ids, MAX_PAYLOAD_CHARS);
+  // For the response: as much text again.
+  await takeTurn();
   const byId = new Map(read.map((each) => [each.id, each]));
   const page = kept.flatMap(({ outline, known }) => {
     const message = byId.get(outline.id);

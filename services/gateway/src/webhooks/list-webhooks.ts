@@ -5,6 +5,7 @@ import type {
   WebhookStore,
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import { inTurns, type TakeTurn } from '../limits/turns.ts';
 import type { Apps } from '../projects/apps.ts';
 
 export interface ListWebhooksDeps {
@@ -20,12 +21,13 @@ export interface ListWebhooksDeps {
 export type ListWebhooks = (
   companyId: string,
   page: WebhookPage,
+  takeTurn: TakeTurn,
 ) => Promise<AsyncIterable<Webhook[]>>;
 
 export function createListWebhooks({ apps, webhooks, logger }: ListWebhooksDeps): ListWebhooks {
-  return async (companyId, page) => {
+  return async (companyId, page, takeTurn) => {
     if (page.appId !== undefined) await apps.get(companyId, page.appId);
-    return opened(webhooks.list(companyId, page), logger);
+    return opened(inTurns(webhooks.list(companyId, page), takeTurn), logger);
   };
 }
 

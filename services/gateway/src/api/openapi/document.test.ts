@@ -30,6 +30,7 @@ function mountedRoutes(): string[] {
     trustedProxies: 0,
     metrics: { observe: pass },
     memory: createRequestMemory(1),
+    turns: { take: () => Promise.resolve() },
     deadlines: { within: (_response, step) => step },
     authenticate: () => Promise.reject(new Error('not called')),
     confineToApp: () => Promise.resolve(),

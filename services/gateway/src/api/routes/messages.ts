@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { listDeliveries } from '../../history/list-deliveries.ts';
-import { listMessages, type ListDeps } from '../../history/list-messages.ts';
+import { listMessages, type ListStores } from '../../history/list-messages.ts';
 import { readDelivery, type ReadDeps } from '../../history/read-delivery.ts';
-import { readMessage, type ReadMessageDeps } from '../../history/read-message.ts';
+import { readMessage, type ReadMessageStores } from '../../history/read-message.ts';
 import { notFound } from '../../http/api-error.ts';
 import {
   deliverySchema,
@@ -30,7 +30,7 @@ const listQuery = z.object({
 
 const deliveriesQuery = z.object({ limit: limit(100, 50), cursor: cursor('wh').optional() });
 
-export type HistoryDeps = ReadDeps & ListDeps & ReadMessageDeps;
+export type HistoryDeps = ReadDeps & ListStores & ReadMessageStores;
 
 const versionedOnly = true;
 const tag = 'Webhook messages';
@@ -57,9 +57,9 @@ function listRoute(deps: HistoryDeps): Route {
       hasCursor: true,
       data: z.array(listedMessageSchema),
     },
-    async handle({ caller, query }) {
+    async handle({ caller, query, takeTurn }) {
       const { from, to, ...filter } = query;
-      const { messages, nextCursor } = await listMessages(deps, caller.companyId, {
+      const { messages, nextCursor } = await listMessages({ ...deps, takeTurn }, caller.companyId, {
         ...filter,
         appId: filter.appId ?? appOfList(caller, filter.webhookId),
         fromMs: from === undefined ? undefined : Date.parse(from),
@@ -85,8 +85,9 @@ function getRoute(deps: HistoryDeps): Route {
     summary: 'Get a message',
     response: { status: 200, message: 'Message found', data: messageSchema },
     errors: ['not_found'],
-    async handle({ caller: { companyId }, params: { messageId = '' } }) {
-      const { message, oldest, others } = await readMessage(deps, companyId, messageId);
+    async handle({ caller: { companyId }, params: { messageId = '' }, takeTurn }) {
+      const read = await readMessage({ ...deps, takeTurn }, companyId, messageId);
+      const { message, oldest, others } = read;
       return { data: describeMessage(message, oldest, others) };
     },
   });
@@ -110,8 +111,9 @@ function deliveriesRoute(deps: HistoryDeps): Route {
       data: z.array(deliverySchema),
     },
     errors: ['not_found'],
-    async handle({ caller: { companyId }, params: { messageId = '' }, query }) {
+    async handle({ caller: { companyId }, params: { messageId = '' }, query, takeTurn }) {
       const page = await listDeliveries(deps, { companyId, messageId, ...query });
+      await takeTurn();
       return {
         data: page.deliveries.map(({ source, sentHeaders }) =>
           describeDelivery(source, sentHeaders),

@@ -83,9 +83,9 @@ function listWebhooks(deps: WebhookRouteDeps): Route {
     query: listQuery,
     response: { status: 200, message: 'Webhooks found', data: z.array(webhookSchema) },
     errors: ['not_found'],
-    async handle({ caller, query, reserve }) {
+    async handle({ caller, query, reserve, takeTurn }) {
       const appId = query.appId ?? caller.appId ?? undefined;
-      const parts = await deps.listWebhooks(caller.companyId, { ...query, appId });
+      const parts = await deps.listWebhooks(caller.companyId, { ...query, appId }, takeTurn);
       return { pages: described(parts, shownTo(caller, describeWebhook), reserve) };
     },
   });
@@ -101,7 +101,9 @@ function shownTo<Shown>(
     : (webhook) => describe(withoutSecrets(webhook));
 }
 
-/** Two parts, as objects and as text: 50 webhooks of at most 21 kB each. */
+/** What a response without parts holds: 1 MB of the widest webhooks. */
+const SHORT_LIST = 50;
+/** Twice as many webhooks of at most 21 kB each, as objects and as text. */
 const LONG_LIST_BYTES = 4_194_304;
 
 async function* described(
@@ -109,10 +111,11 @@ async function* described(
   describe: (webhook: Webhook) => z.infer<typeof webhookSchema>,
   reserve: (bytes: number) => void,
 ): AsyncGenerator<z.infer<typeof webhookSchema>[]> {
-  let number = 0;
+  let read = 0;
   for await (const part of parts) {
-    number += 1;
-    if (number === 2) reserve(LONG_LIST_BYTES);
+    const isLongNow = read <= SHORT_LIST && read + part.length > SHORT_LIST;
+    if (isLongNow) reserve(LONG_LIST_BYTES);
+    read += part.length;
     yield part.map(describe);
   }
 }

@@ -1,6 +1,7 @@
 import type { Scope } from '@posthorn/domain/access/scopes.ts';
 import { z } from 'zod';
 import type { Problem } from '../api-error.ts';
+import type { TakeTurn } from '../../limits/turns.ts';
 import type { Pages } from '../responses/send-pages.ts';
 import type { Body } from './read-body.ts';
 
@@ -22,6 +23,8 @@ export interface ApiRequest<Fields, Query> {
   header: (name: string) => string | undefined;
   /** Counts bytes that are about to be read for this request. Throws ApiError 503 when there is no room. */
   reserve: (bytes: number) => void;
+  /** To be awaited before each piece of work that takes milliseconds of the process. */
+  takeTurn: TakeTurn;
 }
 
 /** What a handler adds to the response that its route declares. */

@@ -99,24 +99,28 @@ describe('a list that is sent part by part', () => {
   });
 });
 
+const FIFTY = Array.from({ length: 50 }, (_, index) => index + 1);
+
 describe('the beginning of a list', () => {
   test.each([
     [[], []],
     [[[1, 2]], [1, 2]],
+    [[[1, 2], [3]], [1, 2, 3]],
   ])('of %j is all of it', async (given: number[][], first) => {
     expect(await beginPages(parts(...given))).toEqual({ first, rest: null });
   });
 
-  test('of two parts is sent with the rest', async () => {
-    const { rest } = await beginPages(parts([1], [2], [3]));
-    expect(await Array.fromAsync(rest ?? [])).toEqual([[1], [2], [3]]);
+  test('of more than 50 entries is sent with the rest', async () => {
+    const { first, rest } = await beginPages(parts(FIFTY, [51], [52]));
+    expect(first).toHaveLength(51);
+    expect(await Array.fromAsync(rest ?? [])).toEqual([[...FIFTY, 51], [52]]);
   });
 
   test('closes the reading when the rest is not taken to its end', async () => {
     let isClosed = false;
     async function* closing() {
       try {
-        yield* parts([1], [2], [3]);
+        yield* parts(FIFTY, [51], [52]);
       } finally {
         isClosed = true;
       }

@@ -38,24 +38,29 @@ async function untilTaken(response: Response): Promise<void> {
   }
 }
 
-/** Reads the first two parts. A list that has only one is an ordinary response. */
+/** So many entries are an ordinary response: 1 MB of the widest webhooks. */
+const SHORT_LIST = 50;
+
+/** Reads until it is known whether the list is a short one. That is an ordinary response. */
 export async function beginPages(
   pages: Pages,
 ): Promise<{ first: readonly unknown[]; rest: Pages | null }> {
   const reading = pages[Symbol.asyncIterator]();
-  const first = await reading.next();
-  if (first.done) return { first: [], rest: null };
-  const second = await reading.next();
-  if (second.done) return { first: first.value, rest: null };
-  return { first: first.value, rest: continued([first.value, second.value], reading) };
+  const first: unknown[] = [];
+  while (first.length <= SHORT_LIST) {
+    const next = await reading.next();
+    if (next.done) return { first, rest: null };
+    first.push(...next.value);
+  }
+  return { first, rest: continued(first, reading) };
 }
 
 async function* continued(
-  read: readonly (readonly unknown[])[],
+  first: readonly unknown[],
   reading: AsyncIterator<readonly unknown[]>,
 ): AsyncGenerator<readonly unknown[]> {
   try {
-    yield* read;
+    yield first;
     for (let next = await reading.next(); !next.done; next = await reading.next()) yield next.value;
   } finally {
     await reading.return?.();

@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { dataOf, expectFailure } from '../../support/api/expect-answers.ts';
-import { createResources, type Resources, type ShownWebhook } from '../../support/api/resources.ts';
-import { joinWithGateway, type OwnGateway } from '../../support/process/shared-posthorn.ts';
+import { dataOf, expectFailure } from '../../../support/api/expect-answers.ts';
+import {
+  createResources,
+  type Resources,
+  type ShownWebhook,
+} from '../../../support/api/resources.ts';
+import { joinWithGateway, type OwnGateway } from '../../../support/process/shared-posthorn.ts';
 
 const QUOTAS = {
   QUOTA_PROJECTS_PER_COMPANY: '2',

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { ApiAnswer } from '../../support/api/api-client.ts';
-import { joinWithGateway, type OwnGateway } from '../../support/process/shared-posthorn.ts';
-import { runProgram } from '../../support/process/service-process.ts';
+import type { ApiAnswer } from '../../../support/api/api-client.ts';
+import { joinWithGateway, type OwnGateway } from '../../../support/process/shared-posthorn.ts';
+import { runProgram } from '../../../support/process/service-process.ts';
 
 /** As long as a real key, so that only its bytes are wrong. */
 const UNKNOWN_KEY = `phk_${'x'.repeat(43)}`;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
-import { createApiClient, type ApiAnswer } from '../../support/api/api-client.ts';
-import { joinWithGateway, type OwnGateway } from '../../support/process/shared-posthorn.ts';
-import { createCompany } from '../../support/process/companies.ts';
+import { freePorts } from '../../../../tools/local-stack/machine/ports.ts';
+import { createApiClient, type ApiAnswer } from '../../../support/api/api-client.ts';
+import { joinWithGateway, type OwnGateway } from '../../../support/process/shared-posthorn.ts';
+import { createCompany } from '../../../support/process/companies.ts';
 
 const COMPANY_LIMIT = 20;
 const ADDRESS_LIMIT = 30;
