@@ -1,6 +1,8 @@
-import { countByKey, resealWebhooks } from '@posthorn/platform/mongo/webhooks/webhooks-reseal.ts';
+import { countByKey } from '@posthorn/platform/mongo/resealing.ts';
+import { resealSigningKeys } from '@posthorn/platform/mongo/signing-keys/signing-keys-reseal.ts';
+import { resealWebhooks } from '@posthorn/platform/mongo/webhooks/webhooks-reseal.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
-import { createVault, type Vault } from '@posthorn/platform/vault/vault.ts';
+import { createVault, type SealedValueError, type Vault } from '@posthorn/platform/vault/vault.ts';
 import type { Command } from 'commander';
 import type { mongo } from 'mongoose';
 import type { OutputOptions } from './output.ts';
@@ -17,15 +19,15 @@ interface SecretsDeps {
 export function addSecretCommands(program: Command): void {
   const group = program
     .command('secrets')
-    .description('Stored secrets of webhooks (docs/secrets.md)');
+    .description('Stored secrets of webhooks, and signing keys (docs/secrets.md)');
   group
     .command('rotate')
-    .description('encrypt every webhook with the first key of ENCRYPTION_KEYS; can be repeated')
+    .description('encrypt all of them with the first key of ENCRYPTION_KEYS; can be repeated')
     .option('--json', 'print JSON')
     .action((output: OutputOptions) => run(output, rotateSecrets));
   group
     .command('status')
-    .description('count the webhooks by the key that encrypted them')
+    .description('count them by the key that encrypted them')
     .option('--json', 'print JSON')
     .action((output: OutputOptions) => run(output, secretsStatus));
 }
@@ -36,15 +38,22 @@ function run(output: OutputOptions, work: (deps: SecretsDeps) => Promise<object>
   );
 }
 
-/** Sets exit code 1 while webhooks of another key remain, so that no script removes that key. */
+/** Sets exit code 1 while something of another key remains, so that no script removes that key. */
 async function rotateSecrets({ db, vault }: SecretsDeps): Promise<object> {
-  const result = await resealWebhooks(db, vault, ({ message }) => {
+  const onUnopened = ({ message }: SealedValueError): void => {
     process.stderr.write(`${message}\n`);
-  });
-  if (result.remaining > 0) process.exitCode = 1;
-  return result;
+  };
+  const webhooks = await resealWebhooks(db, vault, onUnopened);
+  const signingKeys = await resealSigningKeys(db, vault, onUnopened);
+  const remaining = webhooks.remaining + signingKeys.remaining;
+  if (remaining > 0) process.exitCode = 1;
+  return { resealed: webhooks.resealed + signingKeys.resealed, remaining };
 }
 
 async function secretsStatus({ db, vault }: SecretsDeps): Promise<object> {
-  return { currentKeyId: vault.currentKeyId, webhooksByKeyId: await countByKey(db) };
+  return {
+    currentKeyId: vault.currentKeyId,
+    webhooksByKeyId: await countByKey(db, 'webhooks'),
+    signingKeysByKeyId: await countByKey(db, 'signingKeys'),
+  };
 }

@@ -7,6 +7,7 @@ export interface DocumentOf {
   projects: Documents.ProjectDocument;
   apps: Documents.AppDocument;
   webhooks: Documents.WebhookDocument;
+  signingKeys: Documents.SigningKeyDocument;
   messages: Documents.MessageDocument;
   deliveries: Documents.DeliveryDocument;
   publishers: Documents.PublisherDocument;

@@ -38,6 +38,9 @@ const RESOURCE_INDEXES: readonly IndexSpec[] = [
   { collection: 'webhooks', key: { appId: 1, _id: 1 } },
   // A project is deleted with all its webhooks, and its global ones are counted for their quota.
   { collection: 'webhooks', key: { projectId: 1, appId: 1 } },
+  // The newest keys of a company. Of two processes that make the next one, one succeeds.
+  { collection: 'signingKeys', key: { companyId: 1, number: -1 }, options: { unique: true } },
+  { collection: 'signingKeys', key: { expiresAt: 1 }, options: { expireAfterSeconds: 0 } },
 ];
 
 const HISTORY_INDEXES: readonly IndexSpec[] = [
@@ -101,7 +104,7 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
 
 // prettier-ignore
 const COLLECTIONS: readonly CollectionName[] = [
-  'companies', 'apiKeys', 'projects', 'apps', 'webhooks',
+  'companies', 'apiKeys', 'projects', 'apps', 'webhooks', 'signingKeys',
   'messages', 'deliveries', 'publishers', 'messageChecks',
   'leases', 'resends', 'removals',
 ];

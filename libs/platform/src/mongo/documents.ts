@@ -75,6 +75,19 @@ export interface WebhookDocument {
   deferredAt?: Date;
 }
 
+/** A SigningKey, of which only id, number and dates can be read without an encryption key. */
+export interface SigningKeyDocument {
+  _id: string;
+  companyId: string;
+  number: number;
+  sealed: string;
+  /** The encryption key that sealed it, for the rotation of those. */
+  keyId: string;
+  createdAt: Date;
+  /** When it has signed for the last time and is removed; absent in the newest. */
+  expiresAt?: Date;
+}
+
 export interface MessageDocument {
   _id: string;
   companyId: string;

@@ -4,7 +4,7 @@ import type { EncryptionKey, KeyRing } from './vault-keys.ts';
 /** The place of a sealed value. It opens in no other place. */
 export interface Binding {
   companyId: string;
-  /** Id of the webhook or message that holds it. */
+  /** Id of the webhook, message or signing key that holds it. */
   ownerId: string;
   field: string;
 }

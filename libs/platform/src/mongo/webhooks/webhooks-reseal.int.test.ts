@@ -8,7 +8,8 @@ import {
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { createVault, type SealedValueError, type Vault } from '../../vault/vault.ts';
 import { collection } from '../collections.ts';
-import { countByKey, resealWebhooks } from './webhooks-reseal.ts';
+import { countByKey } from '../resealing.ts';
+import { resealWebhooks } from './webhooks-reseal.ts';
 import { createWebhookStore } from './webhooks.ts';
 
 const [OLD, NEW] = [randomKey('old'), randomKey('new')];
@@ -67,11 +68,11 @@ describe('the rotation of the key', () => {
   it('seals 1,200 webhooks again, also after an interruption halfway', async () => {
     const all = await insert(1_200);
     await expect(resealWebhooks(db, endingAt(600), unexpected)).rejects.toThrow('interrupted');
-    expect(await countByKey(db)).toEqual({ new: 500, old: 700 });
+    expect(await countByKey(db, 'webhooks')).toEqual({ new: 500, old: 700 });
 
     const rest = await resealWebhooks(db, rotated, unexpected);
     expect(rest).toEqual({ resealed: 700, remaining: 0 });
-    expect(await countByKey(db)).toEqual({ new: 1_200 });
+    expect(await countByKey(db, 'webhooks')).toEqual({ new: 1_200 });
     const again = await resealWebhooks(db, rotated, unexpected);
     expect(again).toEqual({ resealed: 0, remaining: 0 });
 
@@ -103,7 +104,7 @@ describe('the rotation of the key', () => {
     );
     const result = await resealWebhooks(meddling, rotated, unexpected);
     expect(result).toEqual({ resealed: 1, remaining: 0 });
-    expect(await countByKey(db)).toEqual({ new: 1 });
+    expect(await countByKey(db, 'webhooks')).toEqual({ new: 1 });
   });
 
   it('continues after a webhook that cannot be opened, and reports it', async () => {
@@ -114,6 +115,6 @@ describe('the rotation of the key', () => {
     const result = await resealWebhooks(db, rotated, ({ message }) => problems.push(message));
     expect(result).toEqual({ resealed: 1, remaining: 1 });
     expect(problems).toEqual([`secret of ${_id} is not a sealed value`]);
-    expect(await countByKey(db)).toEqual({ new: 1, old: 1 });
+    expect(await countByKey(db, 'webhooks')).toEqual({ new: 1, old: 1 });
   });
 });
