@@ -114,7 +114,7 @@ export default tseslint.config(
   },
   boundary(
     ['libs/domain/src/**/*.ts'],
-    '^(?!zod$|node:crypto$|\\./|\\.\\./|fast-check$|@jest/globals$|standardwebhooks$)',
+    '^(?!zod$|node:crypto$|\\./|\\.\\./|fast-check$|@jest/globals$|standardwebhooks$|@noble/ed25519$)',
     'The domain is pure: nothing but zod, node:crypto and its own files (tests: jest, fast-check).',
   ),
   boundary(

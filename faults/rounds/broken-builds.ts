@@ -77,7 +77,7 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
     changes: [
       {
         file: 'libs/domain/src/request/delivery-headers.ts',
-        find: 'const newest = standardSignature(standard, parts);',
+        find: 'const newest = sign(standard, parts);',
         replace: "const newest = 'v1,' + (standard ? '' : '');",
       },
     ],

@@ -4,11 +4,26 @@ export interface Header {
   value: string;
 }
 
-/** How a delivery proves itself to the endpoint (docs/contract.md C9.4 to C9.6). */
+/** What a webhook with `hmac` may ask for (docs/contract.md C6.15). The first one is the default. */
+export const SIGNATURE_ALGORITHMS = ['hmac-sha256', 'ed25519'] as const;
+export type SignatureAlgorithm = (typeof SIGNATURE_ALGORITHMS)[number];
+
+/** How a delivery proves itself to the endpoint (docs/contract.md C9.4 to C9.6 and C9.12). */
 export type AuthMethod =
-  | { method: 'hmac'; hmacHeader: string; hmacSecret: string }
+  | {
+      method: 'hmac';
+      hmacHeader: string;
+      hmacSecret: string;
+      /** Absent for `hmac-sha256`: earlier versions knew no other. */
+      signatureAlgorithm?: 'ed25519';
+    }
   | { method: 'basic'; username: string; password: string }
   | { method: 'api_key'; apiKey: string; apiKeyHeader: string };
+
+/** Whether the signing keys of the company sign, and not the secrets of the webhook. */
+export function isSignedByCompany(auth: AuthMethod): boolean {
+  return auth.method === 'hmac' && auth.signatureAlgorithm === 'ed25519';
+}
 
 export const DEFAULT_HMAC_HEADER = 'X-Service-Signature';
 

@@ -12,8 +12,9 @@ import { refuseDeliveries } from './http/refuse-deliveries.ts';
 import { setSecurityHeaders } from './http/security-headers.ts';
 import { sendError } from './http/send-error.ts';
 import type { RateLimits } from './limits/rate-limits.ts';
+import { publicKeysPage, type PublicKeysDeps } from './webhooks/signing-keys/public-keys-page.ts';
 
-export interface AppDeps extends RouteHandlerDeps {
+export interface AppDeps extends RouteHandlerDeps, Pick<PublicKeysDeps, 'findPublicKeys'> {
   routes: readonly Route[];
   limits: Pick<RateLimits, 'limitAddress' | 'limitCompany'>;
   /** Number of proxies in front whose X-Forwarded-For is trusted for the client's address. */
@@ -35,6 +36,7 @@ export function createApp(deps: AppDeps): Express {
     for (const path of pathsOf(route)) app[route.method](path, ...handlersOf(route, deps));
   }
   for (const [path, methods] of methodsByPath(routes)) app.all(path, refuseMethod(methods));
+  app.use(publicKeysPage(deps));
   app.use(docsPage(createDocument(routes)));
   app.use((request) => {
     throw new ApiError(404, 'route_not_found', `There is no ${request.method} ${request.path}.`);

@@ -8,6 +8,7 @@ import { openMongo } from '@posthorn/platform/mongo/connection/connect.ts';
 import { createDeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
 import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import { createSigningKeyStore } from '@posthorn/platform/mongo/signing-keys/signing-keys.ts';
 import {
   createWebhookStore,
   type WebhookStore,
@@ -51,6 +52,9 @@ import { createHasApp } from './projects/has-app.ts';
 import { openRemovals } from './removal/open-removals.ts';
 import type { RemoveTree } from './removal/remove-tree.ts';
 import { openResends, type Resends } from './resend/open-resends.ts';
+import { createCompanyKeys } from './webhooks/signing-keys/company-keys.ts';
+import { createFindPublicKeys } from './webhooks/signing-keys/find-public-keys.ts';
+import type { FindPublicKeys } from './webhooks/signing-keys/public-keys-page.ts';
 
 type Context = ServiceContext<GatewayConfig>;
 
@@ -98,6 +102,7 @@ export async function startGateway(context: Context): Promise<void> {
 interface Api {
   routes: Route[];
   confineToApp: ConfineToApp;
+  findPublicKeys: FindPublicKeys;
 }
 
 async function openApi(context: Context, connections: Connections): Promise<Api> {
@@ -105,6 +110,8 @@ async function openApi(context: Context, connections: Connections): Promise<Api>
   const { db, redis } = connections;
   const vault = createVault(config.ENCRYPTION_KEYS);
   const webhooks = createWebhookStore(db, vault);
+  const signingKeys = createSigningKeyStore(db, vault);
+  const { invalidate } = redis.invalidations;
   const circuits = createOpenCircuits(redis.client, config.REDIS_PREFIX, systemClockMs);
   const steps = await openSteps(context, connections, { vault, webhooks, circuits });
   const useCases = createUseCases({
@@ -116,20 +123,30 @@ async function openApi(context: Context, connections: Connections): Promise<Api>
     circuits,
     flows: createEndpointFlows(redis.client, config.REDIS_PREFIX, systemClockMs),
     concurrency: concurrencyBoundsOf(config),
-    invalidate: redis.invalidations.invalidate,
+    invalidate,
     accept: steps.accept,
     acceptIdempotent: steps.acceptIdempotent,
     remove: steps.remove,
     quotas: createQuotas(config, monotonicClockMs),
     maxHeaderBytes: config.QUOTA_HEADER_BYTES,
     sourceIps: config.SOURCE_IPS ?? [],
+    companyKeys: createCompanyKeys({
+      store: signingKeys,
+      newId: systemIds,
+      nowMs: systemClockMs,
+      invalidate,
+    }),
     startResend: steps.startResend,
     policy: egressPolicyOf(config),
     newId: systemIds,
     nowMs: systemClockMs,
     logger,
   });
-  return { routes: apiRoutes(useCases), confineToApp: useCases.confineToApp };
+  return {
+    routes: apiRoutes(useCases),
+    confineToApp: useCases.confineToApp,
+    findPublicKeys: createFindPublicKeys(signingKeys, systemClockMs),
+  };
 }
 
 interface StepDeps {

@@ -166,6 +166,7 @@ describe('The queries of the services', () => {
     expect([...seen]).toEqual(
       expect.arrayContaining([
         ...['apiKeys', 'projects', 'apps', 'webhooks', 'messages', 'deliveries', 'resends'],
+        'signingKeys',
       ]),
     );
     const services = new Set(profiled.map(({ appName }) => appName));

@@ -10,6 +10,7 @@ import {
   type RunningService,
 } from '../../support/process/posthorn.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { verifiedBy, type JwkSet } from '../../support/receivers/verify-with-jwks.ts';
 import { runProgram } from '../../support/process/service-process.ts';
 
 const HMAC = { hmacSecret: 'hush-hmac-secret' };
@@ -33,6 +34,7 @@ describe('The secrets of webhooks', () => {
   let mongo: MongoConnection;
   let appId: string;
   let webhooks: Created[] = [];
+  let asymmetric: Created;
 
   beforeAll(async () => {
     // Longer than a webhook is cached: each attempt reads it again.
@@ -160,7 +162,31 @@ describe('The secrets of webhooks', () => {
     }
   });
 
-  it('work with the next encryption key alone after a rotation', async () => {
+  const publicKeys = () =>
+    fetch(`${posthorn.baseUrl}/.well-known/webhooks-keys/${posthorn.companyId}`);
+
+  it('stop what a signing key signs when it is tampered with, until it is restored', async () => {
+    const body = { url: receiver.url, appId, signatureAlgorithm: 'ed25519' };
+    asymmetric = (await posthorn.api.post('/webhooks', body)).body.data as Created;
+    const documents = mongo.db.collection<{ sealed: string }>('signingKeys');
+    const untouched = await documents.findOne({});
+    const sealed = String(untouched?.sealed);
+    await documents.updateOne({}, { $set: { sealed: sealed.slice(0, -4) + 'AAAA' } });
+    const { messageId, deliveryId } = await posthorn.api.send({ webhookId: asymmetric.id }, {});
+    const outcomes = async (): Promise<string[]> => {
+      const found = await posthorn.api.get(`/api/v1/deliveries/${deliveryId}`);
+      const { attempts } = found.body.data as { attempts: { outcome: string }[] };
+      return attempts.map(({ outcome }) => outcome);
+    };
+    await eventually('an attempt', async () => (await outcomes()).includes('aborted'));
+    expect(receiver.of(messageId)).toEqual([]);
+    expect((await publicKeys()).status).toBe(500);
+    await documents.updateOne({}, { $set: { sealed } });
+    await eventually('the delivery', async () => (await outcomes()).includes('success'));
+    expect(receiver.of(messageId)).toHaveLength(1);
+  });
+
+  it('work with the next encryption key alone after a rotation, and so do signing keys', async () => {
     await posthorn.stop();
     const next = newEncryptionKey();
     const both = {
@@ -170,10 +196,12 @@ describe('The secrets of webhooks', () => {
     const admin = async (command: string) =>
       JSON.parse(await runProgram(ADMIN, ['secrets', command, '--json'], both)) as object;
     const [currentKeyId = ''] = next.split(':');
-    const resealed = webhooks.length + 1;
-    expect(await admin('rotate')).toEqual({ resealed, remaining: 0 });
-    const webhooksByKeyId = { [currentKeyId]: resealed };
-    expect(await admin('status')).toEqual({ currentKeyId, webhooksByKeyId });
+    const stored = webhooks.length + 2;
+    // And the signing key.
+    expect(await admin('rotate')).toEqual({ resealed: stored + 1, remaining: 0 });
+    const webhooksByKeyId = { [currentKeyId]: stored };
+    const signingKeysByKeyId = { [currentKeyId]: 1 };
+    expect(await admin('status')).toEqual({ currentKeyId, webhooksByKeyId, signingKeysByKeyId });
 
     const onlyNext = { ENCRYPTION_KEYS: next };
     await Promise.all([
@@ -182,5 +210,9 @@ describe('The secrets of webhooks', () => {
       posthorn.start('retry'),
     ]);
     await expectSignedDeliveries();
+    const { messageId } = await posthorn.api.send({ webhookId: asymmetric.id }, {});
+    const got = await eventually('delivery', () => receiver.of(messageId)[0]);
+    const known = (await (await publicKeys()).json()) as JwkSet;
+    expect(await verifiedBy(known, got)).toHaveLength(1);
   });
 });

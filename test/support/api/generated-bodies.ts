@@ -71,6 +71,7 @@ export const changes = {
   apiKeyHeader: ownHeader,
   hmacHeader: fc.oneof(ownHeader, fc.constantFrom('authorization', 'X-Authorization')),
   hmacSecret: credential,
+  signatureAlgorithm: maybeWrong(fc.constantFrom('hmac-sha256', 'ed25519', 'ES256')),
 };
 
 export const webhookFields = {

@@ -1,9 +1,22 @@
 import type { KeyObject } from 'node:crypto';
-import { hmacKey, hmacSignature, standardKey, standardSignature } from './signature.ts';
-import { type AuthMethod, type Header, type Webhook } from '../webhook.ts';
+import { ImpossibleError } from '../required.ts';
+import {
+  asymmetricSignature,
+  hmacKey,
+  hmacSignature,
+  standardKey,
+  standardSignature,
+  type SignedContent,
+} from './signature.ts';
+import type { KeyPairSigner } from './signing-keys.ts';
+import { isSignedByCompany, type AuthMethod, type Header, type Webhook } from '../webhook.ts';
+
+/** What signs the deliveries of a webhook: its own secrets, or the signing keys of its company. */
+export type Signer = SecretSigner | KeyPairSigner;
 
 /** The keys of a webhook, made once: `createSecretKey` for each delivery would double the signing time. */
-export interface Signer {
+export interface SecretSigner {
+  kind: 'secret';
   standard: KeyObject;
   /** Signs beside the new key until `expiresAtMs` (since 1970); null without a rotation. */
   previous: { key: KeyObject; expiresAtMs: number } | null;
@@ -13,9 +26,10 @@ export interface Signer {
 
 export function signerOf(
   webhook: Pick<Webhook, 'secret' | 'previousSecret' | 'authMethod'>,
-): Signer {
+): SecretSigner {
   const { authMethod, previousSecret } = webhook;
   return {
+    kind: 'secret',
     standard: standardKey(webhook.secret),
     previous: previousSecret && {
       key: standardKey(previousSecret.secret),
@@ -25,11 +39,8 @@ export function signerOf(
   };
 }
 
-export interface SignedParts {
-  messageId: string;
-  /** Seconds since 1970, of this attempt. */
-  timestampSeconds: number;
-  payload: Buffer;
+/** `timestampSeconds` is of this attempt. */
+export interface SignedParts extends SignedContent {
   /** From the request that brought the message. */
   traceparent?: string | undefined;
 }
@@ -39,7 +50,10 @@ export const DEFAULT_HEADERS: readonly Header[] = [
   { key: 'Content-Type', value: 'application/json' },
 ];
 
-/** Every header of one attempt's request: name, value, name, value, … */
+/**
+ * Every header of one attempt's request: name, value, name, value, … Throws an ImpossibleError when the
+ * signer is of another kind than the webhook asks for.
+ */
 export function deliveryHeaders(
   webhook: Webhook,
   signer: Signer,
@@ -60,13 +74,22 @@ export function deliveryHeaders(
 }
 
 /** Standard Webhooks 1.0: signatures are separated by spaces, and a receiver needs one that matches. */
-function standardSignatures({ standard, previous }: Signer, parts: SignedParts): string {
-  const newest = standardSignature(standard, parts);
+function standardSignatures({ kind, standard, previous }: Signer, parts: SignedParts): string {
+  const sign = kind === 'key pair' ? asymmetricSignature : standardSignature;
+  const newest = sign(standard, parts);
   if (!previous || parts.timestampSeconds * 1_000 >= previous.expiresAtMs) return newest;
-  return `${newest} ${standardSignature(previous.key, parts)}`;
+  return `${newest} ${sign(previous.key, parts)}`;
 }
 
-function authHeader(auth: AuthMethod, signer: Signer, payload: Buffer): [string, string] {
+function authHeader(
+  auth: AuthMethod,
+  signer: Signer,
+  payload: Buffer,
+): [] | [name: string, value: string] {
+  if (isSignedByCompany(auth) !== (signer.kind === 'key pair')) {
+    throw new ImpossibleError(`a ${signer.kind} cannot sign for this webhook`);
+  }
+  if (signer.kind === 'key pair') return [];
   switch (auth.method) {
     case 'hmac':
       return [auth.hmacHeader, hmacSignature(signer.hmac ?? hmacKey(auth.hmacSecret), payload)];

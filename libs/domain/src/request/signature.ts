@@ -1,4 +1,4 @@
-import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
+import { createHmac, createSecretKey, sign, type KeyObject } from 'node:crypto';
 
 const SECRET_PREFIX = 'whsec_';
 
@@ -25,14 +25,31 @@ export function hmacSignature(key: KeyObject | string, payload: Buffer | string)
   return createHmac('sha256', key).update(payload).digest('hex');
 }
 
+/** What a Standard Webhooks signature is made of. */
+export interface SignedContent {
+  messageId: string;
+  /** Since 1970. */
+  timestampSeconds: number;
+  payload: Buffer;
+}
+
 /** One `v1,…` entry of `webhook-signature`: signs id, timestamp (seconds) and raw payload. */
-export function standardSignature(
-  key: KeyObject,
-  signed: { messageId: string; timestampSeconds: number; payload: Buffer },
-): string {
+export function standardSignature(key: KeyObject, signed: SignedContent): string {
   const mac = createHmac('sha256', key)
     .update(`${signed.messageId}.${signed.timestampSeconds}.`)
     .update(signed.payload)
     .digest('base64');
   return `v1,${mac}`;
+}
+
+/**
+ * One `v1a,…` entry of `webhook-signature`: signs the same content with an Ed25519 key (Standard Webhooks
+ * 1.0, asymmetric signatures; RFC 8032). Ed25519 reads its content twice, so it cannot be given in parts.
+ */
+export function asymmetricSignature(
+  key: KeyObject,
+  { messageId, timestampSeconds, payload }: SignedContent,
+): string {
+  const content = Buffer.concat([Buffer.from(`${messageId}.${timestampSeconds}.`), payload]);
+  return `v1a,${sign(null, content, key).toString('base64')}`;
 }

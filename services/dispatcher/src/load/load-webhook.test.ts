@@ -1,8 +1,11 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { keyPairSignerOf } from '@posthorn/domain/request/signing-keys.ts';
 import type { FoundWebhook, UnopenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
+import { sampleSigningKey } from '../../../../test/support/samples/sample-signing-key.ts';
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { keepTrying } from '../../../../test/support/time/keep-trying.ts';
+import type { LoadSigner } from './load-signing-keys.ts';
 import { createWebhookLoader } from './load-webhook.ts';
 
 const good = openedWebhook(1);
@@ -16,6 +19,15 @@ const bad: UnopenedWebhook = {
   problem,
 };
 
+const asymmetric = openedWebhook(3, {
+  authMethod: {
+    method: 'hmac',
+    hmacHeader: 'X-Signature',
+    hmacSecret: 'hush',
+    signatureAlgorithm: 'ed25519',
+  },
+});
+
 let asked: string[][] = [];
 let logged: unknown[][] = [];
 
@@ -23,13 +35,22 @@ beforeEach(() => {
   [asked, logged] = [[], []];
 });
 
-function loaderOf(stored: FoundWebhook[]) {
+function loaderOf(
+  stored: FoundWebhook[],
+  loadSigner: LoadSigner = () => Promise.resolve({ kind: 'unopened', problem }),
+) {
   const logger = { error: (...line: unknown[]) => void logged.push(line) };
   const findMany = (ids: readonly string[]) => {
     asked.push([...ids]);
     return Promise.resolve(stored.filter(({ id }) => ids.includes(id)));
   };
-  return createWebhookLoader({ findMany }, logger, 1_000_000, keepTrying);
+  return createWebhookLoader({
+    webhooks: { findMany },
+    loadSigner,
+    logger,
+    cacheBytes: 1_000_000,
+    keepTrying,
+  });
 }
 
 describe('the loader of webhooks', () => {
@@ -60,5 +81,25 @@ describe('the loader of webhooks', () => {
     stored[0] = { ...good, id: bad.id };
     loader.forget(bad.id);
     expect(await loader.load(bad.id)).toMatchObject({ webhook: { id: bad.id } });
+  });
+
+  it('gives a webhook with ed25519 the keys of its company', async () => {
+    const signer = keyPairSignerOf({ current: sampleSigningKey(1), previous: null });
+    const companies: string[] = [];
+    const loader = loaderOf([good, asymmetric], (companyId) => {
+      companies.push(companyId);
+      return Promise.resolve({ kind: 'opened', signer });
+    });
+    expect(await loader.load(asymmetric.id)).toMatchObject({ kind: 'opened', signer });
+    expect(await loader.load(good.id)).toMatchObject({ signer: { kind: 'secret' } });
+    expect(companies).toEqual([asymmetric.companyId]);
+  });
+
+  it('returns such a webhook as one that cannot be opened while those keys cannot', async () => {
+    const loader = loaderOf([asymmetric]);
+    const { id, companyId, disabled, eventTypes } = asymmetric;
+    const expected = { kind: 'unopened', id, companyId, disabled, eventTypes, problem };
+    expect(await loader.load(id)).toEqual(expected);
+    expect(logged).toMatchObject([[{ webhookId: id }, 'webhook cannot be opened']]);
   });
 });

@@ -1,14 +1,16 @@
 import { signerOf, type Signer } from '@posthorn/domain/request/delivery-headers.ts';
-import type { Webhook } from '@posthorn/domain/webhook.ts';
+import { isSignedByCompany, type Webhook } from '@posthorn/domain/webhook.ts';
 import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type {
   FoundWebhook as StoredWebhook,
+  OpenedWebhook,
   UnopenedWebhook,
   WebhookStore,
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { LoadSigner } from './load-signing-keys.ts';
 
 /** A webhook with what all its deliveries need and what is derived from it only once. */
 export interface LoadedWebhook {
@@ -20,7 +22,7 @@ export interface LoadedWebhook {
   path: string;
 }
 
-/** A stored webhook, whether or not its secrets could be opened. */
+/** A stored webhook, whether or not all that signs its deliveries could be opened. */
 export type FoundWebhook = LoadedWebhook | UnopenedWebhook;
 
 /** Resolves with null when the webhook was deleted. */
@@ -39,12 +41,23 @@ const CACHED_MS = 2_000;
 /** Size of an entry without its texts: objects, keys, the signer. */
 const ENTRY_BYTES = 1_536;
 
-export function createWebhookLoader(
-  webhooks: Pick<WebhookStore, 'findMany'>,
-  logger: Pick<Logger, 'error'>,
-  cacheBytes: number,
-  keepTrying: KeepTrying,
-): WebhookLoader {
+export interface WebhookLoaderDeps {
+  webhooks: Pick<WebhookStore, 'findMany'>;
+  /** For webhooks that the keys of their company sign. */
+  loadSigner: LoadSigner;
+  logger: Pick<Logger, 'error'>;
+  /** What the cache may hold. */
+  cacheBytes: number;
+  keepTrying: KeepTrying;
+}
+
+export function createWebhookLoader({
+  webhooks,
+  loadSigner,
+  logger,
+  cacheBytes,
+  keepTrying,
+}: WebhookLoaderDeps): WebhookLoader {
   const batch = createBatcher<string, StoredWebhook | undefined>({
     maxItems: 500,
     lingerMs: 1,
@@ -63,10 +76,11 @@ export function createWebhookLoader(
   const load: LoadWebhook = async (id) => {
     const webhook = await batch.add(id);
     if (!webhook) return null;
-    if (webhook.kind === 'opened') return prepare(webhook);
-    const { keyId, message } = webhook.problem;
+    const found = webhook.kind === 'opened' ? await withSigner(loadSigner, webhook) : webhook;
+    if (found.kind === 'opened') return found;
+    const { keyId, message } = found.problem;
     logger.error({ webhookId: id, keyId, reason: message }, 'webhook cannot be opened');
-    return webhook;
+    return found;
   };
   return {
     load: (id) => cache.get(id, () => load(id)),
@@ -87,7 +101,16 @@ function bytesOf(found: FoundWebhook): number {
   return ENTRY_BYTES + 2 * url.length + name.length + headerChars + eventChars;
 }
 
-function prepare(webhook: Webhook): LoadedWebhook {
+/** Without the keys of its company a webhook is as one that cannot be opened: nothing is sent unsigned. */
+async function withSigner(loadSigner: LoadSigner, webhook: OpenedWebhook): Promise<FoundWebhook> {
+  const { id, companyId, disabled, eventTypes, authMethod } = webhook;
+  if (!isSignedByCompany(authMethod)) return prepare(webhook, signerOf(webhook));
+  const found = await loadSigner(companyId);
+  if (found.kind === 'opened') return prepare(webhook, found.signer);
+  return { kind: 'unopened', id, companyId, disabled, eventTypes, problem: found.problem };
+}
+
+function prepare(webhook: Webhook, signer: Signer): LoadedWebhook {
   const { origin, pathname, search } = new URL(webhook.url);
-  return { kind: 'opened', webhook, signer: signerOf(webhook), origin, path: pathname + search };
+  return { kind: 'opened', webhook, signer, origin, path: pathname + search };
 }

@@ -24,6 +24,7 @@ import { createChangeWebhook } from '../webhooks/change-webhook.ts';
 import { createCreateWebhook } from '../webhooks/create-webhook.ts';
 import { createDeleteWebhook } from '../webhooks/delete-webhook.ts';
 import { createListWebhooks } from '../webhooks/list-webhooks.ts';
+import type { CompanyKeys } from '../webhooks/signing-keys/company-keys.ts';
 import { createRotateSecret } from '../webhooks/rotate-secret.ts';
 import { createSendTestMessage } from '../webhooks/send-test-message.ts';
 
@@ -45,6 +46,7 @@ export interface UseCaseDeps {
   maxHeaderBytes: number;
   /** SOURCE_IPS. */
   sourceIps: readonly string[];
+  companyKeys: CompanyKeys;
   startResend: StartResend;
   policy: EgressPolicy;
   newId: (prefix: IdPrefix) => string;
@@ -66,6 +68,7 @@ export function createUseCases(deps: UseCaseDeps): ApiDeps & { confineToApp: Con
     projects,
     apps,
     apiKeys,
+    companyKeys: deps.companyKeys,
     confineToApp: createConfineToApp({
       apps,
       webhooks: deps.webhooks,

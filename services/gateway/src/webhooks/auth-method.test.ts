@@ -5,6 +5,7 @@ import { authHeaderOf, authMethodOf, type AuthFields } from './auth-method.ts';
 const BASIC: AuthMethod = { method: 'basic', username: 'u', password: 'p' };
 const API_KEY: AuthMethod = { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Key' };
 const HMAC: AuthMethod = { method: 'hmac', hmacHeader: 'X-Sig', hmacSecret: 'own' };
+const ED25519: AuthMethod = { ...HMAC, signatureAlgorithm: 'ed25519' };
 const DEFAULT: AuthMethod = {
   method: 'hmac',
   hmacHeader: 'X-Service-Signature',
@@ -21,6 +22,10 @@ describe('the method of authentication of a webhook', () => {
     [{ basicAuthPassword: 'new' }, BASIC, { ...BASIC, password: 'new' }],
     [{ hmacSecret: 'new' }, HMAC, { ...HMAC, hmacSecret: 'new' }],
     [{ authMethod: 'hmac' }, BASIC, DEFAULT],
+    [{ signatureAlgorithm: 'hmac-sha256' }, undefined, DEFAULT],
+    [{ signatureAlgorithm: 'ed25519' }, HMAC, ED25519],
+    [{}, ED25519, ED25519],
+    [{ signatureAlgorithm: 'hmac-sha256' }, ED25519, HMAC],
   ])('given %j for a webhook with %j is %j', (fields, before, expected) => {
     expect(authMethodOf(fields, before, 'whsec_x')).toEqual(expected);
   });

@@ -1,5 +1,10 @@
 import { ImpossibleError } from '@posthorn/domain/required.ts';
-import { DEFAULT_HMAC_HEADER, type AuthMethod } from '@posthorn/domain/webhook.ts';
+import {
+  DEFAULT_HMAC_HEADER,
+  isSignedByCompany,
+  type AuthMethod,
+  type SignatureAlgorithm,
+} from '@posthorn/domain/webhook.ts';
 
 /** The methods of authentication as requests name them; stored webhooks spell `apiKey` as `api_key`. */
 export type AuthName = 'hmac' | 'basic' | 'apiKey';
@@ -13,6 +18,7 @@ export interface AuthFields {
   apiKeyHeader?: string | undefined;
   hmacHeader?: string | undefined;
   hmacSecret?: string | undefined;
+  signatureAlgorithm?: SignatureAlgorithm | undefined;
 }
 
 /** The method that a request chooses: the one it names, else that of the webhook, else `hmac`. */
@@ -25,6 +31,14 @@ export function chosenAuth(
 
 export function nameOf(auth: AuthMethod | undefined): AuthName | undefined {
   return auth?.method === 'api_key' ? 'apiKey' : auth?.method;
+}
+
+/** The algorithm that a request chooses for `hmac`: the one it names, else that of the webhook, else HMAC. */
+export function chosenAlgorithm(
+  { signatureAlgorithm }: Pick<AuthFields, 'signatureAlgorithm'>,
+  before: AuthMethod | undefined,
+): SignatureAlgorithm {
+  return signatureAlgorithm ?? (before && isSignedByCompany(before) ? 'ed25519' : 'hmac-sha256');
 }
 
 /** The header that the chosen method sets; undefined while its name is missing. */
@@ -48,8 +62,8 @@ export function authHeaderOf(
 
 /**
  * Returns the method that a webhook gets. What the fields leave out stays as `before` has it, if the
- * method stays the same. `hmac` signs with `secret` unless the client gave an `hmacSecret`. Throws
- * when a credential is missing: the request must have been checked.
+ * method stays the same. `hmac` signs with `secret` unless the client gave an `hmacSecret`; both are
+ * kept while Ed25519 signs. Throws when a credential is missing: the request must have been checked.
  */
 export function authMethodOf(
   fields: AuthFields,
@@ -79,6 +93,9 @@ export function authMethodOf(
         method: 'hmac',
         hmacHeader: fields.hmacHeader ?? old?.hmacHeader ?? DEFAULT_HMAC_HEADER,
         hmacSecret: fields.hmacSecret ?? old?.hmacSecret ?? secret,
+        ...(chosenAlgorithm(fields, before) === 'ed25519' && {
+          signatureAlgorithm: 'ed25519' as const,
+        }),
       };
     }
   }

@@ -71,6 +71,7 @@ const AUTHS = [
   { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' },
   { authMethod: 'apiKey', apiKey: 'k', apiKeyHeader: 'X-Key' },
   { authMethod: 'hmac', hmacHeader: 'X-Sig', hmacSecret: 's' },
+  { authMethod: 'hmac', signatureAlgorithm: 'ed25519' },
 ];
 const OWNED = { url: 'https://example.com', appId: 'app_1' };
 const GLOBAL = { url: 'https://example.com', projectId: 'proj_1', environmentId: 'live' };

@@ -10,6 +10,7 @@ Every delivery has the headers of [Standard Webhooks](https://www.standardwebhoo
 | \`authMethod\` | header |
 | --- | --- |
 | \`hmac\` | \`X-Service-Signature\`, or the header that \`hmacHeader\` names: the hex HMAC SHA-256 of the body. The key is the text of \`hmacSecret\`, which defaults to the \`secret\` of the webhook |
+| \`hmac\` with \`signatureAlgorithm: ed25519\` | none: \`webhook-signature\` has Ed25519 signatures instead, which the public keys at \`GET /.well-known/webhooks-keys/{companyId}\` verify |
 | \`basic\` | \`Authorization: Basic …\`: the base64 of user name, colon and password |
 | \`apiKey\` | the header that \`apiKeyHeader\` names, with the value of \`apiKey\` |
 
@@ -25,11 +26,16 @@ const HEADERS = [
   header('webhook-timestamp', 'Time of this attempt, in seconds since 1970', '1769851800'),
   header(
     'webhook-signature',
-    '`v1,` and the base64 HMAC SHA-256 of `{webhook-id}.{webhook-timestamp}.{body}`. The key is the part of the `secret` after `whsec_`, decoded from base64. During the grace period of a rotation there are two signatures, separated by a space',
+    '`v1,` and the base64 HMAC SHA-256 of `{webhook-id}.{webhook-timestamp}.{body}`. The key is the part of the `secret` after `whsec_`, decoded from base64. During the grace period of a rotation there are two signatures, separated by a space. With `signatureAlgorithm: ed25519` it is `v1a,` and the base64 Ed25519 signature of the same text',
     'v1,Ce8pWNEdXUsSJJN4nXg1cWN0PN0Yd0y1Zz8Y1w9V2dM=',
   ),
   header('User-Agent', 'Posthorn and its version', 'Posthorn/0.1.0'),
-  header('X-Service-Signature', 'With `hmac`. `hmacHeader` sets the name', SIGNATURE, false),
+  header(
+    'X-Service-Signature',
+    'With `hmac` and `hmac-sha256`. `hmacHeader` sets the name',
+    SIGNATURE,
+    false,
+  ),
   header('Authorization', 'With `basic`', 'Basic cG9zdGhvcm46c2VjcmV0', false),
   header(
     'X-Endpoint-Key',

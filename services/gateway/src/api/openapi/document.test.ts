@@ -34,6 +34,7 @@ function mountedRoutes(): string[] {
     deadlines: { within: (_response, step) => step },
     authenticate: () => Promise.reject(new Error('not called')),
     confineToApp: () => Promise.resolve(),
+    findPublicKeys: () => Promise.resolve(null),
     logger: pino({ enabled: false }),
   });
   return (

@@ -29,6 +29,10 @@ const EXAMPLES: Record<string, Examples> = {
         hmacSecret: 'a long random text',
       },
     },
+    ed25519: {
+      summary: 'Signed with the key of your company',
+      value: { url, appId, authMethod: 'hmac', signatureAlgorithm: 'ed25519' },
+    },
     basic: {
       summary: 'Basic authentication',
       value: {

@@ -5,6 +5,7 @@ import { messageRoutes, type HistoryDeps } from './messages.ts';
 import { projectRoutes, type ProjectDeps } from './projects.ts';
 import { resendFailedRoutes, type ResendFailedDeps } from './resend-failed.ts';
 import { resendRoutes, type ResendRouteDeps } from './resends.ts';
+import { signingKeyRoutes, type SigningKeyDeps } from './signing-keys.ts';
 import { sourceIpsRoute, type SourceIpsDeps } from './source-ips.ts';
 import { webhookActionRoutes, type WebhookActionDeps } from './webhook-actions.ts';
 import { createMessageRoute, type CreateMessageDeps } from './create-message.ts';
@@ -19,6 +20,7 @@ export type ApiDeps = ProjectDeps &
   HistoryDeps &
   ResendRouteDeps &
   ApiKeyDeps &
+  SigningKeyDeps &
   SourceIpsDeps;
 
 /** Every route of the API, in the order of the OpenAPI document. */
@@ -34,5 +36,6 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...resendRoutes(deps),
     sourceIpsRoute(deps),
     ...apiKeyRoutes(deps),
+    ...signingKeyRoutes(deps),
   ];
 }

@@ -59,6 +59,14 @@ describe('the authentication of a webhook', () => {
     [{ hmacHeader: 'webhook-signature' }, ['hmacHeader']],
     [{ hmacHeader: 'Authorization' }, ['hmacHeader']],
     [{ hmacHeader: 'X Sig' }, ['hmacHeader']],
+    [{ signatureAlgorithm: 'ed25519' }, []],
+    [{ signatureAlgorithm: 'hmac-sha256', hmacHeader: 'X-Sig', hmacSecret: 's' }, []],
+    [{ signatureAlgorithm: 'ES256' }, ['signatureAlgorithm']],
+    [{ ...basic, signatureAlgorithm: 'hmac-sha256' }, ['signatureAlgorithm']],
+    [
+      { signatureAlgorithm: 'ed25519', hmacHeader: 'X-Sig', hmacSecret: 's' },
+      ['hmacHeader', 'hmacSecret'],
+    ],
   ])('given as %j has these problems: %j', (auth, problems) => {
     expect(problemsOf({ ...base, ...auth })).toEqual(problems);
   });
@@ -174,6 +182,23 @@ describe('an update', () => {
     );
     expect(() => changed({ authMethod: 'hmac', basicAuthPassword: 'p' })).toThrow(
       'basicAuthPassword: belongs to authMethod basic',
+    );
+  });
+
+  test('chooses the algorithm of hmac, and keeps the secret for the way back', () => {
+    const hmac = { method: 'hmac' as const, hmacHeader: 'X-Sig', hmacSecret: 's' };
+    const plain = sampleWebhook(1, { authMethod: hmac });
+    const asymmetric = { ...hmac, signatureAlgorithm: 'ed25519' as const };
+    const signed = sampleWebhook(1, { authMethod: asymmetric });
+    expect(changed({ signatureAlgorithm: 'ed25519' }, plain)?.authMethod).toEqual(asymmetric);
+    expect(changed({ name: 'Other' }, signed)?.authMethod).toEqual(asymmetric);
+    expect(changed({ authMethod: 'hmac' }, signed)?.authMethod).toEqual(asymmetric);
+    expect(changed({ signatureAlgorithm: 'hmac-sha256' }, signed)?.authMethod).toEqual(hmac);
+    expect(changed({ signatureAlgorithm: 'hmac-sha256', hmacSecret: 'n' }, signed)).toEqual({
+      authMethod: { ...hmac, hmacSecret: 'n' },
+    });
+    expect(() => changed({ hmacSecret: 'n' }, signed)).toThrow(
+      'hmacSecret: belongs to signatureAlgorithm hmac-sha256',
     );
   });
 

@@ -4,9 +4,15 @@ import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks/webhooks.
 import { z } from 'zod';
 import { invalidRequest, type Problem } from '../../http/api-error.ts';
 import { isEmptyUpdate } from '../../projects/is-empty-update.ts';
-import { authHeaderOf, authMethodOf, chosenAuth, nameOf } from '../../webhooks/auth-method.ts';
+import {
+  authHeaderOf,
+  authMethodOf,
+  chosenAlgorithm,
+  chosenAuth,
+  nameOf,
+} from '../../webhooks/auth-method.ts';
 import { authFields, ownerFields, webhookFields } from './webhook-fields.ts';
-import { AUTH_FIELDS, CREATE_RULES, UPDATE_RULES } from './webhook-json-schema.ts';
+import { AUTH_FIELDS, CREATE_RULES, SECRET_FIELDS, UPDATE_RULES } from './webhook-json-schema.ts';
 
 /** Create-webhook body (docs/contract.md C6). */
 export function createWebhookBody(policy: EgressPolicy) {
@@ -89,7 +95,7 @@ function ownerProblems({ appId, projectId, environmentId }: CreateWebhookBody): 
 function authProblems(body: AuthBody, webhook: Webhook | null): Problem[] {
   const chosen = chosenAuth(body, webhook?.authMethod);
   const isNew = nameOf(webhook?.authMethod) !== chosen;
-  return Object.entries(AUTH_FIELDS).flatMap(([method, fields]) =>
+  const problems = Object.entries(AUTH_FIELDS).flatMap(([method, fields]) =>
     fields.flatMap((path) => {
       const isGiven = body[path] !== undefined;
       if (isGiven && method !== chosen)
@@ -97,6 +103,17 @@ function authProblems(body: AuthBody, webhook: Webhook | null): Problem[] {
       const isMissing = !isGiven && method === chosen && method !== 'hmac' && isNew;
       return isMissing ? [{ path, message: `is required for ${method}` }] : [];
     }),
+  );
+  return chosen === 'hmac' ? [...problems, ...algorithmProblems(body, webhook)] : problems;
+}
+
+/** Header and secret of the HMAC have no meaning for Ed25519. */
+function algorithmProblems(body: AuthBody, webhook: Webhook | null): Problem[] {
+  if (chosenAlgorithm(body, webhook?.authMethod) !== 'ed25519') return [];
+  return SECRET_FIELDS.flatMap((path) =>
+    body[path] === undefined
+      ? []
+      : [{ path, message: 'belongs to signatureAlgorithm hmac-sha256' }],
   );
 }
 

@@ -1,5 +1,6 @@
 import { refusalOfUrl, type EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
 import { isHeaderValue, refusalOfHeaderName } from '@posthorn/domain/request/header-rules.ts';
+import { SIGNATURE_ALGORITHMS } from '@posthorn/domain/webhook.ts';
 import { z } from 'zod';
 import { idText, text } from './fields.ts';
 import { refusedNamePattern, sameNamePattern } from './webhook-json-schema.ts';
@@ -84,6 +85,13 @@ export const authFields = {
   apiKeyHeader: headerName.optional(),
   hmacHeader: headerName.meta({ not: { pattern: sameNamePattern('authorization') } }).optional(),
   hmacSecret: credential.optional(),
+  signatureAlgorithm: z
+    .enum(SIGNATURE_ALGORITHMS, 'must be hmac-sha256 or ed25519')
+    .optional()
+    .meta({
+      description:
+        'For `hmac`: what signs the deliveries. `ed25519` signs with the key of your company, and receivers verify with its public key',
+    }),
 };
 
 /** The other fields of a webhook. `policy` decides which URLs are allowed. */

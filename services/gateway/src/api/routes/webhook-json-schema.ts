@@ -6,8 +6,19 @@ import type { AuthName } from '../../webhooks/auth-method.ts';
 export const AUTH_FIELDS = {
   basic: ['basicAuthUsername', 'basicAuthPassword'],
   apiKey: ['apiKey', 'apiKeyHeader'],
-  hmac: ['hmacHeader', 'hmacSecret'],
+  hmac: ['hmacHeader', 'hmacSecret', 'signatureAlgorithm'],
 } as const satisfies Record<AuthName, readonly string[]>;
+
+/** Those of `hmac` that only HMAC uses. */
+export const SECRET_FIELDS = ['hmacHeader', 'hmacSecret'] as const;
+
+const WITHOUT_SECRET_FIELDS = {
+  if: {
+    required: ['signatureAlgorithm'],
+    properties: { signatureAlgorithm: { const: 'ed25519' } },
+  },
+  then: { properties: { hmacHeader: false, hmacSecret: false } },
+};
 
 const METHODS = ['basic', 'apiKey', 'hmac'] as const;
 
@@ -26,6 +37,7 @@ export const CREATE_RULES = {
       if: { not: { anyOf: [has('basic'), has('apiKey'), { required: ['hmacHeader'] }] } },
       then: withoutCustomHeader(DEFAULT_HMAC_HEADER),
     },
+    WITHOUT_SECRET_FIELDS,
   ],
 };
 
@@ -34,7 +46,7 @@ export const UPDATE_RULES = {
   dependentSchemas: Object.fromEntries(
     METHODS.flatMap((method) => AUTH_FIELDS[method].map((field) => [field, onlyWith(method)])),
   ),
-  allOf: [{ if: has('basic'), then: withoutCustomHeader('authorization') }],
+  allOf: [{ if: has('basic'), then: withoutCustomHeader('authorization') }, WITHOUT_SECRET_FIELDS],
 };
 
 function has(method: AuthName): object {

@@ -13,7 +13,9 @@ import {
 } from '../../http/responses/webhook.ts';
 import { route, type Caller, type Route } from '../../http/request/route.ts';
 import { checkHeaderBytes } from '../../limits/quotas.ts';
+import type { AuthFields } from '../../webhooks/auth-method.ts';
 import type { ChangeWebhook } from '../../webhooks/change-webhook.ts';
+import type { CompanyKeys } from '../../webhooks/signing-keys/company-keys.ts';
 import type { CreateWebhook } from '../../webhooks/create-webhook.ts';
 import type { DeleteWebhook } from '../../webhooks/delete-webhook.ts';
 import type { ListWebhooks } from '../../webhooks/list-webhooks.ts';
@@ -29,6 +31,7 @@ export interface WebhookRouteDeps {
   listWebhooks: ListWebhooks;
   changeWebhook: ChangeWebhook;
   deleteWebhook: DeleteWebhook;
+  companyKeys: Pick<CompanyKeys, 'ensure'>;
 }
 
 const tag = 'Webhooks';
@@ -66,9 +69,19 @@ function createWebhook(deps: WebhookRouteDeps): Route {
     async handle({ caller: { companyId, appId }, body: { value } }) {
       if (appId !== null && value.appId === undefined) throw forOneApp();
       checkHeaderBytes(value.customHeaders, deps.maxHeaderBytes);
+      await ensureSigningKey(deps, companyId, value);
       return { data: describeWebhookWithAuth(await deps.createWebhook(companyId, value)) };
     },
   });
+}
+
+/** Before the webhook is stored: a dispatcher that finds it must find a key too. */
+async function ensureSigningKey(
+  { companyKeys }: WebhookRouteDeps,
+  companyId: string,
+  { signatureAlgorithm }: Pick<AuthFields, 'signatureAlgorithm'>,
+): Promise<void> {
+  if (signatureAlgorithm === 'ed25519') await companyKeys.ensure(companyId);
 }
 
 function listWebhooks(deps: WebhookRouteDeps): Route {
@@ -156,6 +169,7 @@ function updateWebhook(deps: WebhookRouteDeps): Route {
     },
     async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
       checkHeaderBytes(value.customHeaders, deps.maxHeaderBytes);
+      await ensureSigningKey(deps, companyId, value);
       const changed = await deps.changeWebhook({ companyId, webhookId }, (webhook) =>
         changesOf(webhook, value),
       );

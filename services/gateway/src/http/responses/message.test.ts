@@ -151,6 +151,14 @@ describe('an accepted message', () => {
     },
   );
 
+  test('to a webhook with ed25519 has no header of authentication, and is signed with the secret', () => {
+    const asymmetric: AuthMethod = { ...hmac, signatureAlgorithm: 'ed25519' };
+    const response = accepted(message, webhook('wh_1', asymmetric));
+    const names = response.headers.map(({ key }) => key);
+    expect(names).toEqual(['Content-Type', 'User-Agent', 'webhook-id']);
+    expect(response).toMatchObject({ signature: signed(secret) });
+  });
+
   test('has masked values of custom headers whose names suggest credentials', () => {
     const names = ['Authorization', 'X-Auth-Token', 'X-Client-Secret', 'X-API-Key', 'X-Tenant'];
     const custom = names.map((key) => ({ key, value: 'plain' }));

@@ -1,7 +1,7 @@
 import { DEFAULT_HEADERS } from '@posthorn/domain/request/delivery-headers.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import { hmacSignature } from '@posthorn/domain/request/signature.ts';
-import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
+import { isSignedByCompany, type Header, type Webhook } from '@posthorn/domain/webhook.ts';
 import { VERSION } from '@posthorn/platform/service/metrics.ts';
 import type { SentHeaders } from './delivery.ts';
 
@@ -26,9 +26,10 @@ export const UNKNOWN_HEADERS: SignedHeaders = { signature: null, headers: [], si
 export const MASK = '********';
 const CREDENTIAL_NAME = /auth|token|secret|key|pass|session|credential/i;
 
-/** See docs/contract.md C7.9: webhooks without `hmac` are signed with their `secret`. */
+/** See docs/contract.md C7.9: webhooks that send no HMAC are signed with their `secret`. */
 function signatureOf(message: Message, { authMethod, secret }: Webhook): string {
-  const key = authMethod.method === 'hmac' ? authMethod.hmacSecret : secret;
+  const sendsHmac = authMethod.method === 'hmac' && !isSignedByCompany(authMethod);
+  const key = sendsHmac ? authMethod.hmacSecret : secret;
   return hmacSignature(key, message.payload);
 }
 
@@ -38,7 +39,7 @@ function maskedHeaders(message: Message, webhook: Webhook, signature: string): H
     ...DEFAULT_HEADERS,
     { key: 'User-Agent', value: `Posthorn/${VERSION}` },
     ...webhook.customHeaders.map(maskCredential),
-    maskedAuth(webhook, signature),
+    ...maskedAuth(webhook, signature),
     { key: 'webhook-id', value: message.id },
   ];
 }
@@ -48,13 +49,15 @@ export function maskCredential({ key, value }: Header): Header {
   return { key, value: CREDENTIAL_NAME.test(key) ? MASK : value };
 }
 
-function maskedAuth({ authMethod }: Webhook, signature: string): Header {
+/** Ed25519 has no header of its own: it signs in `webhook-signature`, with each attempt. */
+function maskedAuth({ authMethod }: Webhook, signature: string): Header[] {
+  if (isSignedByCompany(authMethod)) return [];
   switch (authMethod.method) {
     case 'hmac':
-      return { key: authMethod.hmacHeader, value: signature };
+      return [{ key: authMethod.hmacHeader, value: signature }];
     case 'basic':
-      return { key: 'Authorization', value: `Basic ${MASK}` };
+      return [{ key: 'Authorization', value: `Basic ${MASK}` }];
     case 'api_key':
-      return { key: authMethod.apiKeyHeader, value: MASK };
+      return [{ key: authMethod.apiKeyHeader, value: MASK }];
   }
 }

@@ -6,7 +6,15 @@ import { MASK, maskCredential } from './sent-headers.ts';
 
 const authMethod = z
   .discriminatedUnion('method', [
-    z.object({ method: z.literal('hmac'), hmacHeader: z.string(), hmacSecret: z.string() }),
+    z.object({
+      method: z.literal('hmac'),
+      hmacHeader: z.string(),
+      hmacSecret: z.string(),
+      signatureAlgorithm: z.literal('ed25519').optional().meta({
+        description:
+          'Present when the key of the company signs. `hmacHeader` and `hmacSecret` are not used then',
+      }),
+    }),
     z.object({ method: z.literal('api_key'), apiKey: z.string(), apiKeyHeader: z.string() }),
     z.object({ method: z.literal('basic'), username: z.string(), password: z.string() }),
   ])
