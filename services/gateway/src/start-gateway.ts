@@ -44,7 +44,7 @@ import { openRequestDeadlines } from './http/request-deadlines.ts';
 import { createRequestMemory, type RequestMemory } from './http/request/request-memory.ts';
 import type { Route } from './http/request/route.ts';
 import { createQuotas } from './limits/quotas.ts';
-import { createTurns } from './limits/turns.ts';
+import { createTurns } from './http/turns.ts';
 import { openRateLimits } from './limits/open-rate-limits.ts';
 import { openRedis, type GatewayRedis } from './open-redis.ts';
 import { openOutbox } from './outbox/open-outbox.ts';

@@ -11,7 +11,7 @@ import { REQUEST_BYTES, type RequestMemory } from '../http/request/request-memor
 import { NO_FIELDS, type ApiResponse, type Caller, type Route } from '../http/request/route.ts';
 import { beginPages, sendPages, type Pages } from '../http/responses/send-pages.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
-import type { Turns } from '../limits/turns.ts';
+import type { Turns } from '../http/turns.ts';
 
 export interface RouteHandlerDeps {
   authenticate: Authenticate;

@@ -1,7 +1,7 @@
 import type { Scope } from '@posthorn/domain/access/scopes.ts';
 import { z } from 'zod';
 import type { Problem } from '../api-error.ts';
-import type { TakeTurn } from '../../limits/turns.ts';
+import type { TakeTurn } from '../turns.ts';
 import type { Pages } from '../responses/send-pages.ts';
 import type { Body } from './read-body.ts';
 
