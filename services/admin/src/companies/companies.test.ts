@@ -32,7 +32,12 @@ beforeEach(() => {
       return Promise.resolve(keys.length < before);
     },
   };
-  deps = { companies, newId: countingIds(), nowMs: () => 5_000 };
+  deps = {
+    companies,
+    hasApp: (companyId, appId) => Promise.resolve(companyId !== 'comp_x' && appId === 'app_1'),
+    newId: countingIds(),
+    nowMs: () => 5_000,
+  };
 });
 
 describe('creating a company', () => {
@@ -52,7 +57,7 @@ describe('creating a company', () => {
 describe('the API keys of a company', () => {
   test('are created, listed without their hash and revoked once', async () => {
     const { companyId } = await createCompany(deps, 'Acme');
-    const { keyId } = await createApiKey(deps, companyId);
+    const { keyId } = await createApiKey(deps, companyId, {});
     const listed = await listApiKeys(deps, companyId);
     expect(listed).toMatchObject([{ name: 'first key' }, { keyId, name: 'made by admin' }]);
     expect(Object.keys(listed[1] ?? {})).toEqual(['keyId', 'name', 'prefix', 'createdAt']);
@@ -60,9 +65,28 @@ describe('the API keys of a company', () => {
     await expect(revokeApiKey(deps, keyId)).rejects.toThrow(`There is no API key ${keyId}.`);
   });
 
+  test('are limited to what is asked for, and shown with it', async () => {
+    const { companyId } = await createCompany(deps, 'Acme');
+    const scopes = ['read', 'messages:write', 'read'] as const;
+    await createApiKey(deps, companyId, { scopes, appId: 'app_1', expiresAtMs: 9_000 });
+    expect(keys[1]).toMatchObject({ scopes: ['messages:write', 'read'], appId: 'app_1' });
+    expect((await listApiKeys(deps, companyId))[1]).toMatchObject({
+      scopes: 'messages:write,read',
+      appId: 'app_1',
+      expiresAt: new Date(9_000),
+    });
+  });
+
+  test('are not created for an app that the company does not have', async () => {
+    const { companyId } = await createCompany(deps, 'Acme');
+    const creating = createApiKey(deps, companyId, { appId: 'app_2' });
+    await expect(creating).rejects.toThrow('The company has no app app_2.');
+    expect(keys).toHaveLength(1);
+  });
+
   test('are refused for an unknown company', async () => {
     const problem = 'There is no company comp_x.';
-    await expect(createApiKey(deps, 'comp_x')).rejects.toThrow(problem);
+    await expect(createApiKey(deps, 'comp_x', {})).rejects.toThrow(problem);
     await expect(listApiKeys(deps, 'comp_x')).rejects.toThrow(problem);
     expect(keys).toEqual([]);
   });

@@ -1,4 +1,5 @@
 import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
+import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { OutputOptions } from '../output.ts';
 import { databaseConfig, runOnDatabase } from '../run-on-database.ts';
@@ -10,6 +11,12 @@ export function runOnCompanies(
   work: (deps: CompanyDeps) => Promise<object>,
 ): Promise<void> {
   return runOnDatabase(output, databaseConfig, (db) =>
-    work({ companies: createCompanyStore(db), newId: systemIds, nowMs: systemClockMs }),
+    work({
+      companies: createCompanyStore(db),
+      hasApp: async (companyId, _id) =>
+        (await documentsOf(db, 'apps', companyId).findOne({ _id })) !== null,
+      newId: systemIds,
+      nowMs: systemClockMs,
+    }),
   );
 }

@@ -2,14 +2,8 @@ import { isId } from '@posthorn/domain/ids.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import { DEAD_LETTER_REASONS } from '@posthorn/platform/dead-letters/dead-letter-record.ts';
 import { z } from 'zod';
+import { parseOptions, timeOption as time } from '../parse-options.ts';
 import type { Letter } from './read-letter.ts';
-
-const time = z.iso
-  .datetime({
-    offset: true,
-    error: 'must be an ISO time with a zone, such as 2026-08-01T09:30:00Z',
-  })
-  .transform((text) => Date.parse(text));
 
 const id = (prefix: 'wh' | 'msg') =>
   z.string().refine((text) => isId(prefix, text), `must be an id such as ${prefix}_…`);
@@ -42,11 +36,11 @@ const placeSchema = z
 
 /** Throws an error that names every invalid option. */
 export function parseFilter(options: object): LetterFilter {
-  return parse(filterSchema, options);
+  return parseOptions(filterSchema, options);
 }
 
 export function parseLimit(limit: string): number {
-  return parse(z.object({ limit: limitSchema }), { limit }).limit;
+  return parseOptions(z.object({ limit: limitSchema }), { limit }).limit;
 }
 
 /** The position of a letter in the topic of dead letters. */
@@ -56,7 +50,7 @@ export interface Place {
 }
 
 export function parsePlace(text: string): Place {
-  const { id } = parse(z.object({ id: placeSchema }), { id: text });
+  const { id } = parseOptions(z.object({ id: placeSchema }), { id: text });
   const numbers = id.split(':').map(Number);
   return {
     partition: requiredAt(numbers, 0, 'partition'),
@@ -98,19 +92,4 @@ export function matchesFilter(letter: Letter, filter: LetterFilter, prefix: stri
 /** Records are keyed by webhook id, so that most unreadable records show their webhook too. */
 export function webhookIdOf({ content, record }: Letter): string | null {
   return content?.webhookId ?? (isId('wh', record.key) ? record.key : null);
-}
-
-function parse<Schema extends z.ZodType>(schema: Schema, input: object): z.output<Schema> {
-  const result = schema.safeParse(input);
-  if (result.success) return result.data;
-  const problems = result.error.issues.map(({ path, message }) => {
-    return `${optionOf(path.join('.'))} ${message}.`;
-  });
-  throw new Error(problems.join('\n'));
-}
-
-function optionOf(name: string): string {
-  return name === 'id'
-    ? 'id'
-    : `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }

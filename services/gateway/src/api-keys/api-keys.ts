@@ -1,5 +1,9 @@
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
-import { makeApiKey, type KeyRights } from '@posthorn/platform/mongo/companies/make-api-key.ts';
+import {
+  makeApiKey,
+  type AskedRights,
+  type KeyRights,
+} from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
@@ -7,7 +11,7 @@ import type { mongo } from 'mongoose';
 import { foundOr404, notFound } from '../http/api-error.ts';
 import type { Quotas } from '../limits/quotas.ts';
 import type { ListPage } from '../projects/projects.ts';
-import { rightsFor, rightsLike, type AskedRights, type Maker } from './key-rights.ts';
+import { rightsFor, rightsLike, type Maker } from './key-rights.ts';
 
 export interface ApiKeysDeps {
   db: mongo.Db;

@@ -1,5 +1,9 @@
-import { ALL_SCOPES, notGrantable, SCOPES, type Scope } from '@posthorn/domain/access/scopes.ts';
-import type { KeyRights } from '@posthorn/platform/mongo/companies/make-api-key.ts';
+import { ALL_SCOPES, notGrantable, type Scope } from '@posthorn/domain/access/scopes.ts';
+import {
+  toKeyRights,
+  type AskedRights,
+  type KeyRights,
+} from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
 import { insufficientScope } from '../http/api-error.ts';
 import type { Caller } from '../http/request/route.ts';
@@ -7,23 +11,12 @@ import type { Caller } from '../http/request/route.ts';
 /** Whose request makes a key. */
 export type Maker = Pick<Caller, 'companyId' | 'scopes' | 'appId'>;
 
-/** What a client asks for; what is left out is not limited. */
-export interface AskedRights {
-  scopes?: Scope[] | undefined;
-  appId?: string | undefined;
-  expiresAtMs?: number | undefined;
-}
-
 /** Returns the rights of a new key. Throws ApiError 403 for a scope that its maker does not have. */
 export function rightsFor(maker: Maker, { scopes, appId, expiresAtMs }: AskedRights): KeyRights {
   assertGrantable(maker, scopes ?? ALL_SCOPES);
   // A key of one app makes keys of this app only.
-  const onlyAppId = maker.appId ?? appId;
-  return {
-    ...(scopes && { scopes: SCOPES.filter((each) => scopes.includes(each)) }),
-    ...(onlyAppId !== undefined && { appId: onlyAppId }),
-    ...(expiresAtMs !== undefined && { expiresAt: new Date(expiresAtMs) }),
-  };
+  // A key of one app makes keys of this app only.
+  return toKeyRights({ scopes, appId: maker.appId ?? appId, expiresAtMs });
 }
 
 /** Returns the rights of a key that takes the place of another one. Throws as `rightsFor` does. */

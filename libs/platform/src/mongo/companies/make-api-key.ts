@@ -1,5 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { SCOPES, type Scope } from '@posthorn/domain/access/scopes.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import type { ApiKeyDocument } from '../documents.ts';
 
@@ -17,6 +18,23 @@ export interface MakeKeyDeps {
 
 /** What a key may do besides its name; what is left out is not limited. */
 export type KeyRights = Pick<ApiKeyDocument, 'scopes' | 'appId' | 'expiresAt'>;
+
+/** What is asked for a key; what is left out is not limited. */
+export interface AskedRights {
+  scopes?: readonly Scope[] | undefined;
+  appId?: string | undefined;
+  /** Milliseconds since 1970. */
+  expiresAtMs?: number | undefined;
+}
+
+/** Returns the rights as they are stored: each scope once, in the order of SCOPES. */
+export function toKeyRights({ scopes, appId, expiresAtMs }: AskedRights): KeyRights {
+  return {
+    ...(scopes && { scopes: SCOPES.filter((each) => scopes.includes(each)) }),
+    ...(appId !== undefined && { appId }),
+    ...(expiresAtMs !== undefined && { expiresAt: new Date(expiresAtMs) }),
+  };
+}
 
 /** Makes an API key, and its document, which does not hold the key itself. */
 export function makeApiKey(
