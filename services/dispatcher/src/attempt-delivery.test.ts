@@ -133,6 +133,21 @@ describe('an attempt of a process that was suspended before the request', () => 
   });
 });
 
+describe('an attempt to a webhook that was deleted', () => {
+  it.each([
+    ['with its company, is dropped', true, []],
+    ['alone, cancels its delivery', false, [{ kind: 'cancelled', reason: 'webhook_deleted' }]],
+  ])('%s', async (_what, isCompanyRemoved, expected) => {
+    const { attempt, settled, sent } = createAttemptHarness({
+      isCompanyRemoved,
+      loadWebhook: () => Promise.resolve(null),
+    });
+    await attempt(created);
+    expect(settled).toMatchObject(expected);
+    expect([settled.length, sent]).toEqual([expected.length, []]);
+  });
+});
+
 describe('an attempt that its endpoint cannot take', () => {
   it('moves to the slow lane, unchanged but without its payload, when the endpoint takes a second', async () => {
     const { attempt, published, sent, pass } = createAttemptHarness({ send: never });

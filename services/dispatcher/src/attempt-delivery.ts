@@ -9,7 +9,9 @@ import { lastingHeaders } from '@posthorn/domain/records/record-headers.ts';
 import {
   DISABLED_AT_ACCEPTANCE,
   MESSAGE_MISSING,
+  WEBHOOK_REMOVED,
 } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
+import type { CancelReason } from '@posthorn/domain/delivery.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
@@ -31,6 +33,8 @@ export interface AttemptDeps extends EnterQueueDeps {
   memory: Pick<RecordMemory, 'hold'>;
   doubleSends: DoubleSendGuard;
   loadWebhook: LoadWebhook;
+  /** Whether the company is removed, or is being removed. */
+  isCompanyRemoved: (companyId: string) => Promise<boolean>;
   makeAttempt: MakeAttempt;
   moveToSlowLane: MoveToSlowLane;
   defer: Defer;
@@ -94,12 +98,24 @@ async function send(
   if (due.isCancelled) return { kind: 'cancel', reason: DISABLED_AT_ACCEPTANCE };
   for (;;) {
     const target = await findTarget(deps.loadWebhook, due);
+    if (target.kind === 'cancel' && (await isOfRemoved(deps, target.reason, due))) return DROP;
     if (target.kind !== 'send') return target;
     const admission = await enterQueue(deps, underWay, target.to.webhook);
     if (admission.kind !== 'place') return admission;
     const made = await deps.makeAttempt(record, due, { place: admission.place, lease });
     if (made.kind !== 'start over') return made;
   }
+}
+
+const DROP = { kind: 'drop' } as const;
+
+/** A company is removed with its webhooks. Nothing may be recorded for it any more. */
+function isOfRemoved(
+  { isCompanyRemoved }: AttemptDeps,
+  reason: CancelReason,
+  { companyId }: DueAttempt,
+): Promise<boolean> {
+  return reason === WEBHOOK_REMOVED ? isCompanyRemoved(companyId) : Promise.resolve(false);
 }
 
 /** The one place where an attempt has consequences. */
@@ -114,7 +130,7 @@ async function apply(
       // The beginning of its response is in memory until it is stored.
       held.setTo(record.value.length + (disposition.attempt.response?.length ?? 0));
       return settle(deps, disposition);
-    // The attempt was recorded before, with all that follows from it; or the resend was given up.
+    // It was recorded before, with all that follows from it; or the resend was given up, or the company removed.
     case 'drop':
       return;
     // The attempt was recorded before, and its failure may not have been published.

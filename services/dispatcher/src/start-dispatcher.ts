@@ -16,6 +16,7 @@ import { createAttemptDelivery } from './attempt-delivery.ts';
 import type { DispatcherConfig } from './config.ts';
 import { createDispatcherMetrics } from './dispatcher-metrics.ts';
 import { openIsolation, type Isolation } from './isolation/open-isolation.ts';
+import { openCompanies, type Companies } from './load/open-companies.ts';
 import { openPayloads } from './load/open-payloads.ts';
 import { openWebhookLoader } from './load/open-webhook-loader.ts';
 import { createMakeAttempt } from './make-attempt.ts';
@@ -49,7 +50,8 @@ export async function startDispatcher(given: Context): Promise<void> {
   const { records, deadLetters } = openProvenRecords(context, kafka, db);
   const budgets = createMemoryBudgets(registry);
   const shared = openSharedState(context);
-  const isolation = openIsolation(context, { records, topics, shared, budgets });
+  const companies = await openCompanies(context, db);
+  const isolation = openIsolation(context, { records, topics, shared, budgets, companies });
   const areStoresUp = (): boolean => isConnected() && records.isConnected() && !outages.isOutage();
   const doubleSends = openDoubleSendGuard(context, {
     db,
@@ -57,7 +59,7 @@ export async function startDispatcher(given: Context): Promise<void> {
     slowLaneTopic: topics.slowLane,
     areStoresUp,
   });
-  const parts = { db, records, topics, deadLetters, budgets, isolation, doubleSends };
+  const parts = { db, records, topics, deadLetters, budgets, isolation, doubleSends, companies };
   const takeOver = createTakeOver({
     takeOverEndpoints: isolation.takeOver,
     handOverAttempts: doubleSends.handOver,
@@ -80,11 +82,12 @@ interface AttemptParts extends Pick<OpenRecordLog, 'records' | 'topics'> {
   budgets: MemoryBudgets;
   isolation: Isolation;
   doubleSends: OpenDoubleSendGuard;
+  companies: Companies;
 }
 
 function openAttempt(
   context: Context,
-  { db, records, topics, deadLetters, budgets, isolation, doubleSends }: AttemptParts,
+  { db, records, topics, deadLetters, budgets, isolation, doubleSends, companies }: AttemptParts,
 ): ReturnType<typeof createAttemptDelivery> {
   const loadWebhook = openWebhookLoader(context, db, budgets);
   const { settleDelivery, settleResend } = openSettle(context, {
@@ -100,6 +103,7 @@ function openAttempt(
     memory: isolation.memory,
     doubleSends,
     loadWebhook,
+    isCompanyRemoved: companies.isRemoved,
     queues: isolation.queues,
     makeAttempt: createMakeAttempt({
       payloads: openPayloads(context, db, budgets),

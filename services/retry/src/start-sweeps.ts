@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { TopicNames } from '@posthorn/domain/records/topics.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
+import { createCompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
@@ -61,6 +62,7 @@ export function startSweeps(context: ServiceContext<RetryConfig>, wires: Wires):
     stuck: createStuckDeliveries(db),
     deliveries,
     webhooks: createWebhookStates(db),
+    companies: createCompanyLife(db),
     records,
     metrics: createStuckMetrics(registry, systemClockMs),
     logger,

@@ -68,6 +68,7 @@ export function createDispatcherSteps(
     memory: createRecordMemory(64 * MIB),
     doubleSends: openGuard(deps),
     loadWebhook,
+    isCompanyRemoved: () => Promise.resolve(false),
     queues: { enter: () => Promise.resolve(admitOrDefer(deps)) },
     makeAttempt: createMakeAttempt({
       payloads: createPayloadMemory(load, MIB),

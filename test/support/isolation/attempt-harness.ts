@@ -62,6 +62,8 @@ export interface AttemptHarnessOptions {
   /** By default, succeeds at once with 200. */
   send?: SendWebhook;
   circuit?: () => CircuitView;
+  /** Whether the company is removed; false by default. */
+  isCompanyRemoved?: boolean;
   /** What remains to be done according to the stores. By default, the attempt is sent. */
   remaining?: Remaining;
   /** Attempts that the endpoint may have at once; 16 by default. */
@@ -119,6 +121,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     maxWaitMs: () => options.maxWaitMs ?? 30_000,
     isOverloaded: () => false,
     onArrival: () => undefined,
+    suspendedForMs: () => null,
     circuitOf: options.circuit ?? (() => ({ kind: 'closed' })),
     beginAttempt: () => () => Promise.resolve(),
     onHold: () => undefined,
@@ -142,6 +145,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
       return Promise.resolve(options.remaining ?? { kind: 'send' });
     }, options),
     loadWebhook,
+    isCompanyRemoved: () => Promise.resolve(options.isCompanyRemoved ?? false),
     queues,
     makeAttempt: createMakeAttempt({
       payloads: createPayloadMemory(() => Promise.resolve(payload), 1_000_000),

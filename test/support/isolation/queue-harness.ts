@@ -33,6 +33,8 @@ export interface QueueHarness {
   time: VirtualTimers;
   /** Circuits by webhook id. Those of other webhooks are closed. */
   circuits: Map<string, CircuitView>;
+  /** The suspended companies, by id, and for how long they are. */
+  suspendedForMs: Map<string, number>;
   /** Returns how many attempts have begun and were not reported to their circuit yet. */
   unreported: () => number;
   /** The reported holds: webhook id and milliseconds. */
@@ -92,6 +94,7 @@ export function createQueueHarness({
   const holds: QueueHarness['holds'] = [];
   const maxWait = { ms: 30_000 };
   const overload = { is: false };
+  const suspendedForMs: QueueHarness['suspendedForMs'] = new Map();
   const acts: (() => void)[] = [];
   let unreported = 0;
   const queues = createQueues({
@@ -99,6 +102,7 @@ export function createQueueHarness({
     maxWaitMs: () => maxWait.ms,
     isOverloaded: () => overload.is,
     onArrival: () => undefined,
+    suspendedForMs: (companyId) => suspendedForMs.get(companyId) ?? null,
     circuitOf: ({ webhookId }) => circuits.get(webhookId) ?? { kind: 'closed' },
     beginAttempt() {
       unreported += 1;
@@ -133,6 +137,7 @@ export function createQueueHarness({
     holds,
     maxWait,
     overload,
+    suspendedForMs,
     unreported: () => unreported,
     async enter(webhookId, queue, count = 1, as = {}) {
       const all = Array.from({ length: count }, () => enteredOf(webhookId, queue, as));

@@ -29,6 +29,8 @@ const RESOURCE_INDEXES: readonly IndexSpec[] = [
   // Every request looks up its API key by hash.
   { collection: 'apiKeys', key: { hash: 1 }, options: { unique: true } },
   { collection: 'apiKeys', key: { companyId: 1, _id: 1 } },
+  // Each dispatcher asks every two seconds which companies are suspended; nearly none is in the index.
+  { collection: 'companies', key: { suspendedAt: 1 }, options: { sparse: true } },
   { collection: 'projects', key: { companyId: 1, _id: 1 } },
   { collection: 'apps', key: { projectId: 1, _id: 1 } },
   // Counts the apps of a company for its quota.

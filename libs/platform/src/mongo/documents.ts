@@ -10,6 +10,10 @@ export interface CompanyDocument {
   _id: string;
   name: string;
   createdAt: Date;
+  /** Since when it is suspended, by the database's clock; absent while it is not. */
+  suspendedAt?: Date;
+  /** Since when it is being removed. Such a company is suspended too. */
+  removalAt?: Date;
 }
 
 export interface ApiKeyDocument {

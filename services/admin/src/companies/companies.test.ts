@@ -95,6 +95,6 @@ describe('the API keys of a company', () => {
 test('companies are listed with id, name and time of creation', async () => {
   const { companyId } = await createCompany(deps, 'Acme');
   expect(await listCompanies(deps)).toEqual([
-    { companyId, name: 'Acme', createdAt: new Date(5_000) },
+    { companyId, name: 'Acme', createdAt: new Date(5_000), status: 'active' },
   ]);
 });

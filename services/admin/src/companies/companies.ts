@@ -1,3 +1,4 @@
+import { companyStatusOf } from '@posthorn/domain/company.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import type { CompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
 import {
@@ -42,7 +43,12 @@ export async function createCompany(
 /** Returns the companies, oldest first. */
 export async function listCompanies({ companies }: CompanyDeps): Promise<object[]> {
   const found = await companies.listCompanies();
-  return found.map(({ _id, name, createdAt }) => ({ companyId: _id, name, createdAt }));
+  return found.map(({ _id, name, createdAt, ...marks }) => ({
+    companyId: _id,
+    name,
+    createdAt,
+    status: companyStatusOf(marks),
+  }));
 }
 
 /** Throws for an unknown company, and for an app that it does not have. */

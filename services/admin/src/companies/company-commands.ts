@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
 import type { OutputOptions } from '../output.ts';
+import { addCompanyLifeCommands } from './company-life-commands.ts';
 import { createCompany, listCompanies } from './companies.ts';
 import { runOnCompanies } from './run-on-companies.ts';
 
-/** Adds `company create|list|exists`. */
+/** Adds `company create|list|exists|suspend|resume|delete`. */
 export function addCompanyCommands(program: Command): void {
   const group = program.command('company').description('Companies');
   group
@@ -25,4 +26,5 @@ export function addCompanyCommands(program: Command): void {
     .action((id: string, output: OutputOptions) =>
       runOnCompanies(output, async ({ companies }) => ({ exists: await companies.hasCompany(id) })),
     );
+  addCompanyLifeCommands(group);
 }

@@ -94,6 +94,14 @@ describe('deferring an attempt', () => {
     expect(await dueAfter(headers)).toBe(370_000);
   });
 
+  test.each([
+    ['pace', NOW_MS + 300_000],
+    ['suspended', NOW_MS + 440_000],
+  ] as const)('because of %s gives it the turn %i', async (because, turnAtMs) => {
+    const deferred = await defer({ [DUE_AT_HEADER]: String(NOW_MS + 70_000) }, because);
+    expect(deferred?.headers?.['turn-at']).toBe(String(turnAtMs));
+  });
+
   test('makes a small record of one that is just under the limit of a broker', async () => {
     const large = 'x'.repeat(500_000);
     const deferred = await defer({ other: large, requestId: 'req_1' }, 'circuit', {

@@ -67,7 +67,8 @@ export function createDefer({
         ...lastingHeaders(record.headers),
         ...(sinceMs !== null && { [DEFERRED_SINCE_HEADER]: String(sinceMs) }),
         [DUE_AT_HEADER]: String(dueAtMs),
-        [TURN_AT_HEADER]: String(Math.ceil(turnAtMs)),
+        // Nothing at the endpoint stands against it: it may be made as soon as it is back.
+        [TURN_AT_HEADER]: String(Math.ceil(because === 'suspended' ? dueAtMs : turnAtMs)),
         [CLOCK_AHEAD_HEADER]: String(aheadMs),
       },
     });

@@ -6,6 +6,7 @@ import { createRecordMemory, type RecordMemory } from '@posthorn/platform/memory
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { DispatcherConfig } from '../config.ts';
+import type { Companies } from '../load/open-companies.ts';
 import type { SharedState } from '../open-shared-state.ts';
 import { CIRCUIT_BYTES, createCircuits, type Circuits } from './circuits/circuits.ts';
 import { createDefer, type Defer } from './defer-attempt.ts';
@@ -38,6 +39,7 @@ export interface Isolation {
 interface Parts extends Pick<OpenRecordLog, 'records' | 'topics'> {
   shared: SharedState;
   budgets: MemoryBudgets;
+  companies: Pick<Companies, 'suspendedForMs'>;
 }
 
 type Context = ServiceContext<DispatcherConfig>;
@@ -50,14 +52,14 @@ const FLOWS_EVERY_MS = 1_000;
 
 export function openIsolation(
   context: Context,
-  { records, topics, shared, budgets }: Parts,
+  { records, topics, shared, budgets, companies }: Parts,
 ): Isolation {
   const { config, registry, keepTrying } = context;
   const memory = createRecordMemory(bytesOfMib(config.RECORD_MEMORY_MIB));
   const clock = createStallFreeClock(CLOCK_EVERY_MS, monotonicClockMs);
   const circuits = openCircuits(context, shared);
   const overload = createOverloadWatch(monotonicClockMs);
-  const queues = openQueues({ config, shared, memory, clock, circuits, overload });
+  const queues = openQueues({ config, shared, memory, clock, circuits, overload, companies });
   const metrics = createIsolationMetrics(registry);
   watchIsolation(registry, { queues, circuits, limit: placesOf(config) });
   watchMemory({ config, budgets, memory, circuits, queues });

@@ -13,6 +13,7 @@ const recordOf = (companyId: string, changes: Partial<KeyRecord> = {}): KeyRecor
   scopes: ALL_SCOPES,
   appId: null,
   expiresAtMs: null,
+  isSuspended: false,
   ...changes,
 });
 
@@ -175,4 +176,12 @@ test('each use of a valid key is noted', async () => {
   await call(keyOf('good'));
   await refusalOf(call(keyOf('good'), 'comp_2'));
   expect(used).toEqual(['key_of_comp_1', 'key_of_comp_1']);
+});
+
+test('a key of a suspended company is refused, and counts neither as used nor as wrong', async () => {
+  stored.set(hashOfKey(keyOf('held')), recordOf('comp_1', { isSuspended: true }));
+  const refusal = await refusalOf(call(keyOf('held'), 'comp_1'));
+  expect([refusal.status, refusal.code]).toEqual([403, 'company_suspended']);
+  expect([used, counted]).toEqual([[], []]);
+  expect((await refusalOf(call(keyOf('held'), 'comp_2'))).code).toBe('company_mismatch');
 });

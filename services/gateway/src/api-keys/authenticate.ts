@@ -14,7 +14,7 @@ export interface Credentials {
 
 /**
  * Returns the caller. Throws ApiError 401 without a valid key, 429 after too many wrong keys from one
- * address, 403 when `companyid` is that of another company.
+ * address, 403 when `companyid` is that of another company and when the company is suspended.
  */
 export type Authenticate = (credentials: Credentials) => Promise<Caller>;
 
@@ -77,6 +77,9 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     }
     if (companyId && companyId !== key.companyId) {
       throw new ApiError(403, 'company_mismatch', 'companyid is not the company of the API key.');
+    }
+    if (key.isSuspended) {
+      throw new ApiError(403, 'company_suspended', 'The company of this API key is suspended.');
     }
     onUsed(key.keyId);
     return key;

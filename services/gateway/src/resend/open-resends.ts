@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
+import { createCompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
 import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import { createResendStore, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
@@ -39,6 +40,7 @@ export function openResends(
   const { db, webhooks, hasApp, budgets } = deps;
   const resends = createResendStore(db);
   const marks = createResendMarks(db);
+  const life = createCompanyLife(db);
   const pagesBytes = bytesOfMib(config.RESEND_PAGES_MIB);
   const pageBudget = createPageBudget(pagesBytes);
   budgets.add('resend_pages', pagesBytes, pageBudget.usedBytes);
@@ -51,6 +53,7 @@ export function openResends(
     retryDueTopic: deps.retryDueTopic,
     rateLimitOf: webhooks.rateLimitOf,
     circuits: deps.circuits,
+    isSuspended: async (companyId) => (await life.statusOf(companyId)) !== 'active',
     pageBudget,
     nowMs: systemClockMs,
     logger,

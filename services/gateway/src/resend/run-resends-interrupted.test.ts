@@ -63,6 +63,7 @@ function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): Resend
     retryDueTopic: 'due',
     rateLimitOf: () => Promise.resolve(null),
     circuits: { read: () => Promise.resolve(null) },
+    isSuspended: () => Promise.resolve(false),
     nowMs: () => nowMs,
     logger: createLogger('test', 'silent'),
     ...overrides,
@@ -182,21 +183,29 @@ function afterwards<Args extends unknown[], Answer>(
 }
 
 describe('a delivery whose record was lost', () => {
-  test('is published again after two minutes, and not before', async () => {
+  test.each([
+    ['two minutes', 120_000, false],
+    ['four minutes while its company is suspended', 240_000, true],
+  ])('is published again after %s, and not before', async (_when, afterMs, isSuspended) => {
     isMade = (id) => id !== 'dlv_2';
     let reads = 0;
     const read: typeof world.marks.read = (...args) => {
       reads += 1;
       return world.marks.read(...args);
     };
-    const round = work(runner('a', { marks: { ...world.marks, read } }));
+    const round = work(
+      runner('a', {
+        marks: { ...world.marks, read },
+        isSuspended: () => Promise.resolve(isSuspended),
+      }),
+    );
     await eventually('the page is sent', () => sends.length > 0);
-    nowMs = 120_000;
+    nowMs = afterMs;
     const readBefore = reads;
     await eventually('it was looked at twice more', () => reads > readBefore + 1);
     expect(sends).toEqual([IDS]);
     isMade = () => true;
-    nowMs = 120_001;
+    nowMs = afterMs + 1;
     await round;
     expect(sends).toEqual([IDS, ['dlv_2']]);
     expectAllDone();

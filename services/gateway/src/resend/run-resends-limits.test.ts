@@ -32,6 +32,7 @@ function runner(holder: string): ResendRunner {
     retryDueTopic: 'due',
     rateLimitOf: () => Promise.resolve(null),
     circuits: { read: () => Promise.resolve(null) },
+    isSuspended: () => Promise.resolve(false),
     records: { publish: () => Promise.resolve() },
     nowMs: () => 0,
     logger: createLogger('test', 'silent'),

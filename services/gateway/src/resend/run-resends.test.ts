@@ -47,6 +47,7 @@ function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): Resend
     retryDueTopic: 'due',
     rateLimitOf: () => Promise.resolve(perSecond),
     circuits: { read: () => Promise.resolve(null) },
+    isSuspended: () => Promise.resolve(false),
     records: { publish },
     nowMs: () => nowMs,
     logger: createLogger('test', 'silent'),

@@ -10,7 +10,7 @@ import type { MarkedDelivery } from '@posthorn/domain/resend.ts';
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import { isOfOne, type Resend } from '@posthorn/domain/resend.ts';
 import { createGiveUpRule, isCircuitOpen, type GiveUpDeps } from './give-up-on-endpoint.ts';
-import { isDueDespiteCircuit, mayBeLost, type Published } from './when-published-again.ts';
+import { isDueDespiteDeferral, mayBeLost, type Published } from './when-published-again.ts';
 
 export interface SendPageDeps extends GiveUpDeps {
   /** Names this process as the holder of leases. */
@@ -20,6 +20,8 @@ export interface SendPageDeps extends GiveUpDeps {
   leases: LeaseStore;
   records: Pick<RecordLog, 'publish'>;
   retryDueTopic: string;
+  /** Whether the company is suspended, so that its attempts are deferred. */
+  isSuspended: (companyId: string) => Promise<boolean>;
 }
 
 const POLL_MS = { first: 20, max: 2_000 };
@@ -69,17 +71,25 @@ export async function sendPage(
 
 /** The marked deliveries that were not published yet, or whose records may be lost. */
 async function findDue(
-  { circuits, nowMs }: SendPageDeps,
+  deps: SendPageDeps,
   resend: Resend,
   open: readonly MarkedDelivery[],
   published: ReadonlyMap<string, Published>,
 ): Promise<OwnDelivery[]> {
   const own = open.filter((delivery) => isMarkedBy(resend, delivery));
-  const due = own.filter(({ id }) => mayBeLost(published.get(id), nowMs()));
+  const due = own.filter(({ id }) => mayBeLost(published.get(id), deps.nowMs()));
   const [repeated] = due.filter(({ id }) => published.has(id));
   // A page has deliveries of one webhook.
-  if (!repeated || !(await isCircuitOpen(circuits, repeated.webhookId))) return due;
-  return due.filter(({ id }) => isDueDespiteCircuit(published.get(id), nowMs()));
+  if (!repeated || !(await isLikelyDeferred(deps, repeated))) return due;
+  return due.filter(({ id }) => isDueDespiteDeferral(published.get(id), deps.nowMs()));
+}
+
+/** The circuit of the endpoint is open, or the company is suspended. */
+async function isLikelyDeferred(
+  { circuits, isSuspended }: SendPageDeps,
+  { webhookId, companyId }: MarkedDelivery,
+): Promise<boolean> {
+  return (await isCircuitOpen(circuits, webhookId)) || isSuspended(companyId);
 }
 
 async function publish(

@@ -59,6 +59,7 @@ function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): Resend
     retryDueTopic: 'due',
     rateLimitOf: () => Promise.resolve(null),
     circuits: { read: () => Promise.resolve(null) },
+    isSuspended: () => Promise.resolve(false),
     nowMs: () => 0,
     logger: createLogger('test', 'silent'),
     ...overrides,

@@ -43,6 +43,7 @@ function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): Resend
     retryDueTopic: 'due',
     rateLimitOf: () => Promise.resolve(null),
     circuits: { read: (webhookId) => Promise.resolve(openCircuits.has(webhookId) ? 1 : null) },
+    isSuspended: () => Promise.resolve(false),
     records,
     nowMs: () => nowMs,
     logger: createLogger('test', 'silent'),

@@ -1,11 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { isDueDespiteCircuit, mayBeLost, type Published } from './when-published-again.ts';
+import { isDueDespiteDeferral, mayBeLost, type Published } from './when-published-again.ts';
 
 const MINUTE_MS = 60_000;
 const HALF_DAY_MS = 12 * 60 * MINUTE_MS;
 
 test('a delivery that was not published yet is due, whatever its circuit', () => {
-  expect([mayBeLost(undefined, 0), isDueDespiteCircuit(undefined, 0)]).toEqual([true, true]);
+  expect([mayBeLost(undefined, 0), isDueDespiteDeferral(undefined, 0)]).toEqual([true, true]);
 });
 
 describe('a delivery without a result', () => {
@@ -21,7 +21,7 @@ describe('a delivery without a result', () => {
     const minutes: number[] = [];
     let published: Published | undefined;
     for (let nowMs = 0; nowMs < HALF_DAY_MS; nowMs += MINUTE_MS) {
-      if (!mayBeLost(published, nowMs) || !isDueDespiteCircuit(published, nowMs)) continue;
+      if (!mayBeLost(published, nowMs) || !isDueDespiteDeferral(published, nowMs)) continue;
       minutes.push(nowMs / MINUTE_MS);
       published = { atMs: nowMs, times: (published?.times ?? 0) + 1 };
     }

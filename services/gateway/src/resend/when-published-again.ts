@@ -19,11 +19,12 @@ export function mayBeLost(published: Published | undefined, nowMs: number): bool
 }
 
 /**
- * Returns whether to publish again what may be lost while the circuit of its endpoint is open. Its
- * record is most likely deferred and comes back by itself: each copy would be deferred beside it for as
- * long as the endpoint is dead. So the time doubles with each copy, from 4 minutes to 2 hours.
+ * Returns whether to publish again what may be lost while the circuit of its endpoint is open or its
+ * company is suspended. Its record is most likely deferred and comes back by itself: each copy would be
+ * deferred beside it for as long as that lasts. So the time doubles with each copy, from 4 minutes to 2
+ * hours.
  */
-export function isDueDespiteCircuit(published: Published | undefined, nowMs: number): boolean {
+export function isDueDespiteDeferral(published: Published | undefined, nowMs: number): boolean {
   if (published === undefined) return true;
   const againMs = Math.min(AGAIN_MS * 2 ** published.times, MAX_AGAIN_MS);
   return nowMs - published.atMs > againMs;

@@ -14,6 +14,7 @@ import type {
   CheckedMessage,
   MessageChecks,
 } from '@posthorn/platform/mongo/messages/message-checks.ts';
+import type { CompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
 import type { WebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import {
@@ -33,6 +34,7 @@ export interface PageDeps {
   stuck: StuckDeliveries;
   deliveries: Pick<DeliveryStore, 'insertAll'>;
   webhooks: Pick<WebhookStates, 'statesOf'>;
+  companies: Pick<CompanyLife, 'listSuspended'>;
   records: Pick<RecordLog, 'publish'>;
   metrics: StuckMetrics;
   logger: Logger;
@@ -89,14 +91,17 @@ async function insertLost(
 
 /** Publishes what moves these deliveries on, then marks them as swept. */
 export async function moveOn(
-  { topics, records, stuck, webhooks, logger, metrics }: PageDeps,
+  { topics, records, stuck, webhooks, companies, logger, metrics }: PageDeps,
   page: readonly StuckDelivery[],
   { totals, ...time }: SweepState,
 ): Promise<void> {
   if (page.length === 0) return;
   const { nowMs } = time;
   const backlogged = await backloggedAmong(webhooks, page, time);
+  const suspended = await companies.listSuspended();
   const moved = page
+    // Their records wait in deferrals: each sweep would add a copy that circulates beside them.
+    .filter(({ companyId }) => !suspended.has(companyId))
     .filter((delivery) => isToBeMoved(delivery, backlogged.has(delivery.webhookId), nowMs))
     .map((delivery) => ({ delivery, remedy: remedyFor(delivery) }));
   if (moved.length > 0) {

@@ -23,6 +23,7 @@ let holds: boolean[] = [];
 let events: string[] = [];
 let onPublish: () => Promise<void>;
 let registry: Registry;
+let suspended: Map<string, number>;
 
 beforeEach(() => {
   memory = createMemorySweep(NOW_MS);
@@ -30,6 +31,7 @@ beforeEach(() => {
   events = [];
   onPublish = () => Promise.resolve();
   registry = new Registry();
+  suspended = new Map();
   monotonicMs = () => 0;
   rests = [];
 });
@@ -55,6 +57,7 @@ function createTestSweep(backlog: Partial<WebhookState> = {}) {
       },
     },
     checks,
+    companies: { listSuspended: () => Promise.resolve(suspended) },
     webhooks: {
       statesOf: (ids) =>
         Promise.resolve(new Map(ids.map((id) => [id, { ...NO_BACKLOG, ...backlog }]))),
@@ -125,6 +128,14 @@ describe('a sweep of stuck deliveries', () => {
       expect(events).toEqual(expected);
     },
   );
+
+  test('publishes nothing of a suspended company', async () => {
+    const { companyId } = memory.add({ nextAttemptAtMs: NOW_MS - DAY_MS - 1 });
+    suspended.set(companyId, 1);
+    await createTestSweep().tick();
+    expect(events).toEqual(['mark 1', END]);
+    expect(await counted('overdue_retry')).toBe(0);
+  });
 
   test('publishes the last failure of a schedule that was not ended', async () => {
     memory.add({ nextAttemptAtMs: null });

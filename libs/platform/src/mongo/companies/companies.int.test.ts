@@ -12,6 +12,10 @@ function key(n: number, companyId = 'comp_a'): ApiKeyDocument {
   return { _id: `key_${n}`, companyId, ...texts, createdAt: new Date(n) };
 }
 
+function company(n: number | string) {
+  return { _id: `comp_${n}`, name: `C ${n}`, createdAt: new Date(1) };
+}
+
 describe('companies and their keys', () => {
   let database: ScratchDatabase;
   let companies: CompanyStore;
@@ -19,6 +23,7 @@ describe('companies and their keys', () => {
   beforeAll(async () => {
     database = await openScratchDatabase();
     companies = createCompanyStore(database.db);
+    for (const n of ['a', 'b']) await companies.insertCompany(company(n));
     for (const n of [2, 1]) await companies.insertKey(key(n));
     await companies.insertKey(key(3, 'comp_b'));
   });
@@ -26,9 +31,8 @@ describe('companies and their keys', () => {
   afterAll(() => database.drop());
 
   it('are listed oldest first', async () => {
-    const company = (n: number) => ({ _id: `comp_${n}`, name: `C ${n}`, createdAt: new Date(n) });
     for (const n of [2, 1]) await companies.insertCompany(company(n));
-    expect(await companies.listCompanies()).toEqual([company(1), company(2)]);
+    expect(await companies.listCompanies()).toEqual([1, 2, 'a', 'b'].map(company));
     expect(await companies.hasCompany('comp_1')).toBe(true);
     expect(await companies.hasCompany('comp_3')).toBe(false);
     await expect(companies.insertCompany(company(1))).rejects.toThrow('duplicate key');
@@ -41,6 +45,7 @@ describe('companies and their keys', () => {
       scopes: ALL_SCOPES,
       appId: null,
       expiresAtMs: null,
+      isSuspended: false,
     });
     expect(await companies.findKey('hash-3')).toMatchObject({ companyId: 'comp_b' });
     expect(await companies.findKey('ph_1')).toBeNull();
@@ -56,6 +61,14 @@ describe('companies and their keys', () => {
       expiresAtMs: 5,
     });
     expect(await companies.removeKey('key_9')).toBe(true);
+  });
+
+  it('are found with the state of their company, and not without it', async () => {
+    await companies.insertCompany({ ...company('d'), suspendedAt: new Date(1) });
+    await companies.insertKey(key(10, 'comp_d'));
+    await companies.insertKey(key(11, 'comp_gone'));
+    expect(await companies.findKey('hash-10')).toMatchObject({ isSuspended: true });
+    expect(await companies.findKey('hash-11')).toBeNull();
   });
 
   it('know their latest use', async () => {

@@ -1,4 +1,5 @@
 import type { mongo } from 'mongoose';
+import { companyStatusOf } from '@posthorn/domain/company.ts';
 import { ALL_SCOPES, type Scope } from '@posthorn/domain/access/scopes.ts';
 import { collection } from '../collections.ts';
 import type { ApiKeyDocument, CompanyDocument } from '../documents.ts';
@@ -15,7 +16,7 @@ export interface CompanyStore {
   insertKey: (key: ApiKeyDocument) => Promise<void>;
   /** Oldest first, without their hashes. */
   listKeys: (companyId: string) => Promise<Omit<ApiKeyDocument, 'hash'>[]>;
-  /** Null when no key has this hash. An expired key is found. */
+  /** Null when no key has this hash, and when its company is removed. An expired key is found. */
   findKey: (keyHash: string) => Promise<KeyRecord | null>;
   /** Stores when keys were used, unless a later time is stored. */
   noteUse: (usedAtMs: ReadonlyMap<string, number>) => Promise<void>;
@@ -32,6 +33,8 @@ export interface KeyRecord {
   appId: string | null;
   /** Null for ever. */
   expiresAtMs: number | null;
+  /** Its company is suspended. */
+  isSuspended: boolean;
 }
 
 export function createCompanyStore(db: mongo.Db): CompanyStore {
@@ -54,7 +57,8 @@ export function createCompanyStore(db: mongo.Db): CompanyStore {
         .toArray(),
     async findKey(hash) {
       const found = await apiKeys.findOne({ hash });
-      return found && toKeyRecord(found);
+      const company = found && (await companies.findOne({ _id: found.companyId }));
+      return company && toKeyRecord(found, company);
     },
     async noteUse(usedAtMs) {
       const updates = [...usedAtMs].map(([_id, atMs]) => ({
@@ -66,12 +70,16 @@ export function createCompanyStore(db: mongo.Db): CompanyStore {
   };
 }
 
-function toKeyRecord({ _id, companyId, scopes, appId, expiresAt }: ApiKeyDocument): KeyRecord {
+function toKeyRecord(
+  { _id, companyId, scopes, appId, expiresAt }: ApiKeyDocument,
+  company: CompanyDocument,
+): KeyRecord {
   return {
     keyId: _id,
     companyId,
     scopes: scopes ?? ALL_SCOPES,
     appId: appId ?? null,
     expiresAtMs: expiresAt?.getTime() ?? null,
+    isSuspended: companyStatusOf(company) !== 'active',
   };
 }

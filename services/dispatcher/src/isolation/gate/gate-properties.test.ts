@@ -12,6 +12,7 @@ const attempt: fc.Arbitrary<AttemptView> = fc.record({
   turnInMs: ms,
   precedesBooked: fc.boolean(),
   ahead: fc.oneof(fc.constant(0), few),
+  suspendedForMs: fc.oneof({ weight: 4, arbitrary: fc.constant(null) }, ms),
 });
 const circuit: fc.Arbitrary<CircuitView> = fc.oneof(
   fc.record({ kind: fc.constant('closed' as const) }),
@@ -103,15 +104,31 @@ describe('the gate, for any attempt, endpoint and dispatcher', () => {
         circuit: e.circuit.kind === 'probing' ? PROBE_WAIT_MS - e.circuit.sinceMs : NaN,
       };
       expect(decision.wakeInMs).toBeGreaterThan(0);
-      const expected = { concurrency: Infinity, busy: Infinity, turn: NaN, slow: NaN, ...wakes };
+      const expected = {
+        concurrency: Infinity,
+        busy: Infinity,
+        turn: NaN,
+        slow: NaN,
+        suspended: NaN,
+        ...wakes,
+      };
       expect(decision.wakeInMs).toBe(expected[decision.because]);
     });
   });
 
-  it('defers an attempt to its turn while that is far, whatever else holds', () => {
+  it('defers every attempt of a suspended company for that reason, and no other one', () => {
     always((a, e, d) => {
       const decision = decide(a, e, d);
-      const isFar = !isTurnNear(a.turnInMs, d.maxWaitMs);
+      const isSuspended = a.suspendedForMs !== null;
+      expect(reasonOf(decision) === 'suspended').toBe(isSuspended);
+      if (isSuspended) expect(decision.kind).toBe('defer');
+    });
+  });
+
+  it('defers an attempt to its turn while that is far, whatever its endpoint can take', () => {
+    always((a, e, d) => {
+      const decision = decide(a, e, d);
+      const isFar = a.suspendedForMs === null && !isTurnNear(a.turnInMs, d.maxWaitMs);
       expect(reasonOf(decision) === 'turn').toBe(isFar);
       if (isFar) expect(decision).toEqual({ kind: 'defer', because: 'turn', inMs: a.turnInMs });
     });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { decideCase, type Case } from '../../../../../test/support/isolation/gate-cases.ts';
-import { type Decision } from './gate.ts';
+import type { Decision, Reason } from './gate.ts';
 
 const NOW: Decision = { kind: 'now' };
 const SLOW_LANE: Decision = { kind: 'slow lane', because: 'slow' };
@@ -15,10 +15,7 @@ const wait = (
   because,
   wakeInMs,
 });
-const defer = (
-  because: 'turn' | 'circuit' | 'hold' | 'pace' | 'slow' | 'concurrency',
-  inMs: number,
-): Decision => ({
+const defer = (because: Reason, inMs: number): Decision => ({
   kind: 'defer',
   because,
   inMs,
@@ -27,6 +24,12 @@ const defer = (
 describe('an attempt', () => {
   it.each<[why: string, given: Case, decision: Decision]>([
     ['is made when nothing stands against it', {}, NOW],
+
+    [
+      'is deferred while its company is suspended, whatever its turn and its circuit are',
+      { attempt: { suspendedForMs: 80_000, turnInMs: 60_000 }, endpoint: { circuit: open } },
+      defer('suspended', 20_000),
+    ],
 
     ['is deferred when its turn is far', { attempt: { turnInMs: 10_001 } }, defer('turn', 10_001)],
     ['is made when its turn is near', { attempt: { turnInMs: 10_000 } }, NOW],

@@ -1,3 +1,4 @@
+import { suspensionDefersMs } from '@posthorn/domain/company.ts';
 import {
   expectedWaitMs,
   isTurnNear,
@@ -9,6 +10,8 @@ import { hasEndpointPlace } from './who-goes-next.ts';
 
 /** Why an attempt cannot be made now. The closed set of labels of the metrics. */
 export const REASONS = [
+  // Its company is suspended.
+  'suspended',
   // It was deferred, and its turn has not come.
   'turn',
   // The circuit of its endpoint is open, or a probe is under way.
@@ -37,7 +40,7 @@ export type Decision =
 /**
  * The one place that decides whether an attempt is made now, waits in memory, or leaves. An attempt
  * always waits for what is in our own power (no free place in this process). It is moved or deferred
- * only because of what its endpoint cannot take.
+ * only because of what its endpoint cannot take, and while its company is suspended.
  */
 export function decide(
   attempt: AttemptView,
@@ -45,12 +48,18 @@ export function decide(
   dispatcher: DispatcherView,
 ): Decision {
   return (
+    bySuspension(attempt) ??
     byTurn(attempt, dispatcher) ??
     byCircuit(endpoint.circuit) ??
     bySlowness(attempt, endpoint, dispatcher) ??
     byEndpoint(attempt, endpoint, dispatcher) ??
     byDispatcher(attempt, dispatcher)
   );
+}
+
+function bySuspension({ suspendedForMs }: AttemptView): Decision | null {
+  if (suspendedForMs === null) return null;
+  return { kind: 'defer', because: 'suspended', inMs: suspensionDefersMs(suspendedForMs) };
 }
 
 function byTurn({ turnInMs }: AttemptView, { maxWaitMs }: DispatcherView): Decision | null {

@@ -11,7 +11,8 @@ const BOOK_AHEAD_MS = 5_000;
 
 /**
  * Returns when a deferred attempt is to come again, in milliseconds since 1970. Books that time at
- * the endpoint, unless its circuit is open or the attempt keeps a turn that it was given before.
+ * the endpoint, unless its circuit is open, its company is suspended, or the attempt keeps a turn that it
+ * was given before.
  */
 export function bookTurn(
   state: QueueState,
@@ -20,6 +21,8 @@ export function bookTurn(
   { because, inMs }: Extract<Decision, { kind: 'defer' }>,
 ): number {
   const nowMs = state.nowMs();
+  // Not at the endpoint, which can take it.
+  if (because === 'suspended') return nowMs + inMs;
   if (because === 'circuit') {
     endpoint.deferredByCircuit += 1;
     return nowMs + Math.max(inMs, spreadMsOf(endpoint));

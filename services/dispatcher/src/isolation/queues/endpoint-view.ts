@@ -13,8 +13,8 @@ export interface QueuePosition {
 }
 
 export function attemptViewOf(
-  { nowMs }: QueueState,
-  { queue, turnAtMs }: Candidate,
+  { nowMs, suspendedForMs }: QueueState,
+  { queue, companyId, turnAtMs }: Candidate,
   { ahead, isWaiting }: QueuePosition,
 ): AttemptView {
   return {
@@ -22,6 +22,7 @@ export function attemptViewOf(
     ahead,
     turnInMs: turnAtMs === null ? 0 : Math.max(0, turnAtMs - nowMs()),
     precedesBooked: isWaiting || turnAtMs !== null,
+    suspendedForMs: suspendedForMs(companyId),
   };
 }
 

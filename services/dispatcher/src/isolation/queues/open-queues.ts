@@ -4,6 +4,7 @@ import type { DispatcherConfig } from '../../config.ts';
 import type { SharedState } from '../../open-shared-state.ts';
 import type { Circuits, CircuitEndpoint } from '../circuits/circuits.ts';
 import { circuitViewOf, CLOSED } from '../circuits/how-long-circuit-defers.ts';
+import type { Companies } from '../../load/open-companies.ts';
 import type { StallFreeClock } from '../endpoint/stall-free-clock.ts';
 import { maxWaitMsAt } from '../gate/how-long-attempts-wait.ts';
 import type { OverloadWatch } from '../watch-overload.ts';
@@ -24,6 +25,7 @@ interface QueueParts {
   clock: StallFreeClock;
   circuits: Circuits;
   overload: OverloadWatch;
+  companies: Pick<Companies, 'suspendedForMs'>;
 }
 
 export function openQueues({
@@ -33,6 +35,7 @@ export function openQueues({
   clock,
   circuits,
   overload,
+  companies,
 }: QueueParts): Queues {
   return createQueues({
     limits: limitsOf(config),
@@ -45,6 +48,7 @@ export function openQueues({
       const block = circuits.blockOf(endpointOf(candidate), candidate.trigger);
       return block ? circuitViewOf(block, candidate.deferredSinceMs, systemClockMs()) : CLOSED;
     },
+    suspendedForMs: companies.suspendedForMs,
     beginAttempt: (candidate) => circuits.beginAttempt(endpointOf(candidate)),
     onHold: (webhookId, forMs) => {
       shared.endpointFlows.reportHold(webhookId, Math.ceil(systemClockMs() + forMs));

@@ -26,6 +26,8 @@ export interface QueueDeps {
   /** An attempt has arrived: its circuit must be known before the gate is asked. */
   onArrival: (candidate: Candidate) => void;
   circuitOf: (candidate: Candidate) => CircuitView;
+  /** For how long the company has been suspended, in milliseconds; null when it is not. */
+  suspendedForMs: (companyId: string) => number | null;
   /** Tells the circuit that the attempt begins. Call the returned function with its report, or null. */
   beginAttempt: (candidate: Candidate) => ReportToCircuit;
   /** The endpoint asked for a hold of this many milliseconds. */

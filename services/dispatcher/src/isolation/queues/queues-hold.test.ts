@@ -3,6 +3,7 @@ import {
   count,
   createQueueHarness,
   EPOCH_MS,
+  turnsOf,
   type Entered,
   type QueueHarness,
 } from '../../../../../test/support/isolation/queue-harness.ts';
@@ -150,4 +151,19 @@ it('keeps the hold of an idle endpoint, however many endpoints are known', async
   await harness.finish(await harness.enter('b', 'first', 1, { rateLimitPerSecond: 1 }));
   expect(count(await harness.enter('a', 'first', 1)).waiting).toBe(1);
   expect(count(await harness.enter('b', 'first', 1, { rateLimitPerSecond: 1 })).waiting).toBe(1);
+});
+
+describe('a company that is suspended', () => {
+  it('gets nothing: what waits leaves when a place is free, and nothing is booked at its endpoint', async () => {
+    const running = await harness.enter('a', 'first', 16);
+    const waiting = await harness.enter('a', 'first', 2);
+    const other = await harness.enter('b', 'first', 1);
+    harness.suspendedForMs.set('company of a', 40_000);
+    await harness.finish(running);
+    const fresh = await harness.enter('a', 'retry', 1);
+    expect(turnsOf([...waiting, ...fresh], harness.time.nowMs())).toEqual([10_000, 10_000, 10_000]);
+    expect(count(other).started).toBe(1);
+    harness.suspendedForMs.clear();
+    expect(count(await harness.enter('a', 'first', 1)).started).toBe(1);
+  });
 });

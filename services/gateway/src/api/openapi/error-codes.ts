@@ -38,6 +38,11 @@ const EVERYWHERE = {
     when: '`companyid` is not the company of the API key',
     message: 'companyid is not the company of the API key.',
   },
+  company_suspended: {
+    status: 403,
+    when: 'the company of the API key is suspended',
+    message: 'The company of this API key is suspended.',
+  },
   insufficient_scope: {
     status: 403,
     when: 'the API key does not have the scope of the route, or may be used for one app only',
