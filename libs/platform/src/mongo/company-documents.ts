@@ -6,6 +6,21 @@ export type OwnedName = {
   [Name in CollectionName]: DocumentOf[Name] extends { companyId: string } ? Name : never;
 }[CollectionName];
 
+/** All of them: the compiler refuses a collection that is missing. They are removed with their company. */
+const OWNED: Record<OwnedName, true> = {
+  apiKeys: true,
+  projects: true,
+  apps: true,
+  webhooks: true,
+  signingKeys: true,
+  messages: true,
+  deliveries: true,
+  resends: true,
+  removals: true,
+};
+
+export const OWNED_COLLECTIONS = Object.keys(OWNED) as OwnedName[];
+
 type Owned<Name extends OwnedName> = DocumentOf[Name];
 type Own<Name extends OwnedName> = Omit<DocumentOf[Name], 'companyId'>;
 

@@ -79,6 +79,9 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
   },
   // Each resend and removal has a lease of its own name. After a crash only this index removes it.
   { collection: 'leases', key: { expiresAt: 1 }, options: { expireAfterSeconds: HOUR_SECONDS } },
+  // A company is removed with its resends and removals.
+  { collection: 'resends', key: { companyId: 1, _id: 1 } },
+  { collection: 'removals', key: { companyId: 1, _id: 1 } },
   {
     collection: 'resends',
     key: { status: 1, _id: 1 },

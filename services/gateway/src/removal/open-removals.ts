@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { createCompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
+import { createCompanyRemoval } from '@posthorn/platform/mongo/companies/company-removal.ts';
 import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import { createRemovalStore } from '@posthorn/platform/mongo/removals.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
@@ -6,6 +8,7 @@ import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { mongo } from 'mongoose';
 import type { GatewayConfig } from '../config.ts';
 import type { Invalidations } from '../open-redis.ts';
+import { createCompanyRemovals } from './remove-companies.ts';
 import { createRemovals, type RemoveTree } from './remove-tree.ts';
 
 interface OpenRemovalsDeps {
@@ -13,15 +16,26 @@ interface OpenRemovalsDeps {
   invalidate: Invalidations['invalidate'];
 }
 
-/** Starts to take over removals that other gateways have left unfinished. */
+/** Starts to take over removals that other gateways have left unfinished, and to remove companies. */
 export function openRemovals(
   { logger, lifecycle }: ServiceContext<GatewayConfig>,
   { db, invalidate }: OpenRemovalsDeps,
 ): RemoveTree {
+  const holder = randomUUID();
+  const leases = createLeaseStore(db);
+  const companies = createCompanyRemovals({
+    holder,
+    companies: createCompanyLife(db),
+    documents: createCompanyRemoval(db),
+    leases,
+    logger,
+  });
+  companies.start();
+  lifecycle.onStop('removal of companies', companies.stop);
   const removals = createRemovals({
-    holder: randomUUID(),
+    holder,
     removals: createRemovalStore(db),
-    leases: createLeaseStore(db),
+    leases,
     invalidate,
     newId: systemIds,
     nowMs: systemClockMs,

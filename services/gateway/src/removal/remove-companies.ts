@@ -1,0 +1,81 @@
+import { createLoop } from '@posthorn/platform/async/loop.ts';
+import type { CompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
+import type { CompanyRemoval } from '@posthorn/platform/mongo/companies/company-removal.ts';
+import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
+
+export interface CompanyRemovalsDeps {
+  /** Names this process as the holder of leases. */
+  holder: string;
+  companies: Pick<CompanyLife, 'listRemovable' | 'endRemoval'>;
+  documents: CompanyRemoval;
+  leases: LeaseStore;
+  logger: Pick<Logger, 'info' | 'warn'>;
+}
+
+export interface CompanyRemovals {
+  start: () => void;
+  /** Removes what is there of the companies that are being removed. */
+  tick: () => Promise<void>;
+  stop: () => Promise<void>;
+}
+
+/** Documents per write, between which the event loop is free and the lease is renewed. */
+const STEP = 1_000;
+const EVERY_MS = 5_000;
+/**
+ * What was under way when the company was suspended has ended by then: every process knows of it after two
+ * seconds, an attempt takes 60 s at most, and a request 10 s.
+ */
+export const QUIET_MS = 120_000;
+
+/**
+ * Removes companies whose removal the operator has begun. The document of the company is the last that
+ * goes, when a whole round has found nothing else: so a crash leaves nothing behind, nor does a sweep that
+ * wrote something in between.
+ */
+export function createCompanyRemovals(deps: CompanyRemovalsDeps): CompanyRemovals {
+  const { companies, logger } = deps;
+  const closing = new AbortController();
+  const loop = createLoop({
+    name: 'removal of companies',
+    everyMs: EVERY_MS,
+    async run() {
+      for (const companyId of await companies.listRemovable(QUIET_MS)) {
+        if (closing.signal.aborted) return;
+        await removeCompany(deps, companyId, closing.signal).catch((error: unknown) => {
+          logger.warn({ err: error, companyId }, 'removal failed, the next round tries again');
+        });
+      }
+    },
+    logger,
+  });
+  return {
+    start: loop.start,
+    tick: loop.tick,
+    async stop() {
+      closing.abort();
+      await loop.stop();
+    },
+  };
+}
+
+async function removeCompany(
+  { companies, documents, leases, holder, logger }: CompanyRemovalsDeps,
+  companyId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const lease = `company-removal/${companyId}`;
+  let removed = 0;
+  for (;;) {
+    // Another process works on it, or this one stops.
+    if (signal.aborted || !(await leases.hold(lease, holder))) return;
+    const step = await documents.removeSome(companyId, STEP);
+    removed += step;
+    if (step === 0) break;
+  }
+  if (removed === 0) await companies.endRemoval(companyId);
+  await leases.release(lease, holder);
+  const text = removed === 0 ? 'company removed' : 'removed documents of a company';
+  logger.info({ companyId, removed }, text);
+}
