@@ -13,10 +13,18 @@ export async function runOnDatabase<Schema extends typeof databaseConfig>(
   schema: Schema,
   work: (db: mongo.Db, config: z.infer<Schema>) => Promise<object>,
 ): Promise<void> {
+  printResult(output, await withDatabase(schema, work));
+}
+
+/** Connects to MongoDB and runs `work`. `schema` has the settings that it needs. */
+export async function withDatabase<Schema extends typeof databaseConfig, Result>(
+  schema: Schema,
+  work: (db: mongo.Db, config: z.infer<Schema>) => Promise<Result>,
+): Promise<Result> {
   const config = parseConfig<Schema>('admin', schema, process.env);
   const mongo = await connectMongo(config.MONGODB_URL, 'posthorn-admin', mongoTlsOf(config));
   try {
-    printResult(output, await work(mongo.db, config));
+    return await work(mongo.db, config);
   } finally {
     await mongo.close();
   }

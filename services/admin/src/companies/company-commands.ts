@@ -2,9 +2,10 @@ import type { Command } from 'commander';
 import type { OutputOptions } from '../output.ts';
 import { addCompanyLifeCommands } from './company-life-commands.ts';
 import { createCompany, listCompanies } from './companies.ts';
+import { addExportCommand } from './export-command.ts';
 import { runOnCompanies } from './run-on-companies.ts';
 
-/** Adds `company create|list|exists|suspend|resume|delete`. */
+/** Adds `company create|list|exists|suspend|resume|delete|export`. */
 export function addCompanyCommands(program: Command): void {
   const group = program.command('company').description('Companies');
   group
@@ -27,4 +28,5 @@ export function addCompanyCommands(program: Command): void {
       runOnCompanies(output, async ({ companies }) => ({ exists: await companies.hasCompany(id) })),
     );
   addCompanyLifeCommands(group);
+  addExportCommand(group);
 }

@@ -67,10 +67,23 @@ const remove = async (confirm: string): Promise<object> => {
   return JSON.parse(await runProgram(ADMIN, args, posthorn.env)) as object;
 };
 
+describe('The export of a company', () => {
+  it('has everything of it, and an end that counts it', async () => {
+    const { companyId } = company;
+    await useEverything();
+    const args = ['company', 'export', companyId];
+    const lines = (await runProgram(ADMIN, args, posthorn.env)).trimEnd().split('\n');
+    const things = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(things.at(0)).toMatchObject({ type: 'header', version: 1, companyId });
+    const counts = { project: 2, app: 1, webhook: 1, apiKey: 1, message: 2, delivery: 2 };
+    expect(things.at(-1)).toMatchObject({ type: 'end', counts });
+    expect(lines.join()).not.toMatch(/whsec_|hash/i);
+  });
+});
+
 describe('A company that is deleted', () => {
   it('has no keys at once, and after two minutes no document in any collection', async () => {
     const { companyId, api } = company;
-    await useEverything();
     await expect(remove('comp_other')).rejects.toThrow(`give --confirm ${companyId}.`);
     dataOf(await api.get('/webhooks'));
 

@@ -1,0 +1,133 @@
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { mongo } from 'mongoose';
+import type { Vault } from '../../vault/vault.ts';
+import { collection, type DocumentOf } from '../collections.ts';
+import { documentsOf, type OwnedName } from '../company-documents.ts';
+import type { DeliveryDocument, MessageDocument } from '../documents.ts';
+import { openSigningKey } from '../signing-keys/signing-keys-sealed.ts';
+import { openWebhook } from '../webhooks/webhooks-sealed.ts';
+
+/** One thing of a company, under the names that its document has. Its `type` names what it is. */
+export interface ExportedThing {
+  type: string;
+  id: string;
+  [field: string]: unknown;
+}
+
+/** The type of the things of each collection; null for what is not exported. */
+const TYPES: Record<OwnedName, string | null> = {
+  projects: 'project',
+  apps: 'app',
+  webhooks: 'webhook',
+  signingKeys: 'signingKey',
+  apiKeys: 'apiKey',
+  resends: 'resend',
+  messages: 'message',
+  deliveries: 'delivery',
+  // What is left to do of a deletion.
+  removals: null,
+};
+
+/** Never exported: what proves a key, what only this installation can read, and what only it needs. */
+const OMITTED = [
+  'companyId',
+  'hash',
+  'sealed',
+  'keyId',
+  'idempotency',
+  'publisherId',
+  'deferredAt',
+];
+
+/**
+ * Reads everything that the company has, one thing after the other, each as it is when it is read. Its
+ * deliveries come after their messages. With a vault, webhooks and signing keys have their secrets; throws
+ * SealedValueError for one that does not open. Yields nothing for an unknown company.
+ */
+export async function* exportCompany(
+  db: mongo.Db,
+  companyId: string,
+  vault: Vault | null,
+): AsyncGenerator<ExportedThing> {
+  const company = await collection(db, 'companies').findOne({ _id: companyId });
+  if (!company) return;
+  yield toThing('company', company);
+  for (const [name, type] of Object.entries(TYPES) as [OwnedName, string | null][]) {
+    if (type === null || name === 'deliveries') continue;
+    if (name === 'messages') yield* readMessages(db, companyId);
+    else yield* readAll(db, name, { companyId, type, vault });
+  }
+}
+
+interface Wanted {
+  companyId: string;
+  type: string;
+  vault: Vault | null;
+}
+
+async function* readAll(
+  db: mongo.Db,
+  name: Exclude<OwnedName, 'messages' | 'deliveries'>,
+  { companyId, type, vault }: Wanted,
+): AsyncGenerator<ExportedThing> {
+  const found = documentsOf(db, name, companyId).find({}).sort({ _id: 1 });
+  for await (const document of found) {
+    const secrets = vault ? secretsOf(vault, name, document) : {};
+    yield { ...toThing(type, document), ...secrets };
+  }
+}
+
+/** Everything that is sealed, so that no secret of a later version is missing. */
+function secretsOf(vault: Vault, name: OwnedName, document: object): object {
+  switch (name) {
+    case 'webhooks':
+      return withoutKnown(openWebhook(vault, document as DocumentOf['webhooks']));
+    case 'signingKeys':
+      return withoutKnown(openSigningKey(vault, document as DocumentOf['signingKeys']));
+    default:
+      return {};
+  }
+}
+
+/** What the document shows under other names. */
+const KNOWN = ['id', 'companyId', 'createdAtMs', 'updatedAtMs'];
+
+function withoutKnown(opened: object): object {
+  return Object.fromEntries<unknown>(
+    Object.entries(opened).filter(([name]) => !KNOWN.includes(name)),
+  );
+}
+
+/** Read from the server at once: 4 MB of the largest payloads. */
+const MESSAGE_BATCH = 16;
+/** Deliveries by id in one query. */
+const MAX_IDS = 1_000;
+
+async function* readMessages(db: mongo.Db, companyId: string): AsyncGenerator<ExportedThing> {
+  const found = documentsOf(db, 'messages', companyId).find({}).sort({ _id: 1 });
+  for await (const message of found.batchSize(MESSAGE_BATCH)) {
+    const { idempotency } = message;
+    const key = idempotency && { idempotencyKey: idempotency.key };
+    yield { ...toThing('message', message), ...key };
+    yield* readDeliveries(db, companyId, message);
+  }
+}
+
+async function* readDeliveries(
+  db: mongo.Db,
+  companyId: string,
+  { _id: messageId, targets }: Pick<MessageDocument, '_id' | 'targets'>,
+): AsyncGenerator<ExportedThing> {
+  const deliveries = documentsOf(db, 'deliveries', companyId);
+  for (let from = 0; from < targets.length; from += MAX_IDS) {
+    const some = targets.slice(from, from + MAX_IDS);
+    const ids = some.map((webhookId) => deliveryIdOf(messageId, webhookId));
+    const found: AsyncIterable<DeliveryDocument> = deliveries.find({ _id: { $in: ids } });
+    for await (const delivery of found) yield toThing('delivery', delivery);
+  }
+}
+
+function toThing(type: string, { _id: id, ...fields }: { _id: string }): ExportedThing {
+  const shown = Object.entries(fields).filter(([name]) => !OMITTED.includes(name));
+  return { type, id, ...Object.fromEntries<unknown>(shown) };
+}
