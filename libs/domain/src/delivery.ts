@@ -1,3 +1,4 @@
+import { notStoredOf, type NotStored } from './not-stored.ts';
 import type { Outcome } from './outcome.ts';
 import type { Header } from './webhook.ts';
 
@@ -31,7 +32,7 @@ export interface Attempt {
 }
 
 /** Which message goes to which webhook, and whose they are. Every record of a delivery carries it. */
-export interface DeliveryRef {
+export interface DeliveryRef extends NotStored {
   messageId: string;
   webhookId: string;
   companyId: string;
@@ -76,6 +77,11 @@ export function isFinal(status: DeliveryStatus): boolean {
   return status !== 'pending';
 }
 
+/** Returns the attempt as it is stored when its app does not store responses. */
+export function withoutResponse(attempt: Attempt): Attempt {
+  return { ...attempt, response: null, responseHeaders: [] };
+}
+
 /** When the attempt ended, in milliseconds since 1970. The delay of the next one counts from here. */
 export function endedAtMs({ startedAtMs, durationMs }: Attempt): number {
   return startedAtMs + durationMs;
@@ -90,5 +96,5 @@ export function awaitsAttempt(delivery: DeliveryState | undefined, attemptNumber
 /** Returns the reference alone, without the other fields of the object that it is taken from. */
 export function refOf(source: DeliveryRef): DeliveryRef {
   const { messageId, webhookId, companyId, appId, createdAtMs } = source;
-  return { messageId, webhookId, companyId, appId, createdAtMs };
+  return { messageId, webhookId, companyId, appId, createdAtMs, ...notStoredOf(source) };
 }

@@ -1,13 +1,16 @@
 import type { DeliveryStatus } from './delivery.ts';
+import type { NotStored } from './not-stored.ts';
 
-/** An accepted payload and its targets. Stored once, never changed. */
-export interface Message {
+/** An accepted payload and its targets. Stored once; only its payload may be erased later. */
+export interface Message extends NotStored {
   id: string;
   companyId: string;
   /** Null when it was addressed to one webhook. */
   appId: string | null;
   /** The text of `payload` exactly as the client wrote it. */
   payload: string;
+  /** The payload was erased once everything was delivered, and is '' here. */
+  isPayloadErased?: true;
   /** Webhook ids, oldest first. */
   targets: string[];
   /** The gateway process that stored it and has to publish it. */

@@ -12,6 +12,7 @@ import {
   createAttemptHarness,
   FOUND,
   NOW_MS,
+  sendSuccessfully,
   type AttemptHarnessOptions,
 } from '../../../test/support/isolation/attempt-harness.ts';
 import { eventually } from '../../../test/support/time/eventually.ts';
@@ -101,6 +102,32 @@ describe('a due attempt', () => {
     await attempt(sampleRecord(headers, { topic: 'due', value: RETRY }));
     expect(settled).toMatchObject([{ headers: { requestId: 'req_1', traceparent: '00-1' } }]);
     expect(Object.keys((settled[0] as { headers: object }).headers)).toHaveLength(2);
+  });
+});
+
+describe('an attempt of an app that does not store everything', () => {
+  const flags = { omitsResponses: true, erasesPayload: true } as const;
+  const value = encodeRetryDue({ ...REF, ...flags, attemptNumber: 2, dueAtMs: 1 });
+  const record = sampleRecord({}, { topic: 'due', value });
+
+  it('is settled without the response of the endpoint', async () => {
+    const send: SendWebhook = async (...args) => ({
+      ...(await sendSuccessfully(...args)),
+      outcome: 'http_4xx' as const,
+      response: 'private',
+      responseHeaders: [{ key: 'x-private', value: 'yes' }],
+    });
+    const { attempt, settled } = createAttemptHarness({ send });
+    await attempt(record);
+    const shown = { outcome: 'http_4xx', statusCode: 200, response: null, responseHeaders: [] };
+    expect(settled).toMatchObject([{ attempt: shown }]);
+    expect(JSON.stringify(settled)).not.toContain('private');
+  });
+
+  it('has its payload erased when it was recorded before', async () => {
+    const { attempt, erased, settled } = createAttemptHarness({ remaining: { kind: 'drop' } });
+    await attempt(sampleRecord({}, { topic: 'due', value, isInherited: true }));
+    expect([erased, settled]).toEqual([[REF.messageId], []]);
   });
 });
 

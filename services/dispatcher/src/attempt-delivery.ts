@@ -25,6 +25,7 @@ import { abortedAttempt, type Made, type MakeAttempt } from './make-attempt.ts';
 import type { Remaining } from './once/check-recorded.ts';
 import type { HeldLease } from './once/attempt-leases.ts';
 import type { DoubleSendGuard } from './once/prevent-double-send.ts';
+import type { ErasePayloads } from './settle/erase-payloads.ts';
 import type { Settle, Settled } from './settle/settle-delivery.ts';
 
 export interface AttemptDeps extends EnterQueueDeps {
@@ -40,6 +41,7 @@ export interface AttemptDeps extends EnterQueueDeps {
   defer: Defer;
   settleDelivery: Settle;
   settleResend: Settle;
+  erasePayloads: ErasePayloads;
 }
 
 /** Everything that can become of a due attempt. */
@@ -132,7 +134,8 @@ async function apply(
       return settle(deps, disposition);
     // It was recorded before, with all that follows from it; or the resend was given up, or the company removed.
     case 'drop':
-      return;
+      // Whoever recorded it may have died before the payload was erased.
+      return deps.erasePayloads([due]);
     // The attempt was recorded before, and its failure may not have been published.
     case 'publish failure':
       return settle(deps, {

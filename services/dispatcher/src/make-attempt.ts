@@ -1,4 +1,4 @@
-import type { Attempt } from '@posthorn/domain/delivery.ts';
+import { withoutResponse, type Attempt } from '@posthorn/domain/delivery.ts';
 import { lastingHeaders } from '@posthorn/domain/records/record-headers.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
@@ -84,7 +84,7 @@ async function settledAttempt(
   return {
     kind: 'attempted',
     due,
-    attempt,
+    attempt: due.omitsResponses ? withoutResponse(attempt) : attempt,
     headers: lastingHeaders(headers),
     cancelReason: isSuccess ? null : await findCancelReason(loadWebhook, due.webhookId),
     isRecorded: false,

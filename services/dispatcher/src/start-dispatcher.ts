@@ -90,7 +90,7 @@ function openAttempt(
   { db, records, topics, deadLetters, budgets, isolation, doubleSends, companies }: AttemptParts,
 ): ReturnType<typeof createAttemptDelivery> {
   const loadWebhook = openWebhookLoader(context, db, budgets);
-  const { settleDelivery, settleResend } = openSettle(context, {
+  const { settleDelivery, settleResend, erasePayloads } = openSettle(context, {
     db,
     records,
     metrics: createDispatcherMetrics(context.registry),
@@ -115,6 +115,7 @@ function openAttempt(
     defer: isolation.defer,
     settleDelivery,
     settleResend,
+    erasePayloads,
     nowMs: systemClockMs,
   });
 }

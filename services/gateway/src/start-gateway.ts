@@ -48,7 +48,7 @@ import { createTurns } from './http/turns.ts';
 import { openRateLimits } from './limits/open-rate-limits.ts';
 import { openRedis, type GatewayRedis } from './open-redis.ts';
 import { openOutbox } from './outbox/open-outbox.ts';
-import { createHasApp } from './projects/has-app.ts';
+import { createHasApp, createNotStoredByApp } from './projects/has-app.ts';
 import { openRemovals } from './removal/open-removals.ts';
 import type { RemoveTree } from './removal/remove-tree.ts';
 import { openResends, type Resends } from './resend/open-resends.ts';
@@ -184,7 +184,7 @@ async function openSteps(
     db,
     vault,
     webhooks,
-    hasApp,
+    notStoredByApp: createNotStoredByApp(db),
     invalidations,
     outbox,
     budgets,

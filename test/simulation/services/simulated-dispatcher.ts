@@ -47,6 +47,9 @@ const MIB = 1_048_576;
 /** By how much an endpoint without a place defers an attempt. */
 const DEFER_MS = 30_000;
 
+/** No simulated app wants its payloads erased. */
+const ERASE_NOTHING = (): Promise<void> => Promise.resolve();
+
 /** Returns the steps of the real dispatcher, wired as in start-dispatcher.ts, without Redis and without queues. */
 export function createDispatcherSteps(
   deps: ServiceDeps & { send: Send },
@@ -84,14 +87,20 @@ export function createDispatcherSteps(
       count: () => undefined,
       nowMs: process.nowMs,
     }),
+    erasePayloads: ERASE_NOTHING,
     settleDelivery: createSettleDelivery({
       ...common,
+      erasePayloads: ERASE_NOTHING,
       records,
       failedTopic: TOPICS.deliveryFailed,
       schedule: SCHEDULE,
       recordAttempts: createRecordAttempts(createDeliveryStore(db)),
     }),
-    settleResend: createSettleResend({ ...common, marks: createResendMarks(db) }),
+    settleResend: createSettleResend({
+      ...common,
+      erasePayloads: ERASE_NOTHING,
+      marks: createResendMarks(db),
+    }),
     nowMs: process.nowMs,
   });
 }

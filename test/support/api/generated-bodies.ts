@@ -84,6 +84,10 @@ export const webhookFields = {
 export const name = maybeWrong(text(1, 100));
 export const description = maybeWrong(text(0, 1_000));
 export const environment = maybeWrong(fc.constantFrom('development', 'production', 'live'));
+export const storage = {
+  storeResponses: maybeWrong(fc.boolean()),
+  storePayloads: maybeWrong(fc.constantFrom('retained', 'until-delivered', 'never')),
+};
 export const time = maybeWrong(
   fc.constantFrom(
     ...['2026-01-31T09:30:00.000Z', '2026-01-31T09:30:00Z', '2026-02-30T09:30:00Z', '2026-01-31'],

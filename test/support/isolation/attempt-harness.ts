@@ -48,6 +48,8 @@ export interface AttemptHarness {
   deadLetters: string[];
   /** The reasons of the deferred attempts. */
   deferred: Reason[];
+  /** The messages of dropped attempts, whose payloads may have to be erased. */
+  erased: string[];
   /** Returns the bytes of the records in progress. */
   heldBytes: () => number;
   /** Advances the clock and ticks the queues. */
@@ -85,6 +87,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     published: [],
     deadLetters: [],
     deferred: [],
+    erased: [],
   };
   const loads = { recorded: 0, webhook: 0 };
   const records = {
@@ -166,6 +169,10 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
       count: (because) => harness.deferred.push(because),
       nowMs,
     }),
+    erasePayloads: (dues) => {
+      harness.erased.push(...dues.map(({ messageId }) => messageId));
+      return Promise.resolve();
+    },
     settleDelivery: settleInto(harness.settled),
     settleResend: settleInto(harness.settledResends),
     nowMs,

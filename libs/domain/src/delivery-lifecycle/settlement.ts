@@ -8,6 +8,7 @@ import {
 } from '../delivery.ts';
 import { deliveryIdOf } from '../ids.ts';
 import type { Message } from '../message.ts';
+import { notStoredOf, type NotStored } from '../not-stored.ts';
 import { nextAttemptAfter } from '../schedule/next-attempt.ts';
 import type { RetrySchedule } from '../schedule/retry-schedule.ts';
 import { cancelReasonAtAcceptance } from './when-cancelled.ts';
@@ -60,13 +61,15 @@ export function settleCancelled(
  * is recorded.
  */
 export function unattemptedDelivery(
-  message: Pick<Message, 'id' | 'companyId' | 'appId' | 'disabledTargets' | 'createdAtMs'>,
+  message: Pick<Message, 'id' | 'companyId' | 'appId' | 'disabledTargets' | 'createdAtMs'> &
+    NotStored,
   webhookId: string,
   atMs: number,
 ): SettledDelivery {
   const { id: messageId, companyId, appId, createdAtMs } = message;
   const deliveryId = deliveryIdOf(messageId, webhookId);
-  const ref = { deliveryId, messageId, webhookId, companyId, appId, createdAtMs };
+  const notStored = notStoredOf(message);
+  const ref = { deliveryId, messageId, webhookId, companyId, appId, createdAtMs, ...notStored };
   const reason = cancelReasonAtAcceptance(message, webhookId);
   if (reason) return settleCancelled(ref, reason, atMs);
   return { ...settledAt(ref, null, atMs), nextAttemptAtMs: createdAtMs };

@@ -16,6 +16,8 @@ const deliveryRef = {
   companyId: z.string().startsWith('comp_').max(64),
   appId: z.string().startsWith('app_').max(64).nullable(),
   createdAtMs: z.number().int(),
+  erasesPayload: z.literal(true).exactOptional(),
+  omitsResponses: z.literal(true).exactOptional(),
 };
 
 const messageCreatedSchema = z.object({

@@ -1,5 +1,6 @@
 import type { Idempotency } from '@posthorn/domain/message.ts';
 import type { Attempt, CancelReason, DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import type { NotStored, StorePayloads } from '@posthorn/domain/not-stored.ts';
 import type { Scope } from '@posthorn/domain/access/scopes.ts';
 import type { ResendMark } from '@posthorn/domain/resend.ts';
 import type { SealedFields } from './sealed-fields.ts';
@@ -56,6 +57,9 @@ export interface AppDocument {
   environment: Environment;
   createdAt: Date;
   updatedAt: Date;
+  /** Both are absent until they are given. */
+  storeResponses?: boolean;
+  storePayloads?: StorePayloads;
 }
 
 export interface WebhookDocument {
@@ -92,7 +96,7 @@ export interface SigningKeyDocument {
   expiresAt?: Date;
 }
 
-export interface MessageDocument {
+export interface MessageDocument extends NotStored {
   _id: string;
   companyId: string;
   appId: string | null;
@@ -107,12 +111,14 @@ export interface MessageDocument {
   idempotency?: Idempotency;
   isTest?: true;
   traceparent?: string;
+  /** The payload is '' then. */
+  isPayloadErased?: true;
 }
 
 export type AttemptDocument = Omit<Attempt, 'startedAtMs'> & { startedAt: Date };
 
 /** Inserted when the first attempt is settled. Until then a delivery is only a target of its message. */
-export interface DeliveryDocument {
+export interface DeliveryDocument extends NotStored {
   _id: string;
   messageId: string;
   webhookId: string;

@@ -4,6 +4,7 @@ import {
   INLINE_PAYLOAD_MAX_BYTES,
   type MessageCreated,
 } from '@posthorn/domain/records/records.ts';
+import { notStoredOf } from '@posthorn/domain/not-stored.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import { REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import type { OutgoingRecord } from '../kafka/record-log.ts';
@@ -21,7 +22,10 @@ export interface CreatedSource {
 export function createdSource(message: Message): CreatedSource {
   const { payload, ...rest } = message;
   const mayCarry =
-    payload.length <= INLINE_PAYLOAD_MAX_BYTES && message.targets.length <= INLINE_MAX_TARGETS;
+    payload.length <= INLINE_PAYLOAD_MAX_BYTES &&
+    message.targets.length <= INLINE_MAX_TARGETS &&
+    // Kafka would keep it for days.
+    !message.erasesPayload;
   const bytes = mayCarry ? Buffer.from(payload) : null;
   const isCarried = bytes !== null && bytes.length <= INLINE_PAYLOAD_MAX_BYTES;
   return {
@@ -75,7 +79,7 @@ export function recordsBetween(
 
 function refTo(message: CreatedSource['message'], webhookId: string): MessageCreated {
   const { id: messageId, companyId, appId, createdAtMs, isTest } = message;
-  const ref = { messageId, webhookId, companyId, appId, createdAtMs };
+  const ref = { messageId, webhookId, companyId, appId, createdAtMs, ...notStoredOf(message) };
   return isTest ? { ...ref, trigger: 'test' } : ref;
 }
 

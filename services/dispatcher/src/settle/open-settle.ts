@@ -1,4 +1,5 @@
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { createEraseDelivered } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
@@ -6,6 +7,7 @@ import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { mongo } from 'mongoose';
 import type { DispatcherConfig } from '../config.ts';
 import type { DispatcherMetrics } from '../dispatcher-metrics.ts';
+import { createErasePayloads, type ErasePayloads } from './erase-payloads.ts';
 import { createRecordAttempts } from './record-attempts.ts';
 import { createSettleDelivery, type Settle } from './settle-delivery.ts';
 import { createSettleResend } from './settle-resend.ts';
@@ -20,9 +22,15 @@ interface SettleParts {
 export function openSettle(
   { config, logger, keepTrying, keepTryingWhileDraining }: ServiceContext<DispatcherConfig>,
   { db, records, metrics, failedTopic }: SettleParts,
-): { settleDelivery: Settle; settleResend: Settle } {
+): { settleDelivery: Settle; settleResend: Settle; erasePayloads: ErasePayloads } {
+  const erasePayloads = createErasePayloads({
+    eraseDelivered: createEraseDelivered(db),
+    keepTryingWhileDraining,
+  });
   return {
+    erasePayloads,
     settleDelivery: createSettleDelivery({
+      erasePayloads,
       recordAttempts: createRecordAttempts(createDeliveryStore(db)),
       records,
       failedTopic,
@@ -34,6 +42,7 @@ export function openSettle(
       nowMs: systemClockMs,
     }),
     settleResend: createSettleResend({
+      erasePayloads,
       marks: createResendMarks(db),
       keepTryingWhileDraining,
       metrics,

@@ -16,6 +16,7 @@ test('an outcome is recorded after the stop has begun, once the store is back', 
   let failures = 2;
   const logger = createLogger('test', 'silent');
   const settle = createSettleDelivery({
+    erasePayloads: () => Promise.resolve(),
     recordAttempts(deliveries) {
       failures -= 1;
       if (failures >= 0) return Promise.reject(new StoreUnavailableError('MongoDB is away'));

@@ -12,6 +12,7 @@ import {
   type SettledDelivery,
 } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import type { DispatcherMetrics } from '../dispatcher-metrics.ts';
+import type { ErasePayloads } from './erase-payloads.ts';
 import type { RecordAttempts } from './record-attempts.ts';
 
 /** An attempt that was made. */
@@ -34,6 +35,7 @@ export type Settle = (settled: Settled) => Promise<void>;
 
 export interface SettleDeliveryDeps {
   recordAttempts: RecordAttempts;
+  erasePayloads: ErasePayloads;
   records: RecordLog;
   failedTopic: string;
   keepTrying: KeepTrying;
@@ -71,6 +73,7 @@ async function settleBatch(deps: SettleDeliveryDeps, batch: Settled[]): Promise<
     () => deps.recordAttempts(deliveries),
     () => ({ size: batch.length }),
   );
+  await deps.erasePayloads(batch.filter(isSuccess).map(({ due }) => due));
   const failures = batch.flatMap((settled, index) =>
     settled.kind === 'attempted' && unfinished.has(requiredAt(deliveries, index, 'delivery').id)
       ? [failureRecord(deps, settled)]
@@ -82,6 +85,11 @@ async function settleBatch(deps: SettleDeliveryDeps, batch: Settled[]): Promise<
     () => ({ size: failures.length }),
   );
   for (const settled of batch) report(deps, settled);
+}
+
+/** True when its delivery may be delivered now. */
+export function isSuccess(settled: Settled): boolean {
+  return settled.kind === 'attempted' && settled.attempt.outcome === 'success';
 }
 
 function toDelivery({ schedule, nowMs }: SettleDeliveryDeps, settled: Settled): SettledDelivery {

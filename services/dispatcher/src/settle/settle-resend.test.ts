@@ -16,12 +16,14 @@ let finished: FinishedResend[][];
 /** How many calls of the store fail before one succeeds. */
 let failures: number;
 let registry: Registry;
+let erased: DueAttempt[];
 let settle: Settle;
 
 beforeEach(() => {
-  [finished, failures, registry] = [[], 0, new Registry()];
+  [finished, failures, registry, erased] = [[], 0, new Registry(), []];
   settle = createSettleResend({
     keepTryingWhileDraining: keepTrying,
+    erasePayloads: (dues) => Promise.resolve(void erased.push(...dues)),
     marks: {
       finish(batch) {
         finished.push([...batch]);
@@ -102,4 +104,10 @@ describe('settling a resend', () => {
     expect(finished).toHaveLength(2);
     expect(await countOf('posthorn_delivery_attempts_total')).toBe(1);
   });
+});
+
+test('the payloads of those that succeeded are erased, after they are recorded', async () => {
+  failures = 1;
+  await Promise.all([settle(attempted(1)), settle(attempted(2, 'timeout'))]);
+  expect(erased).toEqual([due(1)]);
 });

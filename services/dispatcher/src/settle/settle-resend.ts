@@ -3,10 +3,12 @@ import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { FinishedResend, ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import type { DispatcherMetrics } from '../dispatcher-metrics.ts';
-import { reportAttempt, type Settle, type Settled } from './settle-delivery.ts';
+import type { ErasePayloads } from './erase-payloads.ts';
+import { isSuccess, reportAttempt, type Settle, type Settled } from './settle-delivery.ts';
 
 export interface SettleResendDeps {
   marks: Pick<ResendMarks, 'finish'>;
+  erasePayloads: ErasePayloads;
   keepTryingWhileDraining: KeepTrying;
   metrics: DispatcherMetrics;
   logger: Logger;
@@ -29,6 +31,7 @@ export function createSettleResend(deps: SettleResendDeps): Settle {
         () => deps.marks.finish(finished),
         () => ({ size: batch.length }),
       );
+      await deps.erasePayloads(batch.filter(isSuccess).map(({ due }) => due));
       for (const settled of batch) report(deps, settled);
       return batch.map(() => undefined);
     },

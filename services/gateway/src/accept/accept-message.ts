@@ -86,7 +86,7 @@ export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
     const { companyId, address } = request;
     const found = await deps.targets.resolve(companyId, address);
     if (!found) throw notFound(address.kind);
-    const resolved = { request, targets: found.targets, oldest: found.oldest };
+    const resolved = { ...found, request };
     const release = limit.tryReserve(companyId, memoryBytesOf(resolved));
     if (!release) throw unavailable();
     const result = await store.add(resolved).finally(release);

@@ -1,6 +1,5 @@
 import { timeMsOf, type IdPrefix } from '@posthorn/domain/ids.ts';
 import type { Idempotency, Message } from '@posthorn/domain/message.ts';
-import type { Target, TargetList } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import {
   describeAccepted,
   shownOf,
@@ -8,7 +7,7 @@ import {
   type ShownWebhook,
 } from '../http/responses/message.ts';
 import type { SealedResponses } from './sealed-responses.ts';
-import type { Address } from './resolve-targets.ts';
+import type { Address, ResolvedTargets } from './resolve-targets.ts';
 
 /** A message as a client asks for it. */
 export interface NewMessage {
@@ -25,7 +24,7 @@ export interface NewMessage {
 }
 
 /** A request with the webhooks that it goes to. */
-export interface ResolvedRequest extends TargetList {
+export interface ResolvedRequest extends ResolvedTargets {
   request: NewMessage;
 }
 
@@ -47,21 +46,18 @@ export interface BuildMessageDeps {
  * Returns the message as it is stored, and its first response. Called when its batch is formed, in
  * the order of the batch: ids must grow in the order of the inserts.
  */
-export function buildMessage(
-  deps: BuildMessageDeps,
-  { request, targets, oldest }: ResolvedRequest,
-): BuiltMessage {
-  const message = toMessage(deps, request, targets);
-  const shown = shownOf(message, oldest);
+export function buildMessage(deps: BuildMessageDeps, resolved: ResolvedRequest): BuiltMessage {
+  const message = toMessage(deps, resolved);
+  const shown = shownOf(message, resolved.oldest);
   const response = describeAccepted(message, shown);
   return { kind: 'built', message: withSealedResponse(deps, message, shown), response };
 }
 
 function toMessage(
   { newId, publisherId }: BuildMessageDeps,
-  { companyId, address, eventType, payload, requestId, ...optional }: NewMessage,
-  targets: readonly Target[],
+  { request, targets, notStored }: ResolvedRequest,
 ): Message {
+  const { companyId, address, eventType, payload, requestId, ...optional } = request;
   const id = newId('msg');
   return {
     id,
@@ -78,6 +74,7 @@ function toMessage(
     idempotency: optional.idempotency && { ...optional.idempotency, answer: '' },
     ...(optional.isTest && { isTest: true as const }),
     ...(optional.traceparent && { traceparent: optional.traceparent }),
+    ...notStored,
     // The time in the id, so that filters by time and pages by id agree.
     createdAtMs: timeMsOf(id),
   };

@@ -118,14 +118,15 @@ const COPIES = 4;
 /** A response may have megabytes: one delivery for each webhook of an app. So it is counted before it is read. */
 async function readResponse(
   { messages, responses }: IdempotentAcceptDeps,
-  { message: { companyId }, reserve }: KeyedRequest,
+  { message: { companyId, payload }, reserve }: KeyedRequest,
   holder: KeyHolder,
 ): Promise<CreatedMessage> {
   reserve(holder.storedBytes * COPIES);
   const message = await messages.findOne(companyId, holder.id);
   // It has expired since the look-up.
   if (!message) throw stillRunning();
-  return responses.open(message);
+  // The same bytes as the first request had, also when the stored ones are erased.
+  return responses.open({ ...message, payload });
 }
 
 function stillRunning(): ApiError {

@@ -1,3 +1,4 @@
+import type { NotStored } from '@posthorn/domain/not-stored.ts';
 import type {
   FoundWebhook,
   TargetList,
@@ -7,9 +8,9 @@ import type {
 
 /** What one look-up has found of a webhook, an app, or an app and an event type. */
 export type LoadedTargets =
-  | { kind: 'webhooks'; webhooks: FoundWebhook[] }
+  | { kind: 'webhooks'; webhooks: FoundWebhook[]; notStored: NotStored }
   /** The app has too many to be held: they are looked up by event type, under this number. */
-  | { kind: 'wide'; number: number }
+  | { kind: 'wide'; number: number; notStored: NotStored }
   | { kind: 'targets'; list: TargetList };
 
 /** Each resolves to null when there is no such app or webhook. */
@@ -25,8 +26,9 @@ export interface LoadTargets {
 export interface LoadTargetsDeps {
   /** How many webhooks one message may go to: QUOTA_TARGETS_PER_MESSAGE. */
   maxTargets: number;
-  webhooks: Pick<WebhookStore, 'findTarget' | 'findByApp' | 'findTargets'>;
-  hasApp: (companyId: string, appId: string) => Promise<boolean>;
+  webhooks: Pick<WebhookStore, 'findTarget' | 'appOf' | 'findByApp' | 'findTargets'>;
+  /** Null when the company has no such app. */
+  notStoredByApp: (companyId: string, appId: string) => Promise<NotStored | null>;
 }
 
 /**
@@ -35,23 +37,28 @@ export interface LoadTargetsDeps {
  */
 const MOST_IN_NARROW_APP = 100;
 
-export function createLoadTargets({ maxTargets, webhooks, hasApp }: LoadTargetsDeps): LoadTargets {
+export function createLoadTargets(deps: LoadTargetsDeps): LoadTargets {
+  const { maxTargets, webhooks, notStoredByApp } = deps;
   let wideApps = 0;
   return {
     async ofWebhook(companyId, webhookId) {
       const found = await webhooks.findTarget(companyId, webhookId);
-      return found && { kind: 'webhooks', webhooks: [found] };
+      if (!found) return null;
+      const notStored = await notStoredByWebhook(deps, companyId, found);
+      return { kind: 'webhooks', webhooks: [found], notStored };
     },
     async ofApp(companyId, appId) {
       // The app is checked itself: the webhooks of a deleted app are removed after the response.
-      const [exists, found] = await Promise.all([
-        hasApp(companyId, appId),
+      const [notStored, found] = await Promise.all([
+        notStoredByApp(companyId, appId),
         webhooks.findByApp(companyId, appId, MOST_IN_NARROW_APP + 1),
       ]);
-      if (!exists) return null;
-      if (found.length <= MOST_IN_NARROW_APP) return { kind: 'webhooks', webhooks: found };
+      if (!notStored) return null;
+      if (found.length <= MOST_IN_NARROW_APP) {
+        return { kind: 'webhooks', webhooks: found, notStored };
+      }
       wideApps += 1;
-      return { kind: 'wide', number: wideApps };
+      return { kind: 'wide', number: wideApps, notStored };
     },
     async ofWideApp(companyId, { appId, eventType }) {
       // One more than a message may have, to see that there are too many.
@@ -59,4 +66,14 @@ export function createLoadTargets({ maxTargets, webhooks, hasApp }: LoadTargetsD
       return { kind: 'targets', list: await webhooks.findTargets(companyId, query) };
     },
   };
+}
+
+/** A message to one webhook is stored as its app wants. A global webhook has none. */
+async function notStoredByWebhook(
+  { webhooks, notStoredByApp }: LoadTargetsDeps,
+  companyId: string,
+  found: FoundWebhook,
+): Promise<NotStored> {
+  const appId = found.kind === 'opened' ? found.appId : await webhooks.appOf(companyId, found.id);
+  return (appId !== null && (await notStoredByApp(companyId, appId))) || {};
 }

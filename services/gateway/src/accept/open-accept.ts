@@ -14,7 +14,7 @@ import type { mongo } from 'mongoose';
 import type { GatewayConfig } from '../config.ts';
 import type { Invalidations } from '../open-redis.ts';
 import type { Outbox } from '../outbox/outbox.ts';
-import type { HasApp } from '../projects/has-app.ts';
+import type { NotStoredByApp } from '../projects/has-app.ts';
 import { createAcceptMessage, type AcceptMessage } from './accept-message.ts';
 import { createIdempotentAccept, type IdempotentAccept } from './idempotent-accept.ts';
 import { createTargetResolver, type TargetResolver } from './resolve-targets.ts';
@@ -29,7 +29,7 @@ export interface OpenAcceptDeps {
   db: mongo.Db;
   vault: Vault;
   webhooks: WebhookStore;
-  hasApp: HasApp;
+  notStoredByApp: NotStoredByApp;
   invalidations: Pick<Invalidations, 'addCache'>;
   outbox: Outbox;
   budgets: MemoryBudgets;
@@ -68,14 +68,14 @@ export function openAccept(context: Context, deps: OpenAcceptDeps): Accept {
 
 function openTargets(
   { config }: Context,
-  { webhooks, hasApp, invalidations, budgets }: OpenAcceptDeps,
+  { webhooks, notStoredByApp, invalidations, budgets }: OpenAcceptDeps,
 ): TargetResolver {
   const cacheBytes = bytesOfMib(config.TARGET_CACHE_MIB);
   const targets = createTargetResolver({
     cacheBytes,
     maxTargets: config.QUOTA_TARGETS_PER_MESSAGE,
     webhooks,
-    hasApp,
+    notStoredByApp,
   });
   budgets.add('target_cache', cacheBytes, targets.usedBytes);
   invalidations.addCache({ forget: targets.forget, forgetAll: targets.forgetAll });

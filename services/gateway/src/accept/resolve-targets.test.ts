@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { NotStored } from '@posthorn/domain/not-stored.ts';
 import { wantsEvent, type Webhook } from '@posthorn/domain/webhook.ts';
 import type { FoundWebhook, TargetList } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
@@ -13,6 +14,8 @@ let webhooks: Webhook[];
 let damaged: Set<string>;
 /** `company/app` of every app there is. */
 let apps: Set<string>;
+/** What the apps do not store. */
+let notStored: NotStored;
 let reads: number;
 let targets: TargetResolver;
 
@@ -23,6 +26,7 @@ const counted = <T>(answer: T): Promise<T> => {
 
 beforeEach(() => {
   reads = 0;
+  notStored = {};
   damaged = new Set();
   apps = new Set(['comp_a/app_1', 'comp_a/app_empty']);
   webhooks = [
@@ -31,6 +35,8 @@ beforeEach(() => {
     sampleWebhook(3, { eventTypes: ['order.paid', 'order.sent'] }),
   ];
   const webhookStore: TargetDeps['webhooks'] = {
+    appOf: (_companyId, id) =>
+      Promise.resolve(webhooks.find((each) => each.id === id)?.appId ?? null),
     findTarget: (companyId, id) => counted(stored(companyId, (each) => each.id === id)[0] ?? null),
     findByApp: (companyId, appId, limit) =>
       counted(stored(companyId, (each) => each.appId === appId).slice(0, limit)),
@@ -42,13 +48,13 @@ beforeEach(() => {
       return counted(targetListOf(found.slice(0, limit)));
     },
   };
-  const hasApp = (companyId: string, appId: string) =>
-    Promise.resolve(apps.has(`${companyId}/${appId}`));
+  const notStoredByApp = (companyId: string, appId: string) =>
+    Promise.resolve(apps.has(`${companyId}/${appId}`) ? notStored : null);
   targets = createTargetResolver({
     cacheBytes: 1_000_000,
     maxTargets: MAX_TARGETS,
     webhooks: webhookStore,
-    hasApp,
+    notStoredByApp,
   });
 });
 
@@ -68,6 +74,25 @@ const toApp = (appId: string, eventType: string | null = null, companyId = 'comp
 const toWebhook = (webhookId: string, companyId = 'comp_a') =>
   targets.resolve(companyId, { kind: 'webhook', webhookId });
 const numbers = (found: TargetList | null) => found?.targets.map(({ id }) => Number(id.slice(3)));
+
+test('what is not stored of a message is what its app, or the app of its webhook, says', async () => {
+  notStored = { omitsResponses: true };
+  const wide = Array.from({ length: 101 }, (_, n) => sampleWebhook(n + 10, { appId: 'app_wide' }));
+  const global = sampleWebhook(4, { appId: null, environmentId: 'live' });
+  webhooks.push(global, ...wide);
+  apps.add('comp_a/app_wide');
+  const [first, second] = webhooks.map(({ id }) => id);
+  damaged.add(String(second));
+  const found = await Promise.all([
+    toApp('app_1'),
+    toApp('app_wide'),
+    ...[first, second, global.id].map((id) => toWebhook(String(id))),
+  ]);
+  expect(found.map((each) => each?.notStored)).toEqual([
+    ...[notStored, notStored, notStored, notStored],
+    {},
+  ]);
+});
 
 describe('the webhooks of an address', () => {
   test('are those of the app that want the event', async () => {
@@ -102,7 +127,7 @@ describe('the webhooks of an address', () => {
   });
 
   test('are none for an app without webhooks, and null for an app that does not exist', async () => {
-    expect(await toApp('app_empty')).toEqual({ targets: [], oldest: null });
+    expect(await toApp('app_empty')).toEqual({ targets: [], oldest: null, notStored: {} });
     expect(await toApp('app_gone')).toBeNull();
     expect(await toWebhook('wh_gone')).toBeNull();
   });
@@ -131,7 +156,7 @@ describe('the cache of targets', () => {
     targets.forget({ companyId: 'comp_a', id: 'app_2' });
     expect(numbers(await toApp('app_1'))).toEqual([1]);
     targets.forget({ companyId: 'comp_a', id: 'app_1' });
-    expect(await toApp('app_1')).toEqual({ targets: [], oldest: null });
+    expect(await toApp('app_1')).toEqual({ targets: [], oldest: null, notStored: {} });
   });
 
   test('drops everything when an announcement may have been missed', async () => {
@@ -144,7 +169,7 @@ describe('the cache of targets', () => {
   test('does not keep that something was missing: what is created now is found now', async () => {
     expect(await toApp('app_new')).toBeNull();
     apps.add('comp_a/app_new');
-    expect(await toApp('app_new')).toEqual({ targets: [], oldest: null });
+    expect(await toApp('app_new')).toEqual({ targets: [], oldest: null, notStored: {} });
   });
 });
 

@@ -1,3 +1,4 @@
+import type { NotStored } from '@posthorn/domain/not-stored.ts';
 import { wantsEvent } from '@posthorn/domain/webhook.ts';
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
 import type {
@@ -14,13 +15,18 @@ import { estimatedBytesOf } from './target-cache-size.ts';
 export type Address =
   { kind: 'app'; appId: string; eventType: string | null } | { kind: 'webhook'; webhookId: string };
 
+/** The webhooks of a message, and what is not stored of it. */
+export interface ResolvedTargets extends TargetList {
+  notStored?: NotStored;
+}
+
 export interface TargetResolver {
   /**
    * Returns the webhooks, oldest first, including those whose secrets cannot be decrypted: the
    * dispatcher records why nothing was sent. Null when the app or webhook does not exist or belongs
    * to another company. Throws ApiError 409 when there are more than a message may have.
    */
-  resolve: (companyId: string, address: Address) => Promise<TargetList | null>;
+  resolve: (companyId: string, address: Address) => Promise<ResolvedTargets | null>;
   /** Drops what is cached of an app or webhook. */
   forget: (invalidation: Invalidation) => void;
   forgetAll: () => void;
@@ -43,22 +49,23 @@ export function createTargetResolver(deps: TargetDeps): TargetResolver {
     ttlMs: CACHE_TTL_MS,
   });
 
-  async function listFor(companyId: string, address: Address): Promise<TargetList | null> {
+  async function listFor(companyId: string, address: Address): Promise<ResolvedTargets | null> {
     const key = `${companyId}/${idOf(address)}`;
     if (address.kind === 'webhook') {
       const found = await cache.get(key, () => load.ofWebhook(companyId, address.webhookId));
-      return found?.kind === 'webhooks' ? listOf(found.webhooks) : null;
+      return found?.kind === 'webhooks' ? listOf(found.webhooks, found.notStored) : null;
     }
     const { appId, eventType } = address;
     const found = await cache.get(key, () => load.ofApp(companyId, appId));
     if (found?.kind === 'webhooks') {
-      return listOf(found.webhooks.filter((each) => wantsEvent(each, eventType)));
+      const wanting = found.webhooks.filter((each) => wantsEvent(each, eventType));
+      return listOf(wanting, found.notStored);
     }
     if (found?.kind !== 'wide') return null;
     // Each change of the app gives it another number, so `forget` need not know the event types.
     const wideKey = `${key}/${found.number}/${eventType ?? ''}`;
     const wide = await cache.get(wideKey, () => load.ofWideApp(companyId, { appId, eventType }));
-    return wide?.kind === 'targets' ? wide.list : null;
+    return wide?.kind === 'targets' ? { ...wide.list, notStored: found.notStored } : null;
   }
 
   return {
@@ -82,8 +89,8 @@ function idOf(address: Address): string {
   return address.kind === 'app' ? address.appId : address.webhookId;
 }
 
-function listOf(webhooks: readonly FoundWebhook[]): TargetList {
-  return { targets: webhooks.map(toTarget), oldest: webhooks[0] ?? null };
+function listOf(webhooks: readonly FoundWebhook[], notStored: NotStored): ResolvedTargets {
+  return { targets: webhooks.map(toTarget), oldest: webhooks[0] ?? null, notStored };
 }
 
 function toTarget({ id, disabled }: FoundWebhook): Target {

@@ -3,7 +3,8 @@ import { openedWebhook } from '../../../../test/support/samples/sample-webhook.t
 import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { estimatedBytesOf } from './target-cache-size.ts';
 
-const sizeOf = (webhooks: FoundWebhook[]) => estimatedBytesOf({ kind: 'webhooks', webhooks });
+const sizeOf = (webhooks: FoundWebhook[]) =>
+  estimatedBytesOf({ kind: 'webhooks', notStored: {}, webhooks });
 
 const plain = openedWebhook(1, { customHeaders: [], eventTypes: [] });
 const bytes = sizeOf([plain]);
@@ -20,7 +21,7 @@ describe('the targets in a wide app', () => {
   });
 
   test('take no more than their number tells while they are not looked up', () => {
-    expect(estimatedBytesOf({ kind: 'wide', number: 1 })).toBe(400);
+    expect(estimatedBytesOf({ kind: 'wide', notStored: {}, number: 1 })).toBe(400);
   });
 });
 

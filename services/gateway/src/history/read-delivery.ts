@@ -19,6 +19,8 @@ export interface ReadDeps {
 export interface ReadDelivery {
   source: Delivery;
   sentHeaders: SentHeaders;
+  /** The payload of its message was erased, so that nothing can be sent again. */
+  isPayloadErased: boolean;
 }
 
 /** Returns a delivery of the company, even before its first attempt; null when there is none with this id. */
@@ -69,6 +71,7 @@ async function withHeaders(
   return {
     source,
     sentHeaders: message && webhook ? sentHeadersOf(message, webhook) : UNKNOWN_HEADERS,
+    isPayloadErased: message?.isPayloadErased ?? false,
   };
 }
 

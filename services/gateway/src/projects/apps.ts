@@ -1,4 +1,5 @@
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import type { StorageSettings } from '@posthorn/domain/not-stored.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { AppDocument, Environment } from '@posthorn/platform/mongo/documents.ts';
 import type { mongo } from 'mongoose';
@@ -15,14 +16,14 @@ export interface AppsDeps {
   nowMs: () => number;
 }
 
-export interface NewApp {
+export interface NewApp extends StorageSettings {
   projectId: string;
   name: string;
   description: string;
   environment: Environment;
 }
 
-export interface AppChanges {
+export interface AppChanges extends StorageSettings {
   name?: string;
   description?: string;
 }
@@ -81,7 +82,7 @@ export function createApps(deps: AppsDeps): Apps {
 async function createApp(
   { db, projects, newId, nowMs }: AppsDeps,
   companyId: string,
-  { projectId, name, description, environment }: NewApp,
+  { projectId, name, description, environment, ...storage }: NewApp,
 ): Promise<AppDocument> {
   await projects.get(companyId, projectId);
   const now = new Date(nowMs());
@@ -92,6 +93,7 @@ async function createApp(
     description,
     projectId,
     environment,
+    ...storage,
     createdAt: now,
     updatedAt: now,
   };

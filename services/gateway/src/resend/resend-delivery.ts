@@ -1,5 +1,5 @@
 import { readDelivery, type ReadDelivery, type ReadDeps } from '../history/read-delivery.ts';
-import { notFound } from '../http/api-error.ts';
+import { ApiError, notFound } from '../http/api-error.ts';
 import type { StartResend } from './start-resend.ts';
 
 export interface ResendDeliveryDeps extends ReadDeps {
@@ -8,7 +8,7 @@ export interface ResendDeliveryDeps extends ReadDeps {
 
 /**
  * Starts the resend of one delivery and returns the delivery as it was before. Throws ApiError 404 for an
- * unknown delivery, 409 as StartResend does.
+ * unknown delivery, 409 as StartResend does and when the payload was erased.
  */
 export async function resendDelivery(
   deps: ResendDeliveryDeps,
@@ -17,6 +17,9 @@ export async function resendDelivery(
 ): Promise<ReadDelivery> {
   const found = await readDelivery(deps, companyId, deliveryId);
   if (!found) throw notFound('delivery');
+  if (found.isPayloadErased) {
+    throw new ApiError(409, 'payload_erased', 'The payload was erased once it was delivered.');
+  }
   await deps.startResend.ofDelivery(found.source);
   return found;
 }

@@ -1,4 +1,5 @@
 import type { Attempt, Delivery } from '@posthorn/domain/delivery.ts';
+import { notStoredOf } from '@posthorn/domain/not-stored.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import type { AttemptDocument, DeliveryDocument } from '../documents.ts';
 
@@ -37,6 +38,7 @@ export function toDelivery(document: DeliveryDocument): Delivery {
     nextAttemptAtMs: nextAttemptAt?.getTime() ?? null,
     createdAtMs: createdAt.getTime(),
     updatedAtMs: updatedAt.getTime(),
+    ...notStoredOf(document),
   };
 }
 

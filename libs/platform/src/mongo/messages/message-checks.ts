@@ -9,7 +9,14 @@ import { toMessage } from './messages.ts';
 /** A message without its payload. */
 export type CheckedMessage = Pick<
   Message,
-  'id' | 'companyId' | 'appId' | 'targets' | 'disabledTargets' | 'createdAtMs'
+  | 'id'
+  | 'companyId'
+  | 'appId'
+  | 'targets'
+  | 'disabledTargets'
+  | 'createdAtMs'
+  | 'erasesPayload'
+  | 'omitsResponses'
 >;
 
 export interface CheckPosition {
@@ -54,7 +61,15 @@ export interface MessageChecks {
 /** Read from the server at once. It sends 16 MiB at most, however many targets they have. */
 const BATCH_SIZE = 1_000;
 const POSITION = { _id: 'messages' } as const;
-const WITHOUT_PAYLOAD = { companyId: 1, appId: 1, targets: 1, disabledTargets: 1, createdAt: 1 };
+const WITHOUT_PAYLOAD = {
+  companyId: 1,
+  appId: 1,
+  targets: 1,
+  disabledTargets: 1,
+  createdAt: 1,
+  erasesPayload: 1,
+  omitsResponses: 1,
+};
 
 export function createMessageChecks(db: mongo.Db): MessageChecks {
   const checks = collection(db, 'messageChecks');

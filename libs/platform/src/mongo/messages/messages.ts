@@ -31,7 +31,7 @@ export interface StoredPayload {
 export interface MessageStore {
   /** One majority write for all. A refused document does not affect the others. */
   insertAll: (messages: readonly Message[]) => Promise<InsertOutcome[]>;
-  /** By message id. Messages that are not stored are missing. */
+  /** By message id. Messages that are not stored are missing, and those whose payload was erased. */
   payloadsOf: (messageIds: readonly string[]) => Promise<Map<string, StoredPayload>>;
   /** Messages of one publisher in the order in which it stored them; only majority-committed ones. */
   pageOf: (page: Page) => Promise<Message[]>;
@@ -68,7 +68,7 @@ export function createMessageStore(db: mongo.Db): MessageStore {
     },
     async payloadsOf(ids) {
       const found = messages.find(
-        { _id: { $in: [...ids] } },
+        { _id: { $in: [...ids] }, isPayloadErased: { $ne: true } },
         { projection: { companyId: 1, payload: 1 } },
       );
       const entries = await found.toArray();

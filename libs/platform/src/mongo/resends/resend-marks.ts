@@ -1,4 +1,5 @@
 import type { Attempt } from '@posthorn/domain/delivery.ts';
+import { notStoredOf } from '@posthorn/domain/not-stored.ts';
 import {
   statusesToResend,
   type MarkedDelivery,
@@ -95,6 +96,7 @@ function toMarked(document: DeliveryDocument): MarkedDelivery {
     status,
     createdAtMs: createdAt.getTime(),
     mark: resend ?? null,
+    ...notStoredOf(document),
   };
 }
 

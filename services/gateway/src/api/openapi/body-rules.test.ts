@@ -11,6 +11,7 @@ import {
   changes,
   description,
   environment,
+  storage,
   graceSeconds,
   id,
   maybeWrong,
@@ -82,9 +83,11 @@ describe('the document and the gateway agree on', () => {
     ['projectUpdate', bodiesOf({ name, description }, [{}])],
     [
       'appCreate',
-      bodiesOf({ name, description, environment, projectId: id }, [{ name: 'a', projectId: 'p' }]),
+      bodiesOf({ name, description, environment, ...storage, projectId: id }, [
+        { name: 'a', projectId: 'p' },
+      ]),
     ],
-    ['appUpdate', bodiesOf({ name, description }, [{}])],
+    ['appUpdate', bodiesOf({ name, description, ...storage }, [{}])],
     [
       'webhookCreate',
       bodiesOf(webhookFields, [OWNED, GLOBAL, ...AUTHS.map((auth) => ({ ...OWNED, ...auth }))]),

@@ -150,6 +150,11 @@ const SOMEWHERE: Record<SpecificError, ErrorSpec> = {
     when: 'the webhook is disabled',
     message: 'The webhook is disabled.',
   },
+  payload_erased: {
+    status: 409,
+    when: 'the payload of the message was erased, because its app stores payloads until they are delivered',
+    message: 'The payload was erased once it was delivered.',
+  },
   idempotency_key_running: {
     status: 409,
     when: 'the first request with this key is still running',

@@ -1,3 +1,4 @@
+import { STORE_PAYLOADS } from '@posthorn/domain/not-stored.ts';
 import { z } from 'zod';
 import { notFound } from '../../http/api-error.ts';
 import { appSchema, describeApp } from '../../http/responses/app.ts';
@@ -6,17 +7,36 @@ import type { Apps } from '../../projects/apps.ts';
 import type { RemoveTree } from '../../removal/remove-tree.ts';
 import { description, environment, idText, limit, name, skip } from './fields.ts';
 
+const storage = {
+  storeResponses: z.boolean('must be true or false').exactOptional().meta({
+    description:
+      'Whether attempts are stored with the response of the endpoint. True when left out',
+  }),
+  storePayloads: z
+    .enum(STORE_PAYLOADS, `must be one of ${STORE_PAYLOADS.join(', ')}`)
+    .exactOptional()
+    .meta({
+      description:
+        '`until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out',
+    }),
+};
+
 const createBody = z
   .object({
     name,
     description: description.default(''),
     projectId: idText('proj'),
     environment: environment.default('development'),
+    ...storage,
   })
   .meta({ id: 'CreateApp' });
 
 const updateBody = z
-  .object({ name: name.exactOptional(), description: description.exactOptional() })
+  .object({
+    name: name.exactOptional(),
+    description: description.exactOptional(),
+    ...storage,
+  })
   .meta({ id: 'UpdateApp' });
 
 const listQuery = z.object({

@@ -33,6 +33,7 @@ export function resendRoutes(deps: ResendRouteDeps): Route[] {
         'resend_running',
         'webhook_deleted',
         'webhook_disabled',
+        'payload_erased',
       ],
       async handle({ caller: { companyId }, params: { deliveryId = '' } }) {
         const resent = await resendDelivery(deps, companyId, deliveryId);

@@ -55,6 +55,7 @@ export type SpecificError =
   | 'resend_running'
   | 'webhook_deleted'
   | 'webhook_disabled'
+  | 'payload_erased'
   | 'idempotency_key_running'
   | 'idempotency_key_reused';
 

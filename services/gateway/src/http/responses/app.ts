@@ -1,3 +1,4 @@
+import { STORE_PAYLOADS } from '@posthorn/domain/not-stored.ts';
 import type { AppDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
 import { idField, isoTime, timeField } from './fields.ts';
@@ -11,11 +12,17 @@ export const appSchema = z
     environment: z.enum(['development', 'production']),
     createdAt: timeField,
     updatedAt: timeField,
+    storeResponses: z.boolean().optional().meta({ description: 'Absent until it is given' }),
+    storePayloads: z
+      .enum(STORE_PAYLOADS)
+      .optional()
+      .meta({ description: 'Absent until it is given' }),
   })
   .meta({ id: 'App' });
 
 export function describeApp(document: AppDocument): z.infer<typeof appSchema> {
   const { _id, name, description, environment, createdAt, updatedAt } = document;
+  const { storeResponses, storePayloads } = document;
   return {
     id: _id,
     name,
@@ -23,5 +30,7 @@ export function describeApp(document: AppDocument): z.infer<typeof appSchema> {
     environment,
     createdAt: isoTime(createdAt),
     updatedAt: isoTime(updatedAt),
+    ...(storeResponses !== undefined && { storeResponses }),
+    ...(storePayloads !== undefined && { storePayloads }),
   };
 }

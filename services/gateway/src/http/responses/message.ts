@@ -42,19 +42,24 @@ export const createdMessageSchema = z
   })
   .meta({ id: 'CreatedMessage' });
 
-const addressing = {
+/** What a stored message has besides, and otherwise than a created one. */
+const stored = {
+  payload: z.string().nullable().meta({
+    description:
+      'Text of the payload, byte for byte as the client sent it; null once it is erased, when its app stores payloads until they are delivered',
+  }),
   appId: idField('app').nullable().meta({ description: 'Null for a message to one webhook' }),
   eventType: z.string().nullable(),
   status: deliveryStatusSchema,
 };
 
 export const messageSchema = z
-  .object({ ...createdMessageSchema.shape, ...addressing })
+  .object({ ...createdMessageSchema.shape, ...stored })
   .meta({ id: 'Message' });
 
 /** A message as lists return it: without the fields of the oldest webhook. */
 export const listedMessageSchema = z
-  .object({ ...createdMessageSchema.shape, ...addressing })
+  .object({ ...createdMessageSchema.shape, ...stored })
   .omit({ signature: true, headers: true, deliveryAttempt: true })
   .meta({ id: 'ListedMessage' });
 
@@ -74,12 +79,12 @@ export function describeAccepted(
   source: Message,
   { signature, headers }: ShownWebhook,
 ): CreatedMessage {
-  const { id, delivered, payload, createdAt, updatedAt, deliveries } = describeListed(source, []);
+  const { id, delivered, createdAt, updatedAt, deliveries } = describeListed(source, []);
   const [oldestId] = source.targets;
   return {
     id,
     delivered,
-    payload,
+    payload: source.payload,
     signature,
     headers,
     createdAt,
@@ -154,7 +159,7 @@ export function describeListed(
     eventType,
     status,
     delivered: deliveries.length > 0 && status === 'delivered',
-    payload,
+    payload: source.isPayloadErased ? null : payload,
     createdAt: isoTime(createdAtMs),
     updatedAt: isoTime(updatedAtMs),
     deliveries,

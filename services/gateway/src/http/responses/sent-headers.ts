@@ -26,15 +26,19 @@ export const UNKNOWN_HEADERS: SignedHeaders = { signature: null, headers: [], si
 export const MASK = '********';
 const CREDENTIAL_NAME = /auth|token|secret|key|pass|session|credential/i;
 
-/** See docs/contract.md C7.9: webhooks that send no HMAC are signed with their `secret`. */
-function signatureOf(message: Message, { authMethod, secret }: Webhook): string {
+/**
+ * See docs/contract.md C7.9: webhooks that send no HMAC are signed with their `secret`. Null when the
+ * payload is erased.
+ */
+function signatureOf(message: Message, { authMethod, secret }: Webhook): string | null {
+  if (message.isPayloadErased) return null;
   const sendsHmac = authMethod.method === 'hmac' && !isSignedByCompany(authMethod);
   const key = sendsHmac ? authMethod.hmacSecret : secret;
   return hmacSignature(key, message.payload);
 }
 
 /** Leaves out the timestamp and its signature: each attempt makes new ones. */
-function maskedHeaders(message: Message, webhook: Webhook, signature: string): Header[] {
+function maskedHeaders(message: Message, webhook: Webhook, signature: string | null): Header[] {
   return [
     ...DEFAULT_HEADERS,
     { key: 'User-Agent', value: `Posthorn/${VERSION}` },
@@ -50,11 +54,11 @@ export function maskCredential({ key, value }: Header): Header {
 }
 
 /** Ed25519 has no header of its own: it signs in `webhook-signature`, with each attempt. */
-function maskedAuth({ authMethod }: Webhook, signature: string): Header[] {
+function maskedAuth({ authMethod }: Webhook, signature: string | null): Header[] {
   if (isSignedByCompany(authMethod)) return [];
   switch (authMethod.method) {
     case 'hmac':
-      return [{ key: authMethod.hmacHeader, value: signature }];
+      return [{ key: authMethod.hmacHeader, value: signature ?? MASK }];
     case 'basic':
       return [{ key: 'Authorization', value: `Basic ${MASK}` }];
     case 'api_key':

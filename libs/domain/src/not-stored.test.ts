@@ -1,0 +1,47 @@
+import { describe, expect, test } from '@jest/globals';
+import { refOf, withoutResponse, type Attempt } from './delivery.ts';
+import { notStoredBy, notStoredOf } from './not-stored.ts';
+
+describe('what is not stored', () => {
+  test.each([
+    [{}, {}],
+    [{ storeResponses: true, storePayloads: 'retained' }, {}],
+    [{ storeResponses: false }, { omitsResponses: true }],
+    [{ storePayloads: 'until-delivered' }, { erasesPayload: true }],
+    [
+      { storeResponses: false, storePayloads: 'until-delivered' },
+      { omitsResponses: true, erasesPayload: true },
+    ],
+  ] as const)('follows from the settings of the app: %j', (settings, expected) => {
+    expect(notStoredBy(settings)).toEqual(expected);
+  });
+
+  test('goes from one step of a delivery to the next', () => {
+    const ref = {
+      messageId: 'msg_1',
+      webhookId: 'wh_1',
+      companyId: 'comp_1',
+      appId: null,
+      createdAtMs: 1,
+    };
+    const both = { erasesPayload: true, omitsResponses: true } as const;
+    expect(refOf({ ...ref, ...both, other: 1 } as typeof ref)).toEqual({ ...ref, ...both });
+    expect(refOf(ref)).toEqual(ref);
+    expect(notStoredOf({ ...ref, ...both })).toEqual(both);
+  });
+});
+
+test('an attempt without its response keeps status, outcome and duration', () => {
+  const attempt: Attempt = {
+    id: 'att_1',
+    number: 1,
+    trigger: 'first',
+    outcome: 'http_4xx',
+    statusCode: 404,
+    response: 'no such person',
+    responseHeaders: [{ key: 'x-request', value: '1' }],
+    startedAtMs: 5,
+    durationMs: 7,
+  };
+  expect(withoutResponse(attempt)).toEqual({ ...attempt, response: null, responseHeaders: [] });
+});
