@@ -42,9 +42,9 @@ async function runOnStack(report: Report, selection: Selection, tests: TestFiles
   const { integration = [], e2e = [], faults = [] } = tests;
   if (integration.length + e2e.length + faults.length === 0) return;
   const compiled = fillCompileCache(['gateway', 'dispatcher', 'retry']);
-  await withStack(async (addresses) => {
+  await withStack(async (env) => {
     await compiled;
-    Object.assign(process.env, addresses);
+    Object.assign(process.env, env);
     await withSetup(async (setup) => {
       Object.assign(process.env, setup);
       const faultsEnded = runFaults(report, selection, faults);
@@ -54,7 +54,7 @@ async function runOnStack(report: Report, selection: Selection, tests: TestFiles
         await faultsEnded;
       }
     });
-  });
+  }, selection.isSecured);
 }
 
 /** Fault rounds have a stack of their own and wait for half of their time. */

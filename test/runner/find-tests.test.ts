@@ -3,13 +3,31 @@ import { findTests, readSelection } from './find-tests.ts';
 
 describe('npm test', () => {
   test('runs everything without arguments', () => {
-    expect(readSelection([])).toEqual({ patterns: [], testName: undefined, isAll: true });
+    expect(readSelection([])).toEqual({
+      patterns: [],
+      testName: undefined,
+      isAll: true,
+      isSecured: false,
+    });
   });
 
   test('takes patterns and the name of a test', () => {
-    const selection = { patterns: ['retry', 'e2e'], testName: 'is late', isAll: false };
+    const selection = {
+      patterns: ['retry', 'e2e'],
+      testName: 'is late',
+      isAll: false,
+      isSecured: false,
+    };
     expect(readSelection(['retry', 'e2e', '-t', 'is late'])).toEqual(selection);
     expect(() => readSelection(['--watch'])).toThrow('--watch');
+  });
+
+  test('takes the stories of the contract and others for secured stores, or those that are named', () => {
+    const { patterns, isAll, isSecured } = readSelection(['--secured']);
+    expect({ isAll, isSecured }).toEqual({ isAll: false, isSecured: true });
+    expect(findTests(patterns).e2e).toContain('test/e2e/contract/deliver.test.ts');
+    expect(findTests(patterns).integration).toBeUndefined();
+    expect(readSelection(['--secured', 'rotation']).patterns).toEqual(['rotation']);
   });
 });
 

@@ -11,16 +11,33 @@ export interface Selection {
   testName: string | undefined;
   /** Whether nothing is left out. */
   isAll: boolean;
+  /** Whether all stores have TLS, logins and ACLs. */
+  isSecured: boolean;
 }
+
+/** Whose stories run on secured stores; others stop or cut off stores of their own, or measure how long things take. */
+const ON_SECURED_STORES = [
+  'test/e2e/contract/',
+  'test/e2e/contract-after-retries/',
+  'test/e2e/retry/',
+  'operate/forged-records',
+  'operate/secrets-at-rest',
+  'resend/replay-dead-letters',
+];
 
 /** Paths from the root of the repository. */
 export type TestFiles = Partial<Record<Project, string[]>>;
 
-/** Reads `npm test -- [pattern …] [-t name]`; throws on any other option. */
+/** Reads `npm test -- [--secured] [pattern …] [-t name]`; throws on any other option. */
 export function readSelection(args: string[]): Selection {
-  const options = { testNamePattern: { type: 'string', short: 't' } } as const;
+  const options = {
+    testNamePattern: { type: 'string', short: 't' },
+    secured: { type: 'boolean', default: false },
+  } as const;
   const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
-  return { patterns: positionals, testName: values.testNamePattern, isAll: args.length === 0 };
+  const { testNamePattern: testName, secured: isSecured } = values;
+  const patterns = isSecured && positionals.length === 0 ? ON_SECURED_STORES : positionals;
+  return { patterns, testName, isAll: args.length === 0, isSecured };
 }
 
 /** Finds the test files that match a pattern, all when there is none; throws when one matches none. */

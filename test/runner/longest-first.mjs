@@ -27,6 +27,7 @@ const LONG = [
   'deliver/circuit-handed-over',
   'deliver/busy-endpoint',
   'deliver/neighbours',
+  'operate/secured-stack',
   'operate/more-partitions',
   'resend/kafka-frozen',
   'operate/operations',

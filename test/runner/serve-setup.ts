@@ -8,6 +8,7 @@ import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-i
 import { takeStep } from '../../deploy/setup/run-setup.ts';
 import { CREATE_INDEXES, CREATE_TOPICS } from '../../deploy/setup/steps.ts';
 import { createCompany } from '../../services/admin/src/companies/companies.ts';
+import { loginOf } from '../support/process/secured-logins.ts';
 import { SETUP_URL, type CreatedCompany, type SetupRequest } from '../support/process/setup.ts';
 
 /**
@@ -37,7 +38,8 @@ export async function withSetup(
 async function answer(request: IncomingMessage): Promise<CreatedCompany> {
   const { env, company, isNew } = (await json(request)) as SetupRequest;
   // Only once the collections exist: two connections that create one at once have crashed mongod.
-  if (isNew) await Promise.all([takeStep(CREATE_TOPICS, env), takeStep(CREATE_INDEXES, env)]);
+  const setup = loginOf('setup', env);
+  if (isNew) await Promise.all([takeStep(CREATE_TOPICS, setup), takeStep(CREATE_INDEXES, setup)]);
   const mongo = await connectMongo(String(env.MONGODB_URL), 'posthorn-test');
   try {
     const companies = createCompanyStore(mongo.db);

@@ -4,25 +4,32 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePorts } from '../../tools/local-stack/machine/ports.ts';
 import { startBackingServices } from '../../tools/local-stack/stores/backing-services.ts';
-import { createChildren } from '../../tools/local-stack/processes/children.ts';
+import { type Children, createChildren } from '../../tools/local-stack/processes/children.ts';
 import { takeLock } from '../../tools/local-stack/processes/lock.ts';
 import { endOrphans } from '../../tools/local-stack/supervisor/end-orphans.ts';
+import { startSecuredStack } from '../support/stores/secured-stack.ts';
 import { ROOT } from './program.ts';
+
+/** Stores that run. */
+interface Stack {
+  /** Tells tests and services where the stores are, and how they are reached. */
+  env: Record<string, string>;
+  stop: () => Promise<void>;
+}
 
 /**
  * Starts Kafka, MongoDB and Redis in a scratch folder on free ports, apart from a stack that runs,
  * and stops them after the work. The folder belongs to this checkout, so that what a killed run left
- * behind is found and ended.
+ * behind is found and ended. `isSecured`: with TLS, logins and ACLs.
  */
 export async function withStack(
-  work: (addresses: Record<string, string>) => Promise<void>,
+  work: (env: Record<string, string>) => Promise<void>,
+  isSecured: boolean,
 ): Promise<void> {
   const stackDir = join(tmpdir(), `posthorn-test-${hash('sha1', join(ROOT, 'test'))}`);
   mkdirSync(stackDir, { recursive: true });
   const lock = takeLock(stackDir, 'npm test');
   await endOrphans(stackDir, say);
-  const [kafka = 0, kafkaController = 0, mongodb = 0, redis = 0] = await freePorts(4);
-  const ports = { kafka, kafkaController, mongodb, redis };
   const children = createChildren(stackDir);
   // A broker that lives for minutes does not earn back what its optimising compiler takes.
   process.env.JDK_JAVA_OPTIONS ??= '-XX:TieredStopAtLevel=1';
@@ -34,17 +41,36 @@ export async function withStack(
   // Before anything starts, so that Ctrl-C during the start leaves nothing behind.
   const end = (): void => void stop().then(() => process.exit(130));
   process.once('SIGINT', end).once('SIGTERM', end);
-  const stack = await startBackingServices({ stackDir, ports, log: say, children });
   try {
-    await work({
-      KAFKA_BROKERS: stack.kafkaBrokers,
-      MONGODB_URL: stack.mongodbUrl,
-      REDIS_URL: stack.redisUrl,
-    });
+    const stack = await (isSecured ? startSecuredStack : startPlain)(stackDir, children, say);
+    try {
+      await work(stack.env);
+    } finally {
+      await stack.stop();
+    }
   } finally {
-    await stack.stop();
     await stop();
   }
+}
+
+async function startPlain(
+  stackDir: string,
+  children: Children,
+  log: (line: string) => void,
+): Promise<Stack> {
+  const [kafka = 0, kafkaController = 0, mongodb = 0, redis = 0] = await freePorts(4);
+  const ports = { kafka, kafkaController, mongodb, redis };
+  const stack = await startBackingServices({
+    stackDir,
+    ports,
+    log,
+    children,
+  });
+  const { kafkaBrokers, mongodbUrl, redisUrl } = stack;
+  return {
+    env: { KAFKA_BROKERS: kafkaBrokers, MONGODB_URL: mongodbUrl, REDIS_URL: redisUrl },
+    stop: () => stack.stop(),
+  };
 }
 
 function say(line: string): void {

@@ -49,7 +49,7 @@ describe('An open circuit whose dispatcher is killed', () => {
 
   it('is not known to the next dispatcher without Redis, which delivers', async () => {
     const [port = 0] = await freePorts(1);
-    posthorn = await startPosthorn({ ...SETTINGS, REDIS_URL: `redis://127.0.0.1:${port}` });
+    posthorn = await startPosthorn({ ...SETTINGS, REDIS_URL: `rediss://127.0.0.1:${port}` });
     const { api, dispatcher } = posthorn;
     const { webhookId } = await api.createTarget(endpoint.url);
     await sendMany(api, [webhookId], 10);

@@ -14,30 +14,22 @@ import { LOCAL, startPosthorn, type Posthorn } from '../../support/process/posth
 import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import {
   PASSWORD,
+  servicesMay,
+  setupMay,
   startSecuredKafka,
   USER,
-  type AclRule,
   type SecuredKafka,
 } from '../../support/stores/secured-kafka.ts';
 
 const PREFIX = `secured-${randomUUID().slice(0, 8)}.`;
 const RETRY_DELAYS = '200ms';
 
-/** What docs/security.md says that the services need, and the setup. */
-const SERVICES: readonly AclRule[] = [
-  { resource: 'topic', prefix: PREFIX, operations: ['READ', 'WRITE', 'DESCRIBE'] },
-  { resource: 'group', prefix: PREFIX, operations: ['READ', 'DESCRIBE'] },
-];
-const SETUP: readonly AclRule[] = [
-  { resource: 'topic', prefix: PREFIX, operations: ['CREATE', 'DESCRIBE'] },
-];
-
 let kafka: SecuredKafka;
 
 beforeAll(async () => {
   kafka = await startSecuredKafka();
-  await kafka.allow(`User:${USER}`, SERVICES);
-  await kafka.allow('User:CN=posthorn-mtls', SETUP);
+  await kafka.allow(`User:${USER}`, servicesMay(PREFIX));
+  await kafka.allow('User:CN=posthorn-mtls', setupMay(PREFIX));
   await takeStep(CREATE_TOPICS, {
     ...LOCAL,
     ...mutual(),
@@ -109,7 +101,7 @@ describe('A client with a certificate', () => {
   });
 
   it('may publish with one', async () => {
-    await kafka.allow('User:CN=posthorn-mtls', SERVICES);
+    await kafka.allow('User:CN=posthorn-mtls', servicesMay(PREFIX));
     for (const client of KAFKA_CLIENTS) await publish(client, accessOf(mutual()));
   });
 });

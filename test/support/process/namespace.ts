@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { SECURED } from './secured-logins.ts';
 
 /** Settings that keep one test file apart from the others on the one stack. */
 export type Namespace = Record<
@@ -12,12 +13,21 @@ export function createNamespace(env: NodeJS.ProcessEnv = process.env): Namespace
   const url = new URL(required(env, 'MONGODB_URL'));
   url.pathname = `/${name}`;
   return {
+    ...accessOf(env),
     KAFKA_BROKERS: required(env, 'KAFKA_BROKERS'),
     MONGODB_URL: url.href,
     REDIS_URL: required(env, 'REDIS_URL'),
     TOPIC_PREFIX: `${name}.`,
     REDIS_PREFIX: `${name}:`,
   };
+}
+
+/** How the stores are reached, where they ask for more than an address. */
+function accessOf(env: NodeJS.ProcessEnv): Record<string, string> {
+  const isAccess = (name: string): boolean =>
+    name === SECURED || /^(KAFKA|MONGODB|REDIS)_(SSL|SASL|TLS)/.test(name);
+  const found = Object.entries(env).filter(([name]) => isAccess(name));
+  return Object.fromEntries(found.map(([name, value]) => [name, value ?? '']));
 }
 
 function required(env: NodeJS.ProcessEnv, name: string): string {

@@ -2,6 +2,7 @@ import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { newEncryptionKey } from '../../../deploy/setup/create-encryption-keys.ts';
 import { createApiClient, type ApiClient } from '../api/api-client.ts';
 import { createNamespace, type Namespace } from './namespace.ts';
+import { loginOf } from './secured-logins.ts';
 import { setUp } from './setup.ts';
 import { startProgram, untilReady, type Ended, type ServiceProcess } from './service-process.ts';
 
@@ -81,7 +82,7 @@ export async function startService(
 ): Promise<RunningService> {
   const [opsPort = 0] = await freePorts(1);
   const main = `services/${name}/src/main.ts`;
-  const service = startProgram(main, [], { ...env, OPS_PORT: String(opsPort) });
+  const service = startProgram(main, [], { ...loginOf(name, env), OPS_PORT: String(opsPort) });
   await untilReady(service, opsPort);
   return { ...service, name, opsUrl: `http://127.0.0.1:${opsPort}` };
 }

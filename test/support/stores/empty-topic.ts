@@ -1,7 +1,6 @@
-import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
-import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { Admin } from 'kafkajs';
 import type { Namespace } from '../process/namespace.ts';
+import { openKafka } from './open-kafka.ts';
 
 /** Returns how many records a topic of the namespace holds. */
 export function countRecords(env: Namespace, name: string): Promise<number> {
@@ -27,12 +26,7 @@ const recordsIn = (offsets: readonly { high: string; low: string }[]): number =>
   offsets.reduce((sum, { high, low }) => sum + Number(high) - Number(low), 0);
 
 async function withAdmin<T>(env: Namespace, use: (admin: Admin) => Promise<T>): Promise<T> {
-  const logger = createLogger('test', 'silent');
-  const admin = createKafkaClient(
-    'posthorn-test',
-    { brokers: env.KAFKA_BROKERS.split(',') },
-    logger,
-  ).admin();
+  const admin = openKafka(env).admin();
   await admin.connect();
   try {
     return await use(admin);

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
-import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { Namespace } from '../process/namespace.ts';
+import { openKafka } from './open-kafka.ts';
 
 export interface ReadRecord {
   value: string;
@@ -16,12 +15,7 @@ export async function readTopic(
   topic: string,
   matches: (record: ReadRecord) => boolean,
 ): Promise<ReadRecord[]> {
-  const logger = createLogger('test', 'silent');
-  const kafka = createKafkaClient(
-    'posthorn-test',
-    { brokers: env.KAFKA_BROKERS.split(',') },
-    logger,
-  );
+  const kafka = openKafka(env);
   const consumer = kafka.consumer({ groupId: `${env.TOPIC_PREFIX}reader-${randomUUID()}` });
   await consumer.connect();
   await consumer.subscribe({ topic: env.TOPIC_PREFIX + topic, fromBeginning: true });

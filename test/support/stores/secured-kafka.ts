@@ -3,21 +3,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import {
-  AclOperationTypes,
-  AclPermissionTypes,
-  AclResourceTypes,
-  ResourcePatternTypes,
-} from 'kafkajs';
+import kafkajs from 'kafkajs';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import {
   startNativeKafka,
   type NativeKafka,
 } from '../../../tools/local-stack/stores/kafka-native.ts';
 import { selfSigned } from '../receivers/self-signed.ts';
+import { KAFKA_PASSWORD, KAFKA_SETUP_USER, KAFKA_USER, TESTS } from '../process/secured-logins.ts';
 
-export const USER = 'posthorn';
-export const PASSWORD = 'hush-kafka';
+export { KAFKA_PASSWORD as PASSWORD, KAFKA_USER as USER } from '../process/secured-logins.ts';
+const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafkajs;
 /** The name in our certificate; its principal is `User:CN=posthorn-mtls`. */
 const CLIENT_NAME = 'posthorn-mtls';
 
@@ -38,6 +34,15 @@ export interface SecuredKafka {
   allow: (principal: string, rules: readonly AclRule[]) => Promise<void>;
   stop: () => Promise<void>;
 }
+
+/** What docs/security.md lists for the services, and for create-topics. */
+export const servicesMay = (prefix: string): AclRule[] => [
+  { resource: 'topic', prefix, operations: ['READ', 'WRITE', 'DESCRIBE'] },
+  { resource: 'group', prefix, operations: ['READ', 'DESCRIBE'] },
+];
+export const setupMay = (prefix: string): AclRule[] => [
+  { resource: 'topic', prefix, operations: ['CREATE', 'DESCRIBE'] },
+];
 
 export interface AclRule {
   resource: 'topic' | 'group' | 'cluster';
@@ -60,10 +65,12 @@ export async function startSecuredKafka(): Promise<SecuredKafka> {
       { name: 'MUTUAL', port: mutualPort, protocol: 'SSL' },
     ],
     properties: propertiesOf(files),
-    formatArgs: ['SCRAM-SHA-256', 'SCRAM-SHA-512'].flatMap((mechanism) => [
-      '--add-scram',
-      `${mechanism}=[name=${USER},password=${PASSWORD}]`,
-    ]),
+    formatArgs: [KAFKA_USER, KAFKA_SETUP_USER, TESTS].flatMap((user) =>
+      ['SCRAM-SHA-256', 'SCRAM-SHA-512'].flatMap((mechanism) => [
+        '--add-scram',
+        `${mechanism}=[name=${user},password=${KAFKA_PASSWORD}]`,
+      ]),
+    ),
   });
   return {
     dir,
@@ -93,7 +100,7 @@ function writeFiles(dir: string) {
     caFile: write('ca.pem', server.cert),
     certFile: write('client.pem', client.cert),
     keyFile: write('client-key.pem', client.key),
-    tokenFile: write('token', unsecuredToken(USER)),
+    tokenFile: write('token', unsecuredToken(KAFKA_USER)),
   };
 }
 
@@ -114,12 +121,12 @@ function propertiesOf({ serverFile, trustFile }: ReturnType<typeof writeFiles>) 
     'ssl.truststore.location': trustFile,
     'listener.name.mutual.ssl.client.auth': 'required',
     'sasl.enabled.mechanisms': 'PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER',
-    [`${login}.plain.sasl.jaas.config`]: `${module}.plain.PlainLoginModule required user_${USER}="${PASSWORD}";`,
+    [`${login}.plain.sasl.jaas.config`]: `${module}.plain.PlainLoginModule required user_${KAFKA_USER}="${KAFKA_PASSWORD}";`,
     [`${login}.scram-sha-256.sasl.jaas.config`]: `${module}.scram.ScramLoginModule required;`,
     [`${login}.scram-sha-512.sasl.jaas.config`]: `${module}.scram.ScramLoginModule required;`,
     [`${login}.oauthbearer.sasl.jaas.config`]: `${module}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";`,
     'authorizer.class.name': 'org.apache.kafka.metadata.authorizer.StandardAuthorizer',
-    'super.users': 'User:ANONYMOUS',
+    'super.users': `User:ANONYMOUS;User:${TESTS}`,
   };
 }
 

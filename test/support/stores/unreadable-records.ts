@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { DeliveryRef } from '@posthorn/domain/delivery.ts';
-import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
-import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { IHeaders, Message } from 'kafkajs';
 import type { Namespace } from '../process/namespace.ts';
+import { openKafka } from './open-kafka.ts';
 
 /** Stands in payloads that must not be shown anywhere. */
 export const MARKER = 'hush-hush';
@@ -64,12 +63,7 @@ export async function writeRecords(
   env: Namespace,
   byTopic: Readonly<Record<string, Record<string, Message>>>,
 ): Promise<void> {
-  const logger = createLogger('test', 'silent');
-  const kafka = createKafkaClient(
-    'posthorn-test',
-    { brokers: env.KAFKA_BROKERS.split(',') },
-    logger,
-  );
+  const kafka = openKafka(env);
   const producer = kafka.producer({ allowAutoTopicCreation: false });
   await producer.connect();
   for (const [name, records] of Object.entries(byTopic)) {

@@ -16,6 +16,16 @@ interface MongodbOptions {
   children: Children;
   logPath: string;
   log: Log;
+  /** Everybody may do everything unless given. */
+  login?: MongodbLogin;
+}
+
+/** How a mongod that asks for a login is set up, and shut down. */
+export interface MongodbLogin {
+  /** A file outside the data folder that the members of a replica set share. */
+  keyFile: string;
+  initiate: (port: number) => Promise<void>;
+  shutDown: (port: number) => Promise<void>;
 }
 
 /** How to run mongod, and what to clean up after it. */
@@ -23,6 +33,8 @@ interface Launch {
   command: string;
   args: string[];
   env: NodeJS.ProcessEnv;
+  /** A path of this machine as mongod knows it. */
+  pathOf: (path: string) => string;
   afterExit?: () => Promise<void>;
 }
 
@@ -30,29 +42,31 @@ interface Launch {
 const CACHE_GB = '1';
 
 export async function startMongodb(options: MongodbOptions): Promise<Child> {
-  const { dir, port, children, logPath } = options;
+  const { dir, port, children, logPath, login } = options;
   mkdirSync(dir, { recursive: true });
-  const { command, args, env, afterExit } = await findLaunch(options);
+  const { command, args, env, afterExit, pathOf } = await findLaunch(options);
   const flags = ['--replSet', 'rs0', '--bind_ip', '127.0.0.1', '--port', String(port)];
+  const auth = login ? ['--auth', '--keyFile', pathOf(login.keyFile)] : [];
   const child = children.start({
     name: 'mongodb',
     command,
-    args: [...args, ...flags, '--wiredTigerCacheSizeGB', CACHE_GB],
+    args: [...args, ...flags, ...auth, '--wiredTigerCacheSizeGB', CACHE_GB],
     env,
     port,
     logPath,
     stopTimeoutMs: 15_000,
-    requestStop: () => shutDownMongod(port),
+    requestStop: () => (login ? login.shutDown(port) : shutDownMongod(port)),
     ...(afterExit && { afterExit }),
   });
-  await failOnExit(child, initiateReplicaSet(port, 60_000));
+  await failOnExit(child, login ? login.initiate(port) : initiateReplicaSet(port, 60_000));
   return child;
 }
 
 async function findLaunch(options: MongodbOptions): Promise<Launch> {
   const { source, dir } = options;
   if (source.kind === 'program') {
-    return { command: source.path, args: ['--dbpath', dir], env: process.env };
+    const pathOf = (path: string): string => path;
+    return { command: source.path, args: ['--dbpath', dir], env: process.env, pathOf };
   }
   return launchWithWine(options);
 }
@@ -64,12 +78,15 @@ async function launchWithWine(options: MongodbOptions): Promise<Launch> {
     ensureWindowsMongod(children, log),
     prepareWine(stackDir, children, log),
   ]);
-  // Diagnostic data collection reads Windows counters that wine does not have. Drive Z: is the root folder.
+  // Drive Z: is the root folder.
+  const pathOf = (path: string): string => `Z:${path}`;
+  // Diagnostic data collection reads Windows counters that wine does not have.
   const wineFlags = ['--setParameter', 'diagnosticDataCollectionEnabled=false'];
   return {
     command: wine64() ?? 'wine64',
-    args: [program, ...wineFlags, '--dbpath', `Z:${dir}`],
+    args: [program, ...wineFlags, '--dbpath', pathOf(dir)],
     env: wineEnv(winePrefix(stackDir)),
+    pathOf,
     afterExit: () => stopWine(stackDir),
   };
 }

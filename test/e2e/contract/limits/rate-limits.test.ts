@@ -13,7 +13,7 @@ describe('Rate limits while Redis cannot be reached', () => {
   beforeAll(async () => {
     const [closedPort = 0] = await freePorts(1);
     posthorn = await joinWithGateway('contract', {
-      REDIS_URL: `redis://127.0.0.1:${closedPort}`,
+      REDIS_URL: `rediss://127.0.0.1:${closedPort}`,
       RATE_LIMIT_COMPANY_PER_MINUTE: String(COMPANY_LIMIT),
       RATE_LIMIT_ADDRESS_PER_MINUTE: String(ADDRESS_LIMIT),
       TRUSTED_PROXIES: '1',

@@ -9,7 +9,7 @@ import { untilDelivered } from '../../../support/process/traffic.ts';
 
 async function startWithoutRedis(): Promise<OwnCompany> {
   const [port = 0] = await freePorts(1);
-  return startPosthorn({ REDIS_URL: `redis://127.0.0.1:${port}` });
+  return startPosthorn({ REDIS_URL: `rediss://127.0.0.1:${port}` });
 }
 
 describe.each([

@@ -1,0 +1,71 @@
+import type { CollectionName } from '@posthorn/platform/mongo/collections.ts';
+
+/** The processes that have a MongoDB user of their own. `setup` is create-indexes. */
+export const DATABASE_USERS = ['gateway', 'dispatcher', 'retry', 'admin', 'setup'] as const;
+export type DatabaseUser = (typeof DATABASE_USERS)[number];
+
+/** Built-in privilege actions of MongoDB. */
+type Action = 'find' | 'insert' | 'update' | 'remove' | 'listIndexes';
+
+export interface Privilege {
+  resource: { db: string; collection: string };
+  actions: string[];
+}
+
+const ALL: readonly Action[] = ['find', 'insert', 'update', 'remove'];
+const READ: readonly Action[] = ['find'];
+const READ_AND_UPDATE: readonly Action[] = ['find', 'update'];
+/** An upsert needs both. */
+const WRITE: readonly Action[] = ['find', 'insert', 'update'];
+
+type Rights = Partial<Record<DatabaseUser, readonly Action[]>>;
+
+/** What each process does with each collection; what is not here it cannot do (docs/security.md). */
+export const RIGHTS: Record<CollectionName, Rights> = {
+  companies: { admin: ['find', 'insert'] },
+  apiKeys: { gateway: ALL, admin: ['find', 'insert', 'remove'] },
+  projects: { gateway: ALL },
+  apps: { gateway: ALL },
+  webhooks: { gateway: ALL, dispatcher: READ, retry: READ_AND_UPDATE, admin: READ_AND_UPDATE },
+  signingKeys: { gateway: ALL, dispatcher: READ, admin: READ_AND_UPDATE },
+  messages: { gateway: WRITE, dispatcher: READ, retry: READ },
+  // The retry service reads the retention from the index.
+  deliveries: {
+    gateway: READ_AND_UPDATE,
+    dispatcher: WRITE,
+    retry: [...WRITE, 'listIndexes'],
+    admin: READ_AND_UPDATE,
+  },
+  publishers: { gateway: ALL, retry: READ_AND_UPDATE },
+  messageChecks: { retry: WRITE },
+  leases: { gateway: ALL, retry: ALL },
+  resends: { gateway: ALL, admin: READ },
+  removals: { gateway: ['find', 'insert', 'remove'] },
+};
+
+const SETUP_ACTIONS = ['createCollection', 'createIndex', 'collMod', 'listIndexes'];
+
+/** Returns the privileges of the role of a process. `database` may be '' for all databases of a test server. */
+export function privilegesOf(user: DatabaseUser, database: string): Privilege[] {
+  const names = Object.keys(RIGHTS) as CollectionName[];
+  const on = (collection: string, actions: readonly string[]): Privilege => ({
+    resource: { db: database, collection },
+    actions: [...actions],
+  });
+  if (user === 'setup') {
+    return [on('', ['listCollections']), ...names.map((name) => on(name, SETUP_ACTIONS))];
+  }
+  return names.flatMap((name) => {
+    const actions = RIGHTS[name][user];
+    return actions ? [on(name, actions)] : [];
+  });
+}
+
+/** Returns a program for mongosh, run as an administrator, that creates a role for each process. */
+export function rolesScript(database: string): string {
+  const create = DATABASE_USERS.map((user) => {
+    const role = { role: `posthorn-${user}`, privileges: privilegesOf(user, database), roles: [] };
+    return `db.getSiblingDB('admin').createRole(${JSON.stringify(role)});\n`;
+  });
+  return create.join('');
+}

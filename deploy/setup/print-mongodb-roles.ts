@@ -1,0 +1,4 @@
+import { rolesScript } from './mongodb-rights.ts';
+
+const [database = 'posthorn'] = process.argv.slice(2);
+process.stdout.write(rolesScript(database));

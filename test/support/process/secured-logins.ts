@@ -1,0 +1,37 @@
+/** The user of the tests themselves, who stands for nobody in production and may do everything. */
+export const TESTS = 'tests';
+/** Of every user of MongoDB. */
+export const MONGODB_PASSWORD = 'hush-mongodb';
+/** Of every user of Kafka. */
+export const KAFKA_PASSWORD = 'hush-kafka';
+/** The user of the services. */
+export const KAFKA_USER = 'posthorn';
+/** The user of create-topics. */
+export const KAFKA_SETUP_USER = 'posthorn-setup';
+
+/** Is set where all stores ask for a login. */
+export const SECURED = 'POSTHORN_SECURED_STACK';
+
+export type Process = 'gateway' | 'dispatcher' | 'retry' | 'admin' | 'setup';
+
+/**
+ * Returns the settings of a process: on secured stores with the users that it has in production, elsewhere
+ * as they are. The CA of MongoDB is in its URL for the tests, and in our own setting for processes.
+ */
+export function loginOf(
+  process: Process,
+  env: Readonly<Record<string, string>>,
+): Record<string, string> {
+  if (env[SECURED] === undefined) return { ...env };
+  const url = new URL(env.MONGODB_URL ?? '');
+  const caFile = url.searchParams.get('tlsCAFile');
+  url.username = process;
+  url.searchParams.delete('tls');
+  url.searchParams.delete('tlsCAFile');
+  return {
+    ...env,
+    MONGODB_URL: url.href,
+    ...(caFile !== null && { MONGODB_TLS_CA_FILE: caFile }),
+    KAFKA_SASL_USERNAME: process === 'setup' ? KAFKA_SETUP_USER : KAFKA_USER,
+  };
+}
