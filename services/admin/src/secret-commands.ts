@@ -1,4 +1,4 @@
-import { countByKey } from '@posthorn/platform/mongo/resealing.ts';
+import { countByFormat, countByKey } from '@posthorn/platform/mongo/resealing.ts';
 import { resealSigningKeys } from '@posthorn/platform/mongo/signing-keys/signing-keys-reseal.ts';
 import { resealWebhooks } from '@posthorn/platform/mongo/webhooks/webhooks-reseal.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
@@ -8,7 +8,10 @@ import type { mongo } from 'mongoose';
 import type { OutputOptions } from './output.ts';
 import { databaseConfig, runOnDatabase } from './run-on-database.ts';
 
-const secretsConfig = databaseConfig.extend(settings.encryption);
+const secretsConfig = databaseConfig.extend({
+  ...settings.encryption,
+  ...settings.sealing,
+});
 
 interface SecretsDeps {
   db: mongo.Db;
@@ -22,23 +25,25 @@ export function addSecretCommands(program: Command): void {
     .description('Stored secrets of webhooks, and signing keys (docs/secrets.md)');
   group
     .command('rotate')
-    .description('encrypt all of them with the first key of ENCRYPTION_KEYS; can be repeated')
+    .description(
+      'encrypt all of them with the first key of ENCRYPTION_KEYS, in SEALED_FORMAT; can be repeated',
+    )
     .option('--json', 'print JSON')
     .action((output: OutputOptions) => run(output, rotateSecrets));
   group
     .command('status')
-    .description('count them by the key that encrypted them')
+    .description('count them by the key that encrypted them, and by format')
     .option('--json', 'print JSON')
     .action((output: OutputOptions) => run(output, secretsStatus));
 }
 
 function run(output: OutputOptions, work: (deps: SecretsDeps) => Promise<object>): Promise<void> {
-  return runOnDatabase(output, secretsConfig, (db, { ENCRYPTION_KEYS }) =>
-    work({ db, vault: createVault(ENCRYPTION_KEYS) }),
+  return runOnDatabase(output, secretsConfig, (db, { ENCRYPTION_KEYS, SEALED_FORMAT }) =>
+    work({ db, vault: createVault(ENCRYPTION_KEYS, SEALED_FORMAT) }),
   );
 }
 
-/** Sets exit code 1 while something of another key remains, so that no script removes that key. */
+/** Sets exit code 1 while something of another key or format remains, so that no script removes that key. */
 async function rotateSecrets({ db, vault }: SecretsDeps): Promise<object> {
   const onUnopened = ({ message }: SealedValueError): void => {
     process.stderr.write(`${message}\n`);
@@ -55,5 +60,8 @@ async function secretsStatus({ db, vault }: SecretsDeps): Promise<object> {
     currentKeyId: vault.currentKeyId,
     webhooksByKeyId: await countByKey(db, 'webhooks'),
     signingKeysByKeyId: await countByKey(db, 'signingKeys'),
+    currentFormat: vault.currentFormat,
+    webhooksByFormat: await countByFormat(db, 'webhooks'),
+    signingKeysByFormat: await countByFormat(db, 'signingKeys'),
   };
 }

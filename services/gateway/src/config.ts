@@ -109,6 +109,7 @@ export const gatewayConfig = z.object({
   ...settings.kafka,
   ...settings.mongodb,
   ...settings.encryption,
+  ...settings.sealing,
   ...settings.redis,
   ...settings.egress,
   ...settings.process(9101),

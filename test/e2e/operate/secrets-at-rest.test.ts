@@ -35,6 +35,8 @@ describe('The secrets of webhooks', () => {
   let appId: string;
   let webhooks: Created[] = [];
   let asymmetric: Created;
+  /** The encryption key after the rotation. */
+  let lastKey: string;
 
   beforeAll(async () => {
     // Longer than a webhook is cached: each attempt reads it again.
@@ -189,6 +191,7 @@ describe('The secrets of webhooks', () => {
   it('work with the next encryption key alone after a rotation, and so do signing keys', async () => {
     await posthorn.stop();
     const next = newEncryptionKey();
+    lastKey = next;
     const both = {
       ...posthorn.env,
       ENCRYPTION_KEYS: `${next},${posthorn.env.ENCRYPTION_KEYS ?? ''}`,
@@ -201,7 +204,14 @@ describe('The secrets of webhooks', () => {
     expect(await admin('rotate')).toEqual({ resealed: stored + 1, remaining: 0 });
     const webhooksByKeyId = { [currentKeyId]: stored };
     const signingKeysByKeyId = { [currentKeyId]: 1 };
-    expect(await admin('status')).toEqual({ currentKeyId, webhooksByKeyId, signingKeysByKeyId });
+    expect(await admin('status')).toEqual({
+      currentKeyId,
+      webhooksByKeyId,
+      signingKeysByKeyId,
+      currentFormat: 1,
+      webhooksByFormat: { 1: stored },
+      signingKeysByFormat: { 1: 1 },
+    });
 
     const onlyNext = { ENCRYPTION_KEYS: next };
     await Promise.all([
@@ -214,5 +224,36 @@ describe('The secrets of webhooks', () => {
     const got = await eventually('delivery', () => receiver.of(messageId)[0]);
     const known = (await (await publicKeys()).json()) as JwkSet;
     expect(await verifiedBy(known, got)).toHaveLength(1);
+  });
+
+  it('are not sent to another host that is written to the database, in format 2', async () => {
+    await posthorn.stop();
+    const settings = { ENCRYPTION_KEYS: lastKey, SEALED_FORMAT: '2' };
+    const env = { ...posthorn.env, ...settings };
+    const rotated = await runProgram(ADMIN, ['secrets', 'rotate', '--json'], env);
+    // Two more webhooks, and the signing key.
+    expect(JSON.parse(rotated)).toEqual({ resealed: webhooks.length + 3, remaining: 0 });
+    const thief = await startReceiver();
+    const [, { id: webhookId } = { id: '' }, other] = webhooks;
+    const documents = mongo.db.collection<{ _id: string }>('webhooks');
+    await documents.updateOne({ _id: webhookId }, { $set: { url: thief.url } });
+    await Promise.all([
+      posthorn.start('gateway', settings),
+      posthorn.start('dispatcher', settings),
+      posthorn.start('retry', settings),
+    ]);
+    const body = { webhookId, payload: {} };
+    expect((await posthorn.api.post('/webhook-messages', body)).status).toBe(202);
+    const deliveries = mongo.db.collection<{ webhookId: string; attempts: { outcome: string }[] }>(
+      'deliveries',
+    );
+    await eventually('an attempt that was not made', async () => {
+      const [newest] = await deliveries.find({ webhookId }).sort({ _id: -1 }).limit(1).toArray();
+      return newest?.attempts.at(-1)?.outcome === 'aborted';
+    });
+    expect(thief.received).toEqual([]);
+    await thief.close();
+    const { messageId } = await posthorn.api.send({ webhookId: other?.id ?? '' }, { n: 1 });
+    await eventually('the delivery of another webhook', () => receiver.of(messageId).length === 1);
   });
 });

@@ -1,10 +1,10 @@
 import type { mongo } from 'mongoose';
-import { SealedValueError, type Vault } from '../vault/vault.ts';
+import { SEALED_FORMATS, SealedValueError, type SealedFormat, type Vault } from '../vault/vault.ts';
 import { collection, type DocumentOf } from './collections.ts';
 
 export interface Resealed {
   resealed: number;
-  /** Documents that are still sealed with another key: they were changed meanwhile or cannot be opened. */
+  /** Documents still sealed with another key or in another format: changed meanwhile, or they do not open. */
   remaining: number;
 }
 
@@ -24,23 +24,27 @@ interface SealedDocument {
   keyId: string;
 }
 
+/** Where the text is that tells the format; all values of a document are sealed together. */
+const SEALED_TEXT = { webhooks: 'sealed.secret', signingKeys: 'sealed' } as const;
+
 /** Some hundred kB to read and write at once; an interruption repeats at most this many. */
 const BATCH = 500;
 
 /**
- * Seals every document of a collection with the vault's current key. May be interrupted and repeated at
+ * Seals every document of a collection with the vault's current key and format. May be interrupted and repeated at
  * any time, while services run: a document that was changed since it was read is not overwritten, and
- * counts as `remaining` if it is sealed with another key.
+ * counts as `remaining` if it is sealed with another key or in another format.
  */
 export async function resealCollection<Name extends SealedName>(
   db: mongo.Db,
-  { currentKeyId }: Pick<Vault, 'currentKeyId'>,
+  { currentKeyId, currentFormat }: Pick<Vault, 'currentKeyId' | 'currentFormat'>,
   { name, reseal, onUnopened }: Resealing<Name>,
 ): Promise<Resealed> {
   // The compiler does not narrow the union of collections.
   const documents = collection(db, name) as unknown as mongo.Collection<SealedDocument>;
   const resealOf = reseal as unknown as (document: SealedDocument) => Partial<SealedDocument>;
-  const stale = { keyId: { $ne: currentKeyId } };
+  const isInFormat = { [SEALED_TEXT[name]]: textIn(currentFormat) };
+  const stale = { $or: [{ keyId: { $ne: currentKeyId } }, { $nor: [isInFormat] }] };
   let resealed = 0;
   let lastId: string | undefined = '';
   while (lastId !== undefined) {
@@ -82,3 +86,18 @@ export async function countByKey(db: mongo.Db, name: SealedName): Promise<Record
     .toArray();
   return Object.fromEntries(groups.map(({ _id, count }) => [_id ?? '(none)', count]));
 }
+
+/** The number of documents by the format in which they are sealed. */
+export async function countByFormat(
+  db: mongo.Db,
+  name: SealedName,
+): Promise<Partial<Record<SealedFormat, number>>> {
+  const documents = collection(db, name) as unknown as mongo.Collection<SealedDocument>;
+  const counts = SEALED_FORMATS.map(async (format) => {
+    const count = await documents.countDocuments({ [SEALED_TEXT[name]]: textIn(format) });
+    return [format, count] as const;
+  });
+  return Object.fromEntries((await Promise.all(counts)).filter(([, count]) => count > 0));
+}
+
+const textIn = (format: SealedFormat): RegExp => new RegExp(`^v${format}\\.`);

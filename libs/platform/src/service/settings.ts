@@ -17,6 +17,7 @@ import {
   redisAccess,
 } from './stores/store-settings.ts';
 import { keyRingSchema } from '../vault/vault-keys.ts';
+import { SEALED_FORMATS } from '../vault/vault.ts';
 
 const port = z.coerce
   .number('must be a port from 0 to 65535')
@@ -124,6 +125,15 @@ export const settings = {
     ENCRYPTION_KEYS: keyRingSchema.describe(
       'Keys of stored webhook secrets and of the MACs of records, keyId:base64 of 32 bytes, separated by commas; the first one encrypts',
     ),
+  },
+  sealing: {
+    SEALED_FORMAT: z.coerce
+      .number('must be 1 or 2')
+      .pipe(z.literal(SEALED_FORMATS, 'must be 1 or 2'))
+      .default(1)
+      .describe(
+        'Format in which webhook secrets are encrypted, 1 or 2; 2 once no process of an earlier version runs (docs/secrets.md)',
+      ),
   },
   egress: {
     EGRESS_ALLOW_LOOPBACK: flag.prefault('false').describe('Deliveries may go to this machine'),

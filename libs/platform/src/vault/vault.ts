@@ -1,4 +1,11 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createSecretKey,
+  hkdfSync,
+  randomBytes,
+  type KeyObject,
+} from 'node:crypto';
 import type { EncryptionKey, KeyRing } from './vault-keys.ts';
 
 /** The place of a sealed value. It opens in no other place. */
@@ -7,11 +14,19 @@ export interface Binding {
   /** Id of the webhook, message or signing key that holds it. */
   ownerId: string;
   field: string;
+  /** Where the value may be sent: scheme, host and port. Format 1 is not bound to it. */
+  target?: string;
 }
+
+/** How values are sealed (docs/decisions/0030-sealed-format-2.md). Both are opened. */
+export const SEALED_FORMATS = [1, 2] as const;
+export type SealedFormat = (typeof SEALED_FORMATS)[number];
 
 /** Encrypts values that the database must not be able to read (docs/decisions/0009-secrets-at-rest.md). */
 export interface Vault {
   currentKeyId: string;
+  /** The format that `seal` writes. */
+  currentFormat: SealedFormat;
   seal: (plain: string, binding: Binding) => string;
   /** Throws SealedValueError when the text was changed, cut or moved, or when its key is not in the ring. */
   open: (sealed: string, binding: Binding) => string;
@@ -31,28 +46,31 @@ export class SealedValueError extends Error {
   }
 }
 
-const VERSION = 'v1';
 const CIPHER = 'aes-256-gcm';
 /** NIST SP 800-38D: 96 random bits allow 2^32 seals under one key. */
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
+const KEY_BYTES = 32;
+/** Names the use of the derived key (RFC 5869, `info`); the MACs of records have another name. */
+const KEY_USE = 'posthorn sealed values v2';
 
-/** `v1.<keyId>.<iv>.<ciphertext>.<tag>`, the last three in base64url. */
-const SEALED = /^v1\.([\w-]{1,32})\.([\w-]{16})\.([\w-]*)\.([\w-]{22})$/;
+/** `v<format>.<keyId>.<iv>.<ciphertext>.<tag>`, the last three in base64url. */
+const SEALED = /^v([12])\.([\w-]{1,32})\.([\w-]{16})\.([\w-]*)\.([\w-]{22})$/;
 
-/** Seals with AES-256-GCM and the first key of the ring, and opens with the key that sealed. */
-export function createVault(keyRing: KeyRing): Vault {
+/** Seals with AES-256-GCM and the first key of the ring, and opens with the key and format that sealed. */
+export function createVault(keyRing: KeyRing, format: SealedFormat = 1): Vault {
   const [current] = keyRing;
   const keys = new Map(keyRing.map((each) => [each.id, each]));
   return {
     currentKeyId: current.id,
-    seal: (plain, binding) => seal(current, plain, binding),
+    currentFormat: format,
+    seal: (plain, binding) => seal({ format, ...current }, plain, binding),
     open(sealed, binding) {
       const parts = partsOf(sealed);
       if (!parts) throw new SealedValueError(`${nameOf(binding)} is not a sealed value`, null);
       const key = keys.get(parts.keyId);
       if (!key) throw unopened(binding, parts.keyId, 'which is not in ENCRYPTION_KEYS');
-      const plain = open(key, parts, binding);
+      const plain = open({ format: parts.format, ...key }, parts, binding);
       if (plain === null) throw unopened(binding, parts.keyId, 'and was changed or moved');
       return plain;
     },
@@ -64,16 +82,23 @@ export function createVault(keyRing: KeyRing): Vault {
   };
 }
 
-function seal({ id, key }: EncryptionKey, plain: string, binding: Binding): string {
+interface Sealing extends EncryptionKey {
+  format: SealedFormat;
+}
+
+function seal(sealing: Sealing, plain: string, binding: Binding): string {
   const iv = randomBytes(IV_BYTES);
-  const cipher = createCipheriv(CIPHER, key, iv, { authTagLength: TAG_BYTES });
-  cipher.setAAD(boundTo(id, binding));
+  const options = { authTagLength: TAG_BYTES };
+  const cipher = createCipheriv(CIPHER, keyFor(sealing, binding), iv, options);
+  cipher.setAAD(boundTo(sealing, binding));
   const ciphertext = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()]);
   const bytes = [iv, ciphertext, cipher.getAuthTag()];
-  return [VERSION, id, ...bytes.map((part) => part.toString('base64url'))].join('.');
+  const texts = bytes.map((part) => part.toString('base64url'));
+  return [versionOf(sealing.format), sealing.id, ...texts].join('.');
 }
 
 interface SealedParts {
+  format: SealedFormat;
   keyId: string;
   iv: Buffer;
   ciphertext: Buffer;
@@ -82,18 +107,19 @@ interface SealedParts {
 
 /** Null for anything that `seal` does not write, such as base64url with unused bits set at its end. */
 function partsOf(sealed: string): SealedParts | null {
-  const [, keyId = '', ...texts] = SEALED.exec(sealed) ?? [];
+  const [, version, keyId = '', ...texts] = SEALED.exec(sealed) ?? [];
   const bytes = texts.map((text) => Buffer.from(text, 'base64url'));
   const [iv, ciphertext, tag] = bytes;
   if (!iv || !ciphertext || !tag) return null;
   const isExact = bytes.every((part, index) => part.toString('base64url') === texts[index]);
-  return isExact ? { keyId, iv, ciphertext, tag } : null;
+  return isExact ? { format: version === '2' ? 2 : 1, keyId, iv, ciphertext, tag } : null;
 }
 
 /** Null when the bytes were not sealed for this binding. */
-function open({ id, key }: EncryptionKey, parts: SealedParts, binding: Binding): string | null {
-  const decipher = createDecipheriv(CIPHER, key, parts.iv, { authTagLength: TAG_BYTES });
-  decipher.setAAD(boundTo(id, binding)).setAuthTag(parts.tag);
+function open(sealing: Sealing, parts: SealedParts, binding: Binding): string | null {
+  const options = { authTagLength: TAG_BYTES };
+  const decipher = createDecipheriv(CIPHER, keyFor(sealing, binding), parts.iv, options);
+  decipher.setAAD(boundTo(sealing, binding)).setAuthTag(parts.tag);
   const start = decipher.update(parts.ciphertext);
   try {
     return Buffer.concat([start, decipher.final()]).toString('utf8');
@@ -102,9 +128,22 @@ function open({ id, key }: EncryptionKey, parts: SealedParts, binding: Binding):
   }
 }
 
+/** Format 2 has a key for each document, so that each may be sealed 2^32 times. */
+function keyFor({ format, key }: Sealing, { companyId, ownerId }: Binding): KeyObject {
+  if (format === 1) return key;
+  const info = JSON.stringify([KEY_USE, companyId, ownerId]);
+  return createSecretKey(Buffer.from(hkdfSync('sha256', key, Buffer.alloc(0), info, KEY_BYTES)));
+}
+
 /** Includes version and key id, so that no part of the text can be exchanged. */
-function boundTo(keyId: string, { companyId, ownerId, field }: Binding): Buffer {
-  return Buffer.from(JSON.stringify([VERSION, keyId, companyId, ownerId, field]));
+function boundTo({ format, id }: Sealing, binding: Binding): Buffer {
+  const { companyId, ownerId, field, target = null } = binding;
+  const place = [versionOf(format), id, companyId, ownerId, field];
+  return Buffer.from(JSON.stringify(format === 1 ? place : [...place, target]));
+}
+
+function versionOf(format: SealedFormat): string {
+  return `v${format}`;
 }
 
 function nameOf({ ownerId, field }: Binding): string {

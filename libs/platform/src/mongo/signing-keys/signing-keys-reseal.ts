@@ -3,7 +3,7 @@ import type { SealedValueError, Vault } from '../../vault/vault.ts';
 import { resealCollection, type Resealed } from '../resealing.ts';
 import { openSigningKey, sealSigningKey } from './signing-keys-sealed.ts';
 
-/** Seals every signing key with the vault's current key. */
+/** Seals every signing key with the vault's current key and format. */
 export function resealSigningKeys(
   db: mongo.Db,
   vault: Vault,

@@ -8,7 +8,7 @@ import {
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { createVault, type SealedValueError, type Vault } from '../../vault/vault.ts';
 import { collection } from '../collections.ts';
-import { countByKey } from '../resealing.ts';
+import { countByFormat, countByKey } from '../resealing.ts';
 import { resealWebhooks } from './webhooks-reseal.ts';
 import { createWebhookStore } from './webhooks.ts';
 
@@ -61,7 +61,10 @@ describe('the rotation of the key', () => {
   async function insert(count: number): Promise<Webhook[]> {
     const store = createWebhookStore(db, createVault([OLD]));
     const all = Array.from({ length: count }, (_, n) => sampleWebhook(n));
-    await Promise.all(all.map((each) => store.insert(each)));
+    // All at once, some would wait for a connection longer than they may on a busy machine.
+    for (let from = 0; from < count; from += 100) {
+      await Promise.all(all.slice(from, from + 100).map((each) => store.insert(each)));
+    }
     return all;
   }
 
@@ -116,5 +119,33 @@ describe('the rotation of the key', () => {
     expect(result).toEqual({ resealed: 1, remaining: 1 });
     expect(problems).toEqual([`secret of ${_id} is not a sealed value`]);
     expect(await countByKey(db, 'webhooks')).toEqual({ new: 1, old: 1 });
+  });
+
+  it('seals in the other format too, and back again', async () => {
+    const all = await insert(3);
+    const [first, second] = [createVault([OLD], 1), createVault([OLD], 2)];
+    expect(await countByFormat(db, 'webhooks')).toEqual({ 1: 3 });
+    const moved = await resealWebhooks(db, second, unexpected);
+    expect(moved).toEqual({ resealed: 3, remaining: 0 });
+    expect(await countByFormat(db, 'webhooks')).toEqual({ 2: 3 });
+    const again = await resealWebhooks(db, second, unexpected);
+    expect(again).toEqual({ resealed: 0, remaining: 0 });
+    // A process that writes format 1 reads both, and what it changes is in format 1.
+    const store = createWebhookStore(db, first);
+    expect(await store.findByApp(COMPANY, 'app_1', 10)).toMatchObject(all);
+    const url = 'https://elsewhere.example/hook';
+    await store.update(all[0] ?? sampleWebhook(0), { url, updatedAtMs: 3_000 });
+    expect(await countByFormat(db, 'webhooks')).toEqual({ 1: 1, 2: 2 });
+    const back = await resealWebhooks(db, first, unexpected);
+    expect(back).toEqual({ resealed: 2, remaining: 0 });
+  });
+
+  it('follows a URL that is changed through the store in format 2', async () => {
+    const store = createWebhookStore(db, createVault([NEW], 2));
+    const webhook = sampleWebhook(7);
+    await store.insert(webhook);
+    const change = { url: 'https://elsewhere.example/hook', updatedAtMs: 3_000 };
+    await store.update(webhook, change);
+    expect(await store.findOne(COMPANY, webhook.id)).toEqual({ ...webhook, ...change });
   });
 });

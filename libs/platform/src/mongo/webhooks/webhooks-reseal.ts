@@ -3,7 +3,7 @@ import type { SealedValueError, Vault } from '../../vault/vault.ts';
 import { resealCollection, type Resealed } from '../resealing.ts';
 import { openWebhook, sealWebhook } from './webhooks-sealed.ts';
 
-/** Seals every webhook with the vault's current key. */
+/** Seals every webhook with the vault's current key and format. */
 export function resealWebhooks(
   db: mongo.Db,
   vault: Vault,

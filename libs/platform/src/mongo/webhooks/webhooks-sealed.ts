@@ -24,7 +24,7 @@ export function sealWebhook(vault: Vault, webhook: Webhook): WebhookDocument {
 export function openWebhook(vault: Vault, document: WebhookDocument): Webhook {
   const { secret, previousSecret, authMethod, customHeaders } = sealedFieldsOf(document);
   const read = (field: SealedField, text: string) =>
-    vault.open(text, bindingOf({ id: document._id, companyId: document.companyId }, field));
+    vault.open(text, bindingOf(placeOf(document), field));
   return {
     ...unsealedOf(document),
     // A value that opens was written by sealWebhook, so its JSON has the right shape.
@@ -53,9 +53,15 @@ function sealedFieldsOf({ _id, sealed }: WebhookDocument): SealedFields {
   throw new SealedValueError(`webhook ${_id} has no sealed values`, null);
 }
 
-function bindingOf(
-  { id: ownerId, companyId }: Pick<Webhook, 'id' | 'companyId'>,
-  field: SealedField,
-): Binding {
-  return { companyId, ownerId, field };
+type Place = Pick<Webhook, 'id' | 'companyId' | 'url'>;
+
+const placeOf = ({ _id: id, companyId, url }: WebhookDocument): Place => ({ id, companyId, url });
+
+function bindingOf({ id: ownerId, companyId, url }: Place, field: SealedField): Binding {
+  return { companyId, ownerId, field, target: targetOf(url) };
+}
+
+/** Scheme, host and port: a path may be changed, but the secrets may go nowhere else. */
+function targetOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).origin : url;
 }

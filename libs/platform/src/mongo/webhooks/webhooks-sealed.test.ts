@@ -1,0 +1,67 @@
+import { describe, expect, it } from '@jest/globals';
+import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
+import { createVault, SealedValueError, type Vault } from '../../vault/vault.ts';
+import type { WebhookDocument } from '../documents.ts';
+import { openWebhook, sealWebhook } from './webhooks-sealed.ts';
+
+const KEY = randomKey('k1');
+const FIRST = createVault([KEY], 1);
+const SECOND = createVault([KEY], 2);
+const WEBHOOK = sampleWebhook(1, { url: 'https://example.com/hook' });
+
+const sealedBy = (vault: Vault, changed: Partial<WebhookDocument> = {}): WebhookDocument => ({
+  ...sealWebhook(vault, WEBHOOK),
+  ...changed,
+});
+const opening = (document: WebhookDocument) => () => openWebhook(FIRST, document);
+
+describe.each([
+  ['1', FIRST],
+  ['2', SECOND],
+])('a webhook sealed in format %s', (version, vault) => {
+  it('is opened by processes that write either format', () => {
+    const document = sealedBy(vault);
+    expect(Object.values(document.sealed)).toEqual(
+      Array(4).fill(expect.stringMatching(new RegExp(`^v${version}\\.k1\\.`))),
+    );
+    expect(openWebhook(FIRST, document)).toEqual(WEBHOOK);
+    expect(openWebhook(SECOND, document)).toEqual(WEBHOOK);
+  });
+
+  it('is not opened with a value of another webhook or field, or of another format', () => {
+    const document = sealedBy(vault);
+    const other = sealWebhook(vault, sampleWebhook(2));
+    const { secret, authMethod } = document.sealed;
+    const moved = [
+      { ...document.sealed, secret: other.sealed.secret },
+      { ...document.sealed, secret: authMethod },
+      { ...document.sealed, secret: `${version === '1' ? 'v2' : 'v1'}${secret.slice(2)}` },
+    ];
+    for (const sealed of moved) {
+      expect(opening({ ...document, sealed })).toThrow(SealedValueError);
+    }
+  });
+});
+
+describe('the URL of a sealed webhook', () => {
+  const ELSEWHERE = [
+    'http://example.com/hook',
+    'https://example.org/hook',
+    'https://example.com:8443/hook',
+    'https://example.com.attacker.test/hook',
+    'no URL',
+  ];
+
+  it.each(ELSEWHERE)('opens no secret in format 2 when it became %s', (url) => {
+    expect(opening(sealedBy(SECOND, { url }))).toThrow(/was changed or moved$/);
+  });
+
+  it.each(ELSEWHERE)('is not bound in format 1, and opens when it became %s', (url) => {
+    expect(openWebhook(FIRST, sealedBy(FIRST, { url }))).toEqual({ ...WEBHOOK, url });
+  });
+
+  it('may get another path, or be written in another way, in format 2', () => {
+    const url = 'https://EXAMPLE.com:443/other?x=1';
+    expect(openWebhook(SECOND, sealedBy(SECOND, { url }))).toEqual({ ...WEBHOOK, url });
+  });
+});
