@@ -84,7 +84,12 @@ export const authFields = {
     .optional(),
   apiKeyHeader: headerName.optional(),
   hmacHeader: headerName.meta({ not: { pattern: sameNamePattern('authorization') } }).optional(),
-  hmacSecret: credential.optional(),
+  hmacSecret: credential
+    .meta({
+      description:
+        'Key of the signature. Use 32 random bytes, at least 16, as text. Without it the `secret` of the webhook is the key, which has 32.',
+    })
+    .optional(),
   signatureAlgorithm: z
     .enum(SIGNATURE_ALGORITHMS, 'must be hmac-sha256 or ed25519')
     .optional()
