@@ -68,7 +68,16 @@ const tenantBoundary = {
 };
 
 export default tseslint.config(
-  { ignores: ['**/node_modules', '.local', 'bench/results', 'faults/results', 'coverage'] },
+  {
+    ignores: [
+      '**/node_modules',
+      '.local',
+      'bench/results',
+      'faults/results',
+      'security/results',
+      'coverage',
+    ],
+  },
   js.configs.recommended,
   {
     files: ['**/*.ts'],
@@ -104,6 +113,7 @@ export default tseslint.config(
       'tools/**/*',
       'bench/**/*.ts',
       'faults/**/*.ts',
+      'security/**/*.ts',
       'docs/**/*.ts',
       'test/**/*.ts',
       '**/*.mjs',

@@ -61,7 +61,7 @@ describe('services → platform → domain', () => {
 });
 
 /** Found without git, which an unpacked archive does not have. */
-const files = globSync('{libs,services,test,bench,deploy,faults,tools,docs,k8s}/**/*.*', {
+const files = globSync('{libs,services,test,bench,deploy,faults,security,tools,docs,k8s}/**/*.*', {
   cwd: ROOT,
   exclude: (path) => /(^|\/)(node_modules|results)(\/|$)/.test(path),
 });

@@ -3,7 +3,7 @@ import { basename, dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 
 const ROOT = join(import.meta.dirname, '..');
-const SKIPPED = /(^|\/)(node_modules|\.git|\.local|(bench|faults)\/results)(\/|$)/;
+const SKIPPED = /(^|\/)(node_modules|\.git|\.local|(bench|faults|security)\/results)(\/|$)/;
 const FOLDERS = [
   'services',
   'libs',
@@ -14,6 +14,7 @@ const FOLDERS = [
   'k8s',
   'bench',
   'faults',
+  'security',
   '.ci',
 ];
 

@@ -1,8 +1,8 @@
 import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, watch } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { killGroup, runNode } from './program.ts';
+import { join, relative } from 'node:path';
+import { killGroup, ROOT, runNode } from './program.ts';
 import type { PartResult } from './report.ts';
 
 /** From the report of a part, when every test has ended, to the end of its process. */
@@ -32,6 +32,16 @@ export interface JestPart {
   testName?: string | undefined;
   env?: Record<string, string>;
   isInBackground?: boolean;
+  /** Is given what each file came to. */
+  onTested?: (files: readonly TestedFile[]) => void;
+}
+
+/** What the tests of a file came to. */
+export interface TestedFile {
+  path: string;
+  /** False when it could not be loaded. */
+  hasRun: boolean;
+  tests: readonly { name: string; status: string }[];
 }
 
 interface JestReport {
@@ -40,6 +50,10 @@ interface JestReport {
   numPendingTests: number;
   numRuntimeErrorTestSuites: number;
   numTotalTestSuites: number;
+  testResults: {
+    name: string;
+    assertionResults: { fullName: string; status: string }[];
+  }[];
 }
 
 /** Runs tests of some jest projects; a test file that could not run counts as one failed test. */
@@ -58,6 +72,7 @@ export async function runJest(part: JestPart): Promise<PartResult> {
       },
     });
     const report = JSON.parse(readFileSync(outputFile, 'utf8')) as JestReport;
+    part.onTested?.(report.testResults.map(toTestedFile));
     const problems = problemsOf(report, files.length, code);
     for (const problem of problems) console.error(`${name}: ${problem}`);
     return {
@@ -72,6 +87,14 @@ export async function runJest(part: JestPart): Promise<PartResult> {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+function toTestedFile({ name, assertionResults }: JestReport['testResults'][number]): TestedFile {
+  return {
+    path: relative(ROOT, name),
+    hasRun: assertionResults.length > 0,
+    tests: assertionResults.map(({ fullName, status }) => ({ name: fullName, status })),
+  };
 }
 
 function commandOf(part: JestPart, outputFile: string): string[] {

@@ -18,6 +18,7 @@ const COMMANDS = {
   admin: 'tools/local-stack/admin.ts',
   bench: 'bench/run.ts',
   faults: 'faults/run.ts',
+  security: 'security/run.ts',
   test: 'test/run.ts',
   check: 'test/check.ts',
   simulate: 'test/simulation/run.ts',

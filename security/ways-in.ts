@@ -1,0 +1,137 @@
+import type { Check } from './check.ts';
+
+/** Single ways in, each of which was open once. */
+export const WAYS_IN: readonly Check[] = [
+  {
+    id: 'R1',
+    tried: 'the widest webhooks in the largest pages, by one key',
+    holds: 'custom headers have a limit, pages end by bytes, a company has a budget of memory',
+    tests: ['contract/limits/quotas', 'webhooks/list-webhooks', 'http/request/request-memory'],
+  },
+  {
+    id: 'R2',
+    tried: 'more projects, apps, webhooks, keys than the quota',
+    holds: '409 quota_exceeded; caches count bytes',
+    tests: ['contract/limits/quotas', 'limits/quotas', 'async/coalescing-cache'],
+  },
+  {
+    id: 'R3',
+    tried: 'messages with very many targets and with idempotency keys',
+    holds: 'refused above the limit; what is kept is sealed and small; one document fails alone',
+    tests: ['contract/limits/quotas', 'contract/idempotency', 'accept/sealed-responses'],
+  },
+  {
+    id: 'R4',
+    tried: 'records of a stranger on every topic, and a Kafka without rights',
+    holds: 'refused by MAC and by the store; TLS, SASL and ACLs work as documented',
+    tests: ['operate/forged-records', 'operate/secured-kafka', 'publishing/record-mac'],
+  },
+  {
+    id: 'R5',
+    tried: 'pods of the manifests reached from, or reaching, where they need not',
+    holds: 'NetworkPolicies deny by default and allow what is documented',
+    tests: ['test/network-policies'],
+  },
+  {
+    id: 'R6',
+    tried: 'webhooks that call this API, with its own headers',
+    holds: 'reserved headers, denied hosts, and 400 for a delivery that arrives at the API',
+    tests: ['contract/envelope-and-errors', 'webhooks/webhook-headers', 'egress/egress-rules'],
+  },
+  {
+    id: 'R7',
+    tried: 'flooding one endpoint by way of deliveries',
+    holds: 'attempts to an endpoint at once have a limit that falls with its answers',
+    tests: ['isolation/endpoint/concurrency-limit', 'deliver/busy-endpoint'],
+  },
+  {
+    id: 'R8',
+    tried: 'resending the same failures again and again',
+    holds: '409 while one runs, in pages of bounded size',
+    tests: ['resend/start-resend', 'resend/resend-page-budget'],
+  },
+  {
+    id: 'R9',
+    tried: 'made-up keys in large numbers, before authentication',
+    holds: 'the checksum refuses them without a look-up; then 429',
+    tests: ['api-keys/authenticate', 'contract/limits/wrong-keys', 'contract/limits/rate-limits'],
+  },
+  {
+    id: 'R10',
+    tried: 'all connections and all memory for bodies from one address',
+    holds: 'limits of connections per address and of bytes per company',
+    tests: ['http/limit-connections', 'http/request/request-memory'],
+  },
+  {
+    id: 'R11',
+    tried: 'keys with scopes, of one app, expired and rotated',
+    holds: 'they can do what they are for and nothing else',
+    tests: ['contract/key-scopes', 'contract/api-keys', 'api-keys/key-rights'],
+  },
+  {
+    id: 'R12',
+    tried: 'own public addresses and hosts as targets',
+    holds: 'EGRESS_DENY_CIDRS and EGRESS_DENY_HOSTS win over what is allowed',
+    tests: ['egress/egress-rules'],
+  },
+  {
+    id: 'R13',
+    tried: 'metadata addresses inside opened ranges',
+    holds: 'refused whatever is opened',
+    tests: ['egress/egress-rules'],
+  },
+  {
+    id: 'R14',
+    tried: 'another URL in the database, to get the credentials of a webhook sent there',
+    holds: 'does not open under sealed format 2',
+    tests: ['src/vault/', 'mongo/webhooks/'],
+  },
+  {
+    id: 'R15',
+    tried: 'more seals than one key of AES-GCM is good for',
+    holds: 'a key of its own for each document under sealed format 2',
+    tests: ['src/vault/'],
+  },
+  {
+    id: 'R16',
+    tried: 'ports of infrastructure',
+    holds: 'refused; EGRESS_ALLOW_PORTS narrows the rest',
+    tests: ['egress/egress-rules'],
+  },
+  {
+    id: 'R17',
+    tried: 'secrets that are too short',
+    holds: 'ours have 32 random bytes; the documentation says what others should have',
+    tests: ['contract/webhooks/webhooks.test', 'contract/rotation', 'companies/companies.int'],
+  },
+  {
+    id: 'R18',
+    tried: 'caching of answers with secrets, and guessing of their type',
+    holds: 'no-store and nosniff everywhere',
+    tests: ['contract/envelope-and-errors'],
+  },
+  {
+    id: 'R19',
+    tried: 'packages with advisories or forbidden licences, install scripts',
+    holds: 'exact versions, a list of reasons, scripts off',
+    tests: ['test/dependencies', 'packages/package-rules', 'test/manifests'],
+  },
+  {
+    id: 'R20',
+    tried: 'deliveries of the compose stack to its own stores',
+    holds: 'one host is open, the stores are not',
+    tests: ['test/compose'],
+  },
+  {
+    id: 'R21',
+    tried: 'headers of metadata services, unknown methods',
+    holds: 'refused; 405 with Allow',
+    tests: ['request/header-rules', 'generated-requests', 'contract/hostile-'],
+  },
+  {
+    id: 'R22',
+    tried: 'stores without TLS in production, rights that a process does not need',
+    holds: 'the start is refused; MongoDB refuses the command',
+    tests: ['operate/secured-stack', 'stores/plaintext-stores', 'test/mongodb-rights'],
+  },
+];
