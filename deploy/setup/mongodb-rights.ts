@@ -22,16 +22,23 @@ type Rights = Partial<Record<DatabaseUser, readonly Action[]>>;
 
 /** What each process does with each collection; what is not here it cannot do (docs/security.md). */
 export const RIGHTS: Record<CollectionName, Rights> = {
-  companies: { admin: ['find', 'insert'] },
+  companies: {
+    gateway: ['find', 'remove'],
+    dispatcher: READ,
+    retry: READ,
+    admin: WRITE,
+  },
   apiKeys: { gateway: ALL, admin: ['find', 'insert', 'remove'] },
-  projects: { gateway: ALL },
-  apps: { gateway: ALL },
+  // The admin command exports what a company has.
+  projects: { gateway: ALL, admin: READ },
+  apps: { gateway: ALL, admin: READ },
   webhooks: { gateway: ALL, dispatcher: READ, retry: READ_AND_UPDATE, admin: READ_AND_UPDATE },
   signingKeys: { gateway: ALL, dispatcher: READ, admin: READ_AND_UPDATE },
-  messages: { gateway: WRITE, dispatcher: READ, retry: READ },
+  // The gateway removes those of a removed company; the dispatcher erases payloads.
+  messages: { gateway: ALL, dispatcher: READ_AND_UPDATE, retry: READ, admin: READ },
   // The retry service reads the retention from the index.
   deliveries: {
-    gateway: READ_AND_UPDATE,
+    gateway: ['find', 'update', 'remove'],
     dispatcher: WRITE,
     retry: [...WRITE, 'listIndexes'],
     admin: READ_AND_UPDATE,
