@@ -2,7 +2,19 @@ import { hash } from 'node:crypto';
 
 /** Prefix of every kind of id; the rest is a lower-case ULID of 26 characters. */
 export type IdPrefix =
-  'comp' | 'proj' | 'app' | 'wh' | 'msg' | 'dlv' | 'att' | 'key' | 'skey' | 'rsnd' | 'rmv' | 'gw';
+  | 'comp'
+  | 'proj'
+  | 'app'
+  | 'wh'
+  | 'msg'
+  | 'dlv'
+  | 'att'
+  | 'key'
+  | 'skey'
+  | 'rsnd'
+  | 'rmv'
+  | 'gw'
+  | 'aud';
 
 const TIME_CHARS = 10;
 const HALF_BITS = 2 ** 40;

@@ -1,0 +1,36 @@
+import type { AuthMethod, Webhook } from '../webhook.ts';
+import type { AuditedFields } from './changes.ts';
+
+/** What a change of its own never touches, and what `fieldsOfAuth` returns. A field that is added later is taken. */
+const LEFT_OUT: ReadonlySet<string> = new Set<keyof Webhook>([
+  'id',
+  'companyId',
+  'createdAtMs',
+  'updatedAtMs',
+  'previousSecret',
+  'authMethod',
+]);
+
+/**
+ * Returns the fields of a webhook by the names that requests give them, secrets included: only for
+ * `changesBetween`.
+ */
+export function fieldsOfWebhook(webhook: Webhook): AuditedFields {
+  const fields = Object.entries(webhook).filter(([name]) => !LEFT_OUT.has(name));
+  return { ...Object.fromEntries(fields), ...fieldsOfAuth(webhook.authMethod) };
+}
+
+function fieldsOfAuth(auth: AuthMethod): AuditedFields {
+  switch (auth.method) {
+    case 'hmac':
+      return { authMethod: 'hmac', hmacHeader: auth.hmacHeader, hmacSecret: auth.hmacSecret };
+    case 'basic':
+      return {
+        authMethod: 'basic',
+        basicAuthUsername: auth.username,
+        basicAuthPassword: auth.password,
+      };
+    case 'api_key':
+      return { authMethod: 'apiKey', apiKeyHeader: auth.apiKeyHeader, apiKey: auth.apiKey };
+  }
+}
