@@ -32,7 +32,10 @@ export const CREATE_INDEXES: SetupStep<typeof indexSettings> = {
   async run(values) {
     const mongo = await connectMongo(values.MONGODB_URL, 'posthorn-setup', mongoTlsOf(values));
     try {
-      await createIndexes(mongo.db, values.RETENTION_DAYS);
+      await createIndexes(mongo.db, {
+        days: values.RETENTION_DAYS,
+        auditDays: values.AUDIT_RETENTION_DAYS,
+      });
     } finally {
       await mongo.close();
     }

@@ -10,7 +10,7 @@ export interface ScratchDatabase {
 /** Creates a database with every collection and index; `drop` removes it. */
 export async function openScratchDatabase(): Promise<ScratchDatabase> {
   const mongo = await connectMongo(createNamespace().MONGODB_URL, 'posthorn-test');
-  await createIndexes(mongo.db, 30);
+  await createIndexes(mongo.db, { days: 30, auditDays: 400 });
   return {
     db: mongo.db,
     drop: async () => {

@@ -15,6 +15,7 @@ export interface DocumentOf {
   leases: Documents.LeaseDocument;
   resends: Documents.ResendDocument;
   removals: Documents.RemovalDocument;
+  auditEvents: Documents.AuditEventDocument;
 }
 
 export type CollectionName = keyof DocumentOf;

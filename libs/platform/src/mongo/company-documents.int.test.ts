@@ -51,6 +51,11 @@ describe('the documents of a company', () => {
       ...app('app_1', 'comp_a'),
       name: 'New',
     });
+    expect(await mine.setOne({ _id: 'app_1' }, { name: 'Set' })).toEqual({
+      before: { ...app('app_1', 'comp_a'), name: 'New' },
+      after: { ...app('app_1', 'comp_a'), name: 'Set' },
+    });
+    expect(await mine.findOne({ _id: 'app_1' })).toMatchObject({ name: 'Set' });
     expect(await mine.updateMany({}, { $set: { name: 'Newer' } })).toBe(2);
     expect(await mine.deleteMany({ _id: 'app_1' })).toBe(1);
     expect(await mine.count({})).toBe(1);
@@ -82,6 +87,7 @@ describe('a filter that names another company', () => {
     expect(await mine.find(filter).toArray()).toEqual([]);
     expect(await mine.count(filter)).toBe(0);
     expect(await mine.updateOne(filter, { $set })).toBeNull();
+    expect(await mine.setOne(filter, $set)).toBeNull();
     expect(await mine.updateMany(filter, { $set })).toBe(0);
     expect(await mine.deleteMany(filter)).toBe(0);
     expect(await theirs()).toEqual(UNTOUCHED);

@@ -24,6 +24,12 @@ export const OWNED_COLLECTIONS = Object.keys(OWNED) as OwnedName[];
 type Owned<Name extends OwnedName> = DocumentOf[Name];
 type Own<Name extends OwnedName> = Omit<DocumentOf[Name], 'companyId'>;
 
+/** Something that was changed: exactly as this change found it and left it. */
+export interface Changed<Value> {
+  before: Value;
+  after: Value;
+}
+
 /**
  * The documents of one company in one collection. Every filter contains the company, which keeps
  * companies apart.
@@ -40,6 +46,11 @@ export interface CompanyDocuments<Name extends OwnedName> {
     filter: mongo.Filter<Own<Name>>,
     update: mongo.UpdateFilter<Own<Name>>,
   ) => Promise<mongo.WithId<Owned<Name>> | null>;
+  /** Sets the fields, and returns the document before and after; null when the filter matches none. */
+  setOne: (
+    filter: mongo.Filter<Own<Name>>,
+    fields: Partial<Own<Name>>,
+  ) => Promise<Changed<mongo.WithId<Owned<Name>>> | null>;
   /** Returns how many were changed. */
   updateMany: (
     filter: mongo.Filter<Own<Name>>,
@@ -74,6 +85,10 @@ export function documentsOf<Name extends OwnedName>(
     },
     updateOne: (filter, update) =>
       documents.findOneAndUpdate(within(filter), change(update), { returnDocument: 'after' }),
+    async setOne(filter, fields) {
+      const before = await documents.findOneAndUpdate(within(filter), change({ $set: fields }));
+      return before && { before, after: { ...before, ...fields } };
+    },
     updateMany: async (filter, update) =>
       (await documents.updateMany(within(filter), change(update))).modifiedCount,
     deleteMany: async (filter) => (await documents.deleteMany(within(filter))).deletedCount,

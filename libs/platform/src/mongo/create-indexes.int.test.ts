@@ -15,14 +15,15 @@ describe('making indexes', () => {
 
   afterAll(() => database.drop());
 
-  async function retentionSeconds(): Promise<unknown> {
-    const indexes = await collection(database.db, 'messages').indexes();
+  async function retentionSeconds(name: 'messages' | 'auditEvents' = 'messages'): Promise<unknown> {
+    const indexes = await collection(database.db, name).indexes();
     return indexes.find(({ key }) => key.createdAt === 1)?.expireAfterSeconds;
   }
 
   it('changes nothing when it is repeated', async () => {
-    await createIndexes(database.db, 30);
+    await createIndexes(database.db, { days: 30, auditDays: 400 });
     expect(await retentionSeconds()).toBe(30 * 86_400);
+    expect(await retentionSeconds('auditEvents')).toBe(400 * 86_400);
   });
 
   it('lets MongoDB remove leases an hour after they end', async () => {
@@ -32,7 +33,8 @@ describe('making indexes', () => {
   });
 
   it('changes the retention of existing collections', async () => {
-    await createIndexes(database.db, 7);
+    await createIndexes(database.db, { days: 7, auditDays: 90 });
     expect(await retentionSeconds()).toBe(7 * 86_400);
+    expect(await retentionSeconds('auditEvents')).toBe(90 * 86_400);
   });
 });

@@ -11,18 +11,27 @@ const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 86_400;
 const NOT_DELIVERED = { status: { $in: ['pending', 'exhausted', 'cancelled'] } };
 
+/** How long documents are kept, in days. */
+export interface Retention {
+  /** Of messages, deliveries and resends. */
+  days: number;
+  auditDays: number;
+}
+
 /** Every index, each with the query that needs it. MongoDB makes the `_id` indexes itself. */
-function indexSpecs(retentionDays: number): IndexSpec[] {
-  const ttl = { expireAfterSeconds: Math.round(retentionDays * DAY_SECONDS) };
+function indexSpecs({ days, auditDays }: Retention): IndexSpec[] {
   return [
     ...RESOURCE_INDEXES,
     ...HISTORY_INDEXES,
-    ...(['messages', 'deliveries', 'resends'] as const).map((collection) => ({
-      collection,
-      key: { createdAt: 1 as const },
-      options: ttl,
-    })),
+    ...AUDIT_INDEXES,
+    ...(['messages', 'deliveries', 'resends'] as const).map((name) => expiry(name, days)),
+    expiry('auditEvents', auditDays),
   ];
+}
+
+function expiry(name: CollectionName, days: number): IndexSpec {
+  const options = { expireAfterSeconds: Math.round(days * DAY_SECONDS) };
+  return { collection: name, key: { createdAt: 1 }, options };
 }
 
 const RESOURCE_INDEXES: readonly IndexSpec[] = [
@@ -107,22 +116,37 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
   },
 ];
 
+/** The list of audit events, newest first, by each set of its filters: a rare action must not cost a scan of all others. */
+const AUDIT_INDEXES: readonly IndexSpec[] = [
+  [],
+  ['action'],
+  ['actor'],
+  ['targetId'],
+  ['actor', 'action'],
+  ['targetId', 'action'],
+  ['targetId', 'actor'],
+  ['targetId', 'actor', 'action'],
+].map((filters) => ({
+  collection: 'auditEvents',
+  key: Object.fromEntries(['companyId', ...filters, '_id'].map((name) => [name, 1 as const])),
+}));
+
 // prettier-ignore
 const COLLECTIONS: readonly CollectionName[] = [
   'companies', 'apiKeys', 'projects', 'apps', 'webhooks', 'signingKeys',
   'messages', 'deliveries', 'publishers', 'messageChecks',
-  'leases', 'resends', 'removals',
+  'leases', 'resends', 'removals', 'auditEvents',
 ];
 
 /**
  * Makes missing collections and indexes, and applies the retention. It makes them one at a time, and
  * runs before any service starts: see connectMongo.
  */
-export async function createIndexes(db: mongo.Db, retentionDays: number): Promise<void> {
+export async function createIndexes(db: mongo.Db, retention: Retention): Promise<void> {
   const existing = await db.listCollections({}, { nameOnly: true }).toArray();
   const names = new Set(existing.map(({ name }) => name));
   for (const name of COLLECTIONS) if (!names.has(name)) await createOne(db, name);
-  for (const spec of indexSpecs(retentionDays)) await ensureIndex(db, spec);
+  for (const spec of indexSpecs(retention)) await ensureIndex(db, spec);
 }
 
 /** A service that was started too early may have made the collection by its first write. */

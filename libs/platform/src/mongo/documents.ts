@@ -1,6 +1,12 @@
 import type { Idempotency } from '@posthorn/domain/message.ts';
 import type { Attempt, CancelReason, DeliveryStatus } from '@posthorn/domain/delivery.ts';
 import type { NotStored, StorePayloads } from '@posthorn/domain/not-stored.ts';
+import type {
+  AuditAction,
+  AuditOutcome,
+  AuditTargetKind,
+} from '@posthorn/domain/audit/audit-event.ts';
+import type { AuditChange } from '@posthorn/domain/audit/changes.ts';
 import type { Scope } from '@posthorn/domain/access/scopes.ts';
 import type { ResendMark } from '@posthorn/domain/resend.ts';
 import type { SealedFields } from './sealed-fields.ts';
@@ -198,4 +204,23 @@ export interface RemovalDocument {
   companyId: string;
   kind: 'project' | 'app' | 'webhook';
   rootId: string;
+}
+
+/** An AuditEvent, whose docstring explains the fields. */
+export interface AuditEventDocument {
+  _id: string;
+  companyId: string;
+  action: AuditAction;
+  /** Id of the API key, or `admin`. */
+  actor: string;
+  targetKind: AuditTargetKind;
+  targetId: string | null;
+  clientAddress: string | null;
+  requestId: string | null;
+  outcome: AuditOutcome;
+  code: string | null;
+  changes: AuditChange[];
+  count: number | null;
+  createdAt: Date;
+  completedAt: Date | null;
 }

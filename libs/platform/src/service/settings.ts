@@ -112,6 +112,12 @@ export const settings = {
       .max(3_650, 'must be from 1 to 3650')
       .default(30)
       .describe('How long messages, deliveries and attempts are kept'),
+    AUDIT_RETENTION_DAYS: z.coerce
+      .number()
+      .min(1, 'must be from 1 to 3650')
+      .max(3_650, 'must be from 1 to 3650')
+      .default(400)
+      .describe('How long audit events are kept; 400 days are a year and the time to audit it'),
   },
   redis: {
     ...redisAccess,

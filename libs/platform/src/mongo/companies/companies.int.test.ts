@@ -99,8 +99,10 @@ describe('companies and their keys', () => {
   });
 
   it('lose a key once, which then authenticates nobody', async () => {
+    expect(await companies.companyOfKey('key_2')).toBe('comp_a');
     expect(await companies.removeKey('key_2')).toBe(true);
     expect(await companies.removeKey('key_2')).toBe(false);
+    expect(await companies.companyOfKey('key_2')).toBeNull();
     expect(await companies.findKey('hash-2')).toBeNull();
     expect(await companies.findKey('hash-1')).toMatchObject({ companyId: 'comp_a' });
   });

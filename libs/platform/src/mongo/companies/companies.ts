@@ -20,6 +20,8 @@ export interface CompanyStore {
   findKey: (keyHash: string) => Promise<KeyRecord | null>;
   /** Stores when keys were used, unless a later time is stored. */
   noteUse: (usedAtMs: ReadonlyMap<string, number>) => Promise<void>;
+  /** Null for an unknown key. */
+  companyOfKey: (keyId: string) => Promise<string | null>;
   /** Returns true when it removed one. */
   removeKey: (keyId: string) => Promise<boolean>;
 }
@@ -66,6 +68,7 @@ export function createCompanyStore(db: mongo.Db): CompanyStore {
       }));
       if (updates.length > 0) await apiKeys.bulkWrite(updates, { ordered: false });
     },
+    companyOfKey: async (_id) => (await apiKeys.findOne({ _id }))?.companyId ?? null,
     removeKey: async (_id) => (await apiKeys.deleteOne({ _id })).deletedCount === 1,
   };
 }

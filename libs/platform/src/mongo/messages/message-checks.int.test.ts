@@ -13,7 +13,7 @@ messageCheckContract(async () => {
     checks: createMessageChecks(db),
     deliveries: createDeliveryStore(db),
     insert: createMessageStore(db).insertAll,
-    keepFor: (days) => createIndexes(db, days),
+    keepFor: (days) => createIndexes(db, { days, auditDays: 400 }),
     close: drop,
   };
 });
