@@ -7,6 +7,7 @@ import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { takeStep } from '../../deploy/setup/run-setup.ts';
 import { CREATE_INDEXES, CREATE_TOPICS } from '../../deploy/setup/steps.ts';
+import { createRecordAdmin } from '../../services/admin/src/audit/record-admin.ts';
 import { createCompany } from '../../services/admin/src/companies/companies.ts';
 import { loginOf } from '../support/process/secured-logins.ts';
 import { SETUP_URL, type CreatedCompany, type SetupRequest } from '../support/process/setup.ts';
@@ -43,7 +44,9 @@ async function answer(request: IncomingMessage): Promise<CreatedCompany> {
   const mongo = await connectMongo(String(env.MONGODB_URL), 'posthorn-test');
   try {
     const companies = createCompanyStore(mongo.db);
-    return await createCompany({ companies, newId: systemIds, nowMs: systemClockMs }, company);
+    const record = createRecordAdmin(mongo.db);
+    const deps = { companies, record, newId: systemIds, nowMs: systemClockMs };
+    return await createCompany(deps, company);
   } finally {
     await mongo.close();
   }

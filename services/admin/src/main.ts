@@ -1,5 +1,6 @@
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import { Command } from 'commander';
+import { addAuditCommands } from './audit/audit-commands.ts';
 import { addApiKeyCommands } from './companies/api-key-commands.ts';
 import { addCompanyCommands } from './companies/company-commands.ts';
 import { addDeadLetterCommands } from './dead-letters/dead-letter-commands.ts';
@@ -11,6 +12,7 @@ addCompanyCommands(program);
 addApiKeyCommands(program);
 addSecretCommands(program);
 addDeadLetterCommands(program);
+addAuditCommands(program);
 program.addHelpText('after', () => `\nAll commands:\n${listCommands(program)}`);
 
 try {

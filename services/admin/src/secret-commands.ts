@@ -1,10 +1,12 @@
-import { countByFormat, countByKey } from '@posthorn/platform/mongo/resealing.ts';
+import { NO_COMPANY } from '@posthorn/domain/audit/audit-event.ts';
+import { countByFormat, countByKey, type Resealed } from '@posthorn/platform/mongo/resealing.ts';
 import { resealSigningKeys } from '@posthorn/platform/mongo/signing-keys/signing-keys-reseal.ts';
 import { resealWebhooks } from '@posthorn/platform/mongo/webhooks/webhooks-reseal.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import { createVault, type SealedValueError, type Vault } from '@posthorn/platform/vault/vault.ts';
 import type { Command } from 'commander';
 import type { mongo } from 'mongoose';
+import { createRecordAdmin, type RecordAdmin } from './audit/record-admin.ts';
 import type { OutputOptions } from './output.ts';
 import { databaseConfig, runOnDatabase } from './run-on-database.ts';
 
@@ -16,6 +18,7 @@ const secretsConfig = databaseConfig.extend({
 interface SecretsDeps {
   db: mongo.Db;
   vault: Vault;
+  record: RecordAdmin;
 }
 
 /** Adds `secrets rotate|status` (docs/secrets.md). */
@@ -39,20 +42,37 @@ export function addSecretCommands(program: Command): void {
 
 function run(output: OutputOptions, work: (deps: SecretsDeps) => Promise<object>): Promise<void> {
   return runOnDatabase(output, secretsConfig, (db, { ENCRYPTION_KEYS, SEALED_FORMAT }) =>
-    work({ db, vault: createVault(ENCRYPTION_KEYS, SEALED_FORMAT) }),
+    work({
+      db,
+      vault: createVault(ENCRYPTION_KEYS, SEALED_FORMAT),
+      record: createRecordAdmin(db),
+    }),
   );
 }
 
 /** Sets exit code 1 while something of another key or format remains, so that no script removes that key. */
-async function rotateSecrets({ db, vault }: SecretsDeps): Promise<object> {
+async function rotateSecrets({ db, vault, record }: SecretsDeps): Promise<object> {
+  const fields = { keyId: vault.currentKeyId };
+  const target = { kind: 'encryptionKeys' as const, id: vault.currentKeyId };
+  const result = await record(
+    { companyId: NO_COMPANY, action: 'encryption_keys.rotated', target, fields },
+    () => resealAll(db, vault),
+    (resealed) => ({ ...fields, ...resealed }),
+  );
+  if (result.remaining > 0) process.exitCode = 1;
+  return result;
+}
+
+async function resealAll(db: mongo.Db, vault: Vault): Promise<Resealed> {
   const onUnopened = ({ message }: SealedValueError): void => {
     process.stderr.write(`${message}\n`);
   };
   const webhooks = await resealWebhooks(db, vault, onUnopened);
   const signingKeys = await resealSigningKeys(db, vault, onUnopened);
-  const remaining = webhooks.remaining + signingKeys.remaining;
-  if (remaining > 0) process.exitCode = 1;
-  return { resealed: webhooks.resealed + signingKeys.resealed, remaining };
+  return {
+    resealed: webhooks.resealed + signingKeys.resealed,
+    remaining: webhooks.remaining + signingKeys.remaining,
+  };
 }
 
 async function secretsStatus({ db, vault }: SecretsDeps): Promise<object> {

@@ -3,6 +3,7 @@ import { hashOfKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import type { CompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { ApiKeyDocument, CompanyDocument } from '@posthorn/platform/mongo/documents.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
+import type { AdminAction, RecordAdmin } from '../audit/record-admin.ts';
 import {
   createApiKey,
   createCompany,
@@ -14,10 +15,11 @@ import {
 
 let stored: CompanyDocument[];
 let keys: ApiKeyDocument[];
+let recorded: (AdminAction & { isBefore: boolean })[];
 let deps: CompanyDeps;
 
 beforeEach(() => {
-  [stored, keys] = [[], []];
+  [stored, keys, recorded] = [[], [], []];
   const companies: CompanyStore = {
     insertCompany: (company) => Promise.resolve(void stored.push(company)),
     hasCompany: (id) => Promise.resolve(stored.some(({ _id }) => _id === id)),
@@ -26,14 +28,22 @@ beforeEach(() => {
     listKeys: (id) => Promise.resolve(keys.filter(({ companyId }) => companyId === id)),
     findKey: () => Promise.resolve(null),
     noteUse: () => Promise.resolve(),
+    companyOfKey: (id) => Promise.resolve(keys.find(({ _id }) => _id === id)?.companyId ?? null),
     removeKey: (id) => {
       const before = keys.length;
       keys = keys.filter(({ _id }) => _id !== id);
       return Promise.resolve(keys.length < before);
     },
   };
+  const record: RecordAdmin = async (action, make, fieldsOf) => {
+    recorded.push({ ...action, isBefore: true });
+    const result = await make();
+    recorded.push({ ...action, fields: fieldsOf?.(result) ?? action.fields, isBefore: false });
+    return result;
+  };
   deps = {
     companies,
+    record,
     hasApp: (companyId, appId) => Promise.resolve(companyId !== 'comp_x' && appId === 'app_1'),
     newId: countingIds(),
     nowMs: () => 5_000,
@@ -97,4 +107,20 @@ test('companies are listed with id, name and time of creation', async () => {
   expect(await listCompanies(deps)).toEqual([
     { companyId, name: 'Acme', createdAt: new Date(5_000), status: 'active' },
   ]);
+});
+
+test('every change is recorded before it is made, and nothing of a refused one', async () => {
+  const { companyId, apiKey } = await createCompany(deps, 'Acme');
+  const firstKey = keys[0]?._id;
+  const { keyId } = await createApiKey(deps, companyId);
+  await revokeApiKey(deps, keyId);
+  await expect(revokeApiKey(deps, keyId)).rejects.toThrow('There is no API key');
+  const before = recorded.filter(({ isBefore }) => isBefore);
+  expect(before).toMatchObject([
+    { companyId, action: 'company.created', target: { kind: 'company', id: companyId } },
+    { companyId, action: 'api_key.created', target: { kind: 'apiKey', id: keyId } },
+    { companyId, action: 'api_key.revoked', target: { kind: 'apiKey', id: keyId } },
+  ]);
+  expect(recorded.at(1)?.fields).toEqual({ name: 'Acme', keyId: firstKey });
+  expect(JSON.stringify(recorded)).not.toContain(apiKey);
 });

@@ -1,3 +1,5 @@
+import type { AuditAction } from '@posthorn/domain/audit/audit-event.ts';
+import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
 import { companyStatusOf } from '@posthorn/domain/company.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import type { CompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
@@ -7,9 +9,11 @@ import {
   type AskedRights,
   type KeyRights,
 } from '@posthorn/platform/mongo/companies/make-api-key.ts';
+import type { AdminAction, RecordAdmin } from '../audit/record-admin.ts';
 
 export interface CompanyDeps {
   companies: CompanyStore;
+  record: RecordAdmin;
   hasApp: (companyId: string, appId: string) => Promise<boolean>;
   newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
@@ -35,9 +39,18 @@ export async function createCompany(
   }
   const companyId = deps.newId('comp');
   const createdAt = new Date(deps.nowMs());
-  await deps.companies.insertCompany({ _id: companyId, name, createdAt });
-  const { apiKey } = await insertApiKey(deps, companyId, 'first key');
-  return { companyId, apiKey };
+  const action = 'company.created' as const;
+  const target = { kind: 'company' as const, id: companyId };
+  const { key, document } = newApiKey(deps, companyId, 'first key', {});
+  await deps.record(
+    { companyId, action, target, fields: { name } },
+    async () => {
+      await deps.companies.insertCompany({ _id: companyId, name, createdAt });
+      await deps.companies.insertKey(document);
+    },
+    () => ({ name, keyId: document._id }),
+  );
+  return { companyId, apiKey: key };
 }
 
 /** Returns the companies, oldest first. */
@@ -62,7 +75,13 @@ export async function createApiKey(
   if (appId !== undefined && !(await deps.hasApp(companyId, appId))) {
     throw new Error(`The company has no app ${appId}.`);
   }
-  return insertApiKey(deps, companyId, 'made by admin', asked);
+  const { key, document } = newApiKey(deps, companyId, 'made by admin', asked);
+  const { _id: keyId, name, scopes, expiresAt } = document;
+  const fields = { name, scopes, appId, expiresAt };
+  await deps.record(keyAction(companyId, 'api_key.created', keyId, fields), () =>
+    deps.companies.insertKey(document),
+  );
+  return { keyId, apiKey: key };
 }
 
 /** Returns the API keys of a company, oldest first. Throws for an unknown company. */
@@ -80,11 +99,26 @@ export async function listApiKeys(deps: CompanyDeps, companyId: string): Promise
 
 /** Throws for an unknown key. */
 export async function revokeApiKey(
-  { companies }: CompanyDeps,
+  { companies, record }: CompanyDeps,
   keyId: string,
 ): Promise<{ revoked: string }> {
-  if (!(await companies.removeKey(keyId))) throw new Error(`There is no API key ${keyId}.`);
+  const companyId = await companies.companyOfKey(keyId);
+  const isRemoved =
+    companyId !== null &&
+    (await record(keyAction(companyId, 'api_key.revoked', keyId, {}), () =>
+      companies.removeKey(keyId),
+    ));
+  if (!isRemoved) throw new Error(`There is no API key ${keyId}.`);
   return { revoked: keyId };
+}
+
+function keyAction(
+  companyId: string,
+  action: AuditAction,
+  keyId: string,
+  fields: AuditedFields,
+): AdminAction {
+  return { companyId, action, target: { kind: 'apiKey', id: keyId }, fields };
 }
 
 async function assertCompany({ companies }: CompanyDeps, companyId: string): Promise<void> {
@@ -102,13 +136,6 @@ function shownRights({ scopes, appId, expiresAt }: KeyRights): object {
   };
 }
 
-async function insertApiKey(
-  { companies, newId, nowMs }: KeyDeps,
-  companyId: string,
-  name: string,
-  asked: AskedRights = {},
-): Promise<CreatedKey> {
-  const { key, document } = makeApiKey({ newId, nowMs }, companyId, name, toKeyRights(asked));
-  await companies.insertKey(document);
-  return { keyId: document._id, apiKey: key };
+function newApiKey(deps: KeyDeps, companyId: string, name: string, asked: AskedRights) {
+  return makeApiKey(deps, companyId, name, toKeyRights(asked));
 }

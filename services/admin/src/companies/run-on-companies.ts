@@ -1,6 +1,7 @@
 import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
+import { createRecordAdmin } from '../audit/record-admin.ts';
 import type { OutputOptions } from '../output.ts';
 import { databaseConfig, runOnDatabase } from '../run-on-database.ts';
 import type { CompanyDeps } from './companies.ts';
@@ -15,6 +16,7 @@ export function runOnCompanies(
       companies: createCompanyStore(db),
       hasApp: async (companyId, _id) =>
         (await documentsOf(db, 'apps', companyId).findOne({ _id })) !== null,
+      record: createRecordAdmin(db),
       newId: systemIds,
       nowMs: systemClockMs,
     }),

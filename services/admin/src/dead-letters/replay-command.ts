@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { NO_COMPANY } from '@posthorn/domain/audit/audit-event.ts';
 import { parseConfig } from '@posthorn/platform/service/config.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import { readTopics } from '@posthorn/platform/kafka/connect.ts';
@@ -13,6 +14,7 @@ import { settings } from '@posthorn/platform/service/settings.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { mongo } from 'mongoose';
 import { Registry } from 'prom-client';
+import { createRecordAdmin } from '../audit/record-admin.ts';
 import { printResult, type OutputOptions } from '../output.ts';
 import { matchesFilter, parseSelection, type Selection } from './letter-filter.ts';
 import { findLetter, lettersConfig, openLetters, silent, type Letters } from './open-letters.ts';
@@ -42,12 +44,8 @@ export async function replayDeadLetters(
   const letters = await openLetters(config);
   const mongo = await connectMongo(config.MONGODB_URL, 'posthorn-admin', mongoTlsOf(config));
   try {
-    const run = await openReplay(letters, mongo.db, { isDryRun, report });
-    try {
-      await replaySelected(letters, selection, run);
-    } finally {
-      await run.close();
-    }
+    const replay = () => runReplay(letters, mongo.db, { selection, isDryRun, report });
+    await (isDryRun ? replay() : recordReplay(mongo.db, selection, report, replay));
   } catch (error) {
     throw new Error(`Stopped after ${JSON.stringify(report.tally())}: ${messageOf(error)}`, {
       cause: error,
@@ -56,6 +54,38 @@ export async function replayDeadLetters(
     await mongo.close();
   }
   printResult(options, { dryRun: isDryRun, ...report.tally() });
+}
+
+interface Run {
+  selection: Selection;
+  isDryRun: boolean;
+  report: ReplayReport;
+}
+
+async function runReplay(letters: Letters, db: mongo.Db, run: Run): Promise<void> {
+  const replay = await openReplay(letters, db, run);
+  try {
+    await replaySelected(letters, run.selection, replay);
+  } finally {
+    await replay.close();
+  }
+}
+
+/** One event for all letters: what was selected, then what was done. Letters may be of many companies. */
+function recordReplay(
+  db: mongo.Db,
+  { place, filter }: Selection,
+  report: ReplayReport,
+  replay: () => Promise<void>,
+): Promise<void> {
+  const fields = { filter: place ? null : JSON.stringify(filter) };
+  const id = place && `${place.partition}:${place.offset}`;
+  const target = { kind: 'deadLetters' as const, id };
+  return createRecordAdmin(db)(
+    { companyId: NO_COMPANY, action: 'dead_letters.replayed', target, fields },
+    replay,
+    () => ({ ...fields, ...report.tally() }),
+  );
 }
 
 async function replaySelected(letters: Letters, selection: Selection, run: Replay): Promise<void> {
@@ -76,7 +106,7 @@ interface OpenReplay extends Replay {
 async function openReplay(
   { kafka }: Letters,
   db: mongo.Db,
-  { isDryRun, report }: { isDryRun: boolean; report: ReplayReport },
+  { isDryRun, report }: Pick<Run, 'isDryRun' | 'report'>,
 ): Promise<OpenReplay> {
   const topics = new Set((await readTopics(kafka)).keys());
   const records = await createKafkaRecordLog({
