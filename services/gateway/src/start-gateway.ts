@@ -32,6 +32,7 @@ import type { mongo } from 'mongoose';
 import { openAccept, type Accept } from './accept/open-accept.ts';
 import type { ConfineToApp } from './api-keys/confine-to-app.ts';
 import { openAuthentication } from './api-keys/open-authentication.ts';
+import { openRecordRequest } from './api/audit/open-record-request.ts';
 import { createUseCases } from './api/create-use-cases.ts';
 import { apiRoutes } from './api/routes/api-routes.ts';
 import { createApp } from './app.ts';
@@ -86,6 +87,7 @@ export async function startGateway(context: Context): Promise<void> {
     memory: openRequestMemory(context, budgets),
     turns: createTurns(setImmediate),
     deadlines: openRequestDeadlines(),
+    recordRequest: openRecordRequest(context, db),
     trustedProxies: config.TRUSTED_PROXIES,
     metrics: createHttpMetrics(registry),
     logger,

@@ -139,11 +139,23 @@ async function filterMessages(): Promise<void> {
   }
 }
 
+/** Calls the list of audit events with every combination of its filters. */
+async function filterAuditEvents(): Promise<void> {
+  const times = [`from=${new Date(0).toISOString()}`, `to=${new Date().toISOString()}`];
+  const { webhookId, keyId } = known;
+  const all = [`targetId=${webhookId}`, `actor=${keyId}`, 'action=webhook.updated', ...times];
+  for (let chosen = 0; chosen < 2 ** all.length; chosen += 1) {
+    const filters = all.filter((_, index) => (chosen >> index) & 1);
+    dataOf(await api.get(`/api/v1/audit-events?${[...filters, 'limit=2'].join('&')}`));
+  }
+}
+
 describe('The queries of the services', () => {
   let profiled: Profiled[] = [];
 
   beforeAll(async () => {
     await filterMessages();
+    await filterAuditEvents();
     const body = { webhookId: known.webhookId, payload: {} };
     const key = { 'idempotency-key': 'plans' };
     for (let n = 0; n < 2; n += 1) dataOf(await api.post('/webhook-messages', body, key), 202);
@@ -167,6 +179,7 @@ describe('The queries of the services', () => {
       expect.arrayContaining([
         ...['apiKeys', 'projects', 'apps', 'webhooks', 'messages', 'deliveries', 'resends'],
         'signingKeys',
+        'auditEvents',
       ]),
     );
     const services = new Set(profiled.map(({ appName }) => appName));

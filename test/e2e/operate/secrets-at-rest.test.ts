@@ -11,6 +11,7 @@ import {
 } from '../../support/process/posthorn.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import { verifiedBy, type JwkSet } from '../../support/receivers/verify-with-jwks.ts';
+import { printedAuditEvents } from '../../support/process/printed-audit-events.ts';
 import { runProgram } from '../../support/process/service-process.ts';
 
 const HMAC = { hmacSecret: 'hush-hmac-secret' };
@@ -212,6 +213,8 @@ describe('The secrets of webhooks', () => {
       webhooksByFormat: { 1: stored },
       signingKeysByFormat: { 1: 1 },
     });
+    const [event] = await printedAuditEvents(both, 'encryption_keys.rotated');
+    expect(event).toMatchObject({ companyId: null, outcome: 'done', target: { id: currentKeyId } });
 
     const onlyNext = { ENCRYPTION_KEYS: next };
     await Promise.all([

@@ -3,6 +3,7 @@ import { eventually } from '../../support/time/eventually.ts';
 import { ADMIN, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import { createResources, type Resources } from '../../support/api/resources.ts';
+import { printedAuditEvents } from '../../support/process/printed-audit-events.ts';
 import { runProgram } from '../../support/process/service-process.ts';
 import { MARKER } from '../../support/stores/unreadable-records.ts';
 
@@ -66,5 +67,10 @@ describe('Dead letters of deliveries', () => {
     }
     const again = await admin('replay', ...mine);
     expect(again).toMatchObject({ matched: 3, resent: 0, skipped: { delivered: 3 } });
+    const events = await printedAuditEvents(posthorn.env, 'dead_letters.replayed');
+    // A dry run changes nothing.
+    expect(events.map(({ outcome }) => outcome)).toEqual(['done', 'done', 'done']);
+    expect(events[1]).toMatchObject({ companyId: null, actor: { kind: 'admin' } });
+    expect(events[1]?.changes).toContainEqual({ field: 'resent', before: null, after: 2 });
   });
 });

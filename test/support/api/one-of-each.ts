@@ -67,8 +67,9 @@ function withoutLastUse(shown: unknown): unknown {
   return JSON.parse(JSON.stringify(shown, keep)) as unknown;
 }
 
-/** Returns the kind of id that belongs in this place, null when none does. */
+/** Returns the kind of id that belongs in this place, null when none does. Audit events have ids of their own. */
 export function kindOf({ operation, name }: Place, ids: Ids): keyof Ids | null {
+  if (operation.path.endsWith('/audit-events')) return null;
   if (name === 'cursor') return operation.path.endsWith('/deliveries') ? 'webhookId' : 'messageId';
   return name in ids ? (name as keyof Ids) : null;
 }

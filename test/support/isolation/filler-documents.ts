@@ -3,12 +3,14 @@ import { collection, type CollectionName } from '@posthorn/platform/mongo/collec
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { mongo } from 'mongoose';
 
-/** The company, project, app and webhook that a part of the filler documents belongs to. */
+/** The company, project, app, webhook and API key that a part of the filler documents belongs to. */
 export interface FillerOwner {
   companyId: string;
   projectId: string;
   appId: string;
   webhookId: string;
+  /** An API key. */
+  keyId: string;
 }
 
 const STATUSES = ['delivered', 'delivered', 'delivered', 'pending', 'exhausted', 'cancelled'];
@@ -60,6 +62,20 @@ export async function insertFillerDocuments(
     status: 'done',
     page: [],
   }));
+  await insert('auditEvents', (n) => ({ ...auditEvent(own, n), createdAt: now }));
+}
+
+/** Each filter matches a third of them, and two filters together none: without an index for both that would be a scan. */
+function auditEvent(own: FillerOwner, n: number): object {
+  return {
+    _id: systemIds('aud'),
+    companyId: n % 10 === 0 ? 'comp_1' : own.companyId,
+    action: n % 3 === 0 ? 'webhook.updated' : 'webhook.secrets_read',
+    actor: n % 3 === 1 ? own.keyId : `key_${n % 50}`,
+    targetKind: 'webhook',
+    targetId: n % 3 === 2 ? own.webhookId : `wh_${n % 50}`,
+    changes: [],
+  };
 }
 
 async function insertDeliveries(

@@ -71,7 +71,8 @@ export async function startStoreProxy(storeUrl: string): Promise<StoreProxy> {
 function pass(from: Socket, to: Socket, passing: Passing, delayMs: () => number): void {
   let passed = Promise.resolve();
   const later = (send: () => void): void => {
-    const ready = wait(delayMs());
+    // A proxy that was closed must not keep its process.
+    const ready = wait(delayMs(), undefined, { ref: false });
     passed = passed.then(() => ready).then(send);
   };
   from.on('data', (chunk: Buffer) => {

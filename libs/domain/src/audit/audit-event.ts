@@ -1,11 +1,12 @@
 import type { AuditChange } from './changes.ts';
 
-/** Everything that the audit log records (docs/contract.md C16). */
+/** Everything that the audit log records (docs/contract.md C17). */
 export const AUDIT_ACTIONS = [
   'company.created',
   'api_key.created',
   'api_key.rotated',
   'api_key.revoked',
+  'signing_key.rotated',
   'project.created',
   'project.updated',
   'project.deleted',
@@ -28,6 +29,7 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 export const AUDIT_TARGETS = [
   'company',
   'apiKey',
+  'signingKey',
   'project',
   'app',
   'webhook',

@@ -22,7 +22,7 @@ const HIDDEN = '********';
 const SHOWN_FIELDS: ReadonlySet<string> = new Set([
   'name', 'description', 'environment', 'projectId', 'appId', 'environmentId', 'webhookId',
   'eventTypes', 'disabled', 'rateLimitPerSecond',
-  'authMethod', 'hmacHeader', 'apiKeyHeader',
+  'authMethod', 'hmacHeader', 'signatureAlgorithm', 'apiKeyHeader',
   'scopes', 'expiresAt', 'graceSeconds', 'keyId', 'newKeyId',
   'since', 'until', 'resendId',
   'filter', 'matched', 'republished', 'resent', 'skipped', 'resealed', 'remaining',

@@ -1,4 +1,4 @@
-import type { AuthMethod, Webhook } from '../webhook.ts';
+import { isSignedByCompany, type AuthMethod, type Webhook } from '../webhook.ts';
 import type { AuditedFields } from './changes.ts';
 
 /** What a change of its own never touches, and what `fieldsOfAuth` returns. A field that is added later is taken. */
@@ -23,7 +23,12 @@ export function fieldsOfWebhook(webhook: Webhook): AuditedFields {
 function fieldsOfAuth(auth: AuthMethod): AuditedFields {
   switch (auth.method) {
     case 'hmac':
-      return { authMethod: 'hmac', hmacHeader: auth.hmacHeader, hmacSecret: auth.hmacSecret };
+      return {
+        authMethod: 'hmac',
+        hmacHeader: auth.hmacHeader,
+        hmacSecret: auth.hmacSecret,
+        signatureAlgorithm: isSignedByCompany(auth) ? 'ed25519' : 'hmac-sha256',
+      };
     case 'basic':
       return {
         authMethod: 'basic',

@@ -45,8 +45,8 @@ export interface ApiKeys {
   list: (companyId: string, appId: string | null, page: ListPage) => Promise<ApiKeyDocument[]>;
   /** The only app that a key may be used for; null for the whole company, and for an unknown key. */
   appOf: (companyId: string, keyId: string) => Promise<string | null>;
-  /** Throws ApiError 404 for an unknown key. */
-  revoke: (companyId: string, keyId: string) => Promise<void>;
+  /** Returns the revoked key. Throws ApiError 404 for an unknown one. */
+  revoke: (companyId: string, keyId: string) => Promise<ApiKeyDocument>;
 }
 
 export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
@@ -74,9 +74,10 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
     },
     appOf: async (companyId, _id) => (await keysOf(companyId).findOne({ _id }))?.appId ?? null,
     async revoke(companyId, _id) {
-      const { hash } = await required(companyId, _id);
+      const revoked = await required(companyId, _id);
       if ((await keysOf(companyId).deleteMany({ _id })) === 0) throw notFound('API key');
-      await invalidate({ companyId, id: hash });
+      await invalidate({ companyId, id: revoked.hash });
+      return revoked;
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import { createAuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
 import type { DeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
@@ -86,6 +87,7 @@ export function createUseCases(deps: UseCaseDeps): ApiDeps & { confineToApp: Con
     ...webhookUseCases(deps, { projects, apps }),
     startResend: deps.startResend,
     readHealth: readHealthOf(deps),
+    auditEvents: createAuditStore(db),
   };
 }
 

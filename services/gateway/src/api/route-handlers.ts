@@ -12,6 +12,7 @@ import { NO_FIELDS, type ApiResponse, type Caller, type Route } from '../http/re
 import { beginPages, sendPages, type Pages } from '../http/responses/send-pages.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
 import type { Turns } from '../http/turns.ts';
+import type { RecordRequest } from './audit/record-request.ts';
 
 export interface RouteHandlerDeps {
   authenticate: Authenticate;
@@ -20,6 +21,7 @@ export interface RouteHandlerDeps {
   turns: Pick<Turns, 'take'>;
   confineToApp: ConfineToApp;
   deadlines: Pick<RequestDeadlines, 'within'>;
+  recordRequest: RecordRequest;
 }
 
 /** Returns the handlers of a route, in order. The key is checked before any byte of the body is read. */
@@ -97,11 +99,13 @@ function hasBody(request: Request): boolean {
 /** To check one of this size takes a fifth of a millisecond, one of 256 KiB 3 ms. */
 const LARGE_BODY_BYTES = 16_384;
 
+type CallDeps = Pick<RouteHandlerDeps, 'memory' | 'turns' | 'confineToApp' | 'recordRequest'>;
+
 async function callRoute(
   route: Route,
   request: Request,
   response: Response,
-  { memory, turns, confineToApp }: Pick<RouteHandlerDeps, 'memory' | 'turns' | 'confineToApp'>,
+  { memory, turns, confineToApp, recordRequest }: CallDeps,
 ): Promise<ApiResponse> {
   const header = (name: string): string | undefined => request.get(name);
   const head = readHead({ queryText: queryOf(request.url), header }, route);
@@ -122,18 +126,23 @@ async function callRoute(
   if (confine && route.isForCompanyOnly) {
     throw forOneApp();
   }
-  return route.handle({
-    caller,
-    params,
-    header,
-    query: head.query as never,
-    body: body as Body<never>,
-    requestId: String(response.locals.requestId),
-    reserve: (bytes) => {
-      memory.reserveOrRefuse(response, bytes);
-    },
-    takeTurn,
-  });
+  const requestId = String(response.locals.requestId);
+  const handle = (): Promise<ApiResponse> =>
+    route.handle({
+      caller,
+      params,
+      header,
+      query: head.query as never,
+      body: body as Body<never>,
+      requestId,
+      reserve: (bytes) => {
+        memory.reserveOrRefuse(response, bytes);
+      },
+      takeTurn,
+    });
+  const clientAddress = request.ip ?? null;
+  const asked = { caller, requestId, clientAddress, params, fields: body.value };
+  return recordRequest(route, asked, handle);
 }
 
 /** Null for a key of the whole company. */

@@ -1,6 +1,6 @@
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import type { StorageSettings } from '@posthorn/domain/not-stored.ts';
-import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
+import { documentsOf, type Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import type { AppDocument, Environment } from '@posthorn/platform/mongo/documents.ts';
 import type { mongo } from 'mongoose';
 import { foundOr404 } from '../http/api-error.ts';
@@ -43,7 +43,7 @@ export interface Apps {
   /** Oldest first. */
   list: (companyId: string, query: AppQuery) => Promise<AppDocument[]>;
   get: (companyId: string, appId: string) => Promise<AppDocument>;
-  update: (companyId: string, appId: string, changes: AppChanges) => Promise<AppDocument>;
+  update: (companyId: string, appId: string, changes: AppChanges) => Promise<Changed<AppDocument>>;
 }
 
 export function createApps(deps: AppsDeps): Apps {
@@ -72,9 +72,12 @@ export function createApps(deps: AppsDeps): Apps {
     },
     async update(companyId, _id, changes) {
       const apps = appsOf(companyId);
-      if (isEmptyUpdate(changes)) return foundOr404(await apps.findOne({ _id }), 'app');
-      const update = { $set: { ...changes, updatedAt: new Date(nowMs()) } };
-      return foundOr404(await apps.updateOne({ _id }, update), 'app');
+      if (isEmptyUpdate(changes)) {
+        const found = foundOr404(await apps.findOne({ _id }), 'app');
+        return { before: found, after: found };
+      }
+      const fields = { ...changes, updatedAt: new Date(nowMs()) };
+      return foundOr404(await apps.setOne({ _id }, fields), 'app');
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
-import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
+import { documentsOf, type Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import type { Environment, ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { mongo } from 'mongoose';
 import { foundOr404 } from '../http/api-error.ts';
@@ -44,7 +44,7 @@ export interface Projects {
     companyId: string,
     projectId: string,
     changes: ProjectChanges,
-  ) => Promise<ProjectDocument>;
+  ) => Promise<Changed<ProjectDocument>>;
 }
 
 export function createProjects({ db, quotas, newId, nowMs }: ProjectsDeps): Projects {
@@ -83,9 +83,12 @@ export function createProjects({ db, quotas, newId, nowMs }: ProjectsDeps): Proj
     },
     async update(companyId, _id, changes) {
       const projects = projectsOf(companyId);
-      if (isEmptyUpdate(changes)) return foundOr404(await projects.findOne({ _id }), 'project');
-      const update = { $set: { ...changes, updatedAt: new Date(nowMs()) } };
-      return foundOr404(await projects.updateOne({ _id }, update), 'project');
+      if (isEmptyUpdate(changes)) {
+        const found = foundOr404(await projects.findOne({ _id }), 'project');
+        return { before: found, after: found };
+      }
+      const fields = { ...changes, updatedAt: new Date(nowMs()) };
+      return foundOr404(await projects.setOne({ _id }, fields), 'project');
     },
   };
 }

@@ -54,7 +54,8 @@ function changeElsewhere(times: number, changes: Partial<Webhook>): void {
 describe('a change of a webhook', () => {
   test('is written with its time, and announced for the webhook and its app', async () => {
     const changed = await change(() => ({ name: 'New' }));
-    expect(changed).toEqual({ ...sampleWebhook(1), name: 'New', updatedAtMs: NOW_MS });
+    const before = sampleWebhook(1);
+    expect(changed).toEqual({ before, after: { ...before, name: 'New', updatedAtMs: NOW_MS } });
     expect(announced.map(({ id }) => id)).toEqual([which.webhookId, 'app_1']);
   });
 
@@ -65,7 +66,8 @@ describe('a change of a webhook', () => {
   });
 
   test('that decides on nothing writes and announces nothing', async () => {
-    expect(await change(() => null)).toEqual(sampleWebhook(1));
+    const webhook = sampleWebhook(1);
+    expect(await change(() => null)).toEqual({ before: webhook, after: webhook });
     expect([writes, announced]).toEqual([[], []]);
   });
 
@@ -78,12 +80,14 @@ describe('a change of a webhook', () => {
   test('is decided again after a faster one, and loses nothing of it', async () => {
     changeElsewhere(3, { url: 'https://example.com/rival' });
     const seenUrls: string[] = [];
-    const changed = await change((seen) => {
+    const { before, after } = await change((seen) => {
       seenUrls.push(seen.url);
       return { name: 'New' };
     });
-    expect(changed).toMatchObject({ name: 'New', url: 'https://example.com/rival' });
-    expect(seenUrls).toEqual([sampleWebhook(1).url, ...Array<string>(3).fill(changed.url)]);
+    const { name, url } = sampleWebhook(1);
+    expect(before).toMatchObject({ name, url: 'https://example.com/rival' });
+    expect(after).toMatchObject({ name: 'New', url: 'https://example.com/rival' });
+    expect(seenUrls).toEqual([url, ...Array<string>(3).fill(after.url)]);
     expect(writes).toHaveLength(1);
   });
 

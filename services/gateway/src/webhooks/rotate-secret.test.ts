@@ -17,11 +17,12 @@ async function rotate(authMethod: AuthMethod, graceSeconds: number) {
   const rotateSecret = createRotateSecret({
     changeWebhook: (_which, decide) => {
       changes = decide(webhook);
-      return Promise.resolve({ ...webhook, ...changes });
+      return Promise.resolve({ before: webhook, after: { ...webhook, ...changes } });
     },
     nowMs: () => NOW_MS,
   });
-  const rotated = await rotateSecret({ companyId: 'comp_a', webhookId: webhook.id, graceSeconds });
+  const which = { companyId: 'comp_a', webhookId: webhook.id };
+  const { after: rotated } = await rotateSecret({ ...which, graceSeconds });
   return { rotated, changes };
 }
 

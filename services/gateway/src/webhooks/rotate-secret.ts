@@ -1,4 +1,5 @@
 import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { ChangeWebhook } from './change-webhook.ts';
 import { newSecret } from './new-secret.ts';
@@ -15,8 +16,8 @@ export interface Rotation {
   graceSeconds: number;
 }
 
-/** Gives a webhook a new secret. Throws ApiError 404 for an unknown webhook. */
-export type RotateSecret = (rotation: Rotation) => Promise<Webhook>;
+/** Gives a webhook a new secret, and returns it before and after. Throws ApiError 404 for an unknown webhook. */
+export type RotateSecret = (rotation: Rotation) => Promise<Changed<Webhook>>;
 
 export function createRotateSecret({ changeWebhook, nowMs }: RotateSecretDeps): RotateSecret {
   return ({ companyId, webhookId, graceSeconds }) => {

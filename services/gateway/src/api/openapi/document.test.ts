@@ -35,6 +35,7 @@ function mountedRoutes(): string[] {
     authenticate: () => Promise.reject(new Error('not called')),
     confineToApp: () => Promise.resolve(),
     findPublicKeys: () => Promise.resolve(null),
+    recordRequest: (_route, _request, handle) => handle(),
     logger: pino({ enabled: false }),
   });
   return (

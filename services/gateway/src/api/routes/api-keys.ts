@@ -55,6 +55,7 @@ function createKey({ apiKeys, apps }: ApiKeyDeps): Route {
     path,
     versionedOnly,
     scope: 'keys:write',
+    audit: { action: 'api_key.created', target: 'apiKey' },
     tag,
     summary: 'Create an API key',
     description:
@@ -95,6 +96,7 @@ function rotateKey({ apiKeys }: ApiKeyDeps): Route {
     path: `${path}/:keyId/rotate`,
     versionedOnly,
     scope: 'keys:write',
+    audit: { action: 'api_key.rotated', target: 'apiKey' },
     tag,
     summary: 'Rotate an API key',
     description:
@@ -104,8 +106,10 @@ function rotateKey({ apiKeys }: ApiKeyDeps): Route {
     response: { status: 201, message: 'API key created', data: createdApiKeySchema },
     errors: ['not_found', 'quota_exceeded'],
     async handle({ caller, params: { keyId = '' }, body: { value } }) {
-      const { key, document } = await apiKeys.rotate(caller, keyId, value.graceSeconds);
-      return { data: { ...describeApiKey(document), key } };
+      const { graceSeconds } = value;
+      const { key, document } = await apiKeys.rotate(caller, keyId, graceSeconds);
+      const changed = { before: {}, after: { newKeyId: document._id, graceSeconds } };
+      return { data: { ...describeApiKey(document), key }, changed };
     },
   });
 }
@@ -116,14 +120,15 @@ function revokeKey({ apiKeys }: ApiKeyDeps): Route {
     path: `${path}/:keyId`,
     versionedOnly,
     scope: 'keys:write',
+    audit: { action: 'api_key.revoked', target: 'apiKey' },
     tag,
     summary: 'Revoke an API key',
     description: 'The key stops working at once at this gateway, and within two seconds at others.',
     response: { status: 200, message: 'API key revoked' },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { keyId = '' } }) {
-      await apiKeys.revoke(companyId, keyId);
-      return {};
+      const { name, scopes, appId, expiresAt } = await apiKeys.revoke(companyId, keyId);
+      return { changed: { before: { name, scopes, appId, expiresAt }, after: {} } };
     },
   });
 }

@@ -1,6 +1,7 @@
 import type { Route } from '../../http/request/route.ts';
 import { apiKeyRoutes, type ApiKeyDeps } from './api-keys.ts';
 import { appRoutes, type AppRouteDeps } from './apps.ts';
+import { auditEventRoutes, type AuditEventDeps } from './audit-events.ts';
 import { messageRoutes, type HistoryDeps } from './messages.ts';
 import { projectRoutes, type ProjectDeps } from './projects.ts';
 import { resendFailedRoutes, type ResendFailedDeps } from './resend-failed.ts';
@@ -21,7 +22,8 @@ export type ApiDeps = ProjectDeps &
   ResendRouteDeps &
   ApiKeyDeps &
   SigningKeyDeps &
-  SourceIpsDeps;
+  SourceIpsDeps &
+  AuditEventDeps;
 
 /** Every route of the API, in the order of the OpenAPI document. */
 export function apiRoutes(deps: ApiDeps): Route[] {
@@ -37,5 +39,6 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     sourceIpsRoute(deps),
     ...apiKeyRoutes(deps),
     ...signingKeyRoutes(deps),
+    ...auditEventRoutes(deps),
   ];
 }

@@ -1,4 +1,6 @@
+import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
 import { STORE_PAYLOADS } from '@posthorn/domain/not-stored.ts';
+import type { AppDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
 import { notFound } from '../../http/api-error.ts';
 import { appSchema, describeApp } from '../../http/responses/app.ts';
@@ -66,6 +68,7 @@ function createApp(deps: AppRouteDeps): Route {
     path: '/apps',
     scope: 'webhooks:write',
     isForCompanyOnly: true,
+    audit: { action: 'app.created', target: 'app' },
     tag,
     summary: 'Create an app in a project',
     body: createBody,
@@ -117,6 +120,7 @@ function updateApp(deps: AppRouteDeps): Route {
     path,
     needsCompanyId,
     scope: 'webhooks:write',
+    audit: { action: 'app.updated', target: 'app' },
     tag,
     summary: 'Update an app',
     description: 'Fields that are left out keep their values.',
@@ -125,7 +129,9 @@ function updateApp(deps: AppRouteDeps): Route {
     response: { status: 200, message: 'App updated', data: appSchema },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { appId = '' }, body: { value } }) {
-      return { data: describeApp(await deps.apps.update(companyId, appId, value)) };
+      const { before, after } = await deps.apps.update(companyId, appId, value);
+      const changed = { before: fieldsOfApp(before), after: fieldsOfApp(after) };
+      return { data: describeApp(after), changed };
     },
   });
 }
@@ -136,6 +142,7 @@ function deleteApp(deps: AppRouteDeps): Route {
     path,
     needsCompanyId,
     scope: 'webhooks:write',
+    audit: { action: 'app.deleted', target: 'app' },
     tag,
     summary: 'Delete an app',
     description:
@@ -143,8 +150,14 @@ function deleteApp(deps: AppRouteDeps): Route {
     response: { status: 200, message: 'App deleted' },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { appId: id = '' } }) {
+      const app = await deps.apps.get(companyId, id);
       if (!(await deps.remove({ companyId, kind: 'app', id }))) throw notFound('app');
-      return {};
+      return { changed: { before: fieldsOfApp(app), after: {} } };
     },
   });
+}
+
+function fieldsOfApp(app: AppDocument): AuditedFields {
+  const { name, description, environment, projectId } = app;
+  return { name, description, environment, projectId };
 }

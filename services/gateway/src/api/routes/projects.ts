@@ -1,3 +1,5 @@
+import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
+import type { ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
 import { notFound } from '../../http/api-error.ts';
 import {
@@ -53,6 +55,7 @@ function createProject(deps: ProjectDeps): Route {
     path: '/projects',
     scope: 'webhooks:write',
     isForCompanyOnly: true,
+    audit: { action: 'project.created', target: 'project' },
     tag,
     summary: 'Create a project',
     body: createBody,
@@ -106,6 +109,7 @@ function updateProject(deps: ProjectDeps): Route {
     isVersionedInContract,
     scope: 'webhooks:write',
     isForCompanyOnly: true,
+    audit: { action: 'project.updated', target: 'project' },
     tag,
     summary: 'Update a project',
     description: 'Fields that are left out keep their values.',
@@ -114,8 +118,9 @@ function updateProject(deps: ProjectDeps): Route {
     response: { status: 200, message: 'Project updated', data: projectSchema },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { projectId = '' }, body: { value } }) {
-      const updated = await deps.projects.update(companyId, projectId, value);
-      return { data: describeProject(updated) };
+      const { before, after } = await deps.projects.update(companyId, projectId, value);
+      const changed = { before: fieldsOfProject(before), after: fieldsOfProject(after) };
+      return { data: describeProject(after), changed };
     },
   });
 }
@@ -127,6 +132,7 @@ function deleteProject(deps: ProjectDeps): Route {
     isVersionedInContract,
     scope: 'webhooks:write',
     isForCompanyOnly: true,
+    audit: { action: 'project.deleted', target: 'project' },
     tag,
     summary: 'Delete a project',
     description:
@@ -134,8 +140,13 @@ function deleteProject(deps: ProjectDeps): Route {
     response: { status: 200, message: 'Project deleted' },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { projectId: id = '' } }) {
+      const project = await deps.projects.get(companyId, id);
       if (!(await deps.remove({ companyId, kind: 'project', id }))) throw notFound('project');
-      return {};
+      return { changed: { before: fieldsOfProject(project), after: {} } };
     },
   });
+}
+
+function fieldsOfProject({ name, description, environment }: ProjectDocument): AuditedFields {
+  return { name, description, environment };
 }

@@ -1,6 +1,7 @@
+import type { Resend } from '@posthorn/domain/resend.ts';
 import { z } from 'zod';
 import { describeResend, resendSchema } from '../../http/responses/resend.ts';
-import { route, type Route } from '../../http/request/route.ts';
+import { route, type ApiResponse, type Route } from '../../http/request/route.ts';
 import type { FailedSpan, StartResend } from '../../resend/start-resend.ts';
 import { timeText } from './fields.ts';
 
@@ -37,6 +38,7 @@ export function resendFailedRoutes({ startResend }: ResendFailedDeps): Route[] {
       path: '/webhooks/:webhookId/resend-failed',
       versionedOnly,
       scope: 'messages:write',
+      audit: { action: 'resend.started', target: 'webhook' },
       tag: 'Webhooks',
       summary: 'Resend the failed deliveries of a webhook',
       description:
@@ -46,7 +48,7 @@ export function resendFailedRoutes({ startResend }: ResendFailedDeps): Route[] {
       errors: ['not_found', 'webhook_disabled', 'resend_running'],
       async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
         const span = spanOf(companyId, value);
-        return { data: describeResend(await startResend.ofWebhook({ ...span, webhookId })) };
+        return started(await startResend.ofWebhook({ ...span, webhookId }), value);
       },
     }),
     route({
@@ -54,6 +56,7 @@ export function resendFailedRoutes({ startResend }: ResendFailedDeps): Route[] {
       path: '/apps/:appId/resend-failed',
       versionedOnly,
       scope: 'messages:write',
+      audit: { action: 'resend.started', target: 'app' },
       tag: 'Apps',
       summary: 'Resend the failed deliveries of an app',
       description:
@@ -63,10 +66,15 @@ export function resendFailedRoutes({ startResend }: ResendFailedDeps): Route[] {
       errors: ['not_found', 'resend_running'],
       async handle({ caller: { companyId }, params: { appId = '' }, body: { value } }) {
         const span = spanOf(companyId, value);
-        return { data: describeResend(await startResend.ofApp({ ...span, appId })) };
+        return started(await startResend.ofApp({ ...span, appId }), value);
       },
     }),
   ];
+}
+
+function started(resend: Resend, asked: z.infer<typeof resendBody>): ApiResponse {
+  const changed = { before: {}, after: { ...asked, resendId: resend.id } };
+  return { data: describeResend(resend), changed };
 }
 
 function spanOf(companyId: string, { since, until }: z.infer<typeof resendBody>): FailedSpan {

@@ -20,6 +20,7 @@ export function resendRoutes(deps: ResendRouteDeps): Route[] {
       path: '/deliveries/:deliveryId/resend',
       versionedOnly,
       scope: 'messages:write',
+      audit: { action: 'resend.started', target: 'delivery' },
       tag,
       summary: 'Resend a delivery',
       description:

@@ -54,6 +54,7 @@ function rotateSigningKey({ companyKeys }: SigningKeyDeps): Route {
     versionedOnly: true,
     scope: 'keys:write',
     isForCompanyOnly: true,
+    audit: { action: 'signing_key.rotated', target: 'signingKey' },
     tag,
     summary: 'Make a new signing key',
     description:

@@ -1,3 +1,4 @@
+import { fieldsOfWebhook } from '@posthorn/domain/audit/webhook-fields.ts';
 import { z } from 'zod';
 import type { ReadHealth } from '../../history/read-health.ts';
 import { notFound } from '../../http/api-error.ts';
@@ -37,6 +38,7 @@ function rotateSecret(deps: WebhookActionDeps): Route {
     path: '/webhooks/:webhookId/rotate-secret',
     versionedOnly,
     scope: 'webhooks:write',
+    audit: { action: 'webhook.secret_rotated', target: 'webhook' },
     tag,
     summary: 'Give a webhook a new secret',
     description:
@@ -47,8 +49,12 @@ function rotateSecret(deps: WebhookActionDeps): Route {
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
       const { graceSeconds } = value;
-      const rotated = await deps.rotateSecret({ companyId, webhookId, graceSeconds });
-      return { data: describeWebhook(rotated) };
+      const { before, after } = await deps.rotateSecret({ companyId, webhookId, graceSeconds });
+      const now = { ...fieldsOfWebhook(after), graceSeconds };
+      return {
+        data: describeWebhook(after),
+        changed: { before: fieldsOfWebhook(before), after: now },
+      };
     },
   });
 }
@@ -59,6 +65,7 @@ function testWebhook(deps: WebhookActionDeps): Route {
     path: '/webhooks/:webhookId/test',
     versionedOnly,
     scope: 'messages:write',
+    audit: { action: 'webhook.tested', target: 'webhook' },
     tag,
     summary: 'Send a test message to a webhook',
     description:

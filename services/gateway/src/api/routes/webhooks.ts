@@ -1,6 +1,9 @@
 import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
 import { allows } from '@posthorn/domain/access/scopes.ts';
+import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
+import { fieldsOfWebhook } from '@posthorn/domain/audit/webhook-fields.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { WebhookDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { z } from 'zod';
 import { forOneApp, notFound } from '../../http/api-error.ts';
@@ -59,6 +62,7 @@ function createWebhook(deps: WebhookRouteDeps): Route {
     method: 'post',
     path: '/webhooks',
     scope: 'webhooks:write',
+    audit: { action: 'webhook.created', target: 'webhook' },
     tag,
     summary: 'Create a webhook',
     description:
@@ -89,6 +93,7 @@ function listWebhooks(deps: WebhookRouteDeps): Route {
     method: 'get',
     path: '/webhooks',
     scope: 'read',
+    audit: { action: 'webhook.secrets_read', target: 'webhook', secretsFor: 'webhooks:write' },
     tag,
     summary: 'List the webhooks, oldest first',
     description:
@@ -138,6 +143,7 @@ function getWebhook(deps: WebhookRouteDeps): Route {
     method: 'get',
     path,
     scope: 'read',
+    audit: { action: 'webhook.secrets_read', target: 'webhook', secretsFor: 'webhooks:write' },
     tag,
     summary: 'Get a webhook',
     response: { status: 200, message: 'Webhook found', data: webhookWithAuthSchema },
@@ -155,6 +161,7 @@ function updateWebhook(deps: WebhookRouteDeps): Route {
     method: 'put',
     path,
     scope: 'webhooks:write',
+    audit: { action: 'webhook.updated', target: 'webhook' },
     tag,
     summary: 'Update a webhook',
     description:
@@ -170,10 +177,11 @@ function updateWebhook(deps: WebhookRouteDeps): Route {
     async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
       checkHeaderBytes(value.customHeaders, deps.maxHeaderBytes);
       await ensureSigningKey(deps, companyId, value);
-      const changed = await deps.changeWebhook({ companyId, webhookId }, (webhook) =>
+      const { before, after } = await deps.changeWebhook({ companyId, webhookId }, (webhook) =>
         changesOf(webhook, value),
       );
-      return { data: describeWebhook(changed) };
+      const changed = { before: fieldsOfWebhook(before), after: fieldsOfWebhook(after) };
+      return { data: describeWebhook(after), changed };
     },
   });
 }
@@ -183,14 +191,31 @@ function deleteWebhook(deps: WebhookRouteDeps): Route {
     method: 'delete',
     path,
     scope: 'webhooks:write',
+    audit: { action: 'webhook.deleted', target: 'webhook' },
     tag,
     summary: 'Delete a webhook',
     description: 'Cancels its pending deliveries. Messages and deliveries stay readable.',
     response: { status: 200, message: 'Webhook deleted' },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { webhookId = '' } }) {
-      await deps.deleteWebhook(companyId, webhookId);
-      return {};
+      const deleted = await deps.deleteWebhook(companyId, webhookId);
+      return { changed: { before: fieldsOfStored(deleted), after: {} } };
     },
   });
+}
+
+/** Without the sealed fields: a webhook that cannot be decrypted can be deleted too. */
+function fieldsOfStored(document: WebhookDocument): AuditedFields {
+  const { name, url, appId, projectId, environmentId, eventTypes, disabled } = document;
+  const { rateLimitPerSecond } = document;
+  return {
+    name,
+    url,
+    appId,
+    projectId,
+    environmentId,
+    eventTypes,
+    disabled,
+    rateLimitPerSecond,
+  };
 }

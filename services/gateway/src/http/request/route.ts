@@ -1,4 +1,7 @@
 import type { Scope } from '@posthorn/domain/access/scopes.ts';
+import type { AuditAction, AuditTargetKind } from '@posthorn/domain/audit/audit-event.ts';
+import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
+import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import { z } from 'zod';
 import type { Problem } from '../api-error.ts';
 import type { TakeTurn } from '../turns.ts';
@@ -35,6 +38,8 @@ export interface ApiResponse {
   /** Start of the next page, null on the last one. Only for lists with a cursor. */
   nextCursor?: string | null;
   headers?: Record<string, string>;
+  /** For the audit log, with real values; what the request asked for when it is left out. Never sent. */
+  changed?: Changed<AuditedFields>;
 }
 
 /** The success response of a route, as it is sent and as the OpenAPI document describes it. */
@@ -59,6 +64,15 @@ export type SpecificError =
   | 'idempotency_key_running'
   | 'idempotency_key_reused';
 
+/** What the audit log says of a route (docs/contract.md C17). */
+export interface AuditSpec {
+  action: AuditAction;
+  /** Its id is the one in the path, or the one of the response. */
+  target: AuditTargetKind;
+  /** Of a read: only keys with this scope see secrets, and only for them it is recorded. */
+  secretsFor?: Scope;
+}
+
 /** An optional header that the handler reads. */
 export interface RouteHeader {
   name: string;
@@ -79,6 +93,8 @@ interface RouteSpec {
   scope: Scope;
   /** Not for keys of one app, even when everything that the request names is in that app. */
   isForCompanyOnly?: boolean;
+  /** Every route that changes something has it, and every one that shows secrets. Messages are history themselves. */
+  audit?: AuditSpec;
   tag: string;
   summary: string;
   description?: string;

@@ -1,0 +1,98 @@
+import { allows, type Scope } from '@posthorn/domain/access/scopes.ts';
+import type { AuditTarget, AuditTargetKind } from '@posthorn/domain/audit/audit-event.ts';
+import { changesBetween, type AuditedFields } from '@posthorn/domain/audit/changes.ts';
+import type { AuditedAction, AuditedResult, AuditLog } from '@posthorn/platform/audit/audit-log.ts';
+import { ApiError } from '../../http/api-error.ts';
+import { beginPages } from '../../http/responses/send-pages.ts';
+import type { ApiResponse, AuditSpec, Caller, Route } from '../../http/request/route.ts';
+
+/** A request whose fields were validated. */
+export interface AuditedRequest {
+  caller: Caller;
+  requestId: string;
+  clientAddress: string | null;
+  params: Readonly<Record<string, string>>;
+  fields: AuditedFields;
+}
+
+/**
+ * Calls the handler of a route, and records in the audit log what the route declares. Throws what the handler
+ * throws, and what the store throws: then nothing was changed, and nothing is shown.
+ */
+export type RecordRequest = (
+  route: Pick<Route, 'method' | 'audit'>,
+  request: AuditedRequest,
+  handle: () => Promise<ApiResponse>,
+) => Promise<ApiResponse>;
+
+export function createRecordRequest(log: AuditLog): RecordRequest {
+  return async ({ method, audit }, request, handle) => {
+    if (!audit) return handle();
+    const action = actionOf(audit, request);
+    if (method !== 'get') return log.recordChange(action, handle, resultOf);
+    if (!seesSecrets(audit.secretsFor, request.caller)) return handle();
+    return recordRead(log, action, await handle());
+  };
+}
+
+/** Returns the code of a refusal. After any other failure the change may have been made. */
+export function refusalOf(error: unknown): string | null {
+  return error instanceof ApiError && error.status < 500 ? error.code : null;
+}
+
+function seesSecrets(scope: Scope | undefined, { scopes }: Caller): boolean {
+  return scope === undefined || allows(scopes, scope);
+}
+
+async function recordRead(
+  log: AuditLog,
+  action: AuditedAction,
+  read: ApiResponse,
+): Promise<ApiResponse> {
+  const { first, rest } = read.pages ? await beginPages(read.pages) : { first: null, rest: null };
+  if (rest) return { pages: log.recordParts(action, rest) };
+  await log.recordRead(action, first?.length ?? 1);
+  return first ? { data: first } : read;
+}
+
+function actionOf({ action, target }: AuditSpec, request: AuditedRequest): AuditedAction {
+  const { caller, requestId, clientAddress, params, fields } = request;
+  return {
+    companyId: caller.companyId,
+    action,
+    actor: { kind: 'apiKey', keyId: caller.keyId },
+    target: targetOf(target, params),
+    clientAddress,
+    requestId,
+    changes: changesBetween({}, fields),
+  };
+}
+
+/** The longest id that a body may name; a path may hold any text. */
+const MAX_ID_CHARS = 128;
+
+const ID_PARAMS: Partial<Record<AuditTargetKind, string>> = {
+  apiKey: 'keyId',
+  project: 'projectId',
+  app: 'appId',
+  webhook: 'webhookId',
+  delivery: 'deliveryId',
+};
+
+function targetOf(kind: AuditTargetKind, params: AuditedRequest['params']): AuditTarget {
+  const id = params[ID_PARAMS[kind] ?? ''];
+  return { kind, id: id === undefined ? null : id.slice(0, MAX_ID_CHARS) };
+}
+
+/** What was created has an id only now: that of the response. */
+function resultOf({ data, changed }: ApiResponse): AuditedResult {
+  return {
+    createdId: idOf(data),
+    changes: changed && changesBetween(changed.before, changed.after),
+  };
+}
+
+function idOf(data: unknown): string | null {
+  const { id = null } = (data ?? {}) as { id?: string };
+  return id;
+}
