@@ -75,5 +75,6 @@ async function notStoredByWebhook(
   found: FoundWebhook,
 ): Promise<NotStored> {
   const appId = found.kind === 'opened' ? found.appId : await webhooks.appOf(companyId, found.id);
-  return (appId !== null && (await notStoredByApp(companyId, appId))) || {};
+  if (appId === null) return {};
+  return (await notStoredByApp(companyId, appId)) ?? {};
 }

@@ -79,14 +79,13 @@ async function* readAll(
 
 /** Everything that is sealed, so that no secret of a later version is missing. */
 function secretsOf(vault: Vault, name: OwnedName, document: object): object {
-  switch (name) {
-    case 'webhooks':
-      return withoutKnown(openWebhook(vault, document as DocumentOf['webhooks']));
-    case 'signingKeys':
-      return withoutKnown(openSigningKey(vault, document as DocumentOf['signingKeys']));
-    default:
-      return {};
+  if (name === 'webhooks') {
+    return withoutKnown(openWebhook(vault, document as DocumentOf['webhooks']));
   }
+  if (name === 'signingKeys') {
+    return withoutKnown(openSigningKey(vault, document as DocumentOf['signingKeys']));
+  }
+  return {};
 }
 
 /** What the document shows under other names. */

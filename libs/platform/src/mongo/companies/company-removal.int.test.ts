@@ -36,7 +36,7 @@ async function plant(companyId: string): Promise<void> {
   }
   // Its message has expired.
   const orphan = { _id: `dlv_${companyId}`, companyId, messageId: 'msg_9', status: 'exhausted' };
-  await documents('deliveries').insertOne(orphan as never);
+  await documents('deliveries').insertOne(orphan);
 }
 
 /** How many documents of the company each collection of the database has; only those that have some. */
