@@ -48,6 +48,8 @@ export const RIGHTS: Record<CollectionName, Rights> = {
   leases: { gateway: ALL, retry: ALL },
   resends: { gateway: ALL, admin: READ },
   removals: { gateway: ['find', 'insert', 'remove'] },
+  // Only the gateway removes any, with their company.
+  auditEvents: { gateway: ALL, admin: WRITE },
 };
 
 const SETUP_ACTIONS = ['createCollection', 'createIndex', 'collMod', 'listIndexes'];

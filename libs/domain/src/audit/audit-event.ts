@@ -3,6 +3,10 @@ import type { AuditChange } from './changes.ts';
 /** Everything that the audit log records (docs/contract.md C17). */
 export const AUDIT_ACTIONS = [
   'company.created',
+  'company.suspended',
+  'company.resumed',
+  'company.exported',
+  'company.deleted',
   'api_key.created',
   'api_key.rotated',
   'api_key.revoked',

@@ -21,7 +21,7 @@ const HIDDEN = '********';
 // prettier-ignore
 const SHOWN_FIELDS: ReadonlySet<string> = new Set([
   'name', 'description', 'environment', 'projectId', 'appId', 'environmentId', 'webhookId',
-  'eventTypes', 'disabled', 'rateLimitPerSecond',
+  'eventTypes', 'disabled', 'rateLimitPerSecond', 'storeResponses', 'storePayloads', 'withSecrets',
   'authMethod', 'hmacHeader', 'signatureAlgorithm', 'apiKeyHeader',
   'scopes', 'expiresAt', 'graceSeconds', 'keyId', 'newKeyId',
   'since', 'until', 'resendId',

@@ -17,6 +17,7 @@ const OWNED: Record<OwnedName, true> = {
   deliveries: true,
   resends: true,
   removals: true,
+  auditEvents: true,
 };
 
 export const OWNED_COLLECTIONS = Object.keys(OWNED) as OwnedName[];

@@ -112,7 +112,7 @@ test('companies are listed with id, name and time of creation', async () => {
 test('every change is recorded before it is made, and nothing of a refused one', async () => {
   const { companyId, apiKey } = await createCompany(deps, 'Acme');
   const firstKey = keys[0]?._id;
-  const { keyId } = await createApiKey(deps, companyId);
+  const { keyId } = await createApiKey(deps, companyId, {});
   await revokeApiKey(deps, keyId);
   await expect(revokeApiKey(deps, keyId)).rejects.toThrow('There is no API key');
   const before = recorded.filter(({ isBefore }) => isBefore);

@@ -1,5 +1,6 @@
 import { createCompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
 import type { Command } from 'commander';
+import { createRecordAdmin } from '../audit/record-admin.ts';
 import type { OutputOptions } from '../output.ts';
 import { databaseConfig, runOnDatabase } from '../run-on-database.ts';
 import {
@@ -39,5 +40,7 @@ function run(
   output: OutputOptions,
   work: (deps: CompanyLifeDeps) => Promise<object>,
 ): Promise<void> {
-  return runOnDatabase(output, databaseConfig, (db) => work({ life: createCompanyLife(db) }));
+  return runOnDatabase(output, databaseConfig, (db) =>
+    work({ life: createCompanyLife(db), record: createRecordAdmin(db) }),
+  );
 }

@@ -1,4 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import { NO_COMPANY } from '@posthorn/domain/audit/audit-event.ts';
+import type { AdminAction } from '../audit/record-admin.ts';
 import type { CompanyStatus } from '@posthorn/domain/company.ts';
 import {
   deleteCompany,
@@ -11,6 +13,7 @@ const ID = 'comp_1';
 
 let status: CompanyStatus | null;
 let deps: CompanyLifeDeps;
+let recorded: AdminAction[];
 
 function becomes(next: CompanyStatus): () => Promise<void> {
   return () => {
@@ -21,7 +24,12 @@ function becomes(next: CompanyStatus): () => Promise<void> {
 
 beforeEach(() => {
   status = 'active';
+  recorded = [];
   deps = {
+    record: (action, make) => {
+      recorded.push(action);
+      return make();
+    },
     life: {
       statusOf: (id) => Promise.resolve(id === ID ? status : null),
       suspend: becomes('suspended'),
@@ -59,4 +67,16 @@ describe('a company', () => {
     await expect(resumeCompany(deps, 'comp_x')).rejects.toThrow(problem);
     await expect(deleteCompany(deps, 'comp_x', 'comp_x')).rejects.toThrow(problem);
   });
+});
+
+test('what is done to a company is recorded, and its deletion where it outlives the company', async () => {
+  await suspendCompany(deps, ID);
+  await resumeCompany(deps, ID);
+  await deleteCompany(deps, ID, ID);
+  const target = { kind: 'company', id: ID };
+  expect(recorded).toMatchObject([
+    { companyId: ID, action: 'company.suspended', target },
+    { companyId: ID, action: 'company.resumed', target },
+    { companyId: NO_COMPANY, action: 'company.deleted', target },
+  ]);
 });

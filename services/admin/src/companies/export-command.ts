@@ -4,8 +4,10 @@ import { settings } from '@posthorn/platform/service/settings.ts';
 import { createVault, type Vault } from '@posthorn/platform/vault/vault.ts';
 import type { Command } from 'commander';
 import type { mongo } from 'mongoose';
+import { createRecordAdmin } from '../audit/record-admin.ts';
 import { printResult, type OutputOptions } from '../output.ts';
 import { databaseConfig, withDatabase } from '../run-on-database.ts';
+import { ofCompany } from './company-life.ts';
 import { createExportFile, writeExport, type ExportCounts } from './export-company.ts';
 
 interface ExportOptions extends OutputOptions {
@@ -27,16 +29,17 @@ export function addExportCommand(group: Command): void {
 }
 
 async function runExport(companyId: string, options: ExportOptions): Promise<void> {
-  const write = (db: mongo.Db, vault: Vault | null): Promise<ExportCounts> =>
-    writeExport(
-      {
-        things: exportCompany(db, companyId, vault),
-        companyId,
-        withSecrets: vault !== null,
-        nowMs: systemClockMs,
-      },
-      options.out === undefined ? process.stdout : createExportFile(options.out),
+  const write = (db: mongo.Db, vault: Vault | null): Promise<ExportCounts> => {
+    const withSecrets = vault !== null;
+    const things = exportCompany(db, companyId, vault);
+    const action = { ...ofCompany('company.exported', companyId), fields: { withSecrets } };
+    return createRecordAdmin(db)(action, () =>
+      writeExport(
+        { things, companyId, withSecrets, nowMs: systemClockMs },
+        options.out === undefined ? process.stdout : createExportFile(options.out),
+      ),
     );
+  };
   const counts = options.withSecrets
     ? await withDatabase(secretsConfig, (db, { ENCRYPTION_KEYS }) =>
         write(db, createVault(ENCRYPTION_KEYS)),

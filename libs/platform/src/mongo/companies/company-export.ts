@@ -24,6 +24,7 @@ const TYPES: Record<OwnedName, string | null> = {
   resends: 'resend',
   messages: 'message',
   deliveries: 'delivery',
+  auditEvents: 'auditEvent',
   // What is left to do of a deletion.
   removals: null,
 };

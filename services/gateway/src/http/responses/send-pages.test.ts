@@ -105,7 +105,10 @@ describe('the beginning of a list', () => {
   test.each([
     [[], []],
     [[[1, 2]], [1, 2]],
-    [[[1, 2], [3]], [1, 2, 3]],
+    [
+      [[1, 2], [3]],
+      [1, 2, 3],
+    ],
   ])('of %j is all of it', async (given: number[][], first) => {
     expect(await beginPages(parts(...given))).toEqual({ first, rest: null });
   });
