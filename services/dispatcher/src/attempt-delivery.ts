@@ -172,7 +172,7 @@ async function apply(
     // The endpoint takes a second or longer: out of the way of the others.
     case 'slow lane':
       return deps.moveToSlowLane(record, due);
-    // The endpoint cannot take it now. No attempt of the schedule is used up.
+    // The endpoint cannot take it now, or our proxy fails. No attempt of the schedule is used up.
     case 'defer':
       return deps.defer(record, due, disposition);
   }

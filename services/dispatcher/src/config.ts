@@ -1,3 +1,4 @@
+import { egressProxySettings } from '@posthorn/platform/service/egress/egress-proxy-settings.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 
@@ -29,7 +30,9 @@ export const dispatcherConfig = z.object({
     .min(100, 'must be milliseconds from 100 to 600000')
     .max(600_000, 'must be milliseconds from 100 to 600000')
     .default(30_000)
-    .describe('How long a circuit stays open before it lets a probe through'),
+    .describe(
+      'How long a circuit stays open before it lets a probe through; as long waits an attempt that the egress proxy failed',
+    ),
   PAYLOAD_MEMORY_MIB: settings
     .mebibytes(64)
     .describe('Memory for payloads loaded for attempts under way, in MiB'),
@@ -45,6 +48,7 @@ export const dispatcherConfig = z.object({
   ...settings.encryption,
   ...settings.redis,
   ...settings.egress,
+  ...egressProxySettings,
   ...settings.process(9102),
 });
 

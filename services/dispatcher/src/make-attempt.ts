@@ -20,7 +20,9 @@ export type Made =
   /** The webhook was changed, or its endpoint asked for a hold meanwhile: the attempt enters again. */
   | { kind: 'start over' }
   /** This process was suspended, and another one may have made the attempt meanwhile. */
-  | { kind: 'claim again' };
+  | { kind: 'claim again' }
+  /** Our proxy failed before anything was sent. */
+  | { kind: 'defer'; because: 'proxy'; turnAtMs: number };
 
 /** What an attempt holds while its request is made. */
 export interface Rights {
@@ -35,6 +37,8 @@ export interface MakeAttemptDeps {
   payloads: PayloadMemory;
   loadWebhook: LoadWebhook;
   send: SendWebhook;
+  /** How long an attempt waits that our proxy failed. */
+  proxyRetryMs: number;
   nowMs: () => number;
 }
 
@@ -56,8 +60,13 @@ export function createMakeAttempt(deps: MakeAttemptDeps): MakeAttempt {
       held?.release();
       await place.end(attempt && reportOf(attempt, deps.nowMs()));
     }
-    return settledAttempt(deps, record, due, attempt);
+    return attempt ? settledAttempt(deps, record, due, attempt) : proxyFailed(deps);
   };
+}
+
+/** Nothing is reported of the endpoint, and no attempt of the schedule is used up. */
+function proxyFailed({ nowMs, proxyRetryMs }: MakeAttemptDeps): Made {
+  return { kind: 'defer', because: 'proxy', turnAtMs: nowMs() + proxyRetryMs };
 }
 
 /** What the attempt showed of its endpoint. */

@@ -109,6 +109,7 @@ function openAttempt(
       payloads: openPayloads(context, db, budgets),
       loadWebhook,
       send: openSender(context),
+      proxyRetryMs: context.config.CIRCUIT_RESET_MS,
       nowMs: systemClockMs,
     }),
     moveToSlowLane: isolation.moveToSlowLane,

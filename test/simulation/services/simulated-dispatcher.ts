@@ -77,6 +77,7 @@ export function createDispatcherSteps(
       payloads: createPayloadMemory(load, MIB),
       loadWebhook,
       send,
+      proxyRetryMs: DEFER_MS,
       nowMs: process.nowMs,
     }),
     moveToSlowLane: () => Promise.reject(new Error('no simulated endpoint is slow')),

@@ -1,10 +1,13 @@
+import type { Attempt } from '@posthorn/domain/delivery.ts';
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createRecordMemory } from '@posthorn/platform/memory/record-memory.ts';
 import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt-delivery.ts';
 import { createAttemptLeases } from '../../../services/dispatcher/src/once/attempt-leases.ts';
-import { createDefer } from '../../../services/dispatcher/src/isolation/defer-attempt.ts';
-import type { Reason } from '../../../services/dispatcher/src/isolation/gate/gate.ts';
+import {
+  createDefer,
+  type DeferralReason,
+} from '../../../services/dispatcher/src/isolation/defer-attempt.ts';
 import type { CircuitView } from '../../../services/dispatcher/src/isolation/gate/views.ts';
 import { createMoveToSlowLane } from '../../../services/dispatcher/src/isolation/move-to-slow-lane.ts';
 import { createQueues } from '../../../services/dispatcher/src/isolation/queues/queues.ts';
@@ -47,7 +50,7 @@ export interface AttemptHarness {
   /** The reasons of the dead letters. */
   deadLetters: string[];
   /** The reasons of the deferred attempts. */
-  deferred: Reason[];
+  deferred: DeferralReason[];
   /** The messages of dropped attempts, whose payloads may have to be erased. */
   erased: string[];
   /** Returns the bytes of the records in progress. */
@@ -154,6 +157,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
       payloads: createPayloadMemory(() => Promise.resolve(payload), 1_000_000),
       loadWebhook,
       send,
+      proxyRetryMs: 30_000,
       nowMs,
     }),
     moveToSlowLane: createMoveToSlowLane({
@@ -210,7 +214,9 @@ function createGuard(
   });
 }
 
-export const sendSuccessfully: SendWebhook = ({ attemptNumber: number, trigger }) =>
+export const sendSuccessfully = (
+  ...[{ attemptNumber: number, trigger }]: Parameters<SendWebhook>
+): Promise<Attempt> =>
   Promise.resolve({
     id: `att_${number}`,
     number,

@@ -9,6 +9,7 @@ import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import type { Dispatcher } from 'undici';
 import { createDeadlineSweep } from '../../../services/dispatcher/src/sending/deadline-sweep.ts';
 import { createDeliveryAgent } from '../../../services/dispatcher/src/sending/connect/delivery-agent.ts';
+import type { EgressProxy } from '../../../services/dispatcher/src/sending/connect/proxy/open-proxy.ts';
 import type { Resolve } from '../../../services/dispatcher/src/sending/connect/resolve-host.ts';
 import { createSendWebhook } from '../../../services/dispatcher/src/sending/send-webhook.ts';
 import { sampleDue } from '../samples/sample-record.ts';
@@ -20,10 +21,13 @@ const DUE = sampleDue({ messageId: 'msg_01hf2m6q7xabcdefghjkmnpqrs' });
 
 /** The sender of the dispatcher alone, with a clock that moves only when it is told to. */
 export interface LoneSender {
+  /** Rejects when nothing was sent because the proxy failed. */
   send: (url: string) => Promise<Attempt>;
   timePasses: (ms: number) => void;
   /** Returns how many requests the HTTP client still holds. */
   held: () => number;
+  /** Returns how many open connections carry no request. */
+  idle: () => number;
   /** Returns how many bytes of response bodies the sender has read. */
   readBytes: () => number;
   /** Returns how many responses have begun. */
@@ -35,9 +39,10 @@ export interface LoneSender {
 export interface LoneSenderOptions {
   resolve: Resolve;
   policy?: Partial<EgressPolicy>;
+  proxy?: EgressProxy;
 }
 
-export function openLoneSender({ resolve, policy }: LoneSenderOptions): LoneSender {
+export function openLoneSender({ resolve, policy, proxy }: LoneSenderOptions): LoneSender {
   let nowMs = 0;
   const seen = { readBytes: 0, begun: 0 };
   const refused: EgressRefusal[] = [];
@@ -45,6 +50,7 @@ export function openLoneSender({ resolve, policy }: LoneSenderOptions): LoneSend
     policy: { ...STRICT_EGRESS, allowLoopback: true, allowHttp: true, ...policy },
     connectTimeoutMs: 5_000,
     hosts: { resolve, forget: () => undefined },
+    proxy: proxy ?? null,
     onRefused: (reason) => refused.push(reason),
     onOpened: () => undefined,
   });
@@ -59,7 +65,7 @@ export function openLoneSender({ resolve, policy }: LoneSenderOptions): LoneSend
     monotonicMs: () => nowMs,
   });
   return {
-    send(url) {
+    async send(url) {
       const webhook = sampleWebhook(1, { url, secret: secretFromBytes(Buffer.alloc(32, 7)) });
       const { origin, pathname } = new URL(url);
       const loaded = {
@@ -69,13 +75,20 @@ export function openLoneSender({ resolve, policy }: LoneSenderOptions): LoneSend
         origin,
         path: pathname,
       };
-      return post(DUE, Buffer.from('{}'), loaded);
+      const attempt = await post(DUE, Buffer.from('{}'), loaded);
+      if (!attempt) throw new Error('the proxy failed');
+      return attempt;
     },
     timePasses(ms) {
       nowMs += ms;
       deadlines.tick();
     },
     held: () => Object.values(agent.stats).reduce((sum, { size }) => sum + size, 0),
+    idle: () =>
+      Object.values(agent.stats).reduce(
+        (sum, stats) => sum + ('free' in stats ? stats.free : 0),
+        0,
+      ),
     readBytes: () => seen.readBytes,
     begun: () => seen.begun,
     refused,

@@ -12,10 +12,15 @@ import { required, requiredAt } from '@posthorn/domain/required.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import { createBatchedPublisher } from '@posthorn/platform/kafka/publishing/batched-publisher.ts';
 import type { LogRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import type { Reason } from './gate/gate.ts';
+import { REASONS } from './gate/gate.ts';
+
+/** Why an attempt is deferred: by the gate, or because our egress proxy failed its request. */
+export const DEFERRAL_REASONS = [...REASONS, 'proxy'] as const;
+
+export type DeferralReason = (typeof DEFERRAL_REASONS)[number];
 
 export interface Deferral {
-  because: Reason;
+  because: DeferralReason;
   /** When the attempt is to come again, in milliseconds since 1970. */
   turnAtMs: number;
 }
@@ -31,7 +36,7 @@ export interface DeferDeps {
   keepTrying: KeepTrying;
   /** Delay in milliseconds → topic. */
   deferredByDelayMs: ReadonlyMap<number, string>;
-  count: (because: Reason) => void;
+  count: (because: DeferralReason) => void;
   nowMs: () => number;
 }
 
@@ -84,7 +89,7 @@ export function createDefer({
 export function chooseDelayMs(
   ascendingMs: readonly number[],
   waitMs: number,
-  because: Reason,
+  because: DeferralReason,
 ): number {
   const shortestMs = requiredAt(ascendingMs, 0, 'deferral delay');
   if (because !== 'circuit') {

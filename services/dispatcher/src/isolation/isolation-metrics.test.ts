@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Registry } from 'prom-client';
 import { createEndpoint, type Endpoint } from './endpoint/endpoint.ts';
-import { REASONS } from './gate/gate.ts';
+import { DEFERRAL_REASONS } from './defer-attempt.ts';
 import {
   createIsolationMetrics,
   watchIsolation,
@@ -50,14 +50,18 @@ async function shown(name: string): Promise<Map<string, number>> {
 describe('deferrals', () => {
   it('are exposed for every reason before the first deferral, and for no other', async () => {
     const all = await shown('posthorn_deferrals_total');
-    expect([...all]).toEqual(REASONS.map((reason) => [reason, 0]));
+    expect([...all]).toEqual(DEFERRAL_REASONS.map((reason) => [reason, 0]));
   });
 
   it('are counted by reason, and those by circuits in a counter of their own as well', async () => {
-    for (const because of REASONS) metrics.countDeferral(because);
+    for (const because of DEFERRAL_REASONS) metrics.countDeferral(because);
     metrics.countDeferral('circuit');
     const all = await shown('posthorn_deferrals_total');
-    expect([all.get('circuit'), all.get('hold'), all.size]).toEqual([2, 1, REASONS.length]);
+    expect([all.get('circuit'), all.get('hold'), all.size]).toEqual([
+      2,
+      1,
+      DEFERRAL_REASONS.length,
+    ]);
     expect(await shown('posthorn_circuit_breaker_deferrals_total')).toEqual(new Map([['', 2]]));
   });
 });

@@ -1,12 +1,12 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { concurrencyOf } from './endpoint/endpoint.ts';
-import { REASONS, type Reason } from './gate/gate.ts';
+import { DEFERRAL_REASONS, type DeferralReason } from './defer-attempt.ts';
 import type { Circuits } from './circuits/circuits.ts';
 import type { Queues } from './queues/queues.ts';
 
 /** Counts decisions of the gate. Attempts that are made at once or wait in memory are not counted. */
 export interface IsolationMetrics {
-  countDeferral: (because: Reason) => void;
+  countDeferral: (because: DeferralReason) => void;
   countSlowLane: () => void;
 }
 
@@ -18,7 +18,7 @@ export function createIsolationMetrics(registry: Registry): IsolationMetrics {
     labelNames: ['because'],
     registers,
   });
-  for (const because of REASONS) deferrals.inc({ because }, 0);
+  for (const because of DEFERRAL_REASONS) deferrals.inc({ because }, 0);
   const circuitDeferrals = new Counter({
     name: 'posthorn_circuit_breaker_deferrals_total',
     help: 'Attempts that were deferred because their circuit was open.',

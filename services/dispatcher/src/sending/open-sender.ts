@@ -1,11 +1,13 @@
 import { requiredAt } from '@posthorn/domain/required.ts';
 import { egressPolicyOf } from '@posthorn/platform/service/egress-policy.ts';
 import { VERSION } from '@posthorn/platform/service/metrics.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Agent } from 'undici';
 import type { DispatcherConfig } from '../config.ts';
 import { createDeadlineSweep } from './deadline-sweep.ts';
+import { openEgressProxy } from './connect/proxy/open-egress-proxy.ts';
 import { createDeliveryAgent } from './connect/delivery-agent.ts';
 import { createIdleConnections } from './connect/idle-connections.ts';
 import { createHostResolver } from './connect/resolve-host.ts';
@@ -30,13 +32,12 @@ export function openSender({
   ServiceContext<DispatcherConfig>,
   'config' | 'lifecycle' | 'registry' | 'logger'
 >): SendWebhook {
-  if (config.EGRESS_ALLOW_CIDRS) {
-    logger.warn('EGRESS_ALLOW_CIDRS is set: deliveries may go to private addresses');
-  }
+  warnOfOpenings(config, logger);
   const timeoutMs = config.DELIVERY_TIMEOUT_MS;
   const metrics = createSenderMetrics(registry);
   const idle = createIdleConnections({ maxIdle: MAX_IDLE_CONNECTIONS, onSent: metrics.onSent });
   const guard = {
+    proxy: openEgressProxy(config, metrics.onTunnel),
     policy: egressPolicyOf(config),
     connectTimeoutMs: timeoutMs,
     hosts: createHostResolver(),
@@ -58,6 +59,17 @@ export function openSender({
     wallClockMs: systemClockMs,
     monotonicMs: monotonicClockMs,
   });
+}
+
+function warnOfOpenings(config: DispatcherConfig, logger: Logger): void {
+  if (config.EGRESS_ALLOW_CIDRS) {
+    logger.warn('EGRESS_ALLOW_CIDRS is set: deliveries may go to private addresses');
+  }
+  if (config.EGRESS_PROXY_URL && config.EGRESS_PROXY_TARGET === 'name') {
+    logger.warn(
+      'EGRESS_PROXY_TARGET is name: only the proxy keeps deliveries from private addresses',
+    );
+  }
 }
 
 /** Chooses by the last character of the id, which is random; an id begins with its time. */

@@ -6,6 +6,7 @@ import {
   openRawEndpoint,
   type RawEndpoint,
 } from '../../../../test/support/receivers/raw-endpoint.ts';
+import type { EgressProxy } from './connect/proxy/open-proxy.ts';
 import { REFUSED } from '../../../../test/support/receivers/refused-addresses.ts';
 
 const BLOCKED = {
@@ -20,8 +21,9 @@ let lookups = 0;
 let sender: LoneSender;
 const spy = createConnectSpy();
 
-function openSender(allowLoopback: boolean): LoneSender {
+function openSender(allowLoopback: boolean, proxy?: EgressProxy): LoneSender {
   return openLoneSender({
+    ...(proxy && { proxy }),
     policy: { allowLoopback },
     resolve() {
       lookups += 1;
@@ -41,7 +43,24 @@ afterEach(async () => {
   await sender.close();
 });
 
-describe('an attempt', () => {
+describe.each([
+  ['directly', false],
+  ['through a proxy', true],
+])('an attempt %s', (_how, hasProxy) => {
+  let asked: string[] = [];
+  beforeEach(async () => {
+    await sender.close();
+    asked = [];
+    const openTunnel = (authority: string): Promise<never> => {
+      asked.push(authority);
+      return Promise.reject(new Error('no tunnel is needed'));
+    };
+    sender = openSender(false, hasProxy ? { target: 'address', openTunnel } : undefined);
+  });
+  afterEach(() => {
+    expect(asked).toEqual([]);
+  });
+
   test.each(REFUSED)('to %s, as a literal or by a name, is egress_blocked', async (address) => {
     const host = isIP(address) === 6 ? `[${address}]` : address;
     answers = [address];

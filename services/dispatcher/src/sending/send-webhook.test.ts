@@ -38,6 +38,7 @@ beforeEach(async () => {
     policy,
     connectTimeoutMs: 5_000,
     hosts: createHostResolver(),
+    proxy: null,
     onRefused: () => undefined,
     onOpened: () => undefined,
   });
@@ -61,7 +62,7 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-function send(customHeaders: Webhook['customHeaders'] = []) {
+async function send(customHeaders: Webhook['customHeaders'] = []) {
   const webhook = sampleWebhook(1, {
     url: `${origin}/hook?a=1`,
     secret: secretFromBytes(Buffer.alloc(32, 7)),
@@ -76,13 +77,15 @@ function send(customHeaders: Webhook['customHeaders'] = []) {
     wallClockMs: () => WALL_MS,
     monotonicMs: () => nowMs,
   });
-  return post(due, payload, {
+  const attempt = await post(due, payload, {
     kind: 'opened',
     webhook,
     signer: signerOf(webhook),
     origin,
     path: '/hook?a=1',
   });
+  if (!attempt) throw new Error('nothing was sent');
+  return attempt;
 }
 
 describe('one attempt', () => {

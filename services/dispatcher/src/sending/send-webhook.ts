@@ -5,16 +5,20 @@ import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import type { Header } from '@posthorn/domain/webhook.ts';
 import type { Dispatcher } from 'undici';
 import type { DeadlineSweep, WithDeadline } from './deadline-sweep.ts';
+import { PROXY_FAULT } from './connect/proxy/tunnel-error.ts';
 import type { LoadedWebhook } from '../load/load-webhook.ts';
 import { createResponseCapture, safeHeaders, type ResponseCapture } from './response-capture.ts';
 
-/** Makes one request. Resolves with its outcome, also when the endpoint fails; never rejects. */
+/**
+ * Makes one request. Resolves with its outcome, also when the endpoint fails; with null when nothing was
+ * sent because our proxy failed. Never rejects.
+ */
 export type SendWebhook = (
   due: DueAttempt,
   payload: Buffer,
   webhook: LoadedWebhook,
   traceparent?: string,
-) => Promise<Attempt>;
+) => Promise<Attempt | null>;
 
 export interface SendDeps {
   agentOf: (webhookId: string) => Dispatcher;
@@ -34,6 +38,9 @@ interface Exchange {
   responseHeaders: Header[];
 }
 
+/** Why there is no status. A fault of our proxy is no outcome of the endpoint. */
+type Failure = Outcome | typeof PROXY_FAULT;
+
 export function createSendWebhook(deps: SendDeps): SendWebhook {
   const { wallClockMs, monotonicMs, userAgent } = deps;
   return async (due, payload, { webhook, signer, origin, path }, traceparent) => {
@@ -43,6 +50,7 @@ export function createSendWebhook(deps: SendDeps): SendWebhook {
     const parts = { messageId: due.messageId, timestampSeconds, payload, traceparent };
     const headers = deliveryHeaders(webhook, signer, parts, userAgent);
     const exchange = await post(deps, webhook.id, { origin, path, headers, body: payload });
+    if (!exchange) return null;
     const durationMs = Math.round(monotonicMs() - startedMs);
     const { attemptId: id, attemptNumber: number, trigger } = due;
     return { id, number, trigger, startedAtMs, durationMs, ...exchange };
@@ -61,7 +69,7 @@ interface Running extends WithDeadline {
   informational: number;
   capture: ResponseCapture;
   /** Ends the exchange, the first time. `failure` is its outcome unless a status has arrived. */
-  finish: (failure: Outcome) => void;
+  finish: (failure: Failure) => void;
   isOver: boolean;
 }
 
@@ -75,7 +83,7 @@ const MAX_INFORMATIONAL = 16;
  * changes nothing (docs/contract.md C10.2). Calling `dispatch` with a handler instead of `request` saves
  * a fifth of the dispatcher's CPU.
  */
-function post(deps: SendDeps, webhookId: string, options: PostOptions): Promise<Exchange> {
+function post(deps: SendDeps, webhookId: string, options: PostOptions): Promise<Exchange | null> {
   return new Promise((resolve) => {
     const running = startExchange(deps, resolve);
     try {
@@ -89,7 +97,7 @@ function post(deps: SendDeps, webhookId: string, options: PostOptions): Promise<
 
 function startExchange(
   { deadlines, monotonicMs, timeoutMs }: SendDeps,
-  resolve: (exchange: Exchange) => void,
+  resolve: (exchange: Exchange | null) => void,
 ): Running {
   const running: Running = {
     controller: null,
@@ -113,8 +121,11 @@ function startExchange(
   return running;
 }
 
-function exchangeOf({ status, capture }: Running, failure: Outcome): Exchange {
-  if (!status) return { outcome: failure, statusCode: null, response: null, responseHeaders: [] };
+function exchangeOf({ status, capture }: Running, failure: Failure): Exchange | null {
+  if (!status) {
+    if (failure === PROXY_FAULT) return null;
+    return { outcome: failure, statusCode: null, response: null, responseHeaders: [] };
+  }
   return {
     outcome: outcomeOfStatus(status.code),
     statusCode: status.code,
@@ -141,7 +152,8 @@ function handlerOf(running: Running): Dispatcher.DispatchHandler {
       running.finish('connect_error');
     },
     onResponseError(_controller, error) {
-      running.finish(outcomeOfErrorCode(codeOf(error)));
+      const code = codeOf(error);
+      running.finish(code === PROXY_FAULT ? PROXY_FAULT : outcomeOfErrorCode(code));
     },
   };
 }

@@ -1,9 +1,11 @@
 import type { EgressRefusal } from '@posthorn/domain/egress/egress-rules.ts';
 import { Counter, type Registry } from 'prom-client';
+import { TUNNEL_RESULTS, type TunnelResult } from './connect/proxy/judge-answer.ts';
 
 export interface SenderMetrics {
   onRefused: (reason: EgressRefusal) => void;
   onSent: (isReused: boolean) => void;
+  onTunnel: (result: TunnelResult) => void;
 }
 
 export function createSenderMetrics(registry: Registry): SenderMetrics {
@@ -20,12 +22,22 @@ export function createSenderMetrics(registry: Registry): SenderMetrics {
     labelNames: ['reused'],
     registers,
   });
+  const tunnels = new Counter({
+    name: 'posthorn_proxy_tunnels_total',
+    help: 'Connections asked of the egress proxy, by result; each fault deserves an alert, since deliveries wait for the proxy.',
+    labelNames: ['result'],
+    registers,
+  });
+  for (const result of TUNNEL_RESULTS) tunnels.inc({ result }, 0);
   return {
     onRefused(reason) {
       blocked.inc({ reason });
     },
     onSent(isReused) {
       connections.inc({ reused: String(isReused) });
+    },
+    onTunnel(result) {
+      tunnels.inc({ result });
     },
   };
 }

@@ -18,6 +18,7 @@ async function refuse(hostname: string, policy: EgressPolicy, port: number) {
       resolve: () => Promise.resolve([{ address: '10.0.0.1', family: 4 }]),
       forget: (name) => forgotten.push(name),
     },
+    proxy: null,
     onRefused: (reason) => refused.push(reason),
     onOpened: (socket) => socket.destroy(),
   });

@@ -8,7 +8,8 @@ import {
 import { createServer, isIP, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createConnectSpy } from '../../../../../test/support/receivers/connect-spy.ts';
 import { REFUSED } from '../../../../../test/support/receivers/refused-addresses.ts';
-import { createGuardedConnect, EgressBlockedError } from './guarded-connect.ts';
+import { EgressBlockedError } from './checked-addresses.ts';
+import { createGuardedConnect } from './guarded-connect.ts';
 import { createHostResolver, LookupFailedError, type Resolve } from './resolve-host.ts';
 
 const strict: EgressPolicy = { ...STRICT_EGRESS, allowHttp: true };
@@ -60,6 +61,7 @@ function connect(
     policy,
     connectTimeoutMs: 5_000,
     hosts: { resolve, forget: (name) => forgotten.push(name) },
+    proxy: null,
     onRefused: (reason) => refused.push(reason),
     onOpened: (socket) => sockets.push(socket),
   });

@@ -7,23 +7,19 @@ import {
 } from '@posthorn/domain/egress/egress-rules.ts';
 import { buildConnector } from 'undici';
 import { boundReads } from './bounded-reads.ts';
+import { checkedAddresses, EgressBlockedError } from './checked-addresses.ts';
+import { connectThroughProxy } from './connect-through-proxy.ts';
+import type { EgressProxy } from './proxy/open-proxy.ts';
+import { TunnelError } from './proxy/tunnel-error.ts';
 import { LookupFailedError, type HostResolver, type Resolve } from './resolve-host.ts';
-
-/** Deliveries may not go to the destination. The message does not contain the address that it resolved to. */
-export class EgressBlockedError extends Error {
-  readonly code = 'EGRESS_BLOCKED';
-  readonly reason: EgressRefusal;
-  constructor(reason: EgressRefusal) {
-    super('blocked address');
-    this.reason = reason;
-  }
-}
 
 export interface GuardOptions {
   policy: EgressPolicy;
   /** For the connection and the TLS handshake, the look-up of the host included. */
   connectTimeoutMs: number;
   hosts: HostResolver;
+  /** Connections go through it; null for none. */
+  proxy: EgressProxy | null;
   onRefused: (reason: EgressRefusal) => void;
   onOpened: (socket: Socket) => void;
 }
@@ -36,16 +32,17 @@ const NEXT_ADDRESS_AFTER_MS = 1_000;
  * because each can be bypassed in some way:
  * 1. The URL as written, with scheme, host and port: `lookup` is not called for literal addresses.
  * 2. Every address that the look-up returns: one refused address refuses the host.
- * 3. The remote address of the open socket.
+ * 3. The remote address of the open socket. Through a proxy this is the proxy's, which is not subject to
+ *    the policy: there the proxy gets an address that passed the second check.
  */
 export function createGuardedConnect(options: GuardOptions): buildConnector.connector {
-  const { policy, hosts } = options;
-  const connect = openConnector(options);
+  const { policy, hosts, proxy } = options;
+  const connect = proxy ? connectThroughProxy({ ...options, proxy }) : connectDirectly(options);
 
   return (target, callback) => {
     const fail = (error: Error): void => {
       if (error instanceof EgressBlockedError) options.onRefused(error.reason);
-      else if (!(error instanceof LookupFailedError)) hosts.forget(target.hostname);
+      else if (mayHaveMoved(error)) hosts.forget(target.hostname);
       callback(error, null);
     };
     const refusal = refusalOfTarget(target, policy);
@@ -54,13 +51,32 @@ export function createGuardedConnect(options: GuardOptions): buildConnector.conn
       return;
     }
     connect(target, (...[error, socket]) => {
-      const problem = error ?? problemOfRemote(socket, policy);
-      if (problem) {
-        socket?.destroy();
-        fail(problem);
-      } else if (socket) {
+      if (error) {
+        fail(error);
+      } else {
         boundReads(socket);
         options.onOpened(socket);
+        callback(null, socket);
+      }
+    });
+  };
+}
+
+/** A failed look-up is cached for its own time, and a fault of the proxy says nothing of the endpoint. */
+function mayHaveMoved(error: Error): boolean {
+  if (error instanceof TunnelError) return error.result !== 'fault';
+  return !(error instanceof LookupFailedError);
+}
+
+function connectDirectly(options: GuardOptions): buildConnector.connector {
+  const connect = openConnector(options);
+  return (target, callback) => {
+    connect(target, (...[error, socket]) => {
+      const problem = error ?? problemOfRemote(socket, options.policy);
+      if (problem) {
+        socket?.destroy();
+        callback(problem, null);
+      } else if (socket) {
         callback(null, socket);
       }
     });
@@ -99,16 +115,14 @@ function problemOfRemote(socket: Socket | null, policy: EgressPolicy): Error | n
 
 /**
  * The socket connects to one of the checked addresses, without a second look-up that could return
- * another one (DNS rebinding). A cached address is checked each time it is used.
+ * another one (DNS rebinding).
  */
 function checkedLookup(policy: EgressPolicy, resolve: Resolve): LookupFunction {
   return (hostname, options, callback) => {
-    resolve(hostname).then(
+    checkedAddresses(hostname, policy, resolve).then(
       (addresses) => {
         const [first] = addresses;
-        const isRefused = addresses.some(({ address }) => refusalOfAddress(address, policy));
-        if (!first || isRefused) callback(new EgressBlockedError('address'), []);
-        else if (options.all) callback(null, addresses);
+        if (options.all) callback(null, addresses);
         else callback(null, first.address, first.family);
       },
       (error: unknown) => {

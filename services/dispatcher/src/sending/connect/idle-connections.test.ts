@@ -23,6 +23,7 @@ beforeEach(async () => {
     policy: { ...STRICT_EGRESS, allowLoopback: true, allowHttp: true },
     connectTimeoutMs: 5_000,
     hosts: { resolve: () => Promise.resolve([]), forget: () => undefined },
+    proxy: null,
     onRefused: () => undefined,
     onOpened: idle.add,
   });

@@ -1,0 +1,40 @@
+import { z } from 'zod';
+
+const proxyUrlMessage =
+  'must be http://host:port or https://host:port, with user:password@ if needed';
+/** The messages do not contain the value: it may have a password. */
+const proxyUrl = z
+  .string()
+  .refine(isProxyUrl, { message: proxyUrlMessage })
+  .transform((text) => new URL(text));
+
+function isProxyUrl(text: string): boolean {
+  const url = URL.parse(text);
+  if (!url || !['http:', 'https:'].includes(url.protocol)) return false;
+  if (url.pathname !== '/' || url.search || url.hash) return false;
+  try {
+    decodeURIComponent(url.username + url.password);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The proxy that deliveries go through. */
+export const egressProxySettings = {
+  EGRESS_PROXY_URL: proxyUrl
+    .optional()
+    .describe(
+      'HTTP CONNECT proxy that deliveries go through, http://user:password@host:port or https://…; without it, they go directly',
+    ),
+  EGRESS_PROXY_CA_FILE: z
+    .string()
+    .optional()
+    .describe('PEM file with the CA of an https proxy; without it, the CAs that Node trusts'),
+  EGRESS_PROXY_TARGET: z
+    .enum(['address', 'name'], 'must be address or name')
+    .default('address')
+    .describe(
+      'What the proxy is asked to connect to: an address that was checked here, or the host name, for a proxy that filters by name; then the proxy must refuse private addresses',
+    ),
+};

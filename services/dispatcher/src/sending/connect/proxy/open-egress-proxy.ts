@@ -1,0 +1,37 @@
+import { readFileSync } from 'node:fs';
+import type { DispatcherConfig } from '../../../config.ts';
+import type { TunnelResult } from './judge-answer.ts';
+import { openProxy, type EgressProxy } from './open-proxy.ts';
+
+/**
+ * Shares of DELIVERY_TIMEOUT_MS. Together they are less than the whole, so that a proxy that hangs is
+ * recognized before the attempt itself times out, which would be charged to the endpoint.
+ */
+const CONNECT_SHARE = 0.2;
+const ANSWER_SHARE = 0.5;
+const PROBE_SHARE = 0.1;
+
+/** Returns the proxy of the settings; null when there is none. */
+export function openEgressProxy(
+  config: Pick<
+    DispatcherConfig,
+    'EGRESS_PROXY_URL' | 'EGRESS_PROXY_CA_FILE' | 'EGRESS_PROXY_TARGET' | 'DELIVERY_TIMEOUT_MS'
+  >,
+  onResult: (result: TunnelResult) => void,
+): EgressProxy | null {
+  const {
+    EGRESS_PROXY_URL: url,
+    EGRESS_PROXY_CA_FILE: caFile,
+    DELIVERY_TIMEOUT_MS: wholeMs,
+  } = config;
+  if (!url) return null;
+  return openProxy({
+    url,
+    ca: caFile ? readFileSync(caFile, 'utf8') : null,
+    target: config.EGRESS_PROXY_TARGET,
+    connectTimeoutMs: Math.ceil(wholeMs * CONNECT_SHARE),
+    answerTimeoutMs: Math.ceil(wholeMs * ANSWER_SHARE),
+    probeTimeoutMs: Math.ceil(wholeMs * PROBE_SHARE),
+    onResult,
+  });
+}

@@ -1,0 +1,121 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import {
+  startConnectProxy,
+  type ConnectProxy,
+  type ProxyConduct,
+} from '../../../../../../test/support/receivers/connect-proxy.ts';
+import { selfSigned } from '../../../../../../test/support/receivers/self-signed.ts';
+import type { TunnelResult } from './judge-answer.ts';
+import { openProxy, type EgressProxy, type ProxyOptions } from './open-proxy.ts';
+
+const AUTHORITY = '203.0.113.7:443';
+/** Long beside what loopback needs, where a limit is not the subject. */
+const LONG_MS = 10_000;
+
+let proxy: ConnectProxy;
+let results: TunnelResult[];
+
+beforeEach(async () => {
+  results = [];
+  proxy = await startConnectProxy();
+});
+afterEach(() => proxy.close());
+
+const open = (url: URL, options: Partial<ProxyOptions> = {}): EgressProxy =>
+  openProxy({
+    url,
+    ca: null,
+    target: 'address',
+    connectTimeoutMs: LONG_MS,
+    answerTimeoutMs: LONG_MS,
+    probeTimeoutMs: LONG_MS,
+    onResult: (result) => results.push(result),
+    ...options,
+  });
+
+describe('a tunnel', () => {
+  let endpoint: Server;
+  let conduct: ProxyConduct;
+  beforeEach(async () => {
+    endpoint = createServer((socket) => socket.end('hello'));
+    endpoint.listen(0, '127.0.0.1');
+    await once(endpoint, 'listening');
+    conduct = { kind: 'tunnel', port: (endpoint.address() as AddressInfo).port };
+  });
+  afterEach(() => void endpoint.close());
+
+  test('carries what the endpoint sends, and is asked for with the login of the URL', async () => {
+    proxy.behave(conduct);
+    const url = new URL(proxy.url);
+    [url.username, url.password] = ['me', 'p%40ss'];
+    const socket = await open(url).openTunnel(AUTHORITY);
+    expect(String(Buffer.concat(await socket.toArray()))).toBe('hello');
+    const login = `Basic ${Buffer.from('me:p@ss').toString('base64')}`;
+    expect([proxy.asked, proxy.logins, results]).toEqual([[AUTHORITY], [login], ['opened']]);
+  });
+
+  test('is opened over TLS by an https proxy whose CA is given, and is a fault with another', async () => {
+    const identity = selfSigned('localhost');
+    const secure = await startConnectProxy(identity);
+    try {
+      secure.behave(conduct);
+      secure.url.hostname = 'localhost';
+      const socket = await open(secure.url, { ca: identity.cert }).openTunnel(AUTHORITY);
+      expect(String(Buffer.concat(await socket.toArray()))).toBe('hello');
+      const other = open(secure.url, { ca: selfSigned('localhost').cert });
+      await expect(other.openTunnel(AUTHORITY)).rejects.toMatchObject({ result: 'fault' });
+      expect(secure.asked).toHaveLength(1);
+    } finally {
+      await secure.close();
+    }
+  });
+});
+
+describe('no tunnel', () => {
+  test.each<[TunnelResult, ProxyConduct]>([
+    ['fault', { kind: 'answer', status: 407 }],
+    ['refused', { kind: 'answer', status: 403 }],
+    ['refused', { kind: 'answer', status: 407, headers: { 'x-smokescreen-error': 'no' } }],
+    ['unreachable', { kind: 'answer', status: 502 }],
+    ['timeout', { kind: 'answer', status: 504 }],
+    ['fault', { kind: 'reset' }],
+  ])('is a %s when the proxy does this: %j', async (result, conduct) => {
+    proxy.behave(conduct);
+    await expect(open(proxy.url).openTunnel(AUTHORITY)).rejects.toMatchObject({ result });
+    expect(results).toEqual([result]);
+  });
+
+  test('is a fault when the proxy does not listen', async () => {
+    await proxy.close();
+    const opening = open(proxy.url).openTunnel(AUTHORITY);
+    await expect(opening).rejects.toMatchObject({ result: 'fault', code: 'PROXY_FAULT' });
+    proxy = await startConnectProxy();
+  });
+
+  test('is a fault when the proxy hangs', async () => {
+    proxy.behave({ kind: 'hang' });
+    const opening = open(proxy.url, { answerTimeoutMs: 50, probeTimeoutMs: 50 }).openTunnel(
+      AUTHORITY,
+    );
+    await expect(opening).rejects.toMatchObject({ result: 'fault' });
+  });
+
+  test('is a timeout of the endpoint when the proxy waits for it and answers others', async () => {
+    proxy.behave({ kind: 'wait' });
+    const opening = open(proxy.url, { answerTimeoutMs: 50 }).openTunnel(AUTHORITY);
+    await expect(opening).rejects.toMatchObject({ result: 'timeout' });
+  });
+
+  test('has an error without the password of the proxy', async () => {
+    proxy.behave({ kind: 'answer', status: 407 });
+    const url = new URL(proxy.url);
+    [url.username, url.password] = ['me', 'hunter2'];
+    const error: unknown = await open(url)
+      .openTunnel(AUTHORITY)
+      .catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(Error);
+    expect(`${String(error)} ${JSON.stringify(error)}`).not.toMatch(/hunter2|aHVudGVyMg|127\.0\.0/);
+  });
+});
