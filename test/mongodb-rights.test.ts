@@ -7,12 +7,15 @@ import {
   type Privilege,
 } from '../deploy/setup/mongodb-rights.ts';
 
-test('no process can delete messages, and the dispatcher changes deliveries only', () => {
-  expect(Object.values(RIGHTS.messages).flat()).not.toContain('remove');
+test('only the gateway can delete messages, and the dispatcher changes nothing but messages and deliveries', () => {
+  const removing = Object.entries(RIGHTS.messages).filter(([, actions]) =>
+    actions.includes('remove'),
+  );
+  expect(removing.map(([user]) => user)).toEqual(['gateway']);
   const changes = privilegesOf('dispatcher', 'posthorn').filter(({ actions }) =>
     actions.some((action) => action !== 'find'),
   );
-  expect(changes.map(({ resource }) => resource.collection)).toEqual(['deliveries']);
+  expect(changes.map(({ resource }) => resource.collection)).toEqual(['messages', 'deliveries']);
 });
 
 test('keys of the API are read by the gateway and the administration only', () => {

@@ -103,14 +103,15 @@ describe('MongoDB with authentication', () => {
     const insert = (collection: string) => ({ insert: collection, documents: [{ _id: 'x' }] });
     const remove = { delete: 'messages', deletes: [{ q: {}, limit: 0 }] };
     const refused: [string, Record<string, unknown>][] = [
-      ['gateway', { find: 'companies' }],
-      ['gateway', remove],
+      ['gateway', insert('companies')],
+      ['gateway', insert('deliveries')],
+      ['retry', remove],
       ['dispatcher', insert('webhooks')],
       ['dispatcher', { find: 'apiKeys' }],
       ['dispatcher', remove],
       ['retry', { find: 'apiKeys' }],
       ['retry', insert('messages')],
-      ['admin', { find: 'messages' }],
+      ['admin', insert('messages')],
       ['setup', { find: 'webhooks' }],
       ...DATABASE_USERS.map((user): [string, Record<string, unknown>] => [
         user,
