@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { NO_COMPANY } from '@posthorn/domain/audit/audit-event.ts';
 import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { dataOf, expectDeleted } from '../../../support/api/expect-answers.ts';
@@ -52,14 +53,15 @@ async function useEverything(): Promise<void> {
   expectDeleted(await api.request('DELETE', `/apps/${appId}`, undefined, { companyid: companyId }));
 }
 
-/** The names of the collections that have a document with the id of the company in it. */
-async function collectionsWith(companyId: string): Promise<string[]> {
-  const names: string[] = [];
+/** The documents with the id of the company in them, by the name of their collection. */
+async function documentsWith(companyId: string): Promise<Record<string, object[]>> {
+  const found: Record<string, object[]> = {};
   for (const { name } of await store.db.listCollections().toArray()) {
     const all = await store.db.collection(name).find({}).toArray();
-    if (all.some((each) => JSON.stringify(each).includes(companyId))) names.push(name);
+    const some = all.filter((each) => JSON.stringify(each).includes(companyId));
+    if (some.length > 0) found[name] = some;
   }
-  return names.sort();
+  return found;
 }
 
 const remove = async (confirm: string): Promise<object> => {
@@ -82,7 +84,7 @@ describe('The export of a company', () => {
 });
 
 describe('A company that is deleted', () => {
-  it('has no keys at once, and after two minutes no document in any collection', async () => {
+  it('has no keys at once, and after two minutes no document but that of its deletion', async () => {
     const { companyId, api } = company;
     await expect(remove('comp_other')).rejects.toThrow(`give --confirm ${companyId}.`);
     dataOf(await api.get('/webhooks'));
@@ -92,7 +94,7 @@ describe('A company that is deleted', () => {
       'the end of its keys',
       async () => (await api.get('/webhooks')).status === 401,
     );
-    expect(await collectionsWith(companyId)).toContain('messages');
+    expect(await documentsWith(companyId)).toHaveProperty('messages');
     // Two minutes pass for it.
     const companies = collection(store.db, 'companies');
     await companies.updateOne({ _id: companyId }, { $set: { suspendedAt: new Date(0) } });
@@ -103,7 +105,9 @@ describe('A company that is deleted', () => {
       },
       40_000,
     );
-    expect(await collectionsWith(companyId)).toEqual([]);
+    const deletion = { action: 'company.deleted', companyId: NO_COMPANY };
+    expect(await documentsWith(companyId)).toMatchObject({ auditEvents: [deletion] });
+    expect(Object.keys(await documentsWith(companyId))).toEqual(['auditEvents']);
     dataOf(await posthorn.api.get('/webhooks'));
   }, 120_000);
 });
