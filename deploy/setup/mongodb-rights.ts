@@ -38,7 +38,8 @@ export const RIGHTS: Record<CollectionName, Rights> = {
   messages: { gateway: ALL, dispatcher: READ_AND_UPDATE, retry: READ, admin: READ },
   // The retry service reads the retention from the index.
   deliveries: {
-    gateway: ['find', 'update', 'remove'],
+    // It stores those as cancelled that had no attempt before their webhook was deleted.
+    gateway: ALL,
     dispatcher: WRITE,
     retry: [...WRITE, 'listIndexes'],
     admin: READ_AND_UPDATE,

@@ -104,7 +104,6 @@ describe('MongoDB with authentication', () => {
     const remove = { delete: 'messages', deletes: [{ q: {}, limit: 0 }] };
     const refused: [string, Record<string, unknown>][] = [
       ['gateway', insert('companies')],
-      ['gateway', insert('deliveries')],
       ['retry', remove],
       ['dispatcher', insert('webhooks')],
       ['dispatcher', { find: 'apiKeys' }],

@@ -86,7 +86,11 @@ function pass(from: Socket, to: Socket, passing: Passing, delayMs: () => number)
 
 function urlThrough(to: URL, port: number): string {
   const url = new URL(to.href);
-  url.host = `127.0.0.1:${port}`;
-  if (url.protocol === 'mongodb:') url.search = '?directConnection=true';
+  // The name stays: a certificate may be for it.
+  url.port = String(port);
+  if (url.protocol === 'mongodb:') {
+    url.searchParams.delete('replicaSet');
+    url.searchParams.set('directConnection', 'true');
+  }
   return url.href;
 }
