@@ -17,6 +17,15 @@ export const dispatcherConfig = z.object({
     .max(20_000, 'must be a whole number from 1 to 20000')
     .default(2_000)
     .describe('Attempts under way at once in one dispatcher, without the slow lane'),
+  HOST_ATTEMPTS_PER_SECOND: z.coerce
+    .number()
+    .int('must be a whole number from 0 to 100000')
+    .min(0, 'must be a whole number from 0 to 100000')
+    .max(100_000, 'must be a whole number from 0 to 100000')
+    .default(0)
+    .describe(
+      'Attempts per second of one company to one host, from each dispatcher; 0 for no limit',
+    ),
   SLOW_LANE_CONCURRENCY: z.coerce
     .number()
     .int('must be a whole number from 1 to 20000')

@@ -120,6 +120,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
   const queues = createQueues({
     limits: {
       perEndpoint: { floor: places, start: places, ceiling: places },
+      perHostPerSecond: 0,
       fast: 1_000,
       slow: 10,
       startsPerLoop: { fast: 16, slow: 4 },

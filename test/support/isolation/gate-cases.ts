@@ -18,6 +18,7 @@ export const ENDPOINT: EndpointView = {
   hasRateLimit: false,
   holdInMs: 0,
   paceInMs: 0,
+  hostInMs: 0,
   bookedInMs: 0,
   running: { first: 0, retry: 0, slow: 0 },
   waitingSlow: 0,

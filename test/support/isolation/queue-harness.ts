@@ -72,6 +72,7 @@ const SUCCESS: AttemptReport = { outcome: 'success', statusCode: 200, retryAfter
 /** A fixed limit of 16 attempts at once. How limits are learned is tested elsewhere. */
 const LIMITS: QueueDeps['limits'] = {
   perEndpoint: { floor: 16, start: 16, ceiling: 16 },
+  perHostPerSecond: 0,
   fast: 1_000,
   slow: 100,
   startsPerLoop: { fast: Infinity, slow: Infinity },

@@ -8,11 +8,12 @@ import {
 } from './concurrency-limit.ts';
 import type { QueueKind } from '../gate/views.ts';
 import { NO_RATE, rateAfterRefusal, rateAfterSuccess, type LearnedRate } from './learned-rate.ts';
+import type { PacedByHost } from './host-pace.ts';
 import type { SentLastSecond } from './sent-last-second.ts';
 import { slowUntilMsAfter, type Slowness } from './when-endpoint-is-slow.ts';
 
 /** What is known about the endpoint of one webhook. Times are monotonic unless said otherwise. */
-export interface Endpoint extends Slowness {
+export interface Endpoint extends Slowness, PacedByHost {
   webhookId: string;
   companyId: string;
   running: Record<QueueKind, number>;
@@ -77,6 +78,8 @@ export function createEndpoint(
     holdUntilMs: 0,
     nextPacedMs: 0,
     sent: null,
+    host: null,
+    hostStartMs: null,
     bookedUntilMs: 0,
     lastEndMs: 0,
     deferredByCircuit: 0,

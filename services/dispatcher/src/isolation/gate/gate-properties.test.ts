@@ -25,6 +25,7 @@ const endpoint: fc.Arbitrary<EndpointView> = fc.record({
   hasRateLimit: fc.boolean(),
   holdInMs: ms,
   paceInMs: ms,
+  hostInMs: ms,
   bookedInMs: ms,
   running: fc.record({ first: few, retry: few, slow: few }),
   waitingSlow: few,
@@ -56,7 +57,7 @@ describe('the gate, for any attempt, endpoint and dispatcher', () => {
 
   it('makes no attempt during a hold or before the pace allows it', () => {
     always((a, e, d) => {
-      if (e.holdInMs > 0 || e.paceInMs > 0) expect(decide(a, e, d).kind).not.toBe('now');
+      if (e.holdInMs + e.paceInMs + e.hostInMs > 0) expect(decide(a, e, d).kind).not.toBe('now');
     });
   });
 
@@ -85,7 +86,9 @@ describe('the gate, for any attempt, endpoint and dispatcher', () => {
   it('lets no attempt wait for its endpoint longer than allowed, and defers only for longer than that', () => {
     always((a, e, d) => {
       const decision = decide(a, e, d);
-      const isOfEndpoint = ['hold', 'pace', 'concurrency'].includes(reasonOf(decision) ?? '');
+      const isOfEndpoint = ['hold', 'pace', 'host', 'concurrency'].includes(
+        reasonOf(decision) ?? '',
+      );
       if (!isOfEndpoint) return;
       if (decision.kind === 'defer')
         expect(decision.inMs).toBeGreaterThan(longestWaitMs(a, d.maxWaitMs));
@@ -101,6 +104,7 @@ describe('the gate, for any attempt, endpoint and dispatcher', () => {
       const wakes = {
         hold: e.holdInMs,
         pace: e.paceInMs,
+        host: e.hostInMs,
         circuit: e.circuit.kind === 'probing' ? PROBE_WAIT_MS - e.circuit.sinceMs : NaN,
       };
       expect(decision.wakeInMs).toBeGreaterThan(0);

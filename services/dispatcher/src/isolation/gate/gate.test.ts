@@ -8,7 +8,7 @@ const full = { running: { first: 10, retry: 4, slow: 2 } };
 const open = { kind: 'open', deferForMs: 30_000 } as const;
 const probing = { kind: 'probing', sinceMs: 100, deferForMs: 30_000 } as const;
 const wait = (
-  because: 'hold' | 'pace' | 'circuit' | 'concurrency' | 'busy',
+  because: 'hold' | 'pace' | 'host' | 'circuit' | 'concurrency' | 'busy',
   wakeInMs = Infinity,
 ): Decision => ({
   kind: 'wait',
@@ -86,6 +86,16 @@ describe('an attempt', () => {
     ['waits for the end of a hold', { endpoint: { holdInMs: 30_000 } }, wait('hold', 30_000)],
     ['is deferred by a long hold', { endpoint: { holdInMs: 30_001 } }, defer('hold', 30_001)],
     ['waits for its pace', { endpoint: { paceInMs: 200 } }, wait('pace', 200)],
+    [
+      'waits for the limit of its host when its own pace allows it',
+      { endpoint: { hostInMs: 300 } },
+      wait('host', 300),
+    ],
+    [
+      'is deferred when the limit of its host is too low for the attempts ahead',
+      { attempt: { ahead: 40 }, endpoint: { hostInMs: 500, spacingMs: 1_000 } },
+      defer('host', 40_500),
+    ],
     [
       'is deferred when the pace is too low for the attempts ahead',
       { attempt: { ahead: 40 }, endpoint: { paceInMs: 500, spacingMs: 1_000 } },

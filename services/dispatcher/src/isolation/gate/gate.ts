@@ -22,6 +22,8 @@ export const REASONS = [
   'hold',
   // The rate limit of the webhook, or the rate learned from its refusals.
   'pace',
+  // The limit of attempts of its company to one host.
+  'host',
   // All places of the endpoint are taken.
   'concurrency',
   // All places of this dispatcher are taken, or other attempts of the queue are ahead.
@@ -112,10 +114,11 @@ function bottleneckOf(
   { queue }: AttemptView,
   endpoint: EndpointView,
 ): { because: Reason; wakeInMs: number } | null {
-  const { holdInMs, paceInMs } = endpoint;
+  const { holdInMs, paceInMs, hostInMs } = endpoint;
   if (holdInMs > 0) return { because: 'hold', wakeInMs: holdInMs };
   if (!hasEndpointPlace(queue, endpoint)) return { because: 'concurrency', wakeInMs: Infinity };
   if (paceInMs > 0) return { because: 'pace', wakeInMs: paceInMs };
+  if (hostInMs > 0) return { because: 'host', wakeInMs: hostInMs };
   return null;
 }
 

@@ -37,9 +37,9 @@ export function isTurnNear(turnInMs: number, maxWaitMs: number): boolean {
 /** Returns how long it takes until the attempt starts, as far as its endpoint alone decides that. */
 export function expectedWaitMs(
   { ahead, precedesBooked }: AttemptView,
-  { holdInMs, paceInMs, bookedInMs, spacingMs }: EndpointView,
+  { holdInMs, paceInMs, hostInMs, bookedInMs, spacingMs }: EndpointView,
 ): number {
   // Turns are booked behind the attempts that wait in the queue, which must not count twice.
-  const queueMs = Math.max(holdInMs, paceInMs) + ahead * spacingMs;
+  const queueMs = Math.max(holdInMs, paceInMs, hostInMs) + ahead * spacingMs;
   return Math.max(precedesBooked ? 0 : bookedInMs, queueMs);
 }

@@ -24,6 +24,8 @@ export interface EndpointView {
   holdInMs: number;
   /** Until its pace allows the next attempt; 0 when it does now. */
   paceInMs: number;
+  /** Until the limit of attempts to its host allows the next one; 0 when it does now or there is none. */
+  hostInMs: number;
   /** Until the last turn that was given to a deferred attempt; 0 when all of them have come. */
   bookedInMs: number;
   running: Readonly<Record<QueueKind, number>>;

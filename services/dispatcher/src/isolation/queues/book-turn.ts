@@ -1,3 +1,4 @@
+import { bookAtHost } from '../endpoint/host-pace.ts';
 import { spacingMs } from '../endpoint/pace.ts';
 import type { Decision } from '../gate/gate.ts';
 import type { Candidate } from './admission.ts';
@@ -28,6 +29,8 @@ export function bookTurn(
     return nowMs + Math.max(inMs, spreadMsOf(endpoint));
   }
   if (turnAtMs !== null && turnAtMs > nowMs) return turnAtMs;
+  if (because === 'host' && endpoint.host)
+    return bookAtHost(endpoint.host, nowMs + Math.max(BOOK_AHEAD_MS, inMs));
   return bookBehindOthers(state, endpoint, inMs);
 }
 

@@ -1,4 +1,5 @@
 import { concurrencyOf } from '../endpoint/endpoint.ts';
+import { hostSpacingMs, untilHostAllowsMs } from '../endpoint/host-pace.ts';
 import { spacingMs, untilPaceAllowsMs } from '../endpoint/pace.ts';
 import { isSlow } from '../endpoint/when-endpoint-is-slow.ts';
 import type { AttemptView, EndpointView } from '../gate/views.ts';
@@ -32,18 +33,20 @@ export function endpointViewOf(
   candidate: Candidate,
 ): EndpointView {
   const nowMs = state.monotonicMs();
-  const { running, waiting, holdUntilMs, bookedUntilMs } = endpoint;
+  const { running, waiting, holdUntilMs, bookedUntilMs, host } = endpoint;
+  const bookedMs = Math.max(bookedUntilMs, host?.bookedUntilMs ?? 0);
   return {
     circuit: state.circuitOf(candidate),
     isSlow: isSlow(endpoint, nowMs),
     hasRateLimit: candidate.rateLimitPerSecond !== null,
     holdInMs: Math.max(0, holdUntilMs - nowMs),
     paceInMs: untilPaceAllowsMs(endpoint, nowMs),
-    bookedInMs: bookedUntilMs === 0 ? 0 : Math.max(0, bookedUntilMs - state.nowMs()),
+    hostInMs: untilHostAllowsMs(endpoint, nowMs),
+    bookedInMs: bookedMs === 0 ? 0 : Math.max(0, bookedMs - state.nowMs()),
     running,
     waitingSlow: waiting.slow.size(),
     wasSlowLast: endpoint.wasSlowLast,
     concurrency: concurrencyOf(endpoint),
-    spacingMs: spacingMs(endpoint, nowMs),
+    spacingMs: Math.max(spacingMs(endpoint, nowMs), hostSpacingMs(endpoint, nowMs)),
   };
 }

@@ -1,3 +1,4 @@
+import { isHostIdle } from '../endpoint/host-pace.ts';
 import { isSlow } from '../endpoint/when-endpoint-is-slow.ts';
 import { isIdle, type QueuedEndpoint, type QueueState } from './queue-state.ts';
 
@@ -12,6 +13,9 @@ export function forgetIdle(state: QueueState): void {
   const nowMs = state.monotonicMs();
   for (const endpoint of state.endpoints.values()) {
     if (isForgettable(endpoint, nowMs)) state.endpoints.delete(endpoint.webhookId);
+  }
+  for (const [key, host] of state.hosts) {
+    if (isHostIdle(host, nowMs, state.nowMs())) state.hosts.delete(key);
   }
 }
 

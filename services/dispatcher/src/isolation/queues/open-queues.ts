@@ -73,6 +73,7 @@ function limitsOf(config: DispatcherConfig): QueueLimits {
   const start = Math.min(ENDPOINT_CONCURRENCY, ceiling);
   return {
     perEndpoint: { floor: CONCURRENCY_FLOOR, start, ceiling },
+    perHostPerSecond: config.HOST_ATTEMPTS_PER_SECOND,
     fast: MAX_IN_FLIGHT,
     slow: config.SLOW_LANE_CONCURRENCY,
     startsPerLoop: STARTS_PER_LOOP,

@@ -3,12 +3,15 @@ import { createPlaceOrder, type PlaceOrder } from '@posthorn/platform/async/plac
 import type { ReportToCircuit } from '../circuits/circuits.ts';
 import type { LimitBounds } from '../endpoint/concurrency-limit.ts';
 import { createEndpoint, runningOf, type Endpoint } from '../endpoint/endpoint.ts';
+import { createHostPace, type HostPace } from '../endpoint/host-pace.ts';
 import type { CircuitView, QueueKind } from '../gate/views.ts';
 import type { Admission, Candidate } from './admission.ts';
 
 export interface QueueLimits {
   /** Attempts at once to one endpoint. */
   perEndpoint: LimitBounds;
+  /** Attempts per second of one company to one host; 0 for no limit. */
+  perHostPerSecond: number;
   /** Places of this dispatcher for the first and retry queues of all endpoints. */
   fast: number;
   /** Places of this dispatcher for the slow lane. */
@@ -79,6 +82,8 @@ export interface RunningAttempt {
 
 export interface QueueState extends QueueDeps {
   endpoints: Map<string, QueuedEndpoint>;
+  /** Company id and host → the pace of its attempts to that host. Empty without a limit. */
+  hosts: Map<string, HostPace>;
   /** Requests under way, in the order in which they started. */
   requests: Set<RunningAttempt>;
   taken: Record<Pool, number>;
@@ -100,6 +105,7 @@ export function createQueueState(deps: QueueDeps): QueueState {
   return {
     ...deps,
     endpoints: new Map(),
+    hosts: new Map(),
     requests: new Set(),
     taken: { fast: 0, slow: 0 },
     waiting: { fast: 0, slow: 0 },
@@ -127,7 +133,18 @@ export function findOrAdd(state: QueueState, candidate: Candidate): QueuedEndpoi
   const endpoint = known ?? createQueuedEndpoint(state, candidate);
   if (!known) state.endpoints.set(webhookId, endpoint);
   endpoint.rateLimitPerSecond = rateLimitPerSecond;
+  endpoint.host = findOrAddHost(state, candidate);
   return endpoint;
+}
+
+function findOrAddHost({ limits, hosts }: QueueState, candidate: Candidate): HostPace | null {
+  if (limits.perHostPerSecond === 0) return null;
+  const key = `${candidate.companyId} ${new URL(candidate.url).hostname}`;
+  const known = hosts.get(key);
+  if (known) return known;
+  const host = createHostPace(limits.perHostPerSecond);
+  hosts.set(key, host);
+  return host;
 }
 
 function createQueuedEndpoint(

@@ -151,3 +151,52 @@ describe('attempts of a webhook with a rate limit that cannot wait here', () => 
     expect(startTimes(all).slice(0, 3)).toEqual([0, 5_000, 10_000]);
   });
 });
+
+describe('with a limit of attempts to one host', () => {
+  const LIMITED = { limits: { perHostPerSecond: 4 } };
+
+  beforeEach(() => {
+    harness = createQueueHarness(LIMITED);
+    sinceMs = harness.time.nowMs();
+  });
+
+  const enterAt = (id: string, host: string, times = 1, companyId = 'comp_1'): Promise<Entered[]> =>
+    harness.enter(id, 'first', times, { companyId, url: `https://${host}/${id}` });
+
+  it('the attempts of all webhooks of a company to that host are spaced, in turns', async () => {
+    const a = await enterAt('a', 'one.example', 3);
+    const b = await enterAt('b', 'one.example:8443', 2);
+    await passFinishing([...a, ...b], 1_100);
+    expect(startTimes(a)).toEqual([0, 250, 750]);
+    expect(startTimes(b)).toEqual([500, 1_000]);
+  });
+
+  it('another host and another company do not wait', async () => {
+    const limited = await enterAt('a', 'one.example', 2);
+    const free = [
+      ...(await enterAt('b', 'two.example')),
+      ...(await enterAt('c', 'one.example', 1, 'comp_2')),
+    ];
+    expect(count(limited)).toMatchObject({ started: 1, waiting: 1 });
+    expect(count(free).started).toBe(2);
+  });
+
+  it('no second has more than the limit, however many webhooks wait', async () => {
+    const ids = Array.from({ length: 40 }, (_, n) => `wh_${n}`);
+    const all = (await Promise.all(ids.map((id) => enterAt(id, 'one.example')))).flat();
+    await passFinishing(all, 10_000);
+    const sorted = startTimes(all).sort((a, b) => (a ?? 0) - (b ?? 0));
+    expect(sorted).toEqual(Array.from({ length: 40 }, (_, n) => n * 250));
+  });
+
+  it('attempts that would wait too long are deferred, each to a turn of its own', async () => {
+    const ids = Array.from({ length: 200 }, (_, n) => `wh_${n}`);
+    const all = (await Promise.all(ids.map((id) => enterAt(id, 'one.example')))).flat();
+    await passFinishing(all, 900);
+    const { deferred, waiting, started } = count(all);
+    expect(started).toBe(4);
+    expect(deferred).toBeGreaterThan(50);
+    expect(waiting).toBe(200 - started - deferred);
+    expect(new Set(turnsOf(all, sinceMs)).size).toBe(deferred);
+  });
+});

@@ -1,3 +1,4 @@
+import { reserveHostStart } from '../endpoint/host-pace.ts';
 import type { Decision } from '../gate/gate.ts';
 import type { QueueKind } from '../gate/views.ts';
 import { fastQueuesInOrder } from '../gate/who-goes-next.ts';
@@ -91,7 +92,9 @@ export function updateHeads(state: QueueState, endpoint: QueuedEndpoint): void {
   for (const queue of QUEUES) {
     const decision = evictHeads(state, endpoint, queue);
     if (decision?.kind === 'now') isReady[poolOf(queue)] = true;
-    if (decision?.kind === 'wait') wakeInMs = Math.min(wakeInMs, decision.wakeInMs);
+    if (decision?.kind !== 'wait') continue;
+    if (decision.because === 'host') reserveHostStart(endpoint, state.monotonicMs());
+    wakeInMs = Math.min(wakeInMs, decision.wakeInMs);
   }
   for (const pool of POOLS) {
     if (isReady[pool]) state.order[pool].add(endpoint);

@@ -1,6 +1,7 @@
 import type { CircuitReport } from '../circuits/when-circuit-opens.ts';
 import { asksForHold, learn, runningOf } from '../endpoint/endpoint.ts';
 import { recentSuccesses } from '../endpoint/learned-rate.ts';
+import { advanceHostPace } from '../endpoint/host-pace.ts';
 import { advancePace } from '../endpoint/pace.ts';
 import type { AttemptReport, Candidate, Place } from './admission.ts';
 import {
@@ -35,6 +36,7 @@ export function takePlace(
   endpoint.running[queue] += 1;
   endpoint.wasSlowLast = queue === 'slow';
   advancePace(endpoint, state.monotonicMs(), waitingOf(endpoint) > 0);
+  advanceHostPace(endpoint, state.monotonicMs());
   return {
     begin: () => begin(state, attempt),
     end: (report) => end(state, attempt, report, afterEnd),

@@ -1,0 +1,83 @@
+/*
+ * Many webhooks of one company may lead to one host. A rate limit of each of them would not protect that
+ * host: a company could send it whatever its webhooks together may send.
+ */
+
+/** The attempts of one company to one host. Their starts are spaced evenly. */
+export interface HostPace {
+  /** The time between two starts, in milliseconds. */
+  spacingMs: number;
+  /** The first start that is not taken yet, monotonic. */
+  freeMs: number;
+  /** Turns up to here (milliseconds since 1970) are booked for deferred attempts. */
+  bookedUntilMs: number;
+}
+
+/** What an endpoint knows of its host. */
+export interface PacedByHost {
+  /** Null without a limit. */
+  host: HostPace | null;
+  /** The start that is reserved for an attempt that waits here, monotonic; null when none is. */
+  hostStartMs: number | null;
+}
+
+/**
+ * A reserved start that is not used within this time is lost. Otherwise endpoints whose attempts had to
+ * wait for something else could use many old starts at once.
+ */
+const RESERVED_FOR_MS = 1_000;
+
+export function createHostPace(attemptsPerSecond: number): HostPace {
+  return { spacingMs: 1_000 / attemptsPerSecond, freeMs: 0, bookedUntilMs: 0 };
+}
+
+/** Returns how long until an attempt of the endpoint may start, in milliseconds; 0 when it may now. */
+export function untilHostAllowsMs(endpoint: PacedByHost, nowMs: number): number {
+  if (!endpoint.host) return 0;
+  return Math.max(0, (reservedStartMs(endpoint, nowMs) ?? endpoint.host.freeMs) - nowMs);
+}
+
+/**
+ * Returns the time between two starts of one endpoint, in milliseconds: while others wait for the host
+ * too, each of them starts once before it starts again.
+ */
+export function hostSpacingMs({ host }: PacedByHost, nowMs: number): number {
+  return host ? Math.max(host.spacingMs, host.freeMs - nowMs) : 0;
+}
+
+/**
+ * Reserves the next free start for an attempt that waits. Without reservations, each start would wake all
+ * endpoints of the host, and one of them would be chosen by chance.
+ */
+export function reserveHostStart(endpoint: PacedByHost, nowMs: number): void {
+  if (!endpoint.host || reservedStartMs(endpoint, nowMs) !== null) return;
+  endpoint.hostStartMs = takeStart(endpoint.host, nowMs);
+}
+
+/** Counts an attempt that starts now: on the reserved start, or else on the next free one. */
+export function advanceHostPace(endpoint: PacedByHost, nowMs: number): void {
+  if (!endpoint.host) return;
+  if (reservedStartMs(endpoint, nowMs) === null) takeStart(endpoint.host, nowMs);
+  endpoint.hostStartMs = null;
+}
+
+/** Books a turn no earlier than this, behind those of all endpoints of the host. Milliseconds since 1970. */
+export function bookAtHost(host: HostPace, earliestMs: number): number {
+  host.bookedUntilMs = Math.max(host.bookedUntilMs, earliestMs) + host.spacingMs;
+  return host.bookedUntilMs;
+}
+
+/** True when nothing about the host must be kept. `nowMs` is monotonic, `epochMs` since 1970. */
+export function isHostIdle(host: HostPace, nowMs: number, epochMs: number): boolean {
+  return host.freeMs + RESERVED_FOR_MS < nowMs && host.bookedUntilMs < epochMs;
+}
+
+function reservedStartMs({ hostStartMs }: PacedByHost, nowMs: number): number | null {
+  return hostStartMs !== null && hostStartMs + RESERVED_FOR_MS >= nowMs ? hostStartMs : null;
+}
+
+function takeStart(host: HostPace, nowMs: number): number {
+  const startMs = Math.max(host.freeMs, nowMs);
+  host.freeMs = startMs + host.spacingMs;
+  return startMs;
+}
