@@ -21,6 +21,8 @@ export interface Attempt {
   number: number;
   trigger: Trigger;
   outcome: Outcome;
+  /** Why there was no access token; only with `token_failed`. */
+  failureReason?: string;
   /** Null when no status arrived in time. */
   statusCode: number | null;
   /** The first 4 KiB of the response body, as text; null when there was none. */
@@ -83,7 +85,10 @@ export function withoutResponse(attempt: Attempt): Attempt {
 }
 
 /** When the attempt ended, in milliseconds since 1970. The delay of the next one counts from here. */
-export function endedAtMs({ startedAtMs, durationMs }: Attempt): number {
+export function endedAtMs({
+  startedAtMs,
+  durationMs,
+}: Pick<Attempt, 'startedAtMs' | 'durationMs'>): number {
   return startedAtMs + durationMs;
 }
 

@@ -14,7 +14,8 @@ export type IdPrefix =
   | 'rsnd'
   | 'rmv'
   | 'gw'
-  | 'aud';
+  | 'aud'
+  | 'oev';
 
 const TIME_CHARS = 10;
 const HALF_BITS = 2 ** 40;

@@ -12,6 +12,8 @@ export const OUTCOMES = [
   'egress_blocked',
   'response_too_large',
   'aborted',
+  // No access token: nothing was sent to the endpoint.
+  'token_failed',
 ] as const;
 
 export type Outcome = (typeof OUTCOMES)[number];

@@ -53,12 +53,45 @@ describe('the changes that the audit log shows', () => {
   });
 });
 
+const OAUTH2 = {
+  method: 'oauth2' as const,
+  tokenUrl: 'https://login.example.com/token?tenant=hush',
+  clientId: 'posthorn',
+  clientSecret: 'hush',
+  scope: 'orders',
+  audience: null,
+  clientAuthentication: 'basic' as const,
+};
+
+test('the changes of a webhook with OAuth 2.0 show all but the secret and the query of the token server', () => {
+  const fields = fieldsOfWebhook(sampleWebhook(1, { authMethod: OAUTH2 }));
+  expect(changesBetween({}, fields)).toEqual(
+    expect.arrayContaining([
+      { field: 'authMethod', before: null, after: 'oauth2' },
+      {
+        field: 'oauth2TokenUrl',
+        before: null,
+        after: `https://login.example.com/token?tenant=${MASK}`,
+      },
+      { field: 'oauth2ClientId', before: null, after: 'posthorn' },
+      { field: 'oauth2ClientSecret', before: null, after: MASK },
+      { field: 'oauth2Scope', before: null, after: 'orders' },
+      { field: 'oauth2ClientAuthentication', before: null, after: 'basic' },
+    ]),
+  );
+});
+
 /** Never part of a name that the log shows. */
 const secret = fc.string({ minLength: 8, maxLength: 40 }).map((text) => `hush${text}hush`);
 const authMethod: fc.Arbitrary<AuthMethod> = fc.oneof(
   secret.map((hmacSecret) => ({ method: 'hmac' as const, hmacHeader: 'X-S', hmacSecret })),
   secret.map((text) => ({ method: 'basic' as const, username: text, password: text })),
   secret.map((apiKey) => ({ method: 'api_key' as const, apiKeyHeader: 'X-K', apiKey })),
+  secret.map((clientSecret) => ({
+    ...OAUTH2,
+    tokenUrl: `https://example.com/token?key=${encodeURIComponent(clientSecret)}`,
+    clientSecret,
+  })),
 );
 const webhook: fc.Arbitrary<Webhook> = fc
   .record({

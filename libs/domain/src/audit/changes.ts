@@ -23,10 +23,14 @@ const SHOWN_FIELDS: ReadonlySet<string> = new Set([
   'name', 'description', 'environment', 'projectId', 'appId', 'environmentId', 'webhookId',
   'eventTypes', 'disabled', 'rateLimitPerSecond', 'storeResponses', 'storePayloads', 'withSecrets',
   'authMethod', 'hmacHeader', 'signatureAlgorithm', 'apiKeyHeader',
+  'oauth2ClientId', 'oauth2Scope', 'oauth2Audience', 'oauth2ClientAuthentication',
   'scopes', 'expiresAt', 'graceSeconds', 'keyId', 'newKeyId',
   'since', 'until', 'resendId',
   'filter', 'matched', 'republished', 'resent', 'skipped', 'resealed', 'remaining',
 ]);
+
+/** Fields whose values are shown without the values in their query. */
+const URL_FIELDS: ReadonlySet<string> = new Set(['url', 'oauth2TokenUrl']);
 
 interface Field {
   /** Compared only. */
@@ -67,7 +71,7 @@ function headerFields(headers: unknown): [string, Field][] {
 }
 
 function shownValue(name: string, value: unknown): AuditValue {
-  if (name === 'url' && typeof value === 'string') return withoutQueryValues(value);
+  if (URL_FIELDS.has(name) && typeof value === 'string') return withoutQueryValues(value);
   if (!SHOWN_FIELDS.has(name)) return HIDDEN;
   if (value instanceof Date) return value.toISOString();
   if (Array.isArray(value)) return value.map(String);

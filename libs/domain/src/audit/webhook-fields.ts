@@ -37,5 +37,15 @@ function fieldsOfAuth(auth: AuthMethod): AuditedFields {
       };
     case 'api_key':
       return { authMethod: 'apiKey', apiKeyHeader: auth.apiKeyHeader, apiKey: auth.apiKey };
+    case 'oauth2':
+      return {
+        authMethod: 'oauth2',
+        oauth2TokenUrl: auth.tokenUrl,
+        oauth2ClientId: auth.clientId,
+        oauth2ClientSecret: auth.clientSecret,
+        oauth2Scope: auth.scope,
+        oauth2Audience: auth.audience,
+        oauth2ClientAuthentication: auth.clientAuthentication,
+      };
   }
 }

@@ -26,7 +26,9 @@ export const STRICT_EGRESS: EgressPolicy = {
 };
 
 /** What of a URL is refused. The values are labels of `posthorn_egress_blocked_total`. */
-export type EgressRefusal = 'scheme' | 'host' | 'port' | 'address';
+export const EGRESS_REFUSALS = ['scheme', 'host', 'port', 'address'] as const;
+
+export type EgressRefusal = (typeof EGRESS_REFUSALS)[number];
 
 const LOOPBACK = cidrs('127.0.0.0/8', '::1/128');
 

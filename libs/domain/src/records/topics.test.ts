@@ -12,7 +12,7 @@ describe('topics', () => {
   test('are one for each purpose and one for each delay', () => {
     expect(topicSpecs(namesOf('posthorn.')).map(({ name }) => name)).toEqual([
       ...['posthorn.message-created', 'posthorn.delivery-failed', 'posthorn.retry-due'],
-      ...['posthorn.slow-lane', 'posthorn.dead-letters'],
+      ...['posthorn.slow-lane', 'posthorn.dead-letters', 'posthorn.operator-events'],
       ...['posthorn.retry.5s', 'posthorn.retry.5m', 'posthorn.retry.30m'],
       ...['posthorn.retry.2h', 'posthorn.retry.5h', 'posthorn.retry.10h'],
       ...['posthorn.deferred.1s', 'posthorn.deferred.5s', 'posthorn.deferred.15s'],
@@ -88,5 +88,7 @@ describe('topics', () => {
   test('keep payloads, which lie in message-created only, for three days', () => {
     const created = topicSpecs(namesOf('')).find(({ name }) => name === 'message-created');
     expect(created?.retentionMs).toBe(3 * DAY_MS);
+    // Kafka deletes whole segments: a day more at most would be a day of payloads.
+    expect(created?.segmentMs).toBe(DAY_MS / 4);
   });
 });

@@ -13,6 +13,8 @@ export interface TopicNames {
   /** Attempts to endpoints that take a second or longer. */
   slowLane: string;
   deadLetters: string;
+  /** What the operator of the installation is told. */
+  operatorEvents: string;
   /**
    * Delay topics of the retry schedule, by delay in milliseconds. Steps of equal delay share one.
    */
@@ -29,9 +31,14 @@ export interface DelayTopic {
   delayMs: number;
 }
 
+/** How long a topic keeps its records. Its settings follow from this, see topic-settings.ts. */
 export interface TopicSpec {
   name: string;
   retentionMs: number;
+  /** With a shorter retention, records would be deleted before the services must have read them. */
+  leastRetentionMs: number;
+  /** Kafka deletes segments, not records: the oldest record of a segment stays this much longer. */
+  segmentMs: number;
 }
 
 /** Every topic of one installation. Installations that share a Kafka have different prefixes. */
@@ -46,6 +53,7 @@ export function topicNames(
     retryDue: `${prefix}retry-due`,
     slowLane: `${prefix}slow-lane`,
     deadLetters: `${prefix}dead-letters`,
+    operatorEvents: `${prefix}operator-events`,
     parkedByDelayMs: namesByDelay(beginningOf(prefix, 'retry'), schedule),
     deferredByDelayMs: namesByDelay(beginningOf(prefix, 'deferred'), deferralDelays),
   };
@@ -89,19 +97,40 @@ function readDelayTopic(prefix: string, name: string, kind: DelayKind): DelayTop
 /** How long each topic keeps its records. Only `message-created` has payloads: three days. */
 export function topicSpecs(names: TopicNames): TopicSpec[] {
   return [
-    { name: names.messageCreated, retentionMs: 3 * DAY_MS },
-    { name: names.deliveryFailed, retentionMs: OUTAGE_MS },
-    { name: names.retryDue, retentionMs: OUTAGE_MS },
-    { name: names.slowLane, retentionMs: OUTAGE_MS },
-    { name: names.deadLetters, retentionMs: 30 * DAY_MS },
+    // Payloads are promised to be gone after three days, so its segments are short.
+    keeping(names.messageCreated, 3 * DAY_MS, { segmentMs: 6 * HOUR_MS }),
+    keeping(names.deliveryFailed, OUTAGE_MS),
+    keeping(names.retryDue, OUTAGE_MS),
+    keeping(names.slowLane, OUTAGE_MS),
+    // No delivery waits in it: how long a person has for a letter is the operator's choice.
+    keeping(names.deadLetters, 30 * DAY_MS, { leastRetentionMs: OUTAGE_MS }),
+    // As above: no delivery depends on it.
+    keeping(names.operatorEvents, OUTAGE_MS, { leastRetentionMs: HOUR_MS }),
     ...delayTopicSpecs(names.parkedByDelayMs),
     ...delayTopicSpecs(names.deferredByDelayMs),
   ];
 }
 
+/** The same, with the delay topics of earlier settings among the existing topics. */
+export function topicSpecsAmong(
+  prefix: string,
+  names: TopicNames,
+  existing: Iterable<string>,
+): TopicSpec[] {
+  const specs = topicSpecs(names);
+  const known = new Set(specs.map(({ name }) => name));
+  const earlier = [...delayTopicsAmong(prefix, existing)].filter(([name]) => !known.has(name));
+  return [...specs, ...earlier.map(([name, { delayMs }]) => delayTopicSpec(delayMs, name))];
+}
+
 function delayTopicSpecs(nameByDelayMs: ReadonlyMap<number, string>): TopicSpec[] {
-  return [...nameByDelayMs].map(([delayMs, name]) => ({
-    name,
-    retentionMs: delayMs + OUTAGE_MS,
-  }));
+  return [...nameByDelayMs].map(([delayMs, name]) => delayTopicSpec(delayMs, name));
+}
+
+function delayTopicSpec(delayMs: number, name: string): TopicSpec {
+  return keeping(name, delayMs + OUTAGE_MS);
+}
+
+function keeping(name: string, retentionMs: number, others: Partial<TopicSpec> = {}): TopicSpec {
+  return { name, retentionMs, leastRetentionMs: retentionMs, segmentMs: DAY_MS, ...others };
 }

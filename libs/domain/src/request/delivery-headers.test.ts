@@ -7,6 +7,15 @@ import type { AuthMethod, Webhook } from '../webhook.ts';
 
 const secret = secretFromBytes(Buffer.alloc(32, 7));
 const payload = Buffer.from('{"n":12345678901234567890,"x":1e400,"s":"\\u00e9é"}');
+const oauth2: AuthMethod = {
+  method: 'oauth2',
+  tokenUrl: 'https://login.example.com/token',
+  clientId: 'c',
+  clientSecret: 's',
+  scope: null,
+  audience: null,
+  clientAuthentication: 'basic',
+};
 const hmac: AuthMethod = { method: 'hmac', hmacHeader: 'X-Service-Signature', hmacSecret: secret };
 
 function webhookWith(
@@ -23,6 +32,7 @@ function webhookWith(
     url: 'https://example.com/',
     secret,
     previousSecret: null,
+    tls: null,
     customHeaders,
     authMethod,
     eventTypes: [],
@@ -35,7 +45,7 @@ function webhookWith(
 
 function listOf(webhook: Webhook): [string, string][] {
   const timestampSeconds = Math.floor(Date.now() / 1_000);
-  const parts = { messageId: 'msg_1', timestampSeconds, payload };
+  const parts = { messageId: 'msg_1', timestampSeconds, payload, accessToken: 't-1' };
   const flat = deliveryHeaders(webhook, signerOf(webhook), parts, 'Posthorn/1');
   return flat.flatMap((name, index) => (index % 2 ? [] : [[name, flat[index + 1] ?? '']]));
 }
@@ -47,6 +57,7 @@ describe('the headers of a delivery', () => {
     ['hmac', { ...hmac, hmacSecret: 'brought-by-the-customer' }],
     ['basic', { method: 'basic', username: 'u', password: 'p' }],
     ['api_key', { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Key' }],
+    ['oauth2', oauth2],
   ])(
     'of a webhook with %s verify with the Standard Webhooks library and its secret',
     (_name, auth) => {
@@ -81,6 +92,13 @@ describe('the headers of a delivery', () => {
     const auth: AuthMethod = { method: 'basic', username: 'Zoë', password: 'a:b' };
     const expected = `Basic ${Buffer.from('Zoë:a:b', 'utf8').toString('base64')}`;
     expect(headersOf(webhookWith(auth)).Authorization).toBe(expected);
+  });
+
+  test('carry the access token for oauth2, and none is made without it', () => {
+    const webhook = webhookWith(oauth2);
+    expect(headersOf(webhook).Authorization).toBe('Bearer t-1');
+    const parts = { messageId: 'msg_1', timestampSeconds: 1, payload };
+    expect(() => deliveryHeaders(webhook, signerOf(webhook), parts, 'Posthorn/1')).toThrow('token');
   });
 
   test('carry the key as it is in its own header for api_key', () => {

@@ -43,6 +43,8 @@ export function signerOf(
 export interface SignedParts extends SignedContent {
   /** From the request that brought the message. */
   traceparent?: string | undefined;
+  /** For a webhook with `oauth2`. */
+  accessToken?: string | undefined;
 }
 
 /** The headers that the API shows as the defaults of a webhook. */
@@ -52,7 +54,7 @@ export const DEFAULT_HEADERS: readonly Header[] = [
 
 /**
  * Every header of one attempt's request: name, value, name, value, … Throws an ImpossibleError when the
- * signer is of another kind than the webhook asks for.
+ * signer is of another kind than the webhook asks for, or its access token is missing.
  */
 export function deliveryHeaders(
   webhook: Webhook,
@@ -65,7 +67,7 @@ export function deliveryHeaders(
     ...DEFAULT_HEADERS.flatMap(({ key, value }) => [key, value]),
     'User-Agent', userAgent,
     ...webhook.customHeaders.flatMap(({ key, value }) => [key, value]),
-    ...authHeader(webhook.authMethod, signer, parts.payload),
+    ...authHeader(webhook.authMethod, signer, parts),
     'webhook-id', parts.messageId,
     'webhook-timestamp', String(parts.timestampSeconds),
     'webhook-signature', standardSignatures(signer, parts),
@@ -84,7 +86,7 @@ function standardSignatures({ kind, standard, previous }: Signer, parts: SignedP
 function authHeader(
   auth: AuthMethod,
   signer: Signer,
-  payload: Buffer,
+  { payload, accessToken }: SignedParts,
 ): [] | [name: string, value: string] {
   if (isSignedByCompany(auth) !== (signer.kind === 'key pair')) {
     throw new ImpossibleError(`a ${signer.kind} cannot sign for this webhook`);
@@ -97,6 +99,9 @@ function authHeader(
       return ['Authorization', `Basic ${basicCredentials(auth.username, auth.password)}`];
     case 'api_key':
       return [auth.apiKeyHeader, auth.apiKey];
+    case 'oauth2':
+      if (accessToken === undefined) throw new ImpossibleError('a delivery without its token');
+      return ['Authorization', `Bearer ${accessToken}`];
   }
 }
 

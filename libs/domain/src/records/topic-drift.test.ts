@@ -1,0 +1,125 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  findLayoutDrift,
+  findSettingDrift,
+  findUnpinned,
+  type ObservedTopic,
+} from './topic-drift.ts';
+import { wantedSettings } from './topic-settings.ts';
+import { topicNames, topicSpecs, topicSpecsAmong } from './topics.ts';
+
+const names = topicNames('p.', [5_000], [1_000]);
+const specs = topicSpecs(names);
+const LAYOUT = { partitions: 12, replication: 3 };
+
+/** Every topic as create-topics makes it, with changes to one of them. */
+function observed(
+  changedTopic = '',
+  settings: Record<string, string> = {},
+  layout: Partial<ObservedTopic> = {},
+): ObservedTopic[] {
+  return specs.map((spec) => {
+    const isChanged = spec.name === changedTopic;
+    const wanted = wantedSettings({ spec, replication: LAYOUT.replication });
+    const values = Object.entries({ ...wanted, ...(isChanged && settings) });
+    return {
+      name: spec.name,
+      ...LAYOUT,
+      settings: new Map(values.map(([name, value]) => [name, { value, isPinned: true }])),
+      ...(isChanged && layout),
+    };
+  });
+}
+
+describe('topics', () => {
+  test('as they were created do not differ from their contract', () => {
+    expect(findSettingDrift(specs, observed())).toEqual([]);
+    expect(findUnpinned(specs, observed())).toEqual([]);
+    expect(findLayoutDrift(names, observed(), LAYOUT)).toEqual([]);
+  });
+
+  test('that do not exist, or whose settings are unknown, are left out', () => {
+    const blank = observed().map((topic) => ({ ...topic, settings: new Map() }));
+    expect(findSettingDrift(specs, [])).toEqual([]);
+    expect(findSettingDrift(specs, blank)).toEqual([]);
+    expect(findUnpinned(specs, blank)).toEqual([]);
+  });
+
+  test('show each difference with what it means and what mends it', () => {
+    const drifts = findSettingDrift(specs, observed('p.retry.5s', { 'retention.ms': '60000' }));
+    expect(drifts).toEqual([
+      {
+        topic: 'p.retry.5s',
+        setting: 'retention.ms',
+        value: '60000',
+        wanted: '604805000',
+        severity: 'refuse',
+        meaning: 'records are deleted before an outage of the promised length is over',
+        remedy: 'apply',
+      },
+    ]);
+  });
+
+  test.each([
+    ['retention.ms', '-1'],
+    ['retention.ms', '999999999999'],
+    ['min.insync.replicas', '3'],
+  ])('need force where records or protection would be given up: %s=%s', (setting, value) => {
+    const drifts = findSettingDrift(specs, observed('p.slow-lane', { [setting]: value }));
+    expect(drifts.map(({ remedy }) => remedy)).toEqual(['apply-force']);
+  });
+
+  test('of earlier delays have a contract too', () => {
+    const all = topicSpecsAmong('p.', names, ['p.retry.90m', 'p.retry.5s', 'other']);
+    expect(all.map(({ name }) => name)).toEqual([...specs.map(({ name }) => name), 'p.retry.90m']);
+    expect(all.at(-1)?.retentionMs).toBe(5_400_000 + 7 * 86_400_000);
+  });
+
+  test('with a wanted value that is only a default of the brokers are not pinned', () => {
+    const topics = observed().map(({ settings, ...topic }) => ({
+      ...topic,
+      settings: new Map(
+        [...settings].map(([name, { value }]) => [
+          name,
+          { value, isPinned: name !== 'cleanup.policy' },
+        ]),
+      ),
+    }));
+    const unpinned = findUnpinned(specs, topics);
+    expect(unpinned).toHaveLength(specs.length);
+    expect(unpinned[0]).toEqual({
+      topic: specs[0]?.name,
+      setting: 'cleanup.policy',
+      value: 'delete',
+    });
+  });
+});
+
+describe('the layout of topics', () => {
+  const drifts = (topic: string, layout: Partial<ObservedTopic>) =>
+    findLayoutDrift(names, observed(topic, {}, layout), LAYOUT).map(
+      ({ topic: name, setting, value, severity, remedy }) =>
+        [name, setting, value, severity, remedy].join(' '),
+    );
+
+  test('warns of another number of partitions than a new topic would get', () => {
+    expect(drifts('p.retry.5s', { partitions: 6 })).toEqual([
+      'p.retry.5s partitions 6 warn add-partitions',
+    ]);
+  });
+
+  test('is refused where topics that are read together have different numbers', () => {
+    expect(drifts('p.slow-lane', { partitions: 24 })).toEqual([
+      'p.message-created partitions 12 refuse add-partitions',
+      'p.retry-due partitions 12 refuse add-partitions',
+      'p.slow-lane partitions 24 refuse add-partitions',
+    ]);
+  });
+
+  test('warns of fewer copies, and accepts more', () => {
+    expect(drifts('p.retry-due', { replication: 1 })).toEqual([
+      'p.retry-due replication 1 warn reassign',
+    ]);
+    expect(drifts('p.retry-due', { replication: 5 })).toEqual([]);
+  });
+});

@@ -1,0 +1,154 @@
+import {
+  judgeSetting,
+  TOPIC_SETTINGS,
+  wantedSettings,
+  type Severity,
+  type TopicSetting,
+} from './topic-settings.ts';
+import { coPartitionedTopics, type TopicNames, type TopicSpec } from './topics.ts';
+
+/** A topic as Kafka describes it. */
+export interface ObservedTopic {
+  name: string;
+  partitions: number;
+  /** Copies of the partition that has the fewest. */
+  replication: number;
+  settings: ReadonlyMap<string, ObservedSetting>;
+}
+
+export interface ObservedSetting {
+  value: string;
+  /** False when it is a default of the brokers, which may change without anybody thinking of this topic. */
+  isPinned: boolean;
+}
+
+/** How a difference is mended: `add-partitions` and `reassign` are procedures, see docs/topics.md. */
+export type Remedy = 'apply' | 'apply-force' | 'add-partitions' | 'reassign';
+
+/** A difference between a topic and its contract. */
+export interface Drift {
+  topic: string;
+  setting: TopicSetting | 'partitions' | 'replication';
+  value: string;
+  wanted: string;
+  severity: Severity;
+  meaning: string;
+  remedy: Remedy;
+}
+
+/** Returns every setting that differs and matters. Topics that do not exist are left out. */
+export function findSettingDrift(
+  specs: readonly TopicSpec[],
+  observed: readonly ObservedTopic[],
+): Drift[] {
+  return pairs(specs, observed).flatMap(([spec, topic]) =>
+    TOPIC_SETTINGS.flatMap((setting) => driftOf(spec, topic, setting) ?? []),
+  );
+}
+
+function driftOf(spec: TopicSpec, topic: ObservedTopic, setting: TopicSetting): Drift | null {
+  const value = topic.settings.get(setting)?.value;
+  // Brokers of an earlier version may not have the setting.
+  if (value === undefined) return null;
+  const replicated = { spec, replication: topic.replication };
+  const judgement = judgeSetting(setting, value, replicated);
+  if (judgement === null) return null;
+  const wanted = wantedSettings(replicated)[setting];
+  const remedy = isLowered(setting, value, wanted) ? 'apply-force' : 'apply';
+  return { topic: topic.name, setting, value, wanted, ...judgement, remedy };
+}
+
+/** A shorter retention deletes records at once, and fewer copies in sync protect less than somebody has asked for. */
+function isLowered(setting: TopicSetting, value: string, wanted: string): boolean {
+  if (setting === 'retention.ms') return Number(value) < 0 || Number(wanted) < Number(value);
+  return setting === 'min.insync.replicas' && Number(wanted) < Number(value);
+}
+
+/** A setting that is as wanted, but a default of the brokers. */
+export interface Unpinned {
+  topic: string;
+  setting: TopicSetting;
+  value: string;
+}
+
+/** Returns the settings that are as wanted only by the defaults of the brokers. */
+export function findUnpinned(
+  specs: readonly TopicSpec[],
+  observed: readonly ObservedTopic[],
+): Unpinned[] {
+  return pairs(specs, observed).flatMap(([spec, { name: topic, replication, settings }]) => {
+    const wanted = wantedSettings({ spec, replication });
+    return TOPIC_SETTINGS.flatMap((setting) => {
+      const { value, isPinned } = settings.get(setting) ?? { value: null, isPinned: true };
+      return isPinned || value !== wanted[setting] ? [] : { topic, setting, value };
+    });
+  });
+}
+
+/** What settings ask for when a topic is created. */
+export interface TopicLayout {
+  partitions: number;
+  replication: number;
+}
+
+/** Returns the topics that have other numbers of partitions, or fewer copies, than a new one would get. */
+export function findLayoutDrift(
+  names: TopicNames,
+  observed: readonly ObservedTopic[],
+  layout: TopicLayout,
+): Drift[] {
+  const together = new Set(coPartitionedTopics(names));
+  const counts = observed.filter(({ name }) => together.has(name)).map((each) => each.partitions);
+  const areEqual = new Set(counts).size <= 1;
+  return observed.flatMap((topic) => [
+    ...partitionDrift(topic, layout.partitions, !areEqual && together.has(topic.name)),
+    ...replicationDrift(topic, layout.replication),
+  ]);
+}
+
+function partitionDrift(
+  { name, partitions }: ObservedTopic,
+  wanted: number,
+  isUnequal: boolean,
+): Drift[] {
+  if (partitions === wanted && !isUnequal) return [];
+  return [
+    {
+      topic: name,
+      setting: 'partitions',
+      value: String(partitions),
+      wanted: String(wanted),
+      severity: isUnequal ? 'refuse' : 'warn',
+      meaning: isUnequal
+        ? 'message-created, retry-due and slow-lane must have the same number'
+        : 'TOPIC_PARTITIONS is another number',
+      remedy: 'add-partitions',
+    },
+  ];
+}
+
+function replicationDrift({ name, replication }: ObservedTopic, wanted: number): Drift[] {
+  if (replication >= wanted) return [];
+  return [
+    {
+      topic: name,
+      setting: 'replication',
+      value: String(replication),
+      wanted: String(wanted),
+      severity: 'warn',
+      meaning: 'fewer copies than TOPIC_REPLICATION; records are lost with fewer brokers',
+      remedy: 'reassign',
+    },
+  ];
+}
+
+function pairs(
+  specs: readonly TopicSpec[],
+  observed: readonly ObservedTopic[],
+): [TopicSpec, ObservedTopic][] {
+  const byName = new Map(observed.map((topic) => [topic.name, topic]));
+  return specs.flatMap((spec) => {
+    const topic = byName.get(spec.name);
+    return topic ? [[spec, topic] as [TopicSpec, ObservedTopic]] : [];
+  });
+}
