@@ -1,5 +1,7 @@
 import { Counter, type Registry } from 'prom-client';
+import { AUDIT_OUTCOMES } from '@posthorn/domain/audit/audit-event.ts';
 import type { Logger } from '../service/logger.ts';
+import { startAtZero } from '../service/metrics.ts';
 import type { AuditObserver } from './audit-log.ts';
 
 /** Counts what is written to the audit log, and logs what could not be completed. */
@@ -14,6 +16,7 @@ export function createAuditMetrics(
     labelNames: ['outcome'],
     registers,
   });
+  startAtZero(events, 'outcome', AUDIT_OUTCOMES);
   const notCompleted = new Counter({
     name: 'posthorn_audit_events_not_completed_total',
     help: 'Audit events that stay started, because their outcome could not be written.',

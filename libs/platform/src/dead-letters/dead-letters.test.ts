@@ -1,8 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
+import type { OperatorIncident } from '@posthorn/domain/operator-events/operator-event.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import { Registry } from 'prom-client';
 import { createDeadLetters } from './dead-letters.ts';
 import type { LogRecord, OutgoingRecord } from '../kafka/record-log.ts';
-import { createLogger } from '../service/logger.ts';
+import { collectLogLines } from '../../../../test/support/sources/log-lines.ts';
+import { sampleDue } from '../../../../test/support/samples/sample-record.ts';
 
 const record: LogRecord = {
   topic: 'retry-due',
@@ -11,6 +14,7 @@ const record: LogRecord = {
   key: 'wh_1',
   value: Buffer.from([0xff, 0x0a]),
   isInherited: false,
+  timestampMs: 0,
   headers: { requestId: 'request-1', 'due-at': '5' },
 };
 
@@ -18,16 +22,22 @@ function createWith(publish: (records: readonly OutgoingRecord[]) => Promise<voi
   const registry = new Registry();
   const unused = () => Promise.reject(new Error('not used here'));
   const records = { publish, consume: unused, close: unused, isConnected: () => true };
-  const logger = createLogger('test', 'silent');
-  return { registry, letters: createDeadLetters('dead', { records, logger, registry }) };
+  const { logger, lines } = collectLogLines();
+  const incidents: OperatorIncident[] = [];
+  const report = (incident: OperatorIncident): void => void incidents.push(incident);
+  const letters = createDeadLetters('dead', { records, prefix: '', logger, registry, report });
+  return { registry, letters, lines, incidents };
 }
 
 /** As kafkajs wraps what a broker answered. */
 const tooLarge = (): Error =>
   new Error('refused', { cause: Object.assign(new Error(), { type: 'MESSAGE_TOO_LARGE' }) });
 
-const countIn = async (registry: Registry) =>
-  (await registry.getSingleMetric('posthorn_dead_letter_records_total')?.get())?.values ?? [];
+/** Every reason is there from the start, at 0. */
+async function countIn(registry: Registry) {
+  const metric = await registry.getSingleMetric('posthorn_dead_letter_records_total')?.get();
+  return metric?.values.filter(({ value }) => value > 0);
+}
 
 describe('a dead letter', () => {
   test('is the unchanged record with the reason and its place', async () => {
@@ -69,6 +79,38 @@ describe('a dead letter', () => {
       { key: 'wh_1', headers: { reason: 'unreadable_record', 'cut-from-bytes': '1000000' } },
     ]);
     expect(await countIn(registry)).toMatchObject([{ value: 1 }]);
+  });
+
+  test('is logged with the ids of its delivery, if they can be read', async () => {
+    const { letters, lines } = createWith(() => Promise.resolve());
+    const due = sampleDue();
+    const { messageId, deliveryId, webhookId, companyId } = due;
+    const value = encodeRetryDue(due);
+    await letters.put({ ...record, value }, 'company_mismatch', 'detail');
+    await letters.put(record, 'unreadable_record', 'not JSON');
+    expect(lines).toMatchObject([
+      { reason: 'company_mismatch', messageId, deliveryId, webhookId, companyId, offset: 42 },
+      { reason: 'unreadable_record', offset: 42 },
+    ]);
+    expect(lines[1]).not.toHaveProperty('webhookId');
+  });
+
+  test('is told to the operator, with its ids unless a stranger wrote the record', async () => {
+    const { letters, incidents } = createWith(() => Promise.resolve());
+    const { webhookId, companyId } = sampleDue();
+    const known = { ...record, value: encodeRetryDue(sampleDue()) };
+    await letters.put(known, 'schedule_exhausted', 'attempt 7 ended timeout');
+    await letters.put(known, 'unproven_record', 'no MAC');
+    const detail = 'schedule_exhausted: attempt 7 ended timeout';
+    expect(incidents).toEqual([
+      { type: 'delivery.exhausted', webhookId, companyId, detail },
+      {
+        type: 'dead_letter.written',
+        webhookId: null,
+        companyId: null,
+        detail: 'unproven_record: no MAC',
+      },
+    ]);
   });
 
   test('that Kafka does not acknowledge rejects and is not counted', async () => {

@@ -1,18 +1,38 @@
+import { logFieldsOf, type DeliveryLogFields } from '@posthorn/domain/records/log-fields.ts';
+import { recordKindOf, subjectOf } from '@posthorn/domain/records/record-subject.ts';
+import { readRecord, UnreadableRecordError } from '@posthorn/domain/records/records.ts';
 import { Counter, type Registry } from 'prom-client';
-import { cutDeadLetter, toDeadLetter, type DeadLetterReason } from './dead-letter-record.ts';
+import {
+  cutDeadLetter,
+  DEAD_LETTER_REASONS,
+  toDeadLetter,
+  type DeadLetterReason,
+} from './dead-letter-record.ts';
 import type { LogRecord, RecordLog } from '../kafka/record-log.ts';
 import { isRecordTooLarge } from '../kafka/publishing/record-too-large.ts';
+import type { ReportIncident } from '../operator-events/report-incidents.ts';
 import type { Logger } from '../service/logger.ts';
+import { startAtZero } from '../service/metrics.ts';
 
 export interface DeadLetters {
   /** Publishes the record unchanged, with the reason and its place. Resolves when Kafka has it. */
   put: (record: LogRecord, reason: DeadLetterReason, detail: string) => Promise<void>;
 }
 
+export interface DeadLettersDeps {
+  records: RecordLog;
+  /** TOPIC_PREFIX, by which the kind of a record is known. */
+  prefix: string;
+  logger: Logger;
+  registry: Registry;
+  /** Tells the operator of each. */
+  report: ReportIncident;
+}
+
 /** The topic of the records that cannot be handled. */
 export function createDeadLetters(
   topic: string,
-  { records, logger, registry }: { records: RecordLog; logger: Logger; registry: Registry },
+  { records, prefix, logger, registry, report }: DeadLettersDeps,
 ): DeadLetters {
   const total = new Counter({
     name: 'posthorn_dead_letter_records_total',
@@ -20,6 +40,7 @@ export function createDeadLetters(
     labelNames: ['reason'],
     registers: [registry],
   });
+  startAtZero(total, 'reason', DEAD_LETTER_REASONS);
   return {
     async put(record, reason, detail) {
       try {
@@ -31,10 +52,25 @@ export function createDeadLetters(
       }
       total.inc({ reason });
       const { topic: source, partition, offset } = record;
+      const ids = idsIn(prefix, record);
+      report({
+        type: reason === 'schedule_exhausted' ? 'delivery.exhausted' : 'dead_letter.written',
+        // What an unproven record says of itself is nothing to tell a person.
+        companyId: reason === 'unproven_record' ? null : (ids?.companyId ?? null),
+        webhookId: reason === 'unproven_record' ? null : (ids?.webhookId ?? null),
+        detail: `${reason}: ${detail}`,
+      });
       logger.warn(
-        { reason, detail, topic: source, partition, offset },
+        { ...ids, reason, detail, topic: source, partition, offset },
         'record published as a dead letter',
       );
     },
   };
+}
+
+/** The ids that the record names; null when it cannot be read. */
+function idsIn(prefix: string, { topic, value }: LogRecord): DeliveryLogFields | null {
+  const kind = recordKindOf(prefix, topic);
+  const subject = kind && readRecord(() => subjectOf(kind, value));
+  return subject === null || subject instanceof UnreadableRecordError ? null : logFieldsOf(subject);
 }

@@ -1,3 +1,4 @@
+import { MAX_SEND_BYTES } from '@posthorn/domain/records/topic-settings.ts';
 import { withTimeout } from '../async/with-timeout.ts';
 import { consume } from './consumer/consume.ts';
 import type { ConsumeDeps } from './consumer/consume-deps.ts';
@@ -26,14 +27,18 @@ export async function createKafkaRecordLog({
   const { connectProducer, openGroupClient } =
     driver ?? createKafkajsDriver(deps.kafka, instanceId);
   const producer = await connectProducer();
+  const { operations } = deps.metrics;
   let isConnected = true;
   return {
     async publish(records) {
       for (const part of cutToSends(records)) {
+        const startedMs = performance.now();
         await withTimeout(producer.send(part), SEND_TIMEOUT_MS).catch((error: unknown) => {
           isConnected = false;
+          operations.failed('produce', performance.now() - startedMs);
           throw error;
         });
+        operations.succeeded('produce', performance.now() - startedMs);
         isConnected = true;
         for (const { topic } of part) deps.metrics.produced.inc({ topic });
       }
@@ -47,12 +52,13 @@ export async function createKafkaRecordLog({
   };
 }
 
-/** Brokers refuse record batches over 1 MiB, and a client sends one batch per partition and request. */
-const MAX_SEND_BYTES = 524_288;
 /** Room for what surrounds a record: lengths, timestamps, headers. */
 const OVERHEAD_BYTES = 512;
 
-/** Splits records into requests that a broker accepts, in order. A record is never split. */
+/**
+ * Splits records into requests that a broker accepts, in order: a client sends one batch for each partition in a
+ * request, and topics allow batches of twice MAX_SEND_BYTES. A record is never split.
+ */
 export function cutToSends(records: readonly OutgoingRecord[]): OutgoingRecord[][] {
   const sends: OutgoingRecord[][] = [];
   let bytes = Infinity;

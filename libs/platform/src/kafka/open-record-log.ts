@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { consumerGroups, type ConsumerGroups } from '@posthorn/domain/records/consumer-groups.ts';
 import type { DeferralDelays } from '@posthorn/domain/schedule/deferral-delays.ts';
 import type { RetrySchedule } from '@posthorn/domain/schedule/retry-schedule.ts';
 import {
   delayTopicsAmong,
   topicNames,
   topicSpecs,
+  topicSpecsAmong,
   type DelayTopic,
   type TopicNames,
 } from '@posthorn/domain/records/topics.ts';
@@ -26,6 +28,8 @@ import { openDriver } from './open-driver.ts';
 import { signRecords } from './publishing/sign-records.ts';
 import { createRecordMac, type RecordMac } from './publishing/record-mac.ts';
 import type { RecordLog } from './record-log.ts';
+import { checkTopics } from './topics/check-topics.ts';
+import { observeTopics } from './topics/observe-topics.ts';
 import { createTopicWatch, type TopicWatch } from './topics/watch-topics.ts';
 
 interface KafkaConfig extends KafkaAccessConfig {
@@ -41,8 +45,13 @@ export interface OpenRecordLog {
   records: RecordLog;
   mac: RecordMac;
   topics: TopicNames;
+  groups: ConsumerGroups;
   /** Every delay topic that exists, by name, including those of earlier settings. */
   delayTopics: ReadonlyMap<string, DelayTopic>;
+  /** How many partitions these topics have together; none for one that does not exist. */
+  countPartitions: (names: readonly string[]) => number;
+  /** For what is asked of Kafka beside its records. */
+  kafka: Kafka;
   /** False when a delay topic of earlier settings was deleted: its reader must be restarted. */
   isAlive: () => boolean;
 }
@@ -56,23 +65,36 @@ export async function openRecordLog(clientId: string, context: Context): Promise
   const access = kafkaAccessOf(config);
   const kafka = createKafkaClient(clientId, access, logger);
   await assertKafkaReachable(kafka, access.brokers);
-  const existing = await readTopics(kafka);
+  const found = await observeTopics(kafka, (names) =>
+    topicSpecsAmong(config.TOPIC_PREFIX, topics, names),
+  );
+  const { existing } = found;
   assertTopicsExist(topics, existing);
   assertCoPartitioned(topics, existing);
+  checkTopics(found, { registry, logger });
+  const metrics = createKafkaMetrics(registry);
+  metrics.startAtZero(
+    'produced',
+    topicSpecs(topics).map(({ name }) => name),
+  );
   const instanceId = randomUUID();
   const log = await createKafkaRecordLog({
     kafka,
     instanceId,
     driver: await openDriver(config.KAFKA_CLIENT, kafka, { clientId, access, instanceId, logger }),
     logger,
-    metrics: createKafkaMetrics(registry),
+    metrics,
     onFatal: (reason) => void lifecycle.shutDown(reason, 1),
   });
   lifecycle.onStop('kafka', log.close);
   const mac = createRecordMac(config.ENCRYPTION_KEYS);
   const delayTopics = delayTopicsAmong(config.TOPIC_PREFIX, existing.keys());
   const { isAlive } = watchTopics(context, { kafka, topics, delayTopics });
-  return { records: signRecords(log, mac), mac, topics, delayTopics, isAlive };
+  const countPartitions = (names: readonly string[]): number =>
+    names.reduce((sum, name) => sum + (existing.get(name) ?? 0), 0);
+  const groups = consumerGroups(config.TOPIC_PREFIX, topics, delayTopics);
+  const signed = signRecords(log, mac);
+  return { records: signed, mac, topics, groups, delayTopics, countPartitions, kafka, isAlive };
 }
 
 function watchTopics(

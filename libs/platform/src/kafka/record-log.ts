@@ -12,6 +12,25 @@ export interface LogRecord {
    * Work with an effect outside is checked against what is recorded before it is repeated.
    */
   isInherited: boolean;
+  /** When it was written, as its producer says, in milliseconds since 1970. */
+  timestampMs: number;
+}
+
+/** The part of a record that says when it is ready. */
+export type ReadyRecord = Pick<LogRecord, 'topic' | 'timestampMs' | 'headers'>;
+
+/** When the records of a consumer become ready. */
+export interface Readiness {
+  /** When the record became ready, or will, in milliseconds since 1970. */
+  sinceMs: (record: ReadyRecord) => number;
+  /** How long after it was written a record of the topic is ready, in milliseconds; more than 0 for a delay topic. */
+  afterMs: (topic: string) => number;
+}
+
+/** Records, and since when the oldest of them is ready (milliseconds since 1970; Infinity without one). */
+export interface ReadyRecords {
+  records: number;
+  oldestMs: number;
 }
 
 export interface OutgoingRecord {
@@ -22,9 +41,21 @@ export interface OutgoingRecord {
   headers?: Readonly<Record<string, string>>;
 }
 
+/** How the members of a group share the partitions of its topics. */
+export type Sharing =
+  /** Partition p of every topic has one owner, and the same process owns it in every such group. */
+  | { kind: 'together' }
+  /**
+   * No member has two partitions more than another one. `after` is how many partitions groups of the same
+   * processes share before this one: it goes on where they end, so that this holds for all of them.
+   */
+  | { kind: 'evenly'; after: number };
+
 export interface ConsumeOptions {
   groupId: string;
   topics: readonly string[];
+  /** `together` unless given. The member that leads the group decides for all. */
+  sharing?: Sharing;
   /**
    * Handles one record. The record is done, and its offset may be committed, when the promise resolves.
    * After a rejection by an outage (see isOutage) it is called again. After any other rejection, and
@@ -38,6 +69,8 @@ export interface ConsumeOptions {
    * offset after the last record of the partition.
    */
   delayMs?: (record: LogRecord, endOffset: number) => number;
+  /** When records become ready, for the backlog; unless given, as soon as they are written. */
+  readiness?: Readiness;
   /** Reading of a topic pauses when `pauseAt` of its records are in flight, and resumes at `resumeAt`. */
   inFlightLimits: { pauseAt: number; resumeAt: number };
   /**

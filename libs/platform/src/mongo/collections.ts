@@ -16,6 +16,9 @@ export interface DocumentOf {
   resends: Documents.ResendDocument;
   removals: Documents.RemovalDocument;
   auditEvents: Documents.AuditEventDocument;
+  stats: Documents.StatsDocument;
+  usage: Documents.UsageDocument;
+  migrations: Documents.MigrationDocument;
 }
 
 export type CollectionName = keyof DocumentOf;

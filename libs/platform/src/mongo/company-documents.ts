@@ -18,6 +18,8 @@ const OWNED: Record<OwnedName, true> = {
   resends: true,
   removals: true,
   auditEvents: true,
+  stats: true,
+  usage: true,
 };
 
 export const OWNED_COLLECTIONS = Object.keys(OWNED) as OwnedName[];

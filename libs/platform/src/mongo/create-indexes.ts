@@ -1,12 +1,13 @@
+import { randomUUID } from 'node:crypto';
 import type { mongo } from 'mongoose';
 import type { CollectionName } from './collections.ts';
+import { applyIndexes, type AppliedResult } from './indexes/apply-indexes.ts';
+import type { IndexSpec, RetiredIndex } from './indexes/index-spec.ts';
+import { createLeaseStore } from './leases.ts';
+import { withLease } from './with-lease.ts';
 
-interface IndexSpec {
-  collection: CollectionName;
-  key: Record<string, 1 | -1>;
-  options?: mongo.CreateIndexesOptions;
-}
-
+/** Of what companies used: a year and the month of its last invoice. */
+const USAGE_DAYS = 400;
 const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 86_400;
 const NOT_DELIVERED = { status: { $in: ['pending', 'exhausted', 'cancelled'] } };
@@ -26,6 +27,9 @@ function indexSpecs({ days, auditDays }: Retention): IndexSpec[] {
     ...AUDIT_INDEXES,
     ...(['messages', 'deliveries', 'resends'] as const).map((name) => expiry(name, days)),
     expiry('auditEvents', auditDays),
+    // Also the busiest and the worst endpoints of the last hours.
+    { ...expiry('stats', days), key: { at: 1 } },
+    { ...expiry('usage', USAGE_DAYS), key: { at: 1 } },
   ];
 }
 
@@ -55,6 +59,9 @@ const RESOURCE_INDEXES: readonly IndexSpec[] = [
 ];
 
 const HISTORY_INDEXES: readonly IndexSpec[] = [
+  // The hours of a webhook, an app or a company; and a company is removed with what was counted for it.
+  { collection: 'stats', key: { companyId: 1, _id: 1 } },
+  { collection: 'usage', key: { companyId: 1, _id: 1 } },
   // Lists, newest first: messages of a company, of an app, to a webhook.
   { collection: 'messages', key: { companyId: 1, _id: 1 } },
   { collection: 'messages', key: { appId: 1, _id: 1 } },
@@ -135,18 +142,40 @@ const AUDIT_INDEXES: readonly IndexSpec[] = [
 const COLLECTIONS: readonly CollectionName[] = [
   'companies', 'apiKeys', 'projects', 'apps', 'webhooks', 'signingKeys',
   'messages', 'deliveries', 'publishers', 'messageChecks',
-  'leases', 'resends', 'removals', 'auditEvents',
+  'leases', 'resends', 'removals', 'auditEvents', 'stats', 'usage', 'migrations',
 ];
 
 /**
- * Makes missing collections and indexes, and applies the retention. It makes them one at a time, and
- * runs before any service starts: see connectMongo.
+ * Indexes of earlier versions, which are dropped when all others are ready. An index comes here in the release after
+ * the one that stopped to use it: during a rollout the version before still runs.
  */
-export async function createIndexes(db: mongo.Db, retention: Retention): Promise<void> {
+const RETIRED: readonly RetiredIndex[] = [];
+
+/** The indexes on which answers depend: without them, two requests can both be taken for the first one. */
+export const UNIQUE_INDEXES: readonly IndexSpec[] = [
+  ...RESOURCE_INDEXES,
+  ...HISTORY_INDEXES,
+].filter(({ options }) => options?.unique === true);
+
+/** A rollout waits this long for indexes that only speed up queries; a Job may run three times as long. */
+const BUILD_WAIT_MS = 300_000;
+
+/**
+ * Makes missing collections, one at a time (see connectMongo), then the indexes, and applies the retention. It may
+ * run several times at once, and be repeated after it was killed: see applyIndexes.
+ */
+export async function createIndexes(
+  db: mongo.Db,
+  retention: Retention,
+  waitMs = BUILD_WAIT_MS,
+): Promise<AppliedResult> {
   const existing = await db.listCollections({}, { nameOnly: true }).toArray();
   const names = new Set(existing.map(({ name }) => name));
   for (const name of COLLECTIONS) if (!names.has(name)) await createOne(db, name);
-  for (const spec of indexSpecs(retention)) await ensureIndex(db, spec);
+  const lease = { name: 'create-indexes', holder: randomUUID() };
+  return withLease(createLeaseStore(db), lease, () =>
+    applyIndexes(db, indexSpecs(retention), { retired: RETIRED, waitMs }),
+  );
 }
 
 /** A service that was started too early may have made the collection by its first write. */
@@ -155,17 +184,6 @@ async function createOne(db: mongo.Db, name: CollectionName): Promise<void> {
     await db.createCollection(name);
   } catch (error) {
     if (!hasCodeName(error, 'NamespaceExists')) throw error;
-  }
-}
-
-async function ensureIndex(db: mongo.Db, { collection, key, options }: IndexSpec): Promise<void> {
-  try {
-    await db.collection(collection).createIndex(key, options ?? {}, {});
-  } catch (error) {
-    // The index exists with another retention.
-    if (!hasCodeName(error, 'IndexOptionsConflict')) throw error;
-    const index = { keyPattern: key, expireAfterSeconds: options?.expireAfterSeconds };
-    await db.command({ collMod: collection, index });
   }
 }
 

@@ -7,6 +7,7 @@ import type {
   AuditTargetKind,
 } from '@posthorn/domain/audit/audit-event.ts';
 import type { AuditChange } from '@posthorn/domain/audit/changes.ts';
+import type { AttemptCounts } from '@posthorn/domain/stats/attempt-counts.ts';
 import type { Scope } from '@posthorn/domain/access/scopes.ts';
 import type { ResendMark } from '@posthorn/domain/resend.ts';
 import type { SealedFields } from './sealed-fields.ts';
@@ -170,6 +171,15 @@ export interface MessageCheckDocument {
   begunAt: Date;
 }
 
+/** How far create-indexes has come; one document. */
+export interface MigrationDocument {
+  _id: string;
+  version: string;
+  /** `collection.name` of the indexes that are not known to be ready. */
+  pending: string[];
+  updatedAt: Date;
+}
+
 export interface LeaseDocument {
   _id: string;
   holder: string;
@@ -223,4 +233,36 @@ export interface AuditEventDocument {
   count: number | null;
   createdAt: Date;
   completedAt: Date | null;
+}
+
+/** The attempts of one webhook, app or company that ended in one hour, and in each minute of it. */
+export interface StatsDocument {
+  /** `ownerId/2026-11-24T06`: the hours of an owner lie together and in order. */
+  _id: string;
+  companyId: string;
+  kind: 'webhook' | 'app' | 'company';
+  ownerId: string;
+  /** The beginning of the hour. */
+  at: Date;
+  /** Counts that are 0 are absent, here and below. */
+  total: Partial<AttemptCounts>;
+  /** By minute of the hour, 0 to 59; those without an attempt are absent. */
+  minutes: Record<string, Partial<AttemptCounts>>;
+}
+
+/** What one company used in one hour. `_id` is as in StatsDocument. */
+export interface UsageDocument {
+  _id: string;
+  companyId: string;
+  /** The beginning of the hour. */
+  at: Date;
+  /** Accepted messages, and the bytes of their payloads. */
+  messages: number;
+  messageBytes: number;
+  /** Deliveries whose first attempt was made. */
+  deliveries: number;
+  attempts: number;
+  succeeded: number;
+  /** Bytes of the payloads that were sent. */
+  sentBytes: number;
 }

@@ -4,6 +4,7 @@ import type { mongo } from 'mongoose';
 import { collection } from './collections.ts';
 import { documentsOf } from './company-documents.ts';
 import type { RemovalDocument } from './documents.ts';
+import { removeStats } from './stats/remove-stats.ts';
 
 /** Removals in progress, and the steps of each. Every step may be repeated. */
 export interface RemovalStore {
@@ -18,6 +19,7 @@ export interface RemovalStore {
   appsUnder: (removal: Removal, limit: number) => Promise<string[]>;
   /** Returns at most `limit` ids of webhooks that are under a project or an app; empty when none is left. */
   webhooksUnder: (removal: Removal, limit: number) => Promise<string[]>;
+  /** With the statistics of them, as the removal of a root does. */
   removeApps: (companyId: string, appIds: readonly string[]) => Promise<void>;
   removeWebhooks: (companyId: string, webhookIds: readonly string[]) => Promise<void>;
   /** Cancels at most `limit` pending deliveries of these webhooks. Returns how many it found. */
@@ -51,6 +53,7 @@ export function createRemovalStore(db: mongo.Db): RemovalStore {
       return (await documentsOf(db, ROOTS[kind], companyId).findOne({ _id })) !== null;
     },
     async removeRoot({ companyId, kind, rootId: _id }) {
+      await removeStats(db, companyId, [_id]);
       return (await documentsOf(db, ROOTS[kind], companyId).deleteMany({ _id })) === 1;
     },
     async appsUnder({ companyId, kind, rootId }, limit) {
@@ -63,9 +66,11 @@ export function createRemovalStore(db: mongo.Db): RemovalStore {
       return idsOf(documentsOf(db, 'webhooks', companyId).find(filter, { limit }));
     },
     async removeApps(companyId, ids) {
+      await removeStats(db, companyId, ids);
       await documentsOf(db, 'apps', companyId).deleteMany({ _id: { $in: [...ids] } });
     },
     async removeWebhooks(companyId, ids) {
+      await removeStats(db, companyId, ids);
       await documentsOf(db, 'webhooks', companyId).deleteMany({ _id: { $in: [...ids] } });
     },
     cancelPending: (companyId, webhookIds, step) => cancelPending(db, companyId, webhookIds, step),

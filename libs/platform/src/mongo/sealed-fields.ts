@@ -8,6 +8,8 @@ export const sealedFields = z.object({
   authMethod: z.string(),
   /** JSON of Header[]. */
   customHeaders: z.string(),
+  /** JSON of EndpointTls; absent without. */
+  tls: z.string().optional(),
 });
 
 /** The fields of a webhook that only the holder of a key can read. Each value is sealed by itself. */

@@ -4,6 +4,8 @@ import type { OpenRecordLog } from '../kafka/open-record-log.ts';
 import type { RecordLog } from '../kafka/record-log.ts';
 import { createDeliveryStore } from '../mongo/deliveries/deliveries.ts';
 import { createMessageStore } from '../mongo/messages/messages.ts';
+import { openIncidentReports } from '../operator-events/open-incident-reports.ts';
+import type { ReportIncident } from '../operator-events/report-incidents.ts';
 import { systemClockMs } from '../service/clock-and-ids.ts';
 import type { ServiceContext } from '../service/run-service.ts';
 import { createConfirmRecord } from './confirm-record.ts';
@@ -16,13 +18,17 @@ type Context = ServiceContext<{
 
 /** The log of a service that reads records: those of strangers become dead letters. */
 export function openProvenRecords(
-  { config, logger, registry, keepTrying }: Context,
+  context: Context,
   { records, mac, topics }: Pick<OpenRecordLog, 'records' | 'mac' | 'topics'>,
   db: mongo.Db,
-): { records: RecordLog; deadLetters: DeadLetters } {
-  const deadLetters = createDeadLetters(topics.deadLetters, { records, logger, registry });
+): { records: RecordLog; deadLetters: DeadLetters; report: ReportIncident } {
+  const { config, logger, registry, keepTrying } = context;
+  const prefix = config.TOPIC_PREFIX;
+  const report = openIncidentReports(context, { records, topic: topics.operatorEvents });
+  const letters = { records, prefix, logger, registry, report };
+  const deadLetters = createDeadLetters(topics.deadLetters, letters);
   const confirm = createConfirmRecord({
-    prefix: config.TOPIC_PREFIX,
+    prefix,
     messages: createMessageStore(db),
     deliveries: createDeliveryStore(db),
     keepTrying,
@@ -32,5 +38,6 @@ export function openProvenRecords(
   return {
     records: provenOnly(records, { mac, unprovenRecords, confirm, deadLetters }),
     deadLetters,
+    report,
   };
 }

@@ -1,9 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { Redis } from 'ioredis';
-import { eventually } from '../../../../test/support/time/eventually.ts';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
-import { createLogger } from '../service/logger.ts';
-import { connectRedis } from './connect.ts';
+import { REDIS_KINDS, type TestedRedis } from '../../../../test/support/stores/tested-redis.ts';
 import {
   createEndpointFlows,
   FLOW_TTL_MS,
@@ -13,9 +10,9 @@ import {
 
 const PLAIN: EndpointFlow = { concurrency: 16, ratePerSecond: null, heldUntilMs: null };
 
-describe('flows of endpoints in Redis', () => {
+describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
   const env = createNamespace();
-  let redis: Redis;
+  let store: TestedRedis;
   let nowMs: number;
   let prefix: string;
   let owner: EndpointFlows;
@@ -23,21 +20,18 @@ describe('flows of endpoints in Redis', () => {
   let round = 0;
 
   beforeAll(async () => {
-    redis = connectRedis({ url: env.REDIS_URL }, createLogger('test', 'silent'));
-    await eventually('a connection', () => redis.status === 'ready');
+    store = await open();
   });
 
   beforeEach(() => {
     round += 1;
     nowMs = 1_000_000;
     prefix = `${env.REDIS_PREFIX}${round}:`;
-    owner = createEndpointFlows(redis, prefix, () => nowMs);
-    reader = createEndpointFlows(redis, prefix, () => nowMs);
+    owner = createEndpointFlows(store.redis, prefix, () => nowMs);
+    reader = createEndpointFlows(store.redis, prefix, () => nowMs);
   });
 
-  afterAll(() => {
-    redis.disconnect();
-  });
+  afterAll(() => store.stop());
 
   it('are read as they were reported last, and are null for other endpoints', async () => {
     const held = { concurrency: 2, ratePerSecond: 0.2, heldUntilMs: nowMs + 5_000 };
@@ -56,13 +50,13 @@ describe('flows of endpoints in Redis', () => {
 
   it('expire when they are not reported again', async () => {
     owner.report(new Map([['wh_1', PLAIN]]));
-    const leftMs = await redis.pttl(`${prefix}endpoint-flow:wh_1`);
+    const leftMs = await store.redis.pttl(`${prefix}endpoint-flow:wh_1`);
     expect(leftMs).toBeGreaterThan(FLOW_TTL_MS - 60_000);
     expect(leftMs).toBeLessThanOrEqual(FLOW_TTL_MS);
   });
 
   it('reject when the stored value is not a flow', async () => {
-    await redis.set(`${prefix}endpoint-flow:wh_1`, '{"concurrency":"many"}');
+    await store.redis.set(`${prefix}endpoint-flow:wh_1`, '{"concurrency":"many"}');
     await expect(reader.read('wh_1')).rejects.toThrow();
   });
 
@@ -88,7 +82,7 @@ describe('flows of endpoints in Redis', () => {
   });
 
   it('are unknown without Redis: reading rejects, reporting does not', async () => {
-    const away = connectRedis({ url: env.REDIS_URL }, createLogger('test', 'silent'));
+    const away = store.connect();
     away.disconnect();
     const cutOff = createEndpointFlows(away, prefix, () => nowMs);
     cutOff.report(new Map([['wh_1', PLAIN]]));

@@ -1,5 +1,6 @@
-import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import { sendAll, type Command } from './across-slots.ts';
+import type { RedisClient } from './connect.ts';
 
 /** How the dispatcher that owns a webhook sends to its endpoint. */
 export interface EndpointFlow {
@@ -35,7 +36,7 @@ const HOLDS_KEY = 'endpoint-holds';
 
 /** Uses a key for each flow, which expires, and one hash of the holds, which a new owner reads at once. */
 export function createEndpointFlows(
-  redis: Redis,
+  redis: RedisClient,
   prefix: string,
   nowMs: () => number,
 ): EndpointFlows {
@@ -56,11 +57,10 @@ export function createEndpointFlows(
       return new Map(all.filter(([, untilMs]) => untilMs > nowMs()));
     },
     report(flows) {
-      const commands = redis.pipeline();
-      for (const [id, flow] of flows) {
-        commands.set(keyOf(id), JSON.stringify(flow), 'PX', FLOW_TTL_MS);
-      }
-      ignoreFailure(commands.exec());
+      const toCommand = ([id, flow]: [string, EndpointFlow]): Command => {
+        return ['set', keyOf(id), JSON.stringify(flow), 'PX', FLOW_TTL_MS];
+      };
+      ignoreFailure(sendAll(redis, [...flows].map(toCommand)));
     },
     reportHold(webhookId, untilMs) {
       ignoreFailure(redis.hset(holdsKey, webhookId, String(untilMs)));

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from './connect.ts';
 
 export interface Invalidation {
   companyId: string;
@@ -13,7 +13,7 @@ const CHANNEL = 'invalidations';
 
 /** Tells every process that something cached has changed. Lost while Redis is away: caches expire anyway. */
 export async function announce(
-  redis: Redis,
+  redis: RedisClient,
   prefix: string,
   { companyId, id }: Invalidation,
 ): Promise<void> {
@@ -25,7 +25,7 @@ export async function announce(
  * connection, because announcements before it did not arrive.
  */
 export function listenForInvalidations(
-  subscriber: Redis,
+  subscriber: RedisClient,
   prefix: string,
   handlers: { onChange: (invalidation: Invalidation) => void; onMissed: () => void },
 ): void {

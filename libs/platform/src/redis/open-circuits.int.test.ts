@@ -1,37 +1,31 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { Redis } from 'ioredis';
-import { eventually } from '../../../../test/support/time/eventually.ts';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
-import { createLogger } from '../service/logger.ts';
-import { connectRedis } from './connect.ts';
+import { REDIS_KINDS, type TestedRedis } from '../../../../test/support/stores/tested-redis.ts';
 import { createOpenCircuits, type OpenCircuits } from './open-circuits.ts';
 
 const FORGOTTEN_AFTER_MS = 12 * 3_600_000;
 
-describe('open circuits in Redis', () => {
+describe.each(REDIS_KINDS)('open circuits in %s', (_kind, open) => {
   const env = createNamespace();
-  let redis: Redis;
+  let store: TestedRedis;
   let nowMs: number;
   let owner: OpenCircuits;
   let successor: OpenCircuits;
   let round = 0;
 
   beforeAll(async () => {
-    redis = connectRedis({ url: env.REDIS_URL }, createLogger('test', 'silent'));
-    await eventually('a connection', () => redis.status === 'ready');
+    store = await open();
   });
 
   beforeEach(() => {
     round += 1;
     nowMs = 1_000_000;
     const prefix = `${env.REDIS_PREFIX}${round}:`;
-    owner = createOpenCircuits(redis, prefix, () => nowMs);
-    successor = createOpenCircuits(redis, prefix, () => nowMs);
+    owner = createOpenCircuits(store.redis, prefix, () => nowMs);
+    successor = createOpenCircuits(store.redis, prefix, () => nowMs);
   });
 
-  afterAll(() => {
-    redis.disconnect();
-  });
+  afterAll(() => store.stop());
 
   it('are read with the time of their probe, all at once or one by one', async () => {
     owner.opened('wh_1', nowMs + 500);
@@ -67,7 +61,7 @@ describe('open circuits in Redis', () => {
   });
 
   it('are unknown without Redis: reading rejects, writing does not', async () => {
-    const away = connectRedis({ url: env.REDIS_URL }, createLogger('test', 'silent'));
+    const away = store.connect();
     away.disconnect();
     const cutOff = createOpenCircuits(away, env.REDIS_PREFIX, () => nowMs);
     cutOff.opened('wh_1', nowMs);

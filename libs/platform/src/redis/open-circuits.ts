@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { RedisClient } from './connect.ts';
 
 /**
  * The open circuits, for the dispatcher that takes their webhooks over and for the gateway. A circuit's
@@ -21,7 +21,7 @@ const FORGET_AFTER_MS = 12 * 3_600_000;
 
 /** Uses one Redis hash: a new owner reads it in one step, and it has failing endpoints only. */
 export function createOpenCircuits(
-  redis: Redis,
+  redis: RedisClient,
   prefix: string,
   nowMs: () => number,
 ): OpenCircuits {

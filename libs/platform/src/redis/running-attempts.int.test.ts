@@ -1,35 +1,41 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { Redis } from 'ioredis';
-import { eventually } from '../../../../test/support/time/eventually.ts';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
-import { createLogger } from '../service/logger.ts';
-import { connectRedis } from './connect.ts';
+import {
+  REDIS_KINDS,
+  serversOf,
+  type TestedRedis,
+} from '../../../../test/support/stores/tested-redis.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
 import { createRunningAttempts, type RunningAttempts } from './running-attempts.ts';
 
 const LONG_MS = 60_000;
 
-describe('running attempts in Redis', () => {
+describe.each(REDIS_KINDS)('running attempts in %s', (_kind, open) => {
   const env = createNamespace();
-  let redis: Redis;
+  let store: TestedRedis;
   let owner: RunningAttempts;
   let successor: RunningAttempts;
   let round = 0;
 
   beforeAll(async () => {
-    redis = connectRedis({ url: env.REDIS_URL }, createLogger('test', 'silent'));
-    await eventually('a connection', () => redis.status === 'ready');
+    store = await open();
   });
 
   beforeEach(() => {
     round += 1;
     const prefix = `${env.REDIS_PREFIX}${round}:`;
-    owner = createRunningAttempts(redis, prefix, 'owner');
-    successor = createRunningAttempts(redis, prefix, 'successor');
+    owner = createRunningAttempts(store.redis, prefix, 'owner');
+    successor = createRunningAttempts(store.redis, prefix, 'successor');
   });
 
-  afterAll(() => {
-    redis.disconnect();
-  });
+  afterAll(() => store.stop());
+
+  /** With one, servers without replicas refuse writes. */
+  async function requireReplicas(count: string): Promise<void> {
+    for (const server of serversOf(store.redis)) {
+      await server.config('SET', 'min-replicas-to-write', count);
+    }
+  }
 
   it('are claimed by another process only when nobody has announced them, and by the one that announced them', async () => {
     owner.announce(['att_1', 'att_2'], LONG_MS);
@@ -51,17 +57,17 @@ describe('running attempts in Redis', () => {
 
   it('may be claimed while Redis refuses writes, except those that were announced before', async () => {
     owner.announce(['att_1'], LONG_MS);
-    await redis.config('SET', 'min-replicas-to-write', '1');
+    await requireReplicas('1');
     try {
       const claimed = await successor.claim(['att_1', 'att_2'], LONG_MS);
       expect(claimed).toEqual(new Set(['att_2']));
     } finally {
-      await redis.config('SET', 'min-replicas-to-write', '0');
+      await requireReplicas('0');
     }
   });
 
   it('are unknown without Redis: claiming rejects, announcing does not', async () => {
-    const away = connectRedis({ url: env.REDIS_URL }, createLogger('test', 'silent'));
+    const away = store.connect();
     away.disconnect();
     const cutOff = createRunningAttempts(away, env.REDIS_PREFIX, 'owner');
     cutOff.announce(['att_1'], LONG_MS);

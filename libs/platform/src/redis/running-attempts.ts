@@ -1,4 +1,5 @@
-import type { Redis } from 'ioredis';
+import { readAll, removeAll, sendAll, type Command } from './across-slots.ts';
+import type { RedisClient } from './connect.ts';
 
 /** The attempts that are being made, so that two processes that read the same record do not both make it. */
 export interface RunningAttempts {
@@ -12,7 +13,7 @@ export interface RunningAttempts {
 
 /** `instanceId` names this process, which may claim what it announced itself. */
 export function createRunningAttempts(
-  redis: Redis,
+  redis: RedisClient,
   prefix: string,
   instanceId: string,
 ): RunningAttempts {
@@ -20,18 +21,16 @@ export function createRunningAttempts(
   const ignoreFailure = (command: Promise<unknown>): void => void command.catch(() => undefined);
   return {
     announce(attemptIds, ttlMs) {
-      const pipeline = redis.pipeline();
-      for (const id of attemptIds) pipeline.set(keyOf(id), instanceId, 'PX', ttlMs);
-      ignoreFailure(pipeline.exec());
+      const toCommand = (id: string): Command => ['set', keyOf(id), instanceId, 'PX', ttlMs];
+      ignoreFailure(sendAll(redis, attemptIds.map(toCommand)));
     },
     withdraw: (attemptIds) => {
-      ignoreFailure(redis.del(attemptIds.map(keyOf)));
+      ignoreFailure(removeAll(redis, attemptIds.map(keyOf)));
     },
     async claim(attemptIds, ttlMs) {
-      const pipeline = redis.pipeline();
-      for (const id of attemptIds) pipeline.set(keyOf(id), instanceId, 'PX', ttlMs, 'NX');
-      await pipeline.exec();
-      const holders = await redis.mget(attemptIds.map(keyOf));
+      const toCommand = (id: string): Command => ['set', keyOf(id), instanceId, 'PX', ttlMs, 'NX'];
+      await sendAll(redis, attemptIds.map(toCommand));
+      const holders = await readAll(redis, attemptIds.map(keyOf));
       // When Redis refuses writes (out of memory, a failed save), an attempt has no holder.
       const isFree = (index: number): boolean => (holders[index] ?? instanceId) === instanceId;
       return new Set(attemptIds.filter((_, index) => isFree(index)));

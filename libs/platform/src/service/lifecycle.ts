@@ -11,6 +11,9 @@ export interface Lifecycle {
   /** True from the end of the start until a stop begins. */
   isReady: () => boolean;
   markReady: () => void;
+  /** Says what the start waits for, and null when it goes on. */
+  waitFor: (reason: string | null) => void;
+  waitsFor: () => string | null;
   /**
    * Aborted when the stop begins, before its first step. Ends retries, so that a drain is not spent on
    * them; only what must be recorded is tried further (keepTryingWhileDraining).
@@ -42,6 +45,7 @@ export function createLifecycle(
   // Each retry that waits listens to it.
   setMaxListeners(0, stopping.signal);
   let isReady = false;
+  let reason: string | null = null;
   let ending: Promise<void> | null = null;
 
   async function stopAll(reason: string, exitCode: number): Promise<void> {
@@ -64,6 +68,10 @@ export function createLifecycle(
     markReady: () => {
       isReady = !stopping.signal.aborted;
     },
+    waitFor: (given) => {
+      reason = given;
+    },
+    waitsFor: () => reason,
     stopping: stopping.signal,
     shutDown: (reason, exitCode) => (ending ??= stopAll(reason, exitCode)),
   };

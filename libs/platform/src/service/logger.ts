@@ -35,6 +35,9 @@ const SECRET_NAMES = new Set([
   'secret',
   'hmacSecret',
   'apiKey',
+  'clientSecret',
+  'oauth2ClientSecret',
+  'accessToken',
   'password',
   'payload',
 ]);

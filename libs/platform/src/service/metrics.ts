@@ -1,18 +1,20 @@
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { collectDefaultMetrics, Gauge, Registry, type Counter } from 'prom-client';
 
 export const VERSION = '0.1.0';
 
-/** Returns the registry of a process, with Node's own metrics and the version; the service adds its own. */
+/**
+ * Returns the registry of a process, with Node's own metrics and the version; the service adds its own. No
+ * label is on every metric: Prometheus adds `service` itself, and would rename one of ours.
+ */
 export function createRegistry(service: string): Registry {
   const registry = new Registry();
-  registry.setDefaultLabels({ service });
   collectDefaultMetrics({ register: registry });
   new Gauge({
     name: 'posthorn_build_info',
-    help: 'Always 1; the label is the running version.',
-    labelNames: ['version'],
+    help: 'Always 1; the labels are the running version and the service: gateway, dispatcher or retry.',
+    labelNames: ['version', 'component'],
     registers: [registry],
-  }).set({ version: VERSION }, 1);
+  }).set({ version: VERSION, component: service }, 1);
   return registry;
 }
 
@@ -32,4 +34,20 @@ export function watchDependencies(
       }
     },
   });
+}
+
+/**
+ * Creates the series of these values of a label, at 0. Prometheus does not see the first increment of a
+ * series that comes with it.
+ */
+export function startAtZero<Label extends string>(
+  counter: Counter<Label>,
+  label: Label,
+  values: Iterable<string>,
+): void {
+  for (const value of values) {
+    const labels: Partial<Record<Label, string>> = {};
+    labels[label] = value;
+    counter.inc(labels, 0);
+  }
 }

@@ -10,6 +10,8 @@ export interface OpsServerDeps {
   registry: Registry;
   /** False while starting, while stopping, and while a dependency that the service cannot do without is away. */
   isReady: () => boolean;
+  /** What the start waits for, for the answer of `/readyz`; null when it does not. */
+  waitsFor?: () => string | null;
   /** False only when a restart would help; an unavailable dependency is no reason. */
   isAlive: () => boolean;
 }
@@ -29,7 +31,14 @@ export async function openOpsServer(
   isAlive: () => boolean = () => true,
 ): Promise<void> {
   const { OPS_HOST: host, OPS_PORT: port } = config;
-  const server = await startOpsServer({ host, port, registry, isReady, isAlive });
+  const server = await startOpsServer({
+    host,
+    port,
+    registry,
+    isReady,
+    isAlive,
+    waitsFor: lifecycle.waitsFor,
+  });
   lifecycle.onStop('ops', () => closeServer(server, 1_000));
 }
 
@@ -38,7 +47,7 @@ export async function startOpsServer(deps: OpsServerDeps): Promise<Server> {
   const server = createServer((request, response) => {
     const path = request.url?.split('?')[0];
     if (path === '/livez') answer(response, deps.isAlive());
-    else if (path === '/readyz') answer(response, deps.isReady());
+    else if (path === '/readyz') answer(response, deps.isReady(), deps.waitsFor?.());
     else if (path === '/metrics') void answerMetrics(response, deps.registry);
     else response.writeHead(404).end('not found\n');
   });
@@ -46,9 +55,9 @@ export async function startOpsServer(deps: OpsServerDeps): Promise<Server> {
   return server;
 }
 
-function answer(response: ServerResponse, isGood: boolean): void {
+function answer(response: ServerResponse, isGood: boolean, reason?: string | null): void {
   response.writeHead(isGood ? 200 : 503, { 'content-type': 'text/plain' });
-  response.end(isGood ? 'ok\n' : 'unavailable\n');
+  response.end(isGood ? 'ok\n' : `${reason ?? 'unavailable'}\n`);
 }
 
 async function answerMetrics(response: ServerResponse, registry: Registry): Promise<void> {

@@ -16,6 +16,7 @@ import {
   plaintextStores,
   redisAccess,
 } from './stores/store-settings.ts';
+import { tracingSettings } from './tracing-settings.ts';
 import { keyRingSchema } from '../vault/vault-keys.ts';
 import { SEALED_FORMATS } from '../vault/vault.ts';
 
@@ -64,6 +65,7 @@ const hostList = z
 
 /** Settings that several services share, in one place, so that a name means the same everywhere. */
 export const settings = {
+  tracing: tracingSettings,
   kafka: {
     ...kafkaAccess,
     ...plaintextStores,

@@ -5,6 +5,8 @@ export interface FairQueue<Item> {
   next: () => Item | undefined;
   /** Charges the key of the item that `next` returned last. `isDone` removes that item. */
   charge: (cost: number, isDone: boolean) => void;
+  /** Charges a key for an item that it had before; without effect when nothing of it waits. */
+  chargeKey: (key: string, cost: number) => void;
   size: () => number;
 }
 
@@ -59,6 +61,10 @@ export function createFairQueue<Item>(quantum: number): FairQueue<Item> {
       queue.items.shift();
       size -= 1;
       if (queue.items.length === 0) byKey.delete(queue.key);
+    },
+    chargeKey(key, cost) {
+      const queue = byKey.get(key);
+      if (queue) queue.credit -= cost;
     },
     size: () => size,
   };

@@ -1,5 +1,7 @@
 import { createKeepTrying, StoppedError } from '../../async/keep-trying.ts';
 import { monotonicClockMs, systemClockMs } from '../../service/clock-and-ids.ts';
+import { createFollowEnds } from '../backlog/follow-ends.ts';
+import { READY_WHEN_WRITTEN } from '../backlog/ready-records.ts';
 import { createGroupPositions, type GroupPositions } from '../offsets/group-positions.ts';
 import type { ConsumeOptions, Consumption } from '../record-log.ts';
 import { watchForClockRollback } from './clock-rollback-watch.ts';
@@ -25,6 +27,8 @@ export async function consume(deps: ConsumeDeps, options: ConsumeOptions): Promi
     stopping: new AbortController(),
   };
   await supervised.consumer.start();
+  deps.metrics.startAtZero('consumed', options.topics);
+  deps.metrics.show(options.groupId, (nowMs) => supervised.consumer.ready(nowMs));
   const positions = createGroupPositions(deps.kafka, options);
   const stallWatch = openStallWatch(deps, options, supervised, positions);
   stallWatch.start();
@@ -62,17 +66,24 @@ function openStallWatch(
   positions: GroupPositions,
 ): StallWatch {
   const { topics, groupId, stallMs = STALL_MS, areStoresUp = () => true } = options;
+  const logger = deps.logger.child({ groupId });
   return createStallWatch({
     topics,
     stallMs,
     areStoresUp,
     metrics: deps.metrics,
-    readPositions: positions.read,
+    readPositions: createFollowEnds({
+      positions,
+      consumer: () => supervised.consumer,
+      readiness: options.readiness ?? READY_WHEN_WRITTEN,
+      nowMs: systemClockMs,
+      logger,
+    }),
     consumer: () => supervised.consumer,
     replaceConsumer: () => replaceConsumer(deps, options, supervised),
     nowMs: systemClockMs,
     monotonicMs: monotonicClockMs,
-    logger: deps.logger.child({ groupId }),
+    logger,
   });
 }
 

@@ -13,4 +13,7 @@ export interface FetchedBatch {
   resolveOffset: (offset: string) => void;
 }
 
-export type FetchedMessage = Pick<KafkaMessage, 'offset' | 'key' | 'value' | 'headers'>;
+export type FetchedMessage = Pick<
+  KafkaMessage,
+  'offset' | 'timestamp' | 'key' | 'value' | 'headers'
+>;

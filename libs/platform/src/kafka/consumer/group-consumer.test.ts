@@ -46,7 +46,9 @@ beforeEach(() => {
 /** Returns the offset that the client reads next after it has handed over this one. */
 function handOver(offset: number): number {
   let next = offset;
-  const messages = [{ offset: String(offset), key: null, value: null, headers: {} }];
+  const messages = [
+    { offset: String(offset), timestamp: '1000', key: null, value: null, headers: {} },
+  ];
   events.onBatch(
     {
       batch: { topic: 'a', partition: 0, highWatermark: String(offset + 1), messages },

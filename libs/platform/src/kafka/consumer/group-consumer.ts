@@ -9,7 +9,9 @@ import {
 } from '../offsets/offset-committer.ts';
 import { createOwnedPartitions } from '../offsets/owned-partitions.ts';
 import { createPausedPartitions } from '../offsets/paused-partitions.ts';
-import type { ConsumeOptions } from '../record-log.ts';
+import { READY_WHEN_WRITTEN, readyRecords } from '../backlog/ready-records.ts';
+import { createUnreadRecords, type PartitionEnd } from '../backlog/unread-records.ts';
+import type { ConsumeOptions, ReadyRecords } from '../record-log.ts';
 import type { TopicPartition } from '../topic-partition.ts';
 import type { ConsumeDeps } from './consume-deps.ts';
 import type { FetchedBatch } from './fetched-batch.ts';
@@ -29,6 +31,10 @@ export interface GroupConsumer {
   assigned: () => TopicPartition[];
   /** True where nothing can move now: the next record is not due, or the partition waits for capacity. */
   isWaiting: (partition: TopicPartition) => boolean;
+  /** Topic → what is ready and not finished, see readyRecords. */
+  ready: (nowMs: number) => ReadonlyMap<string, ReadyRecords>;
+  noteEnds: (ends: readonly PartitionEnd[], nowMs: number) => void;
+  mayBeDue: (partition: TopicPartition, nowMs: number) => boolean;
   /** How many rounds the fetch loop has made. */
   fetches: () => number;
 }
@@ -49,7 +55,9 @@ const LEAVE_TIMEOUT_MS = 8_000;
 
 export function createGroupConsumer(deps: ConsumeDeps, options: ConsumeOptions): GroupConsumer {
   const parts = createParts(deps, options);
-  const { membership, offsets, pausedPartitions, inFlightLimits } = parts;
+  const { membership, offsets, unread, readiness, running } = parts;
+  const { pausedPartitions, inFlightLimits } = parts;
+  const { topics } = options;
   return {
     start: () => start(parts),
     stop: (drainMs) => stop(parts, drainMs),
@@ -70,6 +78,12 @@ export function createGroupConsumer(deps: ConsumeDeps, options: ConsumeOptions):
         offsets.inFlightIn(tp.topic) > inFlightLimits.resumeAt
       );
     },
+    ready: (nowMs) => {
+      const { assignment } = membership;
+      return readyRecords({ topics, assignment, running, offsets, unread, readiness }, nowMs);
+    },
+    noteEnds: unread.noteEnds,
+    mayBeDue: unread.mayBeDue,
     fetches: () => membership.fetches,
   };
 }
@@ -93,12 +107,18 @@ function createParts(deps: ConsumeDeps, options: ConsumeOptions): Parts {
   // Each record that waits for its next try listens to it.
   setMaxListeners(0, stopReading.signal);
   const logger = deps.logger.child({ groupId: options.groupId });
+  const readiness = options.readiness ?? READY_WHEN_WRITTEN;
   const handling: BatchHandling = {
     handle: options.handle,
     delayMs: options.delayMs,
     inFlightLimits: options.inFlightLimits,
     mayRead: options.mayRead,
     offsets: createOwnedPartitions(),
+    unread: createUnreadRecords((topic) => readiness.afterMs(topic) > 0),
+    readiness,
+    finished: new Map(
+      options.topics.map((topic) => [topic, deps.metrics.finishedOf(options.groupId, topic)]),
+    ),
     running: new Set(),
     pausedPartitions: createPausedPartitions(client),
     keepTrying: createKeepTrying({ logger, signal: stopReading.signal }),

@@ -1,3 +1,4 @@
+import type { UnreadRecords } from '../backlog/unread-records.ts';
 import type { KafkaMetrics } from '../kafka-metrics.ts';
 import type { SendCommit } from '../offsets/offset-committer.ts';
 import type { OwnedPartitions } from '../offsets/owned-partitions.ts';
@@ -23,6 +24,7 @@ export interface Membership {
 export interface MemberParts {
   options: ConsumeOptions;
   offsets: OwnedPartitions;
+  unread: Pick<UnreadRecords, 'retainOnly'>;
   pausedPartitions: PausedPartitions;
   metrics: KafkaMetrics;
   membership: Membership;
@@ -67,7 +69,7 @@ export function membershipEvents(
 }
 
 function join(
-  { offsets, pausedPartitions, membership, metrics, options }: MemberParts,
+  { offsets, unread, pausedPartitions, membership, metrics, options }: MemberParts,
   assignment: Membership['assignment'],
 ): void {
   if (membership.isOver) return;
@@ -75,6 +77,7 @@ function join(
   // Between two joins the group may have had an assignment that this member never saw.
   offsets.markAllStale();
   offsets.retainOnly(assignment);
+  unread.retainOnly(assignment);
   metrics.keepLagOf(options.topics, assignment);
   pausedPartitions.resumeAll();
   membership.assignment = assignment;

@@ -1,7 +1,9 @@
 import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { Registry } from 'prom-client';
 import { createKeepTrying, StoppedError } from '../../async/keep-trying.ts';
-import { createKafkaMetrics } from '../kafka-metrics.ts';
+import { READY_WHEN_WRITTEN } from '../backlog/ready-records.ts';
+import { createUnreadRecords } from '../backlog/unread-records.ts';
+import { createKafkaMetrics, type FinishedRecords } from '../kafka-metrics.ts';
 import { createOwnedPartitions, type OwnedPartitions } from '../offsets/owned-partitions.ts';
 import { createPausedPartitions } from '../offsets/paused-partitions.ts';
 import { handleBatch, type BatchHandling } from './handle-batch.ts';
@@ -11,6 +13,7 @@ const FIRST_WAIT_MS = 1;
 let stopping: AbortController;
 let offsets: OwnedPartitions;
 let errors: object[];
+let finished: FinishedRecords;
 let handling: BatchHandling;
 let handle: jest.Mock<BatchHandling['handle']>;
 
@@ -18,6 +21,7 @@ beforeEach(() => {
   stopping = new AbortController();
   offsets = createOwnedPartitions();
   errors = [];
+  finished = { records: 0 };
   handle = jest.fn(() => Promise.resolve());
   const logger = {
     warn: () => undefined,
@@ -30,6 +34,9 @@ beforeEach(() => {
     inFlightLimits: { pauseAt: 10, resumeAt: 5 },
     mayRead: undefined,
     offsets,
+    unread: createUnreadRecords(() => false),
+    readiness: READY_WHEN_WRITTEN,
+    finished: new Map([['a', finished]]),
     running: new Set(),
     pausedPartitions: createPausedPartitions({
       pause: () => undefined,
@@ -47,6 +54,7 @@ beforeEach(() => {
 function read(...recordOffsets: number[]): void {
   const messages = recordOffsets.map((offset) => ({
     offset: String(offset),
+    timestamp: '1000',
     key: null,
     value: null,
   }));
@@ -85,7 +93,7 @@ describe('a record', () => {
     await untilIdle();
     expect(handle).toHaveBeenCalledTimes(2);
     expect(committable()).toEqual([]);
-    expect(errors).toEqual([{ err: error, topic: 'a', partition: 0, offset: 7 }]);
+    expect(errors).toEqual([{ err: error, topic: 'a', partition: 0, offset: 7, key: '' }]);
   });
 
   test('is left uncommitted at once when a stop comes during an outage', async () => {

@@ -1,7 +1,7 @@
 import { StoppedError, type KeepTrying } from '../../async/keep-trying.ts';
 import type { Logger } from '../../service/logger.ts';
-import type { KafkaMetrics } from '../kafka-metrics.ts';
-import type { ContiguousOffsets } from '../offsets/contiguous-offsets.ts';
+import type { UnreadRecords } from '../backlog/unread-records.ts';
+import type { FinishedRecords, KafkaMetrics } from '../kafka-metrics.ts';
 import {
   canBegin,
   MAX_UNCOMMITTED,
@@ -11,7 +11,7 @@ import {
 import type { PausedPartitions } from '../offsets/paused-partitions.ts';
 import { readOn } from '../offsets/reading-position.ts';
 import { contentOf } from '../record-content.ts';
-import type { ConsumeOptions, LogRecord } from '../record-log.ts';
+import type { ConsumeOptions, LogRecord, Readiness } from '../record-log.ts';
 import type { FetchedBatch, FetchedMessage } from './fetched-batch.ts';
 
 export interface BatchHandling {
@@ -20,6 +20,10 @@ export interface BatchHandling {
   inFlightLimits: ConsumeOptions['inFlightLimits'];
   mayRead: ConsumeOptions['mayRead'];
   offsets: OwnedPartitions;
+  unread: UnreadRecords;
+  readiness: Readiness;
+  /** Topic → how many of its records are finished. */
+  finished: ReadonlyMap<string, FinishedRecords>;
   /** The records in flight, those of partitions that went to another member included. */
   running: Set<LogRecord>;
   pausedPartitions: PausedPartitions;
@@ -56,28 +60,50 @@ function beginRecords(
   owned: OwnedPartition,
 ): number {
   const { topic, partition } = owned;
+  const endOffset = Number(payload.batch.highWatermark);
   let begun = 0;
   let readTo: number | null = null;
+  let last: LogRecord | null = null;
   for (const message of payload.batch.messages) {
     const record = toRecord(owned, message);
+    last = record;
     if (isFull(handling, owned, record.offset)) {
       handling.pausedPartitions.pauseForCapacity(topic, partition);
       break;
     }
-    const delayMs = handling.delayMs?.(record, Number(payload.batch.highWatermark)) ?? 0;
+    const delayMs = handling.delayMs?.(record, endOffset) ?? 0;
     if (delayMs > 0) {
       handling.pausedPartitions.delay(topic, partition, delayMs);
       break;
     }
     if (owned.offsets.begin(record.offset)) {
-      void work(handling, record, owned.offsets);
+      void work(handling, record, owned);
       begun += 1;
     }
     payload.resolveOffset(message.offset);
     readTo = record.offset + 1;
   }
   if (readTo !== null) readOn(owned.reading, readTo);
+  if (last) noteUnread(handling, owned, { last, readTo, endOffset });
   return begun;
+}
+
+interface Taken {
+  /** The last record that was looked at: the first that was not begun, if the batch has one. */
+  last: LogRecord;
+  readTo: number | null;
+  endOffset: number;
+}
+
+function noteUnread(
+  { unread, readiness }: BatchHandling,
+  { topic, partition, offsets }: OwnedPartition,
+  { last, readTo, endOffset }: Taken,
+): void {
+  // After a change of the group, what was begun before it is read again and passed.
+  const nextOffset = Math.max(readTo ?? last.offset, offsets.highest() + 1);
+  const nextSinceMs = readiness.sinceMs(last);
+  unread.noteBatch({ topic, partition, nextOffset, endOffset, nextSinceMs });
 }
 
 function isFull(handling: BatchHandling, owned: OwnedPartition, offset: number): boolean {
@@ -96,18 +122,23 @@ function isFull(handling: BatchHandling, owned: OwnedPartition, offset: number):
 async function work(
   handling: BatchHandling,
   record: LogRecord,
-  offsets: ContiguousOffsets,
+  owned: OwnedPartition,
 ): Promise<void> {
+  const { offsets } = owned;
+  const finished = handling.finished.get(record.topic);
   const placeOf = (): object => {
-    const { topic, partition, offset } = record;
-    return { topic, partition, offset };
+    const { topic, partition, offset, key } = record;
+    return { topic, partition, offset, key };
   };
   handling.running.add(record);
   try {
     await handling.keepTrying('handle a record', () => handling.handle(record), placeOf);
     offsets.finish(record.offset);
+    if (finished) finished.records += 1;
   } catch (error) {
     offsets.abandon(record.offset);
+    const sinceMs = handling.readiness.sinceMs(record);
+    owned.abandonedSinceMs = Math.min(owned.abandonedSinceMs, sinceMs);
     if (!(error instanceof StoppedError)) {
       handling.logger.error(
         { err: error, ...placeOf() },
@@ -144,5 +175,6 @@ function toRecord(
     offset,
     ...contentOf(message),
     isInherited: offset < inheritedBelow,
+    timestampMs: Number(message.timestamp),
   };
 }

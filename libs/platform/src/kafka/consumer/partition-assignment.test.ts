@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { assignTogether, type Assignment } from './partition-assignment.ts';
+import type { Sharing } from '../record-log.ts';
+import { assignPartitions, type Assignment, type GroupMember } from './partition-assignment.ts';
 
 const TOPICS = ['message-created', 'retry-due'];
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
@@ -8,6 +9,11 @@ const upTo = (count: number): number[] => Array.from({ length: count }, (_, inde
 function ownersOf(assignment: Assignment, topic: string, partition: number): string[] {
   return Object.keys(assignment).filter((id) => assignment[id]?.[topic]?.includes(partition));
 }
+
+const assignTogether = (
+  members: readonly GroupMember[],
+  partitionsOf: (topic: string) => readonly number[],
+): Assignment => assignPartitions(members, partitionsOf, { kind: 'together' });
 
 const groups = fc.uniqueArray(fc.string({ minLength: 1 }), { minLength: 1, maxLength: 8 });
 
@@ -111,4 +117,79 @@ describe('partition assignment', () => {
       'm-1': { t: [2] },
     });
   });
+});
+
+describe('partitions that are shared evenly', () => {
+  const members = (count: number, topics: readonly string[]): GroupMember[] =>
+    upTo(count).map((n) => ({ memberId: `m${n}`, instanceId: `process-${n}`, topics }));
+  const countOf = (assignment: Assignment, memberId: string): number =>
+    Object.values(assignment[memberId] ?? {}).reduce((sum, each) => sum + each.length, 0);
+  const skewOf = (counts: readonly number[]): number => Math.max(...counts) - Math.min(...counts);
+
+  /** The number of partitions of each topic, for each of several groups. */
+  const layouts = fc.array(
+    fc.array(fc.integer({ min: 1, max: 24 }), { minLength: 1, maxLength: 8 }),
+    { minLength: 1, maxLength: 4 },
+  );
+
+  /** What groups of the same processes get, one after the other. */
+  function assignAll(count: number, layout: readonly (readonly number[])[]): Assignment[] {
+    let after = 0;
+    return layout.map((sizes) => {
+      const topics = sizes.map((_size, n) => `t${n}`);
+      const sharing: Sharing = { kind: 'evenly', after };
+      after += sizes.reduce((a, b) => a + b, 0);
+      const partitionsOf = (topic: string) => upTo(sizes[Number(topic.slice(1))] ?? 0);
+      return assignPartitions(members(count, topics), partitionsOf, sharing);
+    });
+  }
+
+  test('are at most one more for a member than for another one, over all topics of all groups', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 12 }), layouts, (count, layout) => {
+        const assigned = assignAll(count, layout);
+        const ids = members(count, []).map(({ memberId }) => memberId);
+        const totals = ids.map((id) => assigned.reduce((sum, each) => sum + countOf(each, id), 0));
+        expect(skewOf(totals)).toBeLessThanOrEqual(1);
+        for (const each of assigned) {
+          expect(skewOf(ids.map((id) => countOf(each, id)))).toBeLessThanOrEqual(1);
+        }
+      }),
+    );
+  });
+
+  test('have one owner each, whatever topics the members read', () => {
+    const readers = fc.array(fc.subarray(['a', 'b', 'c'], { minLength: 1 }), { minLength: 1 });
+    fc.assert(
+      fc.property(readers, fc.nat(40), (topicsOf, after) => {
+        const mixed = topicsOf.map((topics, n) => ({ memberId: `m${n}`, topics }));
+        const sharing: Sharing = { kind: 'evenly', after };
+        const assignment = assignPartitions(mixed, () => upTo(5), sharing);
+        for (const topic of new Set(topicsOf.flat())) {
+          for (const partition of upTo(5)) {
+            const [owner, ...others] = ownersOf(assignment, topic, partition);
+            expect(others).toEqual([]);
+            expect(mixed.find(({ memberId }) => memberId === owner)?.topics).toContain(topic);
+          }
+        }
+      }),
+    );
+  });
+
+  test.each(upTo(12).map((n) => n + 1))(
+    'of the retry service are even with the default topics and %d members',
+    (count) => {
+      // delivery-failed; five topics of delays up to a minute; nine of longer ones.
+      const assigned = assignAll(count, [
+        [12],
+        Array<number>(5).fill(12),
+        Array<number>(9).fill(12),
+      ]);
+      const totals = members(count, []).map(({ memberId }) =>
+        assigned.reduce((sum, each) => sum + countOf(each, memberId), 0),
+      );
+      expect(new Set(totals).size).toBe((15 * 12) % count === 0 ? 1 : 2);
+      expect(skewOf(totals)).toBeLessThanOrEqual(1);
+    },
+  );
 });

@@ -1,3 +1,5 @@
+import type { Sharing } from '../record-log.ts';
+
 export interface GroupMember {
   memberId: string;
   /** Names the process of the member in every group. Missing in old versions. */
@@ -8,22 +10,53 @@ export interface GroupMember {
 /** memberId → topic → partitions. */
 export type Assignment = Record<string, Record<string, number[]>>;
 
+type PartitionsOf = (topic: string) => readonly number[];
+
 /**
- * Assigns partition p of every topic to the same member, so that one dispatcher owns both the fresh
- * messages and the retries of an endpoint. Members are ordered by their processes, so groups of the
- * same processes get the same assignment. The result depends on nothing but the input.
+ * Gives every partition to one member. Members are ordered by their processes, so groups of the same
+ * processes order them alike. The result depends on nothing but the input.
  */
-export function assignTogether(
+export function assignPartitions(
   members: readonly GroupMember[],
-  partitionsOf: (topic: string) => readonly number[],
+  partitionsOf: PartitionsOf,
+  sharing: Sharing,
+): Assignment {
+  switch (sharing.kind) {
+    case 'together':
+      return assignTogether(members, partitionsOf);
+    case 'evenly':
+      return assignEvenly(members, partitionsOf, sharing.after);
+  }
+}
+
+/** One dispatcher owns both the fresh messages and the retries of an endpoint. */
+function assignTogether(members: readonly GroupMember[], partitionsOf: PartitionsOf): Assignment {
+  return assign(members, partitionsOf, (_topic, partition) => partition);
+}
+
+/** Topic after topic, each goes on where the one before has ended: else the first members had each remainder. */
+function assignEvenly(
+  members: readonly GroupMember[],
+  partitionsOf: PartitionsOf,
+  after: number,
+): Assignment {
+  let next = after;
+  return assign(members, partitionsOf, () => next++);
+}
+
+/** `turnOf` numbers the partitions; those with the numbers n, n + m, n + 2m … go to the same of m members. */
+function assign(
+  members: readonly GroupMember[],
+  partitionsOf: PartitionsOf,
+  turnOf: (topic: string, partition: number) => number,
 ): Assignment {
   const sorted = [...members].sort(byProcess);
   const assignment: Assignment = Object.fromEntries(sorted.map((m) => [m.memberId, {}]));
   const topics = new Set(sorted.flatMap((member) => member.topics));
-  for (const topic of topics) {
+  for (const topic of [...topics].sort()) {
     const takers = sorted.filter((member) => member.topics.includes(topic));
     for (const partition of partitionsOf(topic)) {
-      const owner = takers[partition % takers.length];
+      const owner = takers[turnOf(topic, partition) % takers.length];
       if (owner) give(assignment, owner.memberId, topic, partition);
     }
   }

@@ -46,8 +46,8 @@ beforeEach(() => {
 
 /** Partition 1 belongs to another member and does not move. */
 const positions = (): GroupPosition[] => [
-  { topic: 'a', partition: 0, committed, lag: 5 },
-  { topic: 'a', partition: 1, committed: 0, lag: 50 },
+  { topic: 'a', partition: 0, committed, lag: 5, endOffset: 5 },
+  { topic: 'a', partition: 1, committed: 0, lag: 50, endOffset: 50 },
 ];
 
 /** Checks every ten seconds for so long. The fetch loop makes a round each time unless `loops` is 0. */

@@ -50,4 +50,33 @@ describe.each(KAFKA_CLIENTS)('a group that a member on %s leads', (leader) => {
     expect(new Set(seen.map(({ by }) => by)).size).toBe(2);
     await Promise.all([first?.stop(5_000), second?.stop(5_000)]);
   });
+
+  it('shares partitions evenly where topics need not stay together', async () => {
+    const first = await scratch.newTopic('first');
+    const topics = [first, await scratch.newTopic('second'), await scratch.newTopic('third')];
+    const owned = new Map<string, KafkaClientName>();
+    const members = [...logs].map(([by, records]) =>
+      records.consume({
+        groupId: `${first}-group`,
+        topics,
+        sharing: { kind: 'evenly', after: 0 },
+        inFlightLimits: { pauseAt: 1_000, resumeAt: 500 },
+        handle: ({ topic, partition }) =>
+          Promise.resolve(void owned.set(`${topic}/${partition}`, by)),
+      }),
+    );
+    const joined = await Promise.all(members);
+    const counts = () => {
+      const all = [...owned.values()];
+      return [...logs.keys()].map((name) => all.filter((by) => by === name).length).sort();
+    };
+    // 9 partitions. Together, one member would have two of each topic.
+    await eventually('4 and 5 partitions', async () => {
+      await scratch.records.publish(
+        KEYS.flatMap((key) => topics.map((topic) => ({ topic, key, value: Buffer.alloc(0) }))),
+      );
+      return counts().join() === '4,5';
+    });
+    await Promise.all(joined.map((member) => member.stop(5_000)));
+  });
 });

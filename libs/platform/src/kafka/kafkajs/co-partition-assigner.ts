@@ -1,4 +1,5 @@
-import { assignTogether, type GroupMember } from '../consumer/partition-assignment.ts';
+import { assignPartitions, type GroupMember } from '../consumer/partition-assignment.ts';
+import type { Sharing } from '../record-log.ts';
 import { AssignerProtocol, type Cluster, type PartitionAssigner } from 'kafkajs';
 
 /** The members of a group must agree on these, whichever client they use; version 0 of the consumer protocol. */
@@ -23,11 +24,11 @@ interface ClusterMetadata {
   brokerPool: { findConnectedBroker: () => Promise<Broker> };
 }
 
-/**
- * Gives partition p of every topic of the group to one member, and to the same process in every
- * group. `instanceId` names this process; each member sends its own when it joins.
- */
-export function createCoPartitionAssigner(instanceId: string): PartitionAssigner {
+/** `instanceId` names this process; each member sends its own when it joins. The member that leads the group assigns. */
+export function createCoPartitionAssigner(
+  instanceId: string,
+  sharing: Sharing = { kind: 'together' },
+): PartitionAssigner {
   return ({ cluster }) => ({
     name: ASSIGNER_NAME,
     version: ASSIGNER_VERSION,
@@ -36,7 +37,7 @@ export function createCoPartitionAssigner(instanceId: string): PartitionAssigner
         toMember(memberId, memberMetadata, topics),
       );
       const partitions = await partitionsByTopic(cluster as Cluster & ClusterMetadata, known);
-      const assignment = assignTogether(known, (topic) => partitions.get(topic) ?? []);
+      const assignment = assignPartitions(known, (topic) => partitions.get(topic) ?? [], sharing);
       return Object.entries(assignment).map(([memberId, ofMember]) => ({
         memberId,
         memberAssignment: AssignerProtocol.MemberAssignment.encode({

@@ -87,14 +87,14 @@ async function leave(member: Member): Promise<void> {
 function createConsumer(
   kafka: Pick<Kafka, 'consumer'>,
   instanceId: string,
-  { groupId, maxWaitMs = 100 }: ConsumeOptions,
+  { groupId, sharing, maxWaitMs = 100 }: ConsumeOptions,
   mayRestart: () => boolean,
 ): Consumer {
   return kafka.consumer({
     groupId,
     // A broker may create what is asked for, with one partition: a topic that was deleted, for one.
     allowAutoTopicCreation: false,
-    partitionAssigners: [createCoPartitionAssigner(instanceId)],
+    partitionAssigners: [createCoPartitionAssigner(instanceId, sharing)],
     // Heartbeats come from the fetch loop, which only hands records over.
     sessionTimeout: SESSION_TIMEOUT_MS,
     heartbeatInterval: HEARTBEAT_EVERY_MS,

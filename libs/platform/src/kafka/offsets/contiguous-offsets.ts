@@ -8,6 +8,8 @@ export interface ContiguousOffsets {
   finish: (offset: number) => void;
   /** Ends the work without a result: the offset is no longer in flight, and is never committed. */
   abandon: (offset: number) => void;
+  /** How many offsets were abandoned. */
+  abandoned: () => number;
   /** The next offset to read once everything before it is done; null when nothing has finished yet. */
   committable: () => number | null;
   /** The highest offset that was begun; -1 when none was. */
@@ -62,6 +64,7 @@ export function createContiguousOffsets(): ContiguousOffsets {
       state.abandoned.add(offset);
       state.inFlight -= 1;
     },
+    abandoned: () => state.abandoned.size,
     committable: () => state.next,
     highest: () => state.highest,
     inFlight: () => state.inFlight,

@@ -54,12 +54,15 @@ async function commit({
   const commits = offsets.uncommitted();
   const send = currentCommit();
   if (commits.length === 0 || !send) return;
+  const startedMs = performance.now();
   try {
     await send(commits);
+    metrics.operations.succeeded('commit', performance.now() - startedMs);
     offsets.markCommitted(commits);
     onCommitted();
   } catch (error) {
     metrics.commitFailures.inc();
+    metrics.operations.failed('commit', performance.now() - startedMs);
     logger.warn({ err: error }, 'a commit failed, the next one covers it');
   }
 }

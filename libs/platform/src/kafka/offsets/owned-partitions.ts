@@ -1,4 +1,5 @@
 import { keyOf, type TopicPartition } from '../topic-partition.ts';
+import type { ReadyRecords } from '../record-log.ts';
 import { createContiguousOffsets, type ContiguousOffsets } from './contiguous-offsets.ts';
 import {
   resumeReadingAt,
@@ -21,6 +22,8 @@ export interface OwnedPartitions {
   /** The group has changed: others may have read and committed meanwhile. */
   markAllStale: () => void;
   inFlightIn: (topic: string) => number;
+  /** The records that failed and that nobody works on, see ContiguousOffsets.abandon. */
+  abandonedIn: (topic: string) => ReadyRecords;
   /** True when nothing is in flight and everything that is done may be committed. */
   isIdle: () => boolean;
   /** What has become committable since the last `markCommitted`. */
@@ -46,6 +49,8 @@ export interface OwnedPartition {
   /** True from a change of the group until a batch shows where the group has resumed. */
   isStale: boolean;
   wasSkippedOnce: boolean;
+  /** Since when the oldest abandoned record is ready, in milliseconds since 1970; Infinity without one. */
+  abandonedSinceMs: number;
 }
 
 export interface Commit extends TopicPartition {
@@ -87,6 +92,7 @@ export function createOwnedPartitions(): OwnedPartitions {
         if (entry.topic === topic) sum += entry.offsets.inFlight();
       return sum;
     },
+    abandonedIn: (topic) => abandonedIn(owned.values(), topic),
     isIdle: () => [...owned.values()].every(isIdle),
     uncommitted: () => [...owned.values()].flatMap(commitOf),
     markCommitted(commits) {
@@ -143,6 +149,7 @@ function ofBatch(
     inheritedBelow,
     isStale: false,
     wasSkippedOnce: false,
+    abandonedSinceMs: Infinity,
   };
   owned.set(key, fresh);
   return fresh;
@@ -160,6 +167,16 @@ function wasCut({ offsets, reading, isStale }: OwnedPartition, batch: BatchRange
 
 function resumesHere({ offsets, resumesAt }: OwnedPartition, firstOffset: number): boolean {
   return resumesAt <= firstOffset && firstOffset <= (offsets.committable() ?? resumesAt);
+}
+
+function abandonedIn(owned: Iterable<OwnedPartition>, topic: string): ReadyRecords {
+  const sum: ReadyRecords = { records: 0, oldestMs: Infinity };
+  for (const { topic: ofTopic, offsets, abandonedSinceMs } of owned) {
+    if (ofTopic !== topic) continue;
+    sum.records += offsets.abandoned();
+    sum.oldestMs = Math.min(sum.oldestMs, abandonedSinceMs);
+  }
+  return sum;
 }
 
 function isIdle({ offsets, isStale, resumesAt }: OwnedPartition): boolean {

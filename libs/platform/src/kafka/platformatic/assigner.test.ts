@@ -2,7 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import type { ClusterMetadata, ExtendedGroupProtocolSubscription } from '@platformatic/kafka';
 import kafkajs from 'kafkajs';
 import { createCoPartitionAssigner } from '../kafkajs/co-partition-assigner.ts';
-import { assignCoPartitions } from './assigner.ts';
+import type { Sharing } from '../record-log.ts';
+import { createAssigner } from './assigner.ts';
 
 type AssignerConfig = Parameters<ReturnType<typeof createCoPartitionAssigner>>[0];
 
@@ -17,12 +18,12 @@ const MEMBERS: Record<string, { instanceId: string; topics: string[] }> = {
   m4: { instanceId: '', topics: ['deferred'] },
 };
 
-async function byKafkajs(): Promise<Record<string, unknown>> {
+async function byKafkajs(sharing?: Sharing): Promise<Record<string, unknown>> {
   const findTopicPartitionMetadata = (topic: string): { partitionId: number }[] =>
     Array.from({ length: PARTITIONS[topic] ?? 0 }, (_, partitionId) => ({ partitionId }));
   // Only these members of what kafkajs passes to an assigner are used.
   const given = { cluster: { findTopicPartitionMetadata } } as unknown as AssignerConfig;
-  const assigner = createCoPartitionAssigner('leader')(given);
+  const assigner = createCoPartitionAssigner('leader', sharing)(given);
   const members = Object.entries(MEMBERS).map(([memberId, { instanceId, topics }]) => ({
     memberId,
     memberMetadata: MemberMetadata.encode({
@@ -40,7 +41,7 @@ async function byKafkajs(): Promise<Record<string, unknown>> {
   );
 }
 
-function byPlatformatic(): Record<string, unknown> {
+function byPlatformatic(sharing?: Sharing): Record<string, unknown> {
   const members = Object.entries(MEMBERS).map(
     ([memberId, { instanceId, topics }]): [string, ExtendedGroupProtocolSubscription] => [
       memberId,
@@ -52,7 +53,7 @@ function byPlatformatic(): Record<string, unknown> {
     { partitionsCount },
   ]);
   const metadata = { topics: new Map(topics as []) } as unknown as ClusterMetadata;
-  const result = assignCoPartitions('m1', new Map(members), new Set(), metadata);
+  const result = createAssigner(sharing)('m1', new Map(members), new Set(), metadata);
   return Object.fromEntries(
     result.map(({ memberId, assignments }) => [
       memberId,
@@ -65,5 +66,8 @@ describe('the assignment of each member', () => {
   test('is the same whichever client leads the group', async () => {
     expect(byPlatformatic()).toEqual(await byKafkajs());
     expect(byPlatformatic()).toMatchObject({ m2: { fresh: [0, 3, 6, 9], retries: [0, 3, 6, 9] } });
+    const evenly: Sharing = { kind: 'evenly', after: 1 };
+    expect(byPlatformatic(evenly)).toEqual(await byKafkajs(evenly));
+    expect(byPlatformatic(evenly)).not.toEqual(byPlatformatic());
   });
 });

@@ -11,7 +11,7 @@ function batchOf(offsets: number[], last: number, attributes = 0): Batch {
   const records = offsets.map((offset) => ({
     length: 0,
     attributes: 0,
-    timestampDelta: 0n,
+    timestampDelta: BigInt(offset),
     offsetDelta: offset - first,
     key: Buffer.from(`k${offset}`),
     value: Buffer.from(`v${offset}`),
@@ -20,6 +20,7 @@ function batchOf(offsets: number[], last: number, attributes = 0): Batch {
   // Only these members of a batch are read.
   return {
     firstOffset: BigInt(first),
+    firstTimestamp: 1_000n,
     lastOffsetDelta: last - first,
     attributes,
     records,
@@ -33,10 +34,11 @@ const offsetsOf = (answer: PartitionAnswer, position: number): string[] =>
   recordsFrom(answer, position).messages.map(({ offset }) => offset);
 
 describe('the response to a fetch', () => {
-  test('gives each record with its key, value and headers', () => {
+  test('gives each record with its time, key, value and headers', () => {
     const [message] = recordsFrom(answerOf([batchOf([7], 7)]), 7).messages;
     expect(message).toEqual({
       offset: '7',
+      timestamp: '1007',
       key: Buffer.from('k7'),
       value: Buffer.from('v7'),
       headers: { requestId: 'r7' },

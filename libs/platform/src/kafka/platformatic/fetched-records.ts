@@ -21,14 +21,21 @@ export function recordsFrom({ records }: PartitionAnswer, position: number): Fet
     if ((batch.attributes & IS_CONTROL) !== 0) continue;
     for (const record of batch.records) {
       const offset = first + record.offsetDelta;
-      if (offset >= position) messages.push(toMessage(offset, record));
+      if (offset >= position) {
+        const timestamp = String(batch.firstTimestamp + record.timestampDelta);
+        messages.push(toMessage(offset, timestamp, record));
+      }
     }
   }
   return { messages, next };
 }
 
-function toMessage(offset: number, { key, value, headers }: KafkaRecord): FetchedMessage {
-  return { offset: String(offset), key, value, headers: toHeaders(headers) };
+function toMessage(
+  offset: number,
+  timestamp: string,
+  { key, value, headers }: KafkaRecord,
+): FetchedMessage {
+  return { offset: String(offset), timestamp, key, value, headers: toHeaders(headers) };
 }
 
 /** A header that comes twice keeps both values, joined by a comma as kafkajs does. */

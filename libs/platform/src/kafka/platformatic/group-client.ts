@@ -10,7 +10,7 @@ import {
   SESSION_TIMEOUT_MS,
 } from '../consumer/group-timing.ts';
 import type { ConsumeOptions } from '../record-log.ts';
-import { assignCoPartitions } from './assigner.ts';
+import { createAssigner } from './assigner.ts';
 import type { DriverSettings } from './driver-settings.ts';
 import { securityOf } from './connection-options.ts';
 import { errorText } from './error-text.ts';
@@ -96,7 +96,7 @@ function createMembership(
 
 function createConsumer(
   { clientId, access }: DriverSettings,
-  { groupId }: ConsumeOptions,
+  { groupId, sharing }: ConsumeOptions,
   metadataForJoin: () => Promise<Buffer>,
 ): Consumer {
   return new Consumer({
@@ -113,7 +113,7 @@ function createConsumer(
     protocols: [{ name: ASSIGNER_NAME, version: ASSIGNER_VERSION }],
     // The user data of the member, here the name of its process; called before each join.
     protocolsMetadata: metadataForJoin,
-    partitionAssigner: assignCoPartitions,
+    partitionAssigner: createAssigner(sharing),
     // The loops here retry: the client would repeat a request from before the group changed.
     retries: 0,
     retryDelay: retryDelayMs,

@@ -1,15 +1,19 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { ConfigResourceTypes, type Admin } from 'kafkajs';
+import { findSettingDrift, findUnpinned } from '@posthorn/domain/records/topic-drift.ts';
+import { TOPIC_SETTINGS } from '@posthorn/domain/records/topic-settings.ts';
+import type { Admin } from 'kafkajs';
 import { createNamespace } from '../../../../../test/support/process/namespace.ts';
+import { sampleTopicSpec } from '../../../../../test/support/samples/sample-topic-spec.ts';
 import { createLogger } from '../../service/logger.ts';
 import { createKafkaClient } from '../connect.ts';
 import { createTopics } from './create-topics.ts';
+import { observeTopics } from './observe-topics.ts';
 
 const env = createNamespace();
 const logger = createLogger('test', 'silent');
 const kafka = createKafkaClient('posthorn-test', { brokers: [env.KAFKA_BROKERS] }, logger);
 const layout = { partitions: 2, replication: 1 };
-const spec = (name: string) => ({ name: env.TOPIC_PREFIX + name, retentionMs: 3_600_000 });
+const spec = (name: string) => sampleTopicSpec(env.TOPIC_PREFIX + name);
 let admin: Admin;
 
 beforeAll(async () => {
@@ -27,19 +31,14 @@ it('creates the topics that are missing, and returns their names', async () => {
   expect(await admin.fetchTopicOffsets(two.name)).toHaveLength(2);
 });
 
-it('sets the topics to broker timestamps and to no compression', async () => {
-  const { name } = spec('settings');
-  await createTopics(kafka, [spec('settings')], layout, logger);
-  const { resources } = await admin.describeConfigs({
-    includeSynonyms: false,
-    resources: [{ type: ConfigResourceTypes.TOPIC, name }],
-  });
-  const settings = new Map(
-    resources[0]?.configEntries.map(({ configName, configValue }) => [configName, configValue]),
-  );
-  expect(Object.fromEntries(settings)).toMatchObject({
-    'retention.ms': '3600000',
-    'message.timestamp.type': 'LogAppendTime',
-    'compression.type': 'uncompressed',
-  });
+it('pins every setting of the contract', async () => {
+  const specs = [spec('settings')];
+  await createTopics(kafka, specs, layout, logger);
+  const { observed, unreadable } = await observeTopics(kafka, () => specs);
+  expect(unreadable).toBeNull();
+  expect(observed.map(({ settings }) => [...settings.keys()].sort())).toEqual([
+    [...TOPIC_SETTINGS].sort(),
+  ]);
+  expect(findSettingDrift(specs, observed)).toEqual([]);
+  expect(findUnpinned(specs, observed)).toEqual([]);
 });

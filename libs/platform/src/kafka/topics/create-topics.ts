@@ -1,13 +1,10 @@
+import type { TopicLayout } from '@posthorn/domain/records/topic-drift.ts';
+import { wantedSettings } from '@posthorn/domain/records/topic-settings.ts';
 import type { TopicSpec } from '@posthorn/domain/records/topics.ts';
 import type { Admin, Kafka } from 'kafkajs';
 import { createKeepTrying } from '../../async/keep-trying.ts';
 import type { Logger } from '../../service/logger.ts';
 import { closeAdmin } from '../connect.ts';
-
-export interface TopicLayout {
-  partitions: number;
-  replication: number;
-}
 
 const LEADERS_TIMEOUT_MS = 60_000;
 
@@ -27,19 +24,11 @@ export async function createTopics(
       // kafkajs asks for the leaders once, and a broker under load may not know the topic yet. Below,
       // every partition must answer: if only some accepted a first send, its retry would store records twice.
       waitForLeaders: false,
-      topics: missing.map(({ name, retentionMs }) => ({
-        topic: name,
+      topics: missing.map((spec) => ({
+        topic: spec.name,
         numPartitions: partitions,
         replicationFactor: replication,
-        configEntries: [
-          { name: 'retention.ms', value: String(retentionMs) },
-          { name: 'min.insync.replicas', value: String(Math.max(1, replication - 1)) },
-          // By the broker's clock: it refuses records that a producer dates more than an hour ahead,
-          // and a service whose clock is wrong could neither publish nor park.
-          { name: 'message.timestamp.type', value: 'LogAppendTime' },
-          // The broker decompresses what others send: lz4, snappy and zstd would end the consumers.
-          { name: 'compression.type', value: 'uncompressed' },
-        ],
+        configEntries: entriesOf(wantedSettings({ spec, replication })),
       })),
     });
     const topics = missing.map(({ name }) => name);
@@ -48,6 +37,10 @@ export async function createTopics(
   } finally {
     await closeAdmin(admin);
   }
+}
+
+function entriesOf(settings: Record<string, string>): { name: string; value: string }[] {
+  return Object.entries(settings).map(([name, value]) => ({ name, value }));
 }
 
 /** Resolves when every partition of these topics answers. Rejects after a minute. */

@@ -25,6 +25,8 @@ const TYPES: Record<OwnedName, string | null> = {
   messages: 'message',
   deliveries: 'delivery',
   auditEvents: 'auditEvent',
+  stats: 'stats',
+  usage: 'usage',
   // What is left to do of a deletion.
   removals: null,
 };

@@ -5,6 +5,7 @@ import { TimeoutError, withTimeout } from '../../async/with-timeout.ts';
 import { messageOf, StartupError, StoreUnavailableError } from '../../service/errors.ts';
 import type { ServiceContext } from '../../service/run-service.ts';
 import type { mongodbAccess } from '../../service/stores/store-settings.ts';
+import { watchClient } from './watch-client.ts';
 import { followTlsFiles } from '../../tls/secure-context.ts';
 
 type MongoAccessConfig = z.infer<z.ZodObject<typeof mongodbAccess>>;
@@ -21,10 +22,12 @@ export interface MongoConnection {
 /** Connects a service to its database. The connection is closed when the service stops. */
 export async function openMongo(
   appName: string,
-  { config, lifecycle }: ServiceContext<MongoAccessConfig>,
+  { config, lifecycle, registry }: ServiceContext<MongoAccessConfig>,
 ): Promise<MongoConnection> {
   const mongo = await connectMongo(config.MONGODB_URL, appName, mongoTlsOf(config));
   lifecycle.onStop('mongodb', mongo.close);
+  const client = mongo.connection.getClient();
+  watchClient(registry, client, client.options.maxPoolSize);
   return mongo;
 }
 
@@ -67,14 +70,19 @@ export async function connectMongo(
   url: string,
   appName: string,
   tls: SecureContext | null = null,
+  { isForLongCommands = false }: { isForLongCommands?: boolean } = {},
 ): Promise<MongoConnection> {
   const connection = mongoose.createConnection(url, {
     ...withoutOptionsOf(url, { appName, ...BOUNDS }),
+    // Building an index takes hours where there are many documents; MongoDB answers when it is done.
+    ...(isForLongCommands && { socketTimeoutMS: 0 }),
     ...(tls && { tls: true, secureContext: tls }),
     writeConcern: WRITE_CONCERN,
     autoCreate: false,
     autoIndex: false,
     bufferCommands: false,
+    // For the metrics. Without listeners it costs nothing worth measuring.
+    monitorCommands: true,
   });
   try {
     await connection.asPromise();

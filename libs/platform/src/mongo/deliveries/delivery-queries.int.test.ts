@@ -84,9 +84,14 @@ describe('the queries of the API about deliveries', () => {
   );
 
   it('count pending deliveries up to the limit', async () => {
-    expect(await queries.countPending('comp_a', 'wh_1', 100)).toBe(2);
-    expect(await queries.countPending('comp_a', 'wh_1', 1)).toBe(1);
-    expect(await queries.countPending('comp_a', 'wh_2', 100)).toBe(0);
+    expect(await queries.countPending('comp_a', 'wh_1', [], 100)).toBe(2);
+    expect(await queries.countPending('comp_a', 'wh_1', [], 1)).toBe(1);
+    expect(await queries.countPending('comp_a', 'wh_2', [], 100)).toBe(0);
+  });
+
+  it('count pending deliveries without those that are known', async () => {
+    expect(await queries.countPending('comp_a', 'wh_1', ['dlv_8', 'dlv_none'], 100)).toBe(1);
+    expect(await queries.countPending('comp_a', 'wh_1', ['dlv_7', 'dlv_8'], 100)).toBe(0);
   });
 
   it('return outlines of recorded deliveries', async () => {
@@ -96,7 +101,7 @@ describe('the queries of the API about deliveries', () => {
     expect(await queries.outlinesOf('comp_a', [])).toEqual([]);
   });
 
-  it('return outcome and duration of attempts, without responses', async () => {
+  it('return status, and outcome and duration of attempts without responses', async () => {
     const outcome = 'http_5xx' as const;
     const attempts = [1, 2].map((number) => ({
       id: `att_${number}`,
@@ -111,22 +116,27 @@ describe('the queries of the API about deliveries', () => {
     }));
     const stored = delivery('dlv_figures', 'msg_7', 'delivered', { attempts });
     await collection(database.db, 'deliveries').insertOne(stored);
-    const found = await queries.attemptFiguresOf('comp_a', ['dlv_figures', 'dlv_none']);
+    const found = await queries.figuresOf('comp_a', ['dlv_figures', 'dlv_none']);
     expect(found).toEqual([
-      [
-        { outcome, durationMs: 1 },
-        { outcome, durationMs: 2 },
-      ],
+      {
+        status: 'delivered',
+        attempts: [
+          { outcome, durationMs: 1 },
+          { outcome, durationMs: 2 },
+        ],
+      },
     ]);
   });
 
   it('return to each company its own deliveries only', async () => {
     expect(await failed({}, 9, 'comp_b')).toEqual(['msg_9']);
     expect(await failed({}, 9, 'comp_c')).toEqual([]);
-    expect(await queries.countPending('comp_b', 'wh_1', 100)).toBe(1);
+    expect(await queries.countPending('comp_b', 'wh_1', [], 100)).toBe(1);
     expect(await queries.findMany('comp_b', ['dlv_1', 'dlv_9'])).toMatchObject([
       { id: 'dlv_9', attemptCount: 2 },
     ]);
-    expect(await queries.attemptFiguresOf('comp_b', ['dlv_1', 'dlv_9'])).toEqual([[]]);
+    expect(await queries.figuresOf('comp_b', ['dlv_1', 'dlv_9'])).toEqual([
+      { status: 'exhausted', attempts: [] },
+    ]);
   });
 });

@@ -23,16 +23,27 @@ export interface FailureFilter {
 /** What statistics need of an attempt, without the response. */
 export type AttemptFigures = Pick<Attempt, 'outcome' | 'durationMs'>;
 
+/** What statistics need of a delivery. */
+export interface DeliveryFigures {
+  status: DeliveryStatus;
+  attempts: AttemptFigures[];
+}
+
 /** The API's queries about the deliveries of one company. A delivery that is not recorded yet is not found. */
 export interface DeliveryQueries {
   findMany: (companyId: string, ids: readonly string[]) => Promise<Delivery[]>;
   outlinesOf: (companyId: string, ids: readonly string[]) => Promise<DeliveryOutline[]>;
-  /** The attempts of each delivery that is recorded. */
-  attemptFiguresOf: (companyId: string, ids: readonly string[]) => Promise<AttemptFigures[][]>;
+  /** Of each delivery that is recorded. */
+  figuresOf: (companyId: string, ids: readonly string[]) => Promise<DeliveryFigures[]>;
   /** The message ids of failed deliveries, newest first; an id comes once for each of its failures. */
   messagesOfFailed: (companyId: string, filter: FailureFilter, limit: number) => Promise<string[]>;
-  /** How many deliveries of the webhook are pending; counts up to `limit`. */
-  countPending: (companyId: string, webhookId: string, limit: number) => Promise<number>;
+  /** How many deliveries of the webhook are pending, without `exceptIds`; counts up to `limit`. */
+  countPending: (
+    companyId: string,
+    webhookId: string,
+    exceptIds: readonly string[],
+    limit: number,
+  ) => Promise<number>;
 }
 
 type OutlineDocument = Pick<
@@ -42,7 +53,7 @@ type OutlineDocument = Pick<
 
 const OUTLINE = { webhookId: 1, status: 1, attemptCount: 1, updatedAt: 1 } as const;
 
-const FIGURES = { 'attempts.outcome': 1, 'attempts.durationMs': 1 } as const;
+const FIGURES = { _id: 0, status: 1, 'attempts.outcome': 1, 'attempts.durationMs': 1 } as const;
 
 /** 0.4 MB of the 16 MB that a query may have. A page of messages to 1,000 webhooks each has 500,000 ids. */
 const MAX_IDS = 10_000;
@@ -63,18 +74,19 @@ export function createDeliveryQueries(db: mongo.Db): DeliveryQueries {
       }
       return found;
     },
-    async attemptFiguresOf(companyId, ids) {
+    figuresOf(companyId, ids) {
       const found = own(companyId).find({ _id: { $in: [...ids] } });
-      const page = await found.project<{ attempts: AttemptFigures[] }>(FIGURES).toArray();
-      return page.map(({ attempts }) => attempts);
+      return found.project<DeliveryFigures>(FIGURES).toArray();
     },
     async messagesOfFailed(companyId, filter, limit) {
       const found = own(companyId).find(failedFilter(filter)).sort({ messageId: -1 }).limit(limit);
       const page = await found.project<{ messageId: string }>({ messageId: 1 }).toArray();
       return page.map(({ messageId }) => messageId);
     },
-    countPending: (companyId, webhookId, limit) =>
-      own(companyId).count({ webhookId, status: 'pending' }, { limit }),
+    countPending(companyId, webhookId, exceptIds, limit) {
+      const filter = { webhookId, status: 'pending', _id: { $nin: [...exceptIds] } } as const;
+      return own(companyId).count(filter, { limit });
+    },
   };
 }
 

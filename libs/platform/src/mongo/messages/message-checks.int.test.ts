@@ -13,7 +13,9 @@ messageCheckContract(async () => {
     checks: createMessageChecks(db),
     deliveries: createDeliveryStore(db),
     insert: createMessageStore(db).insertAll,
-    keepFor: (days) => createIndexes(db, { days, auditDays: 400 }),
+    async keepFor(days) {
+      await createIndexes(db, { days, auditDays: 400 });
+    },
     close: drop,
   };
 });

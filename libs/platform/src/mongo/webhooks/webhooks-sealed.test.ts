@@ -28,6 +28,14 @@ describe.each([
     expect(openWebhook(SECOND, document)).toEqual(WEBHOOK);
   });
 
+  it('has its TLS settings sealed too, and no such value without them', () => {
+    const tls = { client: { certificate: 'chain', key: 'hush-key' }, ca: null };
+    const document = sealWebhook(vault, { ...WEBHOOK, tls });
+    expect(JSON.stringify(document)).not.toContain('hush');
+    expect(openWebhook(FIRST, document)).toEqual({ ...WEBHOOK, tls });
+    expect(sealedBy(vault).sealed).not.toHaveProperty('tls');
+  });
+
   it('is not opened with a value of another webhook or field, or of another format', () => {
     const document = sealedBy(vault);
     const other = sealWebhook(vault, sampleWebhook(2));

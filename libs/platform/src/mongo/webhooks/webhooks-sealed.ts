@@ -1,4 +1,10 @@
-import type { AuthMethod, Header, RetiringSecret, Webhook } from '@posthorn/domain/webhook.ts';
+import type {
+  AuthMethod,
+  EndpointTls,
+  Header,
+  RetiringSecret,
+  Webhook,
+} from '@posthorn/domain/webhook.ts';
 import { SealedValueError, type Binding, type Vault } from '../../vault/vault.ts';
 import type { WebhookDocument } from '../documents.ts';
 import { sealedFields, type SealedFields } from '../sealed-fields.ts';
@@ -7,13 +13,14 @@ type SealedField = keyof SealedFields;
 
 export function sealWebhook(vault: Vault, webhook: Webhook): WebhookDocument {
   const { id, createdAtMs, updatedAtMs, ...others } = webhook;
-  const { secret, previousSecret, authMethod, customHeaders, ...open } = others;
+  const { secret, previousSecret, authMethod, customHeaders, tls, ...open } = others;
   const seal = (field: SealedField, text: string) => vault.seal(text, bindingOf(webhook, field));
   const sealed = {
     secret: seal('secret', secret),
     previousSecret: previousSecret && seal('previousSecret', JSON.stringify(previousSecret)),
     authMethod: seal('authMethod', JSON.stringify(authMethod)),
     customHeaders: seal('customHeaders', JSON.stringify(customHeaders)),
+    ...(tls && { tls: seal('tls', JSON.stringify(tls)) }),
   };
   const keyId = vault.keyIdOf(sealed.secret);
   const dates = { createdAt: new Date(createdAtMs), updatedAt: new Date(updatedAtMs) };
@@ -22,7 +29,7 @@ export function sealWebhook(vault: Vault, webhook: Webhook): WebhookDocument {
 
 /** Throws SealedValueError unless every value was sealed for this webhook. */
 export function openWebhook(vault: Vault, document: WebhookDocument): Webhook {
-  const { secret, previousSecret, authMethod, customHeaders } = sealedFieldsOf(document);
+  const { secret, previousSecret, authMethod, customHeaders, tls } = sealedFieldsOf(document);
   const read = (field: SealedField, text: string) =>
     vault.open(text, bindingOf(placeOf(document), field));
   return {
@@ -35,6 +42,7 @@ export function openWebhook(vault: Vault, document: WebhookDocument): Webhook {
         : (JSON.parse(read('previousSecret', previousSecret)) as RetiringSecret),
     authMethod: JSON.parse(read('authMethod', authMethod)) as AuthMethod,
     customHeaders: JSON.parse(read('customHeaders', customHeaders)) as Header[],
+    tls: tls === undefined ? null : (JSON.parse(read('tls', tls)) as EndpointTls),
   };
 }
 

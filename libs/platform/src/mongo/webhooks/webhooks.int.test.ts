@@ -50,6 +50,21 @@ describe('stored webhooks', () => {
     },
   );
 
+  it('are read without their TLS settings where only targets or lists need them', async () => {
+    const tls = { client: { certificate: 'chain', key: 'hush-key' }, ca: null };
+    const stored = sampleWebhook(1, { tls });
+    await store.insert(stored);
+    const without = opened({ ...stored, tls: null });
+    expect(await store.findTarget(COMPANY, stored.id)).toEqual(without);
+    expect(await store.findByApp(COMPANY, 'app_1', 9)).toEqual([without]);
+    const query = { appId: 'app_1', eventType: 'order.paid', limit: 9 };
+    expect((await store.findTargets(COMPANY, query)).oldest).toEqual(without);
+    const [part] = await Array.fromAsync(store.list(COMPANY, { skip: 0, limit: 9 }));
+    expect(part).toEqual([without]);
+    expect(await store.findOne(COMPANY, stored.id)).toEqual(stored);
+    expect(await store.findMany([stored.id])).toEqual([opened(stored)]);
+  });
+
   it('are sealed again by every change', async () => {
     const stored = sampleWebhook(1, { previousSecret: null });
     await store.insert(stored);
@@ -100,9 +115,10 @@ describe('a sealed value that was tampered with', () => {
   async function expectRefusal(reason: RegExp): Promise<void> {
     await expect(store.findOne(COMPANY, mine.id)).rejects.toThrow(SealedValueError);
     await expect(store.findOne(COMPANY, mine.id)).rejects.toThrow(reason);
-    const { id, disabled, eventTypes } = mine;
+    const { id, appId, disabled, eventTypes } = mine;
     const problem: unknown = expect.any(SealedValueError);
-    const unopened = { kind: 'unopened', id, companyId: COMPANY, disabled, eventTypes, problem };
+    const companyId = COMPANY;
+    const unopened = { kind: 'unopened', id, companyId, appId, disabled, eventTypes, problem };
     const both = [unopened, opened(other)];
     expect(await store.findMany([id, other.id])).toEqual(expect.arrayContaining(both));
     expect(await store.findByApp(COMPANY, 'app_1', 9)).toEqual(both);

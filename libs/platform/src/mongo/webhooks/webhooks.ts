@@ -21,7 +21,7 @@ export type WebhookChanges = Partial<
 /** A webhook whose sealed values cannot be opened. Nothing may be sent to it. */
 export interface UnopenedWebhook extends Pick<
   Webhook,
-  'id' | 'companyId' | 'disabled' | 'eventTypes'
+  'id' | 'companyId' | 'appId' | 'disabled' | 'eventTypes'
 > {
   kind: 'unopened';
   problem: SealedValueError;
@@ -50,6 +50,7 @@ export interface TargetQuery {
   limit: number;
 }
 
+/** `tls`, up to 24 kB, is null in what targets and lists are read from: neither needs it. */
 export interface WebhookStore {
   insert: (webhook: Webhook) => Promise<void>;
   has: (companyId: string, webhookId: string) => Promise<boolean>;
@@ -112,6 +113,10 @@ function createWebhookReads(
   const toFound = (document: WebhookDocument) => tryToOpen(vault, document);
   const own = (companyId: string) => documentsOf(db, 'webhooks', companyId);
   const byId = (companyId: string, _id: string) => own(companyId).findOne({ _id });
+  const findTarget: WebhookStore['findTarget'] = async (companyId, _id) => {
+    const [found] = await withoutTls(own(companyId).find({ _id })).toArray();
+    return found ? toFound(found) : null;
+  };
   return {
     has: async (companyId, id) => (await byId(companyId, id)) !== null,
     appOf: async (companyId, id) => (await byId(companyId, id))?.appId ?? null,
@@ -120,32 +125,33 @@ function createWebhookReads(
       const found = await byId(companyId, id);
       return found && openWebhook(vault, found);
     },
-    async findTarget(companyId, id) {
-      const found = await byId(companyId, id);
-      return found && toFound(found);
-    },
+    findTarget,
     async findByApp(companyId, appId, limit) {
       const found = own(companyId).find({ appId }).sort({ _id: 1 }).limit(limit);
-      return (await found.toArray()).map(toFound);
+      return (await withoutTls(found).toArray()).map(toFound);
     },
     async findTargets(companyId, query) {
       const found = own(companyId).find(wanting(query)).sort({ _id: 1 }).limit(query.limit);
       const targets = (await found.project<TargetDocument>(TARGET).toArray()).map(toTarget);
       const [first] = targets;
-      const oldest = first ? await byId(companyId, first.id) : null;
-      return { targets, oldest: oldest && toFound(oldest) };
+      const oldest = first ? await findTarget(companyId, first.id) : null;
+      return { targets, oldest };
     },
     countOf: (companyId, { appId, projectId }, limit) =>
       own(companyId).count(appId === null ? { appId, projectId } : { appId }, { limit }),
     list(companyId, { appId, skip, limit }) {
       const found = own(companyId).find(appId === undefined ? {} : { appId });
-      return inParts(found.sort({ _id: 1 }).skip(skip).limit(limit), toFound);
+      return inParts(withoutTls(found.sort({ _id: 1 }).skip(skip).limit(limit)), toFound);
     },
     async findMany(ids) {
       const found = collection(db, 'webhooks').find({ _id: { $in: [...ids] } });
       return (await found.toArray()).map(toFound);
     },
   };
+}
+
+function withoutTls(found: mongo.FindCursor<WebhookDocument>): mongo.FindCursor<WebhookDocument> {
+  return found.project<WebhookDocument>({ 'sealed.tls': 0 });
 }
 
 /** 1 MB of the widest webhooks: 8 KiB of custom headers and 13 kB of event types each. */
@@ -190,7 +196,7 @@ function tryToOpen(vault: Vault, document: WebhookDocument): FoundWebhook {
     return { kind: 'opened', ...openWebhook(vault, document) };
   } catch (problem) {
     if (!(problem instanceof SealedValueError)) throw problem;
-    const { _id: id, companyId, disabled, eventTypes } = document;
-    return { kind: 'unopened', id, companyId, disabled, eventTypes, problem };
+    const { _id: id, companyId, appId, disabled, eventTypes } = document;
+    return { kind: 'unopened', id, companyId, appId, disabled, eventTypes, problem };
   }
 }

@@ -9,7 +9,7 @@ const addressList = z
     message: 'must be host:port, several separated by commas',
   });
 
-const sentinelList = addressList.transform((addresses) =>
+const hostList = addressList.transform((addresses) =>
   addresses.map((address) => {
     const [host = '', port] = address.split(':');
     return { host, port: Number(port) };
@@ -74,7 +74,7 @@ export const redisAccess = {
   REDIS_TLS_CA_FILE: path.describe('PEM file with the CA of Redis, for rediss://'),
   REDIS_TLS_CERT_FILE: path.describe('PEM file with our certificate for Redis'),
   REDIS_TLS_KEY_FILE: path.describe('PEM file with the key of that certificate'),
-  REDIS_SENTINELS: sentinelList
+  REDIS_SENTINELS: hostList
     .optional()
     .describe(
       'Addresses of Redis Sentinels, host:port, separated by commas; they name the server instead of REDIS_URL',
@@ -84,6 +84,11 @@ export const redisAccess = {
     .default('mymaster')
     .describe('Name under which the Sentinels watch the primary'),
   REDIS_SENTINEL_PASSWORD: z.string().optional().describe('Password of the Sentinels'),
+  REDIS_CLUSTER_NODES: hostList
+    .optional()
+    .describe(
+      'Addresses of some nodes of a Redis Cluster, host:port, separated by commas; they name the servers instead of REDIS_URL',
+    ),
 };
 
 /** For each process that connects to a store. */

@@ -1,0 +1,100 @@
+import type { ReadyRecords } from '../record-log.ts';
+import { keyOf, type TopicPartition } from '../topic-partition.ts';
+
+/** How far a batch was taken. */
+export interface TakenBatch extends TopicPartition {
+  /** The offset of the first record that was not begun. */
+  nextOffset: number;
+  /** The offset after the last record of the partition. */
+  endOffset: number;
+  /** When that first record became ready, or will; where it was not in the batch, when the last one of the batch did. */
+  nextSinceMs: number;
+}
+
+/** Where a partition ends, as the broker says; of a delay topic, where the records end that are due. */
+export interface PartitionEnd extends TopicPartition {
+  /** The offset that the group would read next. */
+  committed: number;
+  endOffset: number;
+}
+
+/** The records of a member's partitions that it has not begun. */
+export interface UnreadRecords {
+  noteBatch: (batch: TakenBatch) => void;
+  /** Adds what a batch does not show: a partition that is paused is not fetched. */
+  noteEnds: (ends: readonly PartitionEnd[], nowMs: number) => void;
+  /**
+   * True unless the next record is known and not due yet. Only for these partitions of a delay topic is
+   * it worth asking the broker how many records are due.
+   */
+  mayBeDue: (partition: TopicPartition, nowMs: number) => boolean;
+  /** Forgets every partition that is not in `assignment`. */
+  retainOnly: (assignment: Readonly<Record<string, number[]>>) => void;
+  readyIn: (topic: string, nowMs: number) => ReadyRecords;
+}
+
+interface Unread extends TopicPartition {
+  nextOffset: number;
+  /** Of a delay topic: the offset after the last record that is known to be due. */
+  endOffset: number;
+  /** When the record at `nextOffset` became ready, or will; null when there is none. */
+  sinceMs: number | null;
+}
+
+/** `isDelayTopic` tells where an unread record may not be ready. */
+export function createUnreadRecords(isDelayTopic: (topic: string) => boolean): UnreadRecords {
+  const partitions = new Map<string, Unread>();
+  return {
+    noteBatch(batch) {
+      const { topic, partition, nextOffset, nextSinceMs } = batch;
+      const key = keyOf(batch);
+      const isRest = nextOffset < batch.endOffset;
+      const endOffset = isDelayTopic(topic) ? dueEnd(partitions.get(key), batch) : batch.endOffset;
+      const sinceMs = isRest ? nextSinceMs : null;
+      partitions.set(key, { topic, partition, nextOffset, endOffset, sinceMs });
+    },
+    noteEnds(ends, nowMs) {
+      for (const end of ends) noteEnd(partitions, end, nowMs);
+    },
+    mayBeDue(partition, nowMs) {
+      const sinceMs = partitions.get(keyOf(partition))?.sinceMs ?? null;
+      return sinceMs === null || sinceMs <= nowMs;
+    },
+    retainOnly(assignment) {
+      for (const [key, { topic, partition }] of partitions) {
+        if (!assignment[topic]?.includes(partition)) partitions.delete(key);
+      }
+    },
+    readyIn: (topic, nowMs) => readyIn(partitions.values(), topic, nowMs),
+  };
+}
+
+/** The record at `nextOffset` counts once it is due; how many behind it are due, only the broker knows. */
+function dueEnd(known: Unread | undefined, { nextOffset, endOffset }: TakenBatch): number {
+  return Math.min(endOffset, Math.max(known?.endOffset ?? 0, nextOffset + 1));
+}
+
+/** The time when a record was first seen is a lower bound of its age, which the next fetch corrects. */
+function noteEnd(
+  partitions: Map<string, Unread>,
+  { topic, partition, committed, endOffset }: PartitionEnd,
+  nowMs: number,
+): void {
+  const key = keyOf({ topic, partition });
+  const known = partitions.get(key);
+  const nextOffset = known?.nextOffset ?? committed;
+  // A batch may have shown more since the broker was asked.
+  const newEnd = Math.max(endOffset, known?.endOffset ?? 0);
+  const sinceMs = newEnd > nextOffset ? (known?.sinceMs ?? nowMs) : null;
+  partitions.set(key, { topic, partition, nextOffset, endOffset: newEnd, sinceMs });
+}
+
+function readyIn(partitions: Iterable<Unread>, topic: string, nowMs: number): ReadyRecords {
+  const ready: ReadyRecords = { records: 0, oldestMs: Infinity };
+  for (const { topic: ofTopic, nextOffset, endOffset, sinceMs } of partitions) {
+    if (ofTopic !== topic || sinceMs === null || sinceMs > nowMs) continue;
+    ready.records += Math.max(0, endOffset - nextOffset);
+    ready.oldestMs = Math.min(ready.oldestMs, sinceMs);
+  }
+  return ready;
+}

@@ -1,0 +1,68 @@
+import { describe, expect, it } from '@jest/globals';
+import { wantedSettings } from '@posthorn/domain/records/topic-settings.ts';
+import { Registry } from 'prom-client';
+import { sampleTopicSpec } from '../../../../../test/support/samples/sample-topic-spec.ts';
+import { StartupError } from '../../service/errors.ts';
+import { checkTopics } from './check-topics.ts';
+
+const specs = [sampleTopicSpec('p.retry-due')];
+
+function checking(changed: Record<string, string>, unreadable: string | null = null) {
+  const registry = new Registry();
+  const warnings: string[] = [];
+  const observed = specs.map((spec) => {
+    const values = { ...wantedSettings({ spec, replication: 3 }), ...changed };
+    const settings = Object.entries(values).map(
+      ([name, value]) => [name, { value, isPinned: true }] as const,
+    );
+    return { name: spec.name, partitions: 12, replication: 3, settings: new Map(settings) };
+  });
+  const logger = {
+    warn: (fields: object, text: string) => void warnings.push(`${JSON.stringify(fields)} ${text}`),
+  } as Parameters<typeof checkTopics>[1]['logger'];
+  const run = (): void => {
+    checkTopics({ specs, observed, unreadable }, { registry, logger });
+  };
+  const gauges = async () =>
+    (await registry.getMetricsAsJSON()).map(({ values }) => values.map(({ value }) => value));
+  return { run, warnings, gauges };
+}
+
+describe('a start', () => {
+  it('says nothing about topics that are as they must be', async () => {
+    const { run, warnings, gauges } = checking({});
+    run();
+    expect(warnings).toEqual([]);
+    expect(await gauges()).toEqual([[1], [0]]);
+  });
+
+  it('fails when a setting could lose records, and says which, and what mends it', async () => {
+    const { run, gauges } = checking({ 'cleanup.policy': 'compact', 'segment.ms': '999999999' });
+    expect(run).toThrow(
+      new StartupError(
+        'Settings of topics could lose records or stop deliveries:\n' +
+          '  p.retry-due has cleanup.policy=compact, wanted delete: ' +
+          'only the newest record of each webhook is kept, the others are lost\n' +
+          'Mend them with `npm run admin -- topics apply` (docs/topics.md), then start again.',
+      ),
+    );
+    expect(await gauges()).toEqual([[1], [2]]);
+  });
+
+  it('goes on with one warning when settings differ that are harmless', async () => {
+    const { run, warnings, gauges } = checking({ 'segment.ms': '604800000', 'retention.ms': '-1' });
+    run();
+    expect(warnings).toEqual([
+      '{"differences":2,"first":"p.retry-due has retention.ms=-1, wanted 3600000"} ' +
+        'settings of the topics differ from docs/topics.md, without danger for records: npm run admin -- topics check',
+    ]);
+    expect(await gauges()).toEqual([[1], [2]]);
+  });
+
+  it('goes on with a warning when this user may not read the settings', async () => {
+    const { run, warnings, gauges } = checking({ 'cleanup.policy': 'compact' }, 'Not authorized');
+    run();
+    expect(warnings).toEqual([expect.stringContaining('needs the right DescribeConfigs')]);
+    expect(await gauges()).toEqual([[0], [0]]);
+  });
+});

@@ -1,0 +1,59 @@
+import { EventEmitter } from 'node:events';
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { mongo } from 'mongoose';
+import { Registry } from 'prom-client';
+import { watchClient } from './watch-client.ts';
+
+const ERRORS = 'posthorn_store_errors_total{store="mongodb",operation';
+const SECONDS = 'posthorn_store_operation_duration_seconds_count{store="mongodb",operation';
+
+let registry: Registry;
+let client: EventEmitter;
+
+beforeEach(() => {
+  registry = new Registry();
+  client = new EventEmitter();
+  watchClient(registry, client as unknown as mongo.MongoClient, 20);
+});
+
+describe('the commands of a MongoDB client', () => {
+  test('are timed, those that are not told apart together', async () => {
+    client.emit('commandSucceeded', { commandName: 'insert', duration: 3, reply: { ok: 1 } });
+    client.emit('commandSucceeded', { commandName: 'endSessions', duration: 0, reply: { ok: 1 } });
+    const text = await registry.metrics();
+    expect(text).toContain(`${SECONDS}="insert"} 1`);
+    expect(text).toContain(`${SECONDS}="other"} 1`);
+    expect(text).toContain(`${ERRORS}="insert"} 0`);
+  });
+
+  test('count as errors when they fail, and when no majority has confirmed them', async () => {
+    client.emit('commandFailed', { commandName: 'find', duration: 3 });
+    const reply = { ok: 1, writeConcernError: { code: 64 } };
+    client.emit('commandSucceeded', { commandName: 'update', duration: 3, reply });
+    const text = await registry.metrics();
+    expect(text).toContain(`${ERRORS}="find"} 1`);
+    expect(text).toContain(`${ERRORS}="update"} 1`);
+  });
+});
+
+describe('the connections of a MongoDB client', () => {
+  const event = (connectionId: number) => ({ address: 'db:27017', connectionId });
+  const CONNECTIONS = 'posthorn_mongodb_connections{state';
+
+  test('are open until they are closed, and in use while an operation has them', async () => {
+    for (const id of [1, 2, 3]) client.emit('connectionCreated', event(id));
+    client.emit('connectionCheckedOut', event(1));
+    client.emit('connectionCheckedOut', event(2));
+    client.emit('connectionCheckedIn', event(1));
+    client.emit('connectionClosed', event(2));
+    const text = await registry.metrics();
+    expect(text).toContain(`${CONNECTIONS}="open"} 2`);
+    expect(text).toContain(`${CONNECTIONS}="in_use"} 0`);
+    expect(text).toContain(`${CONNECTIONS}="limit"} 20`);
+  });
+
+  test('that were there before anybody listened are counted with their first use', async () => {
+    client.emit('connectionCheckedOut', event(1));
+    expect(await registry.metrics()).toContain(`${CONNECTIONS}="open"} 1`);
+  });
+});

@@ -1,0 +1,90 @@
+import type { AttemptCounts } from '@posthorn/domain/stats/attempt-counts.ts';
+import { beginningOf, HOUR_MS, MINUTE_MS } from '@posthorn/domain/stats/steps.ts';
+import type { mongo } from 'mongoose';
+import type { StatsDocument, UsageDocument } from '../documents.ts';
+
+export type StatsOwnerKind = 'webhook' | 'app' | 'company';
+
+/** What happened to one webhook, app or company in one minute. */
+export interface MinuteCounts {
+  kind: StatsOwnerKind;
+  ownerId: string;
+  companyId: string;
+  /** The beginning of the minute, in milliseconds since 1970. */
+  minuteMs: number;
+  counts: AttemptCounts;
+}
+
+/** What one company used in one hour. */
+export interface UsageCounts {
+  companyId: string;
+  /** The beginning of the hour, in milliseconds since 1970. */
+  hourMs: number;
+  messages: number;
+  messageBytes: number;
+  deliveries: number;
+  attempts: number;
+  succeeded: number;
+  /** Bytes of the payloads that were sent. */
+  sentBytes: number;
+}
+
+/** Both sort by time within their owner. */
+export function hourId(ownerId: string, ms: number): string {
+  return `${ownerId}/${new Date(beginningOf('hour', ms)).toISOString().slice(0, 13)}`;
+}
+
+/** The name of the minute within its hour: 0 to 59. */
+export function minuteName(ms: number): number {
+  return Math.floor((ms % HOUR_MS) / MINUTE_MS);
+}
+
+/** One update for the hour and for the minute in it. */
+export function addToHour({
+  kind,
+  ownerId,
+  companyId,
+  minuteMs,
+  counts,
+}: MinuteCounts): mongo.AnyBulkWriteOperation<StatsDocument> {
+  const minute = `minutes.${minuteName(minuteMs)}`;
+  const at = new Date(beginningOf('hour', minuteMs));
+  return {
+    updateOne: {
+      filter: { _id: hourId(ownerId, minuteMs) },
+      update: {
+        $setOnInsert: { companyId, kind, ownerId, at },
+        $inc: { ...increments('total', counts), ...increments(minute, counts) },
+        $max: {
+          'total.maxDurationMs': counts.maxDurationMs,
+          [`${minute}.maxDurationMs`]: counts.maxDurationMs,
+        },
+      },
+      upsert: true,
+    },
+  };
+}
+
+function increments(path: string, counts: AttemptCounts): Record<string, number> {
+  const { outcomes, durations, firstAttempts, payloadBytes, durationMs } = counts;
+  const added: Record<string, number> = { [`${path}.durationMs`]: durationMs };
+  if (firstAttempts > 0) added[`${path}.firstAttempts`] = firstAttempts;
+  if (payloadBytes > 0) added[`${path}.payloadBytes`] = payloadBytes;
+  for (const [name, count] of Object.entries(outcomes)) added[`${path}.outcomes.${name}`] = count;
+  for (const [name, count] of Object.entries(durations)) added[`${path}.durations.${name}`] = count;
+  return added;
+}
+
+export function addToUsage({
+  companyId,
+  hourMs,
+  ...counts
+}: UsageCounts): mongo.AnyBulkWriteOperation<UsageDocument> {
+  return {
+    updateOne: {
+      filter: { _id: hourId(companyId, hourMs) },
+      update: { $setOnInsert: { companyId, at: new Date(hourMs) }, $inc: counts },
+      upsert: true,
+    },
+  };
+}

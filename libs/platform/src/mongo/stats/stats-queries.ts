@@ -1,0 +1,160 @@
+import {
+  addCounts,
+  noAttempts,
+  type AttemptCounts,
+} from '@posthorn/domain/stats/attempt-counts.ts';
+import {
+  beginningOf,
+  HOUR_MS,
+  MINUTE_MS,
+  type Span,
+  type Step,
+} from '@posthorn/domain/stats/steps.ts';
+import type { mongo } from 'mongoose';
+import { collection } from '../collections.ts';
+import { documentsOf } from '../company-documents.ts';
+import type { StatsDocument } from '../documents.ts';
+import { hourId, minuteName, type UsageCounts } from './stats-documents.ts';
+
+/** The attempts that ended in one minute, hour or day. */
+export interface StatsPoint {
+  /** Its beginning, in milliseconds since 1970. */
+  atMs: number;
+  counts: AttemptCounts;
+}
+
+/** A webhook, an app or the company itself. */
+export interface StatsOwner {
+  companyId: string;
+  ownerId: string;
+}
+
+export interface EndpointCounts {
+  webhookId: string;
+  companyId: string;
+  counts: AttemptCounts;
+}
+
+export type CompanyUsage = Omit<UsageCounts, 'hourMs'>;
+
+/** Reads what was counted. */
+export interface StatsQueries {
+  /** Returns the steps of the span with an attempt, oldest first. The span consists of whole steps. */
+  readSteps: (owner: StatsOwner, step: Step, span: Span) => Promise<StatsPoint[]>;
+  /** Returns the webhooks of every company with an attempt in these whole minutes, in no order. */
+  readEndpoints: (span: Span) => Promise<EndpointCounts[]>;
+  /** Returns the companies that used something in these whole hours, by id. */
+  readUsage: (span: Span) => Promise<CompanyUsage[]>;
+}
+
+export function createStatsQueries(db: mongo.Db): StatsQueries {
+  return {
+    readSteps: (owner, step, span) =>
+      step === 'minute' ? readMinutes(db, owner, span) : readHours(db, owner, step, span),
+    readEndpoints: (span) => readEndpoints(db, span),
+    readUsage: (span) => readUsage(db, span),
+  };
+}
+
+function hoursOf(
+  db: mongo.Db,
+  { companyId, ownerId }: StatsOwner,
+  { fromMs, toMs }: Span,
+): mongo.FindCursor<mongo.WithId<StatsDocument>> {
+  const _id = { $gte: hourId(ownerId, fromMs), $lte: hourId(ownerId, toMs - 1) };
+  return documentsOf(db, 'stats', companyId).find({ _id }).sort({ _id: 1 });
+}
+
+async function readMinutes(db: mongo.Db, owner: StatsOwner, span: Span): Promise<StatsPoint[]> {
+  const points: StatsPoint[] = [];
+  const hours = hoursOf(db, owner, span).project<StatsDocument>({ at: 1, minutes: 1 });
+  for await (const { at, minutes } of hours) {
+    // MongoDB keeps the order in which they were first counted.
+    for (const name of Object.keys(minutes)
+      .map(Number)
+      .sort((a, b) => a - b)) {
+      const atMs = at.getTime() + name * MINUTE_MS;
+      if (atMs >= span.fromMs && atMs < span.toMs) {
+        points.push({ atMs, counts: countsOf(minutes[name]) });
+      }
+    }
+  }
+  return points;
+}
+
+async function readHours(
+  db: mongo.Db,
+  owner: StatsOwner,
+  step: Step,
+  span: Span,
+): Promise<StatsPoint[]> {
+  const points: StatsPoint[] = [];
+  const hours = hoursOf(db, owner, span).project<StatsDocument>({ at: 1, total: 1 });
+  for await (const { at, total } of hours) {
+    const atMs = beginningOf(step, at.getTime());
+    const last = points.at(-1);
+    if (last?.atMs === atMs) addCounts(last.counts, total);
+    else points.push({ atMs, counts: countsOf(total) });
+  }
+  return points;
+}
+
+function countsOf(stored: Partial<AttemptCounts> = {}): AttemptCounts {
+  const counts = noAttempts();
+  addCounts(counts, stored);
+  return counts;
+}
+
+/** Whole hours are read from their totals, the hours at both ends from their minutes. */
+async function readEndpoints(db: mongo.Db, { fromMs, toMs }: Span): Promise<EndpointCounts[]> {
+  const byId = new Map<string, EndpointCounts>();
+  for (let hourMs = beginningOf('hour', fromMs); hourMs < toMs; hourMs += HOUR_MS) {
+    const names = minutesBetween(Math.max(fromMs, hourMs), Math.min(toMs, hourMs + HOUR_MS));
+    const fields = names.length === 60 ? ['total'] : names.map((name) => `minutes.${name}`);
+    const projection = Object.fromEntries(fields.map((field) => [field, 1]));
+    const found = collection(db, 'stats')
+      .find({ at: new Date(hourMs), kind: 'webhook' })
+      .project<StatsDocument>({ companyId: 1, ownerId: 1, ...projection });
+    for await (const document of found) addEndpoint(byId, document);
+  }
+  return [...byId.values()];
+}
+
+/** The names of the minutes of one hour from `fromMs` to before `toMs`. */
+function minutesBetween(fromMs: number, toMs: number): number[] {
+  const count = Math.ceil((toMs - fromMs) / MINUTE_MS);
+  return Array.from({ length: count }, (_, n) => minuteName(fromMs) + n);
+}
+
+function addEndpoint(
+  byId: Map<string, EndpointCounts>,
+  { companyId, ownerId: webhookId, total, minutes }: Partial<StatsDocument> & StatsOwner,
+): void {
+  const parts = total ? [total] : Object.values(minutes ?? {});
+  if (parts.length === 0) return;
+  const known = byId.get(webhookId) ?? { webhookId, companyId, counts: noAttempts() };
+  for (const part of parts) addCounts(known.counts, part);
+  byId.set(webhookId, known);
+}
+
+const SUMMED = [
+  'messages',
+  'messageBytes',
+  'deliveries',
+  'attempts',
+  'succeeded',
+  'sentBytes',
+] as const satisfies readonly (keyof CompanyUsage)[];
+
+function readUsage(db: mongo.Db, { fromMs, toMs }: Span): Promise<CompanyUsage[]> {
+  const sums = Object.fromEntries(SUMMED.map((name) => [name, { $sum: `$${name}` }] as const));
+  const shown = Object.fromEntries(SUMMED.map((name) => [name, 1] as const));
+  return collection(db, 'usage')
+    .aggregate<CompanyUsage>([
+      { $match: { at: { $gte: new Date(fromMs), $lt: new Date(toMs) } } },
+      { $group: { _id: '$companyId', ...sums } },
+      { $sort: { _id: 1 } },
+      { $project: { _id: 0, companyId: '$_id', ...shown } },
+    ])
+    .toArray();
+}

@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { countAttempt, noAttempts } from '@posthorn/domain/stats/attempt-counts.ts';
+import type { Outcome } from '@posthorn/domain/outcome.ts';
+import {
+  openScratchDatabase,
+  type ScratchDatabase,
+} from '../../../../../test/support/stores/scratch-database.ts';
+import { collection } from '../collections.ts';
+import { noUsage } from '../../stats/count-attempts.ts';
+import type { MinuteCounts } from './stats-documents.ts';
+import { createStatsQueries, type StatsQueries } from './stats-queries.ts';
+import { createStatsStore, type StatsStore } from './stats-store.ts';
+
+const at = (text: string): number => Date.parse(`2026-11-24T${text}Z`);
+const DAY = { fromMs: at('00:00:00'), toMs: at('24:00:00') };
+const OWNER = { companyId: 'comp_a', ownerId: 'wh_1' };
+
+let database: ScratchDatabase;
+let store: StatsStore;
+let queries: StatsQueries;
+
+beforeAll(async () => {
+  database = await openScratchDatabase();
+  store = createStatsStore(database.db);
+  queries = createStatsQueries(database.db);
+});
+beforeEach(async () => {
+  for (const name of ['stats', 'usage'] as const)
+    await collection(database.db, name).deleteMany({});
+});
+afterAll(() => database.drop());
+
+/** One attempt to wh_1 that ended in that minute, unless said otherwise. */
+function attemptIn(
+  minute: string,
+  outcome: Outcome = 'success',
+  changed: Partial<MinuteCounts> = {},
+): MinuteCounts {
+  const counts = noAttempts();
+  const attempt = { outcome, number: 1, trigger: 'first', startedAtMs: 0, durationMs: 40 } as const;
+  countAttempt(counts, { attempt, payloadBytes: 100 });
+  return { kind: 'webhook', ...OWNER, minuteMs: at(minute), counts, ...changed };
+}
+
+const read = async (step: 'minute' | 'hour' | 'day', span = DAY) =>
+  (await queries.readSteps(OWNER, step, span)).map(({ atMs, counts }) => [atMs, counts.outcomes]);
+
+describe('the statistics of an owner', () => {
+  it('are added up over writes, by minute, hour and day', async () => {
+    expect(await store.addMinutes([attemptIn('06:28:00'), attemptIn('07:00:00')])).toEqual([]);
+    await store.addMinutes([attemptIn('06:28:00', 'http_5xx'), attemptIn('06:05:00')]);
+    expect(await read('minute')).toEqual([
+      [at('06:05:00'), { success: 1 }],
+      [at('06:28:00'), { success: 1, http_5xx: 1 }],
+      [at('07:00:00'), { success: 1 }],
+    ]);
+    expect(await read('hour')).toEqual([
+      [at('06:00:00'), { success: 2, http_5xx: 1 }],
+      [at('07:00:00'), { success: 1 }],
+    ]);
+    const [day] = await queries.readSteps(OWNER, 'day', DAY);
+    expect(day).toEqual({
+      atMs: at('00:00:00'),
+      counts: {
+        outcomes: { success: 3, http_5xx: 1 },
+        firstAttempts: 4,
+        payloadBytes: 400,
+        durationMs: 160,
+        maxDurationMs: 40,
+        durations: { 5: 4 },
+      },
+    });
+  });
+
+  it('are of the span that is asked for, its end not included', async () => {
+    await store.addMinutes(['06:28:00', '06:29:00', '06:30:00'].map((text) => attemptIn(text)));
+    const span = { fromMs: at('06:29:00'), toMs: at('06:30:00') };
+    expect(await read('minute', span)).toEqual([[at('06:29:00'), { success: 1 }]]);
+  });
+
+  it('are shown to its own company only', async () => {
+    await store.addMinutes([attemptIn('06:28:00')]);
+    const foreign = { companyId: 'comp_b', ownerId: 'wh_1' };
+    expect(await queries.readSteps(foreign, 'minute', DAY)).toEqual([]);
+  });
+
+  it('are complete when many processes begin the same hour at once', async () => {
+    const adding = Array.from({ length: 20 }, async () => {
+      let left: readonly MinuteCounts[] = [attemptIn('06:28:00')];
+      while (left.length > 0) left = await store.addMinutes(left);
+    });
+    await Promise.all(adding);
+    expect(await read('hour')).toEqual([[at('06:00:00'), { success: 20 }]]);
+  });
+});
+
+describe('the endpoints of a span', () => {
+  it('are the webhooks of every company, with the minutes at both ends', async () => {
+    const other = { companyId: 'comp_b', ownerId: 'wh_2' };
+    await store.addMinutes([
+      attemptIn('05:30:00', 'timeout'),
+      attemptIn('05:31:00'),
+      attemptIn('06:15:00'),
+      attemptIn('07:31:00'),
+      attemptIn('06:00:00', 'http_4xx', other),
+      attemptIn('05:30:00', 'http_4xx', { ...other, ownerId: 'wh_3' }),
+      attemptIn('06:15:00', 'success', { kind: 'company', ownerId: 'comp_a' }),
+    ]);
+    const found = await queries.readEndpoints({ fromMs: at('05:31:00'), toMs: at('07:31:00') });
+    const outcomes = found.map(({ webhookId, companyId, counts }) => {
+      return [webhookId, companyId, counts.outcomes];
+    });
+    expect(outcomes.sort()).toEqual([
+      ['wh_1', 'comp_a', { success: 2 }],
+      ['wh_2', 'comp_b', { http_4xx: 1 }],
+    ]);
+  });
+});
+
+describe('what companies used', () => {
+  it('is added up over writes and hours', async () => {
+    const used = {
+      messages: 2,
+      messageBytes: 20,
+      deliveries: 3,
+      attempts: 4,
+      succeeded: 1,
+      sentBytes: 40,
+    };
+    const usage = { ...noUsage('comp_a', at('06:00:00')), ...used };
+    await store.addUsage([usage]);
+    await store.addUsage([usage, { ...usage, hourMs: at('07:00:00') }]);
+    await store.addUsage([{ ...usage, companyId: 'comp_b', hourMs: at('08:00:00') }]);
+    const span = { fromMs: at('06:00:00'), toMs: at('08:00:00') };
+    expect(await queries.readUsage(span)).toEqual([
+      {
+        companyId: 'comp_a',
+        messages: 6,
+        messageBytes: 60,
+        deliveries: 9,
+        attempts: 12,
+        succeeded: 3,
+        sentBytes: 120,
+      },
+    ]);
+  });
+});

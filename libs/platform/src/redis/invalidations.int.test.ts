@@ -1,0 +1,32 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { createNamespace } from '../../../../test/support/process/namespace.ts';
+import { REDIS_KINDS, type TestedRedis } from '../../../../test/support/stores/tested-redis.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
+import { announce, listenForInvalidations, type Invalidation } from './invalidations.ts';
+
+describe.each(REDIS_KINDS)('invalidations in %s', (_kind, open) => {
+  const { REDIS_PREFIX: prefix } = createNamespace();
+  let store: TestedRedis;
+
+  beforeAll(async () => {
+    store = await open();
+  });
+
+  afterAll(() => store.stop());
+
+  it('arrive at every listener', async () => {
+    const heard: Invalidation[][] = [[], [], []];
+    let listening = 0;
+    for (const changes of heard) {
+      listenForInvalidations(store.connect(), prefix, {
+        onChange: (change) => changes.push(change),
+        onMissed: () => (listening += 1),
+      });
+    }
+    await eventually('three listeners', () => listening === heard.length);
+    const change = { companyId: 'comp_1', id: 'wh_1' };
+    await announce(store.redis, prefix, change);
+    await eventually('what each hears', () => heard.every(({ length }) => length === 1));
+    expect(heard).toEqual([[change], [change], [change]]);
+  });
+});

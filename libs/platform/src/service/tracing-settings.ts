@@ -1,0 +1,42 @@
+import { z } from 'zod';
+
+/** The samplers of the OpenTelemetry specification that need no other service. */
+export const SAMPLERS = [
+  'always_on',
+  'always_off',
+  'traceidratio',
+  'parentbased_always_on',
+  'parentbased_always_off',
+  'parentbased_traceidratio',
+] as const;
+
+const queueMessage = 'must be a whole number from 512 to 100000';
+
+/** With the names of the OpenTelemetry specification. docs/tracing.md lists further ones that its exporter reads itself. */
+export const tracingSettings = {
+  OTEL_EXPORTER_OTLP_ENDPOINT: z
+    .url({ protocol: /^https?$/, error: 'must be a URL such as http://collector:4318' })
+    .optional()
+    .describe('OTLP/HTTP collector of traces, without `/v1/traces`; no traces when not set'),
+  OTEL_TRACES_SAMPLER: z
+    .enum(SAMPLERS, `must be one of ${SAMPLERS.join(', ')}`)
+    .default('parentbased_always_on')
+    .describe(
+      'Which messages are traced; with `parentbased_…` those whose `traceparent` says so, and the rest of the name for those without one',
+    ),
+  OTEL_TRACES_SAMPLER_ARG: z.coerce
+    .number('must be a share from 0 to 1')
+    .min(0, 'must be a share from 0 to 1')
+    .max(1, 'must be a share from 0 to 1')
+    .default(1)
+    .describe('Share of traces for `traceidratio`'),
+  OTEL_BSP_MAX_QUEUE_SIZE: z.coerce
+    .number(queueMessage)
+    .int(queueMessage)
+    .min(512, queueMessage)
+    .max(100_000, queueMessage)
+    .default(8_192)
+    .describe('Spans that wait for the collector, of about 2 kB each; further ones are dropped'),
+};
+
+export type TracingSettings = z.infer<z.ZodObject<typeof tracingSettings>>;
