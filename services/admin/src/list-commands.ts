@@ -3,15 +3,19 @@ import type { Command } from 'commander';
 /** Column where the descriptions start. */
 const DESCRIPTION_COLUMN = 33;
 
-/** Returns one line for each command of each group, with its arguments and its description. */
+/** Returns one line for each command, after the name of its group if it has one, with its arguments and its description. */
 export function listCommands(program: Command): string {
   return program.commands
-    .flatMap((group) => group.commands.map((command) => lineOf(group, command)))
+    .flatMap((each) =>
+      each.commands.length === 0
+        ? [lineOf('', each)]
+        : each.commands.map((command) => lineOf(`${each.name()} `, command)),
+    )
     .join('\n');
 }
 
-function lineOf(group: Command, command: Command): string {
-  const usage = ['  ', group.name(), ' ', command.name(), ' ', ...argumentsOf(command)].join('');
+function lineOf(group: string, command: Command): string {
+  const usage = ['  ', group, command.name(), ' ', ...argumentsOf(command)].join('');
   return `${usage.padEnd(DESCRIPTION_COLUMN - 1)} ${command.description()}`;
 }
 

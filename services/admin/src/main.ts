@@ -5,7 +5,9 @@ import { addApiKeyCommands } from './companies/api-key-commands.ts';
 import { addCompanyCommands } from './companies/company-commands.ts';
 import { addDeadLetterCommands } from './dead-letters/dead-letter-commands.ts';
 import { listCommands } from './list-commands.ts';
+import { addStatsCommands } from './stats/stats-commands.ts';
 import { addSecretCommands } from './secret-commands.ts';
+import { addTopicCommands } from './topics/topic-commands.ts';
 
 const program = new Command('admin').description('Administers a Posthorn installation');
 addCompanyCommands(program);
@@ -13,6 +15,8 @@ addApiKeyCommands(program);
 addSecretCommands(program);
 addDeadLetterCommands(program);
 addAuditCommands(program);
+addTopicCommands(program);
+addStatsCommands(program);
 program.addHelpText('after', () => `\nAll commands:\n${listCommands(program)}`);
 
 try {

@@ -35,6 +35,7 @@ const sealed = {
   kind: 'unopened' as const,
   id: 'wh_1',
   companyId: REF.companyId,
+  appId: 'app_1',
   disabled: false,
   eventTypes: [],
   problem,

@@ -9,7 +9,9 @@ export const dispatcherConfig = z.object({
     .min(100, 'must be milliseconds from 100 to 60000')
     .max(60_000, 'must be milliseconds from 100 to 60000')
     .default(15_000)
-    .describe('Timeout of one attempt, from the look-up of the host to the end of the response'),
+    .describe(
+      'Timeout of one attempt, from the look-up of the host to the end of the response; a request for an access token has as long before it',
+    ),
   MAX_IN_FLIGHT: z.coerce
     .number()
     .int('must be a whole number from 1 to 20000')
@@ -24,7 +26,7 @@ export const dispatcherConfig = z.object({
     .max(100_000, 'must be a whole number from 0 to 100000')
     .default(0)
     .describe(
-      'Attempts per second of one company to one host, from each dispatcher; 0 for no limit',
+      'Attempts per second of one company to one host, and token requests to one, from each dispatcher; 0 for no limit',
     ),
   SLOW_LANE_CONCURRENCY: z.coerce
     .number()
@@ -47,9 +49,22 @@ export const dispatcherConfig = z.object({
     .describe('Memory for payloads loaded for attempts under way, in MiB'),
   PAYLOAD_CACHE_MIB: settings.mebibytes(32).describe('Memory of the payload cache, in MiB'),
   WEBHOOK_CACHE_MIB: settings.mebibytes(24).describe('Memory of the webhook cache, in MiB'),
+  TLS_CLIENT_CACHE_MIB: settings
+    .mebibytes(32)
+    .describe(
+      'Memory for the HTTP clients of webhooks with TLS settings of their own, 16 for each MiB, in MiB',
+    ),
+  TOKEN_CACHE_MIB: settings
+    .mebibytes(8)
+    .describe('Memory of the cache of OAuth 2.0 access tokens, in MiB'),
   CIRCUIT_MEMORY_MIB: settings
     .mebibytes(64)
     .describe('Memory for the circuits of endpoints that failed recently, in MiB'),
+  STATS_MEMORY_MIB: settings
+    .mebibytes(16)
+    .describe(
+      'Memory for counts of attempts that are not yet in MongoDB, 1,000 webhooks, apps and companies a minute for each MiB, in MiB; when it is full, further ones are not counted',
+    ),
   ...settings.records,
   ...settings.concurrency,
   ...settings.kafka,
@@ -58,6 +73,7 @@ export const dispatcherConfig = z.object({
   ...settings.redis,
   ...settings.egress,
   ...egressProxySettings,
+  ...settings.tracing,
   ...settings.process(9102),
 });
 

@@ -1,5 +1,7 @@
-import { endedAtMs, type Attempt } from '@posthorn/domain/delivery.ts';
+import { endedAtMs, TRIGGERS, type Attempt } from '@posthorn/domain/delivery.ts';
+import { OUTCOMES } from '@posthorn/domain/outcome.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
+import { startAtZero } from '@posthorn/platform/service/metrics.ts';
 import { Counter, Histogram, type Registry } from 'prom-client';
 
 export interface DispatcherMetrics {
@@ -16,6 +18,9 @@ export function createDispatcherMetrics(registry: Registry): DispatcherMetrics {
     labelNames: ['outcome', 'trigger'],
     registers,
   });
+  for (const outcome of OUTCOMES) {
+    for (const trigger of TRIGGERS) attempts.inc({ outcome, trigger }, 0);
+  }
   const { duration, lag, completion } = createHistograms(registers);
   const finished = new Counter({
     name: 'posthorn_deliveries_finished_total',
@@ -23,6 +28,7 @@ export function createDispatcherMetrics(registry: Registry): DispatcherMetrics {
     labelNames: ['result'],
     registers,
   });
+  startAtZero(finished, 'result', ['delivered', 'cancelled']);
   return {
     finished,
     observe(due, attempt) {

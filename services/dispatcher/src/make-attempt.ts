@@ -6,10 +6,11 @@ import { retryAfterMsOf } from '@posthorn/domain/schedule/retry-after.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { AttemptReport, Place } from './isolation/queues/admission.ts';
 import { findCancelReason, findTarget } from './load/find-target.ts';
-import type { LoadWebhook } from './load/load-webhook.ts';
+import type { LoadedWebhook, LoadWebhook } from './load/load-webhook.ts';
 import type { HeldPayload, PayloadMemory } from './load/payload-memory.ts';
 import type { HeldLease } from './once/attempt-leases.ts';
 import type { SendWebhook } from './sending/send-webhook.ts';
+import type { AccessTokens, SharedAnswer } from './sending/tokens/access-tokens.ts';
 import type { SettledAttempt } from './settle/settle-delivery.ts';
 
 /** What became of an attempt that was given a place. */
@@ -21,8 +22,8 @@ export type Made =
   | { kind: 'start over' }
   /** This process was suspended, and another one may have made the attempt meanwhile. */
   | { kind: 'claim again' }
-  /** Our proxy failed before anything was sent. */
-  | { kind: 'defer'; because: 'proxy'; turnAtMs: number };
+  /** Our proxy failed before anything was sent, or the host of the token server has no start left. */
+  | { kind: 'defer'; because: 'proxy' | 'host'; turnAtMs: number };
 
 /** What an attempt holds while its request is made. */
 export interface Rights {
@@ -37,35 +38,134 @@ export interface MakeAttemptDeps {
   payloads: PayloadMemory;
   loadWebhook: LoadWebhook;
   send: SendWebhook;
+  tokens: Pick<AccessTokens, 'get'>;
   /** How long an attempt waits that our proxy failed. */
   proxyRetryMs: number;
   nowMs: () => number;
 }
 
 export function createMakeAttempt(deps: MakeAttemptDeps): MakeAttempt {
-  return async (record, due, { place, lease }) => {
-    let attempt: Attempt | null = null;
+  return async (record, due, rights) => {
+    let sent: Sent | null = null;
     let held: HeldPayload | null = null;
     try {
       if (!due.payload) held = await deps.payloads.hold(due.companyId, due.messageId);
       const payload = due.payload ?? held?.payload;
       if (!payload) return { kind: 'message missing' };
-      // Asked again right before the request: the attempt may have waited for seconds in its queue.
-      const target = await findTarget(deps.loadWebhook, due);
-      if (lease.hasLapsed()) return { kind: 'claim again' };
-      if (target.kind !== 'send' || !place.begin()) return { kind: 'start over' };
-      const traceparent = traceparentOf(record.headers.traceparent);
-      attempt = await deps.send(due, payload, target.to, traceparent);
+      const ready = await beginAuthorized(deps, due, rights);
+      if (ready.kind !== 'send' && ready.kind !== 'token failed') return ready;
+      sent = await complete(deps, ready, { record, due, payload });
     } finally {
       held?.release();
-      await place.end(attempt && reportOf(attempt, deps.nowMs()));
+      await rights.place.end(sent && reportOf(sent.attempt, deps.nowMs()));
     }
-    return attempt ? settledAttempt(deps, record, due, attempt) : proxyFailed(deps);
+    return sent ? settledAttempt(deps, record, due, sent) : proxyFailed(deps);
   };
 }
 
+/** An attempt with what the statistics need to know of it. */
+type Sent = Pick<SettledAttempt, 'attempt' | 'appId' | 'payloadBytes'>;
+
+/** Null when our proxy failed. */
+async function complete(
+  deps: MakeAttemptDeps,
+  ready: Ready | TokenFailed,
+  request: Request,
+): Promise<Sent | null> {
+  const { appId } = ready.to.webhook;
+  if (ready.kind === 'token failed') return { attempt: ready.attempt, appId, payloadBytes: 0 };
+  const attempt = await send(deps, ready, request);
+  return attempt && { attempt, appId, payloadBytes: request.payload.length };
+}
+
+interface Request {
+  record: LogRecord;
+  due: DueAttempt;
+  payload: Buffer;
+}
+
+/** An endpoint that answers 401 does not take the token any more; the next attempt gets another one. */
+async function send(
+  deps: MakeAttemptDeps,
+  { to, token }: Ready,
+  { record, due, payload }: Request,
+): Promise<Attempt | null> {
+  const traceparent = traceparentOf(record.headers.traceparent);
+  const attempt = await deps.send(due, payload, to, traceparent, token?.value);
+  if (attempt?.statusCode === 401) token?.refuse();
+  return attempt;
+}
+
+/** The request may be made now. */
+interface Ready {
+  kind: 'send';
+  to: LoadedWebhook;
+  /** For a webhook with `oauth2`. */
+  token?: UsableToken;
+}
+
+interface UsableToken extends Pick<SharedAnswer, 'refuse'> {
+  value: string;
+}
+
+interface TokenFailed {
+  kind: 'token failed';
+  to: LoadedWebhook;
+  attempt: Attempt;
+}
+
+type Stopped = Extract<Made, { kind: 'start over' | 'claim again' | 'defer' }>;
+
+/** Asked again right before the request: the attempt may have waited for seconds in its queue, and for its token. */
+async function begin(
+  { loadWebhook }: MakeAttemptDeps,
+  due: DueAttempt,
+  { place, lease }: Rights,
+): Promise<Ready | Stopped> {
+  const target = await findTarget(loadWebhook, due);
+  if (lease.hasLapsed()) return { kind: 'claim again' };
+  if (target.kind !== 'send' || !place.begin()) return { kind: 'start over' };
+  return target;
+}
+
+/**
+ * For a webhook with `oauth2`, gets its token too. The place is held meanwhile, as with an egress proxy that
+ * hangs: a slow token server slows its own webhooks down, and nothing else is learned from it.
+ */
+async function beginAuthorized(
+  deps: MakeAttemptDeps,
+  due: DueAttempt,
+  rights: Rights,
+): Promise<Ready | Stopped | TokenFailed> {
+  const begun = await begin(deps, due, rights);
+  if (begun.kind !== 'send') return begun;
+  const { authMethod, companyId, updatedAtMs } = begun.to.webhook;
+  if (authMethod.method !== 'oauth2') return begun;
+  const startedAtMs = deps.nowMs();
+  const shared = await deps.tokens.get(companyId, authMethod);
+  if (!shared) return proxyFailed(deps);
+  const { answer, refuse } = shared;
+  if (answer.kind === 'later') {
+    return { kind: 'defer', because: 'host', turnAtMs: answer.turnAtMs };
+  }
+  if (answer.kind === 'failed') {
+    const durationMs = Math.max(0, deps.nowMs() - startedAtMs);
+    const attempt = { ...abortedAttempt(due, startedAtMs), durationMs };
+    return { kind: 'token failed', to: begun.to, attempt: withoutToken(attempt, answer.reason) };
+  }
+  const again = await begin(deps, due, rights);
+  if (again.kind !== 'send') return again;
+  // Changed meanwhile: the token may be of other credentials, or for another endpoint.
+  if (again.to.webhook.updatedAtMs !== updatedAtMs) return { kind: 'start over' };
+  return { ...again, token: { value: answer.value, refuse } };
+}
+
+function withoutToken(attempt: Attempt, failureReason: string): Attempt {
+  return { ...attempt, outcome: 'token_failed', failureReason };
+}
+
 /** Nothing is reported of the endpoint, and no attempt of the schedule is used up. */
-function proxyFailed({ nowMs, proxyRetryMs }: MakeAttemptDeps): Made {
+function proxyFailed({ nowMs, proxyRetryMs }: MakeAttemptDeps): Extract<Made, { kind: 'defer' }> {
   return { kind: 'defer', because: 'proxy', turnAtMs: nowMs() + proxyRetryMs };
 }
 
@@ -87,13 +187,14 @@ async function settledAttempt(
   { loadWebhook }: MakeAttemptDeps,
   { headers }: LogRecord,
   due: DueAttempt,
-  attempt: Attempt,
+  { attempt, ...counted }: Sent,
 ): Promise<SettledAttempt> {
   const isSuccess = attempt.outcome === 'success';
   return {
     kind: 'attempted',
     due,
     attempt: due.omitsResponses ? withoutResponse(attempt) : attempt,
+    ...counted,
     headers: lastingHeaders(headers),
     cancelReason: isSuccess ? null : await findCancelReason(loadWebhook, due.webhookId),
     isRecorded: false,

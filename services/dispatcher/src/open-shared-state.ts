@@ -5,6 +5,7 @@ import {
   createEndpointFlows,
   type EndpointFlows,
 } from '@posthorn/platform/redis/endpoint-flows.ts';
+import { measureCommands } from '@posthorn/platform/redis/measure-commands.ts';
 import { createOpenCircuits, type OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import {
   createRunningAttempts,
@@ -28,9 +29,10 @@ export function openSharedState({
   config,
   logger,
   lifecycle,
+  registry,
 }: ServiceContext<DispatcherConfig>): SharedState {
   const access = redisAccessOf(config);
-  const redis = connectRedis(access, logger);
+  const redis = measureCommands(registry, connectRedis(access, logger));
   lifecycle.onStop('redis', () => {
     redis.disconnect();
   });

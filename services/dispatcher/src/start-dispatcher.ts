@@ -6,11 +6,14 @@ import {
   createMemoryBudgets,
   type MemoryBudgets,
 } from '@posthorn/platform/memory/memory-budgets.ts';
+import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import { openMongo } from '@posthorn/platform/mongo/connection/connect.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import { openSpans } from '@posthorn/platform/tracing/open-spans.ts';
+import { openAttemptStats } from '@posthorn/platform/stats/open-stats.ts';
 import type { mongo } from 'mongoose';
 import { createAttemptDelivery } from './attempt-delivery.ts';
 import type { DispatcherConfig } from './config.ts';
@@ -25,6 +28,7 @@ import { openSharedState } from './open-shared-state.ts';
 import { openSender } from './sending/open-sender.ts';
 import { openSettle } from './settle/open-settle.ts';
 import { createTakeOver, type TakeOver } from './take-over-partitions.ts';
+import { createTraceAttempts, type TraceAttempts } from './settle/trace-attempts.ts';
 import { createOutageWatch } from './outages/watch-outages.ts';
 
 type Context = ServiceContext<DispatcherConfig>;
@@ -38,6 +42,7 @@ export async function startDispatcher(given: Context): Promise<void> {
     keepTrying: outages.watch(given.keepTrying),
     keepTryingWhileDraining: outages.watch(given.keepTryingWhileDraining),
   };
+  const spans = await openSpans('posthorn-dispatcher', context);
   const { db, isConnected } = await openMongo('posthorn-dispatcher', context);
   const consumptions: Consumption[] = [];
   await openOpsServer(
@@ -46,12 +51,13 @@ export async function startDispatcher(given: Context): Promise<void> {
     () => consumptions.every((each) => each.isAlive()),
   );
   const kafka = await openRecordLog('posthorn-dispatcher', context);
-  const { topics } = kafka;
-  const { records, deadLetters } = openProvenRecords(context, kafka, db);
+  const { topics, groups } = kafka;
+  const { records, deadLetters, report } = openProvenRecords(context, kafka, db);
   const budgets = createMemoryBudgets(registry);
   const shared = openSharedState(context);
   const companies = await openCompanies(context, db);
-  const isolation = openIsolation(context, { records, topics, shared, budgets, companies });
+  const isolated = { records, topics, shared, budgets, companies, report };
+  const isolation = openIsolation(context, isolated);
   const areStoresUp = (): boolean => isConnected() && records.isConnected() && !outages.isOutage();
   const doubleSends = openDoubleSendGuard(context, {
     db,
@@ -59,7 +65,9 @@ export async function startDispatcher(given: Context): Promise<void> {
     slowLaneTopic: topics.slowLane,
     areStoresUp,
   });
-  const parts = { db, records, topics, deadLetters, budgets, isolation, doubleSends, companies };
+  const traces = spans && createTraceAttempts(spans, systemClockMs);
+  const own = { isolation, doubleSends, companies, traces };
+  const parts = { db, records, topics, deadLetters, budgets, ...own };
   const takeOver = createTakeOver({
     takeOverEndpoints: isolation.takeOver,
     handOverAttempts: doubleSends.handOver,
@@ -67,7 +75,7 @@ export async function startDispatcher(given: Context): Promise<void> {
     attempt: openAttempt(context, parts),
   });
   const mayHandOver = shared.isConnected;
-  const due = { records, topics, isolation, takeOver, areStoresUp, mayHandOver };
+  const due = { records, groups, isolation, takeOver, areStoresUp, mayHandOver };
   consumptions.push(...(await consumeDue(context, due)));
   watchDependencies(registry, {
     mongodb: isConnected,
@@ -83,17 +91,33 @@ interface AttemptParts extends Pick<OpenRecordLog, 'records' | 'topics'> {
   isolation: Isolation;
   doubleSends: OpenDoubleSendGuard;
   companies: Companies;
+  /** Null when nothing is traced. */
+  traces: TraceAttempts | null;
 }
 
 function openAttempt(
   context: Context,
-  { db, records, topics, deadLetters, budgets, isolation, doubleSends, companies }: AttemptParts,
+  {
+    db,
+    records,
+    topics,
+    deadLetters,
+    budgets,
+    isolation,
+    doubleSends,
+    companies,
+    traces,
+  }: AttemptParts,
 ): ReturnType<typeof createAttemptDelivery> {
   const loadWebhook = openWebhookLoader(context, db, budgets);
+  const { send, tokens } = openSender(context, budgets);
+  const budgetBytes = bytesOfMib(context.config.STATS_MEMORY_MIB);
+  const count = openAttemptStats(context, { db, budgets, budgetBytes });
   const { settleDelivery, settleResend, erasePayloads } = openSettle(context, {
     db,
     records,
     metrics: createDispatcherMetrics(context.registry),
+    count,
     failedTopic: topics.deliveryFailed,
   });
   return createAttemptDelivery({
@@ -108,20 +132,21 @@ function openAttempt(
     makeAttempt: createMakeAttempt({
       payloads: openPayloads(context, db, budgets),
       loadWebhook,
-      send: openSender(context),
+      send: traces ? traces.send(send) : send,
+      tokens,
       proxyRetryMs: context.config.CIRCUIT_RESET_MS,
       nowMs: systemClockMs,
     }),
     moveToSlowLane: isolation.moveToSlowLane,
     defer: isolation.defer,
-    settleDelivery,
-    settleResend,
+    settleDelivery: traces ? traces.settle(settleDelivery) : settleDelivery,
+    settleResend: traces ? traces.settle(settleResend) : settleResend,
     erasePayloads,
     nowMs: systemClockMs,
   });
 }
 
-interface ConsumeParts extends Pick<OpenRecordLog, 'records' | 'topics'> {
+interface ConsumeParts extends Pick<OpenRecordLog, 'records' | 'groups'> {
   isolation: Isolation;
   takeOver: TakeOver;
   areStoresUp: () => boolean;
@@ -134,15 +159,10 @@ const STALLED_AFTER_MS = 105_000;
 /** Memory bounds the records under work; this is the bound behind it. */
 const IN_FLIGHT_LIMITS = { pauseAt: 50_000, resumeAt: 45_000 };
 
-/**
- * One consumer group reads fresh messages and retries, so that one dispatcher has partition p of both
- * topics. The slow lane has a group of its own, so that its backlog delays nothing else.
- */
 async function consumeDue(
   { config, lifecycle }: Context,
-  { records, topics, isolation, takeOver, areStoresUp, mayHandOver }: ConsumeParts,
+  { records, groups, isolation, takeOver, areStoresUp, mayHandOver }: ConsumeParts,
 ): Promise<Consumption[]> {
-  const groupId = `${config.TOPIC_PREFIX}dispatcher`;
   const common = {
     areStoresUp,
     mayHandOver,
@@ -156,14 +176,12 @@ async function consumeDue(
   const joining = [
     records.consume({
       ...common,
-      groupId,
-      topics: [topics.messageCreated, topics.retryDue],
+      ...groups.dispatcher,
       mayRead: isolation.mayRead,
     }),
     records.consume({
       ...common,
-      groupId: `${groupId}-slow`,
-      topics: [topics.slowLane],
+      ...groups.slowLane,
       mayRead: isolation.mayReadSlowLane,
       // Mostly idle, so that longer polls save requests; and after it was full it is in no hurry.
       maxWaitMs: 500,

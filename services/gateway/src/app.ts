@@ -1,10 +1,12 @@
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import express, { type Express } from 'express';
-import { docsPage } from './api/openapi/docs-page.ts';
+import { DOCS_PATHS, docsPage } from './api/openapi/docs-page.ts';
 import { createDocument } from './api/openapi/document.ts';
+import { codesOf } from './api/openapi/error-codes.ts';
 import { handlersOf, type RouteHandlerDeps } from './api/route-handlers.ts';
 import { ApiError } from './http/api-error.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
+import { createKnownRoutes } from './http/known-routes.ts';
 import { assignRequestId } from './http/request-id.ts';
 import { pathsOf, type Route } from './http/request/route.ts';
 import { methodsByPath, refuseMethod } from './http/refuse-method.ts';
@@ -12,7 +14,11 @@ import { refuseDeliveries } from './http/refuse-deliveries.ts';
 import { setSecurityHeaders } from './http/security-headers.ts';
 import { sendError } from './http/send-error.ts';
 import type { RateLimits } from './limits/rate-limits.ts';
-import { publicKeysPage, type PublicKeysDeps } from './webhooks/signing-keys/public-keys-page.ts';
+import {
+  PUBLIC_KEYS_PATH,
+  publicKeysPage,
+  type PublicKeysDeps,
+} from './webhooks/signing-keys/public-keys-page.ts';
 
 export interface AppDeps extends RouteHandlerDeps, Pick<PublicKeysDeps, 'findPublicKeys'> {
   routes: readonly Route[];
@@ -30,7 +36,9 @@ export function createApp(deps: AppDeps): Express {
   app.disable('x-powered-by').disable('etag').set('query parser', false);
   app.set('trust proxy', trustedProxies);
   app.enable('case sensitive routing').enable('strict routing');
-  app.use(setSecurityHeaders, assignRequestId, metrics.observe, refuseDeliveries);
+  const known = createKnownRoutes(routes, [...DOCS_PATHS, PUBLIC_KEYS_PATH]);
+  const observe = metrics.observe(known, messageErrorsOf(routes));
+  app.use(setSecurityHeaders, assignRequestId, observe, refuseDeliveries);
   app.use(limits.limitAddress);
   for (const route of routes) {
     for (const path of pathsOf(route)) app[route.method](path, ...handlersOf(route, deps));
@@ -43,4 +51,11 @@ export function createApp(deps: AppDeps): Express {
   });
   app.use(sendError(logger));
   return app;
+}
+
+function messageErrorsOf(routes: readonly Route[]): string[] {
+  const message = routes.filter(
+    ({ method, path }) => method === 'post' && path === '/webhook-messages',
+  );
+  return message.flatMap((route) => [...codesOf(route).values()].flat());
 }

@@ -112,6 +112,7 @@ export const gatewayConfig = z.object({
   ...settings.sealing,
   ...settings.redis,
   ...settings.egress,
+  ...settings.tracing,
   ...settings.process(9101),
 });
 

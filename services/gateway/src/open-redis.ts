@@ -1,16 +1,16 @@
 import { redisAccessOf } from '@posthorn/platform/redis/access.ts';
-import { connectRedis } from '@posthorn/platform/redis/connect.ts';
+import { connectRedis, type RedisClient } from '@posthorn/platform/redis/connect.ts';
 import {
   announce,
   listenForInvalidations,
   type Invalidation,
 } from '@posthorn/platform/redis/invalidations.ts';
+import { measureCommands } from '@posthorn/platform/redis/measure-commands.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import type { Redis } from 'ioredis';
 import type { GatewayConfig } from './config.ts';
 
 export interface GatewayRedis {
-  client: Redis;
+  client: RedisClient;
   isConnected: () => boolean;
   invalidations: Invalidations;
 }
@@ -34,9 +34,10 @@ export function openRedis({
   config,
   logger,
   lifecycle,
+  registry,
 }: ServiceContext<GatewayConfig>): GatewayRedis {
   const access = redisAccessOf(config);
-  const client = connectRedis(access, logger);
+  const client = measureCommands(registry, connectRedis(access, logger));
   // A connection that has subscribed to a channel takes no other commands.
   const subscriber = connectRedis(access, logger);
   lifecycle.onStop('redis', () => {

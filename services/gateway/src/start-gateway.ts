@@ -1,10 +1,12 @@
-import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
-import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
+import { openMemberlessGroups } from '@posthorn/platform/memberless-groups/open-memberless-groups.ts';
+import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import {
   createMemoryBudgets,
   type MemoryBudgets,
 } from '@posthorn/platform/memory/memory-budgets.ts';
 import { openMongo } from '@posthorn/platform/mongo/connection/connect.ts';
+import { UNIQUE_INDEXES } from '@posthorn/platform/mongo/create-indexes.ts';
+import { awaitUniqueIndexes } from '@posthorn/platform/mongo/indexes/await-unique-indexes.ts';
 import { createDeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
 import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
@@ -20,14 +22,13 @@ import {
   systemClockMs,
   systemIds,
 } from '@posthorn/platform/service/clock-and-ids.ts';
-import { closeServer } from '@posthorn/platform/service/close-server.ts';
 import { egressPolicyOf } from '@posthorn/platform/service/egress-policy.ts';
-import { listen } from '@posthorn/platform/service/listen.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import { openSpans } from '@posthorn/platform/tracing/open-spans.ts';
+import type { Spans } from '@posthorn/platform/tracing/spans.ts';
 import { createVault, type Vault } from '@posthorn/platform/vault/vault.ts';
-import type { Express } from 'express';
 import type { mongo } from 'mongoose';
 import { openAccept, type Accept } from './accept/open-accept.ts';
 import type { ConfineToApp } from './api-keys/confine-to-app.ts';
@@ -38,14 +39,14 @@ import { apiRoutes } from './api/routes/api-routes.ts';
 import { createApp } from './app.ts';
 import type { GatewayConfig } from './config.ts';
 import { concurrencyBoundsOf } from './history/read-health.ts';
-import { createHardenedServer } from './http/harden-server.ts';
-import { limitConnections } from './http/limit-connections.ts';
 import { createHttpMetrics } from './http/http-metrics.ts';
+import { openPort } from './http/open-port.ts';
 import { openRequestDeadlines } from './http/request-deadlines.ts';
-import { createRequestMemory, type RequestMemory } from './http/request/request-memory.ts';
+import { openRequestMemory } from './http/request/open-request-memory.ts';
 import type { Route } from './http/request/route.ts';
+import { openTurns } from './http/turns/open-turns.ts';
 import { createQuotas } from './limits/quotas.ts';
-import { createTurns } from './http/turns.ts';
+import { createRequestsUnderWay } from './limits/requests-under-way.ts';
 import { openRateLimits } from './limits/open-rate-limits.ts';
 import { openRedis, type GatewayRedis } from './open-redis.ts';
 import { openOutbox } from './outbox/open-outbox.ts';
@@ -61,17 +62,21 @@ type Context = ServiceContext<GatewayConfig>;
 
 interface Connections {
   db: mongo.Db;
-  kafka: Awaited<ReturnType<typeof openRecordLog>>;
+  kafka: OpenRecordLog;
   redis: GatewayRedis;
   budgets: MemoryBudgets;
+  spans: Spans | null;
 }
 
 /** Opens the gateway, from the connections to the port. What is opened last is stopped first. */
 export async function startGateway(context: Context): Promise<void> {
   const { config, logger, lifecycle, registry } = context;
+  const spans = await openSpans('posthorn-gateway', context);
   const mongo = await openMongo('posthorn-gateway', context);
   await openOpsServer(context, () => lifecycle.isReady() && mongo.isConnected());
+  await awaitUniqueIndexes(context, mongo.db, UNIQUE_INDEXES);
   const kafka = await openRecordLog('posthorn-gateway', context);
+  openMemberlessGroups(context, kafka);
   const redis = openRedis(context);
   const budgets = createMemoryBudgets(registry);
   const { db } = mongo;
@@ -85,13 +90,14 @@ export async function startGateway(context: Context): Promise<void> {
     }),
     limits,
     memory: openRequestMemory(context, budgets),
-    turns: createTurns(setImmediate),
+    ...openTurns(),
+    underWay: createRequestsUnderWay(),
     deadlines: openRequestDeadlines(),
     recordRequest: openRecordRequest(context, db),
     trustedProxies: config.TRUSTED_PROXIES,
     metrics: createHttpMetrics(registry),
     logger,
-    ...(await openApi(context, { db, kafka, redis, budgets })),
+    ...(await openApi(context, { db, kafka, redis, budgets, spans })),
   });
   watchDependencies(registry, {
     mongodb: mongo.isConnected,
@@ -121,14 +127,11 @@ async function openApi(context: Context, connections: Connections): Promise<Api>
     webhooks,
     messages: createMessageQueries(db),
     deliveries: createDeliveryQueries(db),
-    resends: steps.resends,
     circuits,
     flows: createEndpointFlows(redis.client, config.REDIS_PREFIX, systemClockMs),
     concurrency: concurrencyBoundsOf(config),
     invalidate,
-    accept: steps.accept,
-    acceptIdempotent: steps.acceptIdempotent,
-    remove: steps.remove,
+    ...steps,
     quotas: createQuotas(config, monotonicClockMs),
     maxHeaderBytes: config.QUOTA_HEADER_BYTES,
     sourceIps: config.SOURCE_IPS ?? [],
@@ -138,7 +141,6 @@ async function openApi(context: Context, connections: Connections): Promise<Api>
       nowMs: systemClockMs,
       invalidate,
     }),
-    startResend: steps.startResend,
     policy: egressPolicyOf(config),
     newId: systemIds,
     nowMs: systemClockMs,
@@ -164,14 +166,21 @@ interface Steps extends Accept, Resends {
 /** Opens what works on messages, deliveries and removals while the gateway runs. */
 async function openSteps(
   context: Context,
-  { db, kafka: { records, topics }, redis, budgets }: Connections,
+  { db, kafka: { records, topics }, redis, budgets, spans }: Connections,
   { vault, webhooks, circuits }: StepDeps,
 ): Promise<Steps> {
   const { invalidations } = redis;
   const messages = createMessageStore(db);
   const hasApp = createHasApp(db);
   const topic = topics.messageCreated;
-  const outbox = await openOutbox(context, { db, records, messages, topic, budgets });
+  const outbox = await openOutbox(context, {
+    db,
+    records,
+    messages,
+    topic,
+    budgets,
+    spans,
+  });
   const remove = openRemovals(context, { db, invalidate: invalidations.invalidate });
   const { resends, startResend } = openResends(context, {
     db,
@@ -182,7 +191,7 @@ async function openSteps(
     circuits,
     budgets,
   });
-  const { accept, acceptIdempotent } = openAccept(context, {
+  const acceptSteps = openAccept(context, {
     db,
     vault,
     webhooks,
@@ -190,22 +199,7 @@ async function openSteps(
     invalidations,
     outbox,
     budgets,
+    spans,
   });
-  return { accept, acceptIdempotent, remove, resends, startResend };
-}
-
-function openRequestMemory({ config }: Context, budgets: MemoryBudgets): RequestMemory {
-  const requestBytes = bytesOfMib(config.REQUEST_MIB);
-  const memory = createRequestMemory(requestBytes);
-  budgets.add('requests', requestBytes, memory.usedBytes);
-  return memory;
-}
-
-async function openPort({ config, logger, lifecycle }: Context, app: Express): Promise<void> {
-  const { HOST: host, PORT: port, DRAIN_TIMEOUT_MS: drainMs } = config;
-  const server = createHardenedServer(app);
-  limitConnections(server, config.CONNECTIONS_PER_ADDRESS);
-  await listen(server, { host, port, setting: 'PORT' });
-  lifecycle.onStop('http', () => closeServer(server, drainMs));
-  logger.info({ host, port }, 'listening');
+  return { ...acceptSteps, remove, resends, startResend };
 }

@@ -1,6 +1,8 @@
 import { parseDelay } from '@posthorn/domain/schedule/retry-schedule.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
+import { httpUrl } from '@posthorn/platform/service/http-url.ts';
 import { z } from 'zod';
+import { canarySettings } from './canary/canary-settings.ts';
 
 /** With less than this, sweeps would follow one another without a pause. */
 const MIN_RECONCILE_AFTER_MS = 1_000;
@@ -19,6 +21,17 @@ export const retryConfig = z.object({
     .describe(
       'How late a delivery may be before it counts as lost and is published again; must be shorter than RETENTION_DAYS, and should be at least twice the longest of DEFERRAL_DELAYS',
     ),
+  OPERATOR_WEBHOOK_URL: httpUrl
+    .optional()
+    .describe(
+      'Where operator events are sent; the egress rules do not apply to it. Without it they are in their topic only',
+    ),
+  OPERATOR_WEBHOOK_SECRET: z
+    .string()
+    .regex(/^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/, 'must be whsec_ and base64 of 24 to 64 bytes')
+    .optional()
+    .describe('Signs operator events (Standard Webhooks); required with OPERATOR_WEBHOOK_URL'),
+  ...canarySettings,
   ...settings.records,
   ...settings.kafka,
   ...settings.mongodb,

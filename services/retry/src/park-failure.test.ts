@@ -11,8 +11,8 @@ import {
 } from '@posthorn/domain/schedule/retry-schedule.ts';
 import { topicNames } from '@posthorn/domain/records/topics.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
-import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { Registry } from 'prom-client';
+import { collectLogLines, type LogLines } from '../../../test/support/sources/log-lines.ts';
 import { keepTrying } from '../../../test/support/time/keep-trying.ts';
 import { createParkFailure } from './park-failure.ts';
 import { createRetryMetrics, type RetryMetrics } from './retry-metrics.ts';
@@ -27,13 +27,15 @@ let isStillPending = true;
 let status: DeliveryStatus = 'exhausted';
 let onPublish: () => Promise<void>;
 let metrics: RetryMetrics;
+let log: LogLines;
 
 beforeEach(() => {
   [published, deadLetters, exhaustions] = [[], [], []];
   isStillPending = true;
   status = 'exhausted';
   onPublish = () => Promise.resolve();
-  metrics = createRetryMetrics(new Registry());
+  metrics = createRetryMetrics(new Registry(), [5_000]);
+  log = collectLogLines();
 });
 
 function parkWith(schedule: readonly number[] = DEFAULT) {
@@ -65,7 +67,7 @@ function parkWith(schedule: readonly number[] = DEFAULT) {
         return Promise.resolve();
       },
     },
-    logger: createLogger('test', 'silent'),
+    logger: log.logger,
     nowMs: () => 77,
   });
 }
@@ -88,7 +90,7 @@ function failure(attemptNumber: number, changes: Partial<DeliveryFailed> = {}): 
 
 function recordOf(value: Buffer): LogRecord {
   const headers = { requestId: 'request-1' };
-  const place = { topic: 'failed', partition: 3, offset: 9, isInherited: false };
+  const place = { topic: 'failed', partition: 3, offset: 9, isInherited: false, timestampMs: 0 };
   return { ...place, key: 'wh_1', value, headers };
 }
 
@@ -157,6 +159,10 @@ describe('the failure of the last attempt', () => {
     expect(published).toEqual([]);
     expect((await metrics.finished.get()).values).toEqual([
       { labels: { result: 'exhausted' }, value: 1 },
+      { labels: { result: 'cancelled' }, value: 0 },
+    ]);
+    expect(log.lines).toMatchObject([
+      { messageId: 'msg_1', webhookId: 'wh_1', companyId: 'comp_1', msg: 'delivery exhausted' },
     ]);
   });
 
@@ -167,6 +173,7 @@ describe('the failure of the last attempt', () => {
     await park(failure(7, { outcome: 'timeout', statusCode: null }));
     expect((await metrics.finished.get()).values).toEqual([
       { labels: { result: 'exhausted' }, value: 1 },
+      { labels: { result: 'cancelled' }, value: 0 },
     ]);
     expect(deadLetters[0]?.[2]).toBe('attempt 7 ended timeout with status none');
   });

@@ -1,5 +1,6 @@
 import { refOf } from '@posthorn/domain/delivery.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { logFieldsOf } from '@posthorn/domain/records/log-fields.ts';
 import { DUE_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import {
   decodeDeliveryFailed,
@@ -88,7 +89,7 @@ async function exhaust(deps: ParkDeps, record: LogRecord, failed: DeliveryFailed
   );
   if (isNew) deps.metrics.finished.inc({ result: 'exhausted' });
   deps.logger.info(
-    { messageId, deliveryId, attempts: attemptNumber, outcome },
+    { ...logFieldsOf({ ...failed, deliveryId }), attempts: attemptNumber, outcome, statusCode },
     'delivery exhausted',
   );
 }

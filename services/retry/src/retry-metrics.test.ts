@@ -40,7 +40,7 @@ describe('the metrics of the delay topics', () => {
 
   test('observe the lateness of each kind separately', async () => {
     const registry = new Registry();
-    const metrics = createRetryMetrics(registry);
+    const metrics = createRetryMetrics(registry, [5_000]);
     metrics.observeLateness(RETRY_5S, 40);
     metrics.observeLateness(DEFERRED_5S, 2_000);
     metrics.observeLateness(DEFERRED_5S, -1);

@@ -1,5 +1,6 @@
 import { formatDelay } from '@posthorn/domain/schedule/retry-schedule.ts';
 import type { DelayKind, DelayTopic } from '@posthorn/domain/records/topics.ts';
+import { startAtZero } from '@posthorn/platform/service/metrics.ts';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 export interface RetryMetrics {
@@ -16,7 +17,8 @@ function labelsOf({ delayMs, kind }: DelayTopic): { delay: string; kind: DelayKi
   return { delay: formatDelay(delayMs), kind };
 }
 
-export function createRetryMetrics(registry: Registry): RetryMetrics {
+/** `schedule` has the delays of retries in milliseconds. */
+export function createRetryMetrics(registry: Registry, schedule: readonly number[]): RetryMetrics {
   const registers = [registry];
   const lateness = new Histogram({
     name: 'posthorn_retry_lateness_seconds',
@@ -25,27 +27,32 @@ export function createRetryMetrics(registry: Registry): RetryMetrics {
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15, 60, 300, 3_600],
     registers,
   });
+  const parked = new Counter({
+    name: 'posthorn_retries_parked_total',
+    help: 'Failed attempts whose next attempt was written to a delay topic.',
+    labelNames: ['delay'],
+    registers,
+  });
+  startAtZero(parked, 'delay', schedule.map(formatDelay));
+  const finished = new Counter({
+    name: 'posthorn_deliveries_finished_total',
+    help: 'Deliveries that this process brought to a final state.',
+    labelNames: ['result'],
+    registers,
+  });
+  startAtZero(finished, 'result', ['exhausted', 'cancelled']);
+  const swept = new Counter({
+    name: 'posthorn_swept_records_total',
+    help: 'Records published for a gateway that crashed or fell behind.',
+    registers,
+  });
   return {
-    parked: new Counter({
-      name: 'posthorn_retries_parked_total',
-      help: 'Failed attempts whose next attempt was written to a delay topic.',
-      labelNames: ['delay'],
-      registers,
-    }),
-    finished: new Counter({
-      name: 'posthorn_deliveries_finished_total',
-      help: 'Deliveries that the retry service ended: exhausted, or cancelled when their retry was due.',
-      labelNames: ['result'],
-      registers,
-    }),
+    parked,
+    finished,
     observeLateness: (topic, lateMs) => {
       lateness.observe(labelsOf(topic), Math.max(0, lateMs) / 1_000);
     },
-    swept: new Counter({
-      name: 'posthorn_swept_records_total',
-      help: 'Records published for a gateway that crashed or fell behind.',
-      registers,
-    }),
+    swept,
   };
 }
 

@@ -1,3 +1,4 @@
+import type { ConsumerGroups } from '@posthorn/domain/records/consumer-groups.ts';
 import type { DelayTopic, TopicNames } from '@posthorn/domain/records/topics.ts';
 import { required } from '@posthorn/domain/required.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
@@ -20,12 +21,14 @@ import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import { createRecordMemory, type RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { startCanary } from './canary/start-canary.ts';
 import type { RetryConfig } from './config.ts';
-import { groupDelayTopics } from './release/group-delay-topics.ts';
-import { HORIZON_MS, pauseMsFor } from './release/wait-until-due.ts';
+import { countingMemory } from './counting-memory.ts';
+import { HORIZON_MS, pauseMsFor, readyAtMs } from './release/wait-until-due.ts';
 import { createMarkBacklogs } from './release/mark-backlogs.ts';
 import { createLatestRelease, type LatestRelease } from './release/latest-release.ts';
 import { createParkFailure } from './park-failure.ts';
+import { openOperatorEvents } from './operator-events/open-operator-events.ts';
 import { createReleaseParked } from './release/release-parked.ts';
 import { createRetryMetrics, showParked, type RetryMetrics } from './retry-metrics.ts';
 import { startSweeps } from './start-sweeps.ts';
@@ -37,7 +40,9 @@ type Context = ServiceContext<RetryConfig>;
 interface Wires {
   records: RecordLog;
   topics: TopicNames;
+  groups: ConsumerGroups;
   delayTopics: ReadonlyMap<string, DelayTopic>;
+  countPartitions: (topics: readonly string[]) => number;
   deliveries: DeliveryStore;
   webhooks: WebhookStates;
   deadLetters: DeadLetters;
@@ -61,11 +66,11 @@ export async function startRetry(context: Context): Promise<void> {
     () => areTopicsAlive() && consumptions.every((each) => each.isAlive()),
   );
   const kafka = await openRecordLog('posthorn-retry', context);
-  const { topics, delayTopics } = kafka;
+  const { topics, groups, delayTopics, countPartitions } = kafka;
   const { records, deadLetters } = openProvenRecords(context, kafka, store.db);
   areTopicsAlive = kafka.isAlive;
   const deliveries = createDeliveryStore(store.db);
-  const metrics = createRetryMetrics(registry);
+  const metrics = createRetryMetrics(registry, config.RETRY_DELAYS);
   const latestRelease = createLatestRelease({
     delayMsOf: (topic) => required(delayTopics, topic, 'delay topic').delayMs,
     nowMs: systemClockMs,
@@ -74,7 +79,9 @@ export async function startRetry(context: Context): Promise<void> {
   const wires: Wires = {
     records,
     topics,
+    groups,
     delayTopics,
+    countPartitions,
     deliveries,
     webhooks: createWebhookStates(store.db),
     deadLetters,
@@ -89,6 +96,9 @@ export async function startRetry(context: Context): Promise<void> {
   });
   consumptions.push(await consumeFailures(context, wires));
   await consumeParked(context, wires, consumptions);
+  const sending = await openOperatorEvents(context, { records, topics, deadLetters });
+  if (sending) consumptions.push(sending);
+  await startCanary(context);
   startSweeps(context, { db: store.db, records, topics, deliveries, metrics });
   watchDependencies(registry, { mongodb: store.isConnected, kafka: records.isConnected });
 }
@@ -98,21 +108,6 @@ function openMemory({ config, registry }: Context): RecordMemory {
   const memory = createRecordMemory(budgetBytes);
   createMemoryBudgets(registry).add('records', budgetBytes, memory.usedBytes);
   return memory;
-}
-
-/** Counts the memory of each record until it is handled. */
-function countingMemory(
-  memory: RecordMemory,
-  handle: (record: LogRecord) => Promise<void>,
-): (record: LogRecord) => Promise<void> {
-  return async (record) => {
-    const { release } = memory.hold(record.value.length);
-    try {
-      await handle(record);
-    } finally {
-      release();
-    }
-  };
 }
 
 function openRelease(
@@ -163,7 +158,7 @@ const SHORT_WAIT_MS = 500;
 
 async function consumeFailures(
   { config, logger, keepTrying }: Context,
-  { records, topics, deliveries, deadLetters, metrics, areStoresUp, memory }: Wires,
+  { records, topics, groups, deliveries, deadLetters, metrics, areStoresUp, memory }: Wires,
 ): Promise<Consumption> {
   const handle = createParkFailure({
     schedule: config.RETRY_DELAYS,
@@ -177,8 +172,8 @@ async function consumeFailures(
     nowMs: systemClockMs,
   });
   return records.consume({
-    groupId: `${config.TOPIC_PREFIX}retry-park`,
-    topics: [topics.deliveryFailed],
+    ...groups.park,
+    sharing: { kind: 'evenly', after: 0 },
     handle: countingMemory(memory, handle),
     areStoresUp,
     mayRead: memory.hasRoom,
@@ -193,14 +188,15 @@ async function consumeParked(
   wires: Wires,
   consumptions: Consumption[],
 ): Promise<void> {
-  const { config } = context;
-  const { records, delayTopics, areStoresUp, memory, latestRelease } = wires;
+  const { records, topics, groups, delayTopics, areStoresUp, memory, latestRelease } = wires;
   const handle = openRelease(context, wires);
-  for (const [group, names] of Object.entries(groupDelayTopics(delayTopics))) {
-    if (names.length === 0) continue;
+  let after = wires.countPartitions([topics.deliveryFailed]);
+  for (const group of [groups.releaseShort, groups.releaseLong]) {
+    if (group.topics.length === 0) continue;
     const consumption = await records.consume({
-      groupId: `${config.TOPIC_PREFIX}retry-release-${group}`,
-      topics: names,
+      ...group,
+      // The groups go on where the one before has ended: no process has the remainder of each topic.
+      sharing: { kind: 'evenly', after },
       handle: countingMemory(memory, handle),
       areStoresUp,
       mayRead: memory.hasRoom,
@@ -209,9 +205,14 @@ async function consumeParked(
           pauseMsFor(record, systemClockMs()),
           latestRelease(record, endOffset) - HORIZON_MS - monotonicClockMs(),
         ),
+      readiness: {
+        sinceMs: readyAtMs,
+        afterMs: (topic) => required(delayTopics, topic, 'delay topic').delayMs,
+      },
       inFlightLimits: { pauseAt: 10_000, resumeAt: 5_000 },
-      maxWaitMs: group === 'long' ? IDLE_WAIT_MS : SHORT_WAIT_MS,
+      maxWaitMs: group === groups.releaseLong ? IDLE_WAIT_MS : SHORT_WAIT_MS,
     });
     consumptions.push(consumption);
+    after += wires.countPartitions(group.topics);
   }
 }

@@ -1,3 +1,4 @@
+import { startAtZero } from '@posthorn/platform/service/metrics.ts';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { concurrencyOf } from './endpoint/endpoint.ts';
 import { DEFERRAL_REASONS, type DeferralReason } from './defer-attempt.ts';
@@ -18,7 +19,7 @@ export function createIsolationMetrics(registry: Registry): IsolationMetrics {
     labelNames: ['because'],
     registers,
   });
-  for (const because of DEFERRAL_REASONS) deferrals.inc({ because }, 0);
+  startAtZero(deferrals, 'because', DEFERRAL_REASONS);
   const circuitDeferrals = new Counter({
     name: 'posthorn_circuit_breaker_deferrals_total',
     help: 'Attempts that were deferred because their circuit was open.',

@@ -4,6 +4,7 @@ import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createRecordMemory, type RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import type { ReportIncident } from '@posthorn/platform/operator-events/report-incidents.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { DispatcherConfig } from '../config.ts';
 import type { Companies } from '../load/open-companies.ts';
@@ -40,6 +41,7 @@ interface Parts extends Pick<OpenRecordLog, 'records' | 'topics'> {
   shared: SharedState;
   budgets: MemoryBudgets;
   companies: Pick<Companies, 'suspendedForMs'>;
+  report: ReportIncident;
 }
 
 type Context = ServiceContext<DispatcherConfig>;
@@ -52,12 +54,12 @@ const FLOWS_EVERY_MS = 1_000;
 
 export function openIsolation(
   context: Context,
-  { records, topics, shared, budgets, companies }: Parts,
+  { records, topics, shared, budgets, companies, report }: Parts,
 ): Isolation {
   const { config, registry, keepTrying } = context;
   const memory = createRecordMemory(bytesOfMib(config.RECORD_MEMORY_MIB));
   const clock = createStallFreeClock(CLOCK_EVERY_MS, monotonicClockMs);
-  const circuits = openCircuits(context, shared);
+  const circuits = openCircuits(context, shared, report);
   const overload = createOverloadWatch(monotonicClockMs);
   const queues = openQueues({ config, shared, memory, clock, circuits, overload, companies });
   const metrics = createIsolationMetrics(registry);
@@ -94,9 +96,14 @@ function placesOf({ MAX_IN_FLIGHT, SLOW_LANE_CONCURRENCY }: DispatcherConfig): n
   return MAX_IN_FLIGHT + SLOW_LANE_CONCURRENCY;
 }
 
-function openCircuits({ config, logger }: Context, { openCircuits }: SharedState): Circuits {
+function openCircuits(
+  { config, logger }: Context,
+  { openCircuits }: SharedState,
+  report: ReportIncident,
+): Circuits {
   return createCircuits({
     logger,
+    report,
     shared: openCircuits,
     resetMs: config.CIRCUIT_RESET_MS,
     maxCircuits: Math.floor(bytesOfMib(config.CIRCUIT_MEMORY_MIB) / CIRCUIT_BYTES),

@@ -10,7 +10,7 @@ export type Target =
    * The stored secrets cannot be opened, and nothing is sent that cannot be signed. The attempt fails,
    * and the schedule leaves time to mend it.
    */
-  | { kind: 'abort' }
+  | { kind: 'abort'; appId: string | null }
   /** The webhook belongs to another company than the record says. */
   | { kind: 'company mismatch' };
 
@@ -22,7 +22,8 @@ export async function findTarget(
   if (found && companyOf(found) !== companyId) return { kind: 'company mismatch' };
   const reason = cancelReasonOf(stateOf(found));
   if (reason) return { kind: 'cancel', reason };
-  return found?.kind === 'opened' ? { kind: 'send', to: found } : { kind: 'abort' };
+  if (found?.kind === 'opened') return { kind: 'send', to: found };
+  return { kind: 'abort', appId: found?.appId ?? null };
 }
 
 /** Null while deliveries to the webhook are attempted. */

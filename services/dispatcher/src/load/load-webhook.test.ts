@@ -14,6 +14,7 @@ const bad: UnopenedWebhook = {
   kind: 'unopened',
   id: 'wh_2',
   companyId: 'comp_a',
+  appId: 'app_1',
   disabled: false,
   eventTypes: [],
   problem,
@@ -70,7 +71,7 @@ describe('the loader of webhooks', () => {
     expect(await loader.load(bad.id)).toBe(bad);
     const reason = 'secret of wh_2 was changed or moved';
     expect(logged).toEqual([
-      [{ webhookId: 'wh_2', keyId: 'k1', reason }, 'webhook cannot be opened'],
+      [{ webhookId: 'wh_2', companyId: 'comp_a', keyId: 'k1', reason }, 'webhook cannot be opened'],
     ]);
   });
 
@@ -97,8 +98,8 @@ describe('the loader of webhooks', () => {
 
   it('returns such a webhook as one that cannot be opened while those keys cannot', async () => {
     const loader = loaderOf([asymmetric]);
-    const { id, companyId, disabled, eventTypes } = asymmetric;
-    const expected = { kind: 'unopened', id, companyId, disabled, eventTypes, problem };
+    const { id, companyId, appId, disabled, eventTypes } = asymmetric;
+    const expected = { kind: 'unopened', id, companyId, appId, disabled, eventTypes, problem };
     expect(await loader.load(id)).toEqual(expected);
     expect(logged).toMatchObject([[{ webhookId: id }, 'webhook cannot be opened']]);
   });

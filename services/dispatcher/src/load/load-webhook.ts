@@ -1,5 +1,11 @@
+import { createHash } from 'node:crypto';
 import { signerOf, type Signer } from '@posthorn/domain/request/delivery-headers.ts';
-import { isSignedByCompany, type Webhook } from '@posthorn/domain/webhook.ts';
+import {
+  charsOfAuth,
+  isSignedByCompany,
+  type EndpointTls,
+  type Webhook,
+} from '@posthorn/domain/webhook.ts';
 import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
@@ -12,6 +18,11 @@ import type {
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { LoadSigner } from './load-signing-keys.ts';
 
+/** The TLS settings of a webhook. Equal ones have the same id. */
+export interface IdentifiedTls extends EndpointTls {
+  id: string;
+}
+
 /** A webhook with what all its deliveries need and what is derived from it only once. */
 export interface LoadedWebhook {
   kind: 'opened';
@@ -20,6 +31,8 @@ export interface LoadedWebhook {
   origin: string;
   /** Path and query. */
   path: string;
+  /** Null for the defaults. */
+  tls: IdentifiedTls | null;
 }
 
 /** A stored webhook, whether or not all that signs its deliveries could be opened. */
@@ -78,8 +91,9 @@ export function createWebhookLoader({
     if (!webhook) return null;
     const found = webhook.kind === 'opened' ? await withSigner(loadSigner, webhook) : webhook;
     if (found.kind === 'opened') return found;
-    const { keyId, message } = found.problem;
-    logger.error({ webhookId: id, keyId, reason: message }, 'webhook cannot be opened');
+    const { companyId, problem } = found;
+    const { keyId, message: reason } = problem;
+    logger.error({ webhookId: id, companyId, keyId, reason }, 'webhook cannot be opened');
     return found;
   };
   return {
@@ -92,25 +106,39 @@ export function createWebhookLoader({
 
 function bytesOf(found: FoundWebhook): number {
   if (found.kind === 'unopened') return ENTRY_BYTES;
-  const { url, name, customHeaders, eventTypes } = found.webhook;
+  const { url, name, customHeaders, eventTypes, authMethod, tls } = found.webhook;
   const headerChars = customHeaders.reduce(
     (sum, { key, value }) => sum + key.length + value.length,
     0,
   );
   const eventChars = eventTypes.reduce((sum, eventType) => sum + eventType.length, 0);
-  return ENTRY_BYTES + 2 * url.length + name.length + headerChars + eventChars;
+  const credentialChars = charsOfAuth(authMethod) + charsOf(tls);
+  return ENTRY_BYTES + 2 * url.length + name.length + headerChars + eventChars + credentialChars;
+}
+
+function charsOf(tls: EndpointTls | null): number {
+  if (!tls) return 0;
+  const { client, ca } = tls;
+  return (client?.certificate.length ?? 0) + (client?.key.length ?? 0) + (ca?.length ?? 0);
 }
 
 /** Without the keys of its company a webhook is as one that cannot be opened: nothing is sent unsigned. */
 async function withSigner(loadSigner: LoadSigner, webhook: OpenedWebhook): Promise<FoundWebhook> {
-  const { id, companyId, disabled, eventTypes, authMethod } = webhook;
+  const { id, companyId, appId, disabled, eventTypes, authMethod } = webhook;
   if (!isSignedByCompany(authMethod)) return prepare(webhook, signerOf(webhook));
   const found = await loadSigner(companyId);
   if (found.kind === 'opened') return prepare(webhook, found.signer);
-  return { kind: 'unopened', id, companyId, disabled, eventTypes, problem: found.problem };
+  const { problem } = found;
+  return { kind: 'unopened', id, companyId, appId, disabled, eventTypes, problem };
 }
 
 function prepare(webhook: Webhook, signer: Signer): LoadedWebhook {
   const { origin, pathname, search } = new URL(webhook.url);
-  return { kind: 'opened', webhook, signer, origin, path: pathname + search };
+  const tls = webhook.tls && identified(webhook.tls);
+  return { kind: 'opened', webhook, signer, origin, path: pathname + search, tls };
+}
+
+function identified(tls: EndpointTls): IdentifiedTls {
+  const id = createHash('sha256').update(JSON.stringify(tls)).digest('base64');
+  return { ...tls, id };
 }

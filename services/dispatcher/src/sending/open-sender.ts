@@ -1,41 +1,46 @@
 import { requiredAt } from '@posthorn/domain/required.ts';
 import { egressPolicyOf } from '@posthorn/platform/service/egress-policy.ts';
+import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
+import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { VERSION } from '@posthorn/platform/service/metrics.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
-import type { Agent } from 'undici';
 import type { DispatcherConfig } from '../config.ts';
 import { createDeadlineSweep } from './deadline-sweep.ts';
 import { openEgressProxy } from './connect/proxy/open-egress-proxy.ts';
-import { createDeliveryAgent } from './connect/delivery-agent.ts';
 import { createIdleConnections } from './connect/idle-connections.ts';
 import { createHostResolver } from './connect/resolve-host.ts';
+import { createSpreadAgents } from './connect/spread-agents.ts';
+import { createTlsClients } from './connect/tls-clients.ts';
 import { createSendWebhook, type SendWebhook } from './send-webhook.ts';
-import { createSenderMetrics } from './sender-metrics.ts';
+import { createSenderMetrics, watchSockets } from './sender-metrics.ts';
+import { createAccessTokens, type AccessTokens } from './tokens/access-tokens.ts';
+import { createRequestToken, type RequestToken } from './tokens/request-token.ts';
+import { createTokenPace } from './tokens/token-pace.ts';
 
 const MAX_IDLE_CONNECTIONS = 2_048;
-/**
- * An undici pool tries its connections one by one to find a free one: with 300 connections to one
- * origin that took 13 % of the dispatcher's CPU. The webhooks that share an origin are spread over this
- * many pools.
- */
-const AGENTS = 16;
 
-/** Opens what requests need: host look-ups, connections, deadlines and their metrics. */
-export function openSender({
-  config,
-  lifecycle,
-  registry,
-  logger,
-}: Pick<
-  ServiceContext<DispatcherConfig>,
-  'config' | 'lifecycle' | 'registry' | 'logger'
->): SendWebhook {
+export interface Sender {
+  send: SendWebhook;
+  tokens: AccessTokens;
+}
+
+/** Opens what requests need: host look-ups, connections, deadlines, access tokens and their metrics. */
+export function openSender(
+  {
+    config,
+    lifecycle,
+    registry,
+    logger,
+  }: Pick<ServiceContext<DispatcherConfig>, 'config' | 'lifecycle' | 'registry' | 'logger'>,
+  budgets: MemoryBudgets,
+): Sender {
   warnOfOpenings(config, logger);
   const timeoutMs = config.DELIVERY_TIMEOUT_MS;
   const metrics = createSenderMetrics(registry);
   const idle = createIdleConnections({ maxIdle: MAX_IDLE_CONNECTIONS, onSent: metrics.onSent });
+  watchSockets(registry, idle.count);
   const guard = {
     proxy: openEgressProxy(config, metrics.onTunnel),
     policy: egressPolicyOf(config),
@@ -44,21 +49,44 @@ export function openSender({
     onRefused: metrics.onRefused,
     onOpened: idle.add,
   };
-  const agents = Array.from({ length: AGENTS }, () => createDeliveryAgent(guard));
+  const agents = createSpreadAgents(guard);
+  const tlsClientBytes = bytesOfMib(config.TLS_CLIENT_CACHE_MIB);
+  const tlsClients = createTlsClients(guard, tlsClientBytes);
+  budgets.add('tls_clients', tlsClientBytes, tlsClients.usedBytes);
   const deadlines = createDeadlineSweep(monotonicClockMs);
   lifecycle.onStop('sender', async () => {
     deadlines.stop();
     idle.stop();
-    await Promise.all(agents.map((agent) => agent.destroy()));
+    await Promise.all([agents.destroy(), tlsClients.destroy()]);
   });
-  return createSendWebhook({
-    agentOf: (webhookId) => agentOf(agents, webhookId),
-    deadlines,
-    timeoutMs,
-    userAgent: `Posthorn/${VERSION}`,
+  const userAgent = `Posthorn/${VERSION}`;
+  const exchange = { deadlines, timeoutMs, monotonicMs: monotonicClockMs, userAgent };
+  const onResult = metrics.onTokenRequest;
+  const requestToken = createRequestToken({ ...exchange, agentOf: agents.agentOf, onResult });
+  const send = createSendWebhook({
+    ...exchange,
+    agentOf: ({ webhook, tls }) => (tls ? tlsClients.agentOf(tls) : agents.agentOf(webhook.id)),
     wallClockMs: systemClockMs,
-    monotonicMs: monotonicClockMs,
   });
+  return { send, tokens: openTokens(config, requestToken, budgets) };
+}
+
+function openTokens(
+  config: DispatcherConfig,
+  requestToken: RequestToken,
+  budgets: MemoryBudgets,
+): AccessTokens {
+  const cacheBytes = bytesOfMib(config.TOKEN_CACHE_MIB);
+  const perSecond = config.HOST_ATTEMPTS_PER_SECOND;
+  const tokens = createAccessTokens({
+    requestToken,
+    pace: createTokenPace({ perSecond, monotonicMs: monotonicClockMs }),
+    cacheBytes,
+    firstRetryMs: requiredAt(config.RETRY_DELAYS, 0, 'retry delay'),
+    nowMs: systemClockMs,
+  });
+  budgets.add('token_cache', cacheBytes, tokens.usedBytes);
+  return tokens;
 }
 
 function warnOfOpenings(config: DispatcherConfig, logger: Logger): void {
@@ -70,10 +98,4 @@ function warnOfOpenings(config: DispatcherConfig, logger: Logger): void {
       'EGRESS_PROXY_TARGET is name: only the proxy keeps deliveries from private addresses',
     );
   }
-}
-
-/** Chooses by the last character of the id, which is random; an id begins with its time. */
-function agentOf(agents: readonly Agent[], webhookId: string): Agent {
-  const last = webhookId.charCodeAt(webhookId.length - 1);
-  return requiredAt(agents, last % agents.length, 'agent');
 }

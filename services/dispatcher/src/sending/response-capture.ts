@@ -19,14 +19,14 @@ export interface ResponseCapture {
   text: () => string;
 }
 
-export function createResponseCapture(): ResponseCapture {
+export function createResponseCapture(keptBytes = MAX_KEPT_BYTES): ResponseCapture {
   const kept: Buffer[] = [];
   let readBytes = 0;
   return {
     add(chunk) {
       // Copied, because the chunk is a slice of the socket's buffer and would keep all of it alive.
-      if (readBytes < MAX_KEPT_BYTES) {
-        kept.push(Buffer.from(chunk.subarray(0, MAX_KEPT_BYTES - readBytes)));
+      if (readBytes < keptBytes) {
+        kept.push(Buffer.from(chunk.subarray(0, keptBytes - readBytes)));
       }
       readBytes += chunk.length;
       return readBytes <= MAX_READ_BYTES;

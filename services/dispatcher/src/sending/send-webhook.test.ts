@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { STRICT_EGRESS } from '@posthorn/domain/egress/egress-rules.ts';
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
-import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { AuthMethod, Webhook } from '@posthorn/domain/webhook.ts';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook as Verifier } from 'standardwebhooks';
@@ -62,13 +62,13 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-async function send(customHeaders: Webhook['customHeaders'] = []) {
-  const webhook = sampleWebhook(1, {
-    url: `${origin}/hook?a=1`,
-    secret: secretFromBytes(Buffer.alloc(32, 7)),
-    customHeaders,
-    authMethod: { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Key' },
-  });
+async function send(
+  customHeaders: Webhook['customHeaders'] = [],
+  authMethod: AuthMethod = { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Key' },
+) {
+  const secret = secretFromBytes(Buffer.alloc(32, 7));
+  const fields = { url: `${origin}/hook?a=1`, secret, customHeaders, authMethod };
+  const webhook = sampleWebhook(1, fields);
   const post = createSendWebhook({
     agentOf: () => agent,
     deadlines,
@@ -83,6 +83,7 @@ async function send(customHeaders: Webhook['customHeaders'] = []) {
     signer: signerOf(webhook),
     origin,
     path: '/hook?a=1',
+    tls: null,
   });
   if (!attempt) throw new Error('nothing was sent');
   return attempt;
@@ -155,6 +156,13 @@ describe('one attempt', () => {
     const attempt = await send([header]);
     expect([attempt.statusCode, requests]).toEqual([null, []]);
     expect(attempt.outcome).not.toBe('success');
+  });
+
+  test('is aborted, and nothing is sent, when a later version has stored its authMethod', async () => {
+    const authMethod = { method: 'of tomorrow' } as unknown as AuthMethod;
+    const nothing = { statusCode: null, response: null, responseHeaders: [] };
+    expect(await send([], authMethod)).toMatchObject({ outcome: 'aborted', ...nothing });
+    expect(requests).toEqual([]);
   });
 
   test('keeps 4 KiB of the response body', async () => {

@@ -4,6 +4,7 @@ import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import type { CountAttempt } from '@posthorn/platform/stats/count-attempts.ts';
 import type { mongo } from 'mongoose';
 import type { DispatcherConfig } from '../config.ts';
 import type { DispatcherMetrics } from '../dispatcher-metrics.ts';
@@ -16,12 +17,13 @@ interface SettleParts {
   db: mongo.Db;
   records: RecordLog;
   metrics: DispatcherMetrics;
+  count: CountAttempt;
   failedTopic: string;
 }
 
 export function openSettle(
   { config, logger, keepTrying, keepTryingWhileDraining }: ServiceContext<DispatcherConfig>,
-  { db, records, metrics, failedTopic }: SettleParts,
+  { db, records, metrics, count, failedTopic }: SettleParts,
 ): { settleDelivery: Settle; settleResend: Settle; erasePayloads: ErasePayloads } {
   const erasePayloads = createErasePayloads({
     eraseDelivered: createEraseDelivered(db),
@@ -38,6 +40,7 @@ export function openSettle(
       keepTrying,
       keepTryingWhileDraining,
       metrics,
+      count,
       logger,
       nowMs: systemClockMs,
     }),
@@ -46,6 +49,7 @@ export function openSettle(
       marks: createResendMarks(db),
       keepTryingWhileDraining,
       metrics,
+      count,
       logger,
       nowMs: systemClockMs,
     }),

@@ -1,20 +1,21 @@
 import { expect, test } from '@jest/globals';
 import { createKeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
-import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
 import { Registry } from 'prom-client';
+import { collectLogLines } from '../../../../test/support/sources/log-lines.ts';
 import { sampleDue } from '../../../../test/support/samples/sample-record.ts';
 import { keepTrying } from '../../../../test/support/time/keep-trying.ts';
 import { createDispatcherMetrics } from '../dispatcher-metrics.ts';
 import { abortedAttempt } from '../make-attempt.ts';
 import { createSettleDelivery } from './settle-delivery.ts';
 
-test('an outcome is recorded after the stop has begun, once the store is back', async () => {
+test('an outcome is recorded and logged after the stop has begun, once the store is back', async () => {
   const due = sampleDue();
   const published: OutgoingRecord[] = [];
+  const counts: unknown[] = [];
   let failures = 2;
-  const logger = createLogger('test', 'silent');
+  const { logger, lines } = collectLogLines();
   const settle = createSettleDelivery({
     erasePayloads: () => Promise.resolve(),
     recordAttempts(deliveries) {
@@ -33,6 +34,7 @@ test('an outcome is recorded after the stop has begun, once the store is back', 
     keepTryingWhileDraining: keepTrying,
     schedule: [5_000],
     metrics: createDispatcherMetrics(new Registry()),
+    count: (...counted) => void counts.push(counted),
     logger,
     nowMs: () => 0,
   });
@@ -40,9 +42,20 @@ test('an outcome is recorded after the stop has begun, once the store is back', 
     kind: 'attempted',
     due,
     attempt: abortedAttempt(due, 0),
+    appId: 'app_1',
+    payloadBytes: 0,
     headers: {},
     cancelReason: null,
     isRecorded: false,
   });
   expect(published).toMatchObject([{ topic: 'failed', key: due.webhookId }]);
+  const { messageId, deliveryId, webhookId, companyId } = due;
+  expect(counts).toMatchObject([
+    [
+      { companyId, webhookId, appId: 'app_1' },
+      { attempt: { outcome: 'aborted' }, payloadBytes: 0 },
+    ],
+  ]);
+  const ids = { messageId, deliveryId, webhookId, companyId };
+  expect(lines).toMatchObject([{ ...ids, outcome: 'aborted', msg: 'attempt made' }]);
 });

@@ -1,4 +1,5 @@
 import { endedAtMs, refOf, type Attempt, type CancelReason } from '@posthorn/domain/delivery.ts';
+import { logFieldsOf } from '@posthorn/domain/records/log-fields.ts';
 import { encodeDeliveryFailed, type DueAttempt } from '@posthorn/domain/records/records.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import type { RetrySchedule } from '@posthorn/domain/schedule/retry-schedule.ts';
@@ -11,6 +12,7 @@ import {
   settleCancelled,
   type SettledDelivery,
 } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import type { CountAttempt } from '@posthorn/platform/stats/count-attempts.ts';
 import type { DispatcherMetrics } from '../dispatcher-metrics.ts';
 import type { ErasePayloads } from './erase-payloads.ts';
 import type { RecordAttempts } from './record-attempts.ts';
@@ -20,6 +22,10 @@ export interface SettledAttempt {
   kind: 'attempted';
   due: DueAttempt;
   attempt: Attempt;
+  /** The app of the webhook; null for a global one. */
+  appId: string | null;
+  /** Bytes of the payload that was sent; 0 when nothing was. */
+  payloadBytes: number;
   headers: LogRecord['headers'];
   /** Why the delivery ends with this failed attempt; null when it does not, and after a success. */
   cancelReason: CancelReason | null;
@@ -43,6 +49,7 @@ export interface SettleDeliveryDeps {
   keepTryingWhileDraining: KeepTrying;
   schedule: RetrySchedule;
   metrics: DispatcherMetrics;
+  count: CountAttempt;
   logger: Logger;
   nowMs: () => number;
 }
@@ -129,30 +136,31 @@ function report(deps: SettleDeliveryDeps, settled: Settled): void {
 
 function reportCancelled(
   { metrics, logger }: SettleDeliveryDeps,
-  { messageId, deliveryId }: DueAttempt,
+  due: DueAttempt,
   reason: CancelReason,
 ): void {
   metrics.finished.inc({ result: 'cancelled' });
-  logger.info({ messageId, deliveryId, reason }, 'delivery cancelled');
+  logger.info({ ...logFieldsOf(due), reason }, 'delivery cancelled');
 }
 
 /** Counts an attempt and writes its log line. */
 export function reportAttempt(
-  { metrics, logger }: Pick<SettleDeliveryDeps, 'metrics' | 'logger'>,
-  { due, attempt, headers }: SettledAttempt,
+  { metrics, count, logger }: Pick<SettleDeliveryDeps, 'metrics' | 'count' | 'logger'>,
+  { due, attempt, appId, payloadBytes, headers }: SettledAttempt,
 ): void {
-  const { messageId, deliveryId } = due;
-  const { number, outcome, statusCode, durationMs } = attempt;
+  const { number, outcome, failureReason, statusCode, durationMs } = attempt;
   metrics.observe(due, attempt);
+  const { companyId, webhookId } = due;
+  count({ companyId, webhookId, appId }, { attempt, payloadBytes });
   const level = outcome === 'success' ? 'debug' : 'info';
   if (!logger.isLevelEnabled(level)) return;
   logger[level](
     {
       requestId: headers.requestId,
-      messageId,
-      deliveryId,
+      ...logFieldsOf(due),
       attempt: number,
       outcome,
+      failureReason,
       statusCode,
       durationMs,
     },

@@ -32,6 +32,7 @@ beforeEach(() => {
       },
     },
     metrics: createDispatcherMetrics(registry),
+    count: () => undefined,
     logger: createLogger('test', 'silent'),
     nowMs: () => NOW_MS,
   });
@@ -58,6 +59,8 @@ function attempted(n: number, outcome: Attempt['outcome'] = 'success'): SettledA
     kind: 'attempted',
     due: due(n),
     attempt,
+    appId: 'app_1',
+    payloadBytes: 2,
     headers: {},
     cancelReason: null,
     isRecorded: false,

@@ -1,7 +1,9 @@
+import { logFieldsOf } from '@posthorn/domain/records/log-fields.ts';
 import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { FinishedResend, ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import type { CountAttempt } from '@posthorn/platform/stats/count-attempts.ts';
 import type { DispatcherMetrics } from '../dispatcher-metrics.ts';
 import type { ErasePayloads } from './erase-payloads.ts';
 import { isSuccess, reportAttempt, type Settle, type Settled } from './settle-delivery.ts';
@@ -11,6 +13,7 @@ export interface SettleResendDeps {
   erasePayloads: ErasePayloads;
   keepTryingWhileDraining: KeepTrying;
   metrics: DispatcherMetrics;
+  count: CountAttempt;
   logger: Logger;
   nowMs: () => number;
 }
@@ -51,8 +54,8 @@ function report(deps: SettleResendDeps, settled: Settled): void {
       reportAttempt(deps, settled);
       return;
     case 'cancelled': {
-      const { messageId, deliveryId } = settled.due;
-      deps.logger.info({ messageId, deliveryId, reason: settled.reason }, 'resend not made');
+      const fields = { ...logFieldsOf(settled.due), reason: settled.reason };
+      deps.logger.info(fields, 'resend not made');
     }
   }
 }

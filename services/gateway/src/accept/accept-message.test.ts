@@ -5,6 +5,7 @@ import type { OpenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.t
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
+import type { CountedMessage } from '@posthorn/platform/stats/count-messages.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
@@ -17,6 +18,7 @@ const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
 let batches: Message[][];
 let cancelled: SettledDelivery[];
+let counts: CountedMessage[];
 let webhooks: OpenedWebhook[] | null;
 /** What the store does with a batch. */
 let insertAll: (batch: readonly Message[]) => Promise<InsertOutcome[]>;
@@ -27,7 +29,7 @@ const allAs = (outcome: InsertOutcome) => (batch: readonly Message[]) =>
   Promise.resolve(batch.map(() => outcome));
 
 beforeEach(() => {
-  [batches, cancelled] = [[], []];
+  [batches, cancelled, counts] = [[], [], []];
   webhooks = [openedWebhook(1, { secret: SECRET })];
   insertAll = allAs('stored');
   seal = ({ id }, { headers }) => `sealed ${id} with ${headers.length} headers`;
@@ -45,6 +47,7 @@ beforeEach(() => {
         return Promise.resolve(new Set());
       },
     },
+    countMessage: (counted) => void counts.push(counted),
     responses: { seal: (...given) => seal(...given) },
     acceptQueueBytes: 67_108_864,
     monotonicMs: () => performance.now(),
@@ -73,6 +76,15 @@ const acceptMany = (count: number, overrides: Partial<NewMessage> = {}) =>
 const ids = (messages: readonly Message[]) => messages.map(({ id }) => id);
 
 describe('accepting a message', () => {
+  test('counts it for its company, once it is stored and not otherwise', async () => {
+    insertAll = (batch) =>
+      Promise.resolve(batch.map(({ payload }) => (payload === '{"n":0}' ? 'stored' : 'refused')));
+    await acceptMany(2);
+    const [stored] = batches.flat();
+    const createdAtMs = stored?.createdAtMs;
+    expect(counts).toEqual([{ companyId: 'comp_a', createdAtMs, payloadBytes: 7 }]);
+  });
+
   test('cancels its deliveries to disabled webhooks before the response', async () => {
     webhooks = [openedWebhook(1, { secret: SECRET }), openedWebhook(2, { disabled: true })];
     const response = await acceptMessage.accept(request(1));

@@ -1,9 +1,11 @@
+import type { RequestQueue } from '../http/request/route.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { createAdaptiveLinger } from '@posthorn/platform/async/batching/adaptive-linger.ts';
 import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
+import type { CountMessage } from '@posthorn/platform/stats/count-messages.ts';
 import type { CreatedMessage } from '../http/responses/message.ts';
 import { cancelDisabledDeliveries, type CancelDisabledDeps } from './cancel-disabled-deliveries.ts';
 import {
@@ -13,17 +15,19 @@ import {
   type NewMessage,
   type ResolvedRequest,
 } from './build-message.ts';
-import { notFound, unavailable } from '../http/api-error.ts';
+import { notFound, overloaded, unavailable } from '../http/api-error.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { TargetResolver } from './resolve-targets.ts';
 import { createAcceptQueueLimit } from './accept-queue-limit.ts';
-import { batchCostOf, memoryBytesOf } from './request-cost.ts';
+import { batchCostOf, memoryBytesOf, memoryBytesOfBody } from './request-cost.ts';
 
 export type { NewMessage } from './build-message.ts';
 
 export interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
   targets: Pick<TargetResolver, 'resolve'>;
   outbox: Pick<Outbox, 'store'>;
+  /** Counts a stored message for its company. */
+  countMessage: CountMessage;
   /** What waiting requests may hold in memory, in bytes. */
   acceptQueueBytes: number;
   /** Milliseconds of the monotonic clock. */
@@ -38,6 +42,8 @@ export interface AcceptMessage {
   accept: (request: NewMessage) => Promise<Accepted>;
   /** Resolves when every insert has ended, including those whose client has disconnected. */
   idle: () => Promise<void>;
+  /** False when a request of this company would be refused for want of room. */
+  hasRoom: RequestQueue['hasRoom'];
   /** What waiting requests hold, by estimate. */
   usedBytes: () => number;
 }
@@ -88,7 +94,7 @@ export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
     if (!found) throw notFound(address.kind);
     const resolved = { ...found, request };
     const release = limit.tryReserve(companyId, memoryBytesOf(resolved));
-    if (!release) throw unavailable();
+    if (!release) throw overloaded();
     const result = await store.add(resolved).finally(release);
     switch (result.kind) {
       case 'stored':
@@ -102,7 +108,12 @@ export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
         throw result.error;
     }
   };
-  return { accept, idle: store.idle, usedBytes: limit.usedBytes };
+  return {
+    accept,
+    hasRoom: (companyId, bytes) => limit.hasRoom(companyId, memoryBytesOfBody(bytes)),
+    idle: store.idle,
+    usedBytes: limit.usedBytes,
+  };
 }
 
 /** Returns one result for each request, in order. */
@@ -114,6 +125,7 @@ async function storeAndPublish(
   const messages = built.flatMap((each) => (each.kind === 'built' ? [each.message] : []));
   const outcomes = messages.length === 0 ? [] : await deps.outbox.store(messages);
   reportRefused(deps, outcomes);
+  countStored(deps, messages, outcomes);
   let inserted = 0;
   return built.map((each) => (each.kind === 'built' ? resultOf(each, outcomes[inserted++]) : each));
 }
@@ -145,6 +157,17 @@ function resultOf(
     case undefined:
       throw new ImpossibleError('the store returned fewer outcomes than messages');
   }
+}
+
+function countStored(
+  { countMessage }: AcceptDeps,
+  messages: readonly Message[],
+  outcomes: readonly InsertOutcome[],
+): void {
+  messages.forEach(({ companyId, createdAtMs, payload }, index) => {
+    if (outcomes[index] !== 'stored') return;
+    countMessage({ companyId, createdAtMs, payloadBytes: Buffer.byteLength(payload) });
+  });
 }
 
 function reportRefused({ logger }: AcceptDeps, outcomes: readonly InsertOutcome[]): void {

@@ -7,6 +7,8 @@ export interface AcceptQueueLimit {
    * company already holds its share.
    */
   tryReserve: (companyId: string, bytes: number) => (() => void) | null;
+  /** False when such a reservation would be refused now. */
+  hasRoom: (companyId: string, bytes: number) => boolean;
   /** Bytes of all reservations. */
   usedBytes: () => number;
 }
@@ -20,9 +22,12 @@ export interface AcceptQueueBounds {
 export function createAcceptQueueLimit(bounds: AcceptQueueBounds): AcceptQueueLimit {
   const requests = createShares(bounds.requests);
   const memory = createShares(bounds.bytes);
+  const hasRoom = (companyId: string, bytes: number): boolean =>
+    requests.hasRoom(companyId, 1) && memory.hasRoom(companyId, bytes);
   return {
+    hasRoom,
     tryReserve(companyId, bytes) {
-      if (!requests.hasRoom(companyId, 1) || !memory.hasRoom(companyId, bytes)) return null;
+      if (!hasRoom(companyId, bytes)) return null;
       requests.add(companyId, 1);
       memory.add(companyId, bytes);
       return () => {

@@ -31,6 +31,7 @@ beforeEach(() => {
       },
     },
     deliveries: { insertAll: () => Promise.resolve(new Set()) },
+    countMessage: () => undefined,
     responses: { seal: () => '' },
     acceptQueueBytes: 67_108_864,
     monotonicMs: () => performance.now(),
@@ -95,6 +96,9 @@ describe('the accept queue', () => {
     const waiting = acceptMany(80, 'comp_a', `"${'x'.repeat(250_000)}"`);
     await eventually('the insert', () => batches.length > 0);
     expect(acceptMessage.usedBytes()).toBeGreaterThan(30_000_000);
+    expect(acceptMessage.hasRoom('comp_a', 250_000)).toBe(false);
+    expect(acceptMessage.hasRoom('comp_a', 100)).toBe(true);
+    expect(acceptMessage.hasRoom('comp_b', 250_000)).toBe(true);
     openGate();
     const refused = (await waiting).filter(({ status }) => status === 'rejected');
     expect(refused).toHaveLength(14);

@@ -3,6 +3,7 @@ import type {
   KeyHolder,
   MessageQueries,
 } from '@posthorn/platform/mongo/messages/message-queries.ts';
+import { startAtZero } from '@posthorn/platform/service/metrics.ts';
 import { Counter, type Registry } from 'prom-client';
 import type { AcceptMessage, NewMessage } from './accept-message.ts';
 import { bodyHashOf, keyUseOf, type KeyUse } from './idempotency-key.ts';
@@ -52,6 +53,7 @@ export function createIdempotentAccept(deps: IdempotentAcceptDeps): IdempotentAc
     labelNames: ['result'],
     registers: [deps.registry],
   });
+  startAtZero(lookups, 'result', ['new', 'repeated']);
   return async (request) => {
     const { message, key, bytes } = request;
     if (key === undefined) return acceptWithoutKey(deps, message);

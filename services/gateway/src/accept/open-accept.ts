@@ -1,3 +1,4 @@
+import type { RequestQueue } from '../http/request/route.ts';
 import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
@@ -10,6 +11,8 @@ import {
 } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { Vault } from '@posthorn/platform/vault/vault.ts';
+import type { Spans } from '@posthorn/platform/tracing/spans.ts';
+import { openMessageStats } from '@posthorn/platform/stats/open-stats.ts';
 import type { mongo } from 'mongoose';
 import type { GatewayConfig } from '../config.ts';
 import type { Invalidations } from '../open-redis.ts';
@@ -19,10 +22,12 @@ import { createAcceptMessage, type AcceptMessage } from './accept-message.ts';
 import { createIdempotentAccept, type IdempotentAccept } from './idempotent-accept.ts';
 import { createTargetResolver, type TargetResolver } from './resolve-targets.ts';
 import { createSealedResponses } from './sealed-responses.ts';
+import { traceAccept } from './trace-accept.ts';
 
 export interface Accept {
   accept: AcceptMessage['accept'];
   acceptIdempotent: IdempotentAccept;
+  acceptQueue: RequestQueue;
 }
 
 export interface OpenAcceptDeps {
@@ -33,6 +38,8 @@ export interface OpenAcceptDeps {
   invalidations: Pick<Invalidations, 'addCache'>;
   outbox: Outbox;
   budgets: MemoryBudgets;
+  /** Null when nothing is traced. */
+  spans: Spans | null;
 }
 
 type Context = ServiceContext<GatewayConfig>;
@@ -40,13 +47,14 @@ type Context = ServiceContext<GatewayConfig>;
 /** Opens the acceptance of messages, with its cache and its memory budgets. A stop waits for the running inserts. */
 export function openAccept(context: Context, deps: OpenAcceptDeps): Accept {
   const { config, logger, lifecycle, registry } = context;
-  const { db, outbox, budgets } = deps;
+  const { db, outbox, budgets, spans } = deps;
   const responses = createSealedResponses(deps.vault);
   const acceptQueueBytes = bytesOfMib(config.ACCEPT_QUEUE_MIB);
-  const { accept, idle, usedBytes } = createAcceptMessage({
+  const untraced = createAcceptMessage({
     targets: openTargets(context, deps),
     deliveries: createDeliveryStore(db),
     outbox,
+    countMessage: openMessageStats(context, { db, budgets }),
     publisherId: outbox.publisherId,
     responses,
     acceptQueueBytes,
@@ -54,8 +62,9 @@ export function openAccept(context: Context, deps: OpenAcceptDeps): Accept {
     monotonicMs: monotonicClockMs,
     logger,
   });
-  budgets.add('accept_queue', acceptQueueBytes, usedBytes);
-  lifecycle.onStop('accept', idle);
+  const accept = spans ? traceAccept(untraced.accept, spans, systemClockMs) : untraced.accept;
+  budgets.add('accept_queue', acceptQueueBytes, untraced.usedBytes);
+  lifecycle.onStop('accept', untraced.idle);
   const acceptIdempotent = createIdempotentAccept({
     accept,
     messages: createMessageQueries(db),
@@ -63,7 +72,7 @@ export function openAccept(context: Context, deps: OpenAcceptDeps): Accept {
     registry,
     nowMs: systemClockMs,
   });
-  return { accept, acceptIdempotent };
+  return { accept, acceptIdempotent, acceptQueue: { hasRoom: untraced.hasRoom } };
 }
 
 function openTargets(

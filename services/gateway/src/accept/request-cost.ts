@@ -22,5 +22,10 @@ const WEBHOOK_BYTES = 300;
 
 /** Estimates the bytes that a request holds in memory until it is answered. */
 export function memoryBytesOf({ request, targets }: ResolvedRequest): number {
-  return REQUEST_BYTES + request.payload.length * PAYLOAD_COPIES + targets.length * WEBHOOK_BYTES;
+  return memoryBytesOfBody(request.payload.length) + targets.length * WEBHOOK_BYTES;
+}
+
+/** What such a request holds without its targets, from the length of its body or payload. */
+export function memoryBytesOfBody(length: number): number {
+  return REQUEST_BYTES + length * PAYLOAD_COPIES;
 }

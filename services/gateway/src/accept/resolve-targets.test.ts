@@ -61,10 +61,10 @@ beforeEach(() => {
 function stored(companyId: string, isMeant: (webhook: Webhook) => boolean): FoundWebhook[] {
   const found = webhooks.filter((each) => each.companyId === companyId && isMeant(each));
   return found.map((webhook) => {
-    const { id, disabled, eventTypes } = webhook;
+    const { id, appId, disabled, eventTypes } = webhook;
     const problem = new SealedValueError(`secret of ${id}`, 'k1');
     return damaged.has(id)
-      ? { kind: 'unopened' as const, id, companyId, disabled, eventTypes, problem }
+      ? { kind: 'unopened' as const, id, companyId, appId, disabled, eventTypes, problem }
       : { kind: 'opened' as const, ...webhook };
   });
 }

@@ -36,6 +36,8 @@ describe('the webhooks of a look-up', () => {
 
   test('take more with custom headers, event types and a longer address', () => {
     const headers = [{ key: 'x-tenant', value: 'v'.repeat(1_000) }];
+    const auth = { ...plain.authMethod, hmacSecret: 's'.repeat(1_009) };
+    expect(sizeOf([{ ...plain, authMethod: auth }]) - bytes).toBe(1_000);
     expect(sizeOf([{ ...plain, customHeaders: headers }]) - bytes).toBe(1_168);
     expect(sizeOf([{ ...plain, eventTypes: ['order.paid'] }]) - bytes).toBe(90);
     expect(sizeOf([{ ...plain, url: `${plain.url}/hook` }]) - bytes).toBe(5);

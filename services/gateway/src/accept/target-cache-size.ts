@@ -1,3 +1,4 @@
+import { charsOfAuth } from '@posthorn/domain/webhook.ts';
 import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { LoadedTargets } from './load-targets.ts';
 
@@ -28,9 +29,10 @@ export function estimatedBytesOf(loaded: LoadedTargets): number {
 function bytesOfWebhook(webhook: FoundWebhook): number {
   const eventTypes = bytesOfTexts(webhook.eventTypes);
   if (webhook.kind === 'unopened') return WEBHOOK_BYTES + eventTypes;
-  const { name, url, customHeaders } = webhook;
+  const { name, url, customHeaders, authMethod } = webhook;
   const headers = bytesOfTexts(customHeaders.flatMap(({ key, value }) => [key, value]));
-  return WEBHOOK_BYTES + name.length + url.length + headers + eventTypes;
+  const auth = charsOfAuth(authMethod);
+  return WEBHOOK_BYTES + name.length + url.length + auth + headers + eventTypes;
 }
 
 function bytesOfTexts(texts: readonly string[]): number {

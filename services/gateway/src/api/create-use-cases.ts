@@ -4,9 +4,11 @@ import { createAuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts
 import type { DeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import { createStatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { EndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import type { RequestQueue } from '../http/request/route.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { mongo } from 'mongoose';
 import type { AcceptMessage } from '../accept/accept-message.ts';
@@ -18,6 +20,7 @@ import { createReadHealth, type ConcurrencyBounds } from '../history/read-health
 import type { Quotas } from '../limits/quotas.ts';
 import type { Invalidations } from '../open-redis.ts';
 import { createApps } from '../projects/apps.ts';
+import { createHasApp } from '../projects/has-app.ts';
 import { createProjects } from '../projects/projects.ts';
 import type { RemoveTree } from '../removal/remove-tree.ts';
 import type { StartResend } from '../resend/start-resend.ts';
@@ -41,6 +44,7 @@ export interface UseCaseDeps {
   invalidate: Invalidations['invalidate'];
   accept: AcceptMessage['accept'];
   acceptIdempotent: IdempotentAccept;
+  acceptQueue: RequestQueue;
   remove: RemoveTree;
   quotas: Quotas;
   /** QUOTA_HEADER_BYTES. */
@@ -84,10 +88,14 @@ export function createUseCases(deps: UseCaseDeps): ApiDeps & { confineToApp: Con
     resends: deps.resends,
     remove: deps.remove,
     acceptIdempotent: deps.acceptIdempotent,
+    acceptQueue: deps.acceptQueue,
     ...webhookUseCases(deps, { projects, apps }),
     startResend: deps.startResend,
     readHealth: readHealthOf(deps),
     auditEvents: createAuditStore(db),
+    stats: createStatsQueries(db),
+    hasApp: createHasApp(db),
+    nowMs,
   };
 }
 

@@ -2,7 +2,13 @@ import { allows } from '@posthorn/domain/access/scopes.ts';
 import type { Request, RequestHandler, Response } from 'express';
 import type { Authenticate } from '../api-keys/authenticate.ts';
 import type { ConfineToApp, NamedIds } from '../api-keys/confine-to-app.ts';
-import { ApiError, forOneApp, insufficientScope, unavailable } from '../http/api-error.ts';
+import {
+  ApiError,
+  forOneApp,
+  insufficientScope,
+  overloaded,
+  unavailable,
+} from '../http/api-error.ts';
 import { readBody, readRawFields, type Body } from '../http/request/read-body.ts';
 import { readHead } from '../http/request/read-head.ts';
 import { createReceiveBody } from '../http/request/receive-body.ts';
@@ -10,8 +16,10 @@ import type { RequestDeadlines } from '../http/request-deadlines.ts';
 import { REQUEST_BYTES, type RequestMemory } from '../http/request/request-memory.ts';
 import { NO_FIELDS, type ApiResponse, type Caller, type Route } from '../http/request/route.ts';
 import { beginPages, sendPages, type Pages } from '../http/responses/send-pages.ts';
+import type { CompanyRests } from '../http/turns/company-rests.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
-import type { Turns } from '../http/turns.ts';
+import type { RequestsUnderWay } from '../limits/requests-under-way.ts';
+import type { Turns } from '../http/turns/turns.ts';
 import type { RecordRequest } from './audit/record-request.ts';
 
 export interface RouteHandlerDeps {
@@ -19,6 +27,8 @@ export interface RouteHandlerDeps {
   limits: Pick<RateLimits, 'limitCompany'>;
   memory: Pick<RequestMemory, 'tryReserve' | 'reserve' | 'keepUntil' | 'reserveOrRefuse'>;
   turns: Pick<Turns, 'take'>;
+  rests: Pick<CompanyRests, 'note' | 'charge' | 'chargeBytes'>;
+  underWay: RequestsUnderWay;
   confineToApp: ConfineToApp;
   deadlines: Pick<RequestDeadlines, 'within'>;
   recordRequest: RecordRequest;
@@ -26,7 +36,7 @@ export interface RouteHandlerDeps {
 
 /** Returns the handlers of a route, in order. The key is checked before any byte of the body is read. */
 export function handlersOf(route: Route, deps: RouteHandlerDeps): RequestHandler[] {
-  const { authenticate, limits, memory, deadlines } = deps;
+  const { authenticate, limits, memory, deadlines, rests } = deps;
   const identify: RequestHandler = async (request, response, next) => {
     const caller = authenticate({
       apiKey: request.get('x-api-key'),
@@ -38,7 +48,10 @@ export function handlersOf(route: Route, deps: RouteHandlerDeps): RequestHandler
     next();
   };
   const admit: RequestHandler = (_request, response, next) => {
-    if (!memory.tryReserve(response, REQUEST_BYTES)) throw unavailable();
+    const { companyId } = response.locals.caller as Caller;
+    rests.note(companyId);
+    rests.charge(companyId, REQUEST_MS);
+    if (!memory.tryReserve(response, REQUEST_BYTES)) throw overloaded();
     next();
   };
   const requireBody: RequestHandler = (request, _response, next) => {
@@ -46,14 +59,20 @@ export function handlersOf(route: Route, deps: RouteHandlerDeps): RequestHandler
     next();
   };
   const respond: RequestHandler = async (request, response) => {
-    const work = callRoute(route, request, response, deps).then(begin);
+    const work = placed(route, response, deps, () =>
+      callRoute(route, request, response, deps).then(begin),
+    );
     memory.keepUntil(response, work);
     const { sent, rest } = await deadlines.within(response, work);
+    const charge = (bytes: number): void => {
+      rests.chargeBytes((response.locals.caller as Caller).companyId, bytes);
+    };
     if (rest) {
-      await sendPages(response, route.response, rest);
+      await sendPages(response, route.response, rest, charge);
       return;
     }
     sendResponse(response, route, sent);
+    charge(Number(response.get('Content-Length')));
     // What the client has not received yet; usually nothing.
     memory.reserve(response, response.writableLength);
   };
@@ -61,6 +80,17 @@ export function handlersOf(route: Route, deps: RouteHandlerDeps): RequestHandler
   return route.body
     ? [...known, requireBody, createReceiveBody(memory), respond]
     : [...known, respond];
+}
+
+function placed<Result>(
+  { queue }: Route,
+  response: Response,
+  { underWay }: RouteHandlerDeps,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  if (queue) return work();
+  const { companyId } = response.locals.caller as Caller;
+  return underWay.run(companyId, () => response.writableEnded || response.destroyed, work);
 }
 
 interface Begun {
@@ -96,16 +126,22 @@ function hasBody(request: Request): boolean {
   return request.get('transfer-encoding') !== undefined || (length ?? '0') !== '0';
 }
 
+/** What the shortest request takes of the process: a message of 1 KB, 0.19 ms (docs/performance.md). */
+const REQUEST_MS = 0.2;
+
 /** To check one of this size takes a fifth of a millisecond, one of 256 KiB 3 ms. */
 const LARGE_BODY_BYTES = 16_384;
 
-type CallDeps = Pick<RouteHandlerDeps, 'memory' | 'turns' | 'confineToApp' | 'recordRequest'>;
+type CallDeps = Pick<
+  RouteHandlerDeps,
+  'memory' | 'turns' | 'rests' | 'confineToApp' | 'recordRequest'
+>;
 
 async function callRoute(
   route: Route,
   request: Request,
   response: Response,
-  { memory, turns, confineToApp, recordRequest }: CallDeps,
+  { memory, turns, rests, confineToApp, recordRequest }: CallDeps,
 ): Promise<ApiResponse> {
   const header = (name: string): string | undefined => request.get(name);
   const head = readHead({ queryText: queryOf(request.url), header }, route);
@@ -113,9 +149,17 @@ async function callRoute(
   const params = request.params as Record<string, string>;
   const confine = confinementOf(caller, confineToApp);
   await confine?.(params);
-  const takeTurn = () => turns.take(caller.companyId);
+  const takeTurn = async (): Promise<void> => {
+    await turns.take(caller.companyId);
+    // It was refused while it waited: what is done now would be done again for the client's next try.
+    if (response.writableEnded || response.destroyed) throw unavailable();
+  };
   const bytes = bytesOf(route, request);
-  if (bytes.length >= LARGE_BODY_BYTES) await takeTurn();
+  if (route.queue?.hasRoom(caller.companyId, bytes.length) === false) throw overloaded();
+  if (bytes.length >= LARGE_BODY_BYTES) {
+    await takeTurn();
+    rests.chargeBytes(caller.companyId, bytes.length);
+  }
   const schema = route.body ?? NO_FIELDS;
   const stored = route.problemsOf
     ? await route.problemsOf({ caller, params, fields: readRawFields(bytes, schema) })

@@ -11,7 +11,7 @@ import type {
   MessageQueries,
   OutlineBounds,
 } from '@posthorn/platform/mongo/messages/message-queries.ts';
-import type { TakeTurn } from '../http/turns.ts';
+import type { TakeTurn } from '../http/turns/turns.ts';
 
 export interface MessageQuery {
   appId?: string | undefined;

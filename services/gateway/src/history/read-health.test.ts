@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Outcome } from '@posthorn/domain/outcome.ts';
-import type { AttemptFigures } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+import type { DeliveryFigures } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
 import type { EndpointFlow } from '@posthorn/platform/redis/endpoint-flows.ts';
 import fc from 'fast-check';
 import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
@@ -9,20 +9,24 @@ import { createReadHealth } from './read-health.ts';
 
 type Made = [Outcome, durationMs: number];
 
-/** One message for each entry; null for one whose delivery has no document yet. */
+/** One message for each entry: delivered if its last attempt succeeded, else pending; null without a document. */
 async function healthOf(
   deliveries: readonly (readonly Made[] | null)[],
-  waiting = 0,
+  older = 0,
   readCircuit: () => Promise<number | null> = () => Promise.resolve(null),
   readFlow: () => Promise<EndpointFlow | null> = () => Promise.resolve(null),
 ) {
   const newId = countingIds();
   const messages = deliveries.map(() => sampleMessage(newId('msg')));
-  const known = new Map<string, AttemptFigures[]>();
+  const known = new Map<string, DeliveryFigures>();
   for (const [n, made] of deliveries.entries()) {
-    const figures = made?.map(([outcome, durationMs]) => ({ outcome, durationMs }));
-    if (figures) known.set(deliveryIdOf(messages[n]?.id ?? '', 'wh_1'), figures);
+    if (!made) continue;
+    const attempts = made.map(([outcome, durationMs]) => ({ outcome, durationMs }));
+    const status = attempts.at(-1)?.outcome === 'success' ? 'delivered' : 'pending';
+    known.set(deliveryIdOf(messages[n]?.id ?? '', 'wh_1'), { status, attempts });
   }
+  const pendingAmong = (ids: readonly string[]): number =>
+    ids.filter((id) => known.get(id)?.status === 'pending').length;
   const read = createReadHealth({
     webhooks: { has: (_company, id) => Promise.resolve(id === 'wh_1') },
     messages: {
@@ -30,9 +34,11 @@ async function healthOf(
         Promise.resolve(messages.slice(0, bounds.messages)),
     },
     deliveries: {
-      attemptFiguresOf: (_company, ids) =>
-        Promise.resolve(ids.flatMap((id) => (known.has(id) ? [known.get(id) ?? []] : []))),
-      countPending: (_company, _webhook, limit) => Promise.resolve(Math.min(waiting, limit)),
+      figuresOf: (_company, ids) => Promise.resolve(ids.flatMap((id) => known.get(id) ?? [])),
+      countPending(_company, _webhook, exceptIds, limit) {
+        const all = older + pendingAmong([...known.keys()]);
+        return Promise.resolve(Math.min(all - pendingAmong(exceptIds), limit));
+      },
     },
     circuits: { read: readCircuit },
     flows: { read: readFlow },
@@ -130,8 +136,8 @@ describe('the health of a webhook', () => {
   });
 
   test('counts as backlog what waits for a retry and what was not attempted yet', async () => {
-    const { known } = await healthOf([null, [['timeout', 1]], null], 1);
-    expect(known?.backlog).toBe(3);
+    const { known } = await healthOf([null, [['timeout', 1]], null, [['success', 1]]], 1);
+    expect(known?.backlog).toBe(4);
   });
 
   test('counts a backlog of at most 10,000', async () => {

@@ -12,7 +12,7 @@ import type { Health } from '../http/responses/health.ts';
 export interface HealthDeps {
   webhooks: Pick<WebhookStore, 'has'>;
   messages: Pick<MessageQueries, 'listOutlines'>;
-  deliveries: Pick<DeliveryQueries, 'attemptFiguresOf' | 'countPending'>;
+  deliveries: Pick<DeliveryQueries, 'figuresOf' | 'countPending'>;
   circuits: Pick<OpenCircuits, 'read'>;
   flows: Pick<EndpointFlows, 'read'>;
   /** The bounds of the concurrency limit of an endpoint, as the dispatchers are configured. */
@@ -51,18 +51,18 @@ export function createReadHealth(deps: HealthDeps): ReadHealth {
   return async (companyId, webhookId) => {
     if (!(await webhooks.has(companyId, webhookId))) return null;
     const newest = await messages.listOutlines(companyId, { webhookId }, BOUNDS);
-    const [circuit, flow, known, waiting] = await Promise.all([
+    const ids = newest.map(({ id }) => deliveryIdOf(id, webhookId));
+    // Each delivery is counted by one of the two reads: a delivery recorded between them would be counted twice or not at all.
+    const [circuit, flow, known, older] = await Promise.all([
       circuitOf(deps, webhookId),
       deps.flows.read(webhookId).catch(() => null),
-      deliveries.attemptFiguresOf(
-        companyId,
-        newest.map(({ id }) => deliveryIdOf(id, webhookId)),
-      ),
-      deliveries.countPending(companyId, webhookId, MAX_BACKLOG),
+      deliveries.figuresOf(companyId, ids),
+      deliveries.countPending(companyId, webhookId, ids, MAX_BACKLOG),
     ]);
-    const unattempted = newest.length - known.length;
-    const backlog = Math.min(waiting + unattempted, MAX_BACKLOG);
-    return { circuit, ...flowOf(deps, flow), ...figuresOf(known.flat()), backlog };
+    const ended = known.filter(({ status }) => status !== 'pending').length;
+    const backlog = Math.min(older + ids.length - ended, MAX_BACKLOG);
+    const attempts = known.flatMap((delivery) => delivery.attempts);
+    return { circuit, ...flowOf(deps, flow), ...figuresOf(attempts), backlog };
   };
 }
 

@@ -7,7 +7,7 @@ import type {
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { notFound } from '../http/api-error.ts';
-import type { TakeTurn } from '../http/turns.ts';
+import type { TakeTurn } from '../http/turns/turns.ts';
 import type { OldestTarget } from '../http/responses/message.ts';
 
 export interface ReadMessageDeps extends ReadMessageStores {

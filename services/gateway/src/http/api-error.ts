@@ -10,6 +10,8 @@ export class ApiError extends Error {
   readonly code: string;
   readonly problems: readonly Problem[];
   readonly headers: Readonly<Record<string, string>>;
+  /** A refusal that is sent later: clients that repeat at once would cost more than what is refused. */
+  readonly isHeldBack: boolean;
 
   constructor(
     status: number,
@@ -18,13 +20,15 @@ export class ApiError extends Error {
     {
       problems = [],
       headers = {},
-    }: { problems?: Problem[]; headers?: Record<string, string> } = {},
+      isHeldBack = false,
+    }: { problems?: Problem[]; headers?: Record<string, string>; isHeldBack?: boolean } = {},
   ) {
     super(message);
     this.status = status;
     this.code = code;
     this.problems = problems;
     this.headers = headers;
+    this.isHeldBack = isHeldBack;
   }
 }
 
@@ -52,10 +56,16 @@ export function foundOr404<Found extends object>(found: Found | null, what: stri
   return found;
 }
 
-export const unavailable = (): ApiError =>
+const cannotBeStored = (isHeldBack: boolean): ApiError =>
   new ApiError(503, 'unavailable', 'The request cannot be stored at the moment. Send it again.', {
     headers: { 'Retry-After': '2' },
+    isHeldBack,
   });
+
+export const unavailable = (): ApiError => cannotBeStored(false);
+
+/** The company holds as much as it may. */
+export const overloaded = (): ApiError => cannotBeStored(true);
 
 function describe(problems: Problem[]): string {
   const first = problems[0];

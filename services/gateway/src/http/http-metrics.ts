@@ -1,25 +1,33 @@
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
-import type { RequestHandler, Response } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { KnownRoutes } from './known-routes.ts';
 
 export interface HttpMetrics {
-  observe: RequestHandler;
+  /**
+   * Returns the handler that counts and times every request. `messageErrors` are the codes that a
+   * message may be refused with.
+   */
+  observe: (routes: KnownRoutes, messageErrors: readonly string[]) => RequestHandler;
 }
 
-/** Counts and times requests by route pattern. The route of an unknown address is `unknown`. */
+/** Instead of a status code, for a response that was not sent to its end. */
+const ABORTED = 'aborted';
+
+/** Counts and times requests by route. */
 export function createHttpMetrics(registry: Registry): HttpMetrics {
   const registers = [registry];
   const total = new Counter({
     name: 'posthorn_http_requests_total',
-    help: 'Responses sent, by method, route and status code.',
+    help: 'Requests of the API, by method, route and status code; `aborted` when the connection was closed before the end of the response, by the client or by the end of a drain.',
     labelNames: ['method', 'route', 'code'],
     registers,
   });
   const seconds = new Histogram({
     name: 'posthorn_http_request_duration_seconds',
-    help: 'Time from the start of the request to the end of its response, in seconds.',
+    help: 'Time from the start of the request to the end of its response. Requests of unknown routes and methods are not timed.',
     labelNames: ['method', 'route'],
-    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    buckets: [0.005, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
     registers,
   });
   const inFlight = new Gauge({
@@ -27,26 +35,43 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
     help: 'Requests that have no complete response yet.',
     registers,
   });
-  const countMessage = createMessageCount(registers);
+  const messages = createMessageCounters(registers);
+  function count(routes: KnownRoutes, request: Request, response: Response, tookMs: number): void {
+    const { method, path } = request;
+    const { isKnown, ...shown } = routes.labelsOf(method, path, matchedPath(request));
+    const code = response.writableFinished ? String(response.statusCode) : ABORTED;
+    total.inc({ ...shown, code });
+    if (isKnown) seconds.observe(shown, tookMs / 1_000);
+    if (shown.method === 'POST' && shown.route === '/webhook-messages') {
+      countMessage(messages, response);
+    }
+  }
   return {
-    observe: (request, response, next) => {
-      const startedMs = monotonicClockMs();
-      inFlight.inc();
-      response.once('close', () => {
-        const { method } = request;
-        const route = (request.route as { path?: string } | undefined)?.path ?? 'unknown';
-        inFlight.dec();
-        total.inc({ method, route, code: response.statusCode });
-        seconds.observe({ method, route }, (monotonicClockMs() - startedMs) / 1_000);
-        if (method === 'POST' && route.endsWith('/webhook-messages')) countMessage(response);
-      });
-      next();
+    observe(routes, messageErrors) {
+      for (const reason of messageErrors) messages.rejected.inc({ reason }, 0);
+      return (request, response, next) => {
+        const startedMs = monotonicClockMs();
+        inFlight.inc();
+        response.once('close', () => {
+          inFlight.dec();
+          count(routes, request, response, monotonicClockMs() - startedMs);
+        });
+        next();
+      };
     },
   };
 }
 
-/** Counts accepted and refused messages; `reason` is the error code of the response. */
-function createMessageCount(registers: Registry[]): (response: Response) => void {
+function matchedPath(request: Request): string | undefined {
+  return (request.route as { path?: string } | undefined)?.path;
+}
+
+interface MessageCounters {
+  accepted: Counter;
+  rejected: Counter<'reason'>;
+}
+
+function createMessageCounters(registers: Registry[]): MessageCounters {
   const accepted = new Counter({
     name: 'posthorn_messages_accepted_total',
     help: 'Messages accepted. Repeats with the same idempotency key are not counted.',
@@ -58,9 +83,11 @@ function createMessageCount(registers: Registry[]): (response: Response) => void
     labelNames: ['reason'],
     registers,
   });
-  return (response) => {
-    const reason = response.locals.errorCode as string | undefined;
-    if (reason !== undefined) rejected.inc({ reason });
-    else if (response.statusCode === 202 && !response.get('Idempotency-Replayed')) accepted.inc();
-  };
+  return { accepted, rejected };
+}
+
+function countMessage({ accepted, rejected }: MessageCounters, response: Response): void {
+  const reason = response.locals.errorCode as string | undefined;
+  if (reason !== undefined) rejected.inc({ reason });
+  else if (response.statusCode === 202 && !response.get('Idempotency-Replayed')) accepted.inc();
 }

@@ -1,11 +1,17 @@
 import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { asStoreError } from '@posthorn/platform/mongo/connection/connect.ts';
-import type { ErrorRequestHandler } from 'express';
+import type { ErrorRequestHandler, Response } from 'express';
 import { ApiError, unavailable } from './api-error.ts';
+import { createHoldBack, type HoldBack } from './hold-back.ts';
+
+const runAfter = (ms: number, run: () => void): void => void setTimeout(run, ms);
 
 /** Sends whatever a handler threw as an error envelope, without stack traces or driver messages. */
-export function sendError(logger: Logger): ErrorRequestHandler {
+export function sendError(
+  logger: Logger,
+  holdBack: HoldBack = createHoldBack(runAfter),
+): ErrorRequestHandler {
   return (error: unknown, request, response, next) => {
     const requestId = String(response.locals.requestId);
     const apiError = toApiError(error);
@@ -19,17 +25,25 @@ export function sendError(logger: Logger): ErrorRequestHandler {
       return;
     }
     response.locals.errorCode = apiError.code;
-    response
-      .status(apiError.status)
-      .set(apiError.headers)
-      .json({
-        success: false,
-        message: apiError.message,
-        code: apiError.code,
-        requestId,
-        ...(apiError.problems.length > 0 && { errors: apiError.problems }),
-      });
+    const send = (): void => {
+      sendEnvelope(response, apiError, requestId);
+    };
+    if (apiError.isHeldBack) holdBack(send);
+    else send();
   };
+}
+
+function sendEnvelope(response: Response, error: ApiError, requestId: string): void {
+  response
+    .status(error.status)
+    .set(error.headers)
+    .json({
+      success: false,
+      message: error.message,
+      code: error.code,
+      requestId,
+      ...(error.problems.length > 0 && { errors: error.problems }),
+    });
 }
 
 /** Logs an ApiError without a stack trace and anything else with one. */

@@ -1,15 +1,15 @@
 import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
+import type { RedisClient } from '@posthorn/platform/redis/connect.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
-import type { Redis } from 'ioredis';
 import type { GatewayConfig } from '../config.ts';
 import { createRateLimits, type RateLimits } from './rate-limits.ts';
 
 /** Opens the configured limits, which share their counts until the gateway stops. */
 export function openRateLimits(
   { config, logger, registry, lifecycle }: ServiceContext<GatewayConfig>,
-  redis: Redis,
+  redis: RedisClient,
   budgets: MemoryBudgets,
 ): RateLimits {
   const countsBytes = bytesOfMib(config.RATE_COUNTS_MIB);

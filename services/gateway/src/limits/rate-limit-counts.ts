@@ -23,14 +23,16 @@ export interface Totals {
   current: number;
 }
 
+type Share = (increments: readonly Increment[]) => Promise<readonly (Totals | null)[]>;
+
 export interface RateCounts {
   /** Counts one, unless it is refused: a client that keeps sending is not refused for longer. */
   take: (key: string) => Decision;
   /**
-   * Passes new counts to `add`, which returns the totals in the same order. Never rejects: what could
-   * not be shared is shared the next time.
+   * Passes new counts to `add`, which returns the totals in the same order, null for one that it could not add. Never
+   * rejects: what could not be shared is shared the next time.
    */
-  share: (add: (increments: readonly Increment[]) => Promise<readonly Totals[]>) => Promise<void>;
+  share: (add: Share) => Promise<void>;
   /** Number of keys in memory. */
   size: () => number;
 }
@@ -116,19 +118,17 @@ function waitMs(previous: number, current: number, limit: number, leftMs: number
     : Math.ceil(leftMs + WINDOW_MS - (others * WINDOW_MS) / current);
 }
 
-async function share(changed: Set<Count>, add: Parameters<RateCounts['share']>[0]): Promise<void> {
+async function share(changed: Set<Count>, add: Share): Promise<void> {
   const counts = firstOf(changed, MAX_SHARED_KEYS);
   if (counts.length === 0) return;
   const increments = counts.map(takeIncrement);
   for (const count of counts) changed.delete(count);
-  try {
-    const totals = await add(increments);
-    increments.forEach((one, index) => {
-      applyTotals(one, totals[index]);
-    });
-  } catch {
-    for (const one of increments) if (restoreIncrement(one)) changed.add(one.count);
-  }
+  const totals = await add(increments).catch(() => []);
+  increments.forEach((one, index) => {
+    const found = totals[index];
+    if (found) applyTotals(one, found);
+    else if (restoreIncrement(one)) changed.add(one.count);
+  });
 }
 
 interface SharedIncrement extends Increment {
@@ -142,8 +142,8 @@ function takeIncrement(count: Count): SharedIncrement {
 }
 
 /** Counts only rise: a Redis that was emptied resets nothing here. */
-function applyTotals({ count, minute }: SharedIncrement, totals: Totals | undefined): void {
-  if (!totals || count.minute !== minute) return;
+function applyTotals({ count, minute }: SharedIncrement, totals: Totals): void {
+  if (count.minute !== minute) return;
   count.previous = Math.max(count.previous, totals.previous);
   count.current = Math.max(count.current, totals.current + count.unsent);
 }

@@ -75,6 +75,21 @@ describe('sharing', () => {
     expect([...shared.values()]).toEqual([10]);
   });
 
+  test('counts alone only the keys that could not be added, and shares the others once', async () => {
+    const counts = countsOf(10);
+    takeMany(counts, 4, 'a');
+    takeMany(counts, 4, 'b');
+    const withoutNodeOfA = async (increments: readonly Increment[]) => {
+      const [totals] = await add(increments.filter(({ key }) => key === 'b'));
+      return increments.map(({ key }) => (key === 'b' ? (totals ?? null) : null));
+    };
+    await counts.share(withoutNodeOfA);
+    await counts.share(withoutNodeOfA);
+    expect([...shared.values()]).toEqual([4]);
+    await counts.share(add);
+    expect([...shared.values()]).toEqual([4, 4]);
+  });
+
   test('resets nothing when the totals were lost', async () => {
     const counts = countsOf(10);
     takeMany(counts, 10);

@@ -1,30 +1,31 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import { connectRedis } from '@posthorn/platform/redis/connect.ts';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from '@posthorn/platform/redis/connect.ts';
 import { Registry } from 'prom-client';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
+import {
+  keysOf,
+  REDIS_KINDS,
+  type TestedRedis,
+} from '../../../../test/support/stores/tested-redis.ts';
 import { createRateLimits, type RateLimits } from './rate-limits.ts';
 
 const MINUTE_MS = 60_000;
 
-describe('the rate limits of two gateways on one Redis', () => {
+describe.each(REDIS_KINDS)('the rate limits of two gateways on %s', (_kind, open) => {
   const env = createNamespace();
   const logger = createLogger('test', 'silent');
-  let redis: Redis;
+  let store: TestedRedis;
   let prefix: string;
   let nowMs: number;
   let round = 0;
 
   beforeAll(async () => {
-    redis = connectRedis({ url: env.REDIS_URL }, logger);
-    await eventually('a connection', () => redis.status === 'ready');
+    store = await open();
   });
 
-  afterAll(() => {
-    redis.disconnect();
-  });
+  afterAll(() => store.stop());
 
   beforeEach(() => {
     round += 1;
@@ -32,7 +33,7 @@ describe('the rate limits of two gateways on one Redis', () => {
     nowMs = 29_000_000 * MINUTE_MS + round;
   });
 
-  function gateway(connection = redis): RateLimits {
+  function gateway(connection: RedisClient = store.redis): RateLimits {
     const limits = { company: 0, address: 0, wrongKeys: 10 };
     const registry = new Registry();
     return createRateLimits({
@@ -88,7 +89,7 @@ describe('the rate limits of two gateways on one Redis', () => {
     const [one, two] = [gateway(), gateway()];
     one.start();
     send(one, 10);
-    await eventually('the count in Redis', () => redis.keys(`${prefix}*`).then((all) => all[0]));
+    await eventually('the count in Redis', () => keysOf(store.redis, prefix).then((all) => all[0]));
     one.stop();
     send(two, 1);
     await two.tick();
@@ -99,16 +100,17 @@ describe('the rate limits of two gateways on one Redis', () => {
     const one = gateway();
     send(one, 3);
     await one.tick();
-    const [name = ''] = await redis.keys(`${prefix}*`);
-    const ttlMs = await redis.pttl(name);
+    const [name = ''] = await keysOf(store.redis, prefix);
+    const ttlMs = await store.redis.pttl(name);
     expect(ttlMs).toBeGreaterThan(0);
     expect(ttlMs).toBeLessThanOrEqual(2 * MINUTE_MS);
   });
 
   it('counts alone while Redis is away, and shares its counts when Redis is back', async () => {
-    const connection = connectRedis({ url: env.REDIS_URL }, logger);
+    const connection = store.connect();
+    await eventually('a connection', () => connection.status === 'ready');
     connection.disconnect();
-    await eventually('the end', () => connection.status === 'end');
+    await eventually('the end', () => ['end', 'close'].includes(connection.status));
     const [one, two] = [gateway(connection), gateway()];
     send(one, 8);
     await one.tick();

@@ -1,7 +1,7 @@
 import { createLoop } from '@posthorn/platform/async/loop.ts';
+import type { RedisClient } from '@posthorn/platform/redis/connect.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { RequestHandler, Response } from 'express';
-import type { Redis } from 'ioredis';
 import { Counter, type Registry } from 'prom-client';
 import { addressKey } from '../http/address-key.ts';
 import { ApiError } from '../http/api-error.ts';
@@ -17,7 +17,7 @@ export interface Limits {
 }
 
 export interface RateLimitDeps {
-  redis: Redis;
+  redis: RedisClient;
   prefix: string;
   limits: Limits;
   /** What the counts of all three may hold, in bytes. */
@@ -71,6 +71,7 @@ export function createRateLimits({ redis, prefix, ...deps }: RateLimitDeps): Rat
     if (limit === 0) return () => null;
     const counts = createRateCounts({ limit, maxKeys, nowMs: deps.nowMs });
     shared.push(counts);
+    for (const outcome of ['allowed', 'refused']) decisions.inc({ scope, outcome }, 0);
     return (key) => {
       const decision = counts.take(`${scope}:${key}`);
       decisions.inc({ scope, outcome: decision.isAllowed ? 'allowed' : 'refused' });
@@ -153,5 +154,5 @@ const REFUSALS = {
 function tooMany(scope: Scope, { resetMs }: Decision): ApiError {
   const [code, message] = REFUSALS[scope];
   const headers = { 'Retry-After': String(Math.ceil(resetMs / 1_000)) };
-  return new ApiError(429, code, message, { headers });
+  return new ApiError(429, code, message, { headers, isHeldBack: true });
 }

@@ -9,6 +9,7 @@ import {
   systemClockMs,
   systemIds,
 } from '@posthorn/platform/service/clock-and-ids.ts';
+import type { Spans } from '@posthorn/platform/tracing/spans.ts';
 import type { mongo } from 'mongoose';
 import { Gauge, type Registry } from 'prom-client';
 import type { GatewayConfig } from '../config.ts';
@@ -20,12 +21,14 @@ interface OutboxDeps {
   messages: MessageStore;
   topic: string;
   budgets: MemoryBudgets;
+  /** Null when nothing is traced. */
+  spans: Spans | null;
 }
 
 /** Opens the outbox, with its memory budget and metrics. Registers this process before it stores its first message. */
 export async function openOutbox(
   { config, logger, lifecycle, registry }: ServiceContext<GatewayConfig>,
-  { db, records, messages, topic, budgets }: OutboxDeps,
+  { db, records, messages, topic, budgets, spans }: OutboxDeps,
 ): Promise<Outbox> {
   const publishQueueBytes = bytesOfMib(config.PUBLISH_QUEUE_MIB);
   const outbox = createOutbox({
@@ -34,6 +37,7 @@ export async function openOutbox(
     messages,
     publishers: createPublisherStore(db),
     publishQueueBytes,
+    spans,
     newId: systemIds,
     logger,
     nowMs: systemClockMs,
@@ -46,7 +50,8 @@ export async function openOutbox(
   return outbox;
 }
 
-function watchUnpublished(registry: Registry, outbox: Outbox): void {
+/** Shows what Kafka has not acknowledged, at each scrape. */
+export function watchUnpublished(registry: Registry, outbox: Pick<Outbox, 'state'>): void {
   new Gauge({
     name: 'posthorn_unpublished_messages',
     help: 'Accepted messages that Kafka has not acknowledged yet.',

@@ -4,9 +4,11 @@ import { withTimeout } from '@posthorn/platform/async/with-timeout.ts';
 import { createKeepTrying, type KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import type { Spans } from '@posthorn/platform/tracing/spans.ts';
 import { createPublishOverflow, type PublishOverflow } from './publish-overflow.ts';
 import { createWatermarkTracker, type Origin, type WatermarkTracker } from './watermark-tracker.ts';
 import { createPublishQueue, estimatedBytesOf, type PublishQueue } from './publish-queue.ts';
+import { tracePublish } from './trace-publish.ts';
 
 export interface PublicationDeps {
   topic: string;
@@ -15,6 +17,8 @@ export interface PublicationDeps {
   messages: Pick<MessageStore, 'pageOf'>;
   /** What messages waiting for Kafka may hold in memory, in bytes. */
   publishQueueBytes: number;
+  /** Absent or null when nothing is traced. */
+  spans?: Spans | null;
   /** Sorts before the id of every message that will be added. */
   firstWatermark: string;
   /** Throws while it is not certain that these messages are this gateway's to publish. */
@@ -68,9 +72,10 @@ const PAGE_PART = 1 / 8;
  */
 export function createPublication(deps: PublicationDeps): Publication {
   const closing = new AbortController();
+  const queue = createPublishQueue(deps.topic, deps.publishQueueBytes);
   const work: Work = {
     ...deps,
-    queue: createPublishQueue(deps.topic, deps.publishQueueBytes),
+    queue: deps.spans ? tracePublish(queue, deps.spans, deps.nowMs) : queue,
     overflow: createPublishOverflow(estimatedBytesOf),
     tracker: createWatermarkTracker(deps.firstWatermark),
     lastId: '',

@@ -5,6 +5,7 @@ import type { InsertOutcome, MessageStore } from '@posthorn/platform/mongo/messa
 import type { PublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { publishInBatches } from '@posthorn/platform/outbox/publish-in-batches.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { Spans } from '@posthorn/platform/tracing/spans.ts';
 import { createPublication, type Publication, type PublicationState } from './publish-created.ts';
 import { createOwnership, type Ownership } from './ownership.ts';
 import { createUnconfirmedInserts, type UnconfirmedInserts } from './unconfirmed-inserts.ts';
@@ -16,6 +17,8 @@ export interface PublisherDeps {
   publishers: PublisherStore;
   /** What messages waiting for Kafka may hold in memory, in bytes. */
   publishQueueBytes: number;
+  /** Absent or null when nothing is traced. */
+  spans?: Spans | null;
   newId: (prefix: IdPrefix) => string;
   logger: Logger;
   nowMs: () => number;

@@ -4,6 +4,21 @@ import { authHeaderOf, authMethodOf, type AuthFields } from './auth-method.ts';
 
 const BASIC: AuthMethod = { method: 'basic', username: 'u', password: 'p' };
 const API_KEY: AuthMethod = { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Key' };
+const OAUTH2: AuthMethod = {
+  method: 'oauth2',
+  tokenUrl: 'https://login.example.com/token',
+  clientId: 'c',
+  clientSecret: 's',
+  scope: null,
+  audience: null,
+  clientAuthentication: 'basic',
+};
+const OAUTH2_FIELDS = {
+  authMethod: 'oauth2',
+  oauth2TokenUrl: 'https://login.example.com/token',
+  oauth2ClientId: 'c',
+  oauth2ClientSecret: 's',
+} as const;
 const HMAC: AuthMethod = { method: 'hmac', hmacHeader: 'X-Sig', hmacSecret: 'own' };
 const ED25519: AuthMethod = { ...HMAC, signatureAlgorithm: 'ed25519' };
 const DEFAULT: AuthMethod = {
@@ -25,6 +40,16 @@ describe('the method of authentication of a webhook', () => {
     [{ signatureAlgorithm: 'hmac-sha256' }, undefined, DEFAULT],
     [{ signatureAlgorithm: 'ed25519' }, HMAC, ED25519],
     [{}, ED25519, ED25519],
+    [OAUTH2_FIELDS, undefined, OAUTH2],
+    [OAUTH2_FIELDS, BASIC, OAUTH2],
+    [{ oauth2Scope: 'a b' }, OAUTH2, { ...OAUTH2, scope: 'a b' }],
+    [{ oauth2Audience: 'x' }, { ...OAUTH2, scope: 'a' }, { ...OAUTH2, scope: 'a', audience: 'x' }],
+    [{ oauth2Scope: null }, { ...OAUTH2, scope: 'a' }, OAUTH2],
+    [
+      { oauth2ClientAuthentication: 'post', oauth2ClientSecret: 'new' },
+      OAUTH2,
+      { ...OAUTH2, clientAuthentication: 'post', clientSecret: 'new' },
+    ],
     [{ signatureAlgorithm: 'hmac-sha256' }, ED25519, HMAC],
   ])('given %j for a webhook with %j is %j', (fields, before, expected) => {
     expect(authMethodOf(fields, before, 'whsec_x')).toEqual(expected);
@@ -33,6 +58,7 @@ describe('the method of authentication of a webhook', () => {
   test.each<[AuthFields, AuthMethod | undefined]>([
     [{ authMethod: 'basic', basicAuthUsername: 'u' }, undefined],
     [{ authMethod: 'apiKey', apiKey: 'k' }, BASIC],
+    [{ ...OAUTH2_FIELDS, oauth2ClientSecret: undefined }, HMAC],
   ])('throws when a credential is missing: %j for %j', (fields, before) => {
     expect(() => authMethodOf(fields, before, 'whsec_x')).toThrow('is missing');
   });
@@ -44,6 +70,7 @@ test.each<[AuthFields, AuthMethod | undefined, string | undefined]>([
   [{ hmacHeader: 'X-New' }, HMAC, 'X-New'],
   [{ authMethod: 'basic' }, HMAC, 'Authorization'],
   [{}, API_KEY, 'X-Key'],
+  [{}, OAUTH2, 'Authorization'],
   [{ authMethod: 'apiKey' }, BASIC, undefined],
 ])(
   '%j for a webhook with %j sets the header in which credentials travel: %s',

@@ -1,13 +1,16 @@
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import {
+  CLIENT_AUTHENTICATIONS,
   DEFAULT_HMAC_HEADER,
   isSignedByCompany,
   type AuthMethod,
+  type ClientAuthentication,
+  type OAuth2Client,
   type SignatureAlgorithm,
 } from '@posthorn/domain/webhook.ts';
 
 /** The methods of authentication as requests name them; stored webhooks spell `apiKey` as `api_key`. */
-export type AuthName = 'hmac' | 'basic' | 'apiKey';
+export type AuthName = 'hmac' | 'basic' | 'apiKey' | 'oauth2';
 
 /** The fields of a request that choose a method of authentication and its credentials. */
 export interface AuthFields {
@@ -19,6 +22,12 @@ export interface AuthFields {
   hmacHeader?: string | undefined;
   hmacSecret?: string | undefined;
   signatureAlgorithm?: SignatureAlgorithm | undefined;
+  oauth2TokenUrl?: string | undefined;
+  oauth2ClientId?: string | undefined;
+  oauth2ClientSecret?: string | undefined;
+  oauth2Scope?: string | null | undefined;
+  oauth2Audience?: string | null | undefined;
+  oauth2ClientAuthentication?: ClientAuthentication | undefined;
 }
 
 /** The method that a request chooses: the one it names, else that of the webhook, else `hmac`. */
@@ -48,6 +57,7 @@ export function authHeaderOf(
 ): string | undefined {
   switch (chosenAuth(fields, before)) {
     case 'basic':
+    case 'oauth2':
       return 'Authorization';
     case 'apiKey':
       return (
@@ -87,6 +97,8 @@ export function authMethodOf(
         apiKeyHeader: fieldOf('apiKeyHeader', fields.apiKeyHeader ?? old?.apiKeyHeader),
       };
     }
+    case 'oauth2':
+      return oauth2Of(fields, before?.method === 'oauth2' ? before : undefined);
     case 'hmac': {
       const old = before?.method === 'hmac' ? before : undefined;
       return {
@@ -99,6 +111,21 @@ export function authMethodOf(
       };
     }
   }
+}
+
+/** Null takes scope or audience away; left out, they stay. */
+function oauth2Of(fields: AuthFields, old: OAuth2Client | undefined): OAuth2Client {
+  const { oauth2Scope: scope = old?.scope, oauth2Audience: audience = old?.audience } = fields;
+  return {
+    method: 'oauth2',
+    tokenUrl: fieldOf('oauth2TokenUrl', fields.oauth2TokenUrl ?? old?.tokenUrl),
+    clientId: fieldOf('oauth2ClientId', fields.oauth2ClientId ?? old?.clientId),
+    clientSecret: fieldOf('oauth2ClientSecret', fields.oauth2ClientSecret ?? old?.clientSecret),
+    scope: scope ?? null,
+    audience: audience ?? null,
+    clientAuthentication:
+      fields.oauth2ClientAuthentication ?? old?.clientAuthentication ?? CLIENT_AUTHENTICATIONS[0],
+  };
 }
 
 function fieldOf(name: keyof AuthFields, value: string | undefined): string {

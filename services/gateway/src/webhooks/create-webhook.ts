@@ -1,6 +1,6 @@
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
-import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
+import type { EndpointTls, Header, Webhook } from '@posthorn/domain/webhook.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
 import type { Quotas } from '../limits/quotas.ts';
@@ -28,6 +28,7 @@ export interface NewWebhook extends AuthFields {
   url: string;
   name?: string | undefined;
   customHeaders?: Header[] | undefined;
+  tls?: EndpointTls | null | undefined;
   eventTypes?: string[] | undefined;
   disabled?: boolean | undefined;
   rateLimitPerSecond?: number | null | undefined;
@@ -104,6 +105,7 @@ function newWebhook(
     previousSecret: null,
     customHeaders: fields.customHeaders ?? [],
     authMethod: authMethodOf(fields, undefined, secret),
+    tls: fields.tls ?? null,
     eventTypes: fields.eventTypes ?? [],
     disabled: fields.disabled ?? false,
     rateLimitPerSecond: fields.rateLimitPerSecond ?? null,

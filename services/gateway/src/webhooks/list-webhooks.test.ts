@@ -28,6 +28,7 @@ describe('the list of webhooks', () => {
       kind: 'unopened' as const,
       id: 'wh_bad',
       companyId: 'comp_a',
+      appId: 'app_1',
       disabled: false,
       eventTypes: [],
       problem,

@@ -39,7 +39,7 @@ function createRelease() {
   return createReleaseParked({
     keepTrying,
     retryDueTopic: 'retry-due',
-    metrics: createRetryMetrics(registry),
+    metrics: createRetryMetrics(registry, [5_000]),
     delayTopics: DELAY_TOPICS,
     overdue: createOverdueWatch(),
     logger: createLogger('test', 'silent'),
@@ -83,7 +83,7 @@ function parked(messageId: string, attemptNumber: number, offset = 0, dueAtMs = 
     dueAtMs,
   });
   const headers = { requestId: 'request-1', 'due-at': String(dueAtMs) };
-  const place = { topic: 'retry.5s', partition: 0, offset, isInherited: false };
+  const place = { topic: 'retry.5s', partition: 0, offset, isInherited: false, timestampMs: 0 };
   return { ...place, key: 'wh_1', value, headers };
 }
 

@@ -1,4 +1,5 @@
 import type { CancelReason } from '@posthorn/domain/delivery.ts';
+import { logFieldsOf } from '@posthorn/domain/records/log-fields.ts';
 import { DUE_AT_HEADER, readMs, TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import {
   decodeRetryDue,
@@ -160,8 +161,7 @@ async function cancel(
   await keepTrying('cancel deliveries', () => deliveries.cancelPending(cancellations));
   metrics.finished.inc({ result: 'cancelled' }, cancelled.length);
   for (const { due, reason } of cancelled) {
-    const { messageId, deliveryId } = due;
-    logger.info({ messageId, deliveryId, reason }, 'delivery cancelled');
+    logger.info({ ...logFieldsOf(due), reason }, 'delivery cancelled');
   }
 }
 

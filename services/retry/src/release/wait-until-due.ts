@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { DUE_AT_HEADER, readMs } from '@posthorn/domain/records/record-headers.ts';
-import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
+import type { LogRecord, ReadyRecord } from '@posthorn/platform/kafka/record-log.ts';
 
 /**
  * Records that are due within this time wait in memory; a partition whose next record is due later is
@@ -16,6 +16,11 @@ export function pauseMsFor({ headers }: LogRecord, nowMs: number): number {
   // A record without a plausible time is read now and becomes a dead letter; it must not stop its partition.
   if (dueAtMs === null || !isPlausibleTime(dueAtMs)) return 0;
   return dueAtMs - HORIZON_MS - nowMs;
+}
+
+/** When the record became ready to be released, or will, in milliseconds since 1970. */
+export function readyAtMs({ headers, timestampMs }: ReadyRecord): number {
+  return readMs(headers, DUE_AT_HEADER) ?? timestampMs;
 }
 
 /** Does not depend on the clock: one that is years behind would make every parked retry a dead letter. */

@@ -71,7 +71,7 @@ function workThatReads(maxRead: number): Work {
     },
     deliveries: { statesOf: () => Promise.resolve(new Map()) },
     records: { publish: () => Promise.resolve() },
-    metrics: createRetryMetrics(new Registry()),
+    metrics: createRetryMetrics(new Registry(), [5_000]),
     monotonicMs: () => monotonicMs,
     logger: createLogger('test', 'silent'),
     oldestAtMs: new Map(),

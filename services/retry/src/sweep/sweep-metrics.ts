@@ -1,4 +1,5 @@
 import { STUCK_CAUSES } from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
+import { startAtZero } from '@posthorn/platform/service/metrics.ts';
 import { Counter, Gauge, type Registry } from 'prom-client';
 
 export interface StuckMetrics {
@@ -17,8 +18,7 @@ export function createStuckMetrics(registry: Registry, nowMs: () => number): Stu
     labelNames: ['found'],
     registers,
   });
-  // The series exist from the start, so that the first increment is visible as a rise.
-  for (const found of STUCK_CAUSES) moved.inc({ found }, 0);
+  startAtZero(moved, 'found', STUCK_CAUSES);
   const lastCompleted = new Gauge({
     name: 'posthorn_reconcile_last_pass_timestamp_seconds',
     help: 'Time of the last completed sweep of stuck deliveries in this process; 0 when there was none.',

@@ -7,6 +7,7 @@ import {
   type StuckCause,
   type StuckDelivery,
 } from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
+import { logFieldsOfMany } from '@posthorn/domain/records/log-fields.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import type { StuckDeliveries } from '@posthorn/platform/mongo/deliveries/stuck-deliveries.ts';
@@ -48,8 +49,6 @@ export interface SweepState extends SweepTime {
   totals: Totals;
 }
 
-const IDS_IN_LOG = 5;
-
 /**
  * Inserts the deliveries of these messages that are not recorded, then stores that the messages are
  * checked. From then on a lost first attempt is found as an overdue one, so that each message has to
@@ -85,8 +84,8 @@ async function insertLost(
   // The pending ones are counted when they are moved on.
   const cancelled = lost.filter(({ status }) => status === 'cancelled').length;
   metrics.moved.inc({ found: 'lost_message' }, cancelled);
-  const messageIds = lost.slice(0, IDS_IN_LOG).map(({ messageId }) => messageId);
-  logger.warn({ deliveries: lost.length, messageIds }, 'recorded missing deliveries of messages');
+  const ids = logFieldsOfMany(lost.map((delivery) => ({ ...delivery, deliveryId: delivery.id })));
+  logger.warn({ deliveries: lost.length, ...ids }, 'recorded missing deliveries of messages');
 }
 
 /** Publishes what moves these deliveries on, then marks them as swept. */
@@ -118,8 +117,10 @@ export async function moveOn(
     add(counts, cause, 1);
     add(totals, cause, 1);
   }
-  const deliveryIds = moved.slice(0, IDS_IN_LOG).map(({ delivery }) => delivery.id);
-  logger.warn({ ...counts, deliveryIds }, 'moved stuck deliveries on');
+  const ids = logFieldsOfMany(
+    moved.map(({ delivery }) => ({ ...delivery, deliveryId: delivery.id })),
+  );
+  logger.warn({ ...counts, ...ids }, 'moved stuck deliveries on');
 }
 
 async function backloggedAmong(

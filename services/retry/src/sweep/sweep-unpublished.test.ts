@@ -62,7 +62,7 @@ const createTestSweep = () =>
     holder: 'gw_me',
     createdTopic: 'created',
     logger: createLogger('test', 'silent'),
-    metrics: createRetryMetrics(new Registry()),
+    metrics: createRetryMetrics(new Registry(), [5_000]),
     monotonicMs: () => monotonicMs,
     leases: {
       hold: () => Promise.resolve(holds.shift() ?? true),

@@ -3,7 +3,7 @@ import type { CircuitReport } from './when-circuit-opens.ts';
 import { createCircuits, type Circuits } from './circuits.ts';
 
 const RESET_MS = 30_000;
-const endpoint = { id: 'wh_1', url: 'https://one.example/' };
+const endpoint = { id: 'wh_1', companyId: 'comp_1', url: 'https://one.example/' };
 
 let shared: Map<string, number>;
 let isRedisAway: boolean;
@@ -32,6 +32,7 @@ function start(): Circuits {
       closed: (id) => reachable().delete(id),
     },
     logger: { info: () => undefined, warn: () => undefined },
+    report: () => undefined,
     nowMs: Date.now,
     resetMs: RESET_MS,
     maxCircuits: 100,

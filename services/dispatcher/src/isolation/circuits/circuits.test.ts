@@ -5,15 +5,17 @@ import type { CircuitReport } from './when-circuit-opens.ts';
 import { createCircuits, type Circuits } from './circuits.ts';
 
 const RESET_MS = 30_000;
-const endpoint = { id: 'wh_1', url: 'https://one.example/' };
-const other = { id: 'wh_2', url: 'https://two.example/' };
+const endpoint = { id: 'wh_1', companyId: 'comp_1', url: 'https://one.example/' };
+const other = { id: 'wh_2', companyId: 'comp_1', url: 'https://two.example/' };
 
 let shared: Map<string, number>;
+let logged: unknown[];
+let told: unknown[];
 let circuits: Circuits;
 
 beforeEach(() => {
   jest.useFakeTimers();
-  shared = new Map();
+  [shared, logged, told] = [new Map<string, number>(), [], []];
   circuits = open();
 });
 afterEach(() => {
@@ -29,7 +31,8 @@ function open(maxCircuits = 100): Circuits {
       opened: (id, untilMs) => shared.set(id, untilMs),
       closed: (id) => shared.delete(id),
     },
-    logger: { info: () => undefined, warn: () => undefined },
+    logger: { info: (...line: unknown[]) => void logged.push(line), warn: () => undefined },
+    report: ({ type, webhookId }) => void told.push([type, webhookId]),
     nowMs: Date.now,
     resetMs: RESET_MS,
     maxCircuits,
@@ -56,6 +59,21 @@ describe('a circuit', () => {
     await attempt('http_5xx', 1);
     expect(blockedUntilMs()).toBe(Date.now() + RESET_MS);
     expect(blockedUntilMs(other)).toBeNull();
+  });
+
+  it('is logged and told to the operator with its webhook and company when it opens and when it closes', async () => {
+    await attempt('timeout', 10);
+    jest.advanceTimersByTime(RESET_MS);
+    await attempt('success', 1);
+    const ids = { webhookId: 'wh_1', companyId: 'comp_1' };
+    expect(logged).toEqual([
+      [{ ...ids, resetMs: RESET_MS }, 'circuit open'],
+      [ids, 'circuit closed'],
+    ]);
+    expect(told).toEqual([
+      ['circuit.opened', 'wh_1'],
+      ['circuit.closed', 'wh_1'],
+    ]);
   });
 
   it.each<Outcome>(['timeout', 'http_5xx', 'http_429', 'connect_error', 'dns_error', 'tls_error'])(

@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { Trigger } from '@posthorn/domain/delivery.ts';
 import { startTicker } from '@posthorn/platform/async/ticker.ts';
+import type { ReportIncident } from '@posthorn/platform/operator-events/report-incidents.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
@@ -16,6 +17,7 @@ import {
 /** Where an attempt goes. A changed URL is another endpoint, and starts with a closed circuit. */
 export interface CircuitEndpoint {
   id: string;
+  companyId: string;
   url: string;
 }
 
@@ -46,6 +48,8 @@ export interface Circuits {
 export interface CircuitsDeps {
   shared: Pick<OpenCircuits, 'readAll' | 'opened' | 'closed'>;
   logger: Pick<Logger, 'info' | 'warn'>;
+  /** Tells the operator when a circuit opens, and when it closes. */
+  report: ReportIncident;
   nowMs: () => number;
   /** How long an open circuit waits before its probe. */
   resetMs: number;
@@ -165,8 +169,13 @@ function takeUp(state: State, endpoint: CircuitEndpoint): Circuit | undefined {
   return create(state, endpoint, probeAtMs);
 }
 
-function create(state: State, { id, url }: CircuitEndpoint, probeAtMs?: number): Circuit {
-  const { circuits, shared, logger, nowMs, resetMs, rotation } = state;
+function create(
+  state: State,
+  { id, companyId, url }: CircuitEndpoint,
+  probeAtMs?: number,
+): Circuit {
+  const { circuits, shared, logger, report, nowMs, resetMs, rotation } = state;
+  const whose = { webhookId: id, companyId };
   dropOldestIfFull(state);
   const circuit = createCircuit({
     url,
@@ -176,11 +185,14 @@ function create(state: State, { id, url }: CircuitEndpoint, probeAtMs?: number):
     ...(probeAtMs !== undefined && { probeAtMs }),
     onOpen: (untilMs) => {
       shared.opened(id, untilMs);
-      logger.info({ webhookId: id, resetMs }, 'circuit open');
+      logger.info({ ...whose, resetMs }, 'circuit open');
+      const detail = `most attempts of two minutes failed, the next one is made in ${resetMs} ms`;
+      report({ type: 'circuit.opened', ...whose, detail });
     },
     onClose: () => {
       shared.closed(id);
-      logger.info({ webhookId: id }, 'circuit closed');
+      logger.info(whose, 'circuit closed');
+      report({ type: 'circuit.closed', ...whose, detail: 'an attempt succeeded' });
     },
   });
   circuits.set(id, circuit);

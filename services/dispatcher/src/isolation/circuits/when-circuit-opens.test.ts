@@ -28,6 +28,7 @@ describe('an attempt', () => {
 
   it('does not count when nothing was sent', () => {
     expect(countsAsFailure(reportOf('aborted'))).toBeNull();
+    expect(countsAsFailure(reportOf('token_failed'))).toBeNull();
   });
 });
 

@@ -39,7 +39,7 @@ const FAILURES: ReadonlySet<Outcome> = new Set<Outcome>([
  * alone for 30 s by its circuit instead of one second.
  */
 export function countsAsFailure({ outcome, asksForHold }: CircuitReport): boolean | null {
-  if (outcome === 'aborted') return null;
+  if (outcome === 'aborted' || outcome === 'token_failed') return null;
   return FAILURES.has(outcome) && !asksForHold;
 }
 

@@ -114,6 +114,15 @@ export function learn(endpoint: Endpoint, observed: ObservedAttempt, bounds: Lim
   }
 }
 
+/**
+ * A slow token server makes the endpoint slow like a slow endpoint: its attempts hold their places as long.
+ * One that fails at once does not show that the endpoint is fast again. Nothing else is learned.
+ */
+export function learnWithoutToken(endpoint: Slowness, durationMs: number, endedMs: number): void {
+  const slowUntilMs = slowUntilMsAfter(durationMs, endedMs);
+  endpoint.slowUntilMs = Math.max(endpoint.slowUntilMs, slowUntilMs);
+}
+
 function quickestOf(knownMs: number, durationMs: number): number {
   if (knownMs === 0) return durationMs;
   return Math.min(durationMs, knownMs + (durationMs - knownMs) * QUICKEST_RISES_BY);

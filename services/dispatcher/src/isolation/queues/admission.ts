@@ -24,14 +24,18 @@ export interface Candidate {
 export interface Place {
   /**
    * Starts the request: from here on its duration counts for the endpoint. Returns false when the
-   * endpoint has asked for a hold meanwhile; the attempt has to enter again.
+   * endpoint has asked for a hold meanwhile; the attempt has to enter again. Called again, it starts
+   * the request anew: what the attempt did before does not count.
    */
   begin: () => boolean;
-  /** Frees the place; null when no request was made. */
+  /**
+   * Frees the place; null when nothing is to be learned. After `token_failed` the endpoint is slow when that took a
+   * second or longer, and nothing else is learned.
+   */
   end: (report: AttemptReport | null) => Promise<void>;
 }
 
-/** What an attempt showed of its endpoint. */
+/** What an attempt showed of its endpoint, or that there was no token for it. */
 export interface AttemptReport {
   outcome: Outcome;
   statusCode: number | null;

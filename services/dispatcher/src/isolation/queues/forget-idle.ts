@@ -1,6 +1,6 @@
-import { isHostIdle } from '../endpoint/host-pace.ts';
+import { isHostIdle, type HostPace } from '../endpoint/host-pace.ts';
 import { isSlow } from '../endpoint/when-endpoint-is-slow.ts';
-import { isIdle, type QueuedEndpoint, type QueueState } from './queue-state.ts';
+import { isIdle, waitingOf, type QueuedEndpoint, type QueueState } from './queue-state.ts';
 
 /** Beyond this many, an endpoint is forgotten as soon as it is idle, unless it has a hold or a pace. */
 export const MAX_IDLE_ENDPOINTS = 10_000;
@@ -14,8 +14,17 @@ export function forgetIdle(state: QueueState): void {
   for (const endpoint of state.endpoints.values()) {
     if (isForgettable(endpoint, nowMs)) state.endpoints.delete(endpoint.webhookId);
   }
-  for (const [key, host] of state.hosts) {
-    if (isHostIdle(host, nowMs, state.nowMs())) state.hosts.delete(key);
+  if (state.hosts.size > 0) forgetIdleHosts(state, nowMs);
+}
+
+/** A host for which attempts wait stays: theirs and those that arrive would each have a pace otherwise. */
+function forgetIdleHosts({ endpoints, hosts, nowMs: epochMs }: QueueState, nowMs: number): void {
+  const awaited = new Set<HostPace>();
+  for (const endpoint of endpoints.values()) {
+    if (endpoint.host && waitingOf(endpoint) > 0) awaited.add(endpoint.host);
+  }
+  for (const [key, host] of hosts) {
+    if (!awaited.has(host) && isHostIdle(host, nowMs, epochMs())) hosts.delete(key);
   }
 }
 

@@ -80,6 +80,6 @@ function limitsOf(config: DispatcherConfig): QueueLimits {
   };
 }
 
-function endpointOf({ webhookId, url }: Candidate): CircuitEndpoint {
-  return { id: webhookId, url };
+function endpointOf({ webhookId, companyId, url }: Candidate): CircuitEndpoint {
+  return { id: webhookId, companyId, url };
 }

@@ -139,7 +139,9 @@ export function findOrAdd(state: QueueState, candidate: Candidate): QueuedEndpoi
 
 function findOrAddHost({ limits, hosts }: QueueState, candidate: Candidate): HostPace | null {
   if (limits.perHostPerSecond === 0) return null;
-  const key = `${candidate.companyId} ${new URL(candidate.url).hostname}`;
+  // With a dot at its end, a name leads to the same addresses.
+  const name = new URL(candidate.url).hostname.replace(/\.+$/, '');
+  const key = `${candidate.companyId} ${name}`;
   const known = hosts.get(key);
   if (known) return known;
   const host = createHostPace(limits.perHostPerSecond);

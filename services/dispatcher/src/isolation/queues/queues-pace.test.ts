@@ -181,12 +181,31 @@ describe('with a limit of attempts to one host', () => {
     expect(count(free).started).toBe(2);
   });
 
+  it('a name with a dot at the end is the same host', async () => {
+    const all = [...(await enterAt('a', 'one.example')), ...(await enterAt('b', 'one.example.'))];
+    expect(count(all)).toMatchObject({ started: 1, waiting: 1 });
+  });
+
   it('no second has more than the limit, however many webhooks wait', async () => {
     const ids = Array.from({ length: 40 }, (_, n) => `wh_${n}`);
     const all = (await Promise.all(ids.map((id) => enterAt(id, 'one.example')))).flat();
     await passFinishing(all, 10_000);
     const sorted = startTimes(all).sort((a, b) => (a ?? 0) - (b ?? 0));
     expect(sorted).toEqual(Array.from({ length: 40 }, (_, n) => n * 250));
+  });
+
+  it('the pace is kept while an attempt waits for its endpoint', async () => {
+    const one = { floor: 1, start: 1, ceiling: 1 };
+    harness = createQueueHarness({ limits: { ...LIMITED.limits, perEndpoint: one } });
+    const as = { companyId: 'comp_1', url: 'https://one.example/a' };
+    const [first, second] = await harness.enter('a', 'slow', 2, as);
+    await harness.pass(3_000);
+    const [other] = await enterAt('b', 'one.example');
+    expect([first?.place, other?.place]).toEqual([expect.anything(), expect.anything()]);
+    await harness.finish(first ? [first] : []);
+    expect(second?.admission).toBeUndefined();
+    await harness.pass(250);
+    expect(second?.place).toBeDefined();
   });
 
   it('attempts that would wait too long are deferred, each to a turn of its own', async () => {

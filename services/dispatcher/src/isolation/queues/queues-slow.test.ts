@@ -73,6 +73,71 @@ describe('an endpoint with an attempt that takes a second', () => {
   });
 });
 
+describe('an attempt that waits for its access token before its request', () => {
+  it('makes its endpoint slow while it waits, and counts from when it begins again', async () => {
+    const [waiting] = await harness.enter('a', 'first', 1);
+    await harness.pass(1_100);
+    expect(count(await harness.enter('a', 'first', 1)).slowLane).toBe(1);
+    expect(waiting?.place?.begin()).toBe(true);
+    await harness.pass(10);
+    await harness.finish([waiting].flatMap((each) => each ?? []));
+    expect(count(await harness.enter('a', 'first', 3)).started).toBe(3);
+  });
+
+  it('does not keep others from being found slow', async () => {
+    const [waiting] = await harness.enter('a', 'first', 1);
+    await harness.pass(500);
+    await harness.enter('b', 'first', 1);
+    await harness.pass(300);
+    waiting?.place?.begin();
+    await harness.pass(700);
+    expect(count(await harness.enter('b', 'first', 1)).slowLane).toBe(1);
+  });
+});
+
+describe('an attempt that got no token', () => {
+  const WITHOUT_TOKEN = { outcome: 'token_failed', statusCode: null } as const;
+
+  it('leaves its endpoint slow when that took a second, also after one that failed at once', async () => {
+    await harness.finish(await slowDownOf('a'), WITHOUT_TOKEN);
+    const tried = await harness.enter('a', 'first', 2);
+    expect(count(tried)).toMatchObject({ started: 1, slowLane: 1 });
+    await harness.finish(tried, WITHOUT_TOKEN);
+    const next = await harness.enter('a', 'first', 2);
+    expect(count(next)).toMatchObject({ started: 1, slowLane: 1 });
+    await harness.finish(next);
+    expect(count(await harness.enter('a', 'first', 2)).started).toBe(2);
+  });
+
+  it('does not make its endpoint slow when it failed at once, and says nothing else of it', async () => {
+    await harness.finish(await harness.enter('a', 'first', 2), WITHOUT_TOKEN);
+    expect(count(await harness.enter('a', 'first', 2)).started).toBe(2);
+    await harness.finish(await slowDownOf('a'), WITHOUT_TOKEN);
+    const [endpoint] = harness.queues.endpoints();
+    expect(endpoint).toMatchObject({ quickestMs: 0, holdUntilMs: 0, limit: { value: 16 } });
+    expect(harness.holds).toEqual([]);
+  });
+
+  it('takes no place from others again, however many webhooks have the silent token server', async () => {
+    harness = createQueueHarness({ limits: { fast: 40 } });
+    const silent = Array.from({ length: 20 }, (_, n) => `silent-${n}`);
+    const enterSilent = async (): Promise<Entered[]> => {
+      const all = await Promise.all(silent.map((id) => harness.enter(id, 'first', 16, COMPANY)));
+      return all.flat();
+    };
+    const burst = await enterSilent();
+    await harness.pass(15_000);
+    await harness.finish(burst, WITHOUT_TOKEN);
+    await harness.pass(15_000);
+    await harness.finish(burst, WITHOUT_TOKEN);
+    await enterSilent();
+    expect(count(await harness.enter('healthy', 'first', 16)).started).toBe(16);
+  });
+});
+
+/** One company for several webhooks. */
+const COMPANY = { companyId: 'company of all' };
+
 describe('slow endpoints together', () => {
   it('take at most a quarter of the places', async () => {
     harness = createQueueHarness({ limits: { fast: 40 } });

@@ -1,5 +1,5 @@
 import type { CircuitReport } from '../circuits/when-circuit-opens.ts';
-import { asksForHold, learn, runningOf } from '../endpoint/endpoint.ts';
+import { asksForHold, learn, learnWithoutToken, runningOf } from '../endpoint/endpoint.ts';
 import { recentSuccesses } from '../endpoint/learned-rate.ts';
 import { advanceHostPace } from '../endpoint/host-pace.ts';
 import { advancePace } from '../endpoint/pace.ts';
@@ -45,6 +45,8 @@ export function takePlace(
 
 function begin(state: QueueState, attempt: RunningAttempt): boolean {
   if (attempt.endpoint.holdUntilMs > state.monotonicMs()) return false;
+  // Begun again: the requests are kept in the order in which they started.
+  if (attempt.startedStallFreeMs !== null) state.requests.delete(attempt);
   attempt.startedStallFreeMs = state.stallFreeMs();
   attempt.startedMs = state.monotonicMs();
   state.requests.add(attempt);
@@ -60,9 +62,12 @@ async function end(
   if (attempt.isOver) return;
   attempt.isOver = true;
   const { endpoint } = attempt;
-  if (report) learnFrom(state, attempt, report);
+  // Without a token the endpoint got nothing, and its circuit is told nothing.
+  const shown = report?.outcome === 'token_failed' ? null : report;
+  if (shown) learnFrom(state, attempt, shown);
+  else if (report) learnWithoutToken(endpoint, durationMs(state, attempt), state.monotonicMs());
   try {
-    await attempt.reportToCircuit(report && circuitReportOf(state, endpoint, report));
+    await attempt.reportToCircuit(shown && circuitReportOf(state, endpoint, shown));
   } finally {
     // Not earlier: an attempt that came meanwhile would take the place of those that wait for it.
     freePlace(state, attempt);
@@ -90,7 +95,7 @@ function learnFrom(state: QueueState, attempt: RunningAttempt, report: AttemptRe
     ...report,
     endedMs,
     startedMs,
-    durationMs: state.stallFreeMs() - startedStallFreeMs,
+    durationMs: durationMs(state, attempt),
     running: runningOf(endpoint),
     isLimited: waitingOf(endpoint) > 0,
   };
@@ -99,6 +104,11 @@ function learnFrom(state: QueueState, attempt: RunningAttempt, report: AttemptRe
   if (endpoint.holdUntilMs > heldUntilMs) {
     state.onHold(endpoint.webhookId, endpoint.holdUntilMs - endedMs);
   }
+}
+
+function durationMs(state: QueueState, { startedStallFreeMs }: RunningAttempt): number {
+  const nowMs = state.stallFreeMs();
+  return nowMs - (startedStallFreeMs ?? nowMs);
 }
 
 function freePlace(state: QueueState, attempt: RunningAttempt): void {

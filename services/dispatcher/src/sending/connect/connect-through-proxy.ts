@@ -1,4 +1,5 @@
 import { isIP, type Socket } from 'node:net';
+import type { SecureContext } from 'node:tls';
 import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
 import { buildConnector } from 'undici';
 import { checkedAddresses } from './checked-addresses.ts';
@@ -11,6 +12,7 @@ export interface ThroughProxyOptions {
   connectTimeoutMs: number;
   hosts: HostResolver;
   proxy: EgressProxy;
+  secureContext?: SecureContext;
 }
 
 /** The proxy gets so many addresses of a host, one after the other, while it cannot reach the one before. */
@@ -25,6 +27,7 @@ export function connectThroughProxy(options: ThroughProxyOptions): buildConnecto
     timeout: options.connectTimeoutMs,
     allowH2: false,
     rejectUnauthorized: true,
+    secureContext: options.secureContext,
   });
   return (target, callback) => {
     openTunnel(options, target).then(

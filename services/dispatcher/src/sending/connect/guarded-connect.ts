@@ -1,4 +1,5 @@
 import type { LookupFunction, Socket } from 'node:net';
+import type { SecureContext } from 'node:tls';
 import {
   refusalOfAddress,
   refusalOfUrl,
@@ -20,6 +21,8 @@ export interface GuardOptions {
   hosts: HostResolver;
   /** Connections go through it; null for none. */
   proxy: EgressProxy | null;
+  /** For https; a new one with the defaults for each connection unless given. */
+  secureContext?: SecureContext;
   onRefused: (reason: EgressRefusal) => void;
   onOpened: (socket: Socket) => void;
 }
@@ -55,6 +58,9 @@ export function createGuardedConnect(options: GuardOptions): buildConnector.conn
         fail(error);
       } else {
         boundReads(socket);
+        // A server that refuses the client's certificate may say so after the handshake (TLS 1.3). The alert is
+        // an error, and then the connection ends. The HTTP client would report only its end.
+        socket.once('error', () => socket.destroy());
         options.onOpened(socket);
         callback(null, socket);
       }
@@ -84,12 +90,13 @@ function connectDirectly(options: GuardOptions): buildConnector.connector {
 }
 
 /** `allowH2` is set here too: undici does not pass its own option to a connector that it is given. */
-function openConnector({ policy, connectTimeoutMs, hosts }: GuardOptions) {
+function openConnector({ policy, connectTimeoutMs, hosts, secureContext }: GuardOptions) {
   return buildConnector({
     timeout: connectTimeoutMs,
     allowH2: false,
     // So that NODE_TLS_REJECT_UNAUTHORIZED cannot turn the check of certificates off.
     rejectUnauthorized: true,
+    secureContext,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_AFTER_MS,
     lookup: checkedLookup(policy, hosts.resolve),

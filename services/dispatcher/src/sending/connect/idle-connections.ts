@@ -5,6 +5,8 @@ import type { DiagnosticsChannel } from 'undici';
 export interface IdleConnections {
   /** Adds a connection that was just opened. */
   add: (socket: Socket) => void;
+  /** Connections that are open, and how many of them carry no request. */
+  count: () => { open: number; idle: number };
   stop: () => void;
 }
 
@@ -25,6 +27,7 @@ const RESPONSE_ENDED = 'undici:request:trailers';
  */
 export function createIdleConnections({ maxIdle, onSent }: IdleOptions): IdleConnections {
   const idle = new Set<Socket>();
+  let open = 0;
   const sentBySocket = new WeakMap<Socket, number>();
   const socketByRequest = new WeakMap<object, Socket>();
 
@@ -56,10 +59,15 @@ export function createIdleConnections({ maxIdle, onSent }: IdleOptions): IdleCon
   subscribe(RESPONSE_ENDED, onResponseEnded);
   return {
     add(socket) {
+      open += 1;
       sentBySocket.set(socket, 0);
-      socket.once('close', () => idle.delete(socket));
+      socket.once('close', () => {
+        open -= 1;
+        idle.delete(socket);
+      });
       markIdle(socket);
     },
+    count: () => ({ open, idle: idle.size }),
     stop() {
       unsubscribe(REQUEST_SENT, onRequestSent);
       unsubscribe(RESPONSE_ENDED, onResponseEnded);

@@ -53,6 +53,15 @@ const AUTH_METHODS: AuthMethod[] = [
   { method: 'hmac', hmacHeader: 'X-Before', hmacSecret: 's' },
   { method: 'basic', username: 'u', password: 'p' },
   { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Before' },
+  {
+    method: 'oauth2',
+    tokenUrl: 'https://login.example.com/token',
+    clientId: 'c',
+    clientSecret: 's',
+    scope: null,
+    audience: null,
+    clientAuthentication: 'basic',
+  },
 ];
 
 /** The document does not know the stored webhook: it may refuse only what no webhook accepts. */
@@ -72,6 +81,12 @@ const AUTHS = [
   { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' },
   { authMethod: 'apiKey', apiKey: 'k', apiKeyHeader: 'X-Key' },
   { authMethod: 'hmac', hmacHeader: 'X-Sig', hmacSecret: 's' },
+  {
+    authMethod: 'oauth2',
+    oauth2TokenUrl: 'https://login.example.com/token',
+    oauth2ClientId: 'c',
+    oauth2ClientSecret: 's',
+  },
   { authMethod: 'hmac', signatureAlgorithm: 'ed25519' },
 ];
 const OWNED = { url: 'https://example.com', appId: 'app_1' };

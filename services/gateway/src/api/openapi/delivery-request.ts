@@ -13,6 +13,7 @@ Every delivery has the headers of [Standard Webhooks](https://www.standardwebhoo
 | \`hmac\` with \`signatureAlgorithm: ed25519\` | none: \`webhook-signature\` has Ed25519 signatures instead, which the public keys at \`GET /.well-known/webhooks-keys/{companyId}\` verify |
 | \`basic\` | \`Authorization: Basic …\`: the base64 of user name, colon and password |
 | \`apiKey\` | the header that \`apiKeyHeader\` names, with the value of \`apiKey\` |
+| \`oauth2\` | \`Authorization: Bearer …\`: an access token, which Posthorn requests at \`oauth2TokenUrl\` with the client credentials grant (RFC 6749, section 4.4), caches, and requests again before it expires or after a 401 |
 
 The first attempt is made at once. Further attempts follow 5 seconds, 5 minutes, 30 minutes, 2 hours, 5 hours and 10 hours after the end of the failed attempt before. A delivery may arrive twice, with the same \`webhook-id\`.`;
 
@@ -36,7 +37,12 @@ const HEADERS = [
     SIGNATURE,
     false,
   ),
-  header('Authorization', 'With `basic`', 'Basic cG9zdGhvcm46c2VjcmV0', false),
+  header(
+    'Authorization',
+    'With `basic`; with `oauth2`, `Bearer` and the token',
+    'Basic cG9zdGhvcm46c2VjcmV0',
+    false,
+  ),
   header(
     'X-Endpoint-Key',
     'With `apiKey`. `apiKeyHeader` sets the name',

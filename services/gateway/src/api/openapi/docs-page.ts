@@ -13,6 +13,13 @@ const ASSETS = {
   'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
   'favicon-32x32.png': 'image/png',
 };
+/** Every address that `docsPage` serves. */
+export const DOCS_PATHS = [
+  '/openapi.json',
+  '/docs',
+  '/docs/start.js',
+  ...Object.keys(ASSETS).map((name) => `/docs/${version}/${name}`),
+];
 const REVALIDATE = 'no-cache';
 /** For addresses that contain the version: their content never changes. */
 const ONE_YEAR = 'public, max-age=31536000, immutable';

@@ -11,6 +11,7 @@ import { routeTable } from '../../../../../test/support/api/route-table.ts';
 import type { RequestHandler } from 'express';
 import { pino } from 'pino';
 import { createApp } from '../../app.ts';
+import { createRequestsUnderWay } from '../../limits/requests-under-way.ts';
 import { createRequestMemory } from '../../http/request/request-memory.ts';
 import { createDocument } from './document.ts';
 
@@ -28,9 +29,11 @@ function mountedRoutes(): string[] {
     routes,
     limits: { limitAddress: pass, limitCompany: pass },
     trustedProxies: 0,
-    metrics: { observe: pass },
+    metrics: { observe: () => pass },
     memory: createRequestMemory(1),
     turns: { take: () => Promise.resolve() },
+    rests: { note: () => undefined, charge: () => undefined, chargeBytes: () => undefined },
+    underWay: createRequestsUnderWay(),
     deadlines: { within: (_response, step) => step },
     authenticate: () => Promise.reject(new Error('not called')),
     confineToApp: () => Promise.resolve(),

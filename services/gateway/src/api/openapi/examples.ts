@@ -40,6 +40,7 @@ const TYPICAL: Record<string, unknown> = {
   attemptCount: 1,
   durationMs: 84,
   reason: null,
+  failureReason: null,
   nextAttemptAt: null,
   rateLimitPerSecond: null,
   graceSeconds: 3_600,
@@ -58,6 +59,7 @@ const TYPICAL: Record<string, unknown> = {
   'Message.delivered': true,
   'ListedMessage.status': 'delivered',
   'ListedMessage.delivered': true,
+  'StatsPoint.latencyMs': { mean: 92, max: 1_204, p50: 84, p95: 212, p99: 640 },
 };
 
 /** The position of a schema: the named schema around it, and the name of the field. */

@@ -54,6 +54,18 @@ const EXAMPLES: Record<string, Examples> = {
         customHeaders: [{ key: 'X-Tenant', value: 'acme' }],
       },
     },
+    oauth2: {
+      summary: 'A bearer token, from the token server of the receiver',
+      value: {
+        url,
+        appId,
+        authMethod: 'oauth2',
+        oauth2TokenUrl: 'https://login.example.com/oauth2/token',
+        oauth2ClientId: 'posthorn',
+        oauth2ClientSecret: 'a long random text',
+        oauth2Scope: 'orders.write',
+      },
+    },
   },
   UpdateWebhook: {
     move: { summary: 'Change URL and name', value: { url, name: 'Orders (new)' } },

@@ -9,6 +9,7 @@ import { resendRoutes, type ResendRouteDeps } from './resends.ts';
 import { signingKeyRoutes, type SigningKeyDeps } from './signing-keys.ts';
 import { sourceIpsRoute, type SourceIpsDeps } from './source-ips.ts';
 import { webhookActionRoutes, type WebhookActionDeps } from './webhook-actions.ts';
+import { statsRoutes, type StatsDeps } from './stats.ts';
 import { createMessageRoute, type CreateMessageDeps } from './create-message.ts';
 import { webhookRoutes, type WebhookRouteDeps } from './webhooks.ts';
 
@@ -23,7 +24,8 @@ export type ApiDeps = ProjectDeps &
   ApiKeyDeps &
   SigningKeyDeps &
   SourceIpsDeps &
-  AuditEventDeps;
+  AuditEventDeps &
+  StatsDeps;
 
 /** Every route of the API, in the order of the OpenAPI document. */
 export function apiRoutes(deps: ApiDeps): Route[] {
@@ -40,5 +42,6 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...apiKeyRoutes(deps),
     ...signingKeyRoutes(deps),
     ...auditEventRoutes(deps),
+    ...statsRoutes(deps),
   ];
 }

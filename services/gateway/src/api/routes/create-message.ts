@@ -6,9 +6,9 @@ import { KEPT_HOURS } from '../../accept/idempotency-key.ts';
 import type { IdempotentAccept } from '../../accept/idempotent-accept.ts';
 import type { Address } from '../../accept/resolve-targets.ts';
 import { createdMessageSchema } from '../../http/responses/message.ts';
-import { route, type ApiRequest, type Route } from '../../http/request/route.ts';
+import { route, type ApiRequest, type RequestQueue, type Route } from '../../http/request/route.ts';
 import { idText } from './fields.ts';
-import { eventType } from './webhook-fields.ts';
+import { eventType } from './webhook-fields/webhook-fields.ts';
 
 const createBody = z
   .object({
@@ -44,14 +44,20 @@ const idempotencyKey = z
 
 export interface CreateMessageDeps {
   acceptIdempotent: IdempotentAccept;
+  acceptQueue: RequestQueue;
   logger: Logger;
 }
 
-export function createMessageRoute({ acceptIdempotent, logger }: CreateMessageDeps): Route {
+export function createMessageRoute({
+  acceptIdempotent,
+  acceptQueue,
+  logger,
+}: CreateMessageDeps): Route {
   return route({
     method: 'post',
     path: '/webhook-messages',
     scope: 'messages:write',
+    queue: acceptQueue,
     tag: 'Webhook messages',
     summary: 'Send a message',
     description:

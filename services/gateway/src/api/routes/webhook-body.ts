@@ -11,13 +11,19 @@ import {
   chosenAuth,
   nameOf,
 } from '../../webhooks/auth-method.ts';
-import { authFields, ownerFields, webhookFields } from './webhook-fields.ts';
-import { AUTH_FIELDS, CREATE_RULES, SECRET_FIELDS, UPDATE_RULES } from './webhook-json-schema.ts';
+import { authFields, ownerFields, webhookFields } from './webhook-fields/webhook-fields.ts';
+import {
+  AUTH_FIELDS,
+  CREATE_RULES,
+  REQUIRED_FIELDS,
+  SECRET_FIELDS,
+  UPDATE_RULES,
+} from './webhook-fields/webhook-json-schema.ts';
 
 /** Create-webhook body (docs/contract.md C6). */
 export function createWebhookBody(policy: EgressPolicy) {
   return z
-    .object({ ...webhookFields(policy), ...ownerFields, ...authFields })
+    .object({ ...webhookFields(policy), ...ownerFields, ...authFields(policy) })
     .superRefine(
       (body, context) => {
         const problems = [...ownerProblems(body), ...authProblems(body, null)];
@@ -40,13 +46,18 @@ export function createWebhookBody(policy: EgressPolicy) {
 export function updateWebhookBody(policy: EgressPolicy) {
   const { url, ...rest } = webhookFields(policy);
   return z
-    .object({ url: url.optional(), ...rest, ...authFields })
+    .object({ url: url.optional(), ...rest, ...authFields(policy) })
     .meta({ id: 'UpdateWebhook', ...UPDATE_RULES });
 }
 
 export type CreateWebhookBody = z.infer<ReturnType<typeof createWebhookBody>>;
 export type UpdateWebhookBody = z.infer<ReturnType<typeof updateWebhookBody>>;
-type AuthBody = Pick<UpdateWebhookBody, keyof typeof authFields | 'customHeaders'>;
+type AuthBody = Pick<UpdateWebhookBody, keyof ReturnType<typeof authFields> | 'customHeaders'>;
+
+const AUTH_NAMES: ReadonlySet<string> = new Set([
+  'authMethod',
+  ...Object.values(AUTH_FIELDS).flat(),
+]);
 
 /** Returns the problems that an update has with the stored webhook. Ignores fields that are wrong by themselves. */
 export function updateProblems(
@@ -71,7 +82,7 @@ export function changesOf(webhook: Webhook, body: UpdateWebhookBody): WebhookCha
   const problems = [...authProblems(body, webhook), ...headerProblems(body, webhook)];
   if (problems.length > 0) throw invalidRequest(problems);
   if (isEmptyUpdate(body)) return null;
-  const changes = Object.fromEntries(Object.entries(body).filter(([key]) => !(key in authFields)));
+  const changes = Object.fromEntries(Object.entries(body).filter(([key]) => !AUTH_NAMES.has(key)));
   return { ...changes, authMethod: authMethodOf(body, webhook.authMethod, webhook.secret) };
 }
 
@@ -95,12 +106,13 @@ function ownerProblems({ appId, projectId, environmentId }: CreateWebhookBody): 
 function authProblems(body: AuthBody, webhook: Webhook | null): Problem[] {
   const chosen = chosenAuth(body, webhook?.authMethod);
   const isNew = nameOf(webhook?.authMethod) !== chosen;
+  const required = REQUIRED_FIELDS[chosen];
   const problems = Object.entries(AUTH_FIELDS).flatMap(([method, fields]) =>
     fields.flatMap((path) => {
       const isGiven = body[path] !== undefined;
       if (isGiven && method !== chosen)
         return [{ path, message: `belongs to authMethod ${method}` }];
-      const isMissing = !isGiven && method === chosen && method !== 'hmac' && isNew;
+      const isMissing = !isGiven && isNew && method === chosen && required.includes(path);
       return isMissing ? [{ path, message: `is required for ${method}` }] : [];
     }),
   );

@@ -1,6 +1,6 @@
 import { MAX_BODY_BYTES } from '@posthorn/domain/message.ts';
 import type { Request, RequestHandler, Response } from 'express';
-import { ApiError, unavailable } from '../api-error.ts';
+import { ApiError, overloaded } from '../api-error.ts';
 import type { RequestMemory } from './request-memory.ts';
 
 /**
@@ -36,7 +36,7 @@ function readAll(
       bytes += chunk.length;
       if (!chunks) return;
       if (bytes > MAX_BODY_BYTES) refuse(tooLarge());
-      else if (!memory.tryReserve(response, chunk.length)) refuse(unavailable());
+      else if (!memory.tryReserve(response, chunk.length)) refuse(overloaded());
       else chunks.push(chunk);
     });
     request.on('end', () => {

@@ -1,6 +1,6 @@
 import { createShares } from '@posthorn/platform/memory/shares.ts';
 import type { Response } from 'express';
-import { unavailable } from '../api-error.ts';
+import { overloaded } from '../api-error.ts';
 import type { Caller } from './route.ts';
 
 /**
@@ -88,7 +88,7 @@ export function createRequestMemory(budgetBytes: number): RequestMemory {
     },
     reserveOrRefuse(response, bytes) {
       const counted = Math.min(bytes, Math.floor(budgetBytes * LARGEST_PART));
-      if (!tryReserve(response, counted)) throw unavailable();
+      if (!tryReserve(response, counted)) throw overloaded();
     },
     usedBytes: shares.used,
   };

@@ -4,7 +4,7 @@ import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
 import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import { z } from 'zod';
 import type { Problem } from '../api-error.ts';
-import type { TakeTurn } from '../turns.ts';
+import type { TakeTurn } from '../turns/turns.ts';
 import type { Pages } from '../responses/send-pages.ts';
 import type { Body } from './read-body.ts';
 
@@ -80,6 +80,12 @@ export interface RouteHeader {
   schema: z.ZodType;
 }
 
+/** A queue of requests that is limited for each company. */
+export interface RequestQueue {
+  /** False when a request with so long a body would be refused: it is, before any work is done for it. */
+  hasRoom: (companyId: string, bytes: number) => boolean;
+}
+
 type Method = 'get' | 'post' | 'put' | 'delete';
 
 interface RouteSpec {
@@ -93,6 +99,8 @@ interface RouteSpec {
   scope: Scope;
   /** Not for keys of one app, even when everything that the request names is in that app. */
   isForCompanyOnly?: boolean;
+  /** The queue that its requests wait in; without one, a company may have only so many under way. */
+  queue?: RequestQueue;
   /** Every route that changes something has it, and every one that shows secrets. Messages are history themselves. */
   audit?: AuditSpec;
   tag: string;
@@ -142,6 +150,9 @@ export function route<
 }
 
 /** Returns the paths at which a route is mounted. */
-export function pathsOf({ path, versionedOnly }: RouteSpec): string[] {
+export function pathsOf({
+  path,
+  versionedOnly,
+}: Pick<RouteSpec, 'path' | 'versionedOnly'>): string[] {
   return versionedOnly ? [`/api/v1${path}`] : [path, `/api/v1${path}`];
 }

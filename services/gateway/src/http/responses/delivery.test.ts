@@ -46,3 +46,10 @@ test('an attempt from before the last change of the webhook shows no headers', (
   const { attempts } = describeDelivery(source, { headers, sinceMs: 100 });
   expect(attempts.map((each) => each.headers)).toEqual([[], headers]);
 });
+
+test('an attempt without an access token shows why, and others show null', () => {
+  const reason = 'the token server answered 401: invalid_client';
+  const failed = { ...attempt(2, 2), outcome: 'token_failed' as const, failureReason: reason };
+  const { attempts } = describeDelivery(delivery(2, [attempt(1, 1), failed]), UNKNOWN_HEADERS);
+  expect(attempts.map((each) => each.failureReason)).toEqual([null, reason]);
+});

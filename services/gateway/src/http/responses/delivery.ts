@@ -50,6 +50,10 @@ export const deliverySchema = z
         ...attemptSchema.shape,
         number: z.int().min(1),
         outcome: z.enum(OUTCOMES),
+        failureReason: z
+          .string()
+          .nullable()
+          .meta({ description: 'Why there was no access token, with `token_failed`; else null' }),
         durationMs: z.int(),
         responseHeaders: headerFields,
       }),
@@ -99,11 +103,12 @@ export function describeDelivery(
     attemptCount,
     nextAttemptAt: source.nextAttemptAtMs === null ? null : isoTime(source.nextAttemptAtMs),
     attempts: attempts.map((each) => {
-      const { number, outcome, durationMs, responseHeaders } = each;
+      const { number, outcome, failureReason = null, durationMs, responseHeaders } = each;
       return {
         ...describeAttempt(each, sentHeaders),
         number,
         outcome,
+        failureReason,
         durationMs,
         responseHeaders,
       };

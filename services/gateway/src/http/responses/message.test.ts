@@ -120,6 +120,7 @@ describe('an accepted message', () => {
       kind: 'unopened' as const,
       id: 'wh_1',
       companyId: 'comp_a',
+      appId: 'app_1',
       disabled: false,
       eventTypes: [],
       problem,

@@ -11,16 +11,20 @@ let server: Server;
 let port: number;
 let pages: () => Pages;
 let failed: unknown;
+let sentLengths: number[];
 
 beforeEach(async () => {
   failed = null;
+  sentLengths = [];
   const onError: ErrorRequestHandler = (error, _request, response, next) => {
     failed = error;
     response.destroy();
     next();
   };
   const app = express()
-    .get('/', (_request, response) => sendPages(response, OK, pages()))
+    .get('/', (_request, response) =>
+      sendPages(response, OK, pages(), (length) => void sentLengths.push(length)),
+    )
     .use(onError);
   server = createServer(app).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
@@ -54,6 +58,12 @@ describe('a list that is sent part by part', () => {
     const answer = await read();
     expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
     expect(await answer.json()).toEqual({ success: true, message: 'Found', data });
+  });
+
+  test('tells the length of each part that it sends', async () => {
+    pages = () => parts([12, 3], [], [4]);
+    await (await read()).text();
+    expect(sentLengths).toEqual([4, 1]);
   });
 
   test('breaks off when a part cannot be read', async () => {

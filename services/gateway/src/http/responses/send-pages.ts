@@ -7,11 +7,13 @@ export type Pages = AsyncIterable<readonly unknown[]>;
 /**
  * Sends a list part by part, as one array. The next part is read when the client has taken the one
  * before, so a list of any length needs the memory of one part. Rejects when a part cannot be read.
+ * `onSent` is told the length of each part.
  */
 export async function sendPages(
   response: Response,
   { status, message }: { status: number; message: string },
   pages: Pages,
+  onSent: (length: number) => void,
 ): Promise<void> {
   response.status(status).type('json');
   response.write(`{"success":true,"message":${JSON.stringify(message)},"data":[`);
@@ -20,6 +22,7 @@ export async function sendPages(
     if (response.destroyed) return;
     const text = page.map((each) => JSON.stringify(each)).join(',');
     if (text === '') continue;
+    onSent(text.length);
     if (!response.write(separator + text)) await untilTaken(response);
     separator = ',';
   }

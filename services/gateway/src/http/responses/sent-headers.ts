@@ -63,5 +63,7 @@ function maskedAuth({ authMethod }: Webhook, signature: string | null): Header[]
       return [{ key: 'Authorization', value: `Basic ${MASK}` }];
     case 'api_key':
       return [{ key: authMethod.apiKeyHeader, value: MASK }];
+    case 'oauth2':
+      return [{ key: 'Authorization', value: `Bearer ${MASK}` }];
   }
 }

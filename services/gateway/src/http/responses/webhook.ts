@@ -1,6 +1,7 @@
 import { DEFAULT_HEADERS } from '@posthorn/domain/request/delivery-headers.ts';
-import type { AuthMethod, Webhook } from '@posthorn/domain/webhook.ts';
+import { CLIENT_AUTHENTICATIONS, type AuthMethod, type Webhook } from '@posthorn/domain/webhook.ts';
 import { z } from 'zod';
+import { describeEndpointTls, endpointTlsSchema } from './endpoint-tls.ts';
 import { headerFields, idField, isoTime, timeField } from './fields.ts';
 import { MASK, maskCredential } from './sent-headers.ts';
 
@@ -17,6 +18,15 @@ const authMethod = z
     }),
     z.object({ method: z.literal('api_key'), apiKey: z.string(), apiKeyHeader: z.string() }),
     z.object({ method: z.literal('basic'), username: z.string(), password: z.string() }),
+    z.object({
+      method: z.literal('oauth2'),
+      tokenUrl: z.string(),
+      clientId: z.string(),
+      clientSecret: z.string(),
+      scope: z.string().nullable(),
+      audience: z.string().nullable(),
+      clientAuthentication: z.enum(CLIENT_AUTHENTICATIONS),
+    }),
   ])
   .meta({ id: 'AuthMethod', description: 'How deliveries authenticate to the endpoint' });
 
@@ -44,9 +54,9 @@ export const webhookSchema = z
   })
   .meta({ id: 'Webhook' });
 
-/** `authMethod` is returned on create and get only (docs/contract.md C6.5). */
+/** `authMethod` and `tls` are returned on create and get only (docs/contract.md C6.5, C6.17). */
 export const webhookWithAuthSchema = z
-  .object({ ...webhookSchema.shape, authMethod })
+  .object({ ...webhookSchema.shape, authMethod, tls: endpointTlsSchema.optional() })
   .meta({ id: 'WebhookWithAuth' });
 
 export function describeWebhook(source: Webhook): z.infer<typeof webhookSchema> {
@@ -67,7 +77,8 @@ export function describeWebhook(source: Webhook): z.infer<typeof webhookSchema> 
 }
 
 export function describeWebhookWithAuth(source: Webhook): z.infer<typeof webhookWithAuthSchema> {
-  return { ...describeWebhook(source), authMethod: source.authMethod };
+  const { authMethod, tls } = source;
+  return { ...describeWebhook(source), authMethod, ...(tls && { tls: describeEndpointTls(tls) }) };
 }
 
 /** Returns the webhook with everything masked that signs or authenticates its deliveries. */
@@ -89,5 +100,7 @@ function maskedAuth(auth: AuthMethod): AuthMethod {
       return { ...auth, password: MASK };
     case 'api_key':
       return { ...auth, apiKey: MASK };
+    case 'oauth2':
+      return { ...auth, clientSecret: MASK };
   }
 }

@@ -1,13 +1,29 @@
 import { REFUSED_NAMES, REFUSED_PREFIXES } from '@posthorn/domain/request/header-rules.ts';
 import { DEFAULT_HMAC_HEADER } from '@posthorn/domain/webhook.ts';
-import type { AuthName } from '../../webhooks/auth-method.ts';
+import type { AuthName } from '../../../webhooks/auth-method.ts';
 
 /** The credential fields of each method of authentication. */
 export const AUTH_FIELDS = {
   basic: ['basicAuthUsername', 'basicAuthPassword'],
   apiKey: ['apiKey', 'apiKeyHeader'],
   hmac: ['hmacHeader', 'hmacSecret', 'signatureAlgorithm'],
+  oauth2: [
+    'oauth2TokenUrl',
+    'oauth2ClientId',
+    'oauth2ClientSecret',
+    'oauth2Scope',
+    'oauth2Audience',
+    'oauth2ClientAuthentication',
+  ],
 } as const satisfies Record<AuthName, readonly string[]>;
+
+/** Those that a webhook which gets the method must be given. */
+export const REQUIRED_FIELDS: Readonly<Record<AuthName, readonly string[]>> = {
+  basic: AUTH_FIELDS.basic,
+  apiKey: AUTH_FIELDS.apiKey,
+  hmac: [],
+  oauth2: ['oauth2TokenUrl', 'oauth2ClientId', 'oauth2ClientSecret'],
+};
 
 /** Those of `hmac` that only HMAC uses. */
 export const SECRET_FIELDS = ['hmacHeader', 'hmacSecret'] as const;
@@ -20,7 +36,12 @@ const WITHOUT_SECRET_FIELDS = {
   then: { properties: { hmacHeader: false, hmacSecret: false } },
 };
 
-const METHODS = ['basic', 'apiKey', 'hmac'] as const;
+const METHODS = ['basic', 'apiKey', 'hmac', 'oauth2'] as const;
+/** All but the default. */
+const NAMED_METHODS = ['basic', 'apiKey', 'oauth2'] as const;
+const IS_NAMED = { anyOf: NAMED_METHODS.map(has) };
+/** They set `Authorization`. */
+const IS_AUTHORIZATION = { anyOf: [has('basic'), has('oauth2')] };
 
 /** The rules between the fields of a new webhook, as far as JSON Schema can express them. */
 export const CREATE_RULES = {
@@ -29,12 +50,15 @@ export const CREATE_RULES = {
     { required: ['projectId', 'environmentId'], properties: { appId: false } },
   ],
   allOf: [
-    { if: has('basic'), then: { required: AUTH_FIELDS.basic }, else: without('basic') },
-    { if: has('apiKey'), then: { required: AUTH_FIELDS.apiKey }, else: without('apiKey') },
-    { if: { anyOf: [has('basic'), has('apiKey')] }, then: without('hmac') },
-    { if: has('basic'), then: withoutCustomHeader('authorization') },
+    ...NAMED_METHODS.map((method) => ({
+      if: has(method),
+      then: { required: REQUIRED_FIELDS[method] },
+      else: without(method),
+    })),
+    { if: IS_NAMED, then: without('hmac') },
+    { if: IS_AUTHORIZATION, then: withoutCustomHeader('authorization') },
     {
-      if: { not: { anyOf: [has('basic'), has('apiKey'), { required: ['hmacHeader'] }] } },
+      if: { not: { anyOf: [IS_NAMED, { required: ['hmacHeader'] }] } },
       then: withoutCustomHeader(DEFAULT_HMAC_HEADER),
     },
     WITHOUT_SECRET_FIELDS,
@@ -46,7 +70,10 @@ export const UPDATE_RULES = {
   dependentSchemas: Object.fromEntries(
     METHODS.flatMap((method) => AUTH_FIELDS[method].map((field) => [field, onlyWith(method)])),
   ),
-  allOf: [{ if: has('basic'), then: withoutCustomHeader('authorization') }, WITHOUT_SECRET_FIELDS],
+  allOf: [
+    { if: IS_AUTHORIZATION, then: withoutCustomHeader('authorization') },
+    WITHOUT_SECRET_FIELDS,
+  ],
 };
 
 function has(method: AuthName): object {
@@ -60,7 +87,8 @@ function without(...methods: AuthName[]): { properties: Record<string, false> } 
 
 function onlyWith(method: AuthName): object {
   const { properties } = without(...METHODS.filter((other) => other !== method));
-  const headers = method === 'basic' ? withoutCustomHeader('authorization').properties : {};
+  const setsAuthorization = method === 'basic' || method === 'oauth2';
+  const headers = setsAuthorization ? withoutCustomHeader('authorization').properties : {};
   return { properties: { authMethod: { const: method }, ...properties, ...headers } };
 }
 

@@ -1,11 +1,12 @@
-import { refusalOfUrl, type EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
+import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
 import { isHeaderValue, refusalOfHeaderName } from '@posthorn/domain/request/header-rules.ts';
-import { SIGNATURE_ALGORITHMS } from '@posthorn/domain/webhook.ts';
+import { CLIENT_AUTHENTICATIONS, SIGNATURE_ALGORITHMS } from '@posthorn/domain/webhook.ts';
 import { z } from 'zod';
-import { idText, text } from './fields.ts';
+import { idText, text } from '../fields.ts';
+import { urlField } from './url-field.ts';
 import { refusedNamePattern, sameNamePattern } from './webhook-json-schema.ts';
+import { tlsField } from './webhook-tls.ts';
 
-const MAX_URL_CHARS = 2_048;
 const MAX_CUSTOM_HEADERS = 20;
 const MAX_EVENT_TYPES = 100;
 
@@ -74,8 +75,46 @@ export const ownerFields = {
     .meta({ example: 'live' }),
 };
 
-export const authFields = {
-  authMethod: z.enum(['hmac', 'basic', 'apiKey'], 'must be hmac, basic or apiKey').optional(),
+/** RFC 6749, section 3.3: names of visible ASCII without quotes and backslashes, with one space between them. */
+const SCOPE = '^[!#-\\[\\]-~]+( [!#-\\[\\]-~]+)*$';
+
+const scope = text(1, 1_024)
+  .regex(new RegExp(SCOPE), 'must be scopes with one space between them')
+  .meta({ pattern: SCOPE, example: 'orders.write' });
+
+/** `policy` decides which token servers are allowed. */
+function oauth2Fields(policy: EgressPolicy) {
+  return {
+    oauth2TokenUrl: urlField(policy).optional().meta({
+      example: 'https://login.example.com/oauth2/token',
+      description:
+        'For `oauth2`: where access tokens are requested, with the client credentials grant. The rules are those of `url`',
+    }),
+    oauth2ClientId: credential.optional(),
+    oauth2ClientSecret: credential.optional(),
+    oauth2Scope: scope.nullable().optional(),
+    oauth2Audience: text(1, 1_024).nullable().optional().meta({
+      description: 'Sent as `audience`, which some token servers ask for; null for none',
+    }),
+    oauth2ClientAuthentication: z
+      .enum(CLIENT_AUTHENTICATIONS, 'must be basic or post')
+      .optional()
+      .meta({
+        description:
+          'Whether id and secret are sent to the token server in `Authorization` (`basic`, the default) or in the body (`post`)',
+      }),
+  };
+}
+
+const AUTH_METHODS = ['hmac', 'basic', 'apiKey', 'oauth2'] as const;
+
+/** The fields of all methods of authentication. */
+export function authFields(policy: EgressPolicy) {
+  return { ...STATIC_AUTH_FIELDS, ...oauth2Fields(policy) };
+}
+
+const STATIC_AUTH_FIELDS = {
+  authMethod: z.enum(AUTH_METHODS, 'must be hmac, basic, apiKey or oauth2').optional(),
   basicAuthUsername: basicUser.optional(),
   basicAuthPassword: credential.optional(),
   apiKey: credential
@@ -105,6 +144,7 @@ export function webhookFields(policy: EgressPolicy) {
     url: urlField(policy),
     name: text(2, 100).meta({ example: 'Orders' }).optional(),
     customHeaders: customHeaders.optional(),
+    tls: tlsField.optional(),
     eventTypes: z
       .array(eventType, 'must be a list of event types')
       .max(MAX_EVENT_TYPES, 'must have at most 100 entries')
@@ -121,46 +161,4 @@ export function webhookFields(policy: EgressPolicy) {
       .optional()
       .meta({ description: 'Most attempts per second; null for no limit' }),
   };
-}
-
-function urlField(policy: EgressPolicy) {
-  const scheme = policy.allowHttp ? '[Hh][Tt][Tt][Pp][Ss]?' : '[Hh][Tt][Tt][Pp][Ss]';
-  // No control characters and no backslashes: `URL` drops or replaces them, and another URL would be stored.
-  const pattern = `^${scheme}://[^\\s/\\\\?#@\\x00-\\x1f\\x7f]+([/?][^#\\\\\\x00-\\x1f\\x7f]*)?$`;
-  return text(0, MAX_URL_CHARS)
-    .meta({
-      pattern,
-      example: 'https://example.com/webhooks',
-      description:
-        'An http or https URL of a public host, without user, password and fragment. Stored percent-encoded',
-    })
-    .transform((text, context) => {
-      const url = URL.parse(text);
-      const message = url ? problemOfUrl(url, policy) : 'must be an absolute URL';
-      // `URL` also accepts what only a browser understands, such as `https:host` or leading spaces.
-      const isPlain = new RegExp(pattern).test(text);
-      if (!message && !isPlain)
-        context.addIssue({ code: 'custom', message: 'must be http(s)://…' });
-      if (message) context.addIssue({ code: 'custom', message });
-      return url?.href ?? z.NEVER;
-    });
-}
-
-function problemOfUrl(url: URL, policy: EgressPolicy): string | null {
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'must be http or https';
-  if (url.username !== '' || url.password !== '') return 'must not contain a user or password';
-  if (url.href.includes('#')) return 'must not contain a fragment';
-  // One more character for the path `/` that `URL` adds.
-  if (url.href.length > MAX_URL_CHARS + 1) return 'must have at most 2048 characters once encoded';
-  switch (refusalOfUrl(url, policy)) {
-    case 'scheme':
-      return 'must be https';
-    case 'port':
-      return 'names a port that deliveries may not go to';
-    case 'host':
-    case 'address':
-      return 'names a host that deliveries may not go to';
-    case null:
-      return null;
-  }
 }

@@ -1,0 +1,106 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { X509Certificate } from 'node:crypto';
+import { openLoneSender, type LoneSender } from '../../../../test/support/process/lone-sender.ts';
+import {
+  startClientCertificateEndpoint,
+  type ClientCertificateEndpoint,
+} from '../../../../test/support/receivers/client-certificate-endpoint.ts';
+import { startConnectProxy } from '../../../../test/support/receivers/connect-proxy.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
+import { selfSigned, type SelfSigned } from '../../../../test/support/receivers/self-signed.ts';
+import type { IdentifiedTls } from '../load/load-webhook.ts';
+import { openProxy } from './connect/proxy/open-proxy.ts';
+
+const NAME = 'hook.example.com';
+const own = selfSigned(NAME);
+const known = selfSigned('posthorn-of-one-webhook');
+const another = selfSigned('posthorn-of-another-webhook');
+
+let endpoint: ClientCertificateEndpoint;
+let sender: LoneSender;
+
+const tlsOf = (id: string, client: SelfSigned | null, ca: string | null): IdentifiedTls => ({
+  id,
+  client: client && { certificate: client.cert, key: client.key },
+  ca,
+});
+const fingerprintOf = ({ cert }: SelfSigned): string => new X509Certificate(cert).fingerprint256;
+
+/** Room for this many clients. */
+function openSender(clients = 16): LoneSender {
+  const resolve = () => Promise.resolve([{ address: '127.0.0.1', family: 4 as const }]);
+  return openLoneSender({ resolve, tlsClientBytes: clients * 65_536 });
+}
+
+beforeEach(async () => {
+  endpoint = await startClientCertificateEndpoint(NAME, { own, clients: [known.cert] });
+  sender = openSender();
+});
+afterEach(async () => {
+  await sender.close();
+  await endpoint.close();
+});
+
+const REFUSED = { outcome: 'tls_error', statusCode: null, response: null };
+/** To a certificate that it does not know, a Node server says nothing: it closes the connection. */
+const CLOSED = { outcome: 'connect_error', statusCode: null, response: null };
+
+describe('an endpoint with a private authority that demands a certificate', () => {
+  test('gets the certificate of the webhook', async () => {
+    const attempt = await sender.send(endpoint.url, tlsOf('a', known, own.cert));
+    expect(attempt).toMatchObject({ outcome: 'success', statusCode: 200 });
+    expect(endpoint.clients).toEqual([fingerprintOf(known)]);
+  });
+
+  test('gets it through a proxy too', async () => {
+    const proxy = await startConnectProxy();
+    proxy.behave({ kind: 'tunnel', port: Number(new URL(endpoint.url).port) });
+    const limits = { connectTimeoutMs: 5_000, answerTimeoutMs: 5_000, probeTimeoutMs: 5_000 };
+    const onResult = () => undefined;
+    const behindProxy = openLoneSender({
+      proxy: openProxy({ url: proxy.url, ca: null, target: 'address', ...limits, onResult }),
+      resolve: () => Promise.resolve([{ address: '8.8.8.8', family: 4 }]),
+    });
+    const attempt = await behindProxy.send(endpoint.url, tlsOf('a', known, own.cert));
+    expect(attempt).toMatchObject({ outcome: 'success' });
+    expect(endpoint.clients).toEqual([fingerprintOf(known)]);
+    await behindProxy.close();
+    await proxy.close();
+  });
+
+  test.each([
+    ['without a certificate', tlsOf('a', null, own.cert), REFUSED],
+    ['with one that the endpoint does not know', tlsOf('a', another, own.cert), CLOSED],
+    ['whose authority is another one', tlsOf('a', known, another.cert), REFUSED],
+    ['whose authority is not given', tlsOf('a', known, null), REFUSED],
+  ])('gets nothing of a webhook %s', async (_what, tls, failed) => {
+    expect(await sender.send(endpoint.url, tls)).toMatchObject(failed);
+    expect(endpoint.clients).toEqual([]);
+  });
+
+  test('gets nothing of a webhook without TLS settings', async () => {
+    expect(await sender.send(endpoint.url)).toMatchObject(REFUSED);
+  });
+});
+
+describe('webhooks with different certificates for one endpoint', () => {
+  test('never share a connection', async () => {
+    expect(await sender.send(endpoint.url, tlsOf('a', known, own.cert))).toMatchObject({
+      outcome: 'success',
+    });
+    expect(await sender.send(endpoint.url, tlsOf('b', another, own.cert))).toMatchObject(CLOSED);
+    expect(await sender.send(endpoint.url, tlsOf('c', null, own.cert))).toMatchObject(REFUSED);
+    expect(await sender.send(endpoint.url)).toMatchObject(REFUSED);
+    expect(endpoint.clients).toEqual([fingerprintOf(known)]);
+  });
+
+  test('are all delivered when there is room for one client only, and the others are closed', async () => {
+    await sender.close();
+    sender = openSender(1);
+    const attempts = await Promise.all(
+      ['a', 'b', 'c', 'a'].map((id) => sender.send(endpoint.url, tlsOf(id, known, own.cert))),
+    );
+    expect(attempts.map(({ outcome }) => outcome)).toEqual(Array(4).fill('success'));
+    await eventually('one connection', async () => (await endpoint.openConnections()) === 1);
+  });
+});

@@ -1,0 +1,129 @@
+import { createHash } from 'node:crypto';
+import type { TokenAnswer } from '@posthorn/domain/request/access-token.ts';
+import type { OAuth2Client } from '@posthorn/domain/webhook.ts';
+import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
+import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import type { RequestToken } from './request-token.ts';
+import type { PaceTokenRequest } from './token-pace.ts';
+
+/** What a token server answered, for all attempts that share it. */
+export interface SharedAnswer {
+  /** `later`: it may not be asked before this turn, in milliseconds since 1970. */
+  answer: TokenAnswer | { kind: 'later'; turnAtMs: number };
+  /** To be called when an endpoint refuses the token: the next attempt gets another one. */
+  refuse: () => void;
+}
+
+export interface AccessTokens {
+  /** Resolves with a token that is still usable, or with a failure; with null when our proxy failed. */
+  get: (companyId: string, client: OAuth2Client) => Promise<SharedAnswer | null>;
+  /** Bytes that the cache holds. */
+  usedBytes: () => number;
+}
+
+export interface AccessTokensDeps {
+  requestToken: RequestToken;
+  /** Asked before each token request. */
+  pace: PaceTokenRequest;
+  /** What the cache may hold. */
+  cacheBytes: number;
+  /** The shortest time from a failed attempt to its retry. */
+  firstRetryMs: number;
+  nowMs: () => number;
+  /** Returns milliseconds above 0; the clock of the process unless given. */
+  monotonicMs?: () => number;
+}
+
+/** Otherwise a token server that fails at once would get a request for every attempt. */
+const MIN_FAILURE_TTL_MS = 250;
+/** The share of the first retry delay that a failure is kept at most: its own retry asks again. */
+const FAILURE_TTL_SHARE = 0.8;
+/** So long before its turn a token may be asked for again: by another clock, an attempt may be early. */
+const ASKED_AGAIN_MS = 250;
+/** Size of an entry without its token. */
+const ENTRY_BYTES = 512;
+
+interface KeptAnswer extends SharedAnswer {
+  keptForMs: number;
+}
+
+/** Caches tokens by company and credentials. Attempts that need one at the same time share one request. */
+export function createAccessTokens(deps: AccessTokensDeps): AccessTokens {
+  const { cacheBytes, monotonicMs = monotonicClockMs } = deps;
+  const cache = createCoalescingCache<KeptAnswer>({
+    maxSize: cacheBytes,
+    sizeOf: ({ answer }) => ENTRY_BYTES + lengthOf(answer),
+    ttlMs: ({ keptForMs }) => keptForMs,
+    monotonicMs,
+  });
+  const load = async (key: string, companyId: string, client: OAuth2Client) => {
+    const found = await ask({ ...deps, monotonicMs }, { key, companyId, client });
+    const forget = (): void => {
+      cache.forget(key);
+    };
+    return found && { ...found, refuse: once(forget) };
+  };
+  return {
+    get(companyId, client) {
+      const key = keyOf(companyId, client);
+      return cache.get(key, () => load(key, companyId, client));
+    },
+    usedBytes: cache.usedSize,
+  };
+}
+
+interface Wanted {
+  key: string;
+  companyId: string;
+  client: OAuth2Client;
+}
+
+async function ask(
+  { requestToken, pace, firstRetryMs, nowMs, monotonicMs }: Required<AccessTokensDeps>,
+  { key, companyId, client }: Wanted,
+): Promise<Omit<KeptAnswer, 'refuse'> | null> {
+  const inMs = pace(companyId, client.tokenUrl);
+  if (inMs > 0) {
+    const keptForMs = inMs - ASKED_AGAIN_MS;
+    return { answer: { kind: 'later', turnAtMs: Math.ceil(nowMs() + inMs) }, keptForMs };
+  }
+  const startedMs = monotonicMs();
+  const answer = await requestToken(client, key);
+  if (!answer) return null;
+  if (answer.kind === 'token') return { answer, keptForMs: answer.usableForMs };
+  return { answer, keptForMs: failureTtlMs(monotonicMs() - startedMs, firstRetryMs) };
+}
+
+/** As long as the request took: attempts fail at once for as long as others waited with their places. */
+function failureTtlMs(requestMs: number, firstRetryMs: number): number {
+  return Math.min(Math.max(MIN_FAILURE_TTL_MS, requestMs), firstRetryMs * FAILURE_TTL_SHARE);
+}
+
+function lengthOf(answer: SharedAnswer['answer']): number {
+  if (answer.kind === 'later') return 0;
+  return answer.kind === 'token' ? answer.value.length : answer.reason.length;
+}
+
+/** Many attempts may hold one token when it is refused; those that follow must not drop the next one. */
+function once(act: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (!isDone) act();
+    isDone = true;
+  };
+}
+
+/** A hash, so that no key of the cache is a secret. Other credentials, or another scope, are another token. */
+function keyOf(companyId: string, client: OAuth2Client): string {
+  const { tokenUrl, clientId, clientSecret, scope, audience, clientAuthentication } = client;
+  const parts = [
+    companyId,
+    tokenUrl,
+    clientId,
+    clientSecret,
+    scope,
+    audience,
+    clientAuthentication,
+  ];
+  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
+}

@@ -1,0 +1,54 @@
+import { createClosingCache } from '@posthorn/platform/memory/closing-cache.ts';
+
+/**
+ * Counts a token request of the company to the host of this URL, when it may be made now, and returns 0.
+ * Otherwise books a later turn and returns the milliseconds until then.
+ */
+export type PaceTokenRequest = (companyId: string, tokenUrl: string) => number;
+
+export interface TokenPaceDeps {
+  /** Token requests of one company to one host, a whole number; 0 for no limit. */
+  perSecond: number;
+  monotonicMs: () => number;
+}
+
+/** The token requests of one company to one host. Times are monotonic. */
+interface Pace {
+  /** When all requests so far have had their share of the limit. */
+  freeMs: number;
+  /** Turns up to here are booked. */
+  bookedUntilMs: number;
+}
+
+/** So much of the limit may be used at once. */
+const BURST_MS = 1_000;
+/** A turn is no earlier than this, like that of any deferred attempt. */
+const BOOK_AHEAD_MS = 5_000;
+/** Companies and hosts that are remembered, at 200 bytes. */
+const MAX_PACES = 10_000;
+
+/**
+ * Many webhooks with different credentials may name one host as their token server: each of their attempts
+ * would be a request to it, past the limit of attempts to that host.
+ */
+export function createTokenPace({ perSecond, monotonicMs }: TokenPaceDeps): PaceTokenRequest {
+  if (perSecond === 0) return () => 0;
+  const spacingMs = 1_000 / perSecond;
+  const paces = createClosingCache<Pace>(MAX_PACES, () => undefined);
+  return (companyId, tokenUrl) => {
+    const pace = paces.get(keyOf(companyId, tokenUrl), () => ({ freeMs: 0, bookedUntilMs: 0 }));
+    const nowMs = monotonicMs();
+    const freeMs = Math.max(pace.freeMs, nowMs) + spacingMs;
+    if (freeMs <= nowMs + BURST_MS) {
+      pace.freeMs = freeMs;
+      return 0;
+    }
+    pace.bookedUntilMs = Math.max(pace.bookedUntilMs, nowMs + BOOK_AHEAD_MS) + spacingMs;
+    return pace.bookedUntilMs - nowMs;
+  };
+}
+
+/** A dot at the end of a host changes nothing about where it leads. */
+function keyOf(companyId: string, tokenUrl: string): string {
+  return `${companyId} ${new URL(tokenUrl).hostname.replace(/\.$/, '')}`;
+}

@@ -1,0 +1,109 @@
+import { once } from 'node:events';
+import { request as openRequest, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { closeServer } from '@posthorn/platform/service/close-server.ts';
+import express, { type ErrorRequestHandler } from 'express';
+import { Registry } from 'prom-client';
+import { eventually } from '../../../../test/support/time/eventually.ts';
+import { ApiError } from './api-error.ts';
+import { createHttpMetrics } from './http-metrics.ts';
+import { createKnownRoutes } from './known-routes.ts';
+
+/** Express tells a handler of errors by its four arguments. */
+const failWithStatus: ErrorRequestHandler = (error: ApiError, _request, response, next) => {
+  if (response.headersSent) next(error);
+  else response.status(error.status).end();
+};
+
+let registry: Registry;
+let server: Server;
+let baseUrl: string;
+let isLimited: boolean;
+
+beforeEach(async () => {
+  registry = new Registry();
+  isLimited = false;
+  const routes = createKnownRoutes(
+    [
+      { method: 'get', path: '/hanging' },
+      { method: 'post', path: '/webhook-messages' },
+    ],
+    [],
+  );
+  const app = express();
+  app.use(createHttpMetrics(registry).observe(routes, ['rate_limited']));
+  app.use((_request, _response, next) => {
+    if (isLimited) throw new ApiError(429, 'rate_limited', 'Wait.');
+    next();
+  });
+  app.get('/hanging', (_request, response) => void response.write('begun'));
+  app.post('/webhook-messages', (_request, response) => void response.status(202).end());
+  app.use(failWithStatus);
+  server = app.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterEach(() => closeServer(server, 0));
+
+/** The counted requests, by their labels. */
+async function counted(): Promise<Record<string, number>> {
+  const metric = await registry.getSingleMetric('posthorn_http_requests_total')?.get();
+  const samples = metric?.values.map(({ labels, value }): [string, number] => [
+    [labels.method, labels.route, labels.code].join(' '),
+    value,
+  ]);
+  return Object.fromEntries(samples ?? []);
+}
+
+async function untilCounted(expected: Record<string, number>): Promise<void> {
+  await eventually('a counted request', async () => Object.keys(await counted()).length > 0);
+  expect(await counted()).toEqual(expected);
+}
+
+/** Resolves when the beginning of the response has come. */
+async function beginHanging(): Promise<() => void> {
+  const request = openRequest(`${baseUrl}/hanging`).on('error', () => undefined);
+  request.end();
+  const [response] = (await once(request, 'response')) as [NodeJS.ReadableStream];
+  response.on('error', () => undefined);
+  await once(response, 'data');
+  return () => void request.destroy();
+}
+
+describe('a request', () => {
+  test('is counted with the status of its response', async () => {
+    await fetch(`${baseUrl}/webhook-messages`, { method: 'POST' });
+    await untilCounted({ 'POST /webhook-messages 202': 1 });
+  });
+
+  test('whose client goes away is counted as aborted, not as 200', async () => {
+    const abort = await beginHanging();
+    abort();
+    await untilCounted({ 'GET /hanging aborted': 1 });
+  });
+
+  test('that the end of a drain cuts is counted as aborted, not as 200', async () => {
+    await beginHanging();
+    await closeServer(server, 0);
+    await untilCounted({ 'GET /hanging aborted': 1 });
+  });
+
+  test('that a limit refuses before its route is found is counted with its route', async () => {
+    isLimited = true;
+    await fetch(`${baseUrl}/webhook-messages`, { method: 'POST' });
+    await untilCounted({ 'POST /webhook-messages 429': 1 });
+  });
+
+  test('with a method and a path that a client made up adds no label of its own', async () => {
+    await fetch(`${baseUrl}/made/up`, { method: 'PROPFIND' });
+    await untilCounted({ 'other unknown 404': 1 });
+    expect(await registry.metrics()).not.toMatch(/duration_seconds\S*unknown/);
+  });
+});
+
+test('The reasons for which a message may be refused are there from the start, at 0', async () => {
+  const text = await registry.metrics();
+  expect(text).toContain('posthorn_messages_rejected_total{reason="rate_limited"} 0');
+});

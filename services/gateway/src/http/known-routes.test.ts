@@ -1,0 +1,47 @@
+import { describe, expect, test } from '@jest/globals';
+import { createKnownRoutes } from './known-routes.ts';
+
+const routes = createKnownRoutes(
+  [
+    { method: 'get', path: '/webhooks/:webhookId' },
+    { method: 'delete', path: '/webhooks/:webhookId' },
+    { method: 'get', path: '/audit-events', versionedOnly: true },
+  ],
+  ['/.well-known/keys/:companyId'],
+);
+
+describe('the labels of a request', () => {
+  test.each([
+    ['of a route that was found', 'GET', '/webhooks/wh_1', '/webhooks/:webhookId'],
+    ['of the same with its version', 'GET', '/api/v1/webhooks/wh_1', '/api/v1/webhooks/:webhookId'],
+    ['refused before the router was asked', 'GET', '/api/v1/webhooks/wh_1', undefined],
+    ['of HEAD, which is served like GET', 'HEAD', '/webhooks/wh_1', '/webhooks/:webhookId'],
+  ])('%s', (_what, method, path, matched) => {
+    const labels = { method: 'GET', route: '/webhooks/:webhookId', isKnown: true };
+    expect(routes.labelsOf(method, path, matched)).toEqual(labels);
+  });
+
+  test('of a page', () => {
+    expect(routes.labelsOf('GET', '/.well-known/keys/comp_1', undefined)).toEqual({
+      method: 'GET',
+      route: '/.well-known/keys/:companyId',
+      isKnown: true,
+    });
+    expect(routes.labelsOf('GET', '/xwell-known/keys/comp_1', undefined).route).toBe('unknown');
+  });
+
+  test.each(['POST', 'PROPFIND', 'M-SEARCH'])('of a route without this method: %s', (method) => {
+    const labels = { method: 'other', route: '/webhooks/:webhookId', isKnown: false };
+    expect(routes.labelsOf(method, '/webhooks/wh_1', '/webhooks/:webhookId')).toEqual(labels);
+  });
+
+  test.each([
+    ['POST', '/nothing', 'POST'],
+    ['PROPFIND', '/nothing', 'other'],
+    ['GET', '/audit-events', 'GET'],
+    ['GET', '/webhooks/wh_1/more', 'GET'],
+  ])('of an unknown route: %s %s', (given, path, method) => {
+    const labels = { method, route: 'unknown', isKnown: false };
+    expect(routes.labelsOf(given, path, undefined)).toEqual(labels);
+  });
+});

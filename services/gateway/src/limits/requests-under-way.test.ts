@@ -1,0 +1,53 @@
+import { expect, test } from '@jest/globals';
+import { createRequestsUnderWay } from './requests-under-way.ts';
+
+function setUp() {
+  const underWay = createRequestsUnderWay();
+  const begun: string[] = [];
+  const ends: (() => void)[] = [];
+  const request = (companyId: string, name: string, isOver = false): Promise<string> =>
+    underWay.run(
+      companyId,
+      () => isOver,
+      async () => {
+        begun.push(name);
+        await new Promise<void>((resolve) => ends.push(resolve));
+        return name;
+      },
+    );
+  return { begun, ends, request };
+}
+
+const settle = () => new Promise(setImmediate);
+const names = Array.from({ length: 17 }, (_, n) => `a${n}`);
+
+test('a company has 16 requests under way, and the next one begins when one ends', async () => {
+  const { begun, ends, request } = setUp();
+  const answers = names.map((name) => request('comp_a', name));
+  await settle();
+  expect(begun).toEqual(names.slice(0, 16));
+  ends[3]?.();
+  expect(await answers[3]).toBe('a3');
+  await settle();
+  expect(begun).toEqual(names);
+});
+
+test('a company does not wait for the requests of another', async () => {
+  const { begun, request } = setUp();
+  for (const name of names) void request('comp_a', name);
+  void request('comp_b', 'b');
+  await settle();
+  expect(begun).toContain('b');
+});
+
+test('a request that is over when its place is free is refused, and its place is used', async () => {
+  const { begun, ends, request } = setUp();
+  for (const name of names.slice(1)) void request('comp_a', name);
+  const over = request('comp_a', 'over', true);
+  void request('comp_a', 'last');
+  await settle();
+  ends[0]?.();
+  await expect(over).rejects.toMatchObject({ status: 503 });
+  await settle();
+  expect(begun).toEqual([...names.slice(1), 'last']);
+});

@@ -1,0 +1,85 @@
+import type { TopicNames } from '@posthorn/domain/records/topics.ts';
+import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
+import { pause } from '@posthorn/platform/async/pause.ts';
+import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
+import type { Consumption, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { StartupError } from '@posthorn/platform/service/errors.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import { Counter, type Registry } from 'prom-client';
+import type { RetryConfig } from '../config.ts';
+import { createSendOperatorEvent, type OperatorEventResult } from './send-operator-event.ts';
+
+interface Parts {
+  records: RecordLog;
+  topics: Pick<TopicNames, 'operatorEvents'>;
+  deadLetters: DeadLetters;
+}
+
+/** After these waits an event is given up; it stays in its topic for seven days. */
+const DELAYS_MS = [1_000, 10_000, 60_000, 300_000];
+const TIMEOUT_MS = 10_000;
+
+/** Sends operator events to the URL of the operator; null when there is none. Throws StartupError without a secret. */
+export async function openOperatorEvents(
+  { config, logger, registry, lifecycle }: ServiceContext<RetryConfig>,
+  { records, topics, deadLetters }: Parts,
+): Promise<Consumption | null> {
+  const { OPERATOR_WEBHOOK_URL: url, OPERATOR_WEBHOOK_SECRET: secret } = config;
+  const results = createOperatorEventMetrics(registry);
+  if (url === undefined) return null;
+  if (secret === undefined) {
+    throw new StartupError('OPERATOR_WEBHOOK_SECRET is required with OPERATOR_WEBHOOK_URL.');
+  }
+  return records.consume({
+    groupId: `${config.TOPIC_PREFIX}retry-operator-events`,
+    topics: [topics.operatorEvents],
+    handle: createSendOperatorEvent({
+      url,
+      secret,
+      delaysMs: DELAYS_MS,
+      post,
+      async pause(ms) {
+        await pause(ms, lifecycle.stopping);
+        // The record stays uncommitted, and another process sends its event.
+        if (lifecycle.stopping.aborted) throw new StoppedError('stopping');
+      },
+      deadLetters,
+      onResult: (result) => {
+        results.inc({ result });
+      },
+      logger,
+      nowMs: systemClockMs,
+    }),
+    inFlightLimits: { pauseAt: 100, resumeAt: 50 },
+    maxWaitMs: 500,
+    // An event may be tried for six minutes.
+    stallMs: 900_000,
+  });
+}
+
+async function post(url: string, headers: Record<string, string>, body: Buffer): Promise<number> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers,
+    body: new Uint8Array(body),
+    redirect: 'manual',
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  await response.body?.cancel();
+  return response.status;
+}
+
+/** Also without a URL: every retry process has the same metrics. */
+export function createOperatorEventMetrics(registry: Registry): Counter<'result'> {
+  const results = new Counter<'result'>({
+    name: 'posthorn_operator_events_total',
+    help: 'Operator events that were sent to OPERATOR_WEBHOOK_URL, or given up.',
+    labelNames: ['result'],
+    registers: [registry],
+  });
+  for (const result of ['delivered', 'failed'] satisfies OperatorEventResult[]) {
+    results.inc({ result }, 0);
+  }
+  return results;
+}
