@@ -18,6 +18,7 @@ export interface Container {
   startupProbe: Probe;
   readinessProbe: Probe;
   livenessProbe: Probe;
+  resources: { requests: Record<string, string>; limits: Record<string, string> };
   lifecycle: { preStop: { sleep: { seconds: number } } };
 }
 

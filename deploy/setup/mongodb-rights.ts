@@ -13,6 +13,7 @@ export interface Privilege {
 }
 
 const ALL: readonly Action[] = ['find', 'insert', 'update', 'remove'];
+const ALL_AND_INDEXES: readonly Action[] = [...ALL, 'listIndexes'];
 const READ: readonly Action[] = ['find'];
 const READ_AND_UPDATE: readonly Action[] = ['find', 'update'];
 /** An upsert needs both. */
@@ -28,14 +29,15 @@ export const RIGHTS: Record<CollectionName, Rights> = {
     retry: READ,
     admin: WRITE,
   },
-  apiKeys: { gateway: ALL, admin: ['find', 'insert', 'remove'] },
+  // The gateway sees whether the unique indexes are ready.
+  apiKeys: { gateway: ALL_AND_INDEXES, admin: ['find', 'insert', 'remove'] },
   // The admin command exports what a company has.
   projects: { gateway: ALL, admin: READ },
   apps: { gateway: ALL, admin: READ },
   webhooks: { gateway: ALL, dispatcher: READ, retry: READ_AND_UPDATE, admin: READ_AND_UPDATE },
-  signingKeys: { gateway: ALL, dispatcher: READ, admin: READ_AND_UPDATE },
+  signingKeys: { gateway: ALL_AND_INDEXES, dispatcher: READ, admin: READ_AND_UPDATE },
   // The gateway removes those of a removed company; the dispatcher erases payloads.
-  messages: { gateway: ALL, dispatcher: READ_AND_UPDATE, retry: READ, admin: READ },
+  messages: { gateway: ALL_AND_INDEXES, dispatcher: READ_AND_UPDATE, retry: READ, admin: READ },
   // The retry service reads the retention from the index.
   deliveries: {
     // It stores those as cancelled that had no attempt before their webhook was deleted.
@@ -46,14 +48,18 @@ export const RIGHTS: Record<CollectionName, Rights> = {
   },
   publishers: { gateway: ALL, retry: READ_AND_UPDATE },
   messageChecks: { retry: WRITE },
-  leases: { gateway: ALL, retry: ALL },
-  resends: { gateway: ALL, admin: READ },
+  leases: { gateway: ALL, retry: ALL, setup: ALL },
+  migrations: { gateway: READ, setup: WRITE },
+  resends: { gateway: ALL_AND_INDEXES, admin: READ },
   removals: { gateway: ['find', 'insert', 'remove'] },
   // Only the gateway removes any, with their company.
   auditEvents: { gateway: ALL, admin: WRITE },
+  // The dispatcher counts attempts, the gateway messages; it removes both with their webhook, app or company.
+  stats: { gateway: ['find', 'remove'], dispatcher: WRITE, admin: READ },
+  usage: { gateway: ALL, dispatcher: WRITE, admin: READ },
 };
 
-const SETUP_ACTIONS = ['createCollection', 'createIndex', 'collMod', 'listIndexes'];
+const SETUP_ACTIONS = ['createCollection', 'createIndex', 'dropIndex', 'collMod', 'listIndexes'];
 
 /** Returns the privileges of the role of a process. `database` may be '' for all databases of a test server. */
 export function privilegesOf(user: DatabaseUser, database: string): Privilege[] {
@@ -63,7 +69,8 @@ export function privilegesOf(user: DatabaseUser, database: string): Privilege[] 
     actions: [...actions],
   });
   if (user === 'setup') {
-    return [on('', ['listCollections']), ...names.map((name) => on(name, SETUP_ACTIONS))];
+    const own = (name: CollectionName) => [...SETUP_ACTIONS, ...(RIGHTS[name].setup ?? [])];
+    return [on('', ['listCollections']), ...names.map((name) => on(name, own(name)))];
   }
   return names.flatMap((name) => {
     const actions = RIGHTS[name][user];

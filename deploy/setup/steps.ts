@@ -4,6 +4,7 @@ import { assertKafkaReachable, createKafkaClient } from '@posthorn/platform/kafk
 import { createTopics } from '@posthorn/platform/kafka/topics/create-topics.ts';
 import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/connect.ts';
 import { createIndexes } from '@posthorn/platform/mongo/create-indexes.ts';
+import type { AppliedResult } from '@posthorn/platform/mongo/indexes/apply-indexes.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 import type { SetupStep } from './run-setup.ts';
@@ -30,15 +31,24 @@ export const CREATE_INDEXES: SetupStep<typeof indexSettings> = {
   name: 'create-indexes',
   settings: indexSettings,
   async run(values) {
-    const mongo = await connectMongo(values.MONGODB_URL, 'posthorn-setup', mongoTlsOf(values));
+    const { MONGODB_URL: url } = values;
+    const mongo = await connectMongo(url, 'posthorn-setup', mongoTlsOf(values), {
+      isForLongCommands: true,
+    });
     try {
-      await createIndexes(mongo.db, {
+      const result = await createIndexes(mongo.db, {
         days: values.RETENTION_DAYS,
         auditDays: values.AUDIT_RETENTION_DAYS,
       });
+      return describeIndexes(result);
     } finally {
       await mongo.close();
     }
-    return 'collections and indexes exist';
   },
 };
+
+function describeIndexes({ building, dropped }: AppliedResult): string {
+  const gone = dropped.length > 0 ? `; no longer needed and dropped: ${dropped.join(', ')}` : '';
+  if (building.length === 0) return `collections and indexes exist${gone}`;
+  return `the services may start; MongoDB still builds ${building.join(', ')}. Run this again to see that they are done`;
+}

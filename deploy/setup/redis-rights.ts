@@ -1,0 +1,73 @@
+/** The processes that use Redis, each with a user of its own. */
+export const REDIS_USERS = ['gateway', 'dispatcher'] as const;
+export type RedisUser = (typeof REDIS_USERS)[number];
+
+interface Rights {
+  /** Keys, behind REDIS_PREFIX. */
+  reads: readonly string[];
+  writes: readonly string[];
+  /** To subscribe or to publish, whichever of the commands it has. Behind REDIS_PREFIX. */
+  channels: readonly string[];
+  commands: readonly string[];
+}
+
+/** What each process does in Redis; what is not here it cannot do (docs/security.md). */
+export const RIGHTS: Record<RedisUser, Rights> = {
+  gateway: {
+    reads: ['rate:*', 'open-circuits', 'endpoint-flow:*'],
+    writes: ['rate:*'],
+    channels: ['invalidations'],
+    commands: ['get', 'incrby', 'pexpire', 'hget', 'subscribe', 'publish'],
+  },
+  dispatcher: {
+    reads: ['running:*', 'open-circuits', 'endpoint-holds'],
+    writes: ['running:*', 'open-circuits', 'endpoint-holds', 'endpoint-flow:*'],
+    channels: ['invalidations'],
+    commands: ['mget', 'set', 'del', 'hgetall', 'hset', 'hdel', 'subscribe'],
+  },
+};
+
+/** With it, the client checks that the server has loaded its data. */
+const TO_CONNECT = ['info'];
+/** The client finds nodes, names its connections, tells replicas that it only reads, and follows keys that move. */
+const TO_FOLLOW_A_CLUSTER = [
+  'cluster|slots',
+  'cluster|info',
+  'client|setname',
+  'readonly',
+  'asking',
+];
+/** In place of MGET, see across-slots.ts. */
+const ON_SINGLE_KEYS = ['get'];
+
+/** Where a user is needed. */
+export interface RedisScope {
+  /** REDIS_PREFIX; as a pattern, of several Posthorns of a test server. */
+  prefix: string;
+  isCluster: boolean;
+}
+
+export const redisUserOf = (user: RedisUser): string => `posthorn-${user}`;
+
+/** Returns the rules of an ACL (Redis 7.0) for a process: nothing is allowed but what they list. There is no password in them. */
+export function aclRulesOf(user: RedisUser, { prefix, isCluster }: RedisScope): string[] {
+  const { reads, writes, channels, commands } = RIGHTS[user];
+  const inACluster = isCluster ? [...TO_FOLLOW_A_CLUSTER, ...ON_SINGLE_KEYS] : [];
+  const allowed = new Set([commands, TO_CONNECT, inACluster].flat());
+  return [
+    'reset',
+    'on',
+    ...reads.map((key) => `%R~${prefix}${key}`),
+    ...writes.map((key) => `%W~${prefix}${key}`),
+    ...channels.map((channel) => `&${prefix}${channel}`),
+    ...Array.from(allowed, (command) => `+${command}`),
+  ];
+}
+
+/** Returns a line for redis.conf or an ACL file for each process, to which a password is to be added. */
+export function usersFile(scope: RedisScope): string {
+  const lines = REDIS_USERS.map((user) =>
+    ['user', redisUserOf(user), ...aclRulesOf(user, scope)].join(' '),
+  );
+  return `${lines.join('\n')}\n`;
+}

@@ -1,0 +1,83 @@
+import { readBase } from '../read-manifests.ts';
+
+type Schema = Readonly<Record<string, unknown>>;
+
+const text: Schema = { type: 'string' };
+const name: Schema = { type: 'string', minLength: 1 };
+const flag: Schema = { type: 'boolean' };
+const quantity: Schema = {
+  type: 'string',
+  pattern: '^[0-9]+(\\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$',
+};
+const resources = object({
+  requests: { ...object({ cpu: quantity, memory: quantity }), required: ['memory'] },
+  limits: object({ cpu: quantity, memory: quantity }),
+});
+const service = object({ replicas: { type: ['integer', 'null'], minimum: 0 }, resources });
+/** Even shares of 12 partitions; more pods than partitions are idle. */
+const scaled = object({
+  minReplicas: { enum: [1, 2, 3, 4, 6, 12] },
+  maxReplicas: { enum: [1, 2, 3, 4, 6, 12] },
+});
+const list = (items: Schema): Schema => ({ type: 'array', items });
+const anything: Schema = { type: 'object' };
+
+/** Returns the schema of the values: a name that it does not know, or a value of another type, is refused by Helm. */
+export function valuesSchemaText(): string {
+  const schema = {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    title: 'Values of the Posthorn chart',
+    ...object({
+      image: object({
+        repository: name,
+        tag: text,
+        digest: { type: 'string', pattern: '^(sha256:[0-9a-f]{64})?$' },
+      }),
+      secrets: object({ settings: name, tls: name }),
+      pods: object({
+        imagePullSecrets: list(object({ name })),
+        nodeSelector: { type: 'object', additionalProperties: text },
+        tolerations: list(anything),
+        priorityClassName: text,
+      }),
+      gateway: service,
+      dispatcher: service,
+      retry: service,
+      setup: object({ resources }),
+      networkPolicies: object({ enabled: flag }),
+      autoscaling: object({
+        enabled: flag,
+        prometheusAddress: { type: 'string', pattern: '^https?://' },
+        gateway: object({
+          minReplicas: { type: 'integer', minimum: 1 },
+          maxReplicas: { type: 'integer', minimum: 1 },
+          cpu: quantity,
+        }),
+        dispatcher: scaled,
+        retry: scaled,
+      }),
+      monitoring: object({ enabled: flag }),
+      httpRoute: object({ enabled: flag, hostnames: list(name), parentRefs: list(anything) }),
+      ingress: object({ enabled: flag, className: name, host: name, tlsSecret: name }),
+      strimzi: object({ enabled: flag, brokerDisk: quantity, brokerMemory: quantity }),
+      settings: object(settings()),
+      // Helm gives these to every chart.
+      global: anything,
+    }),
+  };
+  return `${JSON.stringify(schema, null, 2)}\n`;
+}
+
+function object(properties: Readonly<Record<string, Schema>>): Schema {
+  return { type: 'object', properties, additionalProperties: false };
+}
+
+function settings(): Record<string, Schema> {
+  const maps = readBase().filter(({ kind }) => kind === 'ConfigMap');
+  return Object.fromEntries(
+    maps.map(({ metadata, data = {} }) => {
+      const known = Object.keys(data).map((setting) => [setting, text] as const);
+      return [metadata.name.replace(/^posthorn-/, ''), object(Object.fromEntries(known))];
+    }),
+  );
+}
