@@ -19,8 +19,10 @@ const COMMANDS = {
   bench: 'bench/run.ts',
   faults: 'faults/run.ts',
   security: 'security/run.ts',
+  capacity: 'tools/capacity/run.ts',
   test: 'test/run.ts',
   check: 'test/check.ts',
+  'check:ops': 'tools/check-ops/run.ts',
   simulate: 'test/simulation/run.ts',
 };
 

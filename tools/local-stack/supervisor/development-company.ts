@@ -26,7 +26,9 @@ export async function ensureCompany(
   const stored = readCredentials(path);
   const isKnown =
     stored !== undefined && (await companyExists(stored.companyId, addresses, children));
-  const { companyId, apiKey } = isKnown ? stored : await createCompany(addresses, children);
+  const { companyId, apiKey } = isKnown
+    ? stored
+    : await createCompany('Development', addresses, children);
   const credentials = { baseUrl, companyId, apiKey };
   writeFileAtomically(path, `${JSON.stringify(credentials, null, 2)}\n`, 0o600);
   return credentials;
@@ -50,11 +52,13 @@ async function companyExists(
   return exists === true;
 }
 
-async function createCompany(
+/** Creates a company with an API key. */
+export async function createCompany(
+  name: string,
   addresses: Addresses,
   children: Children,
 ): Promise<Omit<Credentials, 'baseUrl'>> {
-  const { companyId, apiKey } = await runAdmin(['create', 'Development'], addresses, children);
+  const { companyId, apiKey } = await runAdmin(['create', name], addresses, children);
   return { companyId: String(companyId), apiKey: String(apiKey) };
 }
 
@@ -65,12 +69,6 @@ async function runAdmin(
 ): Promise<Record<string, unknown>> {
   const entry = 'services/admin/src/main.ts';
   const args = ['company', ...words, '--json'];
-  const output = await runProgram(
-    'Creating the development company',
-    entry,
-    args,
-    addresses,
-    children,
-  );
+  const output = await runProgram('Creating a company', entry, args, addresses, children);
   return JSON.parse(output) as Record<string, unknown>;
 }

@@ -1,0 +1,147 @@
+/** A figure that the calculator rests on, and where it comes from. */
+export interface Constant {
+  value: number;
+  unit: string;
+  meaning: string;
+  /** A page of the repository, as a link from docs/. */
+  source: string;
+}
+
+const SIZING = '[Sizing](../ARCHITECTURE.md#sizing)';
+const SIZES = '[sizes](#sizes)';
+
+/** Every measured figure of the calculator. The table in docs/scaling.md is made from it, and a test holds them equal. */
+export const CONSTANTS = {
+  gatewayCpuMs: {
+    value: 0.19,
+    unit: 'ms of CPU',
+    meaning: 'a gateway for each message, with its first target',
+    source: SIZING,
+  },
+  gatewayTargetCpuMs: {
+    value: 0.067,
+    unit: 'ms of CPU',
+    meaning: 'a gateway for each further target',
+    source: '[fan-out](../bench/results/fan-out-2026-11-21T151013.json)',
+  },
+  gatewayCores: {
+    value: 0.5,
+    unit: 'cores',
+    meaning: 'what to plan for a gateway: half of a core is left for bursts',
+    source: SIZING,
+  },
+  dispatcherAttempts: {
+    value: 2_500,
+    unit: 'attempts/s',
+    meaning: 'what to plan for a dispatcher',
+    source: SIZING,
+  },
+  dispatcherCpuMs: {
+    value: 0.15,
+    unit: 'ms of CPU',
+    meaning: 'a dispatcher for each attempt',
+    source: SIZING,
+  },
+  dispatcherPlaces: {
+    value: 2_000,
+    unit: 'attempts',
+    meaning: 'at once in a dispatcher (`MAX_IN_FLIGHT`)',
+    source: '[configuration](configuration.md)',
+  },
+  slowLanePlaces: {
+    value: 500,
+    unit: 'attempts',
+    meaning: 'at once in its slow lane (`SLOW_LANE_CONCURRENCY`)',
+    source: '[configuration](configuration.md)',
+  },
+  slowFromMs: {
+    value: 1_000,
+    unit: 'ms',
+    meaning: 'latency from which an endpoint is slow',
+    source: '[decision 15](decisions/0015-what-keeps-endpoints-apart.md)',
+  },
+  retryRetries: {
+    value: 1_500,
+    unit: 'retries/s',
+    meaning: 'what to plan for a retry process',
+    source: SIZING,
+  },
+  retryCpuMs: {
+    value: 0.39,
+    unit: 'ms of CPU',
+    meaning: 'a retry process for each retry',
+    source: SIZING,
+  },
+  mongodbWrites: {
+    value: 10_000,
+    unit: 'documents/s',
+    meaning: 'inserted per core of the primary: 5,000 messages, each with one delivery',
+    source: SIZING,
+  },
+  messageOverheadBytes: {
+    value: 282,
+    unit: 'bytes',
+    meaning: 'of a message in MongoDB besides its payload',
+    source: SIZES,
+  },
+  deliveryBytes: {
+    value: 558,
+    unit: 'bytes',
+    meaning: 'of a delivery in MongoDB with one attempt, without its response',
+    source: SIZES,
+  },
+  attemptBytes: {
+    value: 300,
+    unit: 'bytes',
+    meaning: 'of each further attempt of a delivery, without its response',
+    source: SIZES,
+  },
+  messageIndexBytes: {
+    value: 160,
+    unit: 'bytes',
+    meaning: 'of indexes for a message',
+    source: SIZES,
+  },
+  deliveryIndexBytes: {
+    value: 90,
+    unit: 'bytes',
+    meaning: 'of indexes for a delivery',
+    source: SIZES,
+  },
+  keptResponseBytes: {
+    value: 4_096,
+    unit: 'bytes',
+    meaning: 'of a response that are kept at most',
+    source: '[C9.9](contract.md#c9-the-delivery-request)',
+  },
+  storedShare: {
+    value: 0.4,
+    unit: 'of the size',
+    meaning: 'on disk after compression with snappy',
+    source: SIZES,
+  },
+  createdRecordBytes: {
+    value: 360,
+    unit: 'bytes',
+    meaning: 'of a `message-created` record besides its payload',
+    source: SIZES,
+  },
+  retryRecordBytes: {
+    value: 430,
+    unit: 'bytes',
+    meaning: 'of each record of a failed attempt',
+    source: SIZES,
+  },
+  inlinePayloadBytes: {
+    value: 16_384,
+    unit: 'bytes',
+    meaning: 'largest payload that travels in its records',
+    source: '[the stores](../ARCHITECTURE.md#processes-and-stores)',
+  },
+  inlineTargets: {
+    value: 32,
+    unit: 'targets',
+    meaning: 'most targets of a message whose payload travels in its records',
+    source: '[created-records.ts](../libs/platform/src/outbox/created-records.ts)',
+  },
+} satisfies Record<string, Constant>;

@@ -1,0 +1,38 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { podMemoryLimits } from '../../bench/limits/pod-limits.ts';
+import { table } from '../../docs/table.ts';
+import { planCapacity } from './capacity.ts';
+import { readLoad } from './command-line.ts';
+import { CONSTANTS, type Constant } from './constants.ts';
+import { capacityText } from './print.ts';
+import { figure } from './sheet.ts';
+
+const page = readFileSync(join(import.meta.dirname, '../../docs/scaling.md'), 'utf8');
+
+describe('docs/scaling.md', () => {
+  it('has the figures that the calculator rests on', () => {
+    const rows = Object.values<Constant>(CONSTANTS).map(({ value, unit, meaning, source }) => [
+      `${figure(value)} ${unit}`,
+      meaning,
+      source,
+    ]);
+    expect(page).toContain(table([['Figure', 'Of what', 'Measured or set'], ...rows]));
+  });
+
+  it('shows what npm run capacity prints for its example', () => {
+    const [, args = ''] = /^npm run capacity -- (--rate 10000 .*)$/m.exec(page) ?? [];
+    const load = readLoad(args.split(' '));
+    if (load === null) throw new Error('the page has no example');
+    const printed = capacityText(load, planCapacity(load, podMemoryLimits()));
+    expect(page).toContain(`\`\`\`text\n${printed}\n\`\`\``);
+  });
+
+  it('says so when one installation cannot have that many partitions', () => {
+    const load = readLoad(['--rate', '100000', '--fan-out', '100']);
+    if (load === null) throw new Error('help was not asked for');
+    const printed = capacityText(load, planCapacity(load, podMemoryLimits()));
+    expect(printed).toContain('more than the 1,000 that one installation can have');
+  });
+});

@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { generatedFiles } from '../../../k8s/write-generated.ts';
+import type { OpsCheck } from '../ops-check.ts';
+import { ROOT } from '../programs/run-program.ts';
+import { GO } from '../programs/go-programs.ts';
+import { forEachInstallation, ownObjects } from './installations.ts';
+import { differencesBetween } from './same-objects.ts';
+
+export const HELM_CHART: OpsCheck = {
+  name: 'helm-chart',
+  shows: 'Helm and kustomize render the same objects for the same values.',
+  programs: [GO],
+  isQuick: false,
+  run: async (progress) => {
+    requireUpToDate();
+    const counts: string[] = [];
+    await forEachInstallation(progress, (name, byKustomize, byHelm) => {
+      const objects = ownObjects(byKustomize);
+      const different = differencesBetween(objects, ownObjects(byHelm));
+      if (different.length > 0) throw new Error([`${name}:`, ...different].join('\n'));
+      counts.push(`${name} ${objects.length}`);
+    });
+    return `the same objects in each: ${counts.join(', ')}`;
+  },
+};
+
+function requireUpToDate(): void {
+  const stale = [...generatedFiles()].filter(
+    ([path, text]) => readFileSync(join(ROOT, path), 'utf8') !== text,
+  );
+  if (stale.length === 0) return;
+  const names = stale.map(([path]) => path).join(', ');
+  throw new Error(`Run \`node k8s/write-generated.ts\`; these are out of date: ${names}`);
+}

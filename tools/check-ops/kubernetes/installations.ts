@@ -1,0 +1,94 @@
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { ROOT } from '../programs/run-program.ts';
+import { objectsIn, renderedByHelm, renderedByKustomize } from './rendered.ts';
+
+/** One way of installing, said to kustomize and to Helm. */
+export interface Installation {
+  name: string;
+  /** The folder for kustomize. */
+  kustomize: string;
+  /** Files of values for Helm, from the root. */
+  values: readonly string[];
+}
+
+type Progress = (line: string) => void;
+
+const COMMITTED: readonly Installation[] = [
+  { name: 'base', kustomize: 'k8s/base', values: [] },
+  { name: 'local', kustomize: 'k8s/overlays/local', values: ['deploy/helm/local.yaml'] },
+  {
+    name: 'production',
+    kustomize: 'k8s/overlays/production',
+    values: ['deploy/helm/production.yaml'],
+  },
+];
+
+/** What no overlay of the repository changes: numbers of pods, settings of every ConfigMap, and an Ingress. */
+const OTHER_OVERLAY = `apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+namespace: posthorn
+resources: [K8S/base]
+components: [K8S/components/ingress, K8S/components/monitoring]
+images:
+  - { name: posthorn, newName: other.example.com/team/posthorn, digest: DIGEST }
+replicas:
+  - { name: posthorn-gateway, count: 3 }
+  - { name: posthorn-dispatcher, count: 4 }
+  - { name: posthorn-retry, count: 2 }
+configMapGenerator:
+  - { name: posthorn-kafka, behavior: merge, literals: ['KAFKA_BROKERS=a:9092,b:9092', KAFKA_SSL=false] }
+  - { name: posthorn-topics, behavior: merge, literals: [TOPIC_PARTITIONS=24] }
+  - { name: posthorn-process, behavior: merge, literals: [LOG_LEVEL=debug] }
+  - { name: posthorn-egress, behavior: merge, literals: ['EGRESS_DENY_HOSTS=<a> & "b"'] }
+`;
+
+const OTHER_VALUES = `image: { repository: other.example.com/team/posthorn, digest: 'DIGEST' }
+gateway: { replicas: 3 }
+dispatcher: { replicas: 4 }
+retry: { replicas: 2 }
+ingress: { enabled: true }
+monitoring: { enabled: true }
+settings:
+  kafka: { KAFKA_BROKERS: 'a:9092,b:9092', KAFKA_SSL: 'false' }
+  topics: { TOPIC_PARTITIONS: '24' }
+  process: { LOG_LEVEL: debug }
+  egress: { EGRESS_DENY_HOSTS: '<a> & "b"' }
+`;
+
+const DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`;
+
+/** Calls `use` with what both make of each installation. */
+export async function forEachInstallation(
+  progress: Progress,
+  use: (name: string, byKustomize: string, byHelm: string) => void | Promise<void>,
+): Promise<void> {
+  const scratch = mkdtempSync(join(tmpdir(), 'posthorn-overlay-'));
+  try {
+    for (const { name, kustomize, values } of [...COMMITTED, writeOther(scratch)]) {
+      progress(name);
+      const byKustomize = await renderedByKustomize(kustomize, progress);
+      await use(name, byKustomize, await renderedByHelm(values, progress));
+    }
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+function writeOther(scratch: string): Installation {
+  // kustomize refuses an absolute path.
+  const k8s = relative(realpathSync(scratch), join(ROOT, 'k8s'));
+  const overlay = OTHER_OVERLAY.replace('DIGEST', DIGEST).replaceAll('K8S', k8s);
+  writeFileSync(join(scratch, 'kustomization.yaml'), overlay);
+  const values = join(scratch, 'values.yaml');
+  writeFileSync(values, OTHER_VALUES.replace('DIGEST', DIGEST));
+  return { name: 'other', kustomize: scratch, values: [values] };
+}
+
+/** The objects of Posthorn, and not those that stand beside it in an overlay: a Namespace, and the stores of `local`. */
+export function ownObjects(text: string): ReturnType<typeof objectsIn> {
+  return objectsIn(text).filter(
+    ({ metadata: { labels } }) => labels?.['app.kubernetes.io/part-of'] === 'posthorn',
+  );
+}

@@ -1,0 +1,55 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { KubernetesObject } from './rendered.ts';
+
+/** Returns one line for each difference; none when both render the same objects. */
+export function differencesBetween(
+  kustomize: readonly KubernetesObject[],
+  helm: readonly KubernetesObject[],
+): string[] {
+  const [left, right] = [byName(kustomize), byName(helm)];
+  const names = [...new Set([...left.keys(), ...right.keys()])].sort();
+  return names.flatMap((name) => {
+    const [one, other] = [left.get(name), right.get(name)];
+    if (one === undefined) return [`${name}: only the chart has it`];
+    if (other === undefined) return [`${name}: only kustomize has it`];
+    return differences(name, one, other);
+  });
+}
+
+function byName(objects: readonly KubernetesObject[]): Map<string, unknown> {
+  return new Map(
+    objects.map((object) => {
+      const name = nameOf(object);
+      // The overlays name the namespace; Helm leaves that to its command.
+      const metadata = { ...object.metadata, name, namespace: undefined };
+      return [`${object.kind} ${name}`, { ...object, metadata }];
+    }),
+  );
+}
+
+/** The chart's Jobs end in a hash, because Helm deletes no Job before it creates it again. */
+function nameOf({ kind, metadata: { name } }: KubernetesObject): string {
+  return kind === 'Job' ? name.replace(/-[0-9a-f]{10}$/, '') : name;
+}
+
+function differences(path: string, left: unknown, right: unknown): string[] {
+  const isEnv = path.endsWith('.env');
+  const [one, other] = isEnv ? [byVariable(left), byVariable(right)] : [left, right];
+  if (isDeepStrictEqual(one, other)) return [];
+  if (!isObject(one) || !isObject(other)) {
+    return [`${path}: ${JSON.stringify(one)} of kustomize, ${JSON.stringify(other)} of the chart`];
+  }
+  const keys = [...new Set([...Object.keys(one), ...Object.keys(other)])];
+  return keys.flatMap((key) => differences(`${path}.${key}`, one[key], other[key]));
+}
+
+/** Kustomize moves what it patches to the front. The order of variables says nothing, as none refers to another. */
+function byVariable(env: unknown): unknown {
+  if (!Array.isArray(env)) return env;
+  const variables = env as { name: string }[];
+  return Object.fromEntries(variables.map((variable) => [variable.name, variable]));
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,123 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { withSetup } from '../../../test/runner/serve-setup.ts';
+import { withStack } from '../../../test/runner/with-stack.ts';
+import {
+  startPosthorn,
+  type Posthorn,
+  type RunningService,
+} from '../../../test/support/process/posthorn.ts';
+import {
+  failing as failingAtFirst,
+  startReceiver,
+  type Receiver,
+} from '../../../test/support/receivers/receiver.ts';
+import { freePorts } from '../../local-stack/machine/ports.ts';
+import { startPrometheus, type PrometheusServer } from './prometheus-server.ts';
+
+/** A Posthorn with a canary, watched by a Prometheus. */
+export interface Scene {
+  posthorn: Posthorn;
+  prometheus: PrometheusServer;
+  /** Webhooks of one app: the first hangs, the second fails at first, all others respond at once. */
+  webhookIds: readonly string[];
+}
+
+const ENDPOINTS = 100;
+
+/** Starts the stores on free ports, Posthorn, 100 endpoints and Prometheus; stops all of them after the work. */
+export async function withScene(work: (scene: Scene) => Promise<void>): Promise<void> {
+  const before = { ...process.env };
+  try {
+    await withStack(async (stack) => {
+      Object.assign(process.env, stack);
+      await withSetup(async (setup) => {
+        Object.assign(process.env, setup);
+        await withPosthorn(work);
+      });
+    }, false);
+  } finally {
+    process.env = before;
+  }
+}
+
+async function withPosthorn(work: (scene: Scene) => Promise<void>): Promise<void> {
+  // As in production, except that a retry comes while the check runs.
+  const settings = { RETRY_DELAYS: '2s,1h', DEFERRAL_DELAYS: '1s,5s,15s,1m,5m,30m,2h,12h' };
+  const posthorn = await startPosthorn(settings);
+  const receivers = await startReceivers();
+  try {
+    const canary = await startCanary(posthorn);
+    const webhookIds = await createWebhooks(posthorn, receivers);
+    await withPrometheus(
+      [posthorn.gateway, posthorn.dispatcher, posthorn.retry, canary],
+      (prometheus) => work({ posthorn, prometheus, webhookIds }),
+    );
+  } finally {
+    await posthorn.stop();
+    await Promise.all(Object.values(receivers).map((receiver) => receiver.close()));
+  }
+}
+
+/** The canary needs the key of a company, so it runs in a second retry process. */
+async function startCanary({ start, apiKey, baseUrl }: Posthorn): Promise<RunningService> {
+  const [port = 0] = await freePorts(1);
+  return start('retry', {
+    CANARY_API_KEY: apiKey,
+    CANARY_GATEWAY_URL: baseUrl,
+    CANARY_RECEIVER_URL: `http://127.0.0.1:${port}/`,
+    CANARY_PORT: String(port),
+  });
+}
+
+type Receivers = Record<'hanging' | 'failing' | 'good', Receiver>;
+
+async function startReceivers(): Promise<Receivers> {
+  const [hanging, failing, good] = await Promise.all([
+    startReceiver(),
+    startReceiver(),
+    startReceiver(),
+  ]);
+  hanging.answerWith(() => undefined);
+  failing.answerWith(failingAtFirst(1));
+  return { hanging, failing, good };
+}
+
+async function createWebhooks({ api }: Posthorn, receivers: Receivers): Promise<string[]> {
+  const { appId, webhookId } = await api.createTarget(receivers.hanging.url);
+  const create = async (url: string): Promise<string> => {
+    const { status, body } = await api.post('/webhooks', { url, appId });
+    if (status !== 201) throw new Error(`a webhook was refused: ${JSON.stringify(body)}`);
+    return (body.data as { id: string }).id;
+  };
+  const webhookIds = [webhookId, await create(receivers.failing.url)];
+  while (webhookIds.length < ENDPOINTS) {
+    // A path of its own makes it an endpoint of its own.
+    webhookIds.push(await create(`${receivers.good.url}/${webhookIds.length}`));
+  }
+  return webhookIds;
+}
+
+async function withPrometheus(
+  services: readonly RunningService[],
+  work: (prometheus: PrometheusServer) => Promise<void>,
+): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-prometheus-'));
+  const targets = Object.groupBy(services, ({ name }) => `posthorn-${name}`);
+  const prometheus = await startPrometheus(
+    folder,
+    Object.fromEntries(
+      Object.entries(targets).map(([job, members]) => [
+        job,
+        members.map(({ opsUrl }) => new URL(opsUrl).host),
+      ]),
+    ),
+  );
+  try {
+    await work(prometheus);
+  } finally {
+    await prometheus.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,27 @@
+import type { NeededProgram } from './programs/needed-programs.ts';
+
+/** A check of what operators run: manifests, alerts, dashboards, the image, backups. */
+export interface OpsCheck {
+  /** Selects it: `npm run check:ops -- alerts`. */
+  name: string;
+  /** What is true when it has passed, as a sentence. */
+  shows: string;
+  /** Programs outside the repository. Missing ones are installed before it runs. */
+  programs: readonly NeededProgram[];
+  /** Whether `npm test` runs it too. Only checks that take a few seconds and start no stack. */
+  isQuick: boolean;
+  /** Returns what it looked at, with numbers: "19 alerts, 41 cases". Throws when something is wrong. */
+  run: (progress: (line: string) => void) => Promise<string>;
+}
+
+export type OpsOutcome =
+  | { kind: 'passed'; saw: string }
+  | { kind: 'failed'; reason: string }
+  /** A program is missing and cannot be installed. Counts as a failure: no check is skipped. */
+  | { kind: 'could-not-run'; reason: string };
+
+export interface OpsResult {
+  check: OpsCheck;
+  outcome: OpsOutcome;
+  durationMs: number;
+}
