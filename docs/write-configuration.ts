@@ -1,7 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { settings } from '@posthorn/platform/service/settings.ts';
-import { kafkaAccess } from '@posthorn/platform/service/stores/store-settings.ts';
 import { z } from 'zod';
 import { dispatcherConfig } from '../services/dispatcher/src/config.ts';
 import { gatewayConfig } from '../services/gateway/src/config.ts';
@@ -20,8 +19,8 @@ const READERS: Readonly<Record<string, Readonly<Record<string, Field>>>> = {
   admin: {
     ...settings.mongodb,
     ...settings.encryption,
-    ...kafkaAccess,
-    TOPIC_PREFIX: settings.kafka.TOPIC_PREFIX,
+    ...settings.kafka,
+    ...settings.topics,
   },
 };
 

@@ -1,0 +1,125 @@
+import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { createAuditMetrics } from '@posthorn/platform/audit/audit-metrics.ts';
+import { createDeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
+import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
+import {
+  createTopicWatch,
+  type TopicWatchDeps,
+} from '@posthorn/platform/kafka/topics/watch-topics.ts';
+import { showBacklogs } from '@posthorn/platform/memberless-groups/memberless-groups.ts';
+import { checkTopics } from '@posthorn/platform/kafka/topics/check-topics.ts';
+import { createDroppedSpans } from '@posthorn/platform/tracing/open-otlp-spans.ts';
+import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
+import { watchClient } from '@posthorn/platform/mongo/connection/watch-client.ts';
+import { createIncidentMetrics } from '@posthorn/platform/operator-events/open-incident-reports.ts';
+import { createRegistry, watchDependencies } from '@posthorn/platform/service/metrics.ts';
+import { createStoreMetrics } from '@posthorn/platform/service/stores/store-metrics.ts';
+import { createStatsMetrics } from '@posthorn/platform/stats/open-stats.ts';
+import type { Registry } from 'prom-client';
+import { createDispatcherMetrics } from '../services/dispatcher/src/dispatcher-metrics.ts';
+import {
+  createIsolationMetrics,
+  watchIsolation,
+} from '../services/dispatcher/src/isolation/isolation-metrics.ts';
+import { createOutageWatch } from '../services/dispatcher/src/outages/watch-outages.ts';
+import {
+  createSenderMetrics,
+  watchSockets,
+} from '../services/dispatcher/src/sending/sender-metrics.ts';
+import {
+  createIdempotentAccept,
+  type IdempotentAcceptDeps,
+} from '../services/gateway/src/accept/idempotent-accept.ts';
+import { createHttpMetrics } from '../services/gateway/src/http/http-metrics.ts';
+import {
+  createRateLimits,
+  type RateLimitDeps,
+} from '../services/gateway/src/limits/rate-limits.ts';
+import { watchUnpublished } from '../services/gateway/src/outbox/open-outbox.ts';
+import { createCanaryMetrics } from '../services/retry/src/canary/canary-metrics.ts';
+import { createOperatorEventMetrics } from '../services/retry/src/operator-events/open-operator-events.ts';
+import { createRetryMetrics, showParked } from '../services/retry/src/retry-metrics.ts';
+import { createStuckMetrics, showUnpublished } from '../services/retry/src/sweep/sweep-metrics.ts';
+
+/** Metrics are only described here, so nothing that they would read is there. */
+const NOTHING = {} as never;
+const nothing = (): never => NOTHING;
+const LIMITS = { company: 0, address: 0, wrongKeys: 0 };
+
+/** Only in a service that settings tell to send canary messages or to export spans. */
+export const OPTIONAL_METRICS = /^posthorn_(canary|spans)_/;
+
+/**
+ * Returns the registry of each service with every metric that it has, by the functions that make them in
+ * the service. That none is missing is tested with running services (test/e2e/operate/operations.test.ts).
+ */
+export function metricsOfServices(): Record<'gateway' | 'dispatcher' | 'retry', Registry> {
+  return { gateway: gateway(), dispatcher: dispatcher(), retry: retry() };
+}
+
+function gateway(): Registry {
+  const registry = serviceRegistry('gateway');
+  createHttpMetrics(registry);
+  createRateLimits({ ...({} as RateLimitDeps), registry, limits: LIMITS, countsBytes: 0 });
+  createIdempotentAccept({ ...({} as IdempotentAcceptDeps), registry });
+  createAuditMetrics(registry, NOTHING);
+  watchUnpublished(registry, NOTHING);
+  createDroppedSpans(registry);
+  createStatsMetrics(registry);
+  showBacklogs({ registry, nowMs: systemClockMs }, []);
+  createStoreMetrics(registry, 'redis');
+  return registry;
+}
+
+function dispatcher(): Registry {
+  const registry = serviceRegistry('dispatcher');
+  createDispatcherMetrics(registry);
+  createIsolationMetrics(registry);
+  watchIsolation(registry, { queues: NOTHING, circuits: NOTHING, limit: 0 });
+  createSenderMetrics(registry);
+  watchSockets(registry, nothing);
+  createOutageWatch(registry);
+  createDroppedSpans(registry);
+  createDeadLetters('', {
+    records: NOTHING,
+    logger: NOTHING,
+    registry,
+    prefix: '',
+    report: nothing,
+  });
+  createIncidentMetrics(registry);
+  createStatsMetrics(registry);
+  createStoreMetrics(registry, 'redis');
+  return registry;
+}
+
+function retry(): Registry {
+  const registry = serviceRegistry('retry');
+  createRetryMetrics(registry, []);
+  createCanaryMetrics(registry, systemClockMs);
+  showParked(registry, new Map(), nothing);
+  createStuckMetrics(registry, systemClockMs);
+  showUnpublished(registry, nothing, systemClockMs);
+  createDeadLetters('', {
+    records: NOTHING,
+    logger: NOTHING,
+    registry,
+    prefix: '',
+    report: nothing,
+  });
+  createIncidentMetrics(registry);
+  createOperatorEventMetrics(registry);
+  return registry;
+}
+
+/** What all three have. */
+function serviceRegistry(name: string): Registry {
+  const registry = createRegistry(name);
+  watchDependencies(registry, {});
+  createKafkaMetrics(registry);
+  createTopicWatch({ ...({} as TopicWatchDeps), registry, required: [], optional: [] });
+  checkTopics({ specs: [], observed: [], unreadable: null }, { registry, logger: NOTHING });
+  createMemoryBudgets(registry);
+  watchClient(registry, { on: nothing }, 0);
+  return registry;
+}
