@@ -1,5 +1,15 @@
 /** The folders with sources. The data of a local stack lie in the checkout too and are not searched. */
-const FOLDERS = ['libs', 'services', 'deploy', 'tools', 'bench', 'faults', 'security', 'test'];
+const FOLDERS = [
+  'libs',
+  'services',
+  'deploy',
+  'k8s',
+  'tools',
+  'bench',
+  'faults',
+  'security',
+  'test',
+];
 
 const base = {
   rootDir: import.meta.dirname,

@@ -19,7 +19,8 @@ function log(line: string): void {
  * missing or was refused.
  */
 export async function runScenario(command: Command, signal: AbortSignal): Promise<boolean> {
-  const serviceFlags = command.isProfiling ? PROFILE_FLAGS : [];
+  const { serviceFlags: ownFlags = [] } = command.scenario;
+  const serviceFlags = command.isProfiling ? [...ownFlags, ...PROFILE_FLAGS] : ownFlags;
   const interrupted = once(signal, 'abort');
   const isLimited = command.scenario.isLimited === true;
   const stack = await startStack({ serviceFlags, isLimited, log });

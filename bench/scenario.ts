@@ -66,6 +66,8 @@ export interface Scenario<Options extends ScenarioOptions = ScenarioOptions> {
   options: Options;
   /** The services get no more memory than their pods; false by default. */
   isLimited?: boolean;
+  /** Flags of Node for the three services; none by default. */
+  serviceFlags?: readonly string[];
   run: (bench: Bench, options: OptionValues<Options>) => Promise<ScenarioResult>;
 }
 
@@ -73,11 +75,12 @@ export interface Scenario<Options extends ScenarioOptions = ScenarioOptions> {
 export function defineScenario<Options extends ScenarioOptions>(
   scenario: Scenario<Options>,
 ): Scenario {
-  const { summary, options, isLimited = false } = scenario;
+  const { summary, options, isLimited = false, serviceFlags = [] } = scenario;
   return {
     summary,
     options,
     isLimited,
+    serviceFlags,
     run: (bench, values) => scenario.run(bench, values as OptionValues<Options>),
   };
 }

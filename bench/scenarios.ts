@@ -2,6 +2,7 @@ import type { Scenario } from './scenario.ts';
 import { accept } from './scenarios/accept.ts';
 import { deliver } from './scenarios/deliver.ts';
 import { fanOut } from './scenarios/fan-out.ts';
+import { greedy } from './scenarios/greedy/greedy.ts';
 import { isolation } from './scenarios/isolation.ts';
 import { manyEndpoints } from './scenarios/many-endpoints.ts';
 import { overload } from './scenarios/overload/overload.ts';
@@ -10,6 +11,7 @@ import { retry } from './scenarios/retry/retry.ts';
 export const SCENARIOS: Record<string, Scenario> = {
   accept,
   deliver,
+  greedy,
   isolation,
   'fan-out': fanOut,
   'many-endpoints': manyEndpoints,

@@ -131,7 +131,13 @@ export const WAYS_IN: readonly Check[] = [
   {
     id: 'R22',
     tried: 'stores without TLS in production, rights that a process does not need',
-    holds: 'the start is refused; MongoDB refuses the command',
-    tests: ['operate/secured-stack', 'stores/plaintext-stores', 'test/mongodb-rights'],
+    holds: 'the start is refused; MongoDB and Redis refuse the command',
+    tests: [
+      'operate/secured-stack',
+      'operate/redis-rights',
+      'stores/plaintext-stores',
+      'test/mongodb-rights',
+      'test/redis-rights',
+    ],
   },
 ];

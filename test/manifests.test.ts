@@ -13,6 +13,7 @@ import {
   renderBase,
   workloads,
 } from '../k8s/read-manifests.ts';
+import { generatedFiles } from '../k8s/write-generated.ts';
 import { CREATE_INDEXES, CREATE_TOPICS } from '../deploy/setup/steps.ts';
 import { dispatcherConfig } from '../services/dispatcher/src/config.ts';
 import { gatewayConfig } from '../services/gateway/src/config.ts';
@@ -36,6 +37,7 @@ const CLOSING_MS = 10_000;
 const LEFT_OUT = /^(OPS_)?(HOST|PORT)$|^REDIS_PREFIX$|^EGRESS_ALLOW_LOOPBACK$/;
 
 const dockerfile = readFileSync(join(ROOT, 'deploy/Dockerfile'), 'utf8');
+const performancePage = readFileSync(join(ROOT, 'docs/performance.md'), 'utf8');
 /** The folders that it copies completely. */
 const copied = [...dockerfile.matchAll(/^COPY ([\w/]+) \1$/gm)].map(([, folder = '']) => folder);
 const rendered = renderBase();
@@ -72,6 +74,7 @@ function holdTheRules(manifests: Manifest[]): void {
 
     it('meet the restricted pod security standard, with a read-only root and no token', () => {
       expect(workload.spec.template.spec).toMatchObject({
+        serviceAccountName: `posthorn-${name in SETUP ? 'setup' : name}`,
         automountServiceAccountToken: false,
         enableServiceLinks: false,
         securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
@@ -84,6 +87,10 @@ function holdTheRules(manifests: Manifest[]): void {
         },
         resources: { requests: { cpu: anyText, memory: anyText }, limits: { memory: anyText } },
       });
+    });
+
+    it('have no user id of their own, so that the cluster may assign one', () => {
+      expect(JSON.stringify(workload)).not.toMatch(/runAs(User|Group)|fsGroup/);
     });
 
     it('run a file that exists and is in the image', () => {
@@ -127,6 +134,12 @@ function holdTheRules(manifests: Manifest[]): void {
       });
     });
 
+    it('asks for no less memory than it was measured to take', () => {
+      const { requests, limits } = container.resources;
+      expect(mebibytes(requests.memory)).toBeGreaterThanOrEqual(measuredMiB(name));
+      expect(mebibytes(limits.memory)).toBeGreaterThanOrEqual(mebibytes(requests.memory));
+    });
+
     it('has time to finish its work when it stops', () => {
       const graceMs = workload.spec.template.spec.terminationGracePeriodSeconds * 1_000;
       const preStopMs = container.lifecycle.preStop.sleep.seconds * 1_000;
@@ -157,12 +170,32 @@ function holdTheRules(manifests: Manifest[]): void {
     });
   });
 
+  it.each(Object.keys(SETUP))(
+    'the Job %s is replaced by GitOps, which cannot change it',
+    (name) => {
+      const { metadata, spec } = find(manifests, name);
+      expect(metadata).toHaveProperty('annotations', {
+        'argocd.argoproj.io/hook': 'Sync',
+        'argocd.argoproj.io/hook-delete-policy': 'BeforeHookCreation',
+        'kustomize.toolkit.fluxcd.io/force': 'enabled',
+      });
+      // What expires is created again at the next reconciliation, for ever.
+      expect(spec).not.toHaveProperty('ttlSecondsAfterFinished');
+    },
+  );
+
   it.each(Object.entries(SETUP))('the Job %s gets valid settings that it reads', (name, schema) => {
     const env = envOf(manifests, containerOf(find(manifests, name)));
     expect(Object.keys(env).filter((setting) => !(setting in schema.shape))).toEqual([]);
     expect(() => parseConfig(name, schema, env)).not.toThrow();
   });
 }
+
+describe('what is made from k8s/base', () => {
+  it.each([...generatedFiles()])('%s is up to date (node k8s/write-generated.ts)', (path, text) => {
+    expect(readFileSync(join(ROOT, path), 'utf8')).toBe(text);
+  });
+});
 
 describe('deploy/Dockerfile', () => {
   it('installs the packages of every workspace', () => {
@@ -174,9 +207,24 @@ describe('deploy/Dockerfile', () => {
   it('makes the services reachable from outside the container and runs them without root', () => {
     expect(dockerfile).toMatch(/^ENV(.*\\\n)* +HOST=0\.0\.0\.0/m);
     expect(dockerfile).toMatch(/^ENV(.*\\\n)* +OPS_HOST=0\.0\.0\.0/m);
+    // A number, with which Kubernetes can verify runAsNonRoot.
     expect(dockerfile).toMatch(/^USER 65532:65532$/m);
   });
 });
+
+/** The highest resident memory of a service in the table of docs/performance.md#memory, in MiB. */
+function measuredMiB(service: string): number {
+  const rows = [...performancePage.matchAll(/^\| (.+) \| +(\d+) +\| +(\d+) +\| +(\d+) +\|$/gm)];
+  const column = { gateway: 2, dispatcher: 3, retry: 4 }[service];
+  const figures = rows.map((row) => Number(row[column ?? NaN]));
+  expect(figures.length).toBeGreaterThanOrEqual(8);
+  return Math.max(...figures);
+}
+
+function mebibytes(quantity = ''): number {
+  expect(quantity).toMatch(/^\d+Mi$/);
+  return parseInt(quantity, 10);
+}
 
 const anyText: unknown = expect.any(String);
 

@@ -7,7 +7,7 @@ import {
   type Privilege,
 } from '../deploy/setup/mongodb-rights.ts';
 
-test('only the gateway can delete messages, and the dispatcher changes nothing but messages and deliveries', () => {
+test('only the gateway can delete messages, and the dispatcher changes nothing but messages, deliveries and counts', () => {
   const removing = Object.entries(RIGHTS.messages).filter(([, actions]) =>
     actions.includes('remove'),
   );
@@ -15,7 +15,12 @@ test('only the gateway can delete messages, and the dispatcher changes nothing b
   const changes = privilegesOf('dispatcher', 'posthorn').filter(({ actions }) =>
     actions.some((action) => action !== 'find'),
   );
-  expect(changes.map(({ resource }) => resource.collection)).toEqual(['messages', 'deliveries']);
+  expect(changes.map(({ resource }) => resource.collection)).toEqual([
+    'messages',
+    'deliveries',
+    'stats',
+    'usage',
+  ]);
 });
 
 test('keys of the API are read by the gateway and the administration only', () => {

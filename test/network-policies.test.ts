@@ -48,6 +48,8 @@ function policiesOf(workload: string): PolicySpec[] {
 }
 
 const SERVICES = ['gateway', 'dispatcher', 'retry'];
+/** The processes that make spans may reach the collector. */
+const TRACED = new Set(['gateway', 'dispatcher']);
 const NAMES = [...SERVICES, 'create-topics', 'create-indexes'];
 
 describe('the NetworkPolicies of k8s/base', () => {
@@ -92,12 +94,13 @@ describe('the NetworkPolicies of k8s/base', () => {
     expect(outside).toEqual(['dispatcher']);
   });
 
-  it('let every pod reach DNS and the ports of the stores, in namespaces that are named', () => {
+  it('let every pod reach DNS and the ports of the stores and of the collector, in namespaces that are named', () => {
     for (const name of NAMES) {
       const rules = policiesOf(name).flatMap(({ egress = [] }) => egress);
       const inside = rules.filter(({ to = [] }) => to.every((peer) => peer.namespaceSelector));
       const ports = inside.flatMap((rule) => rule.ports.map(({ port }) => port));
-      expect(new Set(ports)).toEqual(new Set([53, 27_017, 9_092, 9_093, 6_379, 26_379]));
+      const stores = [53, 27_017, 9_092, 9_093, 6_379, 26_379];
+      expect(new Set(ports)).toEqual(new Set([...stores, ...(TRACED.has(name) ? [4_318] : [])]));
     }
   });
 });

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { readSettings } from '../tools/local-stack/settings.ts';
-import { FORMAT, LINT, PACKAGES, runCheck, SIMULATION, TYPES } from './runner/check.ts';
+import { FORMAT, LINT, OPERATIONS, PACKAGES, runCheck, SIMULATION, TYPES } from './runner/check.ts';
 import { findTests, readSelection, type Selection, type TestFiles } from './runner/find-tests.ts';
 import { runJest, type JestPart } from './runner/jest.ts';
 import { createReport, type Report } from './runner/report.ts';
@@ -32,7 +32,7 @@ async function runWithoutStack(
   { isAll, testName }: Selection,
   { unit = [] }: TestFiles,
 ): Promise<void> {
-  const checks = isAll ? [LINT, TYPES, FORMAT, PACKAGES, SIMULATION] : [];
+  const checks = isAll ? [LINT, TYPES, FORMAT, PACKAGES, SIMULATION, OPERATIONS] : [];
   for (const check of checks) await report.run(() => runCheck(check));
   const part = { name: 'unit tests', projects: ['unit'], atOnce: CORES, testName } as const;
   await runFiles(report, { ...part, files: unit, isInBackground: true });

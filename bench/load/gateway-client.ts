@@ -10,6 +10,8 @@ export interface GatewayClient {
     appId: string,
     urls: readonly string[],
     signal?: AbortSignal,
+    /** Further fields of the n-th webhook. */
+    fieldsOf?: (n: number) => object,
   ) => Promise<string[]>;
   sendToWebhook: (webhookId: string) => Promise<Sending>;
   sendToApp: (appId: string) => Promise<Sending>;
@@ -62,9 +64,9 @@ export function createGatewayClient(
       const projectId = await create('/projects', { name: 'bench' });
       return create('/apps', { name: 'bench', projectId });
     },
-    createWebhooks: (appId, urls, signal) =>
-      mapConcurrently(urls, { atOnce: CREATING_AT_ONCE, signal }, (url) =>
-        create('/webhooks', { url, appId }),
+    createWebhooks: (appId, urls, signal, fieldsOf) =>
+      mapConcurrently(urls, { atOnce: CREATING_AT_ONCE, signal }, (url, n) =>
+        create('/webhooks', { url, appId, ...fieldsOf?.(n) }),
       ),
     sendToWebhook: (webhookId) => send(`"webhookId":"${webhookId}"`),
     sendToApp: (appId) => send(`"appId":"${appId}"`),
@@ -114,14 +116,14 @@ function idIn(text: string): string | undefined {
 async function mapConcurrently<In, Out>(
   inputs: readonly In[],
   { atOnce, signal }: { atOnce: number; signal: AbortSignal | undefined },
-  work: (input: In) => Promise<Out>,
+  work: (input: In, index: number) => Promise<Out>,
 ): Promise<Out[]> {
   const results: Out[] = [];
   const entries = inputs.entries();
   const worker = async (): Promise<void> => {
     for (const [index, input] of entries) {
       if (signal?.aborted === true) return;
-      results[index] = await work(input);
+      results[index] = await work(input, index);
     }
   };
   await Promise.all(Array.from({ length: atOnce }, worker));

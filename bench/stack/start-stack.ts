@@ -20,6 +20,7 @@ import {
 } from '../../tools/local-stack/settings.ts';
 import { StackError } from '../../tools/local-stack/stack-error.ts';
 import {
+  createCompany,
   type Credentials,
   ensureCompany,
 } from '../../tools/local-stack/supervisor/development-company.ts';
@@ -38,6 +39,8 @@ export interface BenchStack {
   stackDir: string;
   addresses: Addresses;
   credentials: Credentials;
+  /** Creates one more company with an API key. */
+  createCompany: (name: string) => Promise<Credentials>;
   processes: StackProcess[];
   opsUrlOf: (name: ServiceName) => string;
   /** Null when the memory of the services is not limited. */
@@ -125,6 +128,10 @@ async function bringUp(
     stackDir,
     addresses,
     credentials,
+    createCompany: async (name) => {
+      const { companyId, apiKey } = await createCompany(name, addresses, children);
+      return { baseUrl: place.baseUrl, companyId, apiKey };
+    },
     processes: children.list(),
     limits,
     opsUrlOf: (name) => `http://127.0.0.1:${opsPortOf(name, opsPort)}`,

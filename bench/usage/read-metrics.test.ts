@@ -2,11 +2,11 @@ import { expect, test } from '@jest/globals';
 import { metricBy, metricIn } from './read-metrics.ts';
 
 const TEXT = `# TYPE nodejs_active_resources gauge
-nodejs_active_resources{type="Timeout",service="dispatcher"} 12
-nodejs_active_resources{type="TCPSocketWrap",service="dispatcher"} 30
-nodejs_active_resources_total{service="dispatcher"} 42
-posthorn_memory_used_bytes{part="records",service="dispatcher"} 1024
-posthorn_memory_used_bytes{part="payload_cache",service="dispatcher"} 0
+nodejs_active_resources{type="Timeout"} 12
+nodejs_active_resources{type="TCPSocketWrap"} 30
+nodejs_active_resources_total 42
+posthorn_memory_used_bytes{part="records"} 1024
+posthorn_memory_used_bytes{part="payload_cache"} 0
 `;
 
 test('finds a metric by its name and label', () => {

@@ -27,7 +27,8 @@ export function metricBy(text: string, name: string, label: string): Record<stri
 }
 
 function samplesOf(text: string, name: string): string[] {
-  return text.split('\n').filter((line) => line.startsWith(`${name}{`));
+  // A metric without labels has no braces.
+  return text.split('\n').filter((line) => /^\w+/.exec(line)?.[0] === name);
 }
 
 function valueOf(line: string): number {

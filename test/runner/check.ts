@@ -44,6 +44,12 @@ export const SIMULATION: Check = {
 /** Licences and advisories of the packages of production. */
 export const PACKAGES: Check = { name: 'packages', command: ['tools/packages/check-packages.ts'] };
 
+/** Manifests, alerts and what else operators run, without the checks that take minutes. */
+export const OPERATIONS: Check = {
+  name: 'operations',
+  command: ['tools/check-ops/run.ts', '--quick'],
+};
+
 /** Runs a check and shows its output in one piece when it has ended; of a good one, what it left out. */
 export async function runCheck({ name, command }: Check): Promise<PartResult> {
   let output = '';

@@ -14,6 +14,8 @@ import { ROOT } from './program.ts';
 interface Stack {
   /** Tells tests and services where the stores are, and how they are reached. */
   env: Record<string, string>;
+  /** Throws when a store had to refuse something that a service needs. */
+  verify: () => Promise<void>;
   stop: () => Promise<void>;
 }
 
@@ -45,6 +47,7 @@ export async function withStack(
     const stack = await (isSecured ? startSecuredStack : startPlain)(stackDir, children, say);
     try {
       await work(stack.env);
+      await stack.verify();
     } finally {
       await stack.stop();
     }
@@ -69,6 +72,7 @@ async function startPlain(
   const { kafkaBrokers, mongodbUrl, redisUrl } = stack;
   return {
     env: { KAFKA_BROKERS: kafkaBrokers, MONGODB_URL: mongodbUrl, REDIS_URL: redisUrl },
+    verify: () => Promise.resolve(),
     stop: () => stack.stop(),
   };
 }

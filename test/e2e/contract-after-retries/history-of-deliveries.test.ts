@@ -85,6 +85,7 @@ describe('History · GET /api/v1/deliveries/{id}', () => {
       outcome: 'http_5xx',
       statusCode: 503,
       response: `sorry ${'x'.repeat(4_090)}`,
+      failureReason: null,
       durationMs: expect.any(Number),
       headers: exhausted.headers,
       responseHeaders: expect.arrayContaining([{ key: 'x-request-id', value: 'r-1' }]),

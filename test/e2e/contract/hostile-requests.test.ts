@@ -14,6 +14,7 @@ const LIMIT = 262_144;
 const CONNECTIONS = 5_000;
 /** Connections are opened in groups no larger than the usual backlog of a listening socket. */
 const AT_ONCE = 250;
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PROPFIND'];
 
 describe('Hostile requests', () => {
   let posthorn: OwnGateway;
@@ -149,4 +150,48 @@ describe('Hostile requests', () => {
     for (const { socket } of connections) socket.destroy();
     await expectService();
   });
+
+  it('of every kind to every route leave at most 1,500 series, with no label of a client', async () => {
+    const document = (await (await fetch(`${posthorn.baseUrl}/openapi.json`)).json()) as {
+      paths: Record<string, object>;
+    };
+    const paths = Object.keys(document.paths).map((path) =>
+      path.replace('/api/v1', '').replaceAll(/\{\w+\}/g, 'wh_1'),
+    );
+    const madeUp = Array.from({ length: 50 }, (_, n) => `/made-up-${n}`);
+    for (const path of [...paths, ...madeUp]) {
+      await Promise.all(METHODS.flatMap((method) => sendAllKinds(path, method)));
+    }
+    const text = await (await fetch(`${posthorn.gateway.opsUrl}/metrics`)).text();
+    const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    const requests = series.filter((line) => line.startsWith('posthorn_http_requests_total{'));
+    const routes = new Set(requests.map((line) => /method="\w+",route="[^"]+"/.exec(line)?.[0]));
+    console.log(`${series.length} series, ${requests.length} of requests, ${routes.size} routes`);
+    expect(text).not.toMatch(/made-up|PROPFIND/);
+    expect(routes.size).toBeGreaterThan(paths.length);
+    // What cannot be provoked here: 429, 500 and 503.
+    expect(series.length + routes.size * 3).toBeLessThanOrEqual(1_500);
+    await expectService();
+  }, 120_000);
+
+  /** Requests that are refused at every stage, with and without the version in their path. */
+  function sendAllKinds(path: string, method: string): Promise<unknown>[] {
+    const json = { 'content-type': 'application/json' };
+    const key = { 'x-api-key': posthorn.apiKey };
+    const bodies = method === 'GET' || method === 'HEAD' ? [null] : ['{', '{}'];
+    const kinds: RequestInit[] = [
+      {},
+      { headers: { 'x-api-key': 'wrong' } },
+      { headers: { ...key, companyid: 'comp_other' } },
+      { headers: { ...key, 'webhook-id': 'msg_1' } },
+      ...bodies.map((body) => ({ headers: { ...key, ...json }, body })),
+      ...bodies.map((body) => ({ headers: key, body })),
+    ];
+    return ['', '/api/v1'].flatMap((version) =>
+      kinds.map(async (kind) => {
+        const answer = await fetch(posthorn.baseUrl + version + path, { method, ...kind });
+        await answer.text();
+      }),
+    );
+  }
 });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createKafkaClient, readTopics } from '@posthorn/platform/kafka/connect.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { Kafka } from 'kafkajs';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { ADMIN, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { runProgram, startProgram } from '../../support/process/service-process.ts';
 import { sendMany, untilDelivered } from '../../support/process/traffic.ts';
 import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
@@ -59,6 +59,8 @@ describe('Topics that get more partitions', () => {
     expect(await addPartitions(4)).toContain(
       `${own.length} topics with 4 partitions, ${own.length} of them raised`,
     );
+    const settings = { ...posthorn.env, TOPIC_PARTITIONS: '4' };
+    expect(await runProgram(ADMIN, ['topics', 'check'], settings)).toContain(', 0 differences');
     await Promise.all([
       posthorn.start('dispatcher'),
       posthorn.start('dispatcher'),

@@ -2,19 +2,24 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createResources } from '../../support/api/resources.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { selfSigned } from '../../support/receivers/self-signed.ts';
 
 /** Each stands in one place only, so that a hit says where it comes from. */
 const MARKERS = {
   hmacSecret: 'hush-hmac-secret-of-the-webhook',
   basicAuthPassword: 'hush-basic-password',
   apiKey: 'hush-key-of-the-endpoint',
+  clientSecret: 'hush-client-secret',
+  accessToken: 'hush-access-token',
   header: 'hush-custom-header',
   payload: 'hush-payload',
   answer: 'hush-answer-of-the-endpoint',
   query: 'hush-query-of-the-url',
   wrongKey: 'phk_hush-wrong-key',
 };
-const METHODS = [
+const clientCertificate = selfSigned('client.example.com');
+const [, keyText = ''] = clientCertificate.key.split('\n');
+const methodsWith = (tokenServer: Receiver): object[] => [
   { hmacSecret: MARKERS.hmacSecret },
   {
     authMethod: 'basic',
@@ -22,28 +27,40 @@ const METHODS = [
     basicAuthPassword: MARKERS.basicAuthPassword,
   },
   { authMethod: 'apiKey', apiKey: MARKERS.apiKey, apiKeyHeader: 'X-Their-Key' },
+  {
+    authMethod: 'oauth2',
+    oauth2TokenUrl: `${tokenServer.url}?token=${MARKERS.query}`,
+    oauth2ClientId: 'posthorn',
+    oauth2ClientSecret: MARKERS.clientSecret,
+  },
 ];
 const SERVICES = ['gateway', 'dispatcher', 'retry'] as const;
 
 describe('Logs at the most talkative level, and metrics', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
+  let tokenServer: Receiver;
   const secrets: string[] = [];
 
   beforeAll(async () => {
     posthorn = await startPosthorn({ LOG_LEVEL: 'trace', RETRY_DELAYS: '200ms' });
-    receiver = await startReceiver();
+    [receiver, tokenServer] = [await startReceiver(), await startReceiver()];
+    tokenServer.answerWith((response) => {
+      response.end(JSON.stringify({ access_token: MARKERS.accessToken, token_type: 'Bearer' }));
+    });
   }, 120_000);
 
   afterAll(async () => {
-    await receiver.close();
+    await Promise.all([receiver.close(), tokenServer.close()]);
     await posthorn.stop();
   }, 60_000);
 
   async function createWebhook(method: object): Promise<string> {
     const { appId } = await posthorn.api.createTarget(receiver.url);
     const customHeaders = [{ key: 'X-Tenant', value: MARKERS.header }];
-    const body = { url: `${receiver.url}?token=${MARKERS.query}`, appId, customHeaders, ...method };
+    const tls = { certificate: clientCertificate.cert, key: clientCertificate.key };
+    const url = `${receiver.url}?token=${MARKERS.query}`;
+    const body = { url, appId, customHeaders, tls, ...method };
     const created = await posthorn.api.post('/webhooks', body);
     const { id, secret } = created.body.data as { id: string; secret: string };
     secrets.push(secret);
@@ -52,7 +69,7 @@ describe('Logs at the most talkative level, and metrics', () => {
 
   it('show no secret, key, payload or answer after deliveries, failures, retries and refusals', async () => {
     const { deliveryOnce } = createResources(posthorn.api);
-    for (const method of METHODS) {
+    for (const method of methodsWith(tokenServer)) {
       const webhookId = await createWebhook(method);
       receiver.answerWith((response, _received, nth) => {
         response.writeHead(nth === 1 ? 500 : 200).end(MARKERS.answer);
@@ -72,7 +89,9 @@ describe('Logs at the most talkative level, and metrics', () => {
       (await Promise.all(pages)).join('');
     expect(shown).toContain('"outcome":"success"');
     const [, encryptionKey = ''] = posthorn.env.ENCRYPTION_KEYS?.split(':') ?? [];
-    const forbidden = [...Object.values(MARKERS), ...secrets, posthorn.apiKey, encryptionKey];
+    const login = `user:${MARKERS.basicAuthPassword}`;
+    const keys = [keyText, posthorn.apiKey, encryptionKey];
+    const forbidden = [...Object.values(MARKERS), login, ...secrets, ...keys];
     for (const secret of forbidden) {
       expect(shown).not.toContain(secret);
       expect(shown).not.toContain(Buffer.from(secret).toString('base64').slice(0, -4));

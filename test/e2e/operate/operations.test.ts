@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { metricsOfServices, OPTIONAL_METRICS } from '../../../docs/metrics-of-services.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { createApiClient } from '../../support/api/api-client.ts';
@@ -9,7 +10,7 @@ import {
   type Posthorn,
   type ServiceName,
 } from '../../support/process/posthorn.ts';
-import { untilMetric } from '../../support/process/traffic.ts';
+import { metricOf, sendMany, untilDelivered, untilMetric } from '../../support/process/traffic.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import { runProgram, startProgram } from '../../support/process/service-process.ts';
 
@@ -39,9 +40,21 @@ describe('The operation of the services', () => {
     expect(await textOf(`${opsUrl}/livez`)).toBe('ok\n');
     expect(await textOf(`${opsUrl}/readyz`)).toBe('ok\n');
     const metrics = await textOf(`${opsUrl}/metrics`);
-    expect(metrics).toContain(`posthorn_build_info{version="0.1.0",service="${name}"} 1`);
-    expect(metrics).toContain(`posthorn_dependency_up{dependency="mongodb",service="${name}"} 1`);
+    expect(metrics).toContain(`posthorn_build_info{version="0.1.0",component="${name}"} 1`);
+    expect(metrics).toContain(`posthorn_dependency_up{dependency="mongodb"} 1`);
   });
+
+  it.each(SERVICES)(
+    '%s has exactly the metrics of docs/metrics.md, and at most 1,500 series',
+    async (name) => {
+      const text = await textOf(`${posthorn[name].opsUrl}/metrics`);
+      const names = [...text.matchAll(/^# TYPE (posthorn_\w+)/gm)].map(([, found]) => found);
+      const documented = documentedOf(name);
+      expect(names.sort()).toEqual(documented.sort());
+      const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+      expect(series.length).toBeLessThanOrEqual(1_500);
+    },
+  );
 
   it('the dispatcher counts an attempt, and logs it with the ids of request, message and delivery but no secret', async () => {
     const { appId } = await posthorn.api.createTarget(receiver.url);
@@ -65,6 +78,8 @@ describe('The operation of the services', () => {
       requestId: 'request-0001',
       messageId: data.id,
       deliveryId: data.deliveries[0]?.id,
+      webhookId: id,
+      companyId: posthorn.companyId,
       outcome: 'success',
     });
     const success = 'outcome="success",trigger="first"';
@@ -133,6 +148,46 @@ describe('The operation of the services', () => {
     );
   });
 
+  it('the retry service sends messages to itself through the front door, and shows how old the last one is', async () => {
+    const [port = 0] = await freePorts(1);
+    const receiverUrl = `http://127.0.0.1:${port}/`;
+    const canary = await posthorn.start('retry', {
+      CANARY_API_KEY: posthorn.apiKey,
+      CANARY_GATEWAY_URL: posthorn.baseUrl,
+      CANARY_RECEIVER_URL: receiverUrl,
+      CANARY_PORT: String(port),
+      CANARY_INTERVAL: '1s',
+    });
+    await untilMetric(canary, 'posthorn_canary_duration_seconds_count', '', 2);
+    expect(await metricOf(canary, 'posthorn_canary_age_seconds')).toBeLessThan(10);
+    expect(await metricOf(canary, 'posthorn_canary_failures_total')).toBe(0);
+    const { body } = await posthorn.api.get('/webhooks');
+    const webhooks = body.data as { name: string; url: string }[];
+    expect(webhooks.filter(({ name }) => name === 'Posthorn canary')).toMatchObject([
+      { url: receiverUrl },
+    ]);
+    const forged = { method: 'POST', body: '{"sentAtMs":1}' };
+    expect((await fetch(receiverUrl, forged)).status).toBe(401);
+    expect((await canary.stop()).code).toBe(0);
+  });
+
+  it('a backlog without a dispatcher is shown by the gateway, and then by the next dispatcher', async () => {
+    const { webhookId } = await posthorn.api.createTarget(receiver.url);
+    await posthorn.dispatcher.stop();
+    const sent = await sendMany(posthorn.api, [webhookId], 7);
+    const created = 'topic="' + posthorn.env.TOPIC_PREFIX + 'message-created"';
+    const backlog = 'posthorn_group_backlog_records';
+    await untilMetric(posthorn.gateway, backlog, created, 7);
+    expect(await metricOf(posthorn.gateway, backlog, created)).toBe(7);
+    posthorn.dispatcher = await posthorn.start('dispatcher');
+    await untilDelivered(posthorn.api, sent);
+    await untilMetric(posthorn.dispatcher, 'posthorn_finished_records_total', created, 7);
+    expect(await metricOf(posthorn.dispatcher, 'posthorn_ready_records', created)).toBe(0);
+    const isGone = async (): Promise<boolean> =>
+      (await metricOf(posthorn.gateway, backlog, created)) === 0;
+    await eventually('no backlog', isGone);
+  });
+
   it('each service exits with 0 after SIGTERM, also while a retry is parked', async () => {
     receiver.answerWith((response) => response.writeHead(500).end());
     const { webhookId } = await posthorn.api.createTarget(receiver.url);
@@ -146,3 +201,10 @@ describe('The operation of the services', () => {
     expect(posthorn.retry.output()).not.toContain('"level":"error"');
   });
 });
+
+function documentedOf(name: ServiceName): string[] {
+  const metrics = metricsOfServices()[name].getMetricsAsArray();
+  return metrics
+    .map((metric) => metric.name)
+    .filter((found) => found.startsWith('posthorn_') && !OPTIONAL_METRICS.test(found));
+}

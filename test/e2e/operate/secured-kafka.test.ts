@@ -10,14 +10,18 @@ import { z } from 'zod';
 import { takeStep } from '../../../deploy/setup/run-setup.ts';
 import { CREATE_TOPICS } from '../../../deploy/setup/steps.ts';
 import { createResources } from '../../support/api/resources.ts';
-import { LOCAL, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { ADMIN, LOCAL, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { runProgram } from '../../support/process/service-process.ts';
 import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import {
+  addPartitionsMay,
   PASSWORD,
   servicesMay,
   setupMay,
   startSecuredKafka,
+  topicsApplyMay,
   USER,
+  type AclRule,
   type SecuredKafka,
 } from '../../support/stores/secured-kafka.ts';
 
@@ -49,6 +53,14 @@ function mutual(): Record<string, string> {
     KAFKA_SSL_KEY_FILE: kafka.keyFile,
   };
 }
+
+/** With the certificate in place of the login that the environment has. */
+const withoutLogin = (): Record<string, string> => ({
+  ...mutual(),
+  KAFKA_SASL_MECHANISM: '',
+  KAFKA_SASL_USERNAME: '',
+  KAFKA_SASL_PASSWORD: '',
+});
 
 function login(mechanism: string): Record<string, string> {
   const tls = {
@@ -101,8 +113,31 @@ describe('A client with a certificate', () => {
   });
 
   it('may publish with one', async () => {
-    await kafka.allow('User:CN=posthorn-mtls', servicesMay(PREFIX));
+    await kafka.allow('User:CN=posthorn-mtls', withoutConfigs(servicesMay(PREFIX)));
     for (const client of KAFKA_CLIENTS) await publish(client, accessOf(mutual()));
+  });
+});
+
+/** The rights of a version that did not look at the settings of topics. */
+const withoutConfigs = (rules: readonly AclRule[]): AclRule[] =>
+  rules.map((rule) => ({
+    ...rule,
+    operations: rule.operations.filter((operation) => operation !== 'DESCRIBE_CONFIGS'),
+  }));
+
+describe('Topics behind TLS and ACLs', () => {
+  const prefix = `more-${PREFIX}`;
+  const user = 'User:CN=posthorn-mtls';
+
+  it('get more partitions with no more rights than the list of ACLs has', async () => {
+    const env = { ...LOCAL, ...mutual(), TOPIC_PREFIX: prefix, RETRY_DELAYS };
+    const addPartitions = () =>
+      runProgram('deploy/setup/add-partitions.ts', [], { ...env, TOPIC_PARTITIONS: '8' });
+    await kafka.allow(user, setupMay(prefix));
+    await takeStep(CREATE_TOPICS, env);
+    await expect(addPartitions()).rejects.toThrow(/not authorized/i);
+    await kafka.allow(user, addPartitionsMay(prefix));
+    expect(await addPartitions()).toContain('10 topics with 8 partitions, 10 of them raised');
   });
 });
 
@@ -127,6 +162,20 @@ describe('Posthorn behind TLS, SCRAM and ACLs', () => {
     const { messageId, deliveryId } = await posthorn.api.send({ webhookId }, { over: 'TLS' });
     await createResources(posthorn.api).deliveryOnce('delivered', deliveryId);
     expect(receiver.of(messageId)).toHaveLength(2);
+  });
+
+  it('starts with a warning where it may not read the settings of topics', async () => {
+    const retry = await posthorn.start('retry', withoutLogin());
+    expect(retry.output()).toContain('the settings of the topics could not be checked');
+    expect(posthorn.retry.output()).not.toContain('the settings of the topics');
+  });
+
+  it('lets an operator set topics with no more rights than the list of ACLs has', async () => {
+    await kafka.allow('User:CN=posthorn-mtls', topicsApplyMay(PREFIX));
+    const env = { ...posthorn.env, ...withoutLogin() };
+    const applied = await runProgram(ADMIN, ['topics', 'apply'], env);
+    expect(applied).toContain('0 settings of 0 topics written');
+    expect(await runProgram(ADMIN, ['topics', 'check'], env)).toContain(', 0 differences');
   });
 
   it('does not start in production while another store is reached without TLS', async () => {

@@ -47,6 +47,10 @@ describe('Posthorn in production, with TLS, a login and its own rights at every 
     expect(receiver.of(messageId)).toHaveLength(2);
   });
 
+  it('is refused nothing by Redis, which would only slow it down', async () => {
+    await stack.verify();
+  });
+
   it('is administered by a user of its own', async () => {
     const env = loginOf('admin', posthorn.env);
     const created = await runProgram(ADMIN, ['company', 'create', 'Another', '--json'], env);

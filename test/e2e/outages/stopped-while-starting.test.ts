@@ -1,8 +1,10 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { newEncryptionKey } from '../../../deploy/setup/create-encryption-keys.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { createNamespace, type Namespace } from '../../support/process/namespace.ts';
+import { LOCAL } from '../../support/process/posthorn.ts';
 import { startProgram, type ServiceProcess } from '../../support/process/service-process.ts';
+import { setUp } from '../../support/process/setup.ts';
 import { startStoreProxy, type StoreProxy } from '../../support/process/store-proxy.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
@@ -15,9 +17,13 @@ const STORES = {
 };
 
 describe('A gateway that is stopped while it starts', () => {
-  const env = createNamespace();
+  const env = { ...createNamespace(), ...LOCAL, ENCRYPTION_KEYS: newEncryptionKey() };
   let proxy: StoreProxy;
   let gateway: ServiceProcess;
+
+  beforeAll(async () => {
+    await setUp({ env, company: 'Company', isNew: true });
+  }, 60_000);
 
   afterEach(() => proxy.close());
 
@@ -30,7 +36,6 @@ describe('A gateway that is stopped while it starts', () => {
       [setting]: proxy.url.replace('kafka://', ''),
       PORT: String(port),
       OPS_PORT: String(opsPort),
-      ENCRYPTION_KEYS: newEncryptionKey(),
       DRAIN_TIMEOUT_MS: String(DRAIN_MS),
     });
   }

@@ -1,4 +1,4 @@
-import { groupDelayTopics } from '../../../services/retry/src/release/group-delay-topics.ts';
+import { consumerGroups } from '@posthorn/domain/records/consumer-groups.ts';
 import { pauseMsFor } from '../../../services/retry/src/release/wait-until-due.ts';
 import { keepRunning, pause, type Cluster } from './cluster.ts';
 import { createDispatcherSteps, type ServiceDeps } from '../services/simulated-dispatcher.ts';
@@ -50,17 +50,12 @@ function startRetry(cluster: Cluster, deps: ServiceDeps): void {
   const { process } = deps;
   const { park, release, sweeper } = createRetrySteps(deps, publishers);
   const common = { process, observer, inFlightLimits: inFlightLimitsOf(world) };
-  startConsumer(world, kafka, {
-    ...common,
-    groupId: 'park',
-    topics: [TOPICS.deliveryFailed],
-    handle: park,
-  });
-  for (const [groupId, topics] of Object.entries(groupDelayTopics(DELAY_TOPICS))) {
+  const groups = consumerGroups('', TOPICS, DELAY_TOPICS);
+  startConsumer(world, kafka, { ...common, ...groups.park, handle: park });
+  for (const group of [groups.releaseShort, groups.releaseLong]) {
     startConsumer(world, kafka, {
       ...common,
-      groupId,
-      topics,
+      ...group,
       handle: release,
       delayMs: (record) => pauseMsFor(record, process.nowMs()),
     });

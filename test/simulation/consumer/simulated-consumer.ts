@@ -1,3 +1,5 @@
+import { READY_WHEN_WRITTEN } from '@posthorn/platform/kafka/backlog/ready-records.ts';
+import { createUnreadRecords } from '@posthorn/platform/kafka/backlog/unread-records.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createOwnedPartitions } from '@posthorn/platform/kafka/offsets/owned-partitions.ts';
 import { createPausedPartitions } from '@posthorn/platform/kafka/offsets/paused-partitions.ts';
@@ -71,6 +73,9 @@ function createConsumer(
     handle,
     inFlightLimits,
     offsets,
+    unread: createUnreadRecords(() => false),
+    readiness: READY_WHEN_WRITTEN,
+    finished: new Map(),
     running: new Set(),
     pausedPartitions: pauses,
     keepTrying,
@@ -176,5 +181,5 @@ function deliverBatch(
 }
 
 function toMessage({ offset, key, value, headers }: StoredRecord): object {
-  return { offset: String(offset), key: Buffer.from(key), value, headers };
+  return { offset: String(offset), timestamp: '0', key: Buffer.from(key), value, headers };
 }

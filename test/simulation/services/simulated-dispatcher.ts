@@ -60,6 +60,7 @@ export function createDispatcherSteps(
     keepTrying,
     keepTryingWhileDraining: keepTrying,
     logger: LOGGER,
+    count: () => undefined,
     nowMs: process.nowMs,
   };
   const loadWebhook = webhookLoader(db);
@@ -77,6 +78,7 @@ export function createDispatcherSteps(
       payloads: createPayloadMemory(load, MIB),
       loadWebhook,
       send,
+      tokens: { get: () => Promise.reject(new Error('no webhook has OAuth 2.0')) },
       proxyRetryMs: DEFER_MS,
       nowMs: process.nowMs,
     }),
@@ -107,7 +109,8 @@ export function createDispatcherSteps(
 }
 
 export function openDeadLetters(records: RecordLog): ReturnType<typeof createDeadLetters> {
-  const parts = { records, logger: LOGGER, registry: new Registry() };
+  const report = (): void => undefined;
+  const parts = { records, prefix: '', logger: LOGGER, registry: new Registry(), report };
   return createDeadLetters(TOPICS.deadLetters, parts);
 }
 
@@ -124,6 +127,7 @@ function webhookLoader(db: mongo.Db): LoadWebhook {
       signer: SIGNER,
       origin: 'https://example.com',
       path: '/hook',
+      tls: null,
     };
   };
 }

@@ -23,7 +23,7 @@ export interface RetrySteps {
   sweeper: UnpublishedSweep;
 }
 
-const METRICS = createRetryMetrics(new Registry());
+const METRICS = createRetryMetrics(new Registry(), [5_000]);
 
 /** Returns the steps of the real retry service, wired as in start-retry.ts. */
 export function createRetrySteps(

@@ -41,7 +41,7 @@ const url = maybeWrong(
 const credential = maybeWrong(
   fc.oneof(fc.constantFrom('k', 'a:b', 'é', 'Ā', 'a\r'), text(1, 1_024)),
 );
-const authMethod = maybeWrong(fc.constantFrom('hmac', 'basic', 'apiKey', 'api_key'));
+const authMethod = maybeWrong(fc.constantFrom('hmac', 'basic', 'apiKey', 'api_key', 'oauth2'));
 const customHeaders = maybeWrong(
   fc.oneof(
     // One at a time: JSON Schema cannot compare two names without regard to case.
@@ -72,6 +72,15 @@ export const changes = {
   hmacHeader: fc.oneof(ownHeader, fc.constantFrom('authorization', 'X-Authorization')),
   hmacSecret: credential,
   signatureAlgorithm: maybeWrong(fc.constantFrom('hmac-sha256', 'ed25519', 'ES256')),
+  oauth2TokenUrl: url,
+  oauth2ClientId: credential,
+  oauth2ClientSecret: credential,
+  oauth2Scope: fc.oneof(
+    fc.constantFrom(null, 'a b', 'a  b', ' a', '"'),
+    maybeWrong(text(1, 1_024)),
+  ),
+  oauth2Audience: fc.oneof(fc.constant(null), credential),
+  oauth2ClientAuthentication: maybeWrong(fc.constantFrom('basic', 'post', 'jwt')),
 };
 
 export const webhookFields = {

@@ -4,6 +4,7 @@ import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createRecordMemory } from '@posthorn/platform/memory/record-memory.ts';
 import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt-delivery.ts';
 import { createAttemptLeases } from '../../../services/dispatcher/src/once/attempt-leases.ts';
+import type { CircuitReport } from '../../../services/dispatcher/src/isolation/circuits/when-circuit-opens.ts';
 import {
   createDefer,
   type DeferralReason,
@@ -24,6 +25,7 @@ import {
 import { createRecentIds } from '../../../services/dispatcher/src/once/recent-ids.ts';
 import { createPayloadMemory } from '../../../services/dispatcher/src/load/payload-memory.ts';
 import type { SendWebhook } from '../../../services/dispatcher/src/sending/send-webhook.ts';
+import type { AccessTokens } from '../../../services/dispatcher/src/sending/tokens/access-tokens.ts';
 import type { Settled } from '../../../services/dispatcher/src/settle/settle-delivery.ts';
 import { sampleWebhook } from '../samples/sample-webhook.ts';
 import { keepTrying } from '../time/keep-trying.ts';
@@ -36,6 +38,7 @@ export const FOUND = {
   signer: signerOf(webhook),
   origin: 'https://example.com',
   path: '/',
+  tls: null,
 };
 
 /** The real steps of an attempt between fakes, with what they have done. */
@@ -66,7 +69,10 @@ export interface AttemptHarnessOptions {
   payload?: Buffer | null;
   /** By default, succeeds at once with 200. */
   send?: SendWebhook;
+  tokens?: Pick<AccessTokens, 'get'>;
   circuit?: () => CircuitView;
+  /** What the circuit is told of each attempt. */
+  onReport?: (report: CircuitReport | null) => void;
   /** Whether the company is removed; false by default. */
   isCompanyRemoved?: boolean;
   /** What remains to be done according to the stores. By default, the attempt is sent. */
@@ -130,7 +136,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     onArrival: () => undefined,
     suspendedForMs: () => null,
     circuitOf: options.circuit ?? (() => ({ kind: 'closed' })),
-    beginAttempt: () => () => Promise.resolve(),
+    beginAttempt: () => (report) => Promise.resolve(options.onReport?.(report)),
     onHold: () => undefined,
     nowMs,
     monotonicMs,
@@ -158,6 +164,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
       payloads: createPayloadMemory(() => Promise.resolve(payload), 1_000_000),
       loadWebhook,
       send,
+      tokens: options.tokens ?? { get: () => Promise.reject(new Error('no token is needed')) },
       proxyRetryMs: 30_000,
       nowMs,
     }),

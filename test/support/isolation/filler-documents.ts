@@ -62,6 +62,9 @@ export async function insertFillerDocuments(
     status: 'done',
     page: [],
   }));
+  const counted = (n: number) => ({ _id: `wh_${n % 50}/${n}`, companyId: companyOf(n), at: now });
+  await insert('stats', (n) => ({ ...counted(n), kind: 'webhook', total: {}, minutes: {} }));
+  await insert('usage', counted);
   await insert('auditEvents', (n) => ({ ...auditEvent(own, n), createdAt: now }));
 }
 

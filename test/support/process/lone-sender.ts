@@ -7,9 +7,11 @@ import {
 } from '@posthorn/domain/egress/egress-rules.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import type { Dispatcher } from 'undici';
+import type { IdentifiedTls } from '../../../services/dispatcher/src/load/load-webhook.ts';
 import { createDeadlineSweep } from '../../../services/dispatcher/src/sending/deadline-sweep.ts';
 import { createDeliveryAgent } from '../../../services/dispatcher/src/sending/connect/delivery-agent.ts';
 import type { EgressProxy } from '../../../services/dispatcher/src/sending/connect/proxy/open-proxy.ts';
+import { createTlsClients } from '../../../services/dispatcher/src/sending/connect/tls-clients.ts';
 import type { Resolve } from '../../../services/dispatcher/src/sending/connect/resolve-host.ts';
 import { createSendWebhook } from '../../../services/dispatcher/src/sending/send-webhook.ts';
 import { sampleDue } from '../samples/sample-record.ts';
@@ -22,7 +24,7 @@ const DUE = sampleDue({ messageId: 'msg_01hf2m6q7xabcdefghjkmnpqrs' });
 /** The sender of the dispatcher alone, with a clock that moves only when it is told to. */
 export interface LoneSender {
   /** Rejects when nothing was sent because the proxy failed. */
-  send: (url: string) => Promise<Attempt>;
+  send: (url: string, tls?: IdentifiedTls) => Promise<Attempt>;
   timePasses: (ms: number) => void;
   /** Returns how many requests the HTTP client still holds. */
   held: () => number;
@@ -40,24 +42,33 @@ export interface LoneSenderOptions {
   resolve: Resolve;
   policy?: Partial<EgressPolicy>;
   proxy?: EgressProxy;
+  /** For clients of webhooks with TLS settings of their own. */
+  tlsClientBytes?: number;
 }
 
-export function openLoneSender({ resolve, policy, proxy }: LoneSenderOptions): LoneSender {
+export function openLoneSender({
+  resolve,
+  policy,
+  proxy,
+  tlsClientBytes = 1_048_576,
+}: LoneSenderOptions): LoneSender {
   let nowMs = 0;
   const seen = { readBytes: 0, begun: 0 };
   const refused: EgressRefusal[] = [];
-  const agent = createDeliveryAgent({
+  const guard = {
     policy: { ...STRICT_EGRESS, allowLoopback: true, allowHttp: true, ...policy },
     connectTimeoutMs: 5_000,
     hosts: { resolve, forget: () => undefined },
     proxy: proxy ?? null,
-    onRefused: (reason) => refused.push(reason),
+    onRefused: (reason: EgressRefusal) => refused.push(reason),
     onOpened: () => undefined,
-  });
+  };
+  const agent = createDeliveryAgent(guard);
+  const tlsClients = createTlsClients(guard, tlsClientBytes);
   const deadlines = createDeadlineSweep(() => nowMs);
   const watched = agent.compose(watch(seen));
   const post = createSendWebhook({
-    agentOf: () => watched,
+    agentOf: ({ tls }) => (tls ? tlsClients.agentOf(tls) : watched),
     deadlines,
     timeoutMs: TIMEOUT_MS,
     userAgent: 'Posthorn/1',
@@ -65,7 +76,7 @@ export function openLoneSender({ resolve, policy, proxy }: LoneSenderOptions): L
     monotonicMs: () => nowMs,
   });
   return {
-    async send(url) {
+    async send(url, tls) {
       const webhook = sampleWebhook(1, { url, secret: secretFromBytes(Buffer.alloc(32, 7)) });
       const { origin, pathname } = new URL(url);
       const loaded = {
@@ -74,6 +85,7 @@ export function openLoneSender({ resolve, policy, proxy }: LoneSenderOptions): L
         signer: signerOf(webhook),
         origin,
         path: pathname,
+        tls: tls ?? null,
       };
       const attempt = await post(DUE, Buffer.from('{}'), loaded);
       if (!attempt) throw new Error('the proxy failed');
@@ -94,7 +106,7 @@ export function openLoneSender({ resolve, policy, proxy }: LoneSenderOptions): L
     refused,
     async close() {
       deadlines.stop();
-      await agent.destroy();
+      await Promise.all([agent.destroy(), tlsClients.destroy()]);
     },
   };
 }

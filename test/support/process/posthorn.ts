@@ -4,6 +4,7 @@ import { createApiClient, type ApiClient } from '../api/api-client.ts';
 import { createNamespace, type Namespace } from './namespace.ts';
 import { loginOf } from './secured-logins.ts';
 import { setUp } from './setup.ts';
+import { startAll } from './start-all.ts';
 import { startProgram, untilReady, type Ended, type ServiceProcess } from './service-process.ts';
 
 export type ServiceName = 'gateway' | 'dispatcher' | 'retry';
@@ -45,6 +46,8 @@ export const LOCAL = {
 /** Settings of single services. */
 export type ApartSettings = Partial<Record<ServiceName, Record<string, string>>>;
 
+type Triple = [RunningService, RunningService, RunningService];
+
 /** Creates topics, indexes and a company, and starts the three services. */
 export async function startPosthorn(
   settings: Record<string, string> = {},
@@ -60,11 +63,8 @@ export async function startPosthorn(
     running.push(service);
     return service;
   };
-  const [gateway, dispatcher, retry] = await Promise.all([
-    start('gateway'),
-    start('dispatcher'),
-    start('retry'),
-  ]);
+  const names = ['gateway', 'dispatcher', 'retry'] as const;
+  const [gateway, dispatcher, retry] = (await startAll(names.map((name) => start(name)))) as Triple;
   const baseUrl = `http://127.0.0.1:${port}`;
   const api = createApiClient(baseUrl, apiKey);
   const stop = async (): Promise<void> => {
@@ -83,7 +83,12 @@ export async function startService(
   const [opsPort = 0] = await freePorts(1);
   const main = `services/${name}/src/main.ts`;
   const service = startProgram(main, [], { ...loginOf(name, env), OPS_PORT: String(opsPort) });
-  await untilReady(service, opsPort);
+  try {
+    await untilReady(service, opsPort);
+  } catch (error) {
+    await killHard(service);
+    throw error;
+  }
   return { ...service, name, opsUrl: `http://127.0.0.1:${opsPort}` };
 }
 

@@ -1,3 +1,5 @@
+import { REDIS_USERS, redisUserOf } from '../../../deploy/setup/redis-rights.ts';
+
 /** The user of the tests themselves, who stands for nobody in production and may do everything. */
 export const TESTS = 'tests';
 /** Of every user of MongoDB. */
@@ -8,6 +10,9 @@ export const KAFKA_PASSWORD = 'hush-kafka';
 export const KAFKA_USER = 'posthorn';
 /** The user of create-topics. */
 export const KAFKA_SETUP_USER = 'posthorn-setup';
+
+/** Of every user of Redis. */
+export const REDIS_PASSWORD = 'hush-redis';
 
 /** Is set where all stores ask for a login. */
 export const SECURED = 'POSTHORN_SECURED_STACK';
@@ -23,15 +28,26 @@ export function loginOf(
   env: Readonly<Record<string, string>>,
 ): Record<string, string> {
   if (env[SECURED] === undefined) return { ...env };
+  const { REDIS_URL: redisUrl, ...others } = env;
   const url = new URL(env.MONGODB_URL ?? '');
   const caFile = url.searchParams.get('tlsCAFile');
   url.username = process;
   url.searchParams.delete('tls');
   url.searchParams.delete('tlsCAFile');
   return {
-    ...env,
+    ...others,
+    ...redisLoginOf(process, redisUrl),
     MONGODB_URL: url.href,
     ...(caFile !== null && { MONGODB_TLS_CA_FILE: caFile }),
     KAFKA_SASL_USERNAME: process === 'setup' ? KAFKA_SETUP_USER : KAFKA_USER,
   };
+}
+
+/** Nothing for a process that has no use for Redis. */
+function redisLoginOf(process: Process, text: string | undefined): Record<string, string> {
+  const user = REDIS_USERS.find((each) => each === process);
+  if (user === undefined || text === undefined) return {};
+  const url = new URL(text);
+  url.username = redisUserOf(user);
+  return { REDIS_URL: url.href };
 }

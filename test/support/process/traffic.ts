@@ -120,7 +120,12 @@ export async function metricOf(
   label = '',
 ): Promise<number> {
   const text = await (await fetch(`${opsUrl}/metrics`)).text();
-  const lines = text.split('\n').filter((line) => line.startsWith(`${name}{`));
+  const lines = text.split('\n').filter((line) => nameOf(line) === name);
   const values = lines.filter((line) => line.includes(label)).map((line) => line.split(' ').at(-1));
   return values.reduce((sum, value) => sum + Number(value), 0);
+}
+
+/** A metric without labels has no braces. */
+function nameOf(line: string): string {
+  return /^\w+/.exec(line)?.[0] ?? '';
 }

@@ -1,4 +1,5 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
+import { isIPv4 } from 'node:net';
 
 /** A new key and its self-signed certificate, in PEM; generated, so that none is stored or expires. */
 export interface SelfSigned {
@@ -32,17 +33,22 @@ export interface SelfSignedOptions {
   validUntilMs?: number;
 }
 
-/** Generates a certificate (RFC 5280) for one DNS name; by default it is valid from a day ago for two days. */
+function nameOf(host: string): Buffer {
+  if (!isIPv4(host)) return der(0x82, host);
+  return der(0x87, Buffer.from(host.split('.').map(Number)));
+}
+
+/** Generates a certificate (RFC 5280) for one DNS name or IPv4 address; by default it is valid from a day ago for two days. */
 export function selfSigned(
-  dnsName: string,
+  host: string,
   {
     validFromMs = Date.now() - 86_400_000,
     validUntilMs = Date.now() + 86_400_000,
   }: SelfSignedOptions = {},
 ): SelfSigned {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const name = der(SEQUENCE, der(0x31, der(SEQUENCE, oid(COMMON_NAME), der(0x0c, dnsName))));
-  const names = der(0x04, der(SEQUENCE, der(0x82, dnsName)));
+  const name = der(SEQUENCE, der(0x31, der(SEQUENCE, oid(COMMON_NAME), der(0x0c, host))));
+  const names = der(0x04, der(SEQUENCE, nameOf(host)));
   const body = der(
     SEQUENCE,
     ...[der(0xa0, der(0x02, '\x02')), der(0x02, '\x01'), ECDSA_WITH_SHA256, name],
@@ -54,6 +60,6 @@ export function selfSigned(
   const base64 = der(SEQUENCE, body, ECDSA_WITH_SHA256, signature).toString('base64');
   return {
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
-    cert: `-----BEGIN CERTIFICATE-----\n${base64.replace(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`,
+    cert: `-----BEGIN CERTIFICATE-----\n${base64.replace(/.{64}(?=.)/g, '$&\n')}\n-----END CERTIFICATE-----\n`,
   };
 }

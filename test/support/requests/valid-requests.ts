@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import type { CompileSchema, JsonSchema, Operation, Parameter } from '../api/api-document.ts';
 import { isIdField, ODD_IDS, unknownId, type KnownIds } from './known-ids.ts';
+import { selfSigned } from '../receivers/self-signed.ts';
 import { createValues, type ValueOf } from './schema-values.ts';
 
 /** A request before it is encoded. */
@@ -52,7 +53,7 @@ export function createDrafts(deps: RequestDeps): DraftOf {
         operation,
         pathIds,
         body: fields,
-        query: Object.entries(query).map(([name, value]): [string, string] => [
+        query: Object.entries(fitQuery(operation, query)).map(([name, value]): [string, string] => [
           name,
           String(value),
         ]),
@@ -96,6 +97,9 @@ function idOf({ ids }: RequestDeps, { method }: Operation, name: string): fc.Arb
   );
 }
 
+const { cert, key } = selfSigned('client.example.com');
+const TLS = fc.constantFrom<unknown>(null, { certificate: cert, key }, { ca: cert });
+
 function valuesFor(deps: RequestDeps, operation: Operation): ValueOf {
   const { named, compile, receiverUrl } = deps;
   return createValues({
@@ -103,9 +107,10 @@ function valuesFor(deps: RequestDeps, operation: Operation): ValueOf {
     compile,
     fieldValues(field) {
       if (isIdField(field)) return idOf(deps, { ...operation, method: 'GET' }, field);
-      if (field === 'url') {
+      if (field === 'url' || field === 'oauth2TokenUrl') {
         return fc.webPath({ size: 'small' }).map((path) => receiverUrl + encodeURI(path));
       }
+      if (field === 'tls') return TLS;
       if (field === 'X-Request-Id')
         return fc.stringMatching(/^[A-Za-z0-9._-]{8,128}$|^[ -~]{1,40}$/);
       return null;
@@ -138,6 +143,20 @@ function fitToUnwrittenRules(body: Record<string, unknown>): Record<string, unkn
     ...body,
     ...(distinct && { customHeaders: distinct }),
     ...(until !== undefined && { since: span[0], until: span[1] }),
+  };
+}
+
+/** The same for the query of the statistics. */
+function fitQuery({ path }: Operation, query: Record<string, unknown>): Record<string, unknown> {
+  if (!path.endsWith('/stats')) return query;
+  const { appId, from, to, ...others } = query;
+  const span = [from, to].sort((a, b) => Date.parse(String(a)) - Date.parse(String(b)));
+  const [first, last] = from === undefined || to === undefined ? [from, to] : span;
+  return {
+    ...others,
+    ...(appId !== undefined && others.webhookId === undefined && { appId }),
+    ...(first !== undefined && { from: first }),
+    ...(last !== undefined && { to: last }),
   };
 }
 

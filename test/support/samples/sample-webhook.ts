@@ -17,6 +17,7 @@ export function sampleWebhook(n: number, overrides: Partial<Webhook> = {}): Webh
     previousSecret: { secret: 'whsec_hush-before', expiresAtMs: 9_000 },
     customHeaders: [{ key: 'X-Tenant', value: 'hush-tenant' }],
     authMethod: { method: 'hmac', hmacHeader: 'X-Signature', hmacSecret: 'hush-hmac' },
+    tls: null,
     eventTypes: ['order.paid'],
     disabled: false,
     rateLimitPerSecond: 5,

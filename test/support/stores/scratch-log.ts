@@ -13,8 +13,10 @@ import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { Kafka } from 'kafkajs';
 import { Registry } from 'prom-client';
 import { createNamespace } from '../process/namespace.ts';
+import { sampleTopicSpec } from '../samples/sample-topic-spec.ts';
 
 export interface ScratchLog {
+  kafka: Kafka;
   records: RecordLog;
   /** Opens the log of another process: a name of its own, and another client where one is told. */
   openAnother: (name?: KafkaClientName) => Promise<RecordLog>;
@@ -59,12 +61,13 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
     });
   };
   return {
+    kafka,
     records: await open(kafka),
     openAnother: (name) => open(createKafkaClient('posthorn-test', { brokers }, logger), name),
     newTopic: async (name) => {
       const topic = env.TOPIC_PREFIX + name;
       const layout = { partitions: 3, replication: 1 };
-      await createTopics(kafka, [{ name: topic, retentionMs: 3_600_000 }], layout, logger);
+      await createTopics(kafka, [sampleTopicSpec(topic)], layout, logger);
       return topic;
     },
     registry,

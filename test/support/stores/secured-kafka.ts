@@ -37,7 +37,16 @@ export interface SecuredKafka {
 
 /** What docs/security.md lists for the services, and for create-topics. */
 export const servicesMay = (prefix: string): AclRule[] => [
-  { resource: 'topic', prefix, operations: ['READ', 'WRITE', 'DESCRIBE'] },
+  { resource: 'topic', prefix, operations: ['READ', 'WRITE', 'DESCRIBE', 'DESCRIBE_CONFIGS'] },
+  { resource: 'group', prefix, operations: ['READ', 'DESCRIBE'] },
+];
+/** What it lists for the command of operators that sets topics. */
+export const topicsApplyMay = (prefix: string): AclRule[] => [
+  { resource: 'topic', prefix, operations: ['DESCRIBE', 'DESCRIBE_CONFIGS', 'ALTER_CONFIGS'] },
+];
+/** What it lists for add-partitions. */
+export const addPartitionsMay = (prefix: string): AclRule[] => [
+  { resource: 'topic', prefix, operations: ['ALTER', 'DESCRIBE'] },
   { resource: 'group', prefix, operations: ['READ', 'DESCRIBE'] },
 ];
 export const setupMay = (prefix: string): AclRule[] => [

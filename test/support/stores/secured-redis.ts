@@ -5,16 +5,17 @@ import { redisServer } from '../../../tools/local-stack/machine/required-program
 import { failOnExit } from '../../../tools/local-stack/processes/child.ts';
 import type { Children } from '../../../tools/local-stack/processes/children.ts';
 import { waitUntil } from '../../../tools/local-stack/waiting.ts';
+import { REDIS_PASSWORD, TESTS } from '../process/secured-logins.ts';
 import { selfSigned } from '../receivers/self-signed.ts';
-
-const PASSWORD = 'hush-redis';
+import { userArgs } from './redis-users.ts';
 
 export interface SecuredRedis {
+  /** As the user of the tests, who may do everything. */
   url: string;
   caFile: string;
 }
 
-/** Starts a Redis that listens with TLS only and asks for a password. */
+/** Starts a Redis that listens with TLS only and asks for a login, with one user for each process that uses it. */
 export async function startSecuredRedis(dir: string, children: Children): Promise<SecuredRedis> {
   mkdirSync(dir, { recursive: true });
   const [port = 0] = await freePorts(1);
@@ -29,16 +30,10 @@ export async function startSecuredRedis(dir: string, children: Children): Promis
     args: [
       ...['--port', '0', '--tls-port', String(port), '--bind', '127.0.0.1'],
       ...['--tls-cert-file', caFile, '--tls-key-file', keyFile, '--tls-ca-cert-file', caFile],
-      ...[
-        '--tls-auth-clients',
-        'no',
-        '--requirepass',
-        PASSWORD,
-        '--save',
-        '',
-        '--appendonly',
-        'no',
-      ],
+      ...['--tls-auth-clients', 'no', '--save', '', '--appendonly', 'no'],
+      ...['--user', 'default', 'off'],
+      ...['--user', TESTS, 'on', `>${REDIS_PASSWORD}`, '~*', '&*', '+@all'],
+      ...userArgs(false, REDIS_PASSWORD),
     ],
     cwd: dir,
     port,
@@ -49,5 +44,5 @@ export async function startSecuredRedis(dir: string, children: Children): Promis
     canConnect('127.0.0.1', port),
   );
   await failOnExit(child, listening);
-  return { url: `rediss://:${PASSWORD}@localhost:${port}`, caFile };
+  return { url: `rediss://${TESTS}:${REDIS_PASSWORD}@localhost:${port}`, caFile };
 }

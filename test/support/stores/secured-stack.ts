@@ -10,7 +10,9 @@ import {
 } from '../process/secured-logins.ts';
 import { servicesMay, setupMay, startSecuredKafka } from './secured-kafka.ts';
 import { startSecuredMongodb } from './secured-mongodb.ts';
-import { startSecuredRedis } from './secured-redis.ts';
+import { refusedBy } from './redis-users.ts';
+import { startSecuredRedis, type SecuredRedis } from './secured-redis.ts';
+import { openTestedRedis, serversOf } from './tested-redis.ts';
 
 /** Every namespace of a test begins with it. */
 const PREFIX = 't';
@@ -20,13 +22,15 @@ export interface SecuredStack {
   env: Record<string, string>;
   /** MongoDB past its listener with TLS. */
   plaintextMongodbUrl: string;
+  /** Throws when Redis has refused something to a process, see redis-users.ts. */
+  verify: () => Promise<void>;
   /** Stops what `children` does not know. */
   stop: () => Promise<void>;
 }
 
 /**
  * Starts stores that are all reached with TLS and a login: Kafka with SCRAM and ACLs, MongoDB with a user for
- * each process, Redis with a password. Services on it run as in production.
+ * each process, Redis with one for each that uses it. Services on it run as in production.
  */
 export async function startSecuredStack(
   dir: string,
@@ -55,8 +59,20 @@ export async function startSecuredStack(
       REDIS_TLS_CA_FILE: redis.caFile,
     },
     plaintextMongodbUrl: mongodb.plaintextUrl,
+    verify: () => verifyRedis(redis),
     async stop() {
       await Promise.all([kafka.stop(), mongodb.close()]);
     },
   };
+}
+
+async function verifyRedis({ url, caFile }: SecuredRedis): Promise<void> {
+  const env = { REDIS_URL: url, REDIS_TLS_CA_FILE: caFile };
+  const tested = await openTestedRedis(env, () => Promise.resolve());
+  try {
+    const refused = await refusedBy(serversOf(tested.redis));
+    if (refused.length > 0) throw new Error(`Redis has refused:\n${refused.join('\n')}`);
+  } finally {
+    await tested.stop();
+  }
 }

@@ -73,10 +73,10 @@ describe('Wrong API keys', () => {
     const metrics = await (await fetch(`${posthorn.gateway.opsUrl}/metrics`)).text();
     const decisions = 'posthorn_rate_limit_decisions_total';
     expect(metrics).toMatch(
-      new RegExp(`${decisions}\\{scope="wrong_keys",outcome="allowed",.*\\} \\d{3}`),
+      new RegExp(`${decisions}\\{scope="wrong_keys",outcome="allowed"\\} \\d{3}`),
     );
     expect(metrics).toMatch(
-      new RegExp(`${decisions}\\{scope="wrong_keys",outcome="refused",.*\\} [1-9]`),
+      new RegExp(`${decisions}\\{scope="wrong_keys",outcome="refused"\\} [1-9]`),
     );
     const output = posthorn.gateway.output();
     for (const key of [posthorn.apiKey, UNKNOWN_KEY]) expect(output).not.toContain(key);

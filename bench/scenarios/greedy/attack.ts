@@ -1,0 +1,112 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { setPriority } from 'node:os';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Agent, request } from 'undici';
+
+/** What the attack is told, as its only argument, in JSON. */
+export interface AttackOrder {
+  baseUrl: string;
+  apiKey: string;
+  appId: string;
+  webhookId: string;
+}
+
+/** What it reports when it is told to end: the number of responses by kind of request and status. */
+export type AttackReport = Record<string, Record<string, number>>;
+
+interface Kind {
+  /** Clients that each send the next request as soon as they have the response to the last one. */
+  clients: number;
+  method: 'GET' | 'POST' | 'PUT';
+  path: string;
+  body?: string;
+  /** Instead of the company's own key. */
+  apiKey?: string;
+}
+
+/** The largest body is 256 KiB. */
+const PAYLOAD_CHARACTERS = 250_000;
+const SLOW_BODIES = 200;
+const SLOW_BYTE_EVERY_MS = 500;
+
+function kindsOf({ appId, webhookId }: AttackOrder): Record<string, Kind> {
+  const payload = { text: 'x'.repeat(PAYLOAD_CHARACTERS) };
+  const post = (clients: number, path: string, fields: object): Kind => {
+    return { clients, method: 'POST', path, body: JSON.stringify(fields) };
+  };
+  const get = (clients: number, path: string): Kind => ({ clients, method: 'GET', path });
+  const oneSecondAgo = new Date(Date.now() - 1_000).toISOString();
+  return {
+    'long lists': get(20, '/webhooks?limit=1000'),
+    'lists of messages': get(10, '/api/v1/webhook-messages?limit=100'),
+    'large messages': post(20, '/webhook-messages', { webhookId, payload }),
+    'messages to all webhooks': post(10, '/webhook-messages', { appId, payload }),
+    resends: post(4, `/api/v1/webhooks/${webhookId}/resend-failed`, { since: oneSecondAgo }),
+    'wrong keys': { ...get(10, '/webhooks'), apiKey: `whd_${'w'.repeat(43)}` },
+  };
+}
+
+/** Attacks until the standard input ends; prints what it got. Ends by itself after ten minutes. */
+async function attack(order: AttackOrder): Promise<void> {
+  // Its clients are elsewhere in reality: what they cost is not to be taken from the services.
+  setPriority(10);
+  const end = new AbortController();
+  const agent = new Agent({ connections: 500, headersTimeout: 30_000, bodyTimeout: 30_000 });
+  const report: AttackReport = {};
+  const working = Object.entries(kindsOf(order)).flatMap(([name, kind]) => {
+    const counts = (report[name] = {});
+    return Array.from({ length: kind.clients }, () => repeat(order, kind, counts, agent, end));
+  });
+  const slow = Array.from({ length: SLOW_BODIES }, () => sendSlowly(order, end.signal));
+  process.stdin.resume();
+  await Promise.race([once(process.stdin, 'end'), wait(600_000, null, { ref: false })]);
+  end.abort();
+  await Promise.all([...working, ...slow]);
+  await agent.close();
+  console.log(JSON.stringify(report));
+}
+
+async function repeat(
+  { baseUrl, apiKey }: AttackOrder,
+  kind: Kind,
+  counts: Record<string, number>,
+  dispatcher: Agent,
+  { signal }: AbortController,
+): Promise<void> {
+  const { method, path, body = null } = kind;
+  const headers = { 'x-api-key': kind.apiKey ?? apiKey, 'content-type': 'application/json' };
+  const options = { dispatcher, method, headers, body };
+  while (!signal.aborted) {
+    const status = await request(`${baseUrl}${path}`, options).then(
+      async (response) => {
+        // Read to its end, as a client does; dump() would hang up after 128 KiB.
+        await response.body.forEach(() => undefined);
+        return String(response.statusCode);
+      },
+      () => 'no response',
+    );
+    counts[status] = (counts[status] ?? 0) + 1;
+  }
+}
+
+/** Sends a body byte by byte, and begins again when the gateway ends it. */
+async function sendSlowly({ baseUrl, apiKey }: AttackOrder, signal: AbortSignal): Promise<void> {
+  const { hostname, port } = new URL(baseUrl);
+  while (!signal.aborted) {
+    const socket = connect(Number(port), hostname).on('error', () => undefined);
+    socket.resume();
+    socket.write(
+      `POST /webhook-messages HTTP/1.1\r\nHost: ${hostname}\r\nx-api-key: ${apiKey}\r\n` +
+        'content-type: application/json\r\ncontent-length: 200000\r\n\r\n',
+    );
+    const isOver = (): boolean => signal.aborted || socket.destroyed;
+    while (!isOver()) {
+      socket.write('{');
+      await wait(SLOW_BYTE_EVERY_MS);
+    }
+    socket.destroy();
+  }
+}
+
+await attack(JSON.parse(process.argv[2] ?? '{}') as AttackOrder);

@@ -1,0 +1,110 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as wait } from 'node:timers/promises';
+import { requiredAt } from '@posthorn/domain/required.ts';
+import { NODE_FLAGS } from '../../../tools/local-stack/supervisor/services.ts';
+import { rounded } from '../../figures/percentiles.ts';
+import type { Goal } from '../../figures/goals.ts';
+import type { Table } from '../../report/report.ts';
+import { type Bench, defineScenario } from '../../scenario.ts';
+import { warmUp } from '../warm-up.ts';
+import type { AttackOrder, AttackReport } from './attack.ts';
+import { openGreedyCompany } from './open-greedy-company.ts';
+import { createProbe, type ProbeResult } from './probe.ts';
+
+/** The heap of the gateway with which one key must not stop it, in MiB. */
+const HEAP_MIB = 256;
+
+export const greedy = defineScenario({
+  summary: 'ordinary requests of a company beside one that does the worst the API allows',
+  serviceFlags: [`--max-old-space-size=${HEAP_MIB}`],
+  options: {
+    warmup: { default: 20, meaning: 'seconds of closed loop before the measurements' },
+    seconds: { default: 60, meaning: 'seconds of each phase' },
+    webhooks: { default: 300, meaning: 'webhooks of the greedy company, as wide as they can be' },
+  },
+  async run(bench, { warmup, seconds, webhooks }) {
+    const load = await bench.openEndpoints({ count: 1 });
+    const webhookId = requiredAt(load.webhookIds, 0, 'webhook');
+    const order = await openGreedyCompany(bench, webhooks);
+    await warmUp(bench, load, { warmup });
+    // They have cores of their own on a cluster, and here they would take those of the gateway.
+    await Promise.all([bench.stack.stopService('dispatcher'), bench.stack.stopService('retry')]);
+    const probe = createProbe(bench.stack.credentials, webhookId, bench.signal);
+    try {
+      const alone = await run(bench, 'alone', () => probe.run(seconds));
+      const attack = startAttack(order);
+      await wait(2_000);
+      const beside = await run(bench, 'beside the greedy company', () => probe.run(seconds));
+      const report = await attack.end();
+      const after = await run(bench, 'alone again', () => probe.run(seconds));
+      return {
+        phases: [],
+        goals: goalsOf(alone, beside),
+        tables: [...tablesOf({ alone, beside, after }), attackTable(report)],
+      };
+    } finally {
+      await probe.close();
+    }
+  },
+});
+
+async function run<T>({ log, usage }: Bench, name: string, phase: () => Promise<T>): Promise<T> {
+  log(`Measuring: ${name}`);
+  const before = usage.read();
+  const result = await phase();
+  const after = usage.read();
+  const used = Object.entries(after).map(([part, { cpuSeconds, residentBytes }]) => {
+    const cpu = rounded(cpuSeconds - (before[part]?.cpuSeconds ?? 0), 1);
+    return `${part} ${cpu} s ${Math.round(residentBytes / 2 ** 20)} MiB`;
+  });
+  log(`  CPU and resident memory: ${used.join(', ')}`);
+  return result;
+}
+
+function startAttack(order: AttackOrder) {
+  const program = join(import.meta.dirname, 'attack.ts');
+  const child = spawn(process.execPath, [...NODE_FLAGS, program, JSON.stringify(order)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const exited = once(child, 'exit');
+  const output = text(child.stdout);
+  return {
+    async end(): Promise<AttackReport> {
+      child.stdin.end();
+      await exited;
+      return JSON.parse(await output) as AttackReport;
+    },
+  };
+}
+
+function goalsOf(alone: ProbeResult, beside: ProbeResult): Goal[] {
+  return Object.keys(alone).flatMap((name) => {
+    const ratio = (of: 'p50' | 'p99'): number | null => {
+      const [one, other] = [alone[name]?.[of] ?? null, beside[name]?.[of] ?? null];
+      return one === null || other === null ? null : rounded(other / one, 2);
+    };
+    return (['p50', 'p99'] as const).map((of) => {
+      return { name: `${name}: ${of}, beside ÷ alone`, unit: '×', atMost: 2, measured: ratio(of) };
+    });
+  });
+}
+
+function tablesOf(phases: Record<string, ProbeResult>): Table[] {
+  const rows = Object.entries(phases).flatMap(([phase, result]) =>
+    Object.entries(result).map(([name, { p50, p90, p99, max, count, refused }]) => {
+      const others = Object.entries(refused).map(([status, n]) => `${n} × ${status}`);
+      return [
+        `${phase}: ${name}`,
+        { count, p50, p90, p99, max, refused: others.join(', ') },
+      ] as const;
+    }),
+  );
+  return [{ title: 'Responses, ms', rows: Object.fromEntries(rows), notes: [] }];
+}
+
+function attackTable(report: AttackReport): Table {
+  return { title: 'What the greedy company got, by status', rows: report, notes: [] };
+}

@@ -1,0 +1,193 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { createApiClient, type ApiClient } from '../../support/api/api-client.ts';
+import { dataOf, expectInvalid, expectNotFound } from '../../support/api/expect-answers.ts';
+import { createResources, type Resources } from '../../support/api/resources.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { ADMIN } from '../../support/process/posthorn.ts';
+import { runProgram } from '../../support/process/service-process.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
+import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { eventually } from '../../support/time/eventually.ts';
+
+interface ShownPoint {
+  at: string;
+  attempts: number;
+  succeeded: number;
+  failed: number;
+  outcomes: Record<string, number>;
+  firstAttempts: number;
+  payloadBytes: number;
+  latencyMs: Record<'mean' | 'max' | 'p50' | 'p95' | 'p99', number>;
+}
+
+interface ShownStats {
+  step: string;
+  from: string;
+  to: string;
+  points: ShownPoint[];
+}
+
+const PAYLOAD = { text: 'counted' };
+const PAYLOAD_BYTES = JSON.stringify(PAYLOAD).length;
+
+let posthorn: OwnCompany;
+let good: Receiver;
+let bad: Receiver;
+let make: Resources;
+/** Two apps with a webhook each: three messages to the first one succeed, two to the second one fail. */
+let ids: Record<'goodApp' | 'goodWebhook' | 'badApp' | 'badWebhook', string>;
+
+beforeAll(async () => {
+  posthorn = await joinShared('contract');
+  make = createResources(posthorn.api);
+  [good, bad] = [await startReceiver(), await startReceiver()];
+  bad.answerWith(failing(99));
+  const { id: projectId } = await make.project();
+  const target = async (url: string) => {
+    const { id: appId } = await make.app({ projectId });
+    return { appId, webhookId: (await make.webhook({ url, appId })).id };
+  };
+  const [first, second] = [await target(good.url), await target(bad.url)];
+  ids = {
+    goodApp: first.appId,
+    goodWebhook: first.webhookId,
+    badApp: second.appId,
+    badWebhook: second.webhookId,
+  };
+  for (let n = 0; n < 3; n += 1) await make.message({ appId: ids.goodApp, payload: PAYLOAD });
+  // Addressed to the webhook: it counts for its app as well.
+  for (let n = 0; n < 2; n += 1)
+    await make.message({ webhookId: ids.badWebhook, payload: PAYLOAD });
+  await eventually('the counts of all attempts', async () => {
+    const { points } = await statsOf('step=day');
+    return sumOf(points, 'attempts') === 5;
+  });
+}, 120_000);
+
+afterAll(async () => {
+  await Promise.all([good.close(), bad.close()]);
+  await posthorn.stop();
+}, 60_000);
+
+const statsOf = async (query: string, api: ApiClient = posthorn.api): Promise<ShownStats> =>
+  dataOf<ShownStats>(await api.get(`/api/v1/stats?${query}`));
+
+function sumOf(points: readonly ShownPoint[], name: 'attempts' | 'succeeded' | 'failed'): number {
+  return points.reduce((sum, point) => sum + point[name], 0);
+}
+
+/** Attempts, successes and failures. */
+const figuresOf = ({ points }: ShownStats): number[] =>
+  (['attempts', 'succeeded', 'failed'] as const).map((name) => sumOf(points, name));
+
+describe('Statistics · GET /api/v1/stats', () => {
+  it.each(['minute', 'hour', 'day'])('counts the attempts of the company by %s', async (step) => {
+    const stats = await statsOf(`step=${step}`);
+    expect(figuresOf(stats)).toEqual([5, 3, 2]);
+    const [point] = stats.points;
+    expect(new Date(String(point?.at)).toISOString()).toBe(point?.at);
+    expect(stats.step).toBe(step);
+    expect(Date.parse(stats.from)).toBeLessThanOrEqual(Date.parse(String(point?.at)));
+  });
+
+  it('counts by webhook and by app, also what was sent to the webhook alone', async () => {
+    const { goodApp, goodWebhook, badApp, badWebhook } = ids;
+    const asked = [
+      `webhookId=${goodWebhook}`,
+      `appId=${goodApp}`,
+      `webhookId=${badWebhook}`,
+      `appId=${badApp}`,
+    ];
+    const all = await Promise.all(asked.map((query) => statsOf(`step=day&${query}`)));
+    expect(all.map(figuresOf)).toEqual([
+      [3, 3, 0],
+      [3, 3, 0],
+      [2, 0, 2],
+      [2, 0, 2],
+    ]);
+  });
+
+  it('says how attempts ended, how long they took and how much was sent', async () => {
+    const { points } = await statsOf(`step=day&webhookId=${ids.badWebhook}`);
+    const [point] = points;
+    expect(point).toMatchObject({ firstAttempts: 2, outcomes: { http_5xx: 2 } });
+    expect(points.reduce((sum, each) => sum + each.payloadBytes, 0)).toBe(2 * PAYLOAD_BYTES);
+    const { mean, max, p50, p95, p99 } = point?.latencyMs ?? {};
+    expect([p50, p95, p99, max]).toEqual([p50, p95, p99, max].sort((a = 0, b = 0) => a - b));
+    expect(mean).toBeLessThanOrEqual(Number(max));
+  });
+
+  it('shows a key of one app the attempts of its app', async () => {
+    const fields = { name: 'Only app', scopes: ['read'], appId: ids.badApp };
+    const key = dataOf<{ key: string }>(await posthorn.api.post('/api/v1/api-keys', fields), 201);
+    const api = createApiClient(posthorn.baseUrl, key.key, { companyid: posthorn.companyId });
+    expect(figuresOf(await statsOf('step=day', api))).toEqual([2, 0, 2]);
+    const own = await statsOf(`step=day&webhookId=${ids.badWebhook}`, api);
+    expect(figuresOf(own)).toEqual([2, 0, 2]);
+    for (const query of [`webhookId=${ids.goodWebhook}`, `appId=${ids.goodApp}`]) {
+      expectNotFound(await api.get(`/api/v1/stats?${query}`));
+    }
+  });
+
+  it('returns the newest part of a span that is too long, and says where it begins', async () => {
+    const stats = await statsOf('step=minute&from=2020-01-01T00:00:00Z');
+    expect(Date.parse(stats.to) - Date.parse(stats.from)).toBe(86_400_000);
+    expect(figuresOf(stats)).toEqual([5, 3, 2]);
+  });
+
+  it('has no points where nothing was attempted', async () => {
+    const span = 'from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z';
+    expect((await statsOf(`step=minute&${span}`)).points).toEqual([]);
+  });
+
+  it.each([
+    ['step', 'step=week'],
+    ['from', 'from=yesterday'],
+    ['to', 'from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z'],
+    ['appId', 'appId=app_1&webhookId=wh_1'],
+  ])('refuses a wrong %s', async (name, query) => {
+    const answer = await posthorn.api.get(`/api/v1/stats?${query}`);
+    expectInvalid(answer, name);
+  });
+
+  it('forgets a webhook that is deleted', async () => {
+    const { id: webhookId } = await make.webhook({ url: good.url, appId: ids.goodApp });
+    expectNotFound(await posthorn.api.get('/api/v1/stats?webhookId=wh_unknown'));
+    expect(figuresOf(await statsOf(`webhookId=${webhookId}`))).toEqual([0, 0, 0]);
+    dataOf(await posthorn.api.delete(`/api/v1/webhooks/${webhookId}`));
+    expectNotFound(await posthorn.api.get(`/api/v1/stats?webhookId=${webhookId}`));
+  });
+});
+
+/** What the command prints about this company. */
+async function printed(...args: string[]): Promise<object[]> {
+  const rows = JSON.parse(await runProgram(ADMIN, [...args, '--json'], posthorn.env)) as object[];
+  return rows.filter((row) => 'companyId' in row && row.companyId === posthorn.companyId);
+}
+
+describe('The administration command', () => {
+  it('prints the endpoints that fail most', async () => {
+    const { companyId } = posthorn;
+    const failures = { attempts: 2, failed: 2, failedShare: 1, failures: 'http_5xx 2' };
+    expect(await printed('worst-endpoints', '--since', '1h', '--limit', '10000')).toEqual([
+      { webhookId: ids.badWebhook, companyId, ...failures, p95Ms: expect.any(Number) },
+    ]);
+    const table = await runProgram(ADMIN, ['worst-endpoints', '--limit', '10000'], posthorn.env);
+    expect(table).toMatch(new RegExp(`${ids.badWebhook} +${companyId} +2 +2 +1 +\\d+ +http_5xx 2`));
+  });
+
+  it('prints what companies used in a month', async () => {
+    const [point] = (await statsOf('step=day')).points;
+    const month = String(point?.at).slice(0, 7);
+    const bytes = 5 * PAYLOAD_BYTES;
+    const used = { messages: 5, messageBytes: bytes, deliveries: 5, attempts: 5, succeeded: 3 };
+    const row = await eventually('the count of the messages', async () => {
+      const [found] = await printed('usage', '--month', month);
+      return found && 'messages' in found && found.messages === 5 ? found : undefined;
+    });
+    expect(row).toEqual({ companyId: posthorn.companyId, ...used, sentBytes: bytes });
+    await expect(runProgram(ADMIN, ['usage', '--month', 'May'], posthorn.env)).rejects.toThrow(
+      '--month must be a month such as 2026-11.',
+    );
+  });
+});

@@ -1,0 +1,182 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
+import { announce, listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
+import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import { createRunningAttempts } from '@posthorn/platform/redis/running-attempts.ts';
+import type { RedisClient } from '@posthorn/platform/redis/connect.ts';
+import { Cluster, type Redis } from 'ioredis';
+import { REDIS_USERS, type RedisUser } from '../../../deploy/setup/redis-rights.ts';
+import { createAddToSharedCounts } from '../../../services/gateway/src/limits/rate-limit-redis.ts';
+import { createChildren } from '../../../tools/local-stack/processes/children.ts';
+import { startRedisCluster } from '../../support/stores/redis-cluster.ts';
+import { refusedBy, urlAs } from '../../support/stores/redis-users.ts';
+import { startSecuredRedis } from '../../support/stores/secured-redis.ts';
+import { openTestedRedis, type TestedRedis } from '../../support/stores/tested-redis.ts';
+import { eventually } from '../../support/time/eventually.ts';
+
+interface Subject {
+  env: Record<string, string> & { REDIS_URL: string };
+  /** Makes clients do all that they do to find a key. */
+  complicate: () => Promise<void>;
+  stop: () => Promise<void>;
+}
+
+const PREFIX = 'trights:';
+const CIRCUITS = `${PREFIX}open-circuits`;
+const WEBHOOK = 'wh_1';
+const NOW_MS = 1_700_000_000_000;
+const FLOW = { concurrency: 1, ratePerSecond: null, heldUntilMs: null };
+
+async function startServer(): Promise<Subject> {
+  const dir = mkdtempSync(join(tmpdir(), 'posthorn-redis-rights-'));
+  const children = createChildren(dir);
+  const { url, caFile } = await startSecuredRedis(dir, children);
+  return {
+    env: { REDIS_URL: url, REDIS_TLS_CA_FILE: caFile },
+    complicate: () => Promise.resolve(),
+    async stop() {
+      await children.stopAll();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** With a replica, and a key that is on its way to another node. */
+async function startCluster(): Promise<Subject> {
+  const { env, stop, ...cluster } = await startRedisCluster();
+  const complicate = async (): Promise<void> => {
+    await cluster.addReplica(await cluster.ownerOf(CIRCUITS));
+    await cluster.beginToMoveSlotOf(CIRCUITS);
+  };
+  return { env, complicate, stop };
+}
+
+describe.each([
+  ['a server', startServer],
+  ['a cluster', startCluster],
+])('The users of processes on %s', (kind, start) => {
+  let subject: Subject;
+  let tests: TestedRedis;
+  const users = new Map<RedisUser, TestedRedis>();
+
+  beforeAll(async () => {
+    subject = await start();
+    await subject.complicate();
+    const { env } = subject;
+    const nothing = (): Promise<void> => Promise.resolve();
+    tests = await openTestedRedis(env, nothing);
+    for (const user of REDIS_USERS) {
+      const REDIS_URL = urlAs(user, env.REDIS_URL);
+      users.set(user, await openTestedRedis({ ...env, REDIS_URL }, nothing));
+    }
+  }, 60_000);
+
+  afterAll(async () => {
+    await Promise.all([tests, ...users.values()].map((each) => each.stop()));
+    await subject.stop();
+  });
+
+  function connectionsOf(user: RedisUser): TestedRedis {
+    const found = users.get(user);
+    if (!found) throw new Error(`no ${user}`);
+    return found;
+  }
+
+  it('suffice for all that a gateway and a dispatcher do', async () => {
+    const [gateway, dispatcher] = [connectionsOf('gateway'), connectionsOf('dispatcher')];
+    await doAsDispatcher(dispatcher.redis);
+    await readAsGateway(gateway.redis);
+    const heardBy = new Set<RedisUser>();
+    for (const user of REDIS_USERS) {
+      const onChange = (): unknown => heardBy.add(user);
+      const subscriber = connectionsOf(user).connect();
+      listenForInvalidations(subscriber, PREFIX, { onChange, onMissed: () => undefined });
+    }
+    await eventually('an announcement to both', async () => {
+      await announce(gateway.redis, PREFIX, { companyId: 'comp_1', id: WEBHOOK });
+      return heardBy.size === REDIS_USERS.length;
+    });
+    expect(await refusedBy(nodesOf(tests.redis))).toEqual([]);
+  });
+
+  const ANYBODY_BEYOND: string[][] = [
+    ['flushall'],
+    ['flushdb'],
+    ['config', 'get', 'requirepass'],
+    ['acl', 'list'],
+    ['keys', '*'],
+    ['scan', '0'],
+    ['client', 'list'],
+    ['eval', 'return 1', '0'],
+    ['shutdown', 'nosave'],
+    ['publish', 'other:invalidations', 'x'],
+    ['subscribe', 'other:invalidations'],
+    ['get', 'other:rate:key:1'],
+    ['del', 'other:running:x'],
+    ['hset', 'other:open-circuits', WEBHOOK, '0'],
+  ];
+  const BEYOND: Record<RedisUser, string[][]> = {
+    gateway: [
+      ['get', `${PREFIX}running:x`],
+      ['hget', `${PREFIX}endpoint-holds`, WEBHOOK],
+      ['hset', CIRCUITS, WEBHOOK, '0'],
+      ['hdel', CIRCUITS, WEBHOOK],
+      ['incrby', `${PREFIX}endpoint-flow:x`, '1'],
+    ],
+    dispatcher: [
+      ['publish', `${PREFIX}invalidations`, `comp_1/${WEBHOOK}`],
+      ['mget', `${PREFIX}rate:key:1`],
+      ['del', `${PREFIX}rate:key:1`],
+      ['mget', `${PREFIX}endpoint-flow:x`],
+    ],
+  };
+
+  it.each(REDIS_USERS)('let the %s do nothing else', async (user) => {
+    const { redis } = connectionsOf(user);
+    const inACluster =
+      kind === 'a cluster'
+        ? [
+            ['cluster', 'nodes'],
+            ['cluster', 'reset'],
+          ]
+        : [];
+    for (const [name = '', ...args] of [...ANYBODY_BEYOND, ...BEYOND[user], ...inACluster]) {
+      await expect(redis.call(name, ...args)).rejects.toThrow(/^NOPERM /);
+    }
+  });
+});
+
+async function doAsDispatcher(redis: RedisClient): Promise<void> {
+  const circuits = createOpenCircuits(redis, PREFIX, () => NOW_MS);
+  circuits.opened(WEBHOOK, NOW_MS);
+  circuits.opened('wh_open-long-ago', 0);
+  circuits.closed('wh_2');
+  await eventually('a circuit', async () => (await circuits.readAll()).has(WEBHOOK));
+  const flows = createEndpointFlows(redis, PREFIX, () => NOW_MS);
+  flows.report(new Map([[WEBHOOK, FLOW]]));
+  flows.reportHold(WEBHOOK, NOW_MS + 1);
+  flows.reportHold('wh_held-long-ago', 0);
+  await eventually('a hold', async () => (await flows.readHolds()).has(WEBHOOK));
+  const attempts = createRunningAttempts(redis, PREFIX, 'dispatcher-1');
+  attempts.announce(['a', 'b'], 60_000);
+  expect(await attempts.claim(['a', 'b', 'c'], 60_000)).toEqual(new Set(['a', 'b', 'c']));
+  attempts.withdraw(['a', 'b', 'c']);
+}
+
+async function readAsGateway(redis: RedisClient): Promise<void> {
+  const circuits = createOpenCircuits(redis, PREFIX, () => NOW_MS);
+  expect(await circuits.read(WEBHOOK)).toBe(NOW_MS);
+  const flows = createEndpointFlows(redis, PREFIX, () => NOW_MS);
+  expect(await flows.read(WEBHOOK)).toEqual(FLOW);
+  const add = createAddToSharedCounts(redis, PREFIX);
+  const counts = await add([{ key: 'key', minute: 1, added: 2 }]);
+  expect(counts).toEqual([{ current: 2, previous: 0 }]);
+}
+
+/** Replicas too. */
+function nodesOf(redis: RedisClient): Redis[] {
+  return redis instanceof Cluster ? redis.nodes('all') : [redis];
+}

@@ -1,0 +1,16 @@
+import { expect, test } from '@jest/globals';
+import { startAll } from './start-all.ts';
+
+test('what has started is stopped when something beside it cannot start', async () => {
+  const stopped: string[] = [];
+  const start = (name: string) =>
+    Promise.resolve({
+      stop() {
+        stopped.push(name);
+        return Promise.resolve();
+      },
+    });
+  const failing = Promise.reject(new Error('no port'));
+  await expect(startAll([start('a'), failing, start('b')])).rejects.toThrow('no port');
+  expect(stopped).toEqual(['a', 'b']);
+});
