@@ -8,6 +8,8 @@ import {
   parseAnswer,
   type RawConnection,
 } from '../../../../test/support/receivers/raw-connection.ts';
+import { collectGarbage } from '../../../../test/support/process/collect-garbage.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
 import { createHardenedServer, type ServerBounds } from './harden-server.ts';
 
 /** A request that is complete must not time out, however busy the machine is. */
@@ -155,6 +157,22 @@ describe('the rest of a body whose response was sent early', () => {
     await until(/"success":true.*"success":true/s);
   });
 });
+
+test('an idle connection holds nothing of its last request', async () => {
+  const begun = nextRequest();
+  const { until } = send(`${POST}Content-Length: 2\r\n\r\n{}`);
+  const request = await begun;
+  await until(/\{\}$/);
+  await eventually('the request to be collected', () => {
+    collectGarbage();
+    return request.deref() === undefined;
+  });
+});
+
+async function nextRequest(): Promise<WeakRef<IncomingMessage>> {
+  const [request] = (await once(server, 'request')) as [IncomingMessage];
+  return new WeakRef(request);
+}
 
 test('a client that does not read its response is disconnected', async () => {
   close();

@@ -56,6 +56,8 @@ export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Ser
     responses.set(request.socket, response);
     response.once('finish', () => {
       if (!request.complete) closeSoon(request.socket, bounds.lingerMs, () => request.complete);
+      // An idle connection would hold its last request, 10 kB, until the next one.
+      else if (responses.get(request.socket) === response) responses.delete(request.socket);
     });
     if (hasHost(request)) app(request, response);
     else refuse(response, REFUSALS.malformed);
