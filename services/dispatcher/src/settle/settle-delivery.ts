@@ -54,8 +54,8 @@ export interface SettleDeliveryDeps {
   nowMs: () => number;
 }
 
-/** Nobody waits for a settlement. 20 ms of linger save a third of the dispatcher's CPU at 650 attempts/s. */
-const BATCH = { maxItems: 200, lingerMs: 20, maxInFlight: 2 };
+/** Nobody waits for a settlement, and a batch costs more than what is in it (docs/performance.md, Tried). */
+const BATCH = { maxItems: 200, lingerMs: 40, maxInFlight: 2 };
 
 /**
  * Settle: stores the outcome of an attempt, then publishes what follows from it. Only then may

@@ -18,7 +18,7 @@ export interface SettleResendDeps {
   nowMs: () => number;
 }
 
-const BATCH = { maxItems: 200, lingerMs: 20, maxInFlight: 2 };
+const BATCH = { maxItems: 200, lingerMs: 40, maxInFlight: 2 };
 
 /**
  * Records the one attempt of a resend and ends its mark. Nothing follows from a failure: a resend is

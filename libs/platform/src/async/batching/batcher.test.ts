@@ -85,6 +85,17 @@ describe('a batcher', () => {
     expect([batches(), jest.getTimerCount()]).toEqual([[[1, 2]], 0]);
   });
 
+  test('lingers to the end when another batch ends meanwhile', async () => {
+    const batcher = batcherWith({ maxItems: 2, maxInFlight: 2 });
+    void addAll(batcher, 1, 2, 3);
+    jest.advanceTimersByTime(3);
+    runs[0]?.finish();
+    await settle();
+    expect(batches()).toEqual([[1, 2]]);
+    await jest.advanceTimersByTimeAsync(2);
+    expect(batches()).toEqual([[1, 2], [3]]);
+  });
+
   test('never runs more batches at once than allowed', async () => {
     const batcher = batcherWith({ maxItems: 1, maxInFlight: 3 });
     void addAll(batcher, 1, 2, 3, 4, 5);

@@ -74,7 +74,8 @@ export function createBatcher<Item, Result>(
     const done = resolveAll(batch, run).then(() => {
       size -= batch.length;
       runs.delete(done);
-      pump(false);
+      // Those that linger could have started before: they wait for others, not for this batch.
+      if (!wait.isRunning()) pump(false);
     });
     runs.add(done);
     pump(true);
@@ -98,6 +99,7 @@ export function createBatcher<Item, Result>(
 interface Wait {
   /** Does nothing when a wait runs. */
   begin: (ms: number) => void;
+  isRunning: () => boolean;
   cancel: () => void;
 }
 
@@ -114,6 +116,7 @@ function createWait(end: (isArrival: false) => void): Wait {
         end(false);
       }, ms);
     },
+    isRunning: () => timer !== undefined,
     cancel,
   };
 }
