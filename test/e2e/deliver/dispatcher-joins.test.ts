@@ -43,9 +43,12 @@ describe('A dispatcher that starts while others deliver', () => {
   const sumOf = (count: (endpoint: BusyEndpoint) => number): number =>
     endpoints.reduce((sum, each) => sum + count(each), 0);
   const makesAttempts = (service: RunningService) =>
-    eventually('attempts of the new one', async () => {
-      return (await metricOf(service, 'posthorn_delivery_attempts_total')) > 0;
-    });
+    // It waits for the leases of the former owner, up to 10 s, after its start and its join.
+    eventually(
+      'attempts of the new one',
+      async () => (await metricOf(service, 'posthorn_delivery_attempts_total')) > 0,
+      60_000,
+    );
 
   /** Returns the messages whose number of requests differs from their number of attempts. */
   async function notMadeOnce(sent: Sent[]): Promise<string[]> {
