@@ -36,12 +36,20 @@ describe('Indexes of a running installation', () => {
 
   const pending = async () => (await readAppliedIndexes(mongo.db))?.pending;
 
+  /** Null when an index was dropped or finished while MongoDB was reading: it answers with an error then. */
+  async function indexStats(): Promise<{ name: string; building?: boolean }[] | null> {
+    const read = mongo.db
+      .collection('messages')
+      .aggregate<{ name: string; building?: boolean }>([{ $indexStats: {} }]);
+    return read.toArray().catch((error: unknown) => {
+      if (String(error).includes('Could not find entry in IndexCatalog')) return null;
+      throw error;
+    });
+  }
+
   /** True while MongoDB builds the index, false when it is ready, null when there is none. */
   async function isBuilding(name: string): Promise<boolean | null> {
-    const stats = await mongo.db
-      .collection('messages')
-      .aggregate<{ name: string; building?: boolean }>([{ $indexStats: {} }])
-      .toArray();
+    const stats = await eventually('index statistics', indexStats);
     const found = stats.find((each) => each.name === name);
     return found ? found.building === true : null;
   }
