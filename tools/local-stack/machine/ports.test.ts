@@ -1,3 +1,4 @@
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
@@ -10,6 +11,12 @@ describe('ports', () => {
 
   test('that are free are not those of outgoing connections', async () => {
     expect(Math.max(...(await freePorts(200)))).toBeLessThan(32_768);
+  });
+
+  test('that are free are reserved for this process', async () => {
+    const [port = 0] = await freePorts(1);
+    const other = createSocket('udp4').bind({ port, address: '127.0.0.1', exclusive: true });
+    await expect(once(other, 'listening')).rejects.toMatchObject({ code: 'EADDRINUSE' });
   });
 
   test('that are in use are listed in one message, each with the variable that sets it', async () => {

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { StackError } from '../stack-error.ts';
@@ -19,14 +20,34 @@ export interface NeededPort {
 const FIRST_PORT = 15_000;
 const PORTS = 17_000;
 
-/** Returns different ports on which nothing listens at the moment, and which no outgoing connection will take. */
+/**
+ * Returns different ports on which nothing listens at the moment, and which no outgoing connection will take. They
+ * are reserved until this process ends, so that another process does not get them before their services listen, or
+ * while one of these starts again.
+ */
 export async function freePorts(count: number): Promise<number[]> {
-  const found = new Set<number>();
-  while (found.size < count) {
+  const found: number[] = [];
+  while (found.length < count) {
     const port = FIRST_PORT + randomInt(PORTS);
-    if (!found.has(port) && (await isFree(port))) found.add(port);
+    if ((await reserve(port)) && (await isFree(port))) found.push(port);
   }
-  return [...found];
+  return found;
+}
+
+/**
+ * Returns false when a process has reserved the port. The mark is a UDP socket of the same number: the services use
+ * TCP only, and the system removes it with its process, however that ends.
+ */
+async function reserve(port: number): Promise<boolean> {
+  const mark = createSocket('udp4').unref();
+  const bound = once(mark, 'listening').then(
+    () => true,
+    () => false,
+  );
+  mark.bind({ port, address: '127.0.0.1', exclusive: true });
+  const isReserved = await bound;
+  if (!isReserved) mark.close();
+  return isReserved;
 }
 
 /** Throws with a list of all ports that are in use or assigned twice. */
