@@ -20,7 +20,8 @@ import { toWire, type WireRequest } from '../../support/requests/wire-request.ts
 import { respelledRequests } from '../../support/requests/respelled-requests.ts';
 
 const REQUESTS = 10_000;
-const IN_FLIGHT = 32;
+/** As many as a company has under way at once. Further ones would wait for these and be refused while the store stalls. */
+const IN_FLIGHT = 16;
 /** One in a thousand, while the store of a busy machine stalls. */
 const MAX_SENT_AGAIN = REQUESTS / 1_000;
 const seed = Number(process.env.FUZZ_SEED ?? randomInt(2 ** 31));
