@@ -1,45 +1,26 @@
 import { egressProxySettings } from '@posthorn/platform/service/egress/egress-proxy-settings.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
+import { wholeNumber } from '@posthorn/platform/service/whole-number.ts';
 import { z } from 'zod';
 
 export const dispatcherConfig = z.object({
-  DELIVERY_TIMEOUT_MS: z.coerce
-    .number()
-    .int('must be milliseconds from 100 to 60000')
-    .min(100, 'must be milliseconds from 100 to 60000')
-    .max(60_000, 'must be milliseconds from 100 to 60000')
+  DELIVERY_TIMEOUT_MS: wholeNumber(100, 60_000, 'milliseconds')
     .default(15_000)
     .describe(
       'Timeout of one attempt, from the look-up of the host to the end of the response; a request for an access token has as long before it',
     ),
-  MAX_IN_FLIGHT: z.coerce
-    .number()
-    .int('must be a whole number from 1 to 20000')
-    .min(1, 'must be a whole number from 1 to 20000')
-    .max(20_000, 'must be a whole number from 1 to 20000')
+  MAX_IN_FLIGHT: wholeNumber(1, 20_000)
     .default(2_000)
     .describe('Attempts under way at once in one dispatcher, without the slow lane'),
-  HOST_ATTEMPTS_PER_SECOND: z.coerce
-    .number()
-    .int('must be a whole number from 0 to 100000')
-    .min(0, 'must be a whole number from 0 to 100000')
-    .max(100_000, 'must be a whole number from 0 to 100000')
+  HOST_ATTEMPTS_PER_SECOND: wholeNumber(0, 100_000)
     .default(0)
     .describe(
       'Attempts per second of one company to one host, and token requests to one, from each dispatcher; 0 for no limit',
     ),
-  SLOW_LANE_CONCURRENCY: z.coerce
-    .number()
-    .int('must be a whole number from 1 to 20000')
-    .min(1, 'must be a whole number from 1 to 20000')
-    .max(20_000, 'must be a whole number from 1 to 20000')
+  SLOW_LANE_CONCURRENCY: wholeNumber(1, 20_000)
     .default(500)
     .describe('Attempts under way at once in the slow lane of one dispatcher'),
-  CIRCUIT_RESET_MS: z.coerce
-    .number()
-    .int('must be milliseconds from 100 to 600000')
-    .min(100, 'must be milliseconds from 100 to 600000')
-    .max(600_000, 'must be milliseconds from 100 to 600000')
+  CIRCUIT_RESET_MS: wholeNumber(100, 600_000, 'milliseconds')
     .default(30_000)
     .describe(
       'How long a circuit stays open before it lets a probe through; as long waits an attempt that the egress proxy failed',

@@ -1,11 +1,9 @@
 import { parseCidr } from '@posthorn/domain/egress/ip-address.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
+import { wholeNumber } from '@posthorn/platform/service/whole-number.ts';
 import { z } from 'zod';
 
-const perMinute = z.coerce
-  .number('must be a whole number from 0')
-  .int('must be a whole number from 0')
-  .min(0, 'must be a whole number from 0');
+const perMinute = wholeNumber(0, Infinity);
 
 const sourceIps = z
   .string()
@@ -15,11 +13,7 @@ const sourceIps = z
   });
 
 /** The smallest budget still has room for one request of the largest kind. */
-const mib = z.coerce
-  .number('must be a whole number from 4 to 4096')
-  .int('must be a whole number from 4 to 4096')
-  .min(4, 'must be a whole number from 4 to 4096')
-  .max(4_096, 'must be a whole number from 4 to 4096');
+const mib = wholeNumber(4, 4_096);
 
 /** What each part of the process may hold. With about 130 MiB for the process itself this stays below 400 MiB. */
 const memory = {
@@ -42,30 +36,28 @@ const memory = {
   RESEND_PAGES_MIB: mib.default(16).describe('Memory for deliveries being resent, in MiB'),
 };
 
-function quota(defaultLimit: number, max: number) {
-  const message = `must be a whole number from 1 to ${max}`;
-  return z.coerce
-    .number(message)
-    .int(message)
-    .min(1, message)
-    .max(max, message)
-    .default(defaultLimit);
-}
-
 /** What one owner may have. A request beyond it is 409 quota_exceeded. What there is already stays. */
 const quotas = z.object({
-  QUOTA_PROJECTS_PER_COMPANY: quota(10_000, 10_000_000).describe('Projects of one company'),
-  QUOTA_APPS_PER_COMPANY: quota(1_000_000, 10_000_000).describe('Apps of one company'),
-  QUOTA_WEBHOOKS_PER_APP: quota(10_000, 1_000_000).describe('Webhooks of one app'),
-  QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT: quota(10_000, 1_000_000).describe(
-    'Global webhooks of one project',
-  ),
-  QUOTA_KEYS_PER_COMPANY: quota(1_000, 1_000_000).describe('API keys of one company'),
+  QUOTA_PROJECTS_PER_COMPANY: wholeNumber(1, 10_000_000)
+    .default(10_000)
+    .describe('Projects of one company'),
+  QUOTA_APPS_PER_COMPANY: wholeNumber(1, 10_000_000)
+    .default(1_000_000)
+    .describe('Apps of one company'),
+  QUOTA_WEBHOOKS_PER_APP: wholeNumber(1, 1_000_000).default(10_000).describe('Webhooks of one app'),
+  QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT: wholeNumber(1, 1_000_000)
+    .default(10_000)
+    .describe('Global webhooks of one project'),
+  QUOTA_KEYS_PER_COMPANY: wholeNumber(1, 1_000_000)
+    .default(1_000)
+    .describe('API keys of one company'),
   // A message is one document of at most 16 MB: 93,000 targets and their first response did not fit.
-  QUOTA_TARGETS_PER_MESSAGE: quota(10_000, 50_000).describe('Webhooks that one message may go to'),
-  QUOTA_HEADER_BYTES: quota(8_192, 86_000).describe(
-    'Bytes of the custom headers of one webhook, names and values together',
-  ),
+  QUOTA_TARGETS_PER_MESSAGE: wholeNumber(1, 50_000)
+    .default(10_000)
+    .describe('Webhooks that one message may go to'),
+  QUOTA_HEADER_BYTES: wholeNumber(1, 86_000)
+    .default(8_192)
+    .describe('Bytes of the custom headers of one webhook, names and values together'),
 });
 
 export type QuotaConfig = z.infer<typeof quotas>;
@@ -82,20 +74,12 @@ export const gatewayConfig = z.object({
   WRONG_KEYS_PER_MINUTE: perMinute
     .default(100)
     .describe('Wrong API keys per minute of one client address; 0 for no limit'),
-  CONNECTIONS_PER_ADDRESS: z.coerce
-    .number('must be a whole number from 0 to 10000')
-    .int('must be a whole number from 0 to 10000')
-    .min(0, 'must be a whole number from 0 to 10000')
-    .max(10_000, 'must be a whole number from 0 to 10000')
+  CONNECTIONS_PER_ADDRESS: wholeNumber(0, 10_000)
     .default(8_000)
     .describe(
       'Connections of one peer address (IPv6: one /64), a proxy in front included, of the 10,000 of a gateway; 0 for no limit',
     ),
-  TRUSTED_PROXIES: z.coerce
-    .number('must be a whole number from 0 to 10')
-    .int('must be a whole number from 0 to 10')
-    .min(0, 'must be a whole number from 0 to 10')
-    .max(10, 'must be a whole number from 0 to 10')
+  TRUSTED_PROXIES: wholeNumber(0, 10)
     .default(0)
     .describe('Number of proxies in front whose X-Forwarded-For is trusted for the client address'),
   SOURCE_IPS: sourceIps

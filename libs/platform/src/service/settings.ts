@@ -19,26 +19,15 @@ import {
 import { tracingSettings } from './tracing-settings.ts';
 import { keyRingSchema } from '../vault/vault-keys.ts';
 import { SEALED_FORMATS } from '../vault/vault.ts';
+import { wholeNumber } from './whole-number.ts';
 
-const port = z.coerce
-  .number('must be a port from 0 to 65535')
-  .int('must be a port from 0 to 65535')
-  .min(0, 'must be a port from 0 to 65535')
-  .max(65_535, 'must be a port from 0 to 65535');
-
-const mebibytesMessage = 'must be a whole number of MiB from 1 to 16384';
+const port = wholeNumber(0, 65_535, 'a port');
 
 function mebibytesOf(mib: number) {
-  return z.coerce
-    .number(mebibytesMessage)
-    .int(mebibytesMessage)
-    .min(1, mebibytesMessage)
-    .max(16_384, mebibytesMessage)
-    .default(mib);
+  return wholeNumber(1, 16_384, 'a whole number of MiB').default(mib);
 }
 
-const placesMessage = 'must be a whole number from 1 to 1000';
-const places = z.coerce.number().int(placesMessage).min(1, placesMessage).max(1_000, placesMessage);
+const places = wholeNumber(1, 1_000);
 
 const cidrList = z
   .string()
@@ -88,18 +77,8 @@ export const settings = {
       ),
   },
   topics: {
-    TOPIC_PARTITIONS: z.coerce
-      .number()
-      .int('must be a whole number from 1 to 1000')
-      .min(1, 'must be a whole number from 1 to 1000')
-      .max(1_000, 'must be a whole number from 1 to 1000')
-      .default(12)
-      .describe('Partitions of each topic'),
-    TOPIC_REPLICATION: z.coerce
-      .number()
-      .int('must be a whole number from 1 to 7')
-      .min(1, 'must be a whole number from 1 to 7')
-      .max(7, 'must be a whole number from 1 to 7')
+    TOPIC_PARTITIONS: wholeNumber(1, 1_000).default(12).describe('Partitions of each topic'),
+    TOPIC_REPLICATION: wholeNumber(1, 7)
       .default(3)
       .describe('Copies of each topic; with 2 or more, writes wait for all but one of them'),
   },
@@ -175,11 +154,7 @@ export const settings = {
       )
       .default('info')
       .describe('Least important level that is logged'),
-    DRAIN_TIMEOUT_MS: z.coerce
-      .number()
-      .int('must be milliseconds from 0 to 600000')
-      .min(0, 'must be milliseconds from 0 to 600000')
-      .max(600_000, 'must be milliseconds from 0 to 600000')
+    DRAIN_TIMEOUT_MS: wholeNumber(0, 600_000, 'milliseconds')
       .default(25_000)
       .describe('How long a stop waits for running work'),
   }),

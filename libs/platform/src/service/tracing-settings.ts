@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { wholeNumber } from './whole-number.ts';
 
 /** The samplers of the OpenTelemetry specification that need no other service. */
 export const SAMPLERS = [
@@ -9,8 +10,6 @@ export const SAMPLERS = [
   'parentbased_always_off',
   'parentbased_traceidratio',
 ] as const;
-
-const queueMessage = 'must be a whole number from 512 to 100000';
 
 /** With the names of the OpenTelemetry specification. docs/tracing.md lists further ones that its exporter reads itself. */
 export const tracingSettings = {
@@ -30,11 +29,7 @@ export const tracingSettings = {
     .max(1, 'must be a share from 0 to 1')
     .default(1)
     .describe('Share of traces for `traceidratio`'),
-  OTEL_BSP_MAX_QUEUE_SIZE: z.coerce
-    .number(queueMessage)
-    .int(queueMessage)
-    .min(512, queueMessage)
-    .max(100_000, queueMessage)
+  OTEL_BSP_MAX_QUEUE_SIZE: wholeNumber(512, 100_000)
     .default(8_192)
     .describe('Spans that wait for the collector, of about 2 kB each; further ones are dropped'),
 };

@@ -1,12 +1,11 @@
 import { parseDelay } from '@posthorn/domain/schedule/retry-schedule.ts';
 import { StartupError } from '@posthorn/platform/service/errors.ts';
 import { httpUrl } from '@posthorn/platform/service/http-url.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 
 /** With less than this, the canary would be load. */
 const MIN_INTERVAL_MS = 1_000;
-
-const portMessage = 'must be a port from 0 to 65535';
 
 const interval = z.string().transform((text, context): number => {
   const everyMs = parseDelay(text.trim());
@@ -28,11 +27,7 @@ export const canarySettings = {
   CANARY_RECEIVER_URL: httpUrl
     .optional()
     .describe('Address under which dispatchers reach the port of the canary'),
-  CANARY_PORT: z.coerce
-    .number(portMessage)
-    .int(portMessage)
-    .min(0, portMessage)
-    .max(65_535, portMessage)
+  CANARY_PORT: settings.port
     .default(9_113)
     .describe('Port on OPS_HOST on which canary messages arrive'),
   CANARY_INTERVAL: interval.prefault('10s').describe('How often a canary message is sent'),
