@@ -11,7 +11,7 @@ export class ApiError extends Error {
   readonly problems: readonly Problem[];
   readonly headers: Readonly<Record<string, string>>;
   /** A refusal that is sent later: clients that repeat at once would cost more than what is refused. */
-  readonly isHeldBack: boolean;
+  readonly isDelayed: boolean;
 
   constructor(
     status: number,
@@ -20,15 +20,15 @@ export class ApiError extends Error {
     {
       problems = [],
       headers = {},
-      isHeldBack = false,
-    }: { problems?: Problem[]; headers?: Record<string, string>; isHeldBack?: boolean } = {},
+      isDelayed = false,
+    }: { problems?: Problem[]; headers?: Record<string, string>; isDelayed?: boolean } = {},
   ) {
     super(message);
     this.status = status;
     this.code = code;
     this.problems = problems;
     this.headers = headers;
-    this.isHeldBack = isHeldBack;
+    this.isDelayed = isDelayed;
   }
 }
 
@@ -56,10 +56,10 @@ export function foundOr404<Found extends object>(found: Found | null, what: stri
   return found;
 }
 
-const cannotBeStored = (isHeldBack: boolean): ApiError =>
+const cannotBeStored = (isDelayed: boolean): ApiError =>
   new ApiError(503, 'unavailable', 'The request cannot be stored at the moment. Send it again.', {
     headers: { 'Retry-After': '2' },
-    isHeldBack,
+    isDelayed,
   });
 
 export const unavailable = (): ApiError => cannotBeStored(false);

@@ -3,14 +3,14 @@ import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { asStoreError } from '@posthorn/platform/mongo/connection/connect.ts';
 import type { ErrorRequestHandler, Response } from 'express';
 import { ApiError, unavailable } from './api-error.ts';
-import { createHoldBack, type HoldBack } from './hold-back.ts';
+import { createDelayRefusal, type DelayRefusal } from './delay-refusals.ts';
 
 const runAfter = (ms: number, run: () => void): void => void setTimeout(run, ms);
 
 /** Sends whatever a handler threw as an error envelope, without stack traces or driver messages. */
 export function sendError(
   logger: Logger,
-  holdBack: HoldBack = createHoldBack(runAfter),
+  delayRefusal: DelayRefusal = createDelayRefusal(runAfter),
 ): ErrorRequestHandler {
   return (error: unknown, request, response, next) => {
     const requestId = String(response.locals.requestId);
@@ -28,7 +28,7 @@ export function sendError(
     const send = (): void => {
       sendEnvelope(response, apiError, requestId);
     };
-    if (apiError.isHeldBack) holdBack(send);
+    if (apiError.isDelayed) delayRefusal(send);
     else send();
   };
 }

@@ -154,5 +154,5 @@ const REFUSALS = {
 function tooMany(scope: Scope, { resetMs }: Decision): ApiError {
   const [code, message] = REFUSALS[scope];
   const headers = { 'Retry-After': String(Math.ceil(resetMs / 1_000)) };
-  return new ApiError(429, code, message, { headers, isHeldBack: true });
+  return new ApiError(429, code, message, { headers, isDelayed: true });
 }

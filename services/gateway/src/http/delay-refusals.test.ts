@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals';
-import { createHoldBack } from './hold-back.ts';
+import { createDelayRefusal } from './delay-refusals.ts';
 
 function setUp() {
   const timers: { ms: number; run: () => void }[] = [];
   const sent: string[] = [];
-  const holdBack = createHoldBack((ms, run) => void timers.push({ ms, run }));
+  const delayRefusal = createDelayRefusal((ms, run) => void timers.push({ ms, run }));
   const refuse = (name: string): void => {
-    holdBack(() => void sent.push(name));
+    delayRefusal(() => void sent.push(name));
   };
   return { timers, sent, refuse };
 }
@@ -19,12 +19,12 @@ test('a refusal is sent a quarter of a second later', () => {
   expect(sent).toEqual(['first']);
 });
 
-test('no more than 2,000 refusals are held: the next one is sent at once', () => {
+test('no more than 2,000 refusals are delayed: the next one is sent at once', () => {
   const { timers, sent, refuse } = setUp();
-  for (let n = 0; n < 2_000; n += 1) refuse(`held ${n}`);
+  for (let n = 0; n < 2_000; n += 1) refuse(`delayed ${n}`);
   refuse('at once');
   expect(sent).toEqual(['at once']);
   timers[0]?.run();
-  refuse('held again');
-  expect(sent).toEqual(['at once', 'held 0']);
+  refuse('delayed again');
+  expect(sent).toEqual(['at once', 'delayed 0']);
 });
