@@ -171,12 +171,7 @@ function proxyFailed({ nowMs, proxyRetryMs }: MakeAttemptDeps): Extract<Made, { 
 
 /** What the attempt showed of its endpoint. */
 function reportOf({ outcome, statusCode, responseHeaders }: Attempt, nowMs: number): AttemptReport {
-  const mayHold = statusCode === 429 || statusCode === 503;
-  return {
-    outcome,
-    statusCode,
-    retryAfterMs: mayHold ? retryAfterMsOf(responseHeaders, nowMs) : null,
-  };
+  return { outcome, statusCode, retryAfterMs: retryAfterMsOf(responseHeaders, nowMs) };
 }
 
 /**

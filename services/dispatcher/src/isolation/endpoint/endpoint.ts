@@ -42,7 +42,7 @@ export interface Endpoint extends Slowness, PacedByHost {
 export interface ObservedAttempt {
   outcome: Outcome;
   statusCode: number | null;
-  /** The hold that the endpoint asked for, in milliseconds; null when it did not. */
+  /** What `Retry-After` says, in milliseconds; null without one. Not every response with it asks for a hold. */
   retryAfterMs: number | null;
   startedMs: number;
   endedMs: number;

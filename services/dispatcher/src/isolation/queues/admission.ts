@@ -39,7 +39,7 @@ export interface Place {
 export interface AttemptReport {
   outcome: Outcome;
   statusCode: number | null;
-  /** The hold that the endpoint asked for, in milliseconds; null when it did not. */
+  /** What `Retry-After` says, in milliseconds; null without one. Not every response with it asks for a hold. */
   retryAfterMs: number | null;
 }
 
