@@ -70,7 +70,8 @@ export function createQuotas(
   /** The least recently used first. */
   const owners = new Map<string, Owner>();
 
-  function ownerOf({ setting, ownerId }: Pick<Creation<unknown>, 'setting' | 'ownerId'>): Owner {
+  /** Returns the owner, as the one used last. Forgets the one whose use is longest ago when there are too many. */
+  function touchOwner({ setting, ownerId }: Pick<Creation<unknown>, 'setting' | 'ownerId'>): Owner {
     const key = `${setting}/${ownerId}`;
     const owner = owners.get(key) ?? newOwner();
     owners.delete(key);
@@ -99,7 +100,7 @@ export function createQuotas(
 
   return {
     createWithin(creation) {
-      const owner = ownerOf(creation);
+      const owner = touchOwner(creation);
       if (hasRoom(owner, limits[creation.setting])) return run(owner, creation.create);
       const turn = owner.lastTurn.then(() => countThenCreate(owner, creation));
       owner.lastTurn = turn.catch(() => undefined);

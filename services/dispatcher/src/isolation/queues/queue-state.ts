@@ -127,17 +127,19 @@ export function mayStart({ taken, limits, startsLeft }: QueueState, pool: Pool):
   return taken[pool] < limits[pool] && startsLeft[pool] > 0;
 }
 
-export function findOrAdd(state: QueueState, candidate: Candidate): QueuedEndpoint {
+/** Returns the endpoint of the candidate, added when it is new, with the rate limit and the host that it has now. */
+export function updateEndpoint(state: QueueState, candidate: Candidate): QueuedEndpoint {
   const { webhookId, rateLimitPerSecond } = candidate;
   const known = state.endpoints.get(webhookId);
   const endpoint = known ?? createQueuedEndpoint(state, candidate);
   if (!known) state.endpoints.set(webhookId, endpoint);
   endpoint.rateLimitPerSecond = rateLimitPerSecond;
-  endpoint.host = findOrAddHost(state, candidate);
+  endpoint.host = ensureHostPace(state, candidate);
   return endpoint;
 }
 
-function findOrAddHost({ limits, hosts }: QueueState, candidate: Candidate): HostPace | null {
+/** Returns the pace of the candidate's company to its host, added when it is new; null without a limit. */
+function ensureHostPace({ limits, hosts }: QueueState, candidate: Candidate): HostPace | null {
   if (limits.perHostPerSecond === 0) return null;
   // With a dot at its end, a name leads to the same addresses.
   const name = new URL(candidate.url).hostname.replace(/\.+$/, '');

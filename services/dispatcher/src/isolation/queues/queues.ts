@@ -8,7 +8,7 @@ import { forgetIdle } from './forget-idle.ts';
 import { markSlow } from './mark-slow.ts';
 import {
   createQueueState,
-  findOrAdd,
+  updateEndpoint,
   poolOf,
   type QueueDeps,
   type QueueState,
@@ -84,7 +84,7 @@ function inheritHolds(state: QueueState, holds: ReadonlyMap<string, number>): vo
 
 function enter(state: QueueState, candidate: Candidate): Promise<Admission> {
   state.onArrival(candidate);
-  const endpoint = findOrAdd(state, candidate);
+  const endpoint = updateEndpoint(state, candidate);
   const { queue } = candidate;
   const ahead = endpoint.waiting[queue].size();
   const decision = decideForNew(state, endpoint, candidate, ahead);
