@@ -3,6 +3,7 @@ import { connectRedis, type RedisClient } from '@posthorn/platform/redis/connect
 import {
   announce,
   listenForInvalidations,
+  type Invalidate,
   type Invalidation,
 } from '@posthorn/platform/redis/invalidations.ts';
 import { measureCommands } from '@posthorn/platform/redis/measure-commands.ts';
@@ -16,8 +17,7 @@ export interface GatewayRedis {
 }
 
 export interface Invalidations {
-  /** Drops what the caches of this process hold of the changed thing, then announces it to the other processes. */
-  invalidate: (invalidation: Invalidation) => Promise<void>;
+  invalidate: Invalidate;
   /** Registers a cache of this process. */
   addCache: (cache: InvalidatedCache) => void;
 }

@@ -2,9 +2,12 @@ import type { RedisClient } from './connect.ts';
 
 export interface Invalidation {
   companyId: string;
-  /** Id of the app or webhook that has changed, or EVERYTHING. */
+  /** Id of the app or webhook that has changed, hash of the API key, or EVERYTHING. */
   id: string;
 }
+
+/** Drops what the caches of this process hold of the changed thing, then announces it to the other processes. */
+export type Invalidate = (invalidation: Invalidation) => Promise<void>;
 
 /** Stands for every id of the company: so much has changed that naming it all would cost more. */
 export const EVERYTHING = '*';

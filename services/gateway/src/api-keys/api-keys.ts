@@ -6,7 +6,7 @@ import {
 } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
-import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 import { foundOr404, notFound } from '../http/api-error.ts';
 import type { Quotas } from '../limits/quotas.ts';
@@ -18,8 +18,7 @@ export interface ApiKeysDeps {
   quotas: Quotas;
   newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
-  /** Drops the key with this hash from the caches of every gateway, of this one first. */
-  invalidate: (invalidation: Invalidation) => Promise<void>;
+  invalidate: Invalidate;
 }
 
 export interface CreatedApiKey {

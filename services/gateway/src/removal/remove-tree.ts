@@ -6,7 +6,7 @@ import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
 import type { Removal } from '@posthorn/domain/removal.ts';
-import { EVERYTHING, type Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import { EVERYTHING, type Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import { takeOverRemovals } from './take-over-removals.ts';
 
 /** The project, app or webhook that is removed, with everything under it. */
@@ -24,7 +24,7 @@ export interface RemovalDeps {
   holder: string;
   removals: RemovalStore;
   leases: LeaseStore;
-  invalidate: (invalidation: Invalidation) => Promise<void>;
+  invalidate: Invalidate;
   newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
   logger: Pick<Logger, 'warn'>;

@@ -1,14 +1,13 @@
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import type { WebhookChanges, WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import { notFound, unavailable } from '../http/api-error.ts';
 
 export interface ChangeDeps {
   webhooks: Pick<WebhookStore, 'findOne' | 'update'>;
   nowMs: () => number;
-  /** Drops a webhook or app from the caches of every process, of this one first. */
-  invalidate: (invalidation: Invalidation) => Promise<void>;
+  invalidate: Invalidate;
 }
 
 interface Which {

@@ -2,7 +2,7 @@ import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type { EndpointTls, Header, Webhook } from '@posthorn/domain/webhook.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { Quotas } from '../limits/quotas.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { Projects } from '../projects/projects.ts';
@@ -16,8 +16,7 @@ export interface CreateWebhookDeps {
   quotas: Quotas;
   newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
-  /** Drops a webhook or app from the caches of every gateway, of this one first. */
-  invalidate: (invalidation: Invalidation) => Promise<void>;
+  invalidate: Invalidate;
 }
 
 /** A request whose fields were checked: either `appId`, or `projectId` with `environmentId`. */

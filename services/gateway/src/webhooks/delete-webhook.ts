@@ -1,6 +1,6 @@
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { WebhookDocument } from '@posthorn/platform/mongo/documents.ts';
-import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 import { foundOr404, notFound } from '../http/api-error.ts';
 import type { RemoveTree } from '../removal/remove-tree.ts';
@@ -8,8 +8,7 @@ import type { RemoveTree } from '../removal/remove-tree.ts';
 export interface DeleteWebhookDeps {
   db: mongo.Db;
   remove: RemoveTree;
-  /** Drops a webhook or app from the caches of every gateway, of this one first. */
-  invalidate: (invalidation: Invalidation) => Promise<void>;
+  invalidate: Invalidate;
 }
 
 /** Returns the deleted webhook. Throws ApiError 404 for an unknown one. */

@@ -1,7 +1,7 @@
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import type { SigningKey, SigningKeys } from '@posthorn/domain/request/signing-keys.ts';
 import type { SigningKeyStore } from '@posthorn/platform/mongo/signing-keys/signing-keys.ts';
-import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import { unavailable } from '../../http/api-error.ts';
 import { newKeyPair } from './new-signing-key.ts';
 
@@ -9,8 +9,7 @@ export interface CompanyKeysDeps {
   store: Pick<SigningKeyStore, 'find' | 'newestNumber' | 'insert' | 'retire'>;
   newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
-  /** Drops the keys of a company from the caches of every process. */
-  invalidate: (invalidation: Invalidation) => Promise<void>;
+  invalidate: Invalidate;
 }
 
 /** The signing keys of a company (docs/contract.md C16). */
