@@ -38,7 +38,7 @@ const AFTER_HELP_MS = 20_000;
 /**
  * A scan reads all messages since the last one that was found, so the sweep does not scan in every round.
  */
-const LOOK_AGAIN_MS = 10_000;
+const SCAN_AGAIN_MS = 10_000;
 /**
  * An insert that was running when the gateway died ends within 20 s, the timeout of the socket. A scan that
  * began before starts over in each round: such an insert may be behind the place where it was.
@@ -65,15 +65,15 @@ export function observe(
 export function stepFor(publisher: KnownPublisher, seen: Observation, nowMs: number): SweepStep {
   const { isTakenOver, silentMs, behindMs } = publisher;
   const isSilent = silentMs > SILENT_MS;
-  if (isTakenOver) return isSilent && isLookDue(seen, nowMs) ? 'sweep' : 'leave';
+  if (isTakenOver) return isSilent && isScanDue(seen, nowMs) ? 'sweep' : 'leave';
   if (isSilent) return nowMs - seen.unchangedSinceMs >= WATCHED_MS ? 'take_over_silent' : 'leave';
   if (behindMs === null || behindMs <= BEHIND_MS) return 'leave';
   if (!seen.helped) return 'help';
   return nowMs - seen.helped.atMs >= AFTER_HELP_MS ? 'take_over_stuck' : 'leave';
 }
 
-function isLookDue({ emptyAtMs }: Observation, nowMs: number): boolean {
-  return emptyAtMs === null || nowMs - emptyAtMs >= LOOK_AGAIN_MS;
+function isScanDue({ emptyAtMs }: Observation, nowMs: number): boolean {
+  return emptyAtMs === null || nowMs - emptyAtMs >= SCAN_AGAIN_MS;
 }
 
 /** What the sweep publishes for a publisher: its messages after `afterId`. */
