@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { createLoop, type Loop } from './loop.ts';
 
-let rounds: { end: () => void; fail: (error: Error) => void }[];
+let rounds: { end: () => void; fail: (error: Error) => void; signal: AbortSignal }[];
 let logged: [object, string][];
 let loop: Loop;
 
@@ -11,9 +11,9 @@ beforeEach(() => {
   loop = createLoop({
     name: 'sweep',
     everyMs: 100,
-    run: () =>
+    run: (signal) =>
       new Promise((resolve, reject) => {
-        rounds.push({ end: resolve, fail: reject });
+        rounds.push({ end: resolve, fail: reject, signal });
       }),
     logger: { warn: (fields, text) => void logged.push([fields, text]) },
   });
@@ -73,6 +73,16 @@ describe('a loop', () => {
     });
     await throwing.tick();
     expect(logged).toHaveLength(1);
+  });
+
+  test('tells the running round that it stops', async () => {
+    loop.start();
+    await jest.advanceTimersByTimeAsync(100);
+    expect(rounds[0]?.signal.aborted).toBe(false);
+    const stopped = loop.stop();
+    expect(rounds[0]?.signal.aborted).toBe(true);
+    rounds[0]?.end();
+    await stopped;
   });
 
   test('waits for the running round when it stops', async () => {

@@ -2,8 +2,8 @@ export interface LoopDeps {
   /** Names the loop in the log. */
   name: string;
   everyMs: number;
-  /** One round of the work. */
-  run: () => Promise<void>;
+  /** One round of the work. The signal is that of the loop. */
+  run: (signal: AbortSignal) => Promise<void>;
   logger: { warn: (fields: object, text: string) => void };
 }
 
@@ -13,17 +13,23 @@ export interface Loop {
   start: () => void;
   /** Runs one round, or joins the one that runs. Never rejects: a round that fails is logged. */
   tick: () => Promise<void>;
-  /** Starts no further round. Resolves when the running one has ended. */
+  /** Aborts the signal and starts no further round. Resolves when the running one has ended. */
   stop: () => Promise<void>;
 }
 
-export function createLoop({ name, everyMs, run, logger }: LoopDeps): Loop {
+export interface SignallingLoop extends Loop {
+  /** Aborted by `stop`: for work that a round leaves running, or that begins beside the rounds. */
+  signal: AbortSignal;
+}
+
+export function createLoop({ name, everyMs, run, logger }: LoopDeps): SignallingLoop {
+  const stopping = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | null = null;
 
   async function runLogged(): Promise<void> {
     try {
-      await run();
+      await run(stopping.signal);
     } catch (error) {
       logger.warn({ err: error, loop: name }, 'a round failed, trying again');
     }
@@ -41,7 +47,9 @@ export function createLoop({ name, everyMs, run, logger }: LoopDeps): Loop {
       timer ??= setInterval(() => void tick(), everyMs);
     },
     tick,
+    signal: stopping.signal,
     async stop() {
+      stopping.abort();
       clearInterval(timer);
       timer = undefined;
       await running;

@@ -2,6 +2,7 @@ import { createLoop } from '@posthorn/platform/async/loop.ts';
 import type { CompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
 import type { CompanyRemoval } from '@posthorn/platform/mongo/companies/company-removal.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import { ifLeaseIsFree } from '@posthorn/platform/mongo/with-lease.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 
 export interface CompanyRemovalsDeps {
@@ -36,28 +37,19 @@ export const QUIET_MS = 120_000;
  */
 export function createCompanyRemovals(deps: CompanyRemovalsDeps): CompanyRemovals {
   const { companies, logger } = deps;
-  const closing = new AbortController();
-  const loop = createLoop({
+  return createLoop({
     name: 'removal of companies',
     everyMs: EVERY_MS,
-    async run() {
+    async run(signal) {
       for (const companyId of await companies.listRemovable(QUIET_MS)) {
-        if (closing.signal.aborted) return;
-        await removeCompany(deps, companyId, closing.signal).catch((error: unknown) => {
+        if (signal.aborted) return;
+        await removeCompany(deps, companyId, signal).catch((error: unknown) => {
           logger.warn({ err: error, companyId }, 'removal failed, the next round tries again');
         });
       }
     },
     logger,
   });
-  return {
-    start: loop.start,
-    tick: loop.tick,
-    async stop() {
-      closing.abort();
-      await loop.stop();
-    },
-  };
 }
 
 async function removeCompany(
@@ -65,17 +57,17 @@ async function removeCompany(
   companyId: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const lease = `company-removal/${companyId}`;
-  let removed = 0;
-  for (;;) {
-    // Another process works on it, or this one stops.
-    if (signal.aborted || !(await leases.hold(lease, holder))) return;
-    const step = await documents.removeSome(companyId, STEP);
-    removed += step;
-    if (step === 0) break;
-  }
-  if (removed === 0) await companies.endRemoval(companyId);
-  await leases.release(lease, holder);
-  const text = removed === 0 ? 'company removed' : 'removed documents of a company';
-  logger.info({ companyId, removed }, text);
+  const lease = { name: `company-removal/${companyId}`, holder };
+  await ifLeaseIsFree(leases, lease, async (renew) => {
+    let removed = 0;
+    for (;;) {
+      const step = await documents.removeSome(companyId, STEP);
+      removed += step;
+      if (step === 0) break;
+      if (signal.aborted || !(await renew())) return;
+    }
+    if (removed === 0) await companies.endRemoval(companyId);
+    const text = removed === 0 ? 'company removed' : 'removed documents of a company';
+    logger.info({ companyId, removed }, text);
+  });
 }

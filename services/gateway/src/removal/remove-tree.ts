@@ -4,6 +4,7 @@ import { TimeoutError, withTimeout } from '@posthorn/platform/async/with-timeout
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import { ifLeaseIsFree } from '@posthorn/platform/mongo/with-lease.ts';
 import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
 import type { Removal } from '@posthorn/domain/removal.ts';
 import { EVERYTHING, type Invalidate } from '@posthorn/platform/redis/invalidations.ts';
@@ -52,12 +53,11 @@ const RESPOND_WITHIN_MS = 5_000;
 export function createRemovals(deps: RemovalDeps): Removals {
   const { removals, logger, newId } = deps;
   const running = new Map<string, Promise<void>>();
-  const closing = new AbortController();
 
   function start(removal: Removal): Promise<void> {
-    const done = removeTree(deps, removal, closing.signal)
+    const done = removeTree(deps, removal, loop.signal)
       .catch((error: unknown) => {
-        if (!closing.signal.aborted) logFailure(logger, removal.id, error);
+        if (!loop.signal.aborted) logFailure(logger, removal.id, error);
       })
       .finally(() => running.delete(removal.id));
     running.set(removal.id, done);
@@ -79,7 +79,7 @@ export function createRemovals(deps: RemovalDeps): Removals {
   const loop = createLoop({
     name: 'removals',
     everyMs: EVERY_MS,
-    run: () => takeOverRemovals(removals, { running, start, signal: closing.signal }),
+    run: (signal) => takeOverRemovals(removals, { running, start, signal }),
     logger,
   });
 
@@ -91,7 +91,6 @@ export function createRemovals(deps: RemovalDeps): Removals {
       await Promise.all(running.values());
     },
     async stop() {
-      closing.abort();
       await loop.stop();
       await Promise.all(running.values());
     },
@@ -114,39 +113,52 @@ function logFailure(logger: RemovalDeps['logger'], removalId: string, error: unk
 class TakenOverError extends Error {}
 
 /** Throws when this process stops, and TakenOverError when another one has the lease. The record stays then. */
-type RenewLease = () => Promise<void>;
+type CheckLease = () => Promise<void>;
 
 async function removeTree(deps: RemovalDeps, removal: Removal, signal: AbortSignal): Promise<void> {
   const { leases, holder, removals, invalidate } = deps;
-  const lease = `removal/${removal.id}`;
-  const renewLease: RenewLease = async () => {
+  await ifLeaseIsFree(leases, { name: `removal/${removal.id}`, holder }, async (renew) => {
+    const checkLease: CheckLease = async () => {
+      signal.throwIfAborted();
+      if (!(await renew())) throw new TakenOverError();
+    };
     signal.throwIfAborted();
-    if (!(await leases.hold(lease, holder))) throw new TakenOverError();
-  };
-  await renewLease();
-  await removals.removeRoot(removal);
-  await invalidate({ companyId: removal.companyId, id: removal.rootId });
-  if (removal.kind === 'webhook') await cancelAll(deps, removal, [removal.rootId], renewLease);
-  await removeApps(deps, removal, renewLease);
-  await removeWebhooks(deps, removal, renewLease);
-  await removals.finish(removal);
-  await leases.release(lease, holder);
+    await removals.removeRoot(removal);
+    await invalidate({ companyId: removal.companyId, id: removal.rootId });
+    if (removal.kind === 'webhook') await cancelAll(deps, removal, [removal.rootId], checkLease);
+    await removePages(deps, removal, appsUnder(deps, removal), checkLease);
+    await removePages(deps, removal, webhooksUnder(deps, removal, checkLease), checkLease);
+    await removals.finish(removal);
+  });
 }
 
-async function removeApps(
-  deps: RemovalDeps,
-  removal: Removal,
-  renewLease: RenewLease,
+interface Pages {
+  /** Returns the ids of the next page; empty when none is left. */
+  list: () => Promise<string[]>;
+  /** Removes what the page names, so that the next page has others. */
+  remove: (ids: readonly string[]) => Promise<void>;
+}
+
+async function removePages(
+  { invalidate }: RemovalDeps,
+  { companyId }: Removal,
+  { list, remove }: Pages,
+  checkLease: CheckLease,
 ): Promise<void> {
-  const { companyId } = removal;
-  await untilNoneLeft({
-    renewLease,
-    list: () => deps.removals.appsUnder(removal, STEP),
-    async step(ids) {
-      await deps.removals.removeApps(companyId, ids);
-      await deps.invalidate({ companyId, id: EVERYTHING });
-    },
-  });
+  for (;;) {
+    await checkLease();
+    const ids = await list();
+    if (ids.length === 0) return;
+    await remove(ids);
+    await invalidate({ companyId, id: EVERYTHING });
+  }
+}
+
+function appsUnder({ removals }: RemovalDeps, removal: Removal): Pages {
+  return {
+    list: () => removals.appsUnder(removal, STEP),
+    remove: (ids) => removals.removeApps(removal.companyId, ids),
+  };
 }
 
 /**
@@ -154,48 +166,24 @@ async function removeApps(
  * found. An attempt that fails after the removal finds no webhook when it is settled, which cancels its
  * delivery.
  */
-async function removeWebhooks(
-  deps: RemovalDeps,
-  removal: Removal,
-  renewLease: RenewLease,
-): Promise<void> {
-  const { companyId } = removal;
-  await untilNoneLeft({
-    renewLease,
+function webhooksUnder(deps: RemovalDeps, removal: Removal, checkLease: CheckLease): Pages {
+  return {
     list: () => deps.removals.webhooksUnder(removal, STEP),
-    async step(ids) {
-      await cancelAll(deps, removal, ids, renewLease);
-      await deps.removals.removeWebhooks(companyId, ids);
-      await deps.invalidate({ companyId, id: EVERYTHING });
+    async remove(ids) {
+      await cancelAll(deps, removal, ids, checkLease);
+      await deps.removals.removeWebhooks(removal.companyId, ids);
     },
-  });
-}
-
-interface Pages {
-  renewLease: RenewLease;
-  /** Returns the ids of the next page; empty when none is left. */
-  list: () => Promise<string[]>;
-  /** Removes what the page names, so that the next page has others. */
-  step: (ids: readonly string[]) => Promise<void>;
-}
-
-async function untilNoneLeft({ renewLease, list, step }: Pages): Promise<void> {
-  for (;;) {
-    await renewLease();
-    const ids = await list();
-    if (ids.length === 0) return;
-    await step(ids);
-  }
+  };
 }
 
 async function cancelAll(
   { removals, nowMs }: RemovalDeps,
   { companyId }: Removal,
   webhookIds: readonly string[],
-  renewLease: RenewLease,
+  checkLease: CheckLease,
 ): Promise<void> {
   for (;;) {
-    await renewLease();
+    await checkLease();
     const step = { limit: STEP, atMs: nowMs() };
     if ((await removals.cancelPending(companyId, webhookIds, step)) < STEP) return;
   }

@@ -32,35 +32,29 @@ const EVERY_MS = 1_000;
  * between, another one continues.
  */
 export function createResendRunner(deps: RunResendsDeps): ResendRunner {
-  const state: State = {
-    ...deps,
-    running: new Map(),
-    started: new Set(),
-    closing: new AbortController(),
-  };
+  const state: State = { ...deps, running: new Map(), started: new Set() };
   const loop = createLoop({
     name: 'resends',
     everyMs: EVERY_MS,
-    run: () => startAll(state),
+    run: (signal) => startAll(state, signal),
     logger: deps.logger,
   });
   return {
     start: loop.start,
-    wake: (resend) => void workOn(state, resend),
+    wake: (resend) => void workOn(state, resend, loop.signal),
     tick: loop.tick,
     idle: () => idle(state),
     async stop() {
-      state.closing.abort();
       await loop.stop();
       await idle(state);
     },
   };
 }
 
-async function startAll(state: State): Promise<void> {
+async function startAll(state: State, signal: AbortSignal): Promise<void> {
   for await (const resend of listAllRunning(state)) {
-    if (state.closing.signal.aborted) return;
-    if (!state.running.has(resend.id)) void workOn(state, resend);
+    if (signal.aborted) return;
+    if (!state.running.has(resend.id)) void workOn(state, resend, signal);
   }
 }
 
@@ -72,21 +66,20 @@ interface State extends RunResendsDeps {
   running: Map<string, Running>;
   /** Work under way, from before its lease is taken. */
   started: Set<Promise<void>>;
-  closing: AbortController;
 }
 
 /** Resolves when the work of this process on the resend has ended. Never rejects: a failure is logged. */
-function workOn(state: State, resend: Resend): Promise<void> {
-  const work = workOnLogged(state, resend).finally(() => state.started.delete(work));
+function workOn(state: State, resend: Resend, signal: AbortSignal): Promise<void> {
+  const work = workOnLogged(state, resend, signal).finally(() => state.started.delete(work));
   state.started.add(work);
   return work;
 }
 
-async function workOnLogged(state: State, resend: Resend): Promise<void> {
+async function workOnLogged(state: State, resend: Resend, signal: AbortSignal): Promise<void> {
   try {
-    await startOrJoin(state, resend);
+    await startOrJoin(state, resend, signal);
   } catch (error) {
-    if (state.closing.signal.aborted || error instanceof ResendMovedError) return;
+    if (signal.aborted || error instanceof ResendMovedError) return;
     state.logger.warn(
       { err: error, resendId: resend.id },
       'resend failed, the next round tries again',
@@ -98,8 +91,8 @@ async function workOnLogged(state: State, resend: Resend): Promise<void> {
  * The lease keeps other processes out. It is taken first, so that resends held by others do not count
  * here. The map keeps a round and a wake of this process from starting the same resend.
  */
-async function startOrJoin(state: State, resend: Resend): Promise<void> {
-  const { leases, holder, running, closing } = state;
+async function startOrJoin(state: State, resend: Resend, signal: AbortSignal): Promise<void> {
+  const { leases, holder, running } = state;
   const { id } = resend;
   if (!running.has(id)) {
     if (!mayStart(running, resend)) return;
@@ -108,7 +101,7 @@ async function startOrJoin(state: State, resend: Resend): Promise<void> {
   const same = running.get(id);
   if (same) return same.done;
   if (!mayStart(running, resend)) return leases.release(leaseOf(id), holder);
-  const done = run(state, resend, closing.signal).finally(() => running.delete(id));
+  const done = run(state, resend, signal).finally(() => running.delete(id));
   running.set(id, { resend, done });
   await done;
 }

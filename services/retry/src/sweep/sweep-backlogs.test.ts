@@ -77,14 +77,13 @@ function workThatReads(maxRead: number): Work {
     oldestAtMs: new Map(),
     seen: new Map([[DEAD.id, observe(DEAD, undefined, 0)]]),
     latestId: '',
-    stopping: new AbortController(),
   };
 }
 
 /** One round, as the sweep does it after it has listed the publishers. */
 async function sweepRound(work: Work, ...publishers: KnownPublisher[]): Promise<void> {
   const own = publishers.map((each) => backlogOf(each, work.seen.get(each.id)?.readTo ?? null));
-  await sweepInTurns(work, own);
+  await sweepInTurns(work, own, new AbortController().signal);
 }
 
 describe('the sweep of a dead publisher beside others that store many messages', () => {

@@ -33,7 +33,6 @@ export interface Work extends SweepUnpublishedDeps {
   seen: Map<string, Observation>;
   /** The publisher whose page was the latest. */
   latestId: string;
-  stopping: AbortController;
 }
 
 export const LEASE = 'sweeper';
@@ -46,14 +45,18 @@ const FORGET_AFTER_MS = 60_000;
  * publisher whose turn was the last: one that takes the time of a whole round, and fails, must not be the
  * only one in every round.
  */
-export async function sweepInTurns(work: Work, own: readonly Backlog[]): Promise<void> {
+export async function sweepInTurns(
+  work: Work,
+  own: readonly Backlog[],
+  signal: AbortSignal,
+): Promise<void> {
   const untilMs = work.monotonicMs() + ROUND_MS;
   const isLater = ({ publisherId }: Backlog): boolean => publisherId > work.latestId;
   let left = [...own.filter(isLater), ...own.filter((each) => !isLater(each))];
   while (left.length > 0) {
     const unfinished: Backlog[] = [];
     for (const backlog of left) {
-      if (work.stopping.signal.aborted || work.monotonicMs() > untilMs) return;
+      if (signal.aborted || work.monotonicMs() > untilMs) return;
       if (!(await work.leases.hold(LEASE, work.holder))) return;
       work.latestId = backlog.publisherId;
       const next = await tryPage(work, backlog);

@@ -253,10 +253,10 @@ describe('a sweep of stuck deliveries', () => {
     const { tick } = createTestSweep();
     holds = [false];
     await tick();
-    expect(events).toEqual([END]);
+    expect(events).toEqual([]);
     holds = [true, false, false, false, false];
     await tick();
-    expect(events).toEqual([END, 'insert 5000', END]);
+    expect(events).toEqual(['insert 5000', END]);
     expect([memory.checkedTo(), await lastPassSeconds()]).toEqual([memory.messages[4_999]?.id, 0]);
   });
 

@@ -2,6 +2,7 @@ import { timeMsOf } from '@posthorn/domain/ids.ts';
 import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
 import type { StuckDeliveries } from '@posthorn/platform/mongo/deliveries/stuck-deliveries.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import { ifLeaseIsFree } from '@posthorn/platform/mongo/with-lease.ts';
 import { restMs } from './sweep-pace.ts';
 import {
   moveOn,
@@ -33,7 +34,9 @@ const MOVE_REST_MS = 200;
 const STEP_MS = 60_000;
 
 interface Work extends SweepStuckDeps {
-  closing: AbortController;
+  signal: AbortSignal;
+  /** Returns false when another process has the lease, or when this one stops. */
+  keepLease: () => Promise<boolean>;
 }
 
 /**
@@ -44,11 +47,10 @@ interface Work extends SweepStuckDeps {
  * holds the lease.
  */
 export function createStuckSweep(deps: SweepStuckDeps): Loop {
-  const work: Work = { ...deps, closing: new AbortController() };
   const loop = createLoop({
     name: 'sweep of stuck deliveries',
     everyMs: Math.min(EVERY_MS, deps.afterMs / 4),
-    run: () => sweepUnderLease(work),
+    run: (signal) => sweepUnderLease(deps, signal),
     logger: deps.logger,
   });
   return {
@@ -57,34 +59,22 @@ export function createStuckSweep(deps: SweepStuckDeps): Loop {
       void loop.tick();
     },
     tick: loop.tick,
-    async stop() {
-      work.closing.abort();
-      await loop.stop();
-    },
+    stop: loop.stop,
   };
 }
 
-async function sweepUnderLease(work: Work): Promise<void> {
-  const { leases, holder, logger, metrics } = work;
-  const totals: Totals = {};
-  try {
-    metrics.onChecked(await work.checks.checkedToMs());
-    let isDone = false;
-    while (!isDone) {
-      if (!(await keepLease(work))) return;
-      isDone = await sweepOnce(work, totals);
-    }
+/** Sweeps are minutes apart, and any process may do the next one. */
+async function sweepUnderLease(deps: SweepStuckDeps, signal: AbortSignal): Promise<void> {
+  const { leases, holder, checks, logger, metrics } = deps;
+  metrics.onChecked(await checks.checkedToMs());
+  await ifLeaseIsFree(leases, { name: LEASE, holder }, async (renew) => {
+    const totals: Totals = {};
+    const keepLease = async (): Promise<boolean> => !signal.aborted && renew();
+    const work: Work = { ...deps, signal, keepLease };
+    while (!(await sweepOnce(work, totals))) if (!(await keepLease())) return;
     metrics.onCompleted();
     logger.info(totals, 'sweep of stuck deliveries completed');
-  } finally {
-    // Sweeps are minutes apart, so that any process may do the next one.
-    await leases.release(LEASE, holder).catch(() => undefined);
-  }
-}
-
-/** Takes or renews the lease. Returns false when another process has it, or when this one stops. */
-async function keepLease({ closing, leases, holder }: Work): Promise<boolean> {
-  return !closing.signal.aborted && leases.hold(LEASE, holder);
+  });
 }
 
 /** Returns true when it has done everything that there was to do. */
@@ -100,7 +90,7 @@ async function sweepOnce(work: Work, totals: Totals): Promise<boolean> {
 
 /** Checks messages until all are checked that are old enough. Returns false when it stopped before. */
 async function checkAll(work: Work, afterId: string, state: SweepState): Promise<boolean> {
-  const { checks, metrics, monotonicMs, rest, closing } = work;
+  const { checks, metrics, monotonicMs, rest, signal } = work;
   const beforeMs = state.nowMs - state.afterMs;
   const endsAtMs = monotonicMs() + STEP_MS;
   let beganAtMs = monotonicMs();
@@ -109,9 +99,9 @@ async function checkAll(work: Work, afterId: string, state: SweepState): Promise
     const checkedToMs = timeMsOf(page.at(-1)?.id ?? afterId);
     metrics.onChecked(checkedToMs);
     const tookMs = monotonicMs() - beganAtMs;
-    await rest(restMs({ tookMs, behindMs: beforeMs - checkedToMs }), closing.signal);
+    await rest(restMs({ tookMs, behindMs: beforeMs - checkedToMs }), signal);
     beganAtMs = monotonicMs();
-    if (beganAtMs >= endsAtMs || !(await keepLease(work))) return false;
+    if (beganAtMs >= endsAtMs || !(await work.keepLease())) return false;
   }
   await checks.markComplete(beforeMs);
   metrics.onChecked(beforeMs);
@@ -124,14 +114,14 @@ async function moveAll(
   find: StuckDeliveries['findOverdue'],
   state: SweepState,
 ): Promise<boolean> {
-  const { monotonicMs, rest, closing } = work;
+  const { monotonicMs, rest, signal } = work;
   const endsAtMs = monotonicMs() + STEP_MS;
-  while (await keepLease(work)) {
+  while (await work.keepLease()) {
     const page = await find(state.nowMs - state.afterMs, DELIVERIES_PER_PAGE);
     await moveOn(work, page, state);
     if (page.length < DELIVERIES_PER_PAGE) return true;
     if (monotonicMs() >= endsAtMs) return false;
-    await rest(MOVE_REST_MS, closing.signal);
+    await rest(MOVE_REST_MS, signal);
   }
   return false;
 }

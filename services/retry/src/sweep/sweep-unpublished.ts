@@ -39,12 +39,11 @@ export function createUnpublishedSweep(deps: SweepUnpublishedDeps): UnpublishedS
     oldestAtMs: new Map(),
     seen: new Map(),
     latestId: '',
-    stopping: new AbortController(),
   };
   const loop = createLoop({
     name: 'sweep of unpublished messages',
     everyMs: EVERY_MS,
-    run: () => sweepRound(work),
+    run: (signal) => sweepRound(work, signal),
     logger: deps.logger,
   });
   return {
@@ -52,7 +51,6 @@ export function createUnpublishedSweep(deps: SweepUnpublishedDeps): UnpublishedS
     tick: loop.tick,
     oldestAtMs: () => (work.oldestAtMs.size > 0 ? Math.min(...work.oldestAtMs.values()) : null),
     async stop() {
-      work.stopping.abort();
       await withTimeout(loop.stop(), STOP_MS).catch(() => undefined);
       await deps.leases.release(LEASE, deps.holder).catch(() => undefined);
     },
@@ -60,7 +58,7 @@ export function createUnpublishedSweep(deps: SweepUnpublishedDeps): UnpublishedS
 }
 
 /** Dead publishers come first: nobody else publishes for them. */
-async function sweepRound(work: Work): Promise<void> {
+async function sweepRound(work: Work, signal: AbortSignal): Promise<void> {
   const isHeld = await work.leases.hold(LEASE, work.holder);
   const listed = isHeld ? await work.publishers.list() : [];
   observeAll(work, listed);
@@ -85,7 +83,7 @@ async function sweepRound(work: Work): Promise<void> {
         if (!publisher.isTakenOver) work.oldestAtMs.delete(publisher.id);
     }
   }
-  await sweepInTurns(work, own);
+  await sweepInTurns(work, own, signal);
   for (const publisher of stuck) await help(work, publisher);
 }
 
