@@ -3,9 +3,13 @@ import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:cryp
 import { readClientKey } from './client-key.ts';
 
 const KINDS = {
+  kind: 'refused',
   problem: 'must be an RSA key of at most 4096 bits, or a key of P-256, P-384, P-521 or Ed25519',
 };
-const NOT_A_KEY = { problem: 'must be a private key in PEM that is not encrypted' };
+const NOT_A_KEY = {
+  kind: 'refused',
+  problem: 'must be a private key in PEM that is not encrypted',
+};
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2_048 }).privateKey;
 const onCurve = (namedCurve: string): KeyObject =>
@@ -28,7 +32,7 @@ describe('the private key of a client certificate', () => {
     ['Ed25519', generateKeyPairSync('ed25519').privateKey, 'pkcs8'],
   ])('may be %s', (_what, key, type) => {
     const read = readClientKey(`# A comment\n${pemOf(key, type)}`);
-    expect('key' in read && read.key.equals(key)).toBe(true);
+    expect(read.kind === 'key' && read.key.equals(key)).toBe(true);
   });
 
   it('is refused without being read when it is too large for what it claims to be', () => {

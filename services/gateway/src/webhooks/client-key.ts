@@ -1,13 +1,18 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 
 /** Either the key, or why it is refused. */
-export type ClientKeyResult = { key: KeyObject } | { problem: string };
+export type ClientKeyResult = { kind: 'key'; key: KeyObject } | Refusal;
+
+interface Refusal {
+  kind: 'refused';
+  problem: string;
+}
 
 const FORMATS = { 'RSA ': 'pkcs1', 'EC ': 'sec1', '': 'pkcs8' } as const;
 const PEM_KEY =
   /-----BEGIN (RSA |EC |)PRIVATE KEY-----([A-Za-z0-9+/=\s]+)-----END \1PRIVATE KEY-----/;
 
-/** An RSA key of 4,096 bits has 2,376, and an elliptic curve key less than 250. */
+/** An RSA key of 4,096 bits has 2,376 bytes, and an elliptic curve key less than 250. */
 const MAX_RSA_BYTES = 2_400;
 const MAX_OTHER_BYTES = 300;
 /** Signing takes 3 to 5 ms of the dispatcher with 4,096 bits, and several times that with 8,192. */
@@ -25,15 +30,19 @@ const KINDS = 'must be an RSA key of at most 4096 bits, or a key of P-256, P-384
  */
 export function readClientKey(pem: string): ClientKeyResult {
   const [, label, base64 = ''] = PEM_KEY.exec(pem) ?? [];
-  if (label === undefined) return { problem: NOT_A_KEY };
+  if (label === undefined) return refused(NOT_A_KEY);
   const type = FORMATS[label as keyof typeof FORMATS];
   const der = Buffer.from(base64, 'base64');
   const isRsa = type === 'pkcs1' || (type === 'pkcs8' && hasRsaAlgorithm(der));
-  if (der.length > (isRsa ? MAX_RSA_BYTES : MAX_OTHER_BYTES)) return { problem: KINDS };
+  if (der.length > (isRsa ? MAX_RSA_BYTES : MAX_OTHER_BYTES)) return refused(KINDS);
   const key = tryToRead(der, type);
-  if (!key) return { problem: NOT_A_KEY };
-  if (!TYPES.includes(key.asymmetricKeyType)) return { problem: KINDS };
-  return key.asymmetricKeyType !== 'rsa' || isSoundRsa(key) ? { key } : { problem: KINDS };
+  if (!key) return refused(NOT_A_KEY);
+  if (!TYPES.includes(key.asymmetricKeyType)) return refused(KINDS);
+  return key.asymmetricKeyType !== 'rsa' || isSoundRsa(key) ? { kind: 'key', key } : refused(KINDS);
+}
+
+function refused(problem: string): Refusal {
+  return { kind: 'refused', problem };
 }
 
 /** AlgorithmIdentifier of rsaEncryption (RFC 8017, appendix C). */

@@ -17,10 +17,13 @@ const encrypted = createPrivateKey(own.key)
 describe('the TLS settings of a webhook', () => {
   it('are a certificate with its key, authorities, or both', () => {
     const client = { certificate: own.cert, key: own.key };
-    expect(tlsOf(client, NOW_MS)).toEqual({ tls: { client, ca: null } });
-    expect(tlsOf({ ca: other.cert }, NOW_MS)).toEqual({ tls: { client: null, ca: other.cert } });
+    expect(tlsOf(client, NOW_MS)).toEqual({ kind: 'settings', tls: { client, ca: null } });
+    expect(tlsOf({ ca: other.cert }, NOW_MS)).toEqual({
+      kind: 'settings',
+      tls: { client: null, ca: other.cert },
+    });
     const both = { ...client, ca: other.cert };
-    expect(tlsOf(both, NOW_MS)).toEqual({ tls: { client, ca: other.cert } });
+    expect(tlsOf(both, NOW_MS)).toEqual({ kind: 'settings', tls: { client, ca: other.cert } });
   });
 
   it('may have comments around certificates and another format of the key, which are not stored', () => {
@@ -31,6 +34,7 @@ describe('the TLS settings of a webhook', () => {
       ca: `First\n${other.cert}\nSecond\r\n${own.cert}`,
     };
     expect(tlsOf(fields, NOW_MS)).toEqual({
+      kind: 'settings',
       tls: { client: { certificate: own.cert, key: own.key }, ca: other.cert + own.cert },
     });
   });
@@ -76,7 +80,7 @@ describe('the TLS settings of a webhook', () => {
     ],
   ])('are refused with %s', (_what, fields, problems) => {
     const expected = problems.map(([path, message]) => ({ path, message }));
-    expect(tlsOf(fields, NOW_MS)).toEqual({ problems: expected });
+    expect(tlsOf(fields, NOW_MS)).toEqual({ kind: 'refused', problems: expected });
   });
 
   it('are refused with a certificate whose date is none', () => {
@@ -85,12 +89,13 @@ describe('the TLS settings of a webhook', () => {
     der.write('no date', utcTime + 2, 'latin1');
     const ca = `-----BEGIN CERTIFICATE-----\n${der.toString('base64')}\n-----END CERTIFICATE-----\n`;
     expect(tlsOf({ ca }, NOW_MS)).toEqual({
+      kind: 'refused',
       problems: [{ path: 'ca', message: 'certificate 1 cannot be read' }],
     });
   });
 
   it('may have a certificate that is not valid yet', () => {
     const { cert: ca } = selfSigned('next.example.com', { validFromMs: NOW_MS + DAY_MS / 2 });
-    expect(tlsOf({ ca }, NOW_MS)).toEqual({ tls: { client: null, ca } });
+    expect(tlsOf({ ca }, NOW_MS)).toEqual({ kind: 'settings', tls: { client: null, ca } });
   });
 });

@@ -18,7 +18,8 @@ export interface TlsProblem {
 }
 
 /** Either what a webhook gets, or why it does not. */
-export type TlsResult = { tls: EndpointTls } | { problems: TlsProblem[] };
+export type TlsResult =
+  { kind: 'settings'; tls: EndpointTls } | { kind: 'refused'; problems: TlsProblem[] };
 
 const MAX_CERTIFICATES = 5;
 
@@ -34,10 +35,10 @@ export function tlsOf(fields: TlsFields, nowMs: number): TlsResult {
     ...(ca === undefined ? [] : problemsOfCertificates('ca', ca, nowMs)),
     ...problemsOfPair(fields, read),
   ];
-  if (problems.length > 0) return { problems };
+  if (problems.length > 0) return { kind: 'refused', problems };
   const tls = {
     client:
-      certificate === undefined || !read || !('key' in read)
+      certificate === undefined || read?.kind !== 'key'
         ? null
         : {
             certificate: onlyCertificates(certificate),
@@ -46,7 +47,7 @@ export function tlsOf(fields: TlsFields, nowMs: number): TlsResult {
     ca: ca === undefined ? null : onlyCertificates(ca),
   };
   const refusals = refusalsOfOpenSsl(tls);
-  return refusals.length > 0 ? { problems: refusals } : { tls };
+  return refusals.length > 0 ? { kind: 'refused', problems: refusals } : { kind: 'settings', tls };
 }
 
 function onlyCertificates(pem: string): string {
@@ -92,7 +93,7 @@ function problemsOfPair(
       return [{ path: 'key', message: 'is required with a certificate' }];
     return ca === undefined ? [{ path: 'certificate', message: 'is required, or ca' }] : [];
   }
-  if ('problem' in read) return [{ path: 'key', message: read.problem }];
+  if (read.kind === 'refused') return [{ path: 'key', message: read.problem }];
   if (certificate === undefined) {
     return [{ path: 'certificate', message: 'is required with a key' }];
   }

@@ -24,7 +24,7 @@ export const tlsField = z
   })
   .transform((fields, context) => {
     const result = tlsOf(fields, systemClockMs());
-    if ('tls' in result) return result.tls;
+    if (result.kind === 'settings') return result.tls;
     for (const { path, message } of result.problems) {
       context.addIssue({ code: 'custom', path: [path], message });
     }
