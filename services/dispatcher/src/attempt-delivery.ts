@@ -49,7 +49,7 @@ type Disposition =
   | Exclude<Remaining, { kind: 'send' }>
   | Exclude<Target, { kind: 'send' }>
   | Exclude<Admission, { kind: 'place' }>
-  | Exclude<Made, { kind: 'start over' | 'claim again' }>;
+  | Exclude<Made, { kind: 'start_over' | 'claim_again' }>;
 
 /**
  * Attempt: one record becomes one request to the endpoint, or another disposition applies.
@@ -80,7 +80,7 @@ async function attemptOnce(deps: AttemptDeps, underWay: AttemptUnderWay): Promis
     const { remaining, lease } = await deps.doubleSends.claim(underWay.record, underWay.due);
     try {
       const outcome = remaining.kind === 'send' ? await send(deps, underWay, lease) : remaining;
-      if (outcome.kind === 'claim again') continue;
+      if (outcome.kind === 'claim_again') continue;
       if (outcome.kind === 'attempted') lease.markMade();
       await apply(deps, underWay, outcome);
       return;
@@ -95,7 +95,7 @@ async function send(
   deps: AttemptDeps,
   underWay: AttemptUnderWay,
   lease: HeldLease,
-): Promise<Disposition | { kind: 'claim again' }> {
+): Promise<Disposition | { kind: 'claim_again' }> {
   const { record, due } = underWay;
   if (due.isCancelled) return { kind: 'cancel', reason: DISABLED_AT_ACCEPTANCE };
   for (;;) {
@@ -105,7 +105,7 @@ async function send(
     const admission = await enterQueue(deps, underWay, target.to.webhook);
     if (admission.kind !== 'place') return admission;
     const made = await deps.makeAttempt(record, due, { place: admission.place, lease });
-    if (made.kind !== 'start over') return made;
+    if (made.kind !== 'start_over') return made;
   }
 }
 
@@ -137,7 +137,7 @@ async function apply(
       // Whoever recorded it may have died before the payload was erased.
       return deps.erasePayloads([due]);
     // The attempt was recorded before, and its failure may not have been published.
-    case 'publish failure':
+    case 'publish_failure':
       return settle(deps, {
         kind: 'attempted',
         due,
@@ -151,11 +151,11 @@ async function apply(
     // The webhook is deleted or disabled.
     case 'cancel':
       return settle(deps, { kind: 'cancelled', due, reason: disposition.reason });
-    case 'message missing':
+    case 'message_missing':
       await deps.deadLetters.put(record, 'message_missing', 'the message is not stored any more');
       return settle(deps, { kind: 'cancelled', due, reason: MESSAGE_MISSING });
     // Written by a program with our keys and a fault, or restored from another database.
-    case 'company mismatch':
+    case 'company_mismatch':
       return deps.deadLetters.put(
         record,
         'company_mismatch',
@@ -174,7 +174,7 @@ async function apply(
         isRecorded: false,
       });
     // The endpoint takes a second or longer: out of the way of the others.
-    case 'slow lane':
+    case 'slow_lane':
       return deps.moveToSlowLane(record, due);
     // The endpoint cannot take it now, or our proxy fails. No attempt of the schedule is used up.
     case 'defer':

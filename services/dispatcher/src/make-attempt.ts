@@ -17,11 +17,11 @@ import type { SettledAttempt } from './settle/settle-delivery.ts';
 export type Made =
   | SettledAttempt
   /** The message is not stored any more, so that nothing can be sent. */
-  | { kind: 'message missing' }
+  | { kind: 'message_missing' }
   /** The webhook was changed, or its endpoint asked for a hold meanwhile: the attempt enters again. */
-  | { kind: 'start over' }
+  | { kind: 'start_over' }
   /** This process was suspended, and another one may have made the attempt meanwhile. */
-  | { kind: 'claim again' }
+  | { kind: 'claim_again' }
   /** Our proxy failed before anything was sent, or the host of the token server has no start left. */
   | { kind: 'defer'; because: 'proxy' | 'host'; turnAtMs: number };
 
@@ -39,7 +39,7 @@ export interface MakeAttemptDeps {
   loadWebhook: LoadWebhook;
   send: SendWebhook;
   tokens: Pick<AccessTokens, 'get'>;
-  /** How long an attempt waits that our proxy failed. */
+  /** How long an attempt is deferred when our proxy failed. */
   proxyRetryMs: number;
   nowMs: () => number;
 }
@@ -51,9 +51,9 @@ export function createMakeAttempt(deps: MakeAttemptDeps): MakeAttempt {
     try {
       if (!due.payload) held = await deps.payloads.hold(due.companyId, due.messageId);
       const payload = due.payload ?? held?.payload;
-      if (!payload) return { kind: 'message missing' };
+      if (!payload) return { kind: 'message_missing' };
       const ready = await beginAuthorized(deps, due, rights);
-      if (ready.kind !== 'send' && ready.kind !== 'token failed') return ready;
+      if (ready.kind !== 'send' && ready.kind !== 'token_failed') return ready;
       sent = await complete(deps, ready, { record, due, payload });
     } finally {
       held?.release();
@@ -73,7 +73,7 @@ async function complete(
   request: Request,
 ): Promise<Sent | null> {
   const { appId } = ready.to.webhook;
-  if (ready.kind === 'token failed') return { attempt: ready.attempt, appId, payloadBytes: 0 };
+  if (ready.kind === 'token_failed') return { attempt: ready.attempt, appId, payloadBytes: 0 };
   const attempt = await send(deps, ready, request);
   return attempt && { attempt, appId, payloadBytes: request.payload.length };
 }
@@ -109,12 +109,12 @@ interface UsableToken extends Pick<SharedAnswer, 'refuse'> {
 }
 
 interface TokenFailed {
-  kind: 'token failed';
+  kind: 'token_failed';
   to: LoadedWebhook;
   attempt: Attempt;
 }
 
-type Stopped = Extract<Made, { kind: 'start over' | 'claim again' | 'defer' }>;
+type Stopped = Extract<Made, { kind: 'start_over' | 'claim_again' | 'defer' }>;
 
 /** Asked again right before the request: the attempt may have waited for seconds in its queue, and for its token. */
 async function begin(
@@ -123,8 +123,8 @@ async function begin(
   { place, lease }: Rights,
 ): Promise<Ready | Stopped> {
   const target = await findTarget(loadWebhook, due);
-  if (lease.hasLapsed()) return { kind: 'claim again' };
-  if (target.kind !== 'send' || !place.begin()) return { kind: 'start over' };
+  if (lease.hasLapsed()) return { kind: 'claim_again' };
+  if (target.kind !== 'send' || !place.begin()) return { kind: 'start_over' };
   return target;
 }
 
@@ -151,12 +151,12 @@ async function beginAuthorized(
   if (answer.kind === 'failed') {
     const durationMs = Math.max(0, deps.nowMs() - startedAtMs);
     const attempt = { ...abortedAttempt(due, startedAtMs), durationMs };
-    return { kind: 'token failed', to: begun.to, attempt: withoutToken(attempt, answer.reason) };
+    return { kind: 'token_failed', to: begun.to, attempt: withoutToken(attempt, answer.reason) };
   }
   const again = await begin(deps, due, rights);
   if (again.kind !== 'send') return again;
   // Changed meanwhile: the token may be of other credentials, or for another endpoint.
-  if (again.to.webhook.updatedAtMs !== updatedAtMs) return { kind: 'start over' };
+  if (again.to.webhook.updatedAtMs !== updatedAtMs) return { kind: 'start_over' };
   return { ...again, token: { value: answer.value, refuse } };
 }
 

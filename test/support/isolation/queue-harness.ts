@@ -196,7 +196,7 @@ export function count(all: readonly Entered[]) {
   return {
     started: of('place'),
     waiting: of('waiting'),
-    slowLane: of('slow lane'),
+    slowLane: of('slow_lane'),
     deferred: of('defer'),
   };
 }

@@ -12,27 +12,27 @@ export interface RecordSubject extends DeliveryRef {
   endedAtMs: number | null;
 }
 
-type RecordKind = 'message created' | 'delivery failed' | 'retry due';
+type RecordKind = 'message_created' | 'delivery_failed' | 'retry_due';
 
 /** What the records of a topic are; null when it is not one that a service of this installation reads. */
 export function recordKindOf(prefix: string, topic: string): RecordKind | null {
   const names = topicNames(prefix, [], []);
-  if (topic === names.messageCreated) return 'message created';
-  if (topic === names.deliveryFailed) return 'delivery failed';
+  if (topic === names.messageCreated) return 'message_created';
+  if (topic === names.deliveryFailed) return 'delivery_failed';
   const isDelayTopic = delayTopicsAmong(prefix, [topic]).size > 0;
   const isDue = isDelayTopic || topic === names.retryDue || topic === names.slowLane;
-  return isDue ? 'retry due' : null;
+  return isDue ? 'retry_due' : null;
 }
 
 /** Throws UnreadableRecordError. */
 export function subjectOf(kind: RecordKind, value: Buffer): RecordSubject {
-  if (kind === 'delivery failed') {
+  if (kind === 'delivery_failed') {
     const failed = decodeDeliveryFailed(value);
     const deliveryId = deliveryIdOf(failed.messageId, failed.webhookId);
     const nextAttemptNumber = failed.attemptNumber + 1;
     return { ...refOf(failed), deliveryId, nextAttemptNumber, endedAtMs: failed.endedAtMs };
   }
-  const due = kind === 'message created' ? decodeMessageCreated(value) : decodeRetryDue(value);
+  const due = kind === 'message_created' ? decodeMessageCreated(value) : decodeRetryDue(value);
   const { deliveryId, attemptNumber: nextAttemptNumber } = due;
   return { ...refOf(due), deliveryId, nextAttemptNumber, endedAtMs: null };
 }

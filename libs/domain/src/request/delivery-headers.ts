@@ -77,7 +77,7 @@ export function deliveryHeaders(
 
 /** Standard Webhooks 1.0: signatures are separated by spaces, and a receiver needs one that matches. */
 function standardSignatures({ kind, standard, previous }: Signer, parts: SignedParts): string {
-  const sign = kind === 'key pair' ? asymmetricSignature : standardSignature;
+  const sign = kind === 'key_pair' ? asymmetricSignature : standardSignature;
   const newest = sign(standard, parts);
   if (!previous || parts.timestampSeconds * 1_000 >= previous.expiresAtMs) return newest;
   return `${newest} ${sign(previous.key, parts)}`;
@@ -88,10 +88,10 @@ function authHeader(
   signer: Signer,
   { payload, accessToken }: SignedParts,
 ): [] | [name: string, value: string] {
-  if (isSignedByCompany(auth) !== (signer.kind === 'key pair')) {
+  if (isSignedByCompany(auth) !== (signer.kind === 'key_pair')) {
     throw new ImpossibleError(`a ${signer.kind} cannot sign for this webhook`);
   }
-  if (signer.kind === 'key pair') return [];
+  if (signer.kind === 'key_pair') return [];
   switch (auth.method) {
     case 'hmac':
       return [auth.hmacHeader, hmacSignature(signer.hmac ?? hmacKey(auth.hmacSecret), payload)];

@@ -23,7 +23,7 @@ export interface SigningKeys {
 
 /** The keys of a company, made once: to read one takes longer than to sign with it. */
 export interface KeyPairSigner {
-  kind: 'key pair';
+  kind: 'key_pair';
   standard: KeyObject;
   /** Signs beside the new key until `expiresAtMs` (since 1970); null without a rotation. */
   previous: { key: KeyObject; expiresAtMs: number } | null;
@@ -31,7 +31,7 @@ export interface KeyPairSigner {
 
 export function keyPairSignerOf({ current, previous }: SigningKeys): KeyPairSigner {
   return {
-    kind: 'key pair',
+    kind: 'key_pair',
     standard: keyObjectOf(current),
     previous: previous && {
       key: keyObjectOf(previous.key),

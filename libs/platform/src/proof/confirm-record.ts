@@ -67,7 +67,7 @@ export function createConfirmRecord(deps: ConfirmRecordDeps): ConfirmRecord {
     if (!message || !isConfirmed(subject, message, delivery, deps.nowMs())) return null;
     const made = createdRecordTo(record.topic, message, subject.webhookId);
     const headers = made.headers ?? {};
-    if (kind === 'message created') return { ...made, headers, isInherited: true };
+    if (kind === 'message_created') return { ...made, headers, isInherited: true };
     const times = timesOf(record.headers);
     return { ...made, value: record.value, headers: { ...headers, ...times }, isInherited: true };
   };

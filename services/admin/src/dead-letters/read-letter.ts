@@ -46,11 +46,11 @@ export function createLetterReader(prefix: string): (record: StoredRecord) => Le
 
 function decoderOf(prefix: string, topic: string): Decode | null {
   switch (recordKindOf(prefix, topic)) {
-    case 'message created':
+    case 'message_created':
       return (value) => contentOfDue(decodeMessageCreated(value));
-    case 'delivery failed':
+    case 'delivery_failed':
       return contentOfFailed;
-    case 'retry due':
+    case 'retry_due':
       return (value) => contentOfDue(decodeRetryDue(value));
     case null:
       return null;

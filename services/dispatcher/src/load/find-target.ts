@@ -12,14 +12,14 @@ export type Target =
    */
   | { kind: 'abort'; appId: string | null }
   /** The webhook belongs to another company than the record says. */
-  | { kind: 'company mismatch' };
+  | { kind: 'company_mismatch' };
 
 export async function findTarget(
   load: LoadWebhook,
   { webhookId, companyId }: Pick<DeliveryRef, 'webhookId' | 'companyId'>,
 ): Promise<Target> {
   const found = await load(webhookId);
-  if (found && companyOf(found) !== companyId) return { kind: 'company mismatch' };
+  if (found && companyOf(found) !== companyId) return { kind: 'company_mismatch' };
   const reason = cancelReasonOf(stateOf(found));
   if (reason) return { kind: 'cancel', reason };
   if (found?.kind === 'opened') return { kind: 'send', to: found };

@@ -82,7 +82,7 @@ describe('an attempt of the schedule', () => {
 
   test('has its failure published again when it is the last one recorded', async () => {
     const attempt = record('pending', 2);
-    expect(await check(due)).toEqual({ kind: 'publish failure', attempt });
+    expect(await check(due)).toEqual({ kind: 'publish_failure', attempt });
   });
 });
 

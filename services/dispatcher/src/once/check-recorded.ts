@@ -9,7 +9,7 @@ import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.
 export type Remaining =
   | { kind: 'send' }
   /** It failed, and whoever recorded it may have died before the failure was published. */
-  | { kind: 'publish failure'; attempt: Attempt }
+  | { kind: 'publish_failure'; attempt: Attempt }
   /** Everything is done; or it is a resend that was made or given up. */
   | { kind: 'drop' };
 
@@ -70,5 +70,5 @@ function remainingOf(due: DueAttempt, recorded: RecordedDelivery | undefined): R
   if (!recorded) return SEND;
   if (isFinal(recorded.status) || recorded.attemptCount > due.attemptNumber) return DROP;
   if (recorded.attemptCount < due.attemptNumber || !recorded.lastAttempt) return SEND;
-  return { kind: 'publish failure', attempt: recorded.lastAttempt };
+  return { kind: 'publish_failure', attempt: recorded.lastAttempt };
 }

@@ -54,7 +54,7 @@ describe('an attempt that may have been read before', () => {
   it('is settled again, and not counted, when it is recorded as failed', async () => {
     const failed = { ...(await sendSuccessfully(sampleDue(), Buffer.alloc(0), FOUND)), number: 3 };
     const { attempt, sent, settled } = createAttemptHarness({
-      remaining: { kind: 'publish failure', attempt: failed },
+      remaining: { kind: 'publish_failure', attempt: failed },
     });
     const headers = { 'turn-at': '1', 'deferred-since': '1' };
     await attempt(sampleRecord(headers, { topic: 'due', value: due(NOW_MS) }));
@@ -131,7 +131,7 @@ describe('the copies of a backlog that was published twice', () => {
   it('have a failure published that may not have been before', async () => {
     const failed = await sendSuccessfully(sampleDue(), Buffer.alloc(0), FOUND);
     const { attempt, sent, settled } = createAttemptHarness({
-      remaining: { kind: 'publish failure', attempt: failed },
+      remaining: { kind: 'publish_failure', attempt: failed },
     });
     await attempt(lateCopyOf('msg_0'));
     expect(sent).toEqual([]);

@@ -78,7 +78,7 @@ describe('the gate, for any attempt, endpoint and dispatcher', () => {
 
   it('moves only attempts of slow endpoints to the slow lane, none that came from it or has a rate limit', () => {
     always((a, e, d) => {
-      if (decide(a, e, d).kind !== 'slow lane') return;
+      if (decide(a, e, d).kind !== 'slow_lane') return;
       expect([e.isSlow, e.hasRateLimit, a.queue === 'slow']).toEqual([true, false, false]);
     });
   });

@@ -3,7 +3,7 @@ import { decideCase, type Case } from '../../../../../test/support/isolation/gat
 import type { Decision, Reason } from './gate.ts';
 
 const NOW: Decision = { kind: 'now' };
-const SLOW_LANE: Decision = { kind: 'slow lane', because: 'slow' };
+const SLOW_LANE: Decision = { kind: 'slow_lane', because: 'slow' };
 const full = { running: { first: 10, retry: 4, slow: 2 } };
 const open = { kind: 'open', deferForMs: 30_000 } as const;
 const probing = { kind: 'probing', sinceMs: 100, deferForMs: 30_000 } as const;

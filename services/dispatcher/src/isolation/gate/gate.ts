@@ -36,7 +36,7 @@ export type Decision =
   | { kind: 'now' }
   /** `wakeInMs`: when time alone may change the decision; Infinity when only the end of an attempt can. */
   | { kind: 'wait'; because: Reason; wakeInMs: number }
-  | { kind: 'slow lane'; because: Reason }
+  | { kind: 'slow_lane'; because: Reason }
   | { kind: 'defer'; because: Reason; inMs: number };
 
 /**
@@ -91,7 +91,7 @@ function bySlowness(
   if (running.first + running.retry + ahead === 0 && maySlowUseFast) return null;
   return hasRateLimit
     ? { kind: 'defer', because: 'slow', inMs: 0 }
-    : { kind: 'slow lane', because: 'slow' };
+    : { kind: 'slow_lane', because: 'slow' };
 }
 
 /** The attempt waits while the expected wait is short, and is deferred otherwise. */

@@ -46,6 +46,6 @@ export interface AttemptReport {
 /** What is to be done with an attempt. */
 export type Admission =
   | { kind: 'place'; place: Place }
-  | { kind: 'slow lane' }
+  | { kind: 'slow_lane' }
   /** `turnAtMs`: when it is to come again, in milliseconds since 1970. */
   | { kind: 'defer'; because: Reason; turnAtMs: number };

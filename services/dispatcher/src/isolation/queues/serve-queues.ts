@@ -33,8 +33,8 @@ export function applyDecision(
     case 'now':
       countStart(state, poolOf(candidate.queue));
       return { kind: 'place', place: takePlace(state, endpoint, candidate, reschedule) };
-    case 'slow lane':
-      return { kind: 'slow lane' };
+    case 'slow_lane':
+      return { kind: 'slow_lane' };
     case 'wait':
       return refuseWait(state, endpoint, candidate, decision);
     case 'defer': {
@@ -70,7 +70,7 @@ export function refuseWait(
   { because }: Extract<Decision, { kind: 'wait' }>,
 ): Admission {
   if (candidate.queue !== 'slow' && candidate.rateLimitPerSecond === null) {
-    return { kind: 'slow lane' };
+    return { kind: 'slow_lane' };
   }
   return { kind: 'defer', because, turnAtMs: bookBehindOthers(state, endpoint, 0) };
 }

@@ -28,7 +28,7 @@ export interface Question {
 export type Answer =
   /** `head`: what arrived behind the answer. */
   | { kind: 'answered'; message: IncomingMessage; socket: Socket; head: Buffer }
-  | { kind: 'not connected' }
+  | { kind: 'not_connected' }
   | { kind: 'silent' }
   /** `code`: of Node or OpenSSL. */
   | { kind: 'failed'; code: string };
@@ -54,7 +54,7 @@ export function askProxy(access: ProxyAccess, question: Question): Promise<Answe
       resolve({ kind: 'answered', message, socket: message.socket, head: Buffer.alloc(0) });
     });
     request.once('timeout', () => {
-      resolve({ kind: isConnected ? 'silent' : 'not connected' });
+      resolve({ kind: isConnected ? 'silent' : 'not_connected' });
       request.destroy();
     });
     request.on('error', ({ code = 'UNKNOWN' }: NodeJS.ErrnoException) => {

@@ -59,7 +59,7 @@ async function connectTo(
       socket.destroy();
       return new TunnelError(result, `the proxy answered ${status}`);
     }
-    case 'not connected':
+    case 'not_connected':
       return new TunnelError('fault', 'the proxy was not reached in time');
     case 'failed':
       return new TunnelError('fault', `the proxy failed: ${answer.code}`);
