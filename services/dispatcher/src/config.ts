@@ -23,7 +23,7 @@ export const dispatcherConfig = z.object({
   CIRCUIT_RESET_MS: wholeNumber(100, 600_000, 'milliseconds')
     .default(30_000)
     .describe(
-      'How long a circuit stays open before it lets a probe through; as long waits an attempt that the egress proxy failed',
+      'How long a circuit stays open before it lets a probe through, and how long an attempt is deferred when the egress proxy failed',
     ),
   PAYLOAD_MEMORY_MIB: settings
     .mebibytes(64)

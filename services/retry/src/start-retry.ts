@@ -195,7 +195,7 @@ async function consumeParked(
     if (group.topics.length === 0) continue;
     const consumption = await records.consume({
       ...group,
-      // The groups go on where the one before has ended: no process has the remainder of each topic.
+      // Each group deals out its partitions from where the one before has ended, so that no process gets every remainder.
       sharing: { kind: 'evenly', after },
       handle: countingMemory(memory, handle),
       areStoresUp,

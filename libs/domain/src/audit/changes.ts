@@ -29,11 +29,11 @@ const SHOWN_FIELDS: ReadonlySet<string> = new Set([
   'filter', 'matched', 'republished', 'resent', 'skipped', 'resealed', 'remaining',
 ]);
 
-/** Fields whose values are shown without the values in their query. */
+/** Fields with URLs: the values of their query parameters are hidden. */
 const URL_FIELDS: ReadonlySet<string> = new Set(['url', 'oauth2TokenUrl']);
 
 interface Field {
-  /** Compared only. */
+  /** Only compared, never shown. */
   real: string;
   shown: AuditValue;
 }

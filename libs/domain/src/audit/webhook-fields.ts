@@ -1,7 +1,10 @@
 import { isSignedByCompany, type AuthMethod, type Webhook } from '../webhook.ts';
 import type { AuditedFields } from './changes.ts';
 
-/** What a change of its own never touches, and what `fieldsOfAuth` returns. A field that is added later is taken. */
+/**
+ * Fields that are not audited: those that no request changes, and `authMethod`, which `fieldsOfAuth` spells out.
+ * The list names what is left out, so that a field which is added later is audited.
+ */
 const LEFT_OUT: ReadonlySet<string> = new Set<keyof Webhook>([
   'id',
   'companyId',

@@ -47,7 +47,7 @@ export type Sharing =
   | { kind: 'together' }
   /**
    * No member has two partitions more than another one. `after` is how many partitions groups of the same
-   * processes share before this one: it goes on where they end, so that this holds for all of them.
+   * processes share before this one: this group begins where they end, so that this holds for all of them together.
    */
   | { kind: 'evenly'; after: number };
 

@@ -1,6 +1,6 @@
 import type { GroupPosition } from '../kafka/offsets/group-positions.ts';
 
-/** What of one topic a group has not read. */
+/** What a group has not read of one topic. */
 export interface TopicBacklog {
   /** Records that are ready. */
   records: number;
@@ -22,9 +22,9 @@ export interface ReadBacklog {
   nowMs: number;
 }
 
-/** Younger than this need not be told apart. */
+/** The search does not tell ages below this apart: a backlog this young alarms nobody. */
 const YOUNGEST_MS = 1_000;
-/** Older than any topic keeps its records. */
+/** The search begins here: no topic keeps its records this long. */
 const OLDEST_MS = 60 * 86_400_000;
 const PRECISION = 1.02;
 

@@ -20,7 +20,7 @@ export interface Sentinels {
 
 /** How Redis is reached. */
 export interface RedisAccess {
-  /** With sentinels, only its scheme, user, password and database count; with a cluster, the database neither. */
+  /** With sentinels, only its scheme, user, password and database are used; with a cluster, not the database either. */
   url: string;
   /** Null without TLS files. The scheme of the URL decides whether there is TLS. */
   tls: SecureContext | null;

@@ -3,13 +3,13 @@ import type { SecureContext } from 'node:tls';
 import type { Logger } from '../service/logger.ts';
 
 interface ClusterAccess {
-  /** Its scheme, user and password count for every node. */
+  /** Its scheme, user and password are used for every node. */
   url: string;
   tls: SecureContext | null;
-  /** Those that are asked for all others. */
+  /** The first nodes to connect to. They name all other nodes of the cluster. */
   nodes: { host: string; port: number }[];
   timeouts: Pick<RedisOptions, 'connectTimeout' | 'commandTimeout' | 'socketTimeout'>;
-  /** Returns the milliseconds to wait before a try. */
+  /** Returns how long to wait before this try, in milliseconds. */
   retryStrategy: (tryNumber: number) => number;
 }
 
@@ -20,12 +20,12 @@ export function connectCluster(
 ): Cluster {
   const cluster = new ImpatientCluster(nodes, {
     clusterRetryStrategy: retryStrategy,
-    // Nobody waits for a node to come back, or for a failover.
+    // Commands fail at once while a node is away: no caller can wait for it to come back, or for a failover.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
     // Finds new nodes also where no command asks for them: a subscriber sends none.
     slotsRefreshInterval: 10_000,
-    // Certificates are for names: these are looked up when a connection is opened, not before.
+    // A node keeps its name until its connection is opened: TLS checks the certificate against the name.
     dnsLookup: (host, found) => {
       found(null, host);
     },
@@ -33,7 +33,8 @@ export function connectCluster(
       ...loginOf(url),
       ...(url.startsWith('rediss:') && { tls: tls ? { secureContext: tls } : {} }),
       ...timeouts,
-      // The loss of a node is noticed only on a connection. Without one, a subscriber tried lost nodes without a pause.
+      // Connects to every node at once: the client notices only on a connection that a node is lost. Without one, a
+      // subscriber tried lost nodes without a pause.
       lazyConnect: false,
     },
   });
@@ -53,7 +54,7 @@ class ImpatientCluster extends Cluster {
   }
 }
 
-/** With such commands the client finds the nodes. */
+/** The client sends these commands itself, to find the nodes. */
 function isOfCluster({ name }: Command): boolean {
   return name === 'cluster';
 }

@@ -32,18 +32,18 @@ interface Sum<Value> {
  */
 const MIN_AGE_MS = 5_000;
 /**
- * Of those that are older, so many are written in a round, oldest first. One round a second: however many endpoints
- * there are, statistics add 100 updates a second in each process.
+ * How many sums that are old enough are written in a round, oldest first. There is one round a second, so that
+ * statistics add 100 updates a second in each process, however many endpoints there are.
  */
 const PER_ROUND = 100;
 /**
- * Those are written in any case. A company is removed two minutes after it was suspended, and must not be
- * counted after that.
+ * Sums of this age are written in any case, beyond that number: a company is removed two minutes after it was
+ * suspended, and nothing may be counted for it after that.
  */
 const MAX_AGE_MS = 45_000;
 const PAUSE_AFTER_FAILURE_MS = 10_000;
 
-/** So many are written together: more would block the event loop for a tenth of a second. */
+/** Sums in one write: more would block the event loop for a tenth of a second. */
 const MAX_PER_WRITE = 500;
 
 interface State<Value> extends WriteBehindDeps<Value> {

@@ -17,7 +17,7 @@ export interface BoundedExportOptions {
 
 /**
  * Batches spans, and counts what is dropped: the processor of the SDK drops what its queue cannot take without telling, and
- * forgets a batch that could not be exported. Nobody waits for an export.
+ * forgets a batch that could not be exported. No caller waits for an export.
  */
 export function createBoundedExport(
   exporter: SpanExporter,

@@ -127,7 +127,7 @@ async function assertCompany({ companies }: CompanyDeps, companyId: string): Pro
   }
 }
 
-/** Nothing is shown of a key that may do all, for ever. */
+/** Returns the limits of a key. A key without limits has none of the three fields. */
 function shownRights({ scopes, appId, expiresAt }: KeyRights): object {
   return {
     ...(scopes && { scopes: scopes.join(',') }),

@@ -29,11 +29,11 @@ export interface SigningKeyLoaderDeps {
   nowMs: () => number;
 }
 
-/** As long as a webhook. A rotation is announced through Redis. */
+/** Keys are cached as long as webhooks are. A rotation is announced through Redis. */
 const CACHED_MS = 2_000;
-/** Two keys, most of them outside the heap. */
+/** Size of an entry: two keys, most of which is outside the heap. */
 const ENTRY_BYTES = 4_096;
-/** For 2,000 companies; those of further ones are read again with their webhooks. */
+/** Room for the keys of 2,000 companies; those of further companies are read again with their webhooks. */
 export const SIGNER_CACHE_BYTES = 2_000 * ENTRY_BYTES;
 
 export function createSigningKeyLoader(deps: SigningKeyLoaderDeps): SigningKeyLoader {

@@ -122,7 +122,7 @@ function charsOf(tls: EndpointTls | null): number {
   return (client?.certificate.length ?? 0) + (client?.key.length ?? 0) + (ca?.length ?? 0);
 }
 
-/** Without the keys of its company a webhook is as one that cannot be opened: nothing is sent unsigned. */
+/** A webhook whose company has no usable keys counts as one that cannot be opened: nothing is sent unsigned. */
 async function withSigner(loadSigner: LoadSigner, webhook: OpenedWebhook): Promise<FoundWebhook> {
   const { id, companyId, appId, disabled, eventTypes, authMethod } = webhook;
   if (!isSignedByCompany(authMethod)) return prepare(webhook, signerOf(webhook));

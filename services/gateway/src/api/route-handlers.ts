@@ -126,7 +126,7 @@ function hasBody(request: Request): boolean {
   return request.get('transfer-encoding') !== undefined || (length ?? '0') !== '0';
 }
 
-/** What the shortest request takes of the process: a message of 1 KB, 0.19 ms (docs/performance.md). */
+/** What the shortest request takes of the process, about. A message of 1 KB takes 0.25 ms (docs/performance.md). */
 const REQUEST_MS = 0.2;
 
 /** To check one of this size takes a fifth of a millisecond, one of 256 KiB 3 ms. */
@@ -151,7 +151,7 @@ async function callRoute(
   await confine?.(params);
   const takeTurn = async (): Promise<void> => {
     await turns.take(caller.companyId);
-    // It was refused while it waited: what is done now would be done again for the client's next try.
+    // The request was refused while it waited. The client sends it again, so what is done now would be done twice.
     if (response.writableEnded || response.destroyed) throw unavailable();
   };
   const bytes = bytesOf(route, request);

@@ -7,7 +7,7 @@ import { unavailable, type ApiError } from './api-error.ts';
 export interface RequestDeadlines {
   /**
    * Returns what the step resolves to. Throws ApiError 503 when the steps of this request have taken too
-   * long together. The step goes on then, and what it does is done: a message that it stores is sent.
+   * long together. The step itself is not stopped: a message that it stores after the refusal is still delivered.
    */
   within: <T>(response: Response, step: Promise<T>) => Promise<T>;
   /** Refuses the requests whose time is over. */
@@ -25,7 +25,7 @@ interface RunningStep {
   refuse: (error: ApiError) => void;
 }
 
-/** A set and one timer for all requests: a timer for each of thousands a second would cost more. */
+/** One timer checks all requests: with thousands of requests a second, a timer for each would cost more. */
 export function createRequestDeadlines(deps: DeadlineDeps): RequestDeadlines {
   const { answerWithinMs, monotonicMs } = deps;
   const running = new Set<RunningStep>();

@@ -14,9 +14,9 @@ export interface RequestsUnderWay {
 }
 
 /**
- * So many requests of one company are under way at once, and the others wait. MongoDB has 20 connections
- * (`maxPoolSize`), which queries get in the order in which they ask: one company with 70 requests under
- * way made every query of the others wait. At 10 ms a request, 16 are 1,600 a second.
+ * Requests of one company that are under way at once; the others wait. MongoDB has 20 connections
+ * (`maxPoolSize`), and queries get them in the order in which they ask: one company with 70 requests under
+ * way made every query of the others wait. At 10 ms a request, 16 at once are 1,600 a second.
  */
 const MAX_PER_COMPANY = 16;
 

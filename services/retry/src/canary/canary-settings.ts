@@ -4,7 +4,7 @@ import { httpUrl } from '@posthorn/platform/service/http-url.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 
-/** With less than this, the canary would be load. */
+/** A canary that sends more often would be load itself. */
 const MIN_INTERVAL_MS = 1_000;
 
 const interval = z.string().transform((text, context): number => {

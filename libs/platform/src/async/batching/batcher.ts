@@ -74,7 +74,7 @@ export function createBatcher<Item, Result>(
     const done = resolveAll(batch, run).then(() => {
       size -= batch.length;
       runs.delete(done);
-      // Those that linger could have started before: they wait for others, not for this batch.
+      // Items that linger could have started before: they wait for further items, not for this batch.
       if (!wait.isRunning()) pump(false);
     });
     runs.add(done);

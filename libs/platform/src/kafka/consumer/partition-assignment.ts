@@ -34,7 +34,10 @@ function assignTogether(members: readonly GroupMember[], partitionsOf: Partition
   return assign(members, partitionsOf, (_topic, partition) => partition);
 }
 
-/** Topic after topic, each goes on where the one before has ended: else the first members had each remainder. */
+/**
+ * The partitions of each topic are dealt out from the member after the one that got the last partition of the topic
+ * before. If every topic began with the first member, that member would get the remainder of each of them.
+ */
 function assignEvenly(
   members: readonly GroupMember[],
   partitionsOf: PartitionsOf,
@@ -44,7 +47,7 @@ function assignEvenly(
   return assign(members, partitionsOf, () => next++);
 }
 
-/** `turnOf` numbers the partitions; those with the numbers n, n + m, n + 2m … go to the same of m members. */
+/** `turnOf` numbers the partitions. Of m members, the same one gets the partitions n, n + m, n + 2m … */
 function assign(
   members: readonly GroupMember[],
   partitionsOf: PartitionsOf,

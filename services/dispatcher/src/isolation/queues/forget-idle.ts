@@ -17,7 +17,7 @@ export function forgetIdle(state: QueueState): void {
   if (state.hosts.size > 0) forgetIdleHosts(state, nowMs);
 }
 
-/** A host for which attempts wait stays: theirs and those that arrive would each have a pace otherwise. */
+/** A host for which attempts wait is kept: otherwise they and the attempts that arrive would have a pace each. */
 function forgetIdleHosts({ endpoints, hosts, nowMs: epochMs }: QueueState, nowMs: number): void {
   const awaited = new Set<HostPace>();
   for (const endpoint of endpoints.values()) {

@@ -15,7 +15,7 @@ export interface ThroughProxyOptions {
   secureContext?: SecureContext;
 }
 
-/** The proxy gets so many addresses of a host, one after the other, while it cannot reach the one before. */
+/** The proxy is given this many addresses of a host at most, the next one when it cannot reach the one before. */
 const MAX_ADDRESSES = 3;
 
 /**

@@ -26,7 +26,7 @@ export function createSpreadAgents(guard: GuardOptions): SpreadAgents {
   };
 }
 
-/** Of two characters: the last one of a hash in base64 has only 16 values. */
+/** Uses the last two characters: the last one alone has only 16 values in the base64 of a hash. */
 function endOf(key: string): number {
   return key.charCodeAt(key.length - 1) + key.charCodeAt(key.length - 2);
 }

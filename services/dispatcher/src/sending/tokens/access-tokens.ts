@@ -23,7 +23,7 @@ export interface AccessTokens {
 
 export interface AccessTokensDeps {
   requestToken: RequestToken;
-  /** Asked before each token request. */
+  /** Called before each token request. */
   pace: PaceTokenRequest;
   /** What the cache may hold. */
   cacheBytes: number;
@@ -34,11 +34,11 @@ export interface AccessTokensDeps {
   monotonicMs?: () => number;
 }
 
-/** Otherwise a token server that fails at once would get a request for every attempt. */
+/** A failure is kept at least this long: a token server that fails at once would get a request for every attempt. */
 const MIN_FAILURE_TTL_MS = 250;
-/** The share of the first retry delay that a failure is kept at most: its own retry asks again. */
+/** A failure is kept for at most this share of the first retry delay, so that the retry of its attempt asks again. */
 const FAILURE_TTL_SHARE = 0.8;
-/** So long before its turn a token may be asked for again: by another clock, an attempt may be early. */
+/** A `later` is forgotten this long before its turn, because a deferred attempt may come early by another clock. */
 const ASKED_AGAIN_MS = 250;
 /** Size of an entry without its token. */
 const ENTRY_BYTES = 512;
@@ -94,7 +94,10 @@ async function ask(
   return { answer, keptForMs: failureTtlMs(monotonicMs() - startedMs, firstRetryMs) };
 }
 
-/** As long as the request took: attempts fail at once for as long as others waited with their places. */
+/**
+ * A failure is kept for as long as its request took: attempts held their places for that time, and those that
+ * come in the same time after it fail at once.
+ */
 function failureTtlMs(requestMs: number, firstRetryMs: number): number {
   return Math.min(Math.max(MIN_FAILURE_TTL_MS, requestMs), firstRetryMs * FAILURE_TTL_SHARE);
 }
@@ -104,7 +107,7 @@ function lengthOf(answer: SharedAnswer['answer']): number {
   return answer.kind === 'token' ? answer.value.length : answer.reason.length;
 }
 
-/** Many attempts may hold one token when it is refused; those that follow must not drop the next one. */
+/** Many attempts may hold a token that is refused. Only the first refusal drops it; a second would drop the next token. */
 function once(act: () => void): () => void {
   let isDone = false;
   return () => {
@@ -113,7 +116,7 @@ function once(act: () => void): () => void {
   };
 }
 
-/** A hash, so that no key of the cache is a secret. Other credentials, or another scope, are another token. */
+/** Returns a hash, so that no key of the cache is a secret. Other credentials, or another scope, need another token. */
 function keyOf(companyId: string, client: OAuth2Client): string {
   const { tokenUrl, clientId, clientSecret, scope, audience, clientAuthentication } = client;
   const parts = [

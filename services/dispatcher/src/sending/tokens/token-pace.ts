@@ -20,9 +20,9 @@ interface Pace {
   bookedUntilMs: number;
 }
 
-/** So much of the limit may be used at once. */
+/** Requests of one second may be made at once: the limit is per second. */
 const BURST_MS = 1_000;
-/** A turn is no earlier than this, like that of any deferred attempt. */
+/** A turn is booked at least this far ahead, like that of any deferred attempt (book-turn.ts). */
 const BOOK_AHEAD_MS = 5_000;
 /** Companies and hosts that are remembered, at 200 bytes. */
 const MAX_PACES = 10_000;

@@ -82,7 +82,7 @@ export interface RouteHeader {
 
 /** A queue of requests that is limited for each company. */
 export interface RequestQueue {
-  /** False when a request with so long a body would be refused: it is, before any work is done for it. */
+  /** Returns false when a request with a body of this length would be refused; then no work is done for it. */
   hasRoom: (companyId: string, bytes: number) => boolean;
 }
 

@@ -42,7 +42,7 @@ export const createdMessageSchema = z
   })
   .meta({ id: 'CreatedMessage' });
 
-/** What a stored message has besides, and otherwise than a created one. */
+/** The fields that a stored message has in addition, and those whose values differ from a created message. */
 const stored = {
   payload: z.string().nullable().meta({
     description:

@@ -9,7 +9,7 @@ export interface CompanyRests {
   note: (companyId: string) => void;
   /** Adds to the work of a company, in milliseconds of the process. */
   charge: (companyId: string, workMs: number) => void;
-  /** Adds what receiving, storing, reading or sending so many bytes costs. */
+  /** Adds to the work of a company what it costs to receive, store, read or send this many bytes. */
   chargeBytes: (companyId: string, bytes: number) => void;
   /** How long the company has to rest from now on, in milliseconds; 0 when it may work. */
   restMs: (companyId: string) => number;
@@ -17,11 +17,11 @@ export interface CompanyRests {
   tick: (busyPart: number) => void;
 }
 
-/** So that one very large response does not stop its company for long. */
+/** The longest rest: one very large response must not stop its company for long. */
 const MAX_REST_MS = 2_000;
-/** A company counts as present for so long after its last request. */
+/** A company counts as present for this long after its last request. */
 const PRESENT_MS = 1_000;
-/** Of the work of a company, so much still counts a tick later: most of it is of the last second. */
+/** At each tick the work of a company is multiplied by this, so that most of what counts was done in the last second. */
 const KEPT_PER_TICK = 0.9;
 /**
  * One millisecond for each 32 KiB stands for what the timed pieces of work leave out: decoding,

@@ -17,8 +17,8 @@ export interface Turns {
 }
 
 /**
- * What a company may take before it gives way to the next one. Time is charged, not pieces: a body of 256 KiB
- * takes 3 ms, a short list a tenth of one, and a company that sends such bodies would be charged the same.
+ * How much time a company may take before the next one has its turn. Time is charged, not pieces: a body of
+ * 256 KiB takes 3 ms and a short list 0.1 ms, and both would count as one piece.
  */
 const QUANTUM_MS = 1;
 /**

@@ -4,10 +4,10 @@
  * when it was busy for a third; at nine tenths the median was 16 times as long.
  */
 const BUSY = 0.4;
-/** Below this, rests become shorter. Between the two they stay as they are. */
+/** Rests become shorter while the process is busy for less than this part of the time. Between the two they stay. */
 const CALM = 0.3;
 const MAX_FACTOR = 16;
-/** Shorter rests than a twentieth of the work are none. */
+/** A factor below this becomes 0: rests of less than a twentieth of the work change nothing. */
 const MIN_FACTOR = 0.05;
 
 /**
@@ -23,8 +23,8 @@ export function nextRestFactor(factor: number, busyPart: number): number {
 
 /**
  * Returns the part of a company's work that is beyond its fair share, 0 to 1. `share` is its part of the
- * work of all companies, of which so many are present. A company that is alone is never beyond it, nor are
- * companies that all work alike: these may fill the process.
+ * work of all companies, and `present` is how many of them there are. A company that is alone is never beyond
+ * its share, nor are companies that all work alike: these may fill the process.
  */
 export function excessOf(share: number, present: number): number {
   if (!(share > 0)) return 0;

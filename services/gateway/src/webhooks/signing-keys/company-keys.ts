@@ -25,7 +25,7 @@ export interface CompanyKeys {
   rotate: (companyId: string, graceSeconds: number) => Promise<SigningKey>;
 }
 
-/** Against other requests that rotate at the same moment. */
+/** Tries, when other requests rotate at the same moment. */
 const MAX_TRIES = 10;
 
 export function createCompanyKeys(deps: CompanyKeysDeps): CompanyKeys {
@@ -34,7 +34,7 @@ export function createCompanyKeys(deps: CompanyKeysDeps): CompanyKeys {
     find: (companyId) => store.find(companyId, nowMs()),
     async ensure(companyId) {
       if ((await store.newestNumber(companyId)) > 0) return;
-      // Unless another process was first.
+      // Another process may have made it first.
       await store.insert(newKey(deps, companyId, { number: 1, previousUntilMs: null }));
     },
     async rotate(companyId, graceSeconds) {
