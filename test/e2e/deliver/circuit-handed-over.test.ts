@@ -39,7 +39,7 @@ describe('An open circuit whose dispatcher is killed', () => {
     endpoint.answerWith(200);
     const { deliveryId, messageId } = await api.send({ webhookId }, {});
     await posthorn.start('dispatcher');
-    await readTopic(posthorn.env, 'deferred.8s', ({ value }) => value.includes(messageId));
+    await readTopic(posthorn.env, 'deferred.1m', ({ value }) => value.includes(messageId));
     expect(endpoint.requests.has(messageId)).toBe(false);
     expect(endpoint.total()).toBe(requests);
     expect(await circuitOf(api, webhookId)).toBe('open');

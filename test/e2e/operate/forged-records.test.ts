@@ -25,7 +25,7 @@ let receiver: Receiver;
 let webhookId: string;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn({ RETRY_DELAYS: '200ms', DEFERRAL_DELAYS: '100ms' });
+  posthorn = await startPosthorn({ RETRY_DELAYS: '200ms', DEFERRAL_DELAYS: '100ms,1m' });
   receiver = await startReceiver();
   ({ webhookId } = await posthorn.api.createTarget(receiver.url));
 }, 120_000);

@@ -50,7 +50,7 @@ describe('Records that cannot be read', () => {
     posthorn = await startPosthorn({
       TOPIC_PARTITIONS: '1',
       RETRY_DELAYS: '200ms,400ms',
-      DEFERRAL_DELAYS: '200ms',
+      DEFERRAL_DELAYS: '200ms,1m',
     });
     receiver = await startReceiver();
     mongo = await connectMongo(posthorn.env.MONGODB_URL, 'posthorn-test');

@@ -39,8 +39,8 @@ export const LOCAL = {
   EGRESS_ALLOW_HTTP: 'true',
   TOPIC_PARTITIONS: '4',
   TOPIC_REPLICATION: '1',
-  // Few and short, so that no test waits for a minute; each topic takes time to create.
-  DEFERRAL_DELAYS: '100ms,1s,8s',
+  // Few and short, so that no test waits for the last one; each topic takes time to create.
+  DEFERRAL_DELAYS: '100ms,1s,8s,1m',
 };
 
 /** Settings of single services. */

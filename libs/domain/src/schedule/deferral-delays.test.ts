@@ -23,8 +23,17 @@ describe('the delays of deferrals', () => {
   });
 
   test('may be one alone', () => {
-    expect(deferralDelaysSchema.parse('30s')).toEqual([30_000]);
+    expect(deferralDelaysSchema.parse('1m')).toEqual([MINUTE_MS]);
   });
+
+  test.each(['30s', '1s,5s,59s'])(
+    'are refused when far turns would come back too often: %s',
+    (text) => {
+      expect(refusalsOf(text)).toEqual([
+        'the last delay must be 1m or longer: an attempt whose turn is further away is read and written again after each one',
+      ]);
+    },
+  );
 
   test.each([
     ['1s,5s,5s', 3],

@@ -73,7 +73,7 @@ export const settings = {
     DEFERRAL_DELAYS: deferralDelaysSchema
       .prefault(DEFAULT_DEFERRAL_DELAYS)
       .describe(
-        'Waits of attempts that an endpoint cannot take now: rate limit, open circuit, Retry-After, backlog',
+        'Waits of attempts that an endpoint cannot take now: rate limit, open circuit, Retry-After, backlog; rising, the last one 1m or longer',
       ),
   },
   topics: {
