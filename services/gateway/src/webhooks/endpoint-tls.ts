@@ -78,8 +78,11 @@ function problemOfCertificates(pem: string, nowMs: number): string | null {
 
 function problemOfCertificate(block: string, nowMs: number): string | null {
   const certificate = parsed(block);
-  // OpenSSL also reads certificates whose dates are none.
-  const [from, to] = [certificate?.validFromDate.getTime(), certificate?.validToDate.getTime()];
+  // OpenSSL also reads certificates whose dates are none. Node shows them as 'Bad time value'; what it returns as
+  // Date is then whatever its memory held, at times a date.
+  const [from, to] = [certificate?.validFrom ?? '', certificate?.validTo ?? ''].map((text) =>
+    Date.parse(text),
+  );
   if (!Number.isFinite(from) || !Number.isFinite(to)) return 'cannot be read';
   return Number(to) <= nowMs ? 'has expired' : null;
 }
