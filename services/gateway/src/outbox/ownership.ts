@@ -4,7 +4,7 @@ import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
  * A gateway publishes for so long after it sent a heartbeat that was stored. The sweep takes over after
  * 10 s without one (SILENT_MS there), so that a gateway that was suspended does not publish as well.
  */
-const OWNED_MS = 8_000;
+export const OWNED_MS = 8_000;
 
 /** Whether the messages of a publisher are this gateway's to publish. */
 export interface Ownership {

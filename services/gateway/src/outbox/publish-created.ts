@@ -2,9 +2,11 @@ import type { Message } from '@posthorn/domain/message.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { withTimeout } from '@posthorn/platform/async/with-timeout.ts';
 import { createKeepTrying, type KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { Spans } from '@posthorn/platform/tracing/spans.ts';
+import { OWNED_MS } from './ownership.ts';
 import { createPublishOverflow, type PublishOverflow } from './publish-overflow.ts';
 import { createWatermarkTracker, type Origin, type WatermarkTracker } from './watermark-tracker.ts';
 import { createPublishQueue, estimatedBytesOf, type PublishQueue } from './publish-queue.ts';
@@ -25,6 +27,8 @@ export interface PublicationDeps {
   assertOwner: () => void;
   logger: Logger;
   nowMs: () => number;
+  /** Milliseconds of the monotonic clock. */
+  monotonicMs: () => number;
 }
 
 export interface PublicationState {
@@ -159,14 +163,12 @@ function isPageWanted({ queue, overflow, publishQueueBytes }: Work): boolean {
  * the overflow ends. Without that it would go on for as long as messages come during each read.
  */
 async function queuePage(work: Work, afterId: string): Promise<void> {
-  const { overflow, tracker, messages, publisherId, lastId } = work;
+  const { overflow, tracker, lastId } = work;
   const pageBytes = work.publishQueueBytes * PAGE_PART;
   const limit = overflow.pageLimit(pageBytes);
   const wantedId = overflow.lastId();
   overflow.rememberArrivals(pageBytes);
-  const page = await untilDone(work, 'read messages back', () =>
-    messages.pageOf({ publisherId, afterId, limit }),
-  );
+  const page = await readPage(work, { afterId, limit, wantedId });
   const known = page.filter(({ id }) => id <= lastId);
   for (const message of known) if (overflow.hasMessage(message)) enqueue(work, 'readBack', message);
   const isEnd = page.length < limit || known.length < page.length;
@@ -174,6 +176,32 @@ async function queuePage(work: Work, afterId: string): Promise<void> {
   overflow.markRead(laterOf(last?.id ?? afterId, isEnd ? wantedId : ''), last?.createdAtMs);
   if (isEnd) for (const message of overflow.takeArrivals()) enqueue(work, 'readBack', message);
   tracker.advance(overflow.readToId());
+}
+
+interface WantedPage {
+  afterId: string;
+  limit: number;
+  /** The store has acknowledged the message with this id. */
+  wantedId: string;
+}
+
+/**
+ * Right after an election a majority read may not show what was acknowledged before it. So a page that ends before
+ * `wantedId` is read again. After OWNED_MS it is the end: a majority has stored a heartbeat meanwhile, and what was
+ * stored before that is shown. The messages were removed, with their company.
+ */
+function readPage(work: Work, { afterId, limit, wantedId }: WantedPage): Promise<Message[]> {
+  const { messages, publisherId, assertOwner, monotonicMs } = work;
+  const startedAtMs = monotonicMs();
+  return untilDone(work, 'read messages back', async () => {
+    const isSure = monotonicMs() - startedAtMs > OWNED_MS;
+    assertOwner();
+    const page = await messages.pageOf({ publisherId, afterId, limit });
+    const isShort = page.length < limit && (page.at(-1)?.id ?? '') < wantedId;
+    if (isShort && !isSure)
+      throw new StoreUnavailableError('the store does not show what it has acknowledged');
+    return page;
+  });
 }
 
 const laterOf = (one: string, other: string): string => (one > other ? one : other);

@@ -48,6 +48,7 @@ function open(publishQueueBytes: number): Publication {
     assertOwner: () => undefined,
     logger: createLogger('test', 'silent'),
     nowMs: () => 0,
+    monotonicMs: () => 0,
     records: { publish },
     messages: {
       pageOf: ({ afterId, limit }) =>
