@@ -137,6 +137,22 @@ describe('the outbox', () => {
     await outbox.stop(0);
   });
 
+  test('publishes an insert that MongoDB executes only after an outage of more than a minute', async () => {
+    await outbox.start();
+    insertAll = (batch) => Promise.resolve(batch.map(() => 'unconfirmed'));
+    const message = await storeOne();
+    callStore = () => Promise.reject(new Error('MongoDB is away'));
+    monotonicMs = 70_000;
+    await outbox.tick();
+    callStore = () => Promise.resolve();
+    await outbox.tick();
+    committed = [message];
+    monotonicMs += 1_000;
+    await outbox.tick();
+    expect(published).toEqual([message.id]);
+    await outbox.stop(0);
+  });
+
   test('publishes nothing while no heartbeat was stored for 8 s', async () => {
     await outbox.start();
     monotonicMs = 8_001;

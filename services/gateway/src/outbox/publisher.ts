@@ -114,7 +114,7 @@ function createWork(deps: PublisherDeps): Work {
         ownership.assert();
         await publishInBatches(records, topic, late);
       },
-      monotonicMs,
+      confirmedForMs: ownership.confirmedForMs,
     }),
     isHandedOver: false,
     runningInserts: 0,

@@ -8,7 +8,7 @@ let stored: Message[] = [];
 let asked: (readonly string[])[] = [];
 let published: string[][] = [];
 let isKafkaUp = true;
-let monotonicMs = 0;
+let confirmedForMs = 0;
 let unconfirmed: UnconfirmedInserts;
 
 const message = (id: string): Message => ({
@@ -26,7 +26,7 @@ const message = (id: string): Message => ({
 });
 
 beforeEach(() => {
-  [stored, asked, published, isKafkaUp, monotonicMs] = [[], [], [], true, 0];
+  [stored, asked, published, isKafkaUp, confirmedForMs] = [[], [], [], true, 0];
   unconfirmed = createUnconfirmedInserts({
     messages: {
       findCommitted: (ids) => {
@@ -38,7 +38,7 @@ beforeEach(() => {
       published.push(late.map(({ id }) => id));
       return isKafkaUp ? Promise.resolve() : Promise.reject(new Error('Kafka is away'));
     },
-    monotonicMs: () => monotonicMs,
+    confirmedForMs: () => confirmedForMs,
   });
 });
 
@@ -90,10 +90,10 @@ describe('an unconfirmed insert', () => {
 
   test('is given up when it is still absent after a minute, and not before', async () => {
     unconfirmed.add([message('msg_5')]);
-    monotonicMs = MINUTE_MS;
+    confirmedForMs = MINUTE_MS;
     await unconfirmed.tick();
     expect(unconfirmed.capWatermark('msg_9')).not.toBe('msg_9');
-    monotonicMs = MINUTE_MS + 1;
+    confirmedForMs = MINUTE_MS + 1;
     await unconfirmed.tick();
     expect(unconfirmed.capWatermark('msg_9')).toBe('msg_9');
     expect(published.flat()).toEqual([]);
@@ -102,7 +102,7 @@ describe('an unconfirmed insert', () => {
   test('is published, not given up, when it is found at the last moment', async () => {
     unconfirmed.add([message('msg_5')]);
     stored = [message('msg_5')];
-    monotonicMs = 10 * MINUTE_MS;
+    confirmedForMs = 10 * MINUTE_MS;
     await unconfirmed.tick();
     expect(published.flat()).toEqual(['msg_5']);
   });

@@ -5,8 +5,8 @@ export interface UnconfirmedInsertsDeps {
   messages: Pick<MessageStore, 'findCommitted'>;
   /** Publishes messages out of the order of the watermark. Rejects when Kafka did not store them. */
   publish: (messages: readonly Message[]) => Promise<void>;
-  /** The monotonic clock: a change of the time must not give an insert up early. */
-  monotonicMs: () => number;
+  /** For how long in all a majority has stored heartbeats. Time without MongoDB must not give an insert up. */
+  confirmedForMs: () => number;
 }
 
 /**
@@ -22,7 +22,11 @@ export interface UnconfirmedInserts {
   capWatermark: (watermark: string) => string;
 }
 
-/** Longer than the timeouts of the write concern (10 s) and the socket (20 s): no insert can end later. */
+/**
+ * The timeouts of the write concern (10 s) and the socket (20 s) end only our wait: a mongod that was suspended executes
+ * the insert when it resumes, even minutes later. So only time counts in which it stores for us, and of that far more than
+ * an insert takes.
+ */
 const GIVE_UP_AFTER_MS = 60_000;
 /** Messages per look-up: 25 MiB of the largest. */
 const PAGE = 100;
@@ -31,16 +35,17 @@ const PAGE = 100;
 export function createUnconfirmedInserts({
   messages,
   publish,
-  monotonicMs,
+  confirmedForMs,
 }: UnconfirmedInsertsDeps): UnconfirmedInserts {
+  /** By message id: `confirmedForMs` when it was added. */
   const addedAtMs = new Map<string, number>();
   return {
     add(batch) {
-      for (const { id } of batch) addedAtMs.set(id, monotonicMs());
+      for (const { id } of batch) addedAtMs.set(id, confirmedForMs());
     },
     async tick() {
       if (addedAtMs.size === 0) return;
-      const lookedUpAtMs = monotonicMs();
+      const lookedUpAtMs = confirmedForMs();
       const ids = [...addedAtMs.keys()];
       for (let begin = 0; begin < ids.length; begin += PAGE) {
         const found = await messages.findCommitted(ids.slice(begin, begin + PAGE));
