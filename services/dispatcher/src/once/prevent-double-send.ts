@@ -59,8 +59,8 @@ const SEND: Remaining = { kind: 'send' };
  *    (domain/delivery-lifecycle/when-released.ts), and one that was parked twice is released once per batch.
  *
  * What cannot be prevented (docs/contract.md C10.1). The endpoint recognises all of it by `webhook-id`:
- * - After a crash: the attempts that were under way, and those whose response came in the last 25 ms
- *   and was not recorded yet.
+ * - After a crash: the attempts that were under way, and those whose response was not recorded yet: it
+ *   came in the last 40 ms (settle-delivery.ts), or its batch was being written.
  * - A request whose response did not arrive in time, although the endpoint processed it: its retry.
  * - Without Redis: the attempts that a living former owner still works on when a partition changes
  *   hands.

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { createKeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
@@ -8,7 +10,7 @@ import { sampleDue } from '../../../../test/support/samples/sample-record.ts';
 import { keepTrying } from '../../../../test/support/time/keep-trying.ts';
 import { createDispatcherMetrics } from '../dispatcher-metrics.ts';
 import { abortedAttempt } from '../make-attempt.ts';
-import { createSettleDelivery } from './settle-delivery.ts';
+import { createSettleDelivery, SETTLE_BATCH } from './settle-delivery.ts';
 
 test('an outcome is recorded and logged after the stop has begun, once the store is back', async () => {
   const due = sampleDue();
@@ -58,4 +60,14 @@ test('an outcome is recorded and logged after the stop has begun, once the store
   ]);
   const ids = { messageId, deliveryId, webhookId, companyId };
   expect(lines).toMatchObject([{ ...ids, outcome: 'aborted', msg: 'attempt made' }]);
+});
+
+test.each([
+  'ARCHITECTURE.md',
+  'docs/decisions/0016-the-delivery-is-its-done-mark.md',
+  'services/dispatcher/src/once/prevent-double-send.ts',
+])('%s says what may be sent twice after a crash', (path) => {
+  const text = readFileSync(join(import.meta.dirname, '../../../..', path), 'utf8');
+  const bounds = [...text.matchAll(/in the\s+last\s+(\d+) ms/g)].map(([, ms]) => Number(ms));
+  expect(bounds).toEqual([SETTLE_BATCH.lingerMs]);
 });

@@ -6,7 +6,13 @@ import type { FinishedResend, ResendMarks } from '@posthorn/platform/mongo/resen
 import type { CountAttempt } from '@posthorn/platform/stats/count-attempts.ts';
 import type { DispatcherMetrics } from '../dispatcher-metrics.ts';
 import type { ErasePayloads } from './erase-payloads.ts';
-import { isSuccess, reportAttempt, type Settle, type Settled } from './settle-delivery.ts';
+import {
+  isSuccess,
+  reportAttempt,
+  SETTLE_BATCH,
+  type Settle,
+  type Settled,
+} from './settle-delivery.ts';
 
 export interface SettleResendDeps {
   marks: Pick<ResendMarks, 'finish'>;
@@ -18,15 +24,13 @@ export interface SettleResendDeps {
   nowMs: () => number;
 }
 
-const BATCH = { maxItems: 200, lingerMs: 40, maxInFlight: 2 };
-
 /**
  * Records the one attempt of a resend and ends its mark. Nothing follows from a failure: a resend is
  * not retried (docs/contract.md C11.1).
  */
 export function createSettleResend(deps: SettleResendDeps): Settle {
   const batcher = createBatcher<Settled, undefined>({
-    ...BATCH,
+    ...SETTLE_BATCH,
     run: async (batch) => {
       const finished = batch.map((settled) => finishedOf(deps, settled));
       await deps.keepTryingWhileDraining(
