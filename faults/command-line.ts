@@ -133,7 +133,7 @@ ROUND       a name, or how several begin: F5 is F5-frozen, F5-killed and every o
 --rounds    how often each round is run (1)
 --seed      seed of the random moments; it is in the results
 --sigterm   one more service gets SIGTERM at a random moment of each fault
---against   the git reference that the upgrade round upgrades from (the last tag)
+--against   the git reference that the upgrade round upgrades from (the last tag, or a fixed commit without one)
 --short     only ${short.join(', ')}, ${SHORT_SECONDS} s each
 --json      also writes all results into this file
 --results   the folder for the results (faults/results)

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { StackError } from '../../tools/local-stack/stack-error.ts';
 import { SERVICES } from '../../tools/local-stack/supervisor/services.ts';
 import { CLOSED_CONNECTION, REFUSED_CONNECTION } from '../load/client.ts';
 import { type Plan, usualPlan } from '../load/plan.ts';
@@ -32,9 +31,9 @@ export const UPGRADE: Round = {
   recoverWithinMs: () => 60_000,
   spoilsStack: true,
   async inject(scene) {
-    const reference = referenceOf(scene);
+    const { reference, why } = olderVersion(scene.against, lastTag());
     const root = join(scene.stackDir, 'older');
-    scene.say(`checking out ${reference}`);
+    scene.say(`checking out ${reference}, ${why}`);
     await checkOutSources(reference, root);
     for (const [name, changed] of [
       [reference, { root }],
@@ -48,10 +47,17 @@ export const UPGRADE: Round = {
   },
 };
 
-function referenceOf({ against }: Scene): string {
-  const reference = against ?? lastTag();
-  if (reference !== null) return reference;
-  throw new StackError('There is no tag to upgrade from: name a reference with --against.');
+/** What the round upgrades from while no version has a tag: the last state before the rounds of this version. */
+export const BEFORE_THE_FIRST_TAG = '14869ce';
+
+/** Returns the git reference that the round upgrades from, and why this one. */
+export function olderVersion(
+  against: string | undefined,
+  tag: string | null,
+): { reference: string; why: string } {
+  if (against !== undefined) return { reference: against, why: 'named with --against' };
+  if (tag !== null) return { reference: tag, why: 'the last tag' };
+  return { reference: BEFORE_THE_FIRST_TAG, why: 'because there is no tag' };
 }
 
 async function rollTo(
