@@ -8,14 +8,14 @@ const SECONDS = [20];
 const DEAD_STATUS = 500;
 
 /** Half of all messages go to endpoint 0. */
-const halfToOne: Plan = {
+export const halfToOne: Plan = {
   ...usualPlan,
   refusalsOf: () => 0,
   replyTo: () => ({ kind: 'status', status: 200, afterMs: 0 }),
   targetOf: (n) => (n % 2 === 0 ? 0 : 1 + ((n >> 1) % (ENDPOINTS - 1))),
 };
 
-const oneDead: Plan = {
+export const oneDead: Plan = {
   ...halfToOne,
   replyTo: (_n, endpoint) => ({
     kind: 'status',
@@ -25,7 +25,7 @@ const oneDead: Plan = {
 };
 
 /** From the acceptance to the first request at endpoints other than 0, in milliseconds. */
-function waitsOfOthers({ sent, arrivals }: Book, fromMs: number, toMs: number): number[] {
+export function waitsOfOthers({ sent, arrivals }: Book, fromMs: number, toMs: number): number[] {
   const firstAtMs = new Map<string, number>();
   for (const { messageId, atMs } of arrivals)
     if (!firstAtMs.has(messageId)) firstAtMs.set(messageId, atMs);
@@ -66,7 +66,7 @@ const DEAD_ENDPOINT: Round = {
   },
 };
 
-function percentile95(values: readonly number[]): number {
+export function percentile95(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.ceil(sorted.length * 0.95) - 1] ?? percentilesOf(values).max ?? 0;
 }
