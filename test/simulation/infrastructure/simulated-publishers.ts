@@ -79,7 +79,7 @@ function publishersOf(
     markSwept: (id, sweptTo) =>
       request(process, `mark ${id.slice(-4)} as swept to ${sweptTo}`, () => {
         const publisher = known.get(id);
-        if (publisher) publisher.sweptTo = sweptTo;
+        if (publisher && sweptTo > (publisher.sweptTo ?? '')) publisher.sweptTo = sweptTo;
       }),
     forget: (id, silentMs) =>
       request(process, `forget ${id.slice(-4)}`, () => {

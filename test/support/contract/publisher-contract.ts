@@ -92,6 +92,7 @@ export function publisherContract(open: () => Promise<OpenPublishers>): void {
 
     it('has the progress of the sweep', async () => {
       await publishers.markSwept('gw_a', 'msg_7');
+      await publishers.markSwept('gw_a', 'msg_4');
       expect(await listed('gw_a')).toMatchObject({ watermark: 'msg_3', sweptTo: 'msg_7' });
     });
 

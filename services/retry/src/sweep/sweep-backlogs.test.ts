@@ -1,5 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Message } from '@posthorn/domain/message.ts';
+import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
+import { required } from '@posthorn/domain/required.ts';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { Registry } from 'prom-client';
@@ -22,6 +24,7 @@ let stored: Message[];
 /** The ids that each page has read. */
 let reads: string[];
 let events: string[];
+let published: string[];
 /** After so many pages another process has the lease. */
 let pagesLeft: number;
 let monotonicMs: number;
@@ -29,7 +32,7 @@ let monotonicMs: number;
 let slowId: string;
 
 beforeEach(() => {
-  [reads, events, pagesLeft] = [[], [], Infinity];
+  [reads, events, published, pagesLeft] = [[], [], [], Infinity];
   [monotonicMs, slowId] = [0, ''];
 });
 
@@ -70,19 +73,27 @@ function workThatReads(maxRead: number): Work {
       },
     },
     deliveries: { statesOf: () => Promise.resolve(new Map()) },
-    records: { publish: () => Promise.resolve() },
+    records: {
+      publish: (records) => {
+        const ids = records.map(({ value }) => decodeMessageCreated(value).messageId);
+        return Promise.resolve(void published.push(...ids));
+      },
+    },
     metrics: createRetryMetrics(new Registry(), [5_000]),
     monotonicMs: () => monotonicMs,
     logger: createLogger('test', 'silent'),
     oldestAtMs: new Map(),
-    seen: new Map([[DEAD.id, observe(DEAD, undefined, 0)]]),
+    seen: new Map(['gw_1', 'gw_2'].map((id) => [id, observe(DEAD, undefined, 0)])),
     latestId: '',
   };
 }
 
+const observationOf = ({ seen }: Work, { id }: KnownPublisher) =>
+  required(seen, id, 'observation of the publisher');
+
 /** One round, as the sweep does it after it has listed the publishers. */
 async function sweepRound(work: Work, ...publishers: KnownPublisher[]): Promise<void> {
-  const own = publishers.map((each) => backlogOf(each, work.seen.get(each.id)?.readTo ?? null));
+  const own = publishers.map((each) => backlogOf(each, observationOf(work, each)));
   await sweepInTurns(work, own, new AbortController().signal);
 }
 
@@ -116,6 +127,19 @@ describe('the sweep of a dead publisher beside others that store many messages',
     const round = () => sweepRound(work, DEAD, { ...DEAD, id: 'gw_2' });
     await round().then(round);
     expect(events).toContain('swept gw_2 to msg_2');
+  });
+
+  test('finds an insert that ended behind a message that was published already, and nothing twice', async () => {
+    stored = [message('msg_2', 'gw_1'), message('msg_3', 'gw_1')];
+    const work = workThatReads(10);
+    const known = { ...DEAD, sweptTo: 'msg_3' };
+    await sweepRound(work, { ...DEAD, silentMs: 11_000 });
+    expect([published, events]).toEqual([['msg_2', 'msg_3'], ['swept gw_1 to msg_3']]);
+    stored = [message('msg_1', 'gw_1'), ...stored];
+    await sweepRound(work, known);
+    expect(published).toEqual(['msg_2', 'msg_3', 'msg_1']);
+    await sweepRound(work, known);
+    expect([reads.at(-1), published]).toEqual(['', ['msg_2', 'msg_3', 'msg_1']]);
   });
 
   test('starts over after it has read everything', async () => {

@@ -83,7 +83,10 @@ async function sweepPage(work: Work, backlog: Backlog): Promise<Backlog | null> 
   const { messages: page, readTo } = await messages.boundedPageOf({ ...backlog, maxRead });
   const last = page.at(-1);
   if (last) {
-    await publishPage(work, publisherId, page);
+    const early = work.seen.get(publisherId)?.publishedEarly;
+    const left = page.filter(({ id }) => !early?.has(id));
+    await publishPage(work, publisherId, left);
+    if (!isComplete) early?.add(left.map(({ id }) => id));
     await publishers.markSwept(publisherId, last.id);
   }
   noteRead(work, backlog, readTo);
@@ -91,7 +94,8 @@ async function sweepPage(work: Work, backlog: Backlog): Promise<Backlog | null> 
     const nextLimit = last ? nextPageLimit(page) : limit;
     return { publisherId, afterId: readTo, limit: nextLimit, isComplete };
   }
-  await publishers.forget(publisherId, FORGET_AFTER_MS);
+  // Else another scan follows, from the watermark.
+  if (isComplete) await publishers.forget(publisherId, FORGET_AFTER_MS);
   return null;
 }
 
@@ -103,7 +107,9 @@ function noteRead(
   const observation = seen.get(publisherId);
   if (!observation) return;
   observation.readTo = isComplete ? readTo : null;
-  if (readTo === null) observation.emptyAtMs = monotonicMs();
+  if (readTo !== null) return;
+  observation.emptyAtMs = monotonicMs();
+  observation.isScannedAgain ||= isComplete;
 }
 
 /** Publishes the records of these messages that no delivery shows in Kafka. */

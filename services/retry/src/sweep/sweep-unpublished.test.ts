@@ -38,7 +38,7 @@ const taken = (id: string, changes: Partial<KnownPublisher> = {}): KnownPublishe
   sweptTo: '',
   isTakenOver: true,
   heartbeatAtMs: 1,
-  silentMs: 20_000,
+  silentMs: 31_000,
   behindMs: null,
   ...changes,
 });
@@ -116,7 +116,7 @@ describe('a sweep of unpublished messages', () => {
     [{ watermark: 'msg_2', sweptTo: 'msg_1' }, 'publish msg_3>wh_1'],
   ])('begins after the later of watermark and progress: %j', async (progress, first) => {
     stored = ['msg_1', 'msg_2', 'msg_3'].map((id) => message(id));
-    listed = [taken('gw_1', progress)];
+    listed = [taken('gw_1', { ...progress, silentMs: 20_000 })];
     await createTestSweep().tick();
     expect(events[0]).toBe(first);
   });

@@ -102,7 +102,7 @@ function stepOf({ seen, monotonicMs }: Work, publisher: KnownPublisher) {
 }
 
 function backlogIn({ seen }: Work, publisher: KnownPublisher): Backlog {
-  return backlogOf(publisher, observationOf(seen, publisher).readTo);
+  return backlogOf(publisher, observationOf(seen, publisher));
 }
 
 function observationOf(seen: Work['seen'], { id }: KnownPublisher) {

@@ -101,7 +101,16 @@ describe('a sweep', () => {
     [{ watermark: 'msg_5', sweptTo: 'msg_3' }, 'msg_5'],
     [{ watermark: '', sweptTo: '' }, 'msg_01h0000000'],
   ])('of %j begins after %s', (progress, first) => {
-    expect(backlogOf({ ...ALIVE, ...progress }, null).afterId).toBe(first);
+    const seen = { readTo: null, isScannedAgain: false };
+    expect(backlogOf({ ...ALIVE, ...progress }, seen).afterId).toBe(first);
+  });
+
+  test('begins at the watermark once more when no insert can be running any longer', () => {
+    const late = { ...ALIVE, watermark: 'msg_5', sweptTo: 'msg_7', silentMs: 30_001 };
+    const firstIds = [false, true].map(
+      (isScannedAgain) => backlogOf(late, { readTo: null, isScannedAgain }).afterId,
+    );
+    expect(firstIds).toEqual(['msg_5', 'msg_7']);
   });
 
   test('continues where its last scan ended, unless its gateway has handed over meanwhile', () => {

@@ -13,6 +13,29 @@ export interface Observation {
   emptyAtMs: number | null;
   /** Where a scan continues that did not reach the newest message; null when the next one starts over. */
   readTo: string | null;
+  /** What was published while further messages could come; a scan after that begins at the watermark again. */
+  publishedEarly: EarlyIds;
+  /** Whether that scan has reached the newest message. */
+  isScannedAgain: boolean;
+}
+
+/** Ids of messages, as many as the budget allows. */
+export interface EarlyIds {
+  add: (ids: readonly string[]) => void;
+  has: (id: string) => boolean;
+}
+
+/** 20 s of a sweep at 10,000/s take about 20 MB. Those beyond it are published twice, and the dispatcher looks them up. */
+const MAX_EARLY_IDS = 200_000;
+
+function createEarlyIds(): EarlyIds {
+  const early = new Set<string>();
+  return {
+    add(ids) {
+      for (const id of ids) if (early.size < MAX_EARLY_IDS) early.add(id);
+    },
+    has: (id) => early.has(id),
+  };
 }
 
 /**
@@ -41,7 +64,8 @@ const AFTER_HELP_MS = 20_000;
 const SCAN_AGAIN_MS = 10_000;
 /**
  * An insert that was running when the gateway died ends within 20 s, the timeout of the socket. A scan that
- * began before starts over in each round: such an insert may be behind the place where it was.
+ * began before starts over in each round, and the first one after it begins at the watermark: such an insert may be
+ * behind the place where the scan was, and before a later message that was published already.
  */
 const INSERTS_END_MS = 30_000;
 
@@ -59,6 +83,8 @@ export function observe(
     emptyAtMs: before?.emptyAtMs ?? null,
     // A gateway that was suspended hands over after the take-over, and may have stored more before that.
     readTo: isSame ? before.readTo : null,
+    publishedEarly: before?.publishedEarly ?? createEarlyIds(),
+    isScannedAgain: isSame ? before.isScannedAgain : false,
   };
 }
 
@@ -93,10 +119,13 @@ const PAGE_CHARS = 8_388_608;
 /** How many messages of all publishers a page reads at most: 50,000 of 1 KiB took 0.15 s. */
 export const MAX_READ = 50_000;
 
-/** `readTo` is where the scan of the round before ended; null when it reached the newest message. */
-export function backlogOf(publisher: KnownPublisher, readTo: string | null): Backlog {
+export function backlogOf(
+  publisher: KnownPublisher,
+  { readTo, isScannedAgain }: Pick<Observation, 'readTo' | 'isScannedAgain'>,
+): Backlog {
   const isComplete = publisher.silentMs > INSERTS_END_MS;
-  const afterId = (isComplete ? readTo : null) ?? sweptUpTo(publisher);
+  const firstId = isComplete && !isScannedAgain ? publishedUpTo(publisher) : sweptUpTo(publisher);
+  const afterId = (isComplete ? readTo : null) ?? firstId;
   return { publisherId: publisher.id, afterId, limit: FIRST_PAGE, isComplete };
 }
 
@@ -110,11 +139,17 @@ export function nextPageLimit(page: readonly Pick<Message, 'payload'>[]): number
   return Math.max(1, Math.min(fitting, LARGEST_PAGE));
 }
 
+/** What the sweep has found of the publisher up to the returned id is published. */
+function sweptUpTo(publisher: KnownPublisher): string {
+  const published = publishedUpTo(publisher);
+  return publisher.sweptTo > published ? publisher.sweptTo : published;
+}
+
 /**
- * Everything of the publisher up to the returned id is published. Documents of earlier versions have no
- * watermark before the first message; its messages are younger than the publisher.
+ * Everything of the publisher up to the returned id is published, and no insert can end below it. Documents of earlier
+ * versions have no watermark before the first message; its messages are younger than the publisher.
  */
-function sweptUpTo({ id, watermark, sweptTo }: KnownPublisher): string {
+function publishedUpTo({ id, watermark }: KnownPublisher): string {
   const first = isId('gw', id) ? firstIdAt('msg', timeMsOf(id)) : '';
-  return [watermark, sweptTo].reduce((highest, each) => (each > highest ? each : highest), first);
+  return watermark > first ? watermark : first;
 }

@@ -26,7 +26,7 @@ export interface PublisherStore {
    * heartbeat or raised its watermark since it was listed, as `unchanged` names it.
    */
   takeOver: (listed: KnownPublisher, unchanged: 'heartbeat' | 'watermark') => Promise<boolean>;
-  /** Stores up to which message the sweep has published for the publisher. */
+  /** Stores up to which message the sweep has published for the publisher; an earlier one than before is ignored. */
   markSwept: (id: string, sweptTo: string) => Promise<void>;
   /** Removes the publisher if its heartbeat is older than `silentMs`. */
   forget: (id: string, silentMs: number) => Promise<void>;
@@ -107,7 +107,7 @@ function forSweep(publishers: Publishers): Pick<PublisherStore, 'list' | 'takeOv
       return matchedCount === 1;
     },
     async markSwept(_id, sweptTo) {
-      await publishers.updateOne({ _id }, { $set: { sweptTo } });
+      await publishers.updateOne({ _id }, { $max: { sweptTo } });
     },
   };
 }
