@@ -53,7 +53,8 @@ export const WAYS_IN: readonly Check[] = [
   {
     id: 'R9',
     tried: 'made-up keys in large numbers, before authentication',
-    holds: 'the checksum refuses them without a look-up; then 429',
+    holds:
+      'a wrong checksum costs no look-up, nor does what has a right one beyond the limit: 429, and five look-ups a second',
     tests: ['api-keys/authenticate', 'contract/limits/wrong-keys', 'contract/limits/rate-limits'],
   },
   {

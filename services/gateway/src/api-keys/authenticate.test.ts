@@ -2,8 +2,12 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { ALL_SCOPES } from '@posthorn/domain/access/scopes.ts';
 import type { KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
 import { hashOfKey, makeApiKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import type { Redis } from 'ioredis';
+import { Registry } from 'prom-client';
 import { createAuthentication, type Authenticate } from './authenticate.ts';
 import { ApiError } from '../http/api-error.ts';
+import { createRateLimits } from '../limits/rate-limits.ts';
 
 /** Returns a well-formed key of an earlier version: they have no checksum. */
 const keyOf = (name: string): string => `phk_${name.padEnd(43, 'x')}`;
@@ -42,8 +46,9 @@ beforeEach(() => {
         counted.push(address);
         if (tooMany) throw tooMany;
       },
+      assertLookUp: () => undefined,
     },
-    // Ten thousand wrong keys, and half as many valid ones.
+    // Five thousand wrong keys, and two thirds as many valid ones.
     cacheBytes: 4_000_000,
     nowMs: () => nowMs,
   }));
@@ -143,11 +148,66 @@ describe('a wrong key', () => {
     expect(counted).toHaveLength(51);
   });
 
-  test('is dropped from the cache when ten thousand others came after it', async () => {
+  test('is dropped from the cache when five thousand others came after it', async () => {
     await refusalOf(call(keyOf('first')));
-    for (let n = 0; n < 10_000; n += 1) await refusalOf(call(keyOf(String(n))));
+    for (let n = 0; n < 5_000; n += 1) await refusalOf(call(keyOf(String(n))));
     stored.set(hashOfKey(keyOf('first')), recordOf('comp_2'));
     expect(await call(keyOf('first'))).toEqual(recordOf('comp_2'));
+  });
+});
+
+describe('beyond the limit of wrong keys of an address', () => {
+  const LIMIT = 100;
+
+  beforeEach(async () => {
+    const { wrongKeys } = createRateLimits({
+      // Of a client that is away, only the status is read.
+      redis: { status: 'end' } as unknown as Redis,
+      prefix: 't:',
+      limits: { company: 0, address: 0, wrongKeys: LIMIT },
+      countsBytes: 1_000_000,
+      registry: new Registry(),
+      logger: createLogger('test', 'silent'),
+      nowMs: () => nowMs,
+    });
+    const findKey = (hash: string) => {
+      lookUps.push(hash);
+      return Promise.resolve(stored.get(hash) ?? null);
+    };
+    ({ authenticate } = createAuthentication({
+      findKey,
+      onUsed: () => undefined,
+      wrongKeys,
+      cacheBytes: 4_000_000,
+      nowMs: () => nowMs,
+    }));
+    await call(keyOf('good'));
+    for (let n = 0; n < LIMIT; n += 1) await refusalOf(call(keyOf(`one-${n}`)));
+    lookUps = [];
+  });
+
+  const statusOf = async (name: string) => (await refusalOf(call(keyOf(name)))).status;
+
+  test('five unknown keys are looked up in each second, and all get 429', async () => {
+    for (let second = 1; second <= 3; second += 1) {
+      for (let n = 0; n < 200; n += 1) expect(await statusOf(`more-${second}-${n}`)).toBe(429);
+      expect(lookUps).toHaveLength(5 * second);
+      nowMs += 1_000;
+    }
+  });
+
+  test('a key that was valid before passes, from the cache and after it', async () => {
+    for (let n = 0; n < 10; n += 1) await statusOf(`more-${n}`);
+    expect(await call(keyOf('good'))).toEqual(recordOf('comp_1'));
+    nowMs += 2_000;
+    for (let n = 0; n < 10; n += 1) await statusOf(`other-${n}`);
+    expect(await call(keyOf('good'))).toEqual(recordOf('comp_1'));
+  });
+
+  test('another address is not affected', async () => {
+    for (let n = 0; n < 10; n += 1) await statusOf(`more-${n}`);
+    const other = { apiKey: keyOf('x'), companyId: undefined, address: '192.0.2.2' };
+    expect((await refusalOf(authenticate(other))).status).toBe(401);
   });
 });
 

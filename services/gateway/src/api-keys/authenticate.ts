@@ -32,7 +32,7 @@ export interface AuthenticateDeps {
   wrongKeys: WrongKeys;
   /** Called for each request with a valid key. */
   onUsed: (keyId: string) => void;
-  /** What the cache may hold, in bytes: half for valid keys, half for wrong ones. */
+  /** What the cache may hold, in bytes: half for valid keys, the rest for hashes of wrong and of once valid ones. */
   cacheBytes: number;
   nowMs: () => number;
 }
@@ -40,13 +40,16 @@ export interface AuthenticateDeps {
 const FOUND_TTL_MS = 2_000;
 /** A new key is valid everywhere at once; one that was tried before it was created, after this time. */
 const WRONG_TTL_MS = 1_000;
+/** For so long after its last look-up a key that was valid is looked up again whatever its address has sent. */
+const KNOWN_TTL_MS = 3_600_000;
 /** The hash, 64 characters, with its entry in the cache and what is stored under it. */
 const FOUND_BYTES = 600;
-const WRONG_BYTES = 200;
+const HASH_BYTES = 200;
 
 /**
  * The response is the same for a key that is missing, malformed, revoked, expired or unknown
- * (docs/contract.md, C4.1). Only what may be a key is looked up.
+ * (docs/contract.md, C4.1). Only what may be a key is looked up, and of an address that has sent too many wrong ones
+ * only keys that were valid before, and a few others in each second.
  */
 export function createAuthentication(deps: AuthenticateDeps): Authentication {
   const { findKey, wrongKeys, onUsed, cacheBytes, nowMs } = deps;
@@ -55,22 +58,26 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     sizeOf: () => FOUND_BYTES,
     ttlMs: FOUND_TTL_MS,
   });
-  const wrong = createWrongHashes(Math.floor(cacheBytes / 2 / WRONG_BYTES), nowMs);
-  const load = async (keyHash: string): Promise<KeyRecord | null> => {
+  const maxSize = Math.floor(cacheBytes / 4 / HASH_BYTES);
+  const wrong = createHashes({ maxSize, ttlMs: WRONG_TTL_MS, nowMs });
+  const known = createHashes({ maxSize, ttlMs: KNOWN_TTL_MS, nowMs });
+  const load = async (keyHash: string, address: string | undefined): Promise<KeyRecord | null> => {
+    if (!known.has(keyHash)) wrongKeys.assertLookUp(address);
     const key = await findKey(keyHash);
-    if (!key) wrong.add(keyHash);
+    (key ? known : wrong).add(keyHash);
     return key;
   };
-  const keyFor = async (apiKey: string): Promise<KeyRecord | null> => {
+  const keyFor = async ({ apiKey = '', address }: Credentials): Promise<KeyRecord | null> => {
     if (!isWellFormedKey(apiKey)) return null;
     const keyHash = hashOfKey(apiKey);
     if (wrong.has(keyHash)) return null;
-    const key = await found.get(keyHash, () => load(keyHash));
+    const key = await found.get(keyHash, () => load(keyHash, address));
     return key && !isExpired(key, nowMs()) ? key : null;
   };
 
-  const authenticate: Authenticate = async ({ apiKey = '', companyId, address }) => {
-    const key = await keyFor(apiKey);
+  const authenticate: Authenticate = async (credentials) => {
+    const { companyId, address } = credentials;
+    const key = await keyFor(credentials);
     if (!key) {
       wrongKeys.count(address);
       throw new ApiError(401, 'unauthorized', 'Send a valid API key in the header x-api-key.');
@@ -84,7 +91,7 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     onUsed(key.keyId);
     return key;
   };
-  const usedBytes = (): number => found.usedSize() + wrong.size() * WRONG_BYTES;
+  const usedBytes = (): number => found.usedSize() + (wrong.size() + known.size()) * HASH_BYTES;
   return { authenticate, forget: found.forget, usedBytes };
 }
 
@@ -92,14 +99,20 @@ function isExpired({ expiresAtMs }: KeyRecord, nowMs: number): boolean {
   return expiresAtMs !== null && expiresAtMs <= nowMs;
 }
 
-interface WrongHashes {
+interface Hashes {
   add: (keyHash: string) => void;
   has: (keyHash: string) => boolean;
   size: () => number;
 }
 
-/** Keeps a flood of one wrong key from the store. The oldest come first, as all are kept equally long. */
-function createWrongHashes(maxSize: number, nowMs: () => number): WrongHashes {
+interface HashesOptions {
+  maxSize: number;
+  ttlMs: number;
+  nowMs: () => number;
+}
+
+/** Remembers hashes for `ttlMs`. The oldest come first, as all are kept equally long. */
+function createHashes({ maxSize, ttlMs, nowMs }: HashesOptions): Hashes {
   const addedAtMs = new Map<string, number>();
   return {
     add(keyHash) {
@@ -111,7 +124,7 @@ function createWrongHashes(maxSize: number, nowMs: () => number): WrongHashes {
     has(keyHash) {
       const ageMs = nowMs() - (addedAtMs.get(keyHash) ?? -Infinity);
       // The age is negative after the clock was set back: the key must not be refused until it catches up.
-      return ageMs >= 0 && ageMs < WRONG_TTL_MS;
+      return ageMs >= 0 && ageMs < ttlMs;
     },
     size: () => addedAtMs.size,
   };

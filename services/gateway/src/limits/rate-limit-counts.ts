@@ -28,6 +28,8 @@ type Share = (increments: readonly Increment[]) => Promise<readonly (Totals | nu
 export interface RateCounts {
   /** Counts one, unless it is refused: a client that keeps sending is not refused for longer. */
   take: (key: string) => Decision;
+  /** What the next `take` would decide; counts nothing. */
+  peek: (key: string) => Decision;
   /**
    * Passes new counts to `add`, which returns the totals in the same order, null for one that it could not add. Never
    * rejects: what could not be shared is shared the next time.
@@ -87,6 +89,12 @@ export function createRateCounts({ limit, maxKeys, nowMs }: RateBounds): RateCou
   }
 
   return {
+    peek(key) {
+      const atMs = nowMs();
+      const minute = Math.floor(atMs / WINDOW_MS);
+      const count = counts.has(key) ? touch(key, minute) : { previous: 0, current: 0 };
+      return decide(count, limit, WINDOW_MS - (atMs % WINDOW_MS));
+    },
     take(key) {
       const atMs = nowMs();
       const count = touch(key, Math.floor(atMs / WINDOW_MS));

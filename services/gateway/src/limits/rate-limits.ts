@@ -30,6 +30,11 @@ export interface RateLimitDeps {
 export interface WrongKeys {
   /** Counts a wrong key. Throws ApiError 429 when the address has sent too many. */
   count: (address: string | undefined) => void;
+  /**
+   * Called before a key is looked up that was not valid before. Throws ApiError 429 when the address has sent too many
+   * wrong ones, but for a few in each second.
+   */
+  assertLookUp: (address: string | undefined) => void;
 }
 
 export interface RateLimits {
@@ -47,13 +52,21 @@ export interface RateLimits {
 }
 
 type Scope = 'company' | 'address' | 'wrong_keys';
-type Take = (key: string) => Decision | null;
+
+interface Limit {
+  take: (key: string) => Decision | null;
+  /** What `take` would decide; counts nothing. */
+  peek: (key: string) => Decision | null;
+}
 
 /** A gateway learns this much later what the others have counted. */
 const SHARE_EVERY_MS = 100;
 /** A count, its key and its entries in a map and a set. */
 const COUNT_BYTES = 250;
 const SCOPES = 3;
+/** Beyond its limit an address may have so many keys looked up in a second: one of them may be valid and new. */
+const LOOK_UPS_PER_SECOND = 5;
+const SECOND_MS = 1_000;
 
 /** Limits requests per company and per address, and wrong keys, in memory (docs/decisions/0010-rate-limits.md). */
 export function createRateLimits({ redis, prefix, ...deps }: RateLimitDeps): RateLimits {
@@ -67,15 +80,18 @@ export function createRateLimits({ redis, prefix, ...deps }: RateLimitDeps): Rat
   const shared: RateCounts[] = [];
   const maxKeys = Math.floor(deps.countsBytes / SCOPES / COUNT_BYTES);
 
-  function limitOf(scope: Scope, limit: number): Take {
-    if (limit === 0) return () => null;
+  function limitOf(scope: Scope, limit: number): Limit {
+    if (limit === 0) return { take: () => null, peek: () => null };
     const counts = createRateCounts({ limit, maxKeys, nowMs: deps.nowMs });
     shared.push(counts);
     for (const outcome of ['allowed', 'refused']) decisions.inc({ scope, outcome }, 0);
-    return (key) => {
-      const decision = counts.take(`${scope}:${key}`);
-      decisions.inc({ scope, outcome: decision.isAllowed ? 'allowed' : 'refused' });
-      return decision;
+    return {
+      take(key) {
+        const decision = counts.take(`${scope}:${key}`);
+        decisions.inc({ scope, outcome: decision.isAllowed ? 'allowed' : 'refused' });
+        return decision;
+      },
+      peek: (key) => counts.peek(`${scope}:${key}`),
     };
   }
 
@@ -90,7 +106,7 @@ export function createRateLimits({ redis, prefix, ...deps }: RateLimitDeps): Rat
   const usedBytes = (): number =>
     shared.reduce((sum, counts) => sum + counts.size(), 0) * COUNT_BYTES;
   return {
-    ...handlersOf(deps.limits, limitOf),
+    ...handlersOf(deps, limitOf),
     start: loop.start,
     tick: loop.tick,
     // Not awaited: Redis may not answer, and other gateways count without this one.
@@ -100,26 +116,53 @@ export function createRateLimits({ redis, prefix, ...deps }: RateLimitDeps): Rat
 }
 
 function handlersOf(
-  limits: Limits,
-  limitOf: (scope: Scope, limit: number) => Take,
+  { limits, nowMs }: Pick<RateLimitDeps, 'limits' | 'nowMs'>,
+  limitOf: (scope: Scope, limit: number) => Limit,
 ): Pick<RateLimits, 'limitAddress' | 'limitCompany' | 'wrongKeys'> {
-  const takeCompany = limitOf('company', limits.company);
-  const takeAddress = limitOf('address', limits.address);
-  const takeWrongKey = limitOf('wrong_keys', limits.wrongKeys);
+  const company = limitOf('company', limits.company);
+  const address = limitOf('address', limits.address);
   return {
     limitAddress(request, response, next) {
-      enforce(response, 'address', takeAddress(addressKey(request.ip)));
+      enforce(response, 'address', address.take(addressKey(request.ip)));
       next();
     },
     limitCompany(_request, response, next) {
-      enforce(response, 'company', takeCompany((response.locals.caller as Caller).companyId));
+      enforce(response, 'company', company.take((response.locals.caller as Caller).companyId));
       next();
     },
-    wrongKeys: {
-      count(address) {
-        const decision = takeWrongKey(addressKey(address));
-        if (decision?.isAllowed === false) throw tooMany('wrong_keys', decision);
-      },
+    wrongKeys: createWrongKeys(limitOf('wrong_keys', limits.wrongKeys), nowMs),
+  };
+}
+
+function createWrongKeys({ take, peek }: Limit, nowMs: () => number): WrongKeys {
+  const lookUps = createLookUps(nowMs);
+  return {
+    count(address) {
+      const decision = take(addressKey(address));
+      if (decision?.isAllowed === false) throw tooMany('wrong_keys', decision);
+    },
+    assertLookUp(address) {
+      const key = addressKey(address);
+      const decision = peek(key);
+      if (decision?.isAllowed !== false || lookUps.take(key)) return;
+      throw tooMany('wrong_keys', decision);
+    },
+  };
+}
+
+/** Holds only the addresses that were over their limit in this second. */
+function createLookUps(nowMs: () => number): { take: (key: string) => boolean } {
+  const counts = new Map<string, number>();
+  let second = 0;
+  return {
+    take(key) {
+      const now = Math.floor(nowMs() / SECOND_MS);
+      if (now !== second) counts.clear();
+      second = now;
+      const count = counts.get(key) ?? 0;
+      if (count >= LOOK_UPS_PER_SECOND) return false;
+      counts.set(key, count + 1);
+      return true;
     },
   };
 }

@@ -66,7 +66,7 @@ const EVERYWHERE = {
   },
   too_many_wrong_keys: {
     status: 429,
-    when: 'the client address sent too many wrong API keys; a valid key still works',
+    when: 'the client address sent too many wrong API keys; a valid key that is in use still works',
     message: 'This address has sent too many wrong API keys; wait.',
     retryAfter: '40',
   },
