@@ -1,6 +1,8 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { AREAS } from '../security/areas.ts';
 import { verdictOf, type WrittenReport } from '../security/result.ts';
+import { WAYS_IN } from '../security/ways-in.ts';
 import { table } from './table.ts';
 
 const RESULTS = join(import.meta.dirname, '../security/results');
@@ -18,9 +20,9 @@ table below, and leaves nothing behind. It needs the native stack ([local-stack.
 the loopback interface: no packet leaves the machine.
 
 Each check is a set of tests of this repository, so that they run with every change too, and there is one place to read what is tried: the
-test. S1 to S13 are areas; R1 to R22 are single ways in, each of which was open once. Where a check needs DNS answers or a clock, the test gives
+test. S1 to S${AREAS.length} are areas; R1 to R${WAYS_IN.length} are single ways in, most of which were open once. Where a check needs DNS answers or a clock, the test gives
 them to the code; all others talk to running processes. A check is good when its tests pass, and at least one ran.
-R7 is about one webhook: what the webhooks of a company send to one host is added up with \`HOST_ATTEMPTS_PER_SECOND\` only, which is off by
+What the webhooks of a company send to one host is added up (R7) with \`HOST_ATTEMPTS_PER_SECOND\` only, which is off by
 default ([security.md](security.md#a-limit-on-attempts-to-one-host)). R14 and R15 hold with \`SEALED_FORMAT=2\` only
 ([secrets.md](secrets.md#the-format)). [SECURITY.md](../SECURITY.md) says what is trusted; [security.md](security.md#the-stories-on-secured-stores) has the stories on secured stores.
 

@@ -1,6 +1,6 @@
 /** One thing that must not be possible, and the tests that try it. */
 export interface Check {
-  /** S1 to S13 are the areas; R1 to R21 are single ways in that were found and closed. */
+  /** S and a number for an area, R and a number for a single way in. */
   id: string;
   /** What an attacker or a fault tries. */
   tried: string;

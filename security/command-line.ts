@@ -1,5 +1,7 @@
 import { parseArgs } from 'node:util';
+import { AREAS } from './areas.ts';
 import type { Check } from './check.ts';
+import { WAYS_IN } from './ways-in.ts';
 
 export type Command =
   | { kind: 'help' }
@@ -36,7 +38,7 @@ Tries what an attacker would try, against running services on a stack of its own
 table: what was tried, what must hold, what came of it. It needs 10 to 20 minutes on two cores, at most 70. The exit
 code is 1 when a check is not good. All checks together are written to security/results.
 
-CHECK    S1 … S13, R1 … R22; all of them without one
+CHECK    S1 … S${AREAS.length}, R1 … R${WAYS_IN.length}; all of them without one
 --json   also writes the report into this file
 --list   shows the checks and the tests of each`;
 

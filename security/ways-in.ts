@@ -1,6 +1,6 @@
 import type { Check } from './check.ts';
 
-/** Single ways in, each of which was open once. */
+/** Single ways in: R1 to R22 were open once, the others came with what guards them. */
 export const WAYS_IN: readonly Check[] = [
   {
     id: 'R1',
@@ -41,8 +41,13 @@ export const WAYS_IN: readonly Check[] = [
   {
     id: 'R7',
     tried: 'flooding one endpoint by way of deliveries',
-    holds: 'attempts to an endpoint at once have a limit that falls with its answers',
-    tests: ['isolation/endpoint/concurrency-limit', 'deliver/busy-endpoint'],
+    holds:
+      'attempts to an endpoint at once have a limit that falls with its answers, those to a host a pace if one is set',
+    tests: [
+      'isolation/endpoint/concurrency-limit',
+      'isolation/endpoint/host-pace',
+      'deliver/busy-endpoint',
+    ],
   },
   {
     id: 'R8',
@@ -140,5 +145,46 @@ export const WAYS_IN: readonly Check[] = [
       'test/mongodb-rights',
       'test/redis-rights',
     ],
+  },
+  {
+    id: 'R23',
+    tried: 'an egress proxy that fails, refuses, or is asked for a private address',
+    holds: 'egress rules come first, it sees no request, its faults are not those of endpoints',
+    tests: ['egress/egress-proxy', 'send-webhook-proxy', 'connect/proxy/open-proxy'],
+  },
+  {
+    id: 'R24',
+    tried: 'token servers that refuse, fail or answer too much; credentials read back',
+    holds: 'nothing is sent without a token, tokens are not shared, the secret is shown to nobody',
+    tests: ['contract-after-retries/oauth2', 'sending/tokens/', 'request/access-token'],
+  },
+  {
+    id: 'R25',
+    tried: 'endpoints with another certificate, keys of client certificates read back',
+    holds: 'refused before the request; no answer, log or audit event has the key',
+    tests: ['webhooks/endpoint-tls', 'send-webhook-tls'],
+  },
+  {
+    id: 'R26',
+    tried: 'signing keys of another company, rotated, in the database',
+    holds: 'private keys are sealed; the public ones verify, through a rotation',
+    tests: [
+      'webhooks/signing-keys',
+      'request/signing-keys',
+      'mongo/signing-keys/',
+      'load-signing-keys',
+    ],
+  },
+  {
+    id: 'R27',
+    tried: 'changes and reads of secrets past the audit log, by a gateway that is killed too',
+    holds: 'an event before each change, without secrets, for keys with admin only',
+    tests: ['contract/audit', 'audit/record-request', 'audit/audit-log'],
+  },
+  {
+    id: 'R28',
+    tried: 'requests and deliveries of a company that is suspended or deleted',
+    holds: 'keys are refused, deliveries held; after a deletion nothing is left',
+    tests: ['company/suspended', 'company/deleted', 'load/suspended-companies'],
   },
 ];
