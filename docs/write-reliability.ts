@@ -5,7 +5,7 @@ import { findingsOf, isSound, type Result } from '../faults/report/result.ts';
 import { RESULTS, type WrittenResult } from '../faults/report/write-result.ts';
 import { ROUNDS } from '../faults/rounds.ts';
 import { table } from './table.ts';
-import { REMARKS } from './reliability-remarks.ts';
+import { REMARKS, SUSPICIONS } from './reliability-remarks.ts';
 
 const INTRODUCTION = `# Reliability
 
@@ -55,10 +55,17 @@ export function reliabilityText(): string {
     ...machinesOf(written),
     `\n${REMARKS}\n`,
     wrongText(written),
+    `\n${SUSPECTED}`,
     `\n${LONG_OUTAGE}`,
     `\n${REBALANCES}`,
   ].join('');
 }
+
+const SUSPECTED = `## What was suspected
+
+A review of the code named nine faults that Posthorn might not withstand. Each was to be shown or refuted.
+
+${table([['Suspicion', 'What came of it', 'By'], ...SUSPICIONS.map((row) => [...row])])}`;
 
 /** Measured by hand: the load generator is not a part of this repository. */
 const LONG_OUTAGE = `## Kafka away for 280 s at 900 messages/s
