@@ -96,7 +96,7 @@ export async function startRetry(context: Context): Promise<void> {
   });
   consumptions.push(await consumeFailures(context, wires));
   await consumeParked(context, wires, consumptions);
-  const sending = await openOperatorEvents(context, { records, topics, deadLetters });
+  const sending = await openOperatorEvents(context, wires);
   if (sending) consumptions.push(sending);
   await startCanary(context);
   startSweeps(context, { db: store.db, records, topics, deliveries, metrics });

@@ -1,4 +1,4 @@
-import type { TopicNames } from '@posthorn/domain/records/topics.ts';
+import type { DelayTopic, TopicNames } from '@posthorn/domain/records/topics.ts';
 import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
@@ -12,7 +12,9 @@ import { createSendOperatorEvent, type OperatorEventResult } from './send-operat
 
 interface Parts {
   records: RecordLog;
-  topics: Pick<TopicNames, 'operatorEvents'>;
+  topics: Pick<TopicNames, 'operatorEvents' | 'deliveryFailed'>;
+  delayTopics: ReadonlyMap<string, DelayTopic>;
+  countPartitions: (topics: readonly string[]) => number;
   deadLetters: DeadLetters;
 }
 
@@ -23,7 +25,7 @@ const TIMEOUT_MS = 10_000;
 /** Sends operator events to the URL of the operator; null when there is none. Throws StartupError without a secret. */
 export async function openOperatorEvents(
   { config, logger, registry, lifecycle }: ServiceContext<RetryConfig>,
-  { records, topics, deadLetters }: Parts,
+  { records, topics, delayTopics, countPartitions, deadLetters }: Parts,
 ): Promise<Consumption | null> {
   const { OPERATOR_WEBHOOK_URL: url, OPERATOR_WEBHOOK_SECRET: secret } = config;
   const results = createOperatorEventMetrics(registry);
@@ -34,6 +36,11 @@ export async function openOperatorEvents(
   return records.consume({
     groupId: `${config.TOPIC_PREFIX}retry-operator-events`,
     topics: [topics.operatorEvents],
+    // It goes on where the groups that park and release have ended.
+    sharing: {
+      kind: 'evenly',
+      after: countPartitions([topics.deliveryFailed, ...delayTopics.keys()]),
+    },
     handle: createSendOperatorEvent({
       url,
       secret,

@@ -179,16 +179,17 @@ describe('partitions that are shared evenly', () => {
   test.each(upTo(12).map((n) => n + 1))(
     'of the retry service are even with the default topics and %d members',
     (count) => {
-      // delivery-failed; five topics of delays up to a minute; nine of longer ones.
+      // delivery-failed; five topics of delays up to a minute; nine of longer ones; operator-events.
       const assigned = assignAll(count, [
         [12],
         Array<number>(5).fill(12),
         Array<number>(9).fill(12),
+        [12],
       ]);
       const totals = members(count, []).map(({ memberId }) =>
         assigned.reduce((sum, each) => sum + countOf(each, memberId), 0),
       );
-      expect(new Set(totals).size).toBe((15 * 12) % count === 0 ? 1 : 2);
+      expect(new Set(totals).size).toBe((16 * 12) % count === 0 ? 1 : 2);
       expect(skewOf(totals)).toBeLessThanOrEqual(1);
     },
   );
