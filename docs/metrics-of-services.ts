@@ -63,6 +63,7 @@ function gateway(): Registry {
   createRateLimits({ ...({} as RateLimitDeps), registry, limits: LIMITS, countsBytes: 0 });
   createIdempotentAccept({ ...({} as IdempotentAcceptDeps), registry });
   createAuditMetrics(registry, NOTHING);
+  createIncidentMetrics(registry);
   watchUnpublished(registry, NOTHING);
   createDroppedSpans(registry);
   createStatsMetrics(registry);

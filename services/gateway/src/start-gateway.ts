@@ -17,11 +17,7 @@ import {
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import { createOpenCircuits, type OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
-import {
-  monotonicClockMs,
-  systemClockMs,
-  systemIds,
-} from '@posthorn/platform/service/clock-and-ids.ts';
+import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { egressPolicyOf } from '@posthorn/platform/service/egress-policy.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
@@ -45,7 +41,7 @@ import { openRequestDeadlines } from './http/request-deadlines.ts';
 import { openRequestMemory } from './http/request/open-request-memory.ts';
 import type { Route } from './http/request/route.ts';
 import { openTurns } from './http/turns/open-turns.ts';
-import { createQuotas } from './limits/quotas.ts';
+import { openQuotas } from './limits/open-quotas.ts';
 import { createRequestsUnderWay } from './limits/requests-under-way.ts';
 import { openRateLimits } from './limits/open-rate-limits.ts';
 import { openRedis, type GatewayRedis } from './open-redis.ts';
@@ -115,7 +111,7 @@ interface Api {
 
 async function openApi(context: Context, connections: Connections): Promise<Api> {
   const { config, logger } = context;
-  const { db, redis } = connections;
+  const { db, kafka, redis } = connections;
   const vault = createVault(config.ENCRYPTION_KEYS, config.SEALED_FORMAT);
   const webhooks = createWebhookStore(db, vault);
   const signingKeys = createSigningKeyStore(db, vault);
@@ -132,7 +128,7 @@ async function openApi(context: Context, connections: Connections): Promise<Api>
     concurrency: concurrencyBoundsOf(config),
     invalidate,
     ...steps,
-    quotas: createQuotas(config, monotonicClockMs),
+    quotas: openQuotas(context, kafka),
     maxHeaderBytes: config.QUOTA_HEADER_BYTES,
     sourceIps: config.SOURCE_IPS ?? [],
     companyKeys: createCompanyKeys({

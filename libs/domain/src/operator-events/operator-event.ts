@@ -7,6 +7,7 @@ export const OPERATOR_EVENT_TYPES = [
   'circuit.opened',
   'circuit.closed',
   'dead_letter.written',
+  'quota.near',
 ] as const;
 
 export type OperatorEventType = (typeof OPERATOR_EVENT_TYPES)[number];

@@ -91,6 +91,7 @@ function insertKey(
   const keys = documentsOf(db, 'apiKeys', companyId);
   return quotas.createWithin({
     setting: 'QUOTA_KEYS_PER_COMPANY',
+    companyId,
     ownerId: companyId,
     count: (upTo) => keys.count({}, { limit: upTo }),
     async create() {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { checkHeaderBytes, createQuotas, type Quotas } from './quotas.ts';
+import { checkHeaderBytes, createQuotas, describeNearQuota, type Quotas } from './quotas.ts';
 
 const LIMITS = {
   QUOTA_PROJECTS_PER_COMPANY: 3,
@@ -13,10 +13,16 @@ let stored: Map<string, number>;
 let counts: number;
 let nowMs: number;
 let quotas: Quotas;
+let near: string[];
 
 beforeEach(() => {
   [stored, counts, nowMs] = [new Map<string, number>(), 0, 0];
-  quotas = createQuotas(LIMITS, () => nowMs);
+  near = [];
+  quotas = createQuotas({
+    limits: LIMITS,
+    monotonicMs: () => nowMs,
+    onNear: (each) => near.push(describeNearQuota(each)),
+  });
 });
 
 const pause = () => new Promise((resolve) => setImmediate(resolve));
@@ -24,6 +30,7 @@ const pause = () => new Promise((resolve) => setImmediate(resolve));
 function create(setting: keyof typeof LIMITS, ownerId = 'comp_1'): Promise<string> {
   return quotas.createWithin({
     setting,
+    companyId: 'comp_1',
     ownerId,
     async count(upTo) {
       counts += 1;
@@ -78,10 +85,22 @@ describe('a quota', () => {
     await expect(create('QUOTA_APPS_PER_COMPANY')).rejects.toMatchObject({ status: 409 });
   });
 
+  test('of which 80 % is used is told once, until it was below', async () => {
+    for (let n = 0; n < 79; n += 1) await create('QUOTA_APPS_PER_COMPANY');
+    expect(near).toEqual([]);
+    for (let n = 0; n < 15; n += 1) await create('QUOTA_APPS_PER_COMPANY');
+    const told = 'comp_1 has 80 of 100 apps for each company (QUOTA_APPS_PER_COMPANY)';
+    expect(near).toEqual([told]);
+    stored.set('comp_1', 50);
+    for (let n = 0; n < 40; n += 1) await create('QUOTA_APPS_PER_COMPANY');
+    expect(near).toEqual([told, told]);
+  });
+
   test('passes on why something was not created, and does not count it the next time', async () => {
     const away = new Error('MongoDB is away');
     const failing = quotas.createWithin({
       setting: 'QUOTA_WEBHOOKS_PER_APP',
+      companyId: 'comp_1',
       ownerId: 'app_1',
       count: () => Promise.resolve(0),
       create: () => Promise.reject(away),

@@ -30,6 +30,7 @@ export function quotaExceeded(setting: QuotaSetting, limit: number): ApiError {
 
 export interface Creation<Created> {
   setting: CountedQuota;
+  companyId: string;
   /** The company, app or project that has them. */
   ownerId: string;
   /** Counts what the owner has, up to this number. */
@@ -52,21 +53,43 @@ export interface Quotas {
 const COUNT_IS_VALID_MS = 10_000;
 const COUNT_AGAIN_FROM = 0.9;
 const MAX_OWNERS = 10_000;
+/** The operator is told from this share on. */
+const NEAR = 0.8;
+
+/** What the operator is told of an owner that will soon have as many as it may. */
+export interface NearQuota {
+  setting: CountedQuota;
+  companyId: string;
+  ownerId: string;
+  count: number;
+  limit: number;
+}
+
+/** For a person (docs/operator-events.md). */
+export function describeNearQuota({ setting, ownerId, count, limit }: NearQuota): string {
+  return `${ownerId} has ${count} of ${limit} ${WHAT[setting]} (${setting})`;
+}
 
 /** What is known of one owner in this process. */
 interface Owner {
   count: number;
   countedAtMs: number;
+  /** The operator was told that it is near its quota, and it was not below since. */
+  isNearTold: boolean;
   /** Creations that have begun and not ended. A count may or may not contain them. */
   running: Set<Promise<unknown>>;
   /** Ends when the last creation that counts has ended: they take turns. */
   lastTurn: Promise<unknown>;
 }
 
-export function createQuotas(
-  limits: Readonly<Record<CountedQuota, number>>,
-  monotonicMs: () => number,
-): Quotas {
+export interface QuotasDeps {
+  limits: Readonly<Record<CountedQuota, number>>;
+  monotonicMs: () => number;
+  /** Called once for each owner that reaches 80 % of a quota; again when it was below meanwhile. */
+  onNear: (near: NearQuota) => void;
+}
+
+export function createQuotas({ limits, monotonicMs, onNear }: QuotasDeps): Quotas {
   /** The least recently used first. */
   const owners = new Map<string, Owner>();
 
@@ -86,22 +109,37 @@ export function createQuotas(
     return isValid && count < limit * COUNT_AGAIN_FROM;
   }
 
+  function noteNear(owner: Owner, { setting, companyId, ownerId }: Creation<unknown>): void {
+    const { count } = owner;
+    const limit = limits[setting];
+    const isNear = count >= limit * NEAR;
+    if (isNear && !owner.isNearTold) onNear({ setting, companyId, ownerId, count, limit });
+    owner.isNearTold = isNear;
+  }
+
+  function run<Created>(owner: Owner, creation: Creation<Created>): Promise<Created> {
+    const running = begin(owner, creation.create);
+    noteNear(owner, creation);
+    return running;
+  }
+
   async function countThenCreate<Created>(
     owner: Owner,
-    { setting, count, create }: Creation<Created>,
+    creation: Creation<Created>,
   ): Promise<Created> {
+    const { setting, count } = creation;
     const limit = limits[setting];
     await Promise.allSettled(owner.running);
     owner.count = await count(limit);
     owner.countedAtMs = monotonicMs();
     if (owner.count >= limit) throw quotaExceeded(setting, limit);
-    return run(owner, create);
+    return run(owner, creation);
   }
 
   return {
     createWithin(creation) {
       const owner = touchOwner(creation);
-      if (hasRoom(owner, limits[creation.setting])) return run(owner, creation.create);
+      if (hasRoom(owner, limits[creation.setting])) return run(owner, creation);
       const turn = owner.lastTurn.then(() => countThenCreate(owner, creation));
       owner.lastTurn = turn.catch(() => undefined);
       return turn;
@@ -113,12 +151,13 @@ function newOwner(): Owner {
   return {
     count: 0,
     countedAtMs: -Infinity,
+    isNearTold: false,
     running: new Set(),
     lastTurn: Promise.resolve(),
   };
 }
 
-function run<Created>(owner: Owner, create: () => Promise<Created>): Promise<Created> {
+function begin<Created>(owner: Owner, create: () => Promise<Created>): Promise<Created> {
   owner.count += 1;
   const running = create();
   const ended = running

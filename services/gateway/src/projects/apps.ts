@@ -53,6 +53,7 @@ export function createApps(deps: AppsDeps): Apps {
     create: (companyId, app) =>
       deps.quotas.createWithin({
         setting: 'QUOTA_APPS_PER_COMPANY',
+        companyId,
         ownerId: companyId,
         count: (upTo) => appsOf(companyId).count({}, { limit: upTo }),
         create: () => createApp(deps, companyId, app),

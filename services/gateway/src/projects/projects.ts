@@ -64,6 +64,7 @@ export function createProjects({ db, quotas, newId, nowMs }: ProjectsDeps): Proj
       const projects = projectsOf(companyId);
       return quotas.createWithin({
         setting: 'QUOTA_PROJECTS_PER_COMPANY',
+        companyId,
         ownerId: companyId,
         count: (upTo) => projects.count({}, { limit: upTo }),
         async create() {

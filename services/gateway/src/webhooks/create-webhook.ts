@@ -47,6 +47,7 @@ export function createCreateWebhook(deps: CreateWebhookDeps): CreateWebhook {
     const owner = { appId, projectId };
     await quotas.createWithin({
       setting: appId === null ? 'QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT' : 'QUOTA_WEBHOOKS_PER_APP',
+      companyId,
       ownerId: appId ?? projectId,
       count: (upTo) => webhooks.countOf(companyId, owner, upTo),
       create: () => insert(deps, webhook, fields),
