@@ -110,6 +110,7 @@ function retry(): Registry {
   });
   createIncidentMetrics(registry);
   createOperatorEventMetrics(registry);
+  createAuditMetrics(registry, NOTHING);
   return registry;
 }
 

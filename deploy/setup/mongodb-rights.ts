@@ -52,10 +52,10 @@ export const RIGHTS: Record<CollectionName, Rights> = {
   migrations: { gateway: READ, setup: WRITE },
   resends: { gateway: ALL_AND_INDEXES, admin: READ },
   removals: { gateway: ['find', 'insert', 'remove'] },
-  // Only the gateway removes any, with their company.
-  auditEvents: { gateway: ALL, admin: WRITE },
+  // Only the gateway removes any, with their company. The retry service disables webhooks.
+  auditEvents: { gateway: ALL, retry: WRITE, admin: WRITE },
   // The dispatcher counts attempts, the gateway messages; it removes both with their webhook, app or company.
-  stats: { gateway: ['find', 'remove'], dispatcher: WRITE, admin: READ },
+  stats: { gateway: ['find', 'remove'], dispatcher: WRITE, retry: READ, admin: READ },
   usage: { gateway: ALL, dispatcher: WRITE, admin: READ },
 };
 

@@ -1,4 +1,5 @@
 import { parseDelay } from '@posthorn/domain/schedule/retry-schedule.ts';
+import { HOUR_MS } from '@posthorn/domain/stats/steps.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import { httpUrl } from '@posthorn/platform/service/http-url.ts';
 import { z } from 'zod';
@@ -12,6 +13,16 @@ const reconcileAfter = z.string().transform((text, context): number => {
   if (afterMs !== null && afterMs >= MIN_RECONCILE_AFTER_MS) return afterMs;
   const message = 'must be from 1s to 168h, a number with ms, s, m or h, such as 24h';
   context.addIssue({ code: 'custom', message });
+  return z.NEVER;
+});
+
+/** A day to be sure that it fails, and a day between the warning and the end. */
+const MIN_AUTO_DISABLE_AFTER_MS = 48 * HOUR_MS;
+
+const autoDisableAfter = z.string().transform((text, context): number => {
+  const afterMs = parseDelay(text.trim());
+  if (afterMs !== null && afterMs >= MIN_AUTO_DISABLE_AFTER_MS) return afterMs;
+  context.addIssue({ code: 'custom', message: 'must be from 48h to 168h, such as 120h' });
   return z.NEVER;
 });
 
@@ -31,6 +42,11 @@ export const retryConfig = z.object({
     .regex(/^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/, 'must be whsec_ and base64 of 24 to 64 bytes')
     .optional()
     .describe('Signs operator events (Standard Webhooks); required with OPERATOR_WEBHOOK_URL'),
+  AUTO_DISABLE_AFTER: autoDisableAfter
+    .optional()
+    .describe(
+      'A webhook whose attempts have all failed for so long is disabled, a day after a warning to the operator; not set: never',
+    ),
   ...canarySettings,
   ...settings.records,
   ...settings.kafka,

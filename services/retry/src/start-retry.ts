@@ -96,7 +96,7 @@ export async function startRetry(context: Context): Promise<void> {
   });
   consumptions.push(await consumeFailures(context, wires));
   await consumeParked(context, wires, consumptions);
-  const sending = await openOperatorEvents(context, wires);
+  const sending = await openOperatorEvents(context, { ...wires, db: store.db });
   if (sending) consumptions.push(sending);
   await startCanary(context);
   startSweeps(context, { db: store.db, records, topics, deliveries, metrics });

@@ -44,7 +44,7 @@ export function auditContract(open: () => Promise<OpenAudit>): void {
       nextEvent({ actor: { kind: 'admin' }, clientAddress: null, requestId: null }),
       nextEvent({ action: 'app.deleted', target: { kind: 'app', id: 'app_1' } }),
       nextEvent({ actor: { kind: 'apiKey', keyId: 'key_2' } }),
-      nextEvent({ target: { kind: 'webhook', id: null } }),
+      nextEvent({ actor: { kind: 'system' }, target: { kind: 'webhook', id: null } }),
     ];
     const theirs = nextEvent({ companyId: 'comp_b' });
     const ofNobody = nextEvent({ companyId: NO_COMPANY });
@@ -73,6 +73,7 @@ export function auditContract(open: () => Promise<OpenAudit>): void {
       [{ action: 'app.deleted' }, [2]],
       [{ actor: 'key_2' }, [3]],
       [{ actor: 'admin' }, [1]],
+      [{ actor: 'system' }, [4]],
       [{ targetId: 'wh_1' }, [3, 1, 0]],
       [{ targetId: 'wh_1', actor: 'key_1', action: 'webhook.updated' }, [0]],
       [{ fromMs: FIRST_MS + 2_000, toMs: FIRST_MS + 4_000 }, [3, 2, 1]],

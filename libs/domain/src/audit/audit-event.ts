@@ -50,7 +50,8 @@ export interface AuditTarget {
   id: string | null;
 }
 
-export type AuditActor = { kind: 'apiKey'; keyId: string } | { kind: 'admin' };
+/** `system`: a setting of the operator made Posthorn do it. */
+export type AuditActor = { kind: 'apiKey'; keyId: string } | { kind: 'admin' } | { kind: 'system' };
 
 /**
  * `started` is stored before the change. An event that stays so says that nobody knows whether the change was
@@ -67,9 +68,9 @@ export interface AuditEvent {
   action: AuditAction;
   actor: AuditActor;
   target: AuditTarget;
-  /** IP address of the client; null for an administrator. */
+  /** IP address of the client; null for an administrator and the system. */
   clientAddress: string | null;
-  /** Null for an administrator. */
+  /** Null for an administrator and the system. */
   requestId: string | null;
   outcome: AuditOutcome;
   /** Error code of the response; null unless the change was refused. */

@@ -7,6 +7,9 @@ export const OPERATOR_EVENT_TYPES = [
   'circuit.opened',
   'circuit.closed',
   'dead_letter.written',
+  'endpoint.failing',
+  'endpoint.to_be_disabled',
+  'endpoint.disabled',
   'quota.near',
 ] as const;
 

@@ -88,6 +88,8 @@ export interface WebhookDocument {
   updatedAt: Date;
   /** When it was last seen to have an old backlog that waits for its endpoint; absent if never. */
   deferredAt?: Date;
+  /** What the operator was told of its failures. A client's change ends it. */
+  failing?: { since: Date; disableAt: Date | null };
 }
 
 /** A SigningKey, of which only id, number and dates can be read without an encryption key. */
@@ -221,7 +223,7 @@ export interface AuditEventDocument {
   _id: string;
   companyId: string;
   action: AuditAction;
-  /** Id of the API key, or `admin`. */
+  /** Id of the API key, `admin` or `system`. */
   actor: string;
   targetKind: AuditTargetKind;
   targetId: string | null;

@@ -1,10 +1,10 @@
-import { encodeOperatorEvent } from '@posthorn/domain/operator-events/operator-event.ts';
 import { Counter, type Registry } from 'prom-client';
 import { createLoop } from '../async/loop.ts';
 import type { RecordLog } from '../kafka/record-log.ts';
 import { systemClockMs, systemIds } from '../service/clock-and-ids.ts';
 import type { Lifecycle } from '../service/lifecycle.ts';
 import type { Logger } from '../service/logger.ts';
+import { eventRecord } from './event-record.ts';
 import { createIncidentReports, type ReportIncident } from './report-incidents.ts';
 
 const EVERY_MS = 1_000;
@@ -22,14 +22,7 @@ export function openIncidentReports(
 ): ReportIncident {
   const dropped = createIncidentMetrics(registry);
   const reports = createIncidentReports({
-    publish: (events) =>
-      records.publish(
-        events.map((event) => ({
-          topic,
-          key: event.webhookId ?? event.companyId ?? '',
-          value: encodeOperatorEvent(event),
-        })),
-      ),
+    publish: (events) => records.publish(events.map((event) => eventRecord(topic, event))),
     newId: () => systemIds('oev'),
     nowMs: systemClockMs,
     onDropped: () => {

@@ -7,10 +7,13 @@ import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { StartupError } from '@posthorn/platform/service/errors.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { Counter, type Registry } from 'prom-client';
+import type { mongo } from 'mongoose';
 import type { RetryConfig } from '../config.ts';
+import { openFailingWatch } from './open-failing-watch.ts';
 import { createSendOperatorEvent, type OperatorEventResult } from './send-operator-event.ts';
 
 interface Parts {
+  db: mongo.Db;
   records: RecordLog;
   topics: Pick<TopicNames, 'operatorEvents' | 'deliveryFailed'>;
   delayTopics: ReadonlyMap<string, DelayTopic>;
@@ -22,11 +25,17 @@ interface Parts {
 const DELAYS_MS = [1_000, 10_000, 60_000, 300_000];
 const TIMEOUT_MS = 10_000;
 
-/** Sends operator events to the URL of the operator; null when there is none. Throws StartupError without a secret. */
+/**
+ * Starts to look for endpoints that fail for long, and to send operator events to the URL of the operator; null when
+ * there is none. Throws StartupError without a secret.
+ */
 export async function openOperatorEvents(
-  { config, logger, registry, lifecycle }: ServiceContext<RetryConfig>,
-  { records, topics, delayTopics, countPartitions, deadLetters }: Parts,
+  context: ServiceContext<RetryConfig>,
+  parts: Parts,
 ): Promise<Consumption | null> {
+  openFailingWatch(context, parts);
+  const { config, logger, registry, lifecycle } = context;
+  const { records, topics, delayTopics, countPartitions, deadLetters } = parts;
   const { OPERATOR_WEBHOOK_URL: url, OPERATOR_WEBHOOK_SECRET: secret } = config;
   const results = createOperatorEventMetrics(registry);
   if (url === undefined) return null;

@@ -1,4 +1,4 @@
-import type { AuditAction, AuditEvent } from '@posthorn/domain/audit/audit-event.ts';
+import type { AuditAction, AuditActor, AuditEvent } from '@posthorn/domain/audit/audit-event.ts';
 import { firstIdAt } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
@@ -47,8 +47,8 @@ export interface AuditStore {
   ) => AsyncIterable<AuditEvent>;
 }
 
-/** The actor of what the admin command does, where the others have the id of their key. */
-const ADMIN = 'admin';
+/** The actors that have no key, where the others have its id. */
+const KEYLESS = ['admin', 'system'] as const;
 
 export function createAuditStore(db: mongo.Db): AuditStore {
   const eventsOf = (companyId: string) => documentsOf(db, 'auditEvents', companyId);
@@ -118,7 +118,7 @@ function toDocument(event: AuditEvent): AuditEventDocument {
   return {
     _id: id,
     ...same,
-    actor: actor.kind === 'admin' ? ADMIN : actor.keyId,
+    actor: actor.kind === 'apiKey' ? actor.keyId : actor.kind,
     targetKind: target.kind,
     targetId: target.id,
     createdAt: new Date(createdAtMs),
@@ -131,9 +131,14 @@ function toEvent(document: AuditEventDocument): AuditEvent {
   return {
     id: _id,
     ...same,
-    actor: actor === ADMIN ? { kind: 'admin' } : { kind: 'apiKey', keyId: actor },
+    actor: toActor(actor),
     target: { kind: targetKind, id: targetId },
     createdAtMs: createdAt.getTime(),
     completedAtMs: completedAt?.getTime() ?? null,
   };
+}
+
+function toActor(actor: string): AuditActor {
+  const kind = KEYLESS.find((each) => each === actor);
+  return kind ? { kind } : { kind: 'apiKey', keyId: actor };
 }

@@ -43,6 +43,10 @@ export interface StatsQueries {
   readSteps: (owner: StatsOwner, step: Step, span: Span) => Promise<StatsPoint[]>;
   /** Returns the webhooks of every company with an attempt in these whole minutes, in no order. */
   readEndpoints: (span: Span) => Promise<EndpointCounts[]>;
+  /** Returns the webhooks of every company with an attempt in this whole hour and no success. Most fields are not read. */
+  readFailingIn: (hourMs: number) => Promise<Pick<EndpointCounts, 'webhookId' | 'companyId'>[]>;
+  /** Whether any attempt to any endpoint succeeded in this whole hour. */
+  hasSuccessIn: (hourMs: number) => Promise<boolean>;
   /** Returns the companies that used something in these whole hours, by id. */
   readUsage: (span: Span) => Promise<CompanyUsage[]>;
 }
@@ -52,6 +56,11 @@ export function createStatsQueries(db: mongo.Db): StatsQueries {
     readSteps: (owner, step, span) =>
       step === 'minute' ? readMinutes(db, owner, span) : readHours(db, owner, step, span),
     readEndpoints: (span) => readEndpoints(db, span),
+    readFailingIn: (hourMs) => readFailingIn(db, hourMs),
+    async hasSuccessIn(hourMs) {
+      const filter = { ...webhooksIn(hourMs), [SUCCESSES]: { $gt: 0 } };
+      return (await collection(db, 'stats').countDocuments(filter, { limit: 1 })) > 0;
+    },
     readUsage: (span) => readUsage(db, span),
   };
 }
@@ -135,6 +144,21 @@ function addEndpoint(
   const known = byId.get(webhookId) ?? { webhookId, companyId, counts: noAttempts() };
   for (const part of parts) addCounts(known.counts, part);
   byId.set(webhookId, known);
+}
+
+const SUCCESSES = 'total.outcomes.success';
+
+const webhooksIn = (hourMs: number) => ({ at: new Date(hourMs), kind: 'webhook' }) as const;
+
+async function readFailingIn(
+  db: mongo.Db,
+  hourMs: number,
+): Promise<{ webhookId: string; companyId: string }[]> {
+  const found = await collection(db, 'stats')
+    .find({ ...webhooksIn(hourMs), [SUCCESSES]: { $exists: false } })
+    .project<StatsOwner>({ _id: 0, companyId: 1, ownerId: 1 })
+    .toArray();
+  return found.map(({ ownerId: webhookId, companyId }) => ({ webhookId, companyId }));
 }
 
 const SUMMED = [

@@ -117,6 +117,25 @@ describe('the endpoints of a span', () => {
   });
 });
 
+describe('the endpoints of an hour', () => {
+  it('that only failed are found, of every company', async () => {
+    const other = { companyId: 'comp_b', ownerId: 'wh_2' };
+    await store.addMinutes([
+      attemptIn('05:31:00'),
+      attemptIn('06:15:00', 'timeout'),
+      attemptIn('06:15:00', 'http_5xx', other),
+      attemptIn('06:16:00', 'success', other),
+      attemptIn('06:15:00', 'http_5xx', { kind: 'app', ownerId: 'app_1' }),
+    ]);
+    const hourMs = at('06:00:00');
+    expect(await queries.readFailingIn(hourMs)).toEqual([
+      { webhookId: 'wh_1', companyId: 'comp_a' },
+    ]);
+    expect(await queries.hasSuccessIn(hourMs)).toBe(true);
+    expect(await queries.hasSuccessIn(at('07:00:00'))).toBe(false);
+  });
+});
+
 describe('what companies used', () => {
   it('is added up over writes and hours', async () => {
     const used = {

@@ -15,7 +15,8 @@ const listQuery = z.object({
   actor: text(1, 128)
     .optional()
     .meta({
-      description: 'Id of the API key that did it, or `admin` for operators',
+      description:
+        'Id of the API key that did it, `admin` for operators, or `system` for Posthorn itself',
       example: exampleId('key'),
     }),
   targetId: text(1, 128)

@@ -17,7 +17,7 @@ const change = z
 
 const actor = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('apiKey'), keyId: idField('key') }),
-  z.object({ kind: z.literal('admin') }),
+  z.object({ kind: z.enum(['admin', 'system']) }),
 ]);
 
 const target = z.object({
@@ -32,16 +32,18 @@ export const auditEventSchema = z
   .object({
     id: idField('aud'),
     action: z.enum(AUDIT_ACTIONS).meta({ example: 'webhook.updated' }),
-    actor: actor.meta({ id: 'AuditActor', description: 'Who did it: an API key, or an operator' }),
+    actor: actor.meta({
+      id: 'AuditActor',
+      description: 'Who did it: an API key, an operator (`admin`), or Posthorn itself (`system`)',
+    }),
     target: target.meta({ id: 'AuditTarget' }),
     clientAddress: z.string().nullable().meta({
-      description: 'IP address of the client; null for an operator',
+      description: 'IP address of the client; null for an operator and for Posthorn',
       example: '192.0.2.7',
     }),
-    requestId: z
-      .string()
-      .nullable()
-      .meta({ description: '`X-Request-Id` of the request; null for an operator' }),
+    requestId: z.string().nullable().meta({
+      description: '`X-Request-Id` of the request; null for an operator and for Posthorn',
+    }),
     outcome: z.enum(AUDIT_OUTCOMES).meta({
       description:
         '`failed`: the request was refused, and nothing was changed. `started`: the request still runs, or its process ended, or the store did not confirm a write; the change may have been made',

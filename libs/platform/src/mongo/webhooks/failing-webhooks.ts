@@ -1,0 +1,93 @@
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { ToldFailing } from '@posthorn/domain/operator-events/failing-endpoint.ts';
+import type { mongo } from 'mongoose';
+import { documentsOf } from '../company-documents.ts';
+import type { WebhookDocument } from '../documents.ts';
+import { createMessageQueries } from '../messages/message-queries.ts';
+
+/** What is known of a webhook whose attempts fail. */
+export interface FailingWebhook {
+  id: string;
+  companyId: string;
+  disabled: boolean;
+  /** When a client changed it last, in milliseconds since 1970. */
+  changedAtMs: number;
+  told: ToldFailing | null;
+}
+
+/** Needs no encryption key: it reads nothing sealed. */
+export interface FailingWebhooks {
+  findOne: (companyId: string, id: string) => Promise<FailingWebhook | null>;
+  /**
+   * Whether the deliveries of the newest messages to it confirm what the statistics say: some were attempted since
+   * then, and none of them was delivered.
+   */
+  hasOnlyFailed: (webhook: FailingWebhook, sinceMs: number) => Promise<boolean>;
+  /** Stores what the operator was told, unless the webhook was changed meanwhile. */
+  markTold: (webhook: FailingWebhook, told: ToldFailing) => Promise<void>;
+  /** Returns false when the webhook was changed or deleted meanwhile: it stays as it is. */
+  disable: (webhook: FailingWebhook, atMs: number) => Promise<boolean>;
+}
+
+type ReadDocument = Pick<
+  WebhookDocument,
+  '_id' | 'companyId' | 'disabled' | 'updatedAt' | 'failing'
+>;
+
+const READ = { companyId: 1, disabled: 1, updatedAt: 1, failing: 1 } as const;
+/** The newest 200 messages; fewer when they have more than 500 targets on average. */
+const BOUNDS = { messages: 200, targets: 100_000 };
+
+export function createFailingWebhooks(db: mongo.Db): FailingWebhooks {
+  const own = (companyId: string) => documentsOf(db, 'webhooks', companyId);
+  const messages = createMessageQueries(db);
+  const asSeen = ({ id: _id, changedAtMs }: FailingWebhook) => ({
+    _id,
+    updatedAt: new Date(changedAtMs),
+  });
+  return {
+    async findOne(companyId, _id) {
+      const [found] = await own(companyId).find({ _id }).project<ReadDocument>(READ).toArray();
+      return found ? toFailingWebhook(found) : null;
+    },
+    async hasOnlyFailed({ companyId, id }, sinceMs) {
+      const newest = await messages.listOutlines(companyId, { webhookId: id }, BOUNDS);
+      const ids = newest.map((message) => deliveryIdOf(message.id, id));
+      const deliveries = documentsOf(db, 'deliveries', companyId);
+      const found = await deliveries
+        .find({ _id: { $in: ids }, updatedAt: { $gte: new Date(sinceMs) } })
+        .project<{ status: string; attemptCount: number }>({ status: 1, attemptCount: 1 })
+        .toArray();
+      const attempted = found.filter(({ attemptCount }) => attemptCount > 0);
+      return attempted.length > 0 && attempted.every(({ status }) => status !== 'delivered');
+    },
+    async markTold(webhook, { sinceMs, disableAtMs }) {
+      // Not `updatedAt`: it is the version of what a client has set.
+      const disableAt = disableAtMs === null ? null : new Date(disableAtMs);
+      const failing = { since: new Date(sinceMs), disableAt };
+      await own(webhook.companyId).updateOne(asSeen(webhook), { $set: { failing } });
+    },
+    async disable(webhook, atMs) {
+      const updatedAt = new Date(Math.max(atMs, webhook.changedAtMs + 1));
+      const changed = await own(webhook.companyId).updateOne(asSeen(webhook), {
+        $set: { disabled: true, updatedAt },
+        $unset: { failing: '' },
+      });
+      return changed !== null;
+    },
+  };
+}
+
+function toFailingWebhook({
+  _id: id,
+  companyId,
+  disabled,
+  updatedAt,
+  failing,
+}: ReadDocument): FailingWebhook {
+  const told = failing && {
+    sinceMs: failing.since.getTime(),
+    disableAtMs: failing.disableAt?.getTime() ?? null,
+  };
+  return { id, companyId, disabled, changedAtMs: updatedAt.getTime(), told: told ?? null };
+}
