@@ -84,6 +84,7 @@ function createConsumer(
     metrics: METRICS,
     delayMs,
     mayRead: undefined,
+    logFieldsIn: undefined,
   };
   const consumer: SimulatedConsumer = {
     ...options,

@@ -1,6 +1,13 @@
 import { refOf, type DeliveryRef } from '../delivery.ts';
 import { deliveryIdOf } from '../ids.ts';
-import { decodeDeliveryFailed, decodeMessageCreated, decodeRetryDue } from './records.ts';
+import { logFieldsOf, type DeliveryLogFields } from './log-fields.ts';
+import {
+  decodeDeliveryFailed,
+  decodeMessageCreated,
+  decodeRetryDue,
+  readRecord,
+  UnreadableRecordError,
+} from './records.ts';
 import { delayTopicsAmong, topicNames } from './topics.ts';
 
 /** What a record is about, whichever topic it is of. */
@@ -35,4 +42,14 @@ export function subjectOf(kind: RecordKind, value: Buffer): RecordSubject {
   const due = kind === 'message_created' ? decodeMessageCreated(value) : decodeRetryDue(value);
   const { deliveryId, attemptNumber: nextAttemptNumber } = due;
   return { ...refOf(due), deliveryId, nextAttemptNumber, endedAtMs: null };
+}
+
+/** The ids that a record names, for a log line; null when it cannot be read. */
+export function logFieldsIn(
+  prefix: string,
+  { topic, value }: { topic: string; value: Buffer },
+): DeliveryLogFields | null {
+  const kind = recordKindOf(prefix, topic);
+  const subject = kind && readRecord(() => subjectOf(kind, value));
+  return subject === null || subject instanceof UnreadableRecordError ? null : logFieldsOf(subject);
 }

@@ -1,6 +1,4 @@
-import { logFieldsOf, type DeliveryLogFields } from '@posthorn/domain/records/log-fields.ts';
-import { recordKindOf, subjectOf } from '@posthorn/domain/records/record-subject.ts';
-import { readRecord, UnreadableRecordError } from '@posthorn/domain/records/records.ts';
+import { logFieldsIn } from '@posthorn/domain/records/record-subject.ts';
 import { Counter, type Registry } from 'prom-client';
 import {
   cutDeadLetter,
@@ -52,7 +50,7 @@ export function createDeadLetters(
       }
       total.inc({ reason });
       const { topic: source, partition, offset } = record;
-      const ids = idsIn(prefix, record);
+      const ids = logFieldsIn(prefix, record);
       report({
         type: reason === 'schedule_exhausted' ? 'delivery.exhausted' : 'dead_letter.written',
         // What an unproven record says of itself is nothing to tell a person.
@@ -66,11 +64,4 @@ export function createDeadLetters(
       );
     },
   };
-}
-
-/** The ids that the record names; null when it cannot be read. */
-function idsIn(prefix: string, { topic, value }: LogRecord): DeliveryLogFields | null {
-  const kind = recordKindOf(prefix, topic);
-  const subject = kind && readRecord(() => subjectOf(kind, value));
-  return subject === null || subject instanceof UnreadableRecordError ? null : logFieldsOf(subject);
 }

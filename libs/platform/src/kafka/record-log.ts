@@ -63,6 +63,8 @@ export interface ConsumeOptions {
    * Records are handled concurrently and may end in any order.
    */
   handle: (record: LogRecord) => Promise<void>;
+  /** Returns the ids of whom a record is about, for the line that says that it failed. Must not throw. */
+  logFieldsIn?: (record: LogRecord) => object | null;
   /**
    * Returns how long, in milliseconds, the record and everything behind it in its partition must wait
    * before `handle` is called; 0 or less for not at all. Called again after the wait. `endOffset` is the

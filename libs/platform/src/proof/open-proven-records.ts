@@ -36,7 +36,7 @@ export function openProvenRecords(
   });
   const unprovenRecords = config.UNPROVEN_RECORDS;
   return {
-    records: provenOnly(records, { mac, unprovenRecords, confirm, deadLetters }),
+    records: provenOnly(records, { prefix, mac, unprovenRecords, confirm, deadLetters }),
     deadLetters,
     report,
   };

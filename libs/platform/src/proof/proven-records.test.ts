@@ -34,6 +34,7 @@ async function consumeWith(
     },
   };
   const proven = provenOnly(log, {
+    prefix: '',
     unprovenRecords,
     mac: {
       isProven: () => {

@@ -1,3 +1,4 @@
+import { logFieldsIn } from '@posthorn/domain/records/record-subject.ts';
 import type { DeadLetters } from '../dead-letters/dead-letters.ts';
 import type { ConsumeOptions, LogRecord, RecordLog } from '../kafka/record-log.ts';
 import type { RecordMac } from '../kafka/publishing/record-mac.ts';
@@ -6,6 +7,8 @@ import type { ConfirmRecord } from './confirm-record.ts';
 export const UNPROVEN_RECORDS = ['confirm', 'refuse'] as const;
 
 export interface ProvenOnlyDeps {
+  /** TOPIC_PREFIX. */
+  prefix: string;
   mac: Pick<RecordMac, 'isProven'>;
   /** What happens to a record without a right MAC. */
   unprovenRecords: (typeof UNPROVEN_RECORDS)[number];
@@ -30,7 +33,7 @@ export function provenOnly(records: RecordLog, deps: ProvenOnlyDeps): RecordLog 
 
 function checked(
   { handle, delayMs, mayRead = () => true, ...options }: ConsumeOptions,
-  { mac, unprovenRecords, confirm, deadLetters }: ProvenOnlyDeps,
+  { prefix, mac, unprovenRecords, confirm, deadLetters }: ProvenOnlyDeps,
 ): ConsumeOptions {
   // A record is handled again after an outage, and its value may have been cut meanwhile.
   const proven = new WeakSet<LogRecord>();
@@ -55,6 +58,7 @@ function checked(
   const refuse = (record: LogRecord, why: string): Promise<void> =>
     deadLetters.put(record, 'unproven_record', why);
   return {
+    logFieldsIn: (record) => logFieldsIn(prefix, record),
     ...options,
     mayRead: () => confirmingBytes < MAX_CONFIRMING_BYTES && mayRead(),
     // The due time of a record that will be refused stops nothing behind it.

@@ -103,7 +103,7 @@ export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
       case 'repeated':
         return null;
       case 'not_stored':
-        throw unavailable();
+        throw unavailable('mongodb_unavailable');
       case 'not_built':
         throw result.error;
     }

@@ -8,6 +8,8 @@ export interface CancelDisabledDeps {
   logger: Logger;
 }
 
+const MAX_LOGGED = 5;
+
 /**
  * Records the deliveries to disabled webhooks as cancelled. This runs before the response, so that
  * lists and resends find them. When it fails, the dispatcher cancels them: their records are
@@ -17,14 +19,14 @@ export async function cancelDisabledDeliveries(
   { deliveries, logger }: CancelDisabledDeps,
   message: Message,
 ): Promise<void> {
-  const { id: messageId, disabledTargets, createdAtMs } = message;
+  const { id: messageId, companyId, disabledTargets, createdAtMs } = message;
   if (disabledTargets.length === 0) return;
   const cancelled = disabledTargets.map((webhookId) =>
     unattemptedDelivery(message, webhookId, createdAtMs),
   );
   await deliveries.insertAll(cancelled).catch((error: unknown) => {
     logger.warn(
-      { err: error, messageId },
+      { err: error, messageId, companyId, webhookIds: disabledTargets.slice(0, MAX_LOGGED) },
       'cannot cancel deliveries to disabled webhooks, the dispatcher will',
     );
   });

@@ -60,7 +60,9 @@ it('leaves the request as it is when its trace is not sampled', async () => {
 });
 
 it('ends the span with the code of a refusal', async () => {
-  const { spans, traced } = open(() => Promise.reject(unavailable()));
+  const { spans, traced } = open(() => Promise.reject(unavailable('mongodb_unavailable')));
   await expect(traced(request)).rejects.toThrow();
-  expect(spans.all).toMatchObject([{ ended: { failure: unavailable().code } }]);
+  expect(spans.all).toMatchObject([
+    { ended: { failure: unavailable('mongodb_unavailable').code } },
+  ]);
 });

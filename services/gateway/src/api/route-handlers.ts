@@ -152,7 +152,7 @@ async function callRoute(
   const takeTurn = async (): Promise<void> => {
     await turns.take(caller.companyId);
     // The request was refused while it waited. The client sends it again, so what is done now would be done twice.
-    if (response.writableEnded || response.destroyed) throw unavailable();
+    if (response.writableEnded || response.destroyed) throw unavailable('deadline_over');
   };
   const bytes = bytesOf(route, request);
   if (route.queue?.hasRoom(caller.companyId, bytes.length) === false) throw overloaded();

@@ -4,6 +4,24 @@ export interface Problem {
   message: string;
 }
 
+/** Why a request is answered with 503. Clients are not told. */
+export type UnavailableReason =
+  | 'mongodb_unavailable'
+  /** Its time was over, or its client had gone, while it waited. */
+  | 'deadline_over'
+  /** The company holds as much memory as it may. */
+  | 'company_full'
+  /** Others kept changing what it was to change. */
+  | 'changed_by_others'
+  | 'too_many_waiting';
+
+interface ApiErrorOptions {
+  problems?: Problem[];
+  headers?: Record<string, string>;
+  isDelayed?: boolean;
+  reason?: UnavailableReason | null;
+}
+
 /** A failure that is reported to the client with a fixed code (docs/decisions/0004-api-errors.md). */
 export class ApiError extends Error {
   readonly status: number;
@@ -12,16 +30,14 @@ export class ApiError extends Error {
   readonly headers: Readonly<Record<string, string>>;
   /** A refusal that is sent later: clients that repeat at once would cost more than what is refused. */
   readonly isDelayed: boolean;
+  /** For the log; null when the code says it. */
+  readonly reason: UnavailableReason | null;
 
   constructor(
     status: number,
     code: string,
     message: string,
-    {
-      problems = [],
-      headers = {},
-      isDelayed = false,
-    }: { problems?: Problem[]; headers?: Record<string, string>; isDelayed?: boolean } = {},
+    { problems = [], headers = {}, isDelayed = false, reason = null }: ApiErrorOptions = {},
   ) {
     super(message);
     this.status = status;
@@ -29,6 +45,7 @@ export class ApiError extends Error {
     this.problems = problems;
     this.headers = headers;
     this.isDelayed = isDelayed;
+    this.reason = reason;
   }
 }
 
@@ -56,16 +73,17 @@ export function foundOr404<Found extends object>(found: Found | null, what: stri
   return found;
 }
 
-const cannotBeStored = (isDelayed: boolean): ApiError =>
+const cannotBeStored = (reason: UnavailableReason, isDelayed = false): ApiError =>
   new ApiError(503, 'unavailable', 'The request cannot be stored at the moment. Send it again.', {
     headers: { 'Retry-After': '2' },
     isDelayed,
+    reason,
   });
 
-export const unavailable = (): ApiError => cannotBeStored(false);
+export const unavailable = (reason: UnavailableReason): ApiError => cannotBeStored(reason);
 
 /** The company holds as much as it may. */
-export const overloaded = (): ApiError => cannotBeStored(true);
+export const overloaded = (): ApiError => cannotBeStored('company_full', true);
 
 function describe(problems: Problem[]): string {
   const first = problems[0];

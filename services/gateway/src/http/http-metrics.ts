@@ -62,7 +62,8 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
   };
 }
 
-function matchedPath(request: Request): string | undefined {
+/** The template of the route, such as `/webhooks/:webhookId`; undefined when there is none. */
+export function matchedPath(request: Request): string | undefined {
   return (request.route as { path?: string } | undefined)?.path;
 }
 

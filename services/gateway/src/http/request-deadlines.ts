@@ -49,7 +49,7 @@ export function createRequestDeadlines(deps: DeadlineDeps): RequestDeadlines {
       for (const step of running) {
         if (nowMs < step.endsAtMs) continue;
         running.delete(step);
-        step.refuse(unavailable());
+        step.refuse(unavailable('deadline_over'));
       }
     },
   };

@@ -4,6 +4,8 @@ import { asStoreError } from '@posthorn/platform/mongo/connection/connect.ts';
 import type { ErrorRequestHandler, Response } from 'express';
 import { ApiError, unavailable } from './api-error.ts';
 import { createDelayRefusal, type DelayRefusal } from './delay-refusals.ts';
+import { matchedPath } from './http-metrics.ts';
+import type { Caller } from './request/route.ts';
 
 const runAfter = (ms: number, run: () => void): void => void setTimeout(run, ms);
 
@@ -16,7 +18,14 @@ export function sendError(
     const requestId = String(response.locals.requestId);
     const apiError = toApiError(error);
     if (apiError.status >= 500) {
-      report(logger, error, { requestId, method: request.method, code: apiError.code });
+      report(logger, error, {
+        requestId,
+        method: request.method,
+        route: matchedPath(request),
+        companyId: companyOf(response),
+        code: apiError.code,
+        reason: apiError.reason ?? undefined,
+      });
     }
     if (response.headersSent) {
       // The client must not take what it has got for the whole response.
@@ -46,6 +55,11 @@ function sendEnvelope(response: Response, error: ApiError, requestId: string): v
     });
 }
 
+/** Undefined until the key of the request is known. */
+function companyOf(response: Response): string | undefined {
+  return (response.locals as { caller?: Caller }).caller?.companyId;
+}
+
 /** Logs an ApiError without a stack trace and anything else with one. */
 function report(logger: Logger, error: unknown, context: object): void {
   if (error instanceof ApiError) logger.warn(context, 'request refused');
@@ -54,7 +68,8 @@ function report(logger: Logger, error: unknown, context: object): void {
 
 function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
-  if (asStoreError(error) instanceof StoreUnavailableError) return unavailable();
+  if (asStoreError(error) instanceof StoreUnavailableError)
+    return unavailable('mongodb_unavailable');
   if (error instanceof URIError) {
     return new ApiError(404, 'route_not_found', 'The path is not valid percent-encoding.');
   }

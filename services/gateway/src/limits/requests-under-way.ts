@@ -50,7 +50,7 @@ export function createRequestsUnderWay(): RequestsUnderWay {
     async run(companyId, isOver, work) {
       const company = await enter(companyId);
       try {
-        if (isOver()) throw unavailable();
+        if (isOver()) throw unavailable('deadline_over');
         return await work();
       } finally {
         leave(companyId, company);

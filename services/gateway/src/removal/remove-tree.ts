@@ -57,7 +57,7 @@ export function createRemovals(deps: RemovalDeps): Removals {
   function start(removal: Removal): Promise<void> {
     const done = removeTree(deps, removal, loop.signal)
       .catch((error: unknown) => {
-        if (!loop.signal.aborted) logFailure(logger, removal.id, error);
+        if (!loop.signal.aborted) logFailure(logger, removal, error);
       })
       .finally(() => running.delete(removal.id));
     running.set(removal.id, done);
@@ -104,9 +104,17 @@ async function endOrTimeout(work: Promise<void>, timeoutMs: number): Promise<voi
   });
 }
 
-function logFailure(logger: RemovalDeps['logger'], removalId: string, error: unknown): void {
+function logFailure(
+  logger: RemovalDeps['logger'],
+  { id: removalId, companyId, kind, rootId }: Removal,
+  error: unknown,
+): void {
   if (error instanceof TakenOverError) return;
-  logger.warn({ err: error, removalId }, 'removal failed, the next round tries again');
+  const root = kind === 'webhook' ? { webhookId: rootId } : { rootId };
+  logger.warn(
+    { err: error, removalId, companyId, ...root },
+    'removal failed, the next round tries again',
+  );
 }
 
 /** Another process works on the removal. */

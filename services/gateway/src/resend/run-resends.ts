@@ -80,8 +80,9 @@ async function workOnLogged(state: State, resend: Resend, signal: AbortSignal): 
     await startOrJoin(state, resend, signal);
   } catch (error) {
     if (signal.aborted || error instanceof ResendMovedError) return;
+    const { id: resendId, companyId, webhookId, appId } = resend;
     state.logger.warn(
-      { err: error, resendId: resend.id },
+      { err: error, resendId, companyId, webhookId, appId },
       'resend failed, the next round tries again',
     );
   }

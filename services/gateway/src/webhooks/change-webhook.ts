@@ -61,5 +61,5 @@ async function changeNow(
     if (changed.appId) await invalidate({ companyId, id: changed.appId });
     return { before: seen, after: changed };
   }
-  throw unavailable();
+  throw unavailable('changed_by_others');
 }

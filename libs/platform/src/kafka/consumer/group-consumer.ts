@@ -110,6 +110,7 @@ function createParts(deps: ConsumeDeps, options: ConsumeOptions): Parts {
   const readiness = options.readiness ?? READY_WHEN_WRITTEN;
   const handling: BatchHandling = {
     handle: options.handle,
+    logFieldsIn: options.logFieldsIn,
     delayMs: options.delayMs,
     inFlightLimits: options.inFlightLimits,
     mayRead: options.mayRead,

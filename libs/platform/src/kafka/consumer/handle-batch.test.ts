@@ -30,6 +30,7 @@ beforeEach(() => {
   const { signal } = stopping;
   handling = {
     handle: (record) => handle(record),
+    logFieldsIn: ({ offset }) => ({ companyId: `comp_${offset}` }),
     delayMs: undefined,
     inFlightLimits: { pauseAt: 10, resumeAt: 5 },
     mayRead: undefined,
@@ -93,7 +94,9 @@ describe('a record', () => {
     await untilIdle();
     expect(handle).toHaveBeenCalledTimes(2);
     expect(committable()).toEqual([]);
-    expect(errors).toEqual([{ err: error, topic: 'a', partition: 0, offset: 7, key: '' }]);
+    expect(errors).toEqual([
+      { err: error, topic: 'a', partition: 0, offset: 7, key: '', companyId: 'comp_7' },
+    ]);
   });
 
   test('is left uncommitted at once when a stop comes during an outage', async () => {

@@ -16,6 +16,7 @@ import type { FetchedBatch, FetchedMessage } from './fetched-batch.ts';
 
 export interface BatchHandling {
   handle: ConsumeOptions['handle'];
+  logFieldsIn: ConsumeOptions['logFieldsIn'];
   delayMs: ConsumeOptions['delayMs'];
   inFlightLimits: ConsumeOptions['inFlightLimits'];
   mayRead: ConsumeOptions['mayRead'];
@@ -128,7 +129,7 @@ async function work(
   const finished = handling.finished.get(record.topic);
   const placeOf = (): object => {
     const { topic, partition, offset, key } = record;
-    return { topic, partition, offset, key };
+    return { topic, partition, offset, key, ...handling.logFieldsIn?.(record) };
   };
   handling.running.add(record);
   try {

@@ -104,7 +104,7 @@ describe('a request that changes something', () => {
 
   test('is recorded as refused for failures of the client only', () => {
     expect(refusalOf(new ApiError(404, 'not_found', 'No.'))).toBe('not_found');
-    expect(refusalOf(unavailable())).toBeNull();
+    expect(refusalOf(unavailable('mongodb_unavailable'))).toBeNull();
     expect(refusalOf(new Error('no answer'))).toBeNull();
   });
 });

@@ -42,7 +42,7 @@ export function createCompanyKeys(deps: CompanyKeysDeps): CompanyKeys {
         const key = await tryToRotate(deps, companyId, graceSeconds);
         if (key) return key;
       }
-      throw unavailable();
+      throw unavailable('changed_by_others');
     },
   };
 }

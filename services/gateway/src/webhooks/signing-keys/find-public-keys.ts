@@ -28,7 +28,7 @@ export function createFindPublicKeys(
     },
   });
   return async (companyId) => {
-    if (batch.size() >= MAX_WAITING) throw unavailable();
+    if (batch.size() >= MAX_WAITING) throw unavailable('too_many_waiting');
     const found = await batch.add(companyId);
     if (found?.kind === 'unopened') throw found.problem;
     return found?.keys ?? null;

@@ -1,0 +1,86 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
+import express from 'express';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { collectLogLines, type LogLines } from '../../../../test/support/sources/log-lines.ts';
+import { notFound, overloaded, unavailable } from './api-error.ts';
+import { sendError } from './send-error.ts';
+
+let log: LogLines;
+let failure: Error;
+let isAuthenticated: boolean;
+let server: Server;
+
+/** A route that fails once its caller is known, or before. */
+beforeEach(async () => {
+  [log, isAuthenticated] = [collectLogLines(), true];
+  const app = express();
+  app.get('/webhooks/:webhookId', (_request, response) => {
+    response.locals.requestId = 'request-1';
+    if (isAuthenticated) response.locals.caller = { companyId: 'comp_a' };
+    throw failure;
+  });
+  app.use(
+    sendError(log.logger, (send) => {
+      send();
+    }),
+  );
+  await new Promise<void>((resolve) => {
+    server = app.listen(0, '127.0.0.1', () => {
+      resolve();
+    });
+  });
+});
+
+afterEach(() => {
+  server.close();
+});
+
+async function fail(error: Error): Promise<{ status: number; body: object }> {
+  failure = error;
+  const { port } = server.address() as AddressInfo;
+  const response = await fetch(`http://127.0.0.1:${port}/webhooks/wh_1`);
+  return { status: response.status, body: (await response.json()) as object };
+}
+
+const PLACE = { requestId: 'request-1', method: 'GET', route: '/webhooks/:webhookId' };
+
+describe('a request that is refused with 503', () => {
+  test.each([
+    ['deadline_over', unavailable('deadline_over')],
+    ['mongodb_unavailable', unavailable('mongodb_unavailable')],
+    ['company_full', overloaded()],
+  ])('is logged with its route, its company and the reason %s', async (reason, error) => {
+    const { status, body } = await fail(error);
+    expect([status, Object.keys(body)]).toEqual([503, ['success', 'message', 'code', 'requestId']]);
+    const line = { ...PLACE, companyId: 'comp_a', code: 'unavailable', reason };
+    expect(log.lines).toMatchObject([{ ...line, msg: 'request refused' }]);
+  });
+
+  test('is logged without a company before its key is known', async () => {
+    isAuthenticated = false;
+    await fail(unavailable('deadline_over'));
+    expect(log.lines).toMatchObject([PLACE]);
+    expect(log.lines[0]).not.toHaveProperty('companyId');
+  });
+});
+
+test('an error of MongoDB is logged with the same fields', async () => {
+  const { status } = await fail(new StoreUnavailableError('no primary'));
+  expect(status).toBe(503);
+  const line = { ...PLACE, companyId: 'comp_a', reason: 'mongodb_unavailable' };
+  expect(log.lines).toMatchObject([{ ...line, err: { message: 'no primary' } }]);
+});
+
+test('a fault of ours is logged with its stack, its route and its company', async () => {
+  const { status } = await fail(new TypeError('x is undefined'));
+  expect(status).toBe(500);
+  const line = { ...PLACE, companyId: 'comp_a', code: 'internal_error', msg: 'request failed' };
+  expect(log.lines).toMatchObject([{ ...line, err: { message: 'x is undefined' } }]);
+});
+
+test('a refusal that is the fault of the client is not logged', async () => {
+  await fail(notFound('webhook'));
+  expect(log.lines).toEqual([]);
+});
