@@ -33,6 +33,13 @@ test('Commands are timed by what they do', async () => {
   }
 });
 
+test.each(['get', 'mget', 'hget', 'hgetall'])('%s is a read', async (name) => {
+  const { registry, send } = measured();
+  send(name).resolve('OK');
+  await new Promise(setImmediate);
+  expect(await registry.metrics()).toContain(`${SECONDS}="read"} 1`);
+});
+
 test('Of a pipeline only the first command is timed', async () => {
   const { registry, send } = measured();
   for (const index of [0, 1, 2]) send('incrby', index).resolve(1);

@@ -6,6 +6,7 @@ import type { RedisClient } from './connect.ts';
 const OPERATIONS: Readonly<Record<string, OperationOf<'redis'>>> = {
   get: 'read',
   mget: 'read',
+  hget: 'read',
   hgetall: 'read',
   set: 'write',
   del: 'write',

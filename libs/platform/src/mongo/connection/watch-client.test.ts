@@ -36,6 +36,30 @@ describe('the commands of a MongoDB client', () => {
   });
 });
 
+describe('an operation that sends no command', () => {
+  test('counts as an error when no connection was free, but not when the process stops', async () => {
+    for (const reason of ['timeout', 'connectionError', 'poolClosed']) {
+      client.emit('connectionCheckOutFailed', { reason, durationMS: 5_000 });
+    }
+    const text = await registry.metrics();
+    expect(text).toContain(`${ERRORS}="checkOut"} 2`);
+    expect(text).toContain(`${SECONDS}="checkOut"} 2`);
+  });
+
+  test('counts as an error when no server was found, and its caller gets the error', async () => {
+    const answers = [Promise.resolve('server'), Promise.reject(new Error('no primary'))];
+    const topology = { selectServer: () => answers.shift() };
+    const connected = Object.assign(new EventEmitter(), { topology });
+    registry = new Registry();
+    watchClient(registry, connected as unknown as mongo.MongoClient, 20);
+    expect(await topology.selectServer()).toBe('server');
+    await expect(topology.selectServer()).rejects.toThrow('no primary');
+    const text = await registry.metrics();
+    expect(text).toContain(`${ERRORS}="selectServer"} 1`);
+    expect(text).not.toContain(`${SECONDS}="find"}`);
+  });
+});
+
 describe('the connections of a MongoDB client', () => {
   const event = (connectionId: number) => ({ address: 'db:27017', connectionId });
   const CONNECTIONS = 'posthorn_mongodb_connections{state';

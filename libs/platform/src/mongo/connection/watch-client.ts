@@ -16,11 +16,20 @@ const OPERATIONS = new Set<string>([
   'findAndModify',
 ] satisfies OperationOf<'mongodb'>[]);
 
-type Client = Pick<mongo.MongoClient, 'on'>;
+type Select = (...args: unknown[]) => Promise<unknown>;
 
-/** Times the commands of a client, which must have been created with `monitorCommands`, and counts its connections. */
+/** A client that is connected has a topology. The driver declares it for its own use only. */
+type Client = Pick<mongo.MongoClient, 'on'> & { topology?: unknown };
+
+/**
+ * Times the commands of a client, which must have been created with `monitorCommands` and be connected, and counts its
+ * connections.
+ */
 export function watchClient(registry: Registry, client: Client, maxPoolSize: number): void {
-  watchCommands(client, createStoreMetrics(registry, 'mongodb'));
+  const metrics = createStoreMetrics(registry, 'mongodb');
+  watchCommands(client, metrics);
+  watchCheckOuts(client, metrics);
+  watchSelections(client, metrics);
   watchPool(registry, client, maxPoolSize);
 }
 
@@ -34,6 +43,29 @@ function watchCommands(client: Client, metrics: StoreMetrics<'mongodb'>): void {
   client.on('commandFailed', ({ commandName, duration }) => {
     metrics.failed(operationOf(commandName), duration);
   });
+}
+
+/** An operation that gets no connection sends no command. */
+function watchCheckOuts(client: Client, metrics: StoreMetrics<'mongodb'>): void {
+  client.on('connectionCheckOutFailed', ({ reason, durationMS }) => {
+    // The process stops.
+    if (reason !== 'poolClosed') metrics.failed('checkOut', durationMS);
+  });
+}
+
+/** The driver has no event for an operation that found no server, so this takes its place before the method. */
+function watchSelections(client: Client, metrics: StoreMetrics<'mongodb'>): void {
+  const topology = client.topology as { selectServer: Select } | undefined;
+  if (!topology) return;
+  const select = topology.selectServer.bind(topology);
+  topology.selectServer = (...args) => {
+    const startedMs = performance.now();
+    const selected = select(...args);
+    selected.catch(() => {
+      metrics.failed('selectServer', performance.now() - startedMs);
+    });
+    return selected;
+  };
 }
 
 function operationOf(commandName: string): OperationOf<'mongodb'> {

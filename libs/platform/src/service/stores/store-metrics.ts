@@ -2,7 +2,19 @@ import { Counter, Histogram, type Registry } from 'prom-client';
 
 /** The operations that are told apart; every other one is `other`. */
 const OPERATIONS = {
-  mongodb: ['find', 'getMore', 'aggregate', 'insert', 'update', 'delete', 'findAndModify', 'other'],
+  mongodb: [
+    'find',
+    'getMore',
+    'aggregate',
+    'insert',
+    'update',
+    'delete',
+    'findAndModify',
+    'other',
+    // Before an operation, and only when they fail: to find a server, and a free connection to it.
+    'selectServer',
+    'checkOut',
+  ],
   redis: ['read', 'write', 'publish', 'other'],
   kafka: ['produce', 'commit'],
 } as const;
