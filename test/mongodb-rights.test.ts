@@ -1,6 +1,8 @@
+import { runInNewContext } from 'node:vm';
 import { expect, test } from '@jest/globals';
 import {
   DATABASE_USERS,
+  databaseRoleOf,
   privilegesOf,
   RIGHTS,
   rolesScript,
@@ -27,13 +29,36 @@ test('keys of the API are read by the gateway and the administration only', () =
   expect(Object.keys(RIGHTS.apiKeys).sort()).toEqual(['admin', 'gateway']);
 });
 
+interface Role {
+  role: string;
+  privileges: Privilege[];
+}
+
+/** Runs the program for mongosh on a server that has these roles already; returns what it makes and changes. */
+function run(program: string, existing: readonly string[]): { made: Role[]; changed: Role[] } {
+  const [made, changed]: [Role[], Role[]] = [[], []];
+  const admin = {
+    getRole: (role: string) => (existing.includes(role) ? { role } : null),
+    createRole: (role: Role) => void made.push(role),
+    updateRole: (role: string, rights: Omit<Role, 'role'>) =>
+      void changed.push({ role, ...rights }),
+  };
+  runInNewContext(program, { db: { getSiblingDB: () => admin } });
+  return { made, changed };
+}
+
+const ROLES = DATABASE_USERS.map(databaseRoleOf);
+
 test('the program for mongosh creates a role of one database for each process', () => {
-  const roles = [
-    ...rolesScript('hooks').matchAll(/^db\.getSiblingDB\('admin'\)\.createRole\((.*)\);$/gm),
-  ].map(([, json = '']) => JSON.parse(json) as { role: string; privileges: Privilege[] });
-  expect(roles.map(({ role }) => role)).toEqual(DATABASE_USERS.map((user) => `posthorn-${user}`));
-  const databases = roles.flatMap(({ privileges }) =>
-    privileges.map(({ resource }) => resource.db),
-  );
+  const { made, changed } = run(rolesScript('hooks'), []);
+  expect([made.map(({ role }) => role), changed]).toEqual([ROLES, []]);
+  const databases = made.flatMap(({ privileges }) => privileges.map(({ resource }) => resource.db));
   expect(new Set(databases)).toEqual(new Set(['hooks']));
+});
+
+test('the program for mongosh brings the roles of an earlier version up to date', () => {
+  const { made, changed } = run(rolesScript('hooks'), ROLES.slice(1));
+  expect(made.map(({ role }) => role)).toEqual(ROLES.slice(0, 1));
+  expect(changed.map(({ role }) => role)).toEqual(ROLES.slice(1));
+  expect(changed.at(-1)?.privileges).toEqual(privilegesOf('setup', 'hooks'));
 });

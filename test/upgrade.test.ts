@@ -10,6 +10,7 @@ import {
   UnreadableRecordError,
 } from '@posthorn/domain/records/records.ts';
 import { ASSIGNER_VERSION } from '@posthorn/platform/kafka/kafkajs/co-partition-assigner.ts';
+import { DATABASE_USERS, databaseRoleOf } from '../deploy/setup/mongodb-rights.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import { SEALED_FORMATS } from '@posthorn/platform/vault/vault.ts';
 
@@ -45,7 +46,27 @@ const versionOf = (value: Buffer): unknown =>
 const withVersion = (value: Buffer, version: number): Buffer =>
   Buffer.from(JSON.stringify({ ...(JSON.parse(value.toString()) as object), version }));
 
+/** The text between two headings. */
+function sectionOf(heading: string): string {
+  const [, after = ''] = page.split(`\n${heading}\n`);
+  return after.split(/\n##+ /)[0] ?? '';
+}
+
 describe('docs/upgrade.md', () => {
+  it('begins with the rights, and names every role of MongoDB, before topics and indexes', () => {
+    const order = sectionOf('## The order');
+    const beforeTopics = order.slice(0, order.indexOf('**Topics and indexes**'));
+    for (const user of DATABASE_USERS) expect(beforeTopics).toContain(databaseRoleOf(user));
+  });
+
+  it('names the collections and topics that this version adds, and who needs rights for them', () => {
+    const added = sectionOf('### New rights and stores');
+    for (const name of ['stats', 'usage', 'migrations', 'auditEvents', 'operator-events']) {
+      expect(added).toContain(`\`${name}\``);
+    }
+    for (const user of DATABASE_USERS) expect(added).toContain(databaseRoleOf(user));
+  });
+
   it('has the version of the records that are written', () => {
     const { writes } = rowOf('records in Kafka');
     for (const value of [encodeMessageCreated(ref, null), retry, failed]) {

@@ -78,11 +78,19 @@ export function privilegesOf(user: DatabaseUser, database: string): Privilege[] 
   });
 }
 
-/** Returns a program for mongosh, run as an administrator, that creates a role for each process. */
+export const databaseRoleOf = (user: DatabaseUser): string => `posthorn-${user}`;
+
+/** The users of a role that exists keep it. */
+const SET_ROLE = `const admin = db.getSiblingDB('admin');
+const setRole = ({ role, ...rights }) =>
+  admin.getRole(role) ? admin.updateRole(role, rights) : admin.createRole({ role, ...rights });
+`;
+
+/** Returns a program for mongosh, run as an administrator, that creates a role for each process, or brings it up to date. */
 export function rolesScript(database: string): string {
-  const create = DATABASE_USERS.map((user) => {
-    const role = { role: `posthorn-${user}`, privileges: privilegesOf(user, database), roles: [] };
-    return `db.getSiblingDB('admin').createRole(${JSON.stringify(role)});\n`;
+  const roles = DATABASE_USERS.map((user) => {
+    const privileges = privilegesOf(user, database);
+    return `setRole(${JSON.stringify({ role: databaseRoleOf(user), privileges, roles: [] })});\n`;
   });
-  return create.join('');
+  return SET_ROLE + roles.join('');
 }
