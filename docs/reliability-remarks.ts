@@ -55,7 +55,7 @@ export const SUSPICIONS: readonly (readonly [string, string, string])[] = [
   [
     'A new primary does not show acknowledged messages yet when a gateway reads its backlog back: they are skipped',
     'Shown in the code, and mended: a page that lacks them is read again. The local stack has one member, so no round can elect another',
-    '`services/gateway/src/outbox/publish-created.test.ts`',
+    '`services/gateway/src/outbox/publish-read-back.test.ts`',
   ],
   [
     'A partition loses its last records in an unclean stop, and the records that get their offsets are skipped',

@@ -13,14 +13,11 @@ const TOO_MANY = 2_001;
 let stored: Message[] = [];
 let batches: string[][] = [];
 let nowMs = 0;
-let monotonicMs = 0;
 let failuresLeft = 0;
 let isOwner = true;
 let onSend: (ids: string[]) => void;
 /** Called before a page that was read back is returned, with whether it was the last one. */
 let onRead: (isLast: boolean) => void;
-/** The store shows only messages up to this id. */
-let shownTo: string;
 /** Pending while Kafka does not acknowledge. */
 let gate: Promise<void>;
 let open: () => void;
@@ -28,11 +25,9 @@ let publication: Publication;
 
 beforeEach(() => {
   [stored, batches, nowMs, failuresLeft, isOwner] = [[], [], 1_000, 0, true];
-  monotonicMs = 0;
   gate = Promise.resolve();
   onSend = () => undefined;
   onRead = () => undefined;
-  shownTo = 'msg_999999';
   publication = createPublication({
     topic: 'created',
     publisherId: 'gw_1',
@@ -43,13 +38,11 @@ beforeEach(() => {
       if (!isOwner) throw new Error('not the owner');
     },
     nowMs: () => nowMs,
-    monotonicMs: () => monotonicMs,
+    monotonicMs: () => 0,
     records: { publish },
     messages: {
       pageOf: ({ publisherId, afterId, limit }) => {
-        const rest = stored.filter(
-          (one) => one.publisherId === publisherId && one.id > afterId && one.id <= shownTo,
-        );
+        const rest = stored.filter((one) => one.publisherId === publisherId && one.id > afterId);
         const page = rest.slice(0, limit);
         onRead(page.length < limit);
         return Promise.resolve(page);
@@ -271,41 +264,5 @@ describe('a publication that falls behind', () => {
     open();
     await publication.close(60_000);
     expect(publication.usedBytes()).toBe(0);
-  });
-});
-
-describe('a page that ends before a message that was acknowledged', () => {
-  beforeEach(() => {
-    shut();
-    accept(upTo(TOO_MANY));
-  });
-
-  test('is read again, because a new primary may show the message a moment later', async () => {
-    let watermark = '';
-    onRead = (isLast) => {
-      if (!isLast || shownTo === 'msg_999999') return;
-      watermark = publication.state().watermark;
-      shownTo = 'msg_999999';
-    };
-    shownTo = 'msg_000700';
-    open();
-    await publication.close(60_000);
-    expect([watermark > '', watermark <= 'msg_000700']).toEqual([true, true]);
-    expect(batches.flat()).toEqual(idsOf(stored));
-    expect(publication.state()).toMatchObject({ watermark: stored.at(-1)?.id, unpublished: 0 });
-  });
-
-  test('is the end when the message is absent after more than the 8 s of a heartbeat', async () => {
-    stored = stored.filter(({ id }) => id <= 'msg_000700');
-    let shortReads = 0;
-    onRead = (isLast) => {
-      if (!isLast) return;
-      shortReads += 1;
-      monotonicMs += 4_001;
-    };
-    open();
-    await publication.close(60_000);
-    expect([shortReads, batches.flat()]).toEqual([3, idsOf(stored)]);
-    expect(publication.state().unpublished).toBe(0);
   });
 });
