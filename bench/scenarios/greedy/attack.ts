@@ -2,14 +2,21 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setPriority } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
+import { makeApiKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import { Agent, request } from 'undici';
 
 /** What the attack is told, as its only argument, in JSON. */
 export interface AttackOrder {
   baseUrl: string;
   apiKey: string;
+  /** An app with wide webhooks. */
   appId: string;
+  /** One of them. */
   webhookId: string;
+  /** An app with as many webhooks as one message may go to. */
+  manyTargetsAppId: string;
+  /** Webhooks with deliveries that a resend sends again. */
+  failedWebhookIds: readonly string[];
 }
 
 /** What it reports when it is told to end: the number of responses by kind of request and status. */
@@ -19,10 +26,11 @@ interface Kind {
   /** Clients that each send the next request as soon as they have the response to the last one. */
   clients: number;
   method: 'GET' | 'POST' | 'PUT';
-  path: string;
+  /** Called for each request. */
+  pathOf: () => string;
   body?: string;
-  /** Instead of the company's own key. */
-  apiKey?: string;
+  /** Called for each request, instead of the company's own key. */
+  apiKeyOf?: () => string;
 }
 
 /** The largest body is 256 KiB. */
@@ -30,21 +38,34 @@ const PAYLOAD_CHARACTERS = 250_000;
 const SLOW_BODIES = 200;
 const SLOW_BYTE_EVERY_MS = 500;
 
-function kindsOf({ appId, webhookId }: AttackOrder): Record<string, Kind> {
+function kindsOf(order: AttackOrder): Record<string, Kind> {
+  const { appId, webhookId, manyTargetsAppId, failedWebhookIds } = order;
   const payload = { text: 'x'.repeat(PAYLOAD_CHARACTERS) };
   const post = (clients: number, path: string, fields: object): Kind => {
-    return { clients, method: 'POST', path, body: JSON.stringify(fields) };
+    return { clients, method: 'POST', pathOf: () => path, body: JSON.stringify(fields) };
   };
-  const get = (clients: number, path: string): Kind => ({ clients, method: 'GET', path });
-  const oneSecondAgo = new Date(Date.now() - 1_000).toISOString();
+  const get = (clients: number, path: string): Kind => {
+    return { clients, method: 'GET', pathOf: () => path };
+  };
+  let resends = 0;
+  const nextResend = (): string => {
+    resends += 1;
+    return `/api/v1/webhooks/${failedWebhookIds[resends % failedWebhookIds.length] ?? ''}/resend-failed`;
+  };
   return {
     'long lists': get(20, '/webhooks?limit=1000'),
     'lists of messages': get(10, '/api/v1/webhook-messages?limit=100'),
     'large messages': post(20, '/webhook-messages', { webhookId, payload }),
-    'messages to all webhooks': post(10, '/webhook-messages', { appId, payload }),
-    resends: post(4, `/api/v1/webhooks/${webhookId}/resend-failed`, { since: oneSecondAgo }),
-    'wrong keys': { ...get(10, '/webhooks'), apiKey: `whd_${'w'.repeat(43)}` },
+    'messages to wide webhooks': post(5, '/webhook-messages', { appId, payload }),
+    'messages to most targets': post(5, '/webhook-messages', { appId: manyTargetsAppId, payload }),
+    resends: { ...post(4, '', { since: new Date(0).toISOString() }), pathOf: nextResend },
+    'wrong keys': { ...get(10, '/webhooks'), apiKeyOf: madeUpKey },
   };
+}
+
+/** Has the right checksum, so that only a look-up tells that there is no such key. */
+function madeUpKey(): string {
+  return makeApiKey({ newId: () => '', nowMs: Date.now }, '', '').key;
 }
 
 /** Attacks until the standard input ends; prints what it got. Ends by itself after ten minutes. */
@@ -74,11 +95,11 @@ async function repeat(
   dispatcher: Agent,
   { signal }: AbortController,
 ): Promise<void> {
-  const { method, path, body = null } = kind;
-  const headers = { 'x-api-key': kind.apiKey ?? apiKey, 'content-type': 'application/json' };
-  const options = { dispatcher, method, headers, body };
+  const { method, pathOf, body = null, apiKeyOf = () => apiKey } = kind;
   while (!signal.aborted) {
-    const status = await request(`${baseUrl}${path}`, options).then(
+    const headers = { 'x-api-key': apiKeyOf(), 'content-type': 'application/json' };
+    const options = { dispatcher, method, headers, body };
+    const status = await request(`${baseUrl}${pathOf()}`, options).then(
       async (response) => {
         // Read to its end, as a client does; dump() would hang up after 128 KiB.
         await response.body.forEach(() => undefined);

@@ -24,11 +24,12 @@ export const greedy = defineScenario({
     warmup: { default: 20, meaning: 'seconds of closed loop before the measurements' },
     seconds: { default: 60, meaning: 'seconds of each phase' },
     webhooks: { default: 300, meaning: 'webhooks of the greedy company, as wide as they can be' },
+    targets: { default: 10_000, meaning: 'webhooks of its app with most targets (the quotas)' },
   },
-  async run(bench, { warmup, seconds, webhooks }) {
+  async run(bench, { warmup, seconds, webhooks, targets }) {
     const load = await bench.openEndpoints({ count: 1 });
     const webhookId = requiredAt(load.webhookIds, 0, 'webhook');
-    const order = await openGreedyCompany(bench, webhooks);
+    const order = await openGreedyCompany(bench, { wide: webhooks, targets });
     await warmUp(bench, load, { warmup });
     // They have cores of their own on a cluster, and here they would take those of the gateway.
     await Promise.all([bench.stack.stopService('dispatcher'), bench.stack.stopService('retry')]);

@@ -1,5 +1,6 @@
 import { requiredAt } from '@posthorn/domain/required.ts';
-import { createGatewayClient } from '../../load/gateway-client.ts';
+import { request } from 'undici';
+import { createGatewayClient, type GatewayClient } from '../../load/gateway-client.ts';
 import type { Bench } from '../../scenario.ts';
 import type { AttackOrder } from './attack.ts';
 
@@ -9,19 +10,60 @@ const WIDEST = {
   eventTypes: Array.from({ length: 100 }, (_, n) => `t${n}.${'e'.repeat(110)}`),
 };
 
-/** Creates the company with an app of so many webhooks. Half of them get every message to the app. */
+const FAILED_WEBHOOKS = 50;
+const FAILED_DELIVERIES_EACH = 20;
+
+/** How many webhooks the company has. */
+export interface GreedyWebhooks {
+  /** As wide as they can be. Half of them get every message to their app. */
+  wide: number;
+  /** Of one app; a message to it goes to all. */
+  targets: number;
+}
+
+/** Creates the company with its apps and webhooks, and with deliveries that a resend sends again. */
 export async function openGreedyCompany(
   { stack, signal }: Bench,
-  webhooks: number,
+  { wide, targets }: GreedyWebhooks,
 ): Promise<AttackOrder> {
   const { baseUrl, apiKey } = await stack.createCompany('Greedy');
   const client = createGatewayClient({ baseUrl, apiKey });
   const appId = await client.createApp();
-  const urls = Array.from({ length: webhooks }, (_, n) => `http://127.0.0.1:19999/${n}`);
-  const fieldsOf = (n: number): object => {
+  const ids = await client.createWebhooks(appId, urlsOf('wide', wide), signal, (n) => {
     return n % 2 === 0 ? WIDEST : { customHeaders: WIDEST.customHeaders };
-  };
-  const ids = await client.createWebhooks(appId, urls, signal, fieldsOf);
+  });
+  const manyTargetsAppId = await client.createApp();
+  await client.createWebhooks(manyTargetsAppId, urlsOf('target', targets), signal);
+  const failedWebhookIds = await failDeliveries(client, { baseUrl, apiKey }, signal);
   await client.close();
-  return { baseUrl, apiKey, appId, webhookId: requiredAt(ids, 1, 'webhook') };
+  const webhookId = requiredAt(ids, 1, 'webhook');
+  return { baseUrl, apiKey, appId, webhookId, manyTargetsAppId, failedWebhookIds };
+}
+
+const urlsOf = (name: string, count: number): string[] =>
+  Array.from({ length: count }, (_, n) => `http://127.0.0.1:19999/${name}/${n}`);
+
+/** A delivery to a disabled webhook is cancelled at once, and sent again by a resend once it is enabled. */
+async function failDeliveries(
+  client: GatewayClient,
+  { baseUrl, apiKey }: Pick<AttackOrder, 'baseUrl' | 'apiKey'>,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const appId = await client.createApp();
+  const urls = urlsOf('failed', FAILED_WEBHOOKS);
+  const ids = await client.createWebhooks(appId, urls, signal, () => ({ disabled: true }));
+  for (let n = 0; n < FAILED_DELIVERIES_EACH; n += 1) {
+    const sent = await Promise.all(ids.map((id) => client.sendToWebhook(id)));
+    const refused = sent.find((each) => 'refusedWith' in each);
+    if (refused) throw new Error(`A message to a disabled webhook: ${JSON.stringify(refused)}`);
+  }
+  const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' };
+  const body = JSON.stringify({ disabled: false });
+  for (const id of ids) {
+    const response = await request(`${baseUrl}/webhooks/${id}`, { method: 'PUT', headers, body });
+    await response.body.dump();
+    if (response.statusCode !== 200)
+      throw new Error(`Enabling a webhook responded with ${response.statusCode}.`);
+  }
+  return ids;
 }
