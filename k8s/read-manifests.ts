@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
 
@@ -51,6 +51,13 @@ export function readBase(): Manifest[] {
     data: Object.fromEntries(literals.map(splitLiteral)),
   }));
   return [...resources.flatMap((file) => parseAll(read(file))), ...(generated as Manifest[])];
+}
+
+/** Returns the manifests that a component adds. */
+export function readComponent(name: string): Manifest[] {
+  const files = globSync(`components/${name}/*.yaml`, { cwd: import.meta.dirname });
+  const manifests = files.flatMap((file) => parseAll(read(join('..', file))));
+  return manifests.filter(({ kind }) => kind !== 'Component');
 }
 
 /** Returns the base as kubectl renders it; undefined without kubectl. Throws when kubectl cannot render it. */

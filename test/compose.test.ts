@@ -5,7 +5,10 @@ import { cidrs, contains, parseIp } from '@posthorn/domain/egress/ip-address.ts'
 import { parse } from 'yaml';
 
 interface Compose {
-  services: Record<string, { environment?: Record<string, string> }>;
+  services: Record<
+    string,
+    { environment?: Record<string, string>; networks?: Record<string, { ipv4_address?: string }> }
+  >;
 }
 
 const FILE = join(import.meta.dirname, '..', 'docker-compose.yml');
@@ -22,7 +25,15 @@ describe.each(['gateway', 'dispatcher'])('docker-compose.yml lets deliveries of 
     expect(host && opened.some((range) => contains(range, host))).toBe(true);
   });
 
-  it('reach no container, and so none of the stores', () => {
+  it('reach the canary at the address where it listens', () => {
+    const url = services.canary?.environment?.CANARY_RECEIVER_URL ?? '';
+    const { hostname } = new URL(url);
+    expect(services.canary?.networks?.canary?.ipv4_address).toBe(hostname);
+    const canary = parseIp(hostname);
+    expect(canary && opened.some((range) => contains(range, canary))).toBe(true);
+  });
+
+  it('reach no other container, and so none of the stores', () => {
     expect(opened.filter(({ bits, prefixBits }) => prefixBits < bits)).toEqual([]);
     expect(settings).not.toHaveProperty('EGRESS_ALLOW_LOOPBACK');
   });

@@ -5,6 +5,7 @@ import {
   containerOf,
   find,
   readBase,
+  readComponent,
   workloads,
   type Container,
   type Manifest,
@@ -102,6 +103,40 @@ describe('the NetworkPolicies of k8s/base', () => {
       const stores = [53, 27_017, 9_092, 9_093, 6_379, 26_379];
       expect(new Set(ports)).toEqual(new Set([...stores, ...(TRACED.has(name) ? [4_318] : [])]));
     }
+  });
+});
+
+describe('the policy of k8s/components/canary', () => {
+  const canary = readComponent('canary');
+  const spec = specOf(find(canary, 'canary', 'NetworkPolicy'));
+  const { labels } = find(manifests, 'retry').spec.template.metadata;
+
+  it('is for retry pods, and lets labelled namespaces in to the port of the canary', () => {
+    expect(labels).toMatchObject(spec.podSelector.matchLabels);
+    expect(spec.ingress).toEqual([
+      {
+        from: [{ namespaceSelector: { matchLabels: { 'posthorn/ingress': 'true' } } }],
+        ports: [{ protocol: 'TCP', port: 'canary' }],
+      },
+    ]);
+  });
+
+  it('lets them out to one address and to labelled namespaces', () => {
+    const peers = (spec.egress ?? []).flatMap(({ to = [] }) => to);
+    expect(peers).toEqual([
+      { ipBlock: { cidr: expect.stringMatching(/\/32$/) } },
+      { namespaceSelector: { matchLabels: { 'posthorn/ingress': 'true' } } },
+    ]);
+  });
+
+  it('stands beside a Service that leads to the same pods and port', () => {
+    const service = find(canary, 'canary', 'Service');
+    expect(service.spec).toMatchObject({
+      selector: spec.podSelector.matchLabels,
+      ports: [{ targetPort: 'canary' }],
+    });
+    const { ports = [] }: Container = containerOf(find(manifests, 'retry'));
+    expect(ports.map(({ name }) => name)).toContain('canary');
   });
 });
 

@@ -144,6 +144,16 @@ const BROKERS: readonly Substitution[] = [
   },
 ];
 
+const CANARY: readonly Substitution[] = [
+  {
+    from: '        - ipBlock: { cidr: 203.0.113.10/32 }\n',
+    to: `        {{- range .Values.canary.gatewayCidrs }}
+        - ipBlock: { cidr: {{ toJson . }} }
+        {{- end }}
+`,
+  },
+];
+
 /** Returns the templates that are made from manifests, by file name. */
 export function templates(): Map<string, string> {
   return new Map([
@@ -162,6 +172,11 @@ export function templates(): Map<string, string> {
     ['pod-monitor.yaml', component('monitoring/pod-monitor.yaml', 'monitoring')],
     ['http-route.yaml', component('http-route/http-route.yaml', 'httpRoute', ROUTE)],
     ['ingress.yaml', component('ingress/ingress.yaml', 'ingress', INGRESS)],
+    ['canary.yaml', component('canary/service.yaml', 'canary')],
+    [
+      'canary-policy.yaml',
+      onlyIf('networkPolicies', component('canary/network-policy.yaml', 'canary', CANARY)),
+    ],
     ['kafka.yaml', component('strimzi/kafka.yaml', 'strimzi', BROKERS)],
     ['kafka-users.yaml', component('strimzi/users.yaml', 'strimzi')],
   ]);

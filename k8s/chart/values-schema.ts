@@ -59,6 +59,11 @@ export function valuesSchemaText(): string {
       monitoring: object({ enabled: flag }),
       httpRoute: object({ enabled: flag, hostnames: list(name), parentRefs: list(anything) }),
       ingress: object({ enabled: flag, className: name, host: name, tlsSecret: name }),
+      canary: object({
+        enabled: flag,
+        // An empty list of peers would allow every address.
+        gatewayCidrs: { ...list(name), minItems: 1 },
+      }),
       strimzi: object({ enabled: flag, brokerDisk: quantity, brokerMemory: quantity }),
       settings: object(settings()),
       // Helm gives these to every chart.

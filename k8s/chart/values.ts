@@ -31,6 +31,12 @@ ingress:
   host: posthorn.example.com
   tlsSecret: posthorn-gateway-tls
 
+# The way to and from the canary, which runs when CANARY_API_KEY is in the Secret and both of its addresses are in \`settings.retry\`.
+# CANARY_RECEIVER_URL must lead to the Service posthorn-canary; CANARY_GATEWAY_URL is at these addresses.
+canary:
+  enabled: false
+  gatewayCidrs: [203.0.113.10/32]
+
 # A Kafka of the Strimzi operator 0.49 or later in this namespace, and its users. It sets KAFKA_BROKERS and the login.
 strimzi:
   enabled: false

@@ -10,7 +10,8 @@ interface Bake {
   target: Record<string, { platforms: string[]; args: Record<string, string>; attest: unknown[] }>;
 }
 
-const KEPT_RUNNING = ['gateway', 'dispatcher', 'retry', 'prometheus', 'grafana'];
+const KEPT_RUNNING = ['gateway', 'dispatcher', 'retry', 'canary', 'prometheus', 'grafana'];
+const PROFILES = ['--profile', 'app', '--profile', 'canary'];
 
 export const COMPOSE_FILE: OpsCheck = {
   name: 'compose-file',
@@ -19,7 +20,7 @@ export const COMPOSE_FILE: OpsCheck = {
   isQuick: false,
   run: async (progress) => {
     const compose = await builtProgram(COMPOSE, progress);
-    const args = ['-f', 'docker-compose.yml', '--profile', 'app', 'config', '--format', 'json'];
+    const args = ['-f', 'docker-compose.yml', ...PROFILES, 'config', '--format', 'json'];
     const { services } = JSON.parse(await runProgram(compose, args)) as Compose;
     const unwatched = KEPT_RUNNING.filter((name) => {
       const service = services[name];

@@ -25,12 +25,12 @@ const COMMITTED: readonly Installation[] = [
   },
 ];
 
-/** What no overlay of the repository changes: numbers of pods, settings of every ConfigMap, and an Ingress. */
+/** What no overlay of the repository changes: numbers of pods, settings of every ConfigMap, an Ingress and the canary. */
 const OTHER_OVERLAY = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 namespace: posthorn
 resources: [K8S/base]
-components: [K8S/components/ingress, K8S/components/monitoring]
+components: [K8S/components/ingress, K8S/components/monitoring, K8S/components/canary]
 images:
   - { name: posthorn, newName: other.example.com/team/posthorn, digest: DIGEST }
 replicas:
@@ -42,6 +42,11 @@ configMapGenerator:
   - { name: posthorn-topics, behavior: merge, literals: [TOPIC_PARTITIONS=24] }
   - { name: posthorn-process, behavior: merge, literals: [LOG_LEVEL=debug] }
   - { name: posthorn-egress, behavior: merge, literals: ['EGRESS_DENY_HOSTS=<a> & "b"'] }
+  - { name: posthorn-retry, behavior: merge, literals: ['CANARY_GATEWAY_URL=https://other.example.com', 'CANARY_RECEIVER_URL=https://canary.example.com'] }
+patches:
+  - target: { kind: NetworkPolicy, name: posthorn-canary }
+    patch: |
+      - { op: replace, path: /spec/egress/0/to, value: [{ ipBlock: { cidr: 8.8.8.8/32 } }, { ipBlock: { cidr: 8.8.4.4/32 } }] }
 `;
 
 const OTHER_VALUES = `image: { repository: other.example.com/team/posthorn, digest: 'DIGEST' }
@@ -50,11 +55,13 @@ dispatcher: { replicas: 4 }
 retry: { replicas: 2 }
 ingress: { enabled: true }
 monitoring: { enabled: true }
+canary: { enabled: true, gatewayCidrs: [8.8.8.8/32, 8.8.4.4/32] }
 settings:
   kafka: { KAFKA_BROKERS: 'a:9092,b:9092', KAFKA_SSL: 'false' }
   topics: { TOPIC_PARTITIONS: '24' }
   process: { LOG_LEVEL: debug }
   egress: { EGRESS_DENY_HOSTS: '<a> & "b"' }
+  retry: { CANARY_GATEWAY_URL: 'https://other.example.com', CANARY_RECEIVER_URL: 'https://canary.example.com' }
 `;
 
 const DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`;
