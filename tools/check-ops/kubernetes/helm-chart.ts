@@ -4,23 +4,23 @@ import { generatedFiles } from '../../../k8s/write-generated.ts';
 import type { OpsCheck } from '../ops-check.ts';
 import { ROOT } from '../programs/run-program.ts';
 import { GO } from '../programs/go-programs.ts';
-import { forEachInstallation, ownObjects } from './installations.ts';
+import { ownObjects, renderedInstallations } from './installations.ts';
 import { differencesBetween } from './same-objects.ts';
 
 export const HELM_CHART: OpsCheck = {
   name: 'helm-chart',
   shows: 'Helm and kustomize render the same objects for the same values.',
   programs: [GO],
-  isQuick: false,
+  isQuick: true,
   run: async (progress) => {
     requireUpToDate();
     const counts: string[] = [];
-    await forEachInstallation(progress, (name, byKustomize, byHelm) => {
+    for (const { name, byKustomize, byHelm } of await renderedInstallations(progress)) {
       const objects = ownObjects(byKustomize);
       const different = differencesBetween(objects, ownObjects(byHelm));
       if (different.length > 0) throw new Error([`${name}:`, ...different].join('\n'));
       counts.push(`${name} ${objects.length}`);
-    });
+    }
     return `the same objects in each: ${counts.join(', ')}`;
   },
 };

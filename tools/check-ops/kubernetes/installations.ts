@@ -66,18 +66,30 @@ settings:
 
 const DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`;
 
-/** Calls `use` with what both make of each installation. */
-export async function forEachInstallation(
-  progress: Progress,
-  use: (name: string, byKustomize: string, byHelm: string) => void | Promise<void>,
-): Promise<void> {
+export interface Rendered {
+  name: string;
+  byKustomize: string;
+  byHelm: string;
+}
+
+let rendering: Promise<readonly Rendered[]> | undefined;
+
+/** Returns what both make of each installation. They render once: three checks look at the same objects. */
+export async function renderedInstallations(progress: Progress): Promise<readonly Rendered[]> {
+  rendering ??= renderAll(progress);
+  return rendering;
+}
+
+async function renderAll(progress: Progress): Promise<Rendered[]> {
   const scratch = mkdtempSync(join(tmpdir(), 'posthorn-overlay-'));
   try {
+    const all: Rendered[] = [];
     for (const { name, kustomize, values } of [...COMMITTED, writeOther(scratch)]) {
       progress(name);
       const byKustomize = await renderedByKustomize(kustomize, progress);
-      await use(name, byKustomize, await renderedByHelm(values, progress));
+      all.push({ name, byKustomize, byHelm: await renderedByHelm(values, progress) });
     }
+    return all;
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }

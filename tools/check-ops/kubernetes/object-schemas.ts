@@ -5,7 +5,7 @@ import type { OpsCheck } from '../ops-check.ts';
 import type { NeededProgram } from '../programs/needed-programs.ts';
 import { runProgram } from '../programs/run-program.ts';
 import { builtProgram, GO, KUBECONFORM } from '../programs/go-programs.ts';
-import { forEachInstallation } from './installations.ts';
+import { renderedInstallations } from './installations.ts';
 import { SCHEMA_LOCATION } from './json-schemas.ts';
 import { objectsIn } from './rendered.ts';
 import { KUBERNETES_VERSIONS, schemaFolder } from './schemas.ts';
@@ -39,7 +39,7 @@ export const OBJECT_SCHEMAS: OpsCheck = {
   name: 'kubernetes-schemas',
   shows: 'Every object is valid by the schema of its kind, custom resources too.',
   programs: [GO, MAVEN, JAVA],
-  isQuick: false,
+  isQuick: true,
   run: async (progress) => {
     const kubeconform = await builtProgram(KUBECONFORM, progress);
     const folder = mkdtempSync(join(tmpdir(), 'posthorn-objects-'));
@@ -63,7 +63,7 @@ export const OBJECT_SCHEMAS: OpsCheck = {
 /** Writes what both tools render, and returns how many objects that is. */
 async function writeObjects(folder: string, progress: (line: string) => void): Promise<number> {
   let count = 0;
-  await forEachInstallation(progress, (name, byKustomize, byHelm) => {
+  for (const { name, byKustomize, byHelm } of await renderedInstallations(progress)) {
     for (const [tool, text] of [
       ['kustomize', byKustomize],
       ['helm', byHelm],
@@ -71,7 +71,7 @@ async function writeObjects(folder: string, progress: (line: string) => void): P
       writeFileSync(join(folder, `${name}-${tool}.yaml`), text);
       count += objectsIn(text).length;
     }
-  });
+  }
   return count;
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { OpsCheck } from '../ops-check.ts';
 import { runProgram } from '../programs/run-program.ts';
 import { builtFromSource, GO } from '../programs/go-programs.ts';
-import { forEachInstallation } from './installations.ts';
+import { renderedInstallations } from './installations.ts';
 import { objectsIn } from './rendered.ts';
 
 const SOURCE = join(import.meta.dirname, 'pod-security');
@@ -13,7 +13,7 @@ export const POD_SECURITY: OpsCheck = {
   name: 'pod-security',
   shows: 'Every pod is admitted by the restricted pod security standard.',
   programs: [GO],
-  isQuick: false,
+  isQuick: true,
   run: async (progress) => {
     const checker = await builtFromSource('check-pod-security', SOURCE, progress);
     const folder = mkdtempSync(join(tmpdir(), 'posthorn-pods-'));
@@ -45,7 +45,7 @@ async function requireRefusal(checker: string, file: string): Promise<void> {
 /** One line for each object that runs pods, as both tools render it. */
 async function podTemplates(progress: (line: string) => void): Promise<string[]> {
   const lines: string[] = [];
-  await forEachInstallation(progress, (name, byKustomize, byHelm) => {
+  for (const { name, byKustomize, byHelm } of await renderedInstallations(progress)) {
     for (const text of [byKustomize, byHelm]) {
       for (const { kind, metadata, spec } of objectsIn(text)) {
         if (!['Deployment', 'Job', 'StatefulSet'].includes(kind)) continue;
@@ -53,6 +53,6 @@ async function podTemplates(progress: (line: string) => void): Promise<string[]>
         lines.push(JSON.stringify({ name: workload, template: spec?.template }));
       }
     }
-  });
+  }
   return lines;
 }
