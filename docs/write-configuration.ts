@@ -18,6 +18,7 @@ const READERS: Readonly<Record<string, Readonly<Record<string, Field>>>> = {
   'create-indexes': { ...settings.mongodb, ...settings.retention },
   admin: {
     ...settings.mongodb,
+    ...settings.publicUrl,
     ...settings.encryption,
     ...settings.kafka,
     ...settings.topics,
@@ -51,6 +52,7 @@ const LOCAL_STACK = [
   ['REDIS_PORT', '`16379`', 'Port of the started Redis'],
   ['HOST', '`127.0.0.1`', 'Address that the API listens on'],
   ['PORT', '`8080`', 'Port of the API'],
+  ['PUBLIC_URL', 'the address above', 'Where the printed link to the dashboard leads'],
   [
     'OPS_PORT',
     '`9101`',

@@ -1,5 +1,5 @@
 import { startStores, requireStackPorts } from './supervisor/start-stores.ts';
-import { ensureCompany } from './supervisor/development-company.ts';
+import { createSignInLink, ensureCompany } from './supervisor/development-company.ts';
 import { startServices } from './supervisor/services.ts';
 import { writeStackFile } from './supervisor/stack-file.ts';
 import { supervise } from './supervisor/supervise.ts';
@@ -21,5 +21,6 @@ await supervise('npm start', async (stack) => {
     ]),
   );
   writeStackFile(stackDir, { processes: children.list(), ...addresses });
-  log(welcome(settings, addresses, credentials));
+  const signInLink = await createSignInLink(credentials, addresses, children);
+  log(welcome(settings, addresses, { ...credentials, signInLink }));
 });

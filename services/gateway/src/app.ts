@@ -4,9 +4,10 @@ import { DOCS_PATHS, docsPage } from './api/openapi/docs-page.ts';
 import { createDocument } from './api/openapi/document.ts';
 import { codesOf } from './api/openapi/error-codes.ts';
 import { handlersOf, type RouteHandlerDeps } from './api/route-handlers.ts';
+import type { Dashboard } from './api/dashboard/open-dashboard.ts';
 import { ApiError } from './http/api-error.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
-import { createKnownRoutes } from './http/known-routes.ts';
+import { createKnownRoutes, type KnownPage } from './http/known-routes.ts';
 import { assignRequestId } from './http/request-id.ts';
 import { pathsOf, type Route } from './http/request/route.ts';
 import { methodsByPath, refuseMethod } from './http/refuse-method.ts';
@@ -25,18 +26,23 @@ export interface AppDeps extends RouteHandlerDeps, Pick<PublicKeysDeps, 'findPub
   limits: Pick<RateLimits, 'limitAddress' | 'limitCompany'>;
   /** Number of proxies in front whose X-Forwarded-For is trusted for the client's address. */
   trustedProxies: number;
+  dashboard: Dashboard;
   metrics: HttpMetrics;
   logger: Logger;
 }
 
+const PAGES = [...DOCS_PATHS, PUBLIC_KEYS_PATH].map((path): KnownPage => {
+  return { path, methods: ['GET'] };
+});
+
 /** Builds the HTTP API without listening. */
 export function createApp(deps: AppDeps): Express {
-  const { routes, limits, trustedProxies, metrics, logger } = deps;
+  const { routes, limits, trustedProxies, dashboard, metrics, logger } = deps;
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', false);
   app.set('trust proxy', trustedProxies);
   app.enable('case sensitive routing').enable('strict routing');
-  const known = createKnownRoutes(routes, [...DOCS_PATHS, PUBLIC_KEYS_PATH]);
+  const known = createKnownRoutes(routes, [...PAGES, ...dashboard.pages]);
   const observe = metrics.observe(known, messageErrorsOf(routes));
   app.use(setSecurityHeaders, assignRequestId, observe, refuseDeliveries);
   app.use(limits.limitAddress);
@@ -44,6 +50,7 @@ export function createApp(deps: AppDeps): Express {
     for (const path of pathsOf(route)) app[route.method](path, ...handlersOf(route, deps));
   }
   for (const [path, methods] of methodsByPath(routes)) app.all(path, refuseMethod(methods));
+  app.use(dashboard.router);
   app.use(publicKeysPage(deps));
   app.use(docsPage(createDocument(routes)));
   app.use((request) => {

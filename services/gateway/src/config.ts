@@ -82,6 +82,7 @@ export const gatewayConfig = z.object({
   TRUSTED_PROXIES: wholeNumber(0, 10)
     .default(0)
     .describe('Number of proxies in front whose X-Forwarded-For is trusted for the client address'),
+  ...settings.publicUrl,
   SOURCE_IPS: sourceIps
     .optional()
     .describe(

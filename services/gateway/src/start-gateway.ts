@@ -34,6 +34,7 @@ import { createUseCases } from './api/create-use-cases.ts';
 import { apiRoutes } from './api/routes/api-routes.ts';
 import { createApp } from './app.ts';
 import type { GatewayConfig } from './config.ts';
+import { openDashboard } from './api/dashboard/open-dashboard.ts';
 import { concurrencyBoundsOf } from './history/read-health.ts';
 import { createHttpMetrics } from './http/http-metrics.ts';
 import { openPort } from './http/open-port.ts';
@@ -77,19 +78,20 @@ export async function startGateway(context: Context): Promise<void> {
   const budgets = createMemoryBudgets(registry);
   const { db } = mongo;
   const limits = openRateLimits(context, redis.client, budgets);
+  const { invalidations } = redis;
+  const { wrongKeys } = limits;
+  const authenticate = openAuthentication(context, { db, invalidations, wrongKeys, budgets });
+  const deadlines = openRequestDeadlines();
+  const recordRequest = openRecordRequest(context, db);
+  const forPeople = { db, authenticate, invalidations, wrongKeys, recordRequest, deadlines };
   const app = createApp({
-    authenticate: openAuthentication(context, {
-      db,
-      invalidations: redis.invalidations,
-      wrongKeys: limits.wrongKeys,
-      budgets,
-    }),
+    ...openDashboard(context, forPeople),
     limits,
     memory: openRequestMemory(context, budgets),
     ...openTurns(),
     underWay: createRequestsUnderWay(),
-    deadlines: openRequestDeadlines(),
-    recordRequest: openRecordRequest(context, db),
+    deadlines,
+    recordRequest,
     trustedProxies: config.TRUSTED_PROXIES,
     metrics: createHttpMetrics(registry),
     logger,

@@ -68,12 +68,16 @@ function bodyText(body: unknown): string | null {
   return typeof body === 'string' ? body : JSON.stringify(body);
 }
 
-/** Calls the gateway as a client does. Sends a string body unchanged, and the headers `always` with each request. */
+/**
+ * Calls the gateway as a client does. Sends a string body unchanged, and the headers `always` with each request. Takes
+ * null for requests without a key.
+ */
 export function createApiClient(
   baseUrl: string,
-  apiKey: string,
+  apiKey: string | null,
   always: Record<string, string> = {},
 ): ApiClient {
+  const key = apiKey === null ? {} : { 'x-api-key': apiKey };
   async function request(
     method: string,
     path: string,
@@ -82,7 +86,7 @@ export function createApiClient(
   ): Promise<ApiAnswer> {
     return answerOf(baseUrl + path, {
       method,
-      headers: { 'x-api-key': apiKey, 'content-type': 'application/json', ...always, ...headers },
+      headers: { ...key, 'content-type': 'application/json', ...always, ...headers },
       body: bodyText(body),
     });
   }

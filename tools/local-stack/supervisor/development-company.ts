@@ -48,7 +48,7 @@ async function companyExists(
   addresses: Addresses,
   children: Children,
 ): Promise<boolean> {
-  const { exists } = await runAdmin(['exists', companyId], addresses, children);
+  const { exists } = await runAdmin(['company', 'exists', companyId], addresses, children);
   return exists === true;
 }
 
@@ -58,8 +58,19 @@ export async function createCompany(
   addresses: Addresses,
   children: Children,
 ): Promise<Omit<Credentials, 'baseUrl'>> {
-  const { companyId, apiKey } = await runAdmin(['create', name], addresses, children);
+  const { companyId, apiKey } = await runAdmin(['company', 'create', name], addresses, children);
   return { companyId: String(companyId), apiKey: String(apiKey) };
+}
+
+/** Returns a link that opens the dashboard of the company once. */
+export async function createSignInLink(
+  { companyId, baseUrl }: Credentials,
+  addresses: Addresses,
+  children: Children,
+): Promise<string> {
+  const words = ['dashboard-link', companyId, '--url', process.env.PUBLIC_URL ?? baseUrl];
+  const { url } = await runAdmin(words, addresses, children);
+  return String(url);
 }
 
 async function runAdmin(
@@ -68,7 +79,7 @@ async function runAdmin(
   children: Children,
 ): Promise<Record<string, unknown>> {
   const entry = 'services/admin/src/main.ts';
-  const args = ['company', ...words, '--json'];
-  const output = await runProgram('Creating a company', entry, args, addresses, children);
+  const args = [...words, '--json'];
+  const output = await runProgram(`admin ${words[0] ?? ''}`, entry, args, addresses, children);
   return JSON.parse(output) as Record<string, unknown>;
 }

@@ -13,7 +13,7 @@ export function baseUrlOf({ host, gatewayPort }: Settings): string {
 export function welcome(
   settings: Settings,
   addresses: Addresses,
-  credentials: Credentials,
+  credentials: Credentials & { signInLink: string },
 ): string {
   const metrics = SERVICES.map(
     (name) => `http://127.0.0.1:${opsPortOf(name, settings.opsPort)}/metrics (${name})`,
@@ -25,9 +25,13 @@ export function welcome(
     ...rows([
       ['API', credentials.baseUrl],
       ['API key', credentials.apiKey],
+      ['Dashboard', credentials.signInLink],
       ...metrics.map((url, index): Row => [index === 0 ? 'Metrics' : '', url]),
       ...storeRows(settings, addresses),
     ]),
+    '',
+    'The link of the dashboard opens once, within ten minutes. Another one:',
+    `npm run admin -- dashboard-link ${credentials.companyId}`,
     '',
     'Paste this to send a first message. Nothing listens at its webhook yet, so it is retried.',
     '',

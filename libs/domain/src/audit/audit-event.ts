@@ -11,6 +11,8 @@ export const AUDIT_ACTIONS = [
   'api_key.rotated',
   'api_key.revoked',
   'signing_key.rotated',
+  'dashboard_link.created',
+  'dashboard.signed_in',
   'project.created',
   'project.updated',
   'project.deleted',

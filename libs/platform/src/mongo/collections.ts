@@ -1,5 +1,6 @@
 import type { mongo } from 'mongoose';
 import type * as Documents from './documents.ts';
+import type { LinkDocument } from './link-documents.ts';
 
 export interface DocumentOf {
   companies: Documents.CompanyDocument;
@@ -15,6 +16,7 @@ export interface DocumentOf {
   leases: Documents.LeaseDocument;
   resends: Documents.ResendDocument;
   removals: Documents.RemovalDocument;
+  links: LinkDocument;
   auditEvents: Documents.AuditEventDocument;
   stats: Documents.StatsDocument;
   usage: Documents.UsageDocument;

@@ -17,6 +17,7 @@ const OWNED: Record<OwnedName, true> = {
   deliveries: true,
   resends: true,
   removals: true,
+  links: true,
   auditEvents: true,
   stats: true,
   usage: true,

@@ -42,6 +42,16 @@ const RESOURCE_INDEXES: readonly IndexSpec[] = [
   // Every request looks up its API key by hash.
   { collection: 'apiKeys', key: { hash: 1 }, options: { unique: true } },
   { collection: 'apiKeys', key: { companyId: 1, _id: 1 } },
+  // Keys of sessions that links began go by themselves; no other key has the field.
+  {
+    collection: 'apiKeys',
+    key: { removeAt: 1 },
+    options: { expireAfterSeconds: 0, sparse: true },
+  },
+  // A link is kept for a day after its end, so that its page can say why it is refused.
+  { collection: 'links', key: { expiresAt: 1 }, options: { expireAfterSeconds: DAY_SECONDS } },
+  // A company is removed with its links.
+  { collection: 'links', key: { companyId: 1, _id: 1 } },
   // Each dispatcher asks every two seconds which companies are suspended; nearly none is in the index.
   { collection: 'companies', key: { suspendedAt: 1 }, options: { sparse: true } },
   { collection: 'projects', key: { companyId: 1, _id: 1 } },
@@ -142,7 +152,7 @@ const AUDIT_INDEXES: readonly IndexSpec[] = [
 const COLLECTIONS: readonly CollectionName[] = [
   'companies', 'apiKeys', 'projects', 'apps', 'webhooks', 'signingKeys',
   'messages', 'deliveries', 'publishers', 'messageChecks',
-  'leases', 'resends', 'removals', 'auditEvents', 'stats', 'usage', 'migrations',
+  'leases', 'resends', 'removals', 'links', 'auditEvents', 'stats', 'usage', 'migrations',
 ];
 
 /**

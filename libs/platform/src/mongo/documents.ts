@@ -41,6 +41,8 @@ export interface ApiKeyDocument {
   expiresAt?: Date;
   /** To the minute; absent before the first use. */
   lastUsedAt?: Date;
+  /** Only of the key of a session that a sign-in link began. It is removed then; nobody ever knew the key. */
+  removeAt?: Date;
 }
 
 export type Environment = 'development' | 'production';

@@ -40,6 +40,9 @@ const SECRET_NAMES = new Set([
   'accessToken',
   'password',
   'payload',
+  'cookie',
+  'set-cookie',
+  'token',
 ]);
 const SHOWN_LEVELS = 4;
 

@@ -16,6 +16,7 @@ import {
   plaintextStores,
   redisAccess,
 } from './stores/store-settings.ts';
+import { publicUrlSettings } from './public-url.ts';
 import { tracingSettings } from './tracing-settings.ts';
 import { keyRingSchema } from '../vault/vault-keys.ts';
 import { SEALED_FORMATS } from '../vault/vault.ts';
@@ -82,6 +83,7 @@ export const settings = {
       .default(3)
       .describe('Copies of each topic; with 2 or more, writes wait for all but one of them'),
   },
+  publicUrl: publicUrlSettings,
   mongodb: {
     ...mongodbAccess,
     ...plaintextStores,

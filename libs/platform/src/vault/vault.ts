@@ -1,11 +1,5 @@
-import {
-  createCipheriv,
-  createDecipheriv,
-  createSecretKey,
-  hkdfSync,
-  randomBytes,
-  type KeyObject,
-} from 'node:crypto';
+import { createCipheriv, createDecipheriv, randomBytes, type KeyObject } from 'node:crypto';
+import { deriveKey } from './derive-key.ts';
 import type { EncryptionKey, KeyRing } from './vault-keys.ts';
 
 /** The place of a sealed value. It opens in no other place. */
@@ -50,7 +44,6 @@ const CIPHER = 'aes-256-gcm';
 /** NIST SP 800-38D: 96 random bits allow 2^32 seals under one key. */
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
-const KEY_BYTES = 32;
 /** Names the use of the derived key (RFC 5869, `info`); the MACs of records have another name. */
 const KEY_USE = 'posthorn sealed values v2';
 
@@ -131,8 +124,7 @@ function open(sealing: Sealing, parts: SealedParts, binding: Binding): string | 
 /** Format 2 has a key for each document, so that each may be sealed 2^32 times. */
 function keyFor({ format, key }: Sealing, { companyId, ownerId }: Binding): KeyObject {
   if (format === 1) return key;
-  const info = JSON.stringify([KEY_USE, companyId, ownerId]);
-  return createSecretKey(Buffer.from(hkdfSync('sha256', key, Buffer.alloc(0), info, KEY_BYTES)));
+  return deriveKey(key, JSON.stringify([KEY_USE, companyId, ownerId]));
 }
 
 /** Includes version and key id, so that no part of the text can be exchanged. */

@@ -23,6 +23,7 @@ beforeEach(() => {
   const companies: CompanyStore = {
     insertCompany: (company) => Promise.resolve(void stored.push(company)),
     hasCompany: (id) => Promise.resolve(stored.some(({ _id }) => _id === id)),
+    nameOf: (id) => Promise.resolve(stored.find(({ _id }) => _id === id)?.name ?? null),
     listCompanies: () => Promise.resolve(stored),
     insertKey: (key) => Promise.resolve(void keys.push(key)),
     listKeys: (id) => Promise.resolve(keys.filter(({ companyId }) => companyId === id)),
@@ -34,6 +35,7 @@ beforeEach(() => {
       keys = keys.filter(({ _id }) => _id !== id);
       return Promise.resolve(keys.length < before);
     },
+    removeLinkKey: () => Promise.resolve(false),
   };
   const record: RecordAdmin = async (action, make, fieldsOf) => {
     recorded.push({ ...action, isBefore: true });

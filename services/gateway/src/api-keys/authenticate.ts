@@ -2,21 +2,22 @@ import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache
 import type { KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
 import { hashOfKey, isWellFormedKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import { ApiError } from '../http/api-error.ts';
-import type { Caller } from '../http/request/route.ts';
 import type { WrongKeys } from '../limits/rate-limits.ts';
 
 export interface Credentials {
-  apiKey: string | undefined;
-  companyId: string | undefined;
+  apiKey?: string | undefined;
+  /** Of a session, in place of the key: the hash of the key that began it. */
+  keyHash?: string | undefined;
+  companyId?: string | undefined;
   /** The client's IP address, by which wrong keys are counted. */
   address: string | undefined;
 }
 
 /**
- * Returns the caller. Throws ApiError 401 without a valid key, 429 after too many wrong keys from one
+ * Returns what the key may do. Throws ApiError 401 without a valid key, 429 after too many wrong keys from one
  * address, 403 when `companyid` is that of another company and when the company is suspended.
  */
-export type Authenticate = (credentials: Credentials) => Promise<Caller>;
+export type Authenticate = (credentials: Credentials) => Promise<KeyRecord>;
 
 export interface Authentication {
   authenticate: Authenticate;
@@ -61,24 +62,39 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
   const maxSize = Math.floor(cacheBytes / 4 / HASH_BYTES);
   const wrong = createHashes({ maxSize, ttlMs: WRONG_TTL_MS, nowMs });
   const known = createHashes({ maxSize, ttlMs: KNOWN_TTL_MS, nowMs });
-  const load = async (keyHash: string, address: string | undefined): Promise<KeyRecord | null> => {
-    if (!known.has(keyHash)) wrongKeys.assertLookUp(address);
+  const load = async (keyHash: string, assertLookUp: () => void): Promise<KeyRecord | null> => {
+    if (!known.has(keyHash)) assertLookUp();
     const key = await findKey(keyHash);
     (key ? known : wrong).add(keyHash);
     return key;
   };
-  const keyFor = async ({ apiKey = '', address }: Credentials): Promise<KeyRecord | null> => {
+  const keyFor = async ({
+    apiKey = '',
+    keyHash,
+    address,
+  }: Credentials): Promise<KeyRecord | null> => {
+    // The hash in a session was signed by a gateway, so it is no guess.
+    if (keyHash !== undefined) return keyOfHash(keyHash, () => undefined);
     if (!isWellFormedKey(apiKey)) return null;
-    const keyHash = hashOfKey(apiKey);
+    return keyOfHash(hashOfKey(apiKey), () => {
+      wrongKeys.assertLookUp(address);
+    });
+  };
+  const keyOfHash = async (
+    keyHash: string,
+    assertLookUp: () => void,
+  ): Promise<KeyRecord | null> => {
     if (wrong.has(keyHash)) return null;
-    const key = await found.get(keyHash, () => load(keyHash, address));
+    const key = await found.get(keyHash, () => load(keyHash, assertLookUp));
     return key && !isExpired(key, nowMs()) ? key : null;
   };
 
   const authenticate: Authenticate = async (credentials) => {
-    const { companyId, address } = credentials;
+    const { keyHash, companyId, address } = credentials;
     const key = await keyFor(credentials);
     if (!key) {
+      // A session whose key was revoked is no guess.
+      if (keyHash !== undefined) throw sessionEnded();
       wrongKeys.count(address);
       throw new ApiError(401, 'unauthorized', 'Send a valid API key in the header x-api-key.');
     }
@@ -94,6 +110,9 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
   const usedBytes = (): number => found.usedSize() + (wrong.size() + known.size()) * HASH_BYTES;
   return { authenticate, forget: found.forget, usedBytes };
 }
+
+export const sessionEnded = (): ApiError =>
+  new ApiError(401, 'unauthorized', 'There is no session, or it has ended. Sign in.');
 
 function isExpired({ expiresAtMs }: KeyRecord, nowMs: number): boolean {
   return expiresAtMs !== null && expiresAtMs <= nowMs;

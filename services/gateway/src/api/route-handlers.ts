@@ -1,14 +1,9 @@
 import { allows } from '@posthorn/domain/access/scopes.ts';
 import type { Request, RequestHandler, Response } from 'express';
-import type { Authenticate } from '../api-keys/authenticate.ts';
 import type { ConfineToApp, NamedIds } from '../api-keys/confine-to-app.ts';
-import {
-  ApiError,
-  forOneApp,
-  insufficientScope,
-  overloaded,
-  unavailable,
-} from '../http/api-error.ts';
+import type { Identify } from './dashboard/sessions/identify.ts';
+import { forOneApp, insufficientScope, overloaded, unavailable } from '../http/api-error.ts';
+import { assertJson } from '../http/request/assert-json.ts';
 import { readBody, readRawFields, type Body } from '../http/request/read-body.ts';
 import { readHead } from '../http/request/read-head.ts';
 import { createReceiveBody } from '../http/request/receive-body.ts';
@@ -23,7 +18,7 @@ import type { Turns } from '../http/turns/turns.ts';
 import type { RecordRequest } from './audit/record-request.ts';
 
 export interface RouteHandlerDeps {
-  authenticate: Authenticate;
+  identify: Identify;
   limits: Pick<RateLimits, 'limitCompany'>;
   memory: Pick<RequestMemory, 'tryReserve' | 'reserve' | 'keepUntil' | 'reserveOrRefuse'>;
   turns: Pick<Turns, 'take'>;
@@ -36,14 +31,9 @@ export interface RouteHandlerDeps {
 
 /** Returns the handlers of a route, in order. The key is checked before any byte of the body is read. */
 export function handlersOf(route: Route, deps: RouteHandlerDeps): RequestHandler[] {
-  const { authenticate, limits, memory, deadlines, rests } = deps;
+  const { limits, memory, deadlines, rests } = deps;
   const identify: RequestHandler = async (request, response, next) => {
-    const caller = authenticate({
-      apiKey: request.get('x-api-key'),
-      companyId: request.get('companyid'),
-      address: request.ip,
-    });
-    response.locals.caller = await deadlines.within(response, caller);
+    response.locals.caller = await deadlines.within(response, deps.identify(request));
     assertScope(route, response.locals.caller as Caller);
     next();
   };
@@ -54,9 +44,9 @@ export function handlersOf(route: Route, deps: RouteHandlerDeps): RequestHandler
     if (!memory.tryReserve(response, REQUEST_BYTES)) throw overloaded();
     next();
   };
-  const requireBody: RequestHandler = (request, _response, next) => {
-    if (!route.isBodyOptional || hasBody(request)) assertJson(request);
-    next();
+  const requireBody: RequestHandler = (request, response, next) => {
+    if (!route.isBodyOptional || hasBody(request)) assertJson(request, response, next);
+    else next();
   };
   const respond: RequestHandler = async (request, response) => {
     const work = placed(route, response, deps, () =>
@@ -104,14 +94,6 @@ async function begin(sent: ApiResponse): Promise<Begun> {
   if (!sent.pages) return { sent, rest: null };
   const { first, rest } = await beginPages(sent.pages);
   return { sent: { data: first }, rest };
-}
-
-const JSON_TYPE = /^application\/([\w.+-]+\+)?json\s*(;|$)/i;
-
-function assertJson(request: Request): void {
-  if (!JSON_TYPE.test(request.get('content-type') ?? '')) {
-    throw new ApiError(415, 'unsupported_media_type', 'Send Content-Type: application/json.');
-  }
 }
 
 /** See docs/contract.md C14.4. */

@@ -7,7 +7,7 @@ const routes = createKnownRoutes(
     { method: 'delete', path: '/webhooks/:webhookId' },
     { method: 'get', path: '/audit-events', versionedOnly: true },
   ],
-  ['/.well-known/keys/:companyId'],
+  [{ path: '/.well-known/keys/:companyId', methods: ['GET'] }],
 );
 
 describe('the labels of a request', () => {

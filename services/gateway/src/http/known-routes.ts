@@ -15,6 +15,12 @@ export interface KnownRoutes {
   labelsOf: (method: string, path: string, matched: string | undefined) => RouteLabels;
 }
 
+/** An address that is not of the API. */
+export interface KnownPage {
+  path: string;
+  methods: readonly string[];
+}
+
 const METHODS = new Set(['GET', 'POST', 'PUT', 'DELETE']);
 const VERSION = /^\/api\/v1(?=\/)/;
 
@@ -24,16 +30,17 @@ const VERSION = /^\/api\/v1(?=\/)/;
  */
 export function createKnownRoutes(
   routes: readonly Pick<Route, 'method' | 'path' | 'versionedOnly'>[],
-  pages: readonly string[],
+  pages: readonly KnownPage[],
 ): KnownRoutes {
-  const patterns = [...routes.flatMap(pathsOf), ...pages].map((path) => ({
+  const paths = [...routes.flatMap(pathsOf), ...pages.map(({ path }) => path)];
+  const patterns = paths.map((path) => ({
     path: withoutVersion(path),
     pattern: patternOf(path),
   }));
   const pathsByPattern = new Map(patterns.map(({ path }) => [path, path]));
   const known = new Set([
     ...routes.map(({ method, path }) => `${method.toUpperCase()} ${path}`),
-    ...pages.map((path) => `GET ${path}`),
+    ...pages.flatMap(({ path, methods }) => methods.map((method) => `${method} ${path}`)),
   ]);
   function routeOf(path: string, matched: string | undefined): string {
     const found = matched === undefined ? undefined : pathsByPattern.get(withoutVersion(matched));

@@ -1,11 +1,6 @@
-import {
-  createHmac,
-  createSecretKey,
-  hkdfSync,
-  timingSafeEqual,
-  type KeyObject,
-} from 'node:crypto';
+import { createHmac, timingSafeEqual, type KeyObject } from 'node:crypto';
 import { MAC_HEADER } from '@posthorn/domain/records/record-headers.ts';
+import { deriveKey } from '../../vault/derive-key.ts';
 import type { KeyRing } from '../../vault/vault-keys.ts';
 import type { LogRecord, OutgoingRecord } from '../record-log.ts';
 
@@ -20,7 +15,6 @@ type SignedParts = Pick<LogRecord, 'topic' | 'key' | 'value' | 'headers'>;
 
 /** `<keyId>.<HMAC-SHA256 in base64url>` */
 const FORM = /^(?<keyId>[\w-]{1,32})\.(?<digest>[\w-]{43})$/;
-const KEY_BYTES = 32;
 /** Names the use of the derived key (RFC 5869, `info`); another use of the same key has another name. */
 const KEY_USE = 'posthorn record mac v1';
 
@@ -31,9 +25,9 @@ const KEY_USE = 'posthorn record mac v1';
  * 5869). The first one signs, every one verifies, so that keys rotate as those of secrets do.
  */
 export function createRecordMac(keyRing: KeyRing): RecordMac {
-  const macKeys = new Map(keyRing.map(({ id, key }) => [id, derive(key)]));
+  const macKeys = new Map(keyRing.map(({ id, key }) => [id, deriveKey(key, KEY_USE)]));
   const currentId = keyRing[0].id;
-  const current = derive(keyRing[0].key);
+  const current = deriveKey(keyRing[0].key, KEY_USE);
   return {
     sign(record) {
       const headers = record.headers ?? {};
@@ -50,11 +44,6 @@ export function createRecordMac(keyRing: KeyRing): RecordMac {
 
 function bytesOf(digest: string): Buffer {
   return Buffer.from(digest, 'base64url');
-}
-
-function derive(key: KeyObject): KeyObject {
-  const derived = hkdfSync('sha256', key, Buffer.alloc(0), KEY_USE, KEY_BYTES);
-  return createSecretKey(Buffer.from(derived));
 }
 
 /** JSON keeps the parts apart: no text of one can be read as part of another. */

@@ -11,6 +11,8 @@ import type { ApiKeyDocument, CompanyDocument } from '../documents.ts';
 export interface CompanyStore {
   insertCompany: (company: CompanyDocument) => Promise<void>;
   hasCompany: (companyId: string) => Promise<boolean>;
+  /** Null for an unknown company. */
+  nameOf: (companyId: string) => Promise<string | null>;
   /** Oldest first. */
   listCompanies: () => Promise<CompanyDocument[]>;
   insertKey: (key: ApiKeyDocument) => Promise<void>;
@@ -24,6 +26,8 @@ export interface CompanyStore {
   companyOfKey: (keyId: string) => Promise<string | null>;
   /** Returns true when it removed one. */
   removeKey: (keyId: string) => Promise<boolean>;
+  /** Removes the key with this hash if it is that of a session which a link began. Returns true when it did. */
+  removeLinkKey: (keyHash: string) => Promise<boolean>;
 }
 
 /** What a request may do by its API key. */
@@ -47,6 +51,7 @@ export function createCompanyStore(db: mongo.Db): CompanyStore {
       await companies.insertOne(company);
     },
     hasCompany: async (_id) => (await companies.findOne({ _id })) !== null,
+    nameOf: async (_id) => (await companies.findOne({ _id }))?.name ?? null,
     listCompanies: () => companies.find({}).sort({ _id: 1 }).toArray(),
     async insertKey(key) {
       await apiKeys.insertOne(key);
@@ -70,6 +75,10 @@ export function createCompanyStore(db: mongo.Db): CompanyStore {
     },
     companyOfKey: async (_id) => (await apiKeys.findOne({ _id }))?.companyId ?? null,
     removeKey: async (_id) => (await apiKeys.deleteOne({ _id })).deletedCount === 1,
+    async removeLinkKey(hash) {
+      const removed = await apiKeys.deleteOne({ hash, removeAt: { $exists: true } });
+      return removed.deletedCount === 1;
+    },
   };
 }
 

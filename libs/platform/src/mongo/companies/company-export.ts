@@ -29,6 +29,8 @@ const TYPES: Record<OwnedName, string | null> = {
   usage: 'usage',
   // What is left to do of a deletion.
   removals: null,
+  // Nobody can sign in with what is stored of them.
+  links: null,
 };
 
 /** Never exported: what proves a key, what only this installation can read, and what only it needs. */

@@ -5,7 +5,7 @@ import mongoose, { type mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import { toAttempt, toDocument } from './delivery-documents.ts';
 import type { DeliveryDocument } from '../documents.ts';
-import { DUPLICATE_KEY } from '../duplicate-key.ts';
+import { DUPLICATE_KEY } from '../connection/duplicate-key.ts';
 
 /** Records deliveries. A write changes a delivery only from the state that it names, so repeating it is harmless. */
 export interface DeliveryStore {

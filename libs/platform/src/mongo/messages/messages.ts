@@ -3,7 +3,7 @@ import mongoose, { type mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import { asStoreError } from '../connection/connect.ts';
 import type { MessageDocument } from '../documents.ts';
-import { DUPLICATE_KEY } from '../duplicate-key.ts';
+import { DUPLICATE_KEY } from '../connection/duplicate-key.ts';
 
 /**
  * What became of a message of a batch. `repeated`: another message has its idempotency key.

@@ -3,7 +3,7 @@ import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import { documentsOf } from '../company-documents.ts';
 import type { ResendDocument } from '../documents.ts';
-import { isDuplicateKey } from '../duplicate-key.ts';
+import { isDuplicateKey } from '../connection/duplicate-key.ts';
 import { toResend, toResendDocument } from './resend-documents.ts';
 import {
   createResendParts,

@@ -4,7 +4,7 @@ import { SealedValueError, type Vault } from '../../vault/vault.ts';
 import { collection } from '../collections.ts';
 import { documentsOf } from '../company-documents.ts';
 import type { SigningKeyDocument } from '../documents.ts';
-import { isDuplicateKey } from '../duplicate-key.ts';
+import { isDuplicateKey } from '../connection/duplicate-key.ts';
 import { openKeysAt, sealSigningKey } from './signing-keys-sealed.ts';
 
 /** The signing keys of one company; a key that cannot be opened must not affect other companies. */

@@ -8,7 +8,7 @@ import {
   type Parameter,
 } from '../../../../../test/support/api/api-document.ts';
 import { routeTable } from '../../../../../test/support/api/route-table.ts';
-import type { RequestHandler } from 'express';
+import { Router, type RequestHandler } from 'express';
 import { pino } from 'pino';
 import { createApp } from '../../app.ts';
 import { createRequestsUnderWay } from '../../limits/requests-under-way.ts';
@@ -35,7 +35,8 @@ function mountedRoutes(): string[] {
     rests: { note: () => undefined, charge: () => undefined, chargeBytes: () => undefined },
     underWay: createRequestsUnderWay(),
     deadlines: { within: (_response, step) => step },
-    authenticate: () => Promise.reject(new Error('not called')),
+    identify: () => Promise.reject(new Error('not called')),
+    dashboard: { router: Router(), pages: [] },
     confineToApp: () => Promise.resolve(),
     findPublicKeys: () => Promise.resolve(null),
     recordRequest: (_route, _request, handle) => handle(),

@@ -1,3 +1,4 @@
+import { DASHBOARD_CODES } from './dashboard-codes.ts';
 import type { Route, SpecificError } from '../../http/request/route.ts';
 
 export interface ErrorSpec {
@@ -184,6 +185,7 @@ export const ERROR_CODES: Readonly<Record<string, ErrorSpec>> = {
   ...WITH_BODY,
   ...WITH_PATH_ID,
   ...WITHOUT_OPERATION,
+  ...DASHBOARD_CODES,
   ...SOMEWHERE,
 };
 

@@ -8,14 +8,17 @@ import type { RequestMemory } from './request-memory.ts';
  * this is known; express.raw would wait for the rest. Throws ApiError 400, 413 or 415, and 503 when the
  * requests of this company already hold as much memory as they may.
  */
-export function createReceiveBody(memory: Pick<RequestMemory, 'tryReserve'>): RequestHandler {
+export function createReceiveBody(
+  memory: Pick<RequestMemory, 'tryReserve'>,
+  maxBytes = MAX_BODY_BYTES,
+): RequestHandler {
   return async (request, response, next) => {
     if ((request.headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity') {
       throw new ApiError(415, 'unsupported_media_type', 'Send the body without compression.');
     }
-    if (Number(request.headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw tooLarge();
+    if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
     if (request.headers.expect !== undefined) response.writeContinue();
-    request.body = await readAll(request, response, memory);
+    request.body = await readAll(request, response, memory, maxBytes);
     next();
   };
 }
@@ -24,6 +27,7 @@ function readAll(
   request: Request,
   response: Response,
   memory: Pick<RequestMemory, 'tryReserve'>,
+  maxBytes: number,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let chunks: Buffer[] | null = [];
@@ -35,7 +39,7 @@ function readAll(
     request.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
       if (!chunks) return;
-      if (bytes > MAX_BODY_BYTES) refuse(tooLarge());
+      if (bytes > maxBytes) refuse(tooLarge(maxBytes));
       else if (!memory.tryReserve(response, chunk.length)) refuse(overloaded());
       else chunks.push(chunk);
     });
@@ -48,6 +52,6 @@ function readAll(
   });
 }
 
-function tooLarge(): ApiError {
-  return new ApiError(413, 'body_too_large', `The body is larger than ${MAX_BODY_BYTES} bytes.`);
+function tooLarge(maxBytes: number): ApiError {
+  return new ApiError(413, 'body_too_large', `The body is larger than ${maxBytes} bytes.`);
 }

@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import {
+  openScratchDatabase,
+  type ScratchDatabase,
+} from '../../../../../../test/support/stores/scratch-database.ts';
+import { collection } from '../../collections.ts';
+import { createLinkStore, newLinkToken, type Link, type LinkStore } from './links.ts';
+
+const NOW_MS = Date.parse('2026-11-24T06:00:00Z');
+const LINK: Link = { companyId: 'comp_a', kind: 'signIn', expiresAtMs: NOW_MS + 1_000 };
+
+let database: ScratchDatabase;
+let store: LinkStore;
+
+beforeAll(async () => {
+  database = await openScratchDatabase();
+  store = createLinkStore(database.db);
+});
+afterAll(() => database.drop());
+
+async function insertLink(): Promise<string> {
+  const token = newLinkToken();
+  await store.insert(token, LINK, NOW_MS);
+  return token;
+}
+
+describe('a link', () => {
+  it('may be used once, however many try at the same time', async () => {
+    const token = await insertLink();
+    expect(await store.find('signIn', token, NOW_MS)).toEqual({ link: LINK });
+    const uses = await Promise.all(
+      Array.from({ length: 10 }, () => store.use('signIn', token, NOW_MS)),
+    );
+    expect(uses.filter((use) => 'link' in use)).toEqual([{ link: LINK }]);
+    expect(uses.filter((use) => 'refusal' in use && use.refusal === 'used')).toHaveLength(9);
+    expect(await store.find('signIn', token, NOW_MS)).toEqual({ refusal: 'used' });
+  });
+
+  it('is refused at its end', async () => {
+    const token = await insertLink();
+    for (const refused of [store.find, store.use]) {
+      expect(await refused('signIn', token, NOW_MS + 1_000)).toEqual({ refusal: 'expired' });
+    }
+    expect(await store.use('signIn', token, NOW_MS + 999)).toEqual({ link: LINK });
+  });
+
+  it.each([newLinkToken(), '', 'x', `${newLinkToken()}x`])('is unknown: %s', async (token) => {
+    await insertLink();
+    expect(await store.use('signIn', token, NOW_MS)).toEqual({ refusal: 'unknown' });
+  });
+
+  it('is stored without its token', async () => {
+    const token = await insertLink();
+    const stored = await collection(database.db, 'links').find({}).toArray();
+    expect(JSON.stringify(stored)).not.toContain(token);
+  });
+});

@@ -1,0 +1,18 @@
+/** Of the pages of the dashboard, which are no operations of the API (docs/contract.md C19.5). */
+export const DASHBOARD_CODES = {
+  link_unknown: {
+    status: 404,
+    when: 'a link of the dashboard was never made, or was changed',
+    message: 'There is no such link. Check that all of it was copied, or ask for another one.',
+  },
+  link_used: {
+    status: 410,
+    when: 'a link of the dashboard was used already',
+    message: 'This link was used already. It opens once; ask for another one.',
+  },
+  link_expired: {
+    status: 410,
+    when: 'a link of the dashboard has expired',
+    message: 'This link has expired. Ask for another one.',
+  },
+} as const;
