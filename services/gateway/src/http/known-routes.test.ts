@@ -7,7 +7,10 @@ const routes = createKnownRoutes(
     { method: 'delete', path: '/webhooks/:webhookId' },
     { method: 'get', path: '/audit-events', versionedOnly: true },
   ],
-  [{ path: '/.well-known/keys/:companyId', methods: ['GET'] }],
+  [
+    { path: '/.well-known/keys/:companyId', methods: ['GET'] },
+    { path: '/pages/*path', methods: ['GET'] },
+  ],
 );
 
 describe('the labels of a request', () => {
@@ -28,6 +31,12 @@ describe('the labels of a request', () => {
       isKnown: true,
     });
     expect(routes.labelsOf('GET', '/xwell-known/keys/comp_1', undefined).route).toBe('unknown');
+  });
+
+  test('of a page with any path below it', () => {
+    const labels = { method: 'GET', route: '/pages/*path', isKnown: true };
+    expect(routes.labelsOf('GET', '/pages/a/b', '/pages/*path')).toEqual(labels);
+    expect(routes.labelsOf('GET', '/pages/a/b', undefined)).toEqual(labels);
   });
 
   test.each(['POST', 'PROPFIND', 'M-SEARCH'])('of a route without this method: %s', (method) => {

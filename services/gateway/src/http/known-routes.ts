@@ -63,6 +63,6 @@ function withoutVersion(path: string): string {
 }
 
 function patternOf(path: string): RegExp {
-  const escaped = path.replaceAll('.', '\\.').replaceAll(/:\w+/g, '[^/]+');
-  return new RegExp(`^${escaped}$`);
+  const escaped = path.replaceAll('.', '\\.').replaceAll(/\*\w+/g, '.+');
+  return new RegExp(`^${escaped.replaceAll(/:\w+/g, '[^/]+')}$`);
 }

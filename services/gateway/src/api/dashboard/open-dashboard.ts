@@ -1,9 +1,10 @@
+import { join } from 'node:path';
 import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
 import { createLinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { createSignedStatements } from '@posthorn/platform/vault/signed-statements.ts';
-import type { Router } from 'express';
+import { Router } from 'express';
 import type { mongo } from 'mongoose';
 import type { Authenticate } from '../../api-keys/authenticate.ts';
 import type { RecordRequest } from '../audit/record-request.ts';
@@ -12,6 +13,8 @@ import type { KnownPage } from '../../http/known-routes.ts';
 import type { RequestDeadlines } from '../../http/request-deadlines.ts';
 import type { WrongKeys } from '../../limits/rate-limits.ts';
 import type { Invalidations } from '../../open-redis.ts';
+import { DASHBOARD_PATHS, filePages } from './files/file-pages.ts';
+import { loadFiles } from './files/load-files.ts';
 import { createIdentify, type Identify } from './sessions/identify.ts';
 import { createSessionCookies } from './sessions/session-cookies.ts';
 import { SESSION_PATH, sessionPages } from './sessions/session-pages.ts';
@@ -35,9 +38,14 @@ interface DashboardDeps {
 /** Names the use of the key that signs cookies (RFC 5869, `info`). */
 const KEY_USE = 'posthorn sessions v1';
 
-const PAGES: readonly KnownPage[] = [{ path: SESSION_PATH, methods: ['GET', 'POST', 'DELETE'] }];
+const BUILT = join(import.meta.dirname, '../../../../../apps/dashboard/dist');
 
-/** Opens the sessions of the dashboard. */
+const PAGES: readonly KnownPage[] = [
+  { path: SESSION_PATH, methods: ['GET', 'POST', 'DELETE'] },
+  ...DASHBOARD_PATHS.map((path) => ({ path, methods: ['GET'] })),
+];
+
+/** Opens the pages of the dashboard, and its sessions. */
 export function openDashboard(
   { config }: ServiceContext<GatewayConfig>,
   deps: DashboardDeps,
@@ -56,7 +64,8 @@ export function openDashboard(
     newId: systemIds,
     nowMs: systemClockMs,
   });
-  const router = sessionPages({
+  const router = Router({ caseSensitive: true, strict: true });
+  const sessions = sessionPages({
     signIn,
     authenticate,
     cookies,
@@ -68,6 +77,7 @@ export function openDashboard(
     },
     deadlines,
   });
+  router.use(sessions, filePages({ load: () => loadFiles(BUILT) }));
   return {
     dashboard: { router, pages: PAGES },
     identify: createIdentify({ authenticate, cookies }),

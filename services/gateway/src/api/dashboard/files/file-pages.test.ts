@@ -1,0 +1,130 @@
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import express from 'express';
+import { pino } from 'pino';
+import { scratchFolder } from '../../../../../../test/support/process/scratch-folder.ts';
+import { sendError } from '../../../http/send-error.ts';
+import { filePages } from './file-pages.ts';
+import { loadFiles } from './load-files.ts';
+
+const SCRIPT = 'console.log(1);\n'.repeat(100);
+
+let folder: string;
+let server: Server;
+let url: string;
+
+beforeEach(async () => {
+  folder = scratchFolder();
+  const app = express().disable('etag').enable('strict routing');
+  app.use(filePages({ load: () => loadFiles(join(folder, 'dist')) }));
+  app.use(sendError(pino({ enabled: false })));
+  server = createServer(app);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+function build(): void {
+  mkdirSync(join(folder, 'dist/assets'), { recursive: true });
+  const page =
+    '<!doctype html><html><head><base href="/dashboard/"></head><body>Here</body></html>';
+  writeFileSync(join(folder, 'dist/index.html'), page);
+  writeFileSync(join(folder, 'dist/icon.svg'), '<svg></svg>');
+  writeFileSync(join(folder, 'dist/assets/index-1a2b.js'), SCRIPT);
+  writeFileSync(join(folder, 'secret.txt'), 'hush');
+}
+
+describe('the dashboard', () => {
+  test.each([
+    '/dashboard',
+    '/dashboard/',
+    '/dashboard/webhooks',
+    '/dashboard/webhooks/wh_1/attempts',
+  ])('is one page at %s, with a base for every prefix, which is never kept', async (path) => {
+    build();
+    const response = await fetch(url + path);
+    const text = await response.text();
+    expect([response.status, response.headers.get('cache-control')]).toEqual([200, 'no-store']);
+    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(text).toContain('Here');
+    const [, base = ''] = /<base href="([^"]+)">/.exec(text) ?? [];
+    expect(new URL(base, url + path).href).toBe(`${url}/dashboard/`);
+  });
+
+  test('allows nothing but what is from this gateway, nothing inline, and no frame', async () => {
+    build();
+    const { headers } = await fetch(`${url}/dashboard`);
+    const policy = headers.get('content-security-policy') ?? '';
+    expect(policy.split('; ')).toEqual(
+      expect.arrayContaining([
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'self'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+      ]),
+    );
+    expect(policy).not.toMatch(/unsafe|https?:|\*/);
+    expect(headers.get('x-frame-options')).toBe('DENY');
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('referrer-policy')).toBe('no-referrer');
+  });
+
+  test('has assets that are kept for a year, and compressed for who takes that', async () => {
+    build();
+    const address = `${url}/dashboard/assets/index-1a2b.js`;
+    for (const encoding of ['gzip', 'identity']) {
+      const response = await fetch(address, { headers: { 'accept-encoding': encoding } });
+      expect(await response.text()).toBe(SCRIPT);
+      const { headers } = response;
+      expect(headers.get('content-encoding')).toBe(encoding === 'gzip' ? 'gzip' : null);
+      expect(headers.get('content-type')).toBe('text/javascript; charset=utf-8');
+      expect(headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+    }
+    const icon = await fetch(`${url}/dashboard/icon.svg`);
+    expect(icon.headers.get('content-type')).toBe('image/svg+xml');
+    expect(icon.headers.get('cache-control')).toBe('public, max-age=3600');
+  });
+
+  test.each([
+    '/dashboard/assets/index-other.js',
+    '/dashboard/..%2fsecret.txt',
+    '/dashboard/assets/..%2f..%2f..%2fsecret.txt',
+    '/dashboard/index.html',
+    '/dashboard/api/unknown',
+    '/dashboards',
+  ])('has nothing at %s', async (path) => {
+    build();
+    const response = await fetch(url + path);
+    expect(response.status).toBe(404);
+    expect(await response.text()).not.toMatch(/hush|Here/);
+  });
+
+  test('says what to do while it is not built, and is there once it is', async () => {
+    const missing = await fetch(`${url}/dashboard/webhooks`);
+    expect(missing.status).toBe(404);
+    expect(missing.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(await missing.text()).toContain('npm run dashboard:build');
+    build();
+    expect((await fetch(`${url}/dashboard/webhooks`)).status).toBe(200);
+  });
+
+  test('is only read', async () => {
+    build();
+    const head = await fetch(`${url}/dashboard`, { method: 'HEAD' });
+    expect([head.status, await head.text()]).toEqual([200, '']);
+    const post = await fetch(`${url}/dashboard`, { method: 'POST' });
+    expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET']);
+  });
+});
