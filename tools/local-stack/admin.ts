@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { readStackDir } from './settings.ts';
 import { encryptionEnv } from './supervisor/encryption.ts';
 import { execProgram, execOnStack } from './supervisor/exec-program.ts';
 
@@ -10,7 +12,18 @@ const isOfKafka = ['dead-letters', 'topics'].includes(args[0] ?? '');
 const needed = isOfKafka ? process.env.KAFKA_BROKERS : process.env.MONGODB_URL;
 if (args.length === 0 || args.includes('--help')) execProgram(ENTRY, args, process.env);
 else if (needed) execProgram(ENTRY, args, withKeys());
-else execOnStack(ENTRY, args, {});
+else execOnStack(ENTRY, args, localUrl());
+
+/** Where links to the dashboard lead, unless the user says otherwise. */
+function localUrl(): Record<string, string> {
+  try {
+    const path = join(readStackDir(process.env), 'credentials.json');
+    const { baseUrl } = JSON.parse(readFileSync(path, 'utf8')) as { baseUrl?: string };
+    return baseUrl === undefined ? {} : { PUBLIC_URL: baseUrl };
+  } catch {
+    return {};
+  }
+}
 
 function withKeys(): NodeJS.ProcessEnv {
   return { ...process.env, ...encryptionEnv(process.env) };
