@@ -52,6 +52,7 @@ export const RIGHTS: Record<CollectionName, Rights> = {
   migrations: { gateway: READ, setup: WRITE },
   resends: { gateway: ALL_AND_INDEXES, admin: READ },
   removals: { gateway: ['find', 'insert', 'remove'] },
+  portalSettings: { gateway: ALL, admin: READ },
   links: { gateway: ALL, admin: ['insert'] },
   // Only the gateway removes any, with their company. The retry service disables webhooks.
   auditEvents: { gateway: ALL, retry: WRITE, admin: WRITE },

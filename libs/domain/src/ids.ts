@@ -15,6 +15,7 @@ export type IdPrefix =
   | 'rmv'
   | 'gw'
   | 'aud'
+  | 'plnk'
   | 'oev';
 
 const TIME_CHARS = 10;

@@ -1,32 +1,27 @@
 import { openMemberlessGroups } from '@posthorn/platform/memberless-groups/open-memberless-groups.ts';
-import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
-import {
-  createMemoryBudgets,
-  type MemoryBudgets,
-} from '@posthorn/platform/memory/memory-budgets.ts';
+import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
+import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { openMongo } from '@posthorn/platform/mongo/connection/connect.ts';
 import { UNIQUE_INDEXES } from '@posthorn/platform/mongo/create-indexes.ts';
 import { awaitUniqueIndexes } from '@posthorn/platform/mongo/indexes/await-unique-indexes.ts';
 import { createDeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+import { createLinkStore, type LinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';
 import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
-import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createSigningKeyStore } from '@posthorn/platform/mongo/signing-keys/signing-keys.ts';
-import {
-  createWebhookStore,
-  type WebhookStore,
-} from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
-import { createOpenCircuits, type OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
-import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
+import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import {
+  monotonicClockMs,
+  systemClockMs,
+  systemIds,
+} from '@posthorn/platform/service/clock-and-ids.ts';
 import { egressPolicyOf } from '@posthorn/platform/service/egress-policy.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { openSpans } from '@posthorn/platform/tracing/open-spans.ts';
-import type { Spans } from '@posthorn/platform/tracing/spans.ts';
-import { createVault, type Vault } from '@posthorn/platform/vault/vault.ts';
-import type { mongo } from 'mongoose';
-import { openAccept, type Accept } from './accept/open-accept.ts';
+import { createVault } from '@posthorn/platform/vault/vault.ts';
 import type { ConfineToApp } from './api-keys/confine-to-app.ts';
 import { openAuthentication } from './api-keys/open-authentication.ts';
 import { openRecordRequest } from './api/audit/open-record-request.ts';
@@ -35,6 +30,10 @@ import { apiRoutes } from './api/routes/api-routes.ts';
 import { createApp } from './app.ts';
 import type { GatewayConfig } from './config.ts';
 import { openDashboard } from './api/dashboard/open-dashboard.ts';
+import {
+  createPortalSettings,
+  type PortalSettingsStore,
+} from './api/dashboard/portal/portal-settings.ts';
 import { concurrencyBoundsOf } from './history/read-health.ts';
 import { createHttpMetrics } from './http/http-metrics.ts';
 import { openPort } from './http/open-port.ts';
@@ -45,24 +44,17 @@ import { openTurns } from './http/turns/open-turns.ts';
 import { openQuotas } from './limits/open-quotas.ts';
 import { createRequestsUnderWay } from './limits/requests-under-way.ts';
 import { openRateLimits } from './limits/open-rate-limits.ts';
-import { openRedis, type GatewayRedis } from './open-redis.ts';
-import { openOutbox } from './outbox/open-outbox.ts';
-import { createHasApp, createNotStoredByApp } from './projects/has-app.ts';
-import { openRemovals } from './removal/open-removals.ts';
-import type { RemoveTree } from './removal/remove-tree.ts';
-import { openResends, type Resends } from './resend/open-resends.ts';
+import { openRedis } from './open-redis.ts';
+import { openSteps, type StepConnections } from './api/open-steps.ts';
 import { createCompanyKeys } from './webhooks/signing-keys/company-keys.ts';
 import { createFindPublicKeys } from './webhooks/signing-keys/find-public-keys.ts';
 import type { FindPublicKeys } from './webhooks/signing-keys/public-keys-page.ts';
 
 type Context = ServiceContext<GatewayConfig>;
 
-interface Connections {
-  db: mongo.Db;
-  kafka: OpenRecordLog;
-  redis: GatewayRedis;
-  budgets: MemoryBudgets;
-  spans: Spans | null;
+interface Connections extends StepConnections {
+  links: LinkStore;
+  portalSettings: PortalSettingsStore;
 }
 
 /** Opens the gateway, from the connections to the port. What is opened last is stopped first. */
@@ -83,9 +75,11 @@ export async function startGateway(context: Context): Promise<void> {
   const authenticate = openAuthentication(context, { db, invalidations, wrongKeys, budgets });
   const deadlines = openRequestDeadlines();
   const recordRequest = openRecordRequest(context, db);
+  const links = createLinkStore(db);
+  const portalSettings = createPortalSettings(db, systemClockMs);
   const forPeople = { db, authenticate, invalidations, wrongKeys, recordRequest, deadlines };
   const app = createApp({
-    ...openDashboard(context, forPeople),
+    ...openDashboard(context, { ...forPeople, links, portalSettings }),
     limits,
     memory: openRequestMemory(context, budgets),
     ...openTurns(),
@@ -95,7 +89,7 @@ export async function startGateway(context: Context): Promise<void> {
     trustedProxies: config.TRUSTED_PROXIES,
     metrics: createHttpMetrics(registry),
     logger,
-    ...(await openApi(context, { db, kafka, redis, budgets, spans })),
+    ...(await openApi(context, { db, kafka, redis, budgets, spans, links, portalSettings })),
   });
   watchDependencies(registry, {
     mongodb: mongo.isConnected,
@@ -133,6 +127,9 @@ async function openApi(context: Context, connections: Connections): Promise<Api>
     quotas: openQuotas(context, kafka),
     maxHeaderBytes: config.QUOTA_HEADER_BYTES,
     sourceIps: config.SOURCE_IPS ?? [],
+    publicUrl: config.PUBLIC_URL,
+    links: connections.links,
+    portalSettings: connections.portalSettings,
     companyKeys: createCompanyKeys({
       store: signingKeys,
       newId: systemIds,
@@ -149,55 +146,4 @@ async function openApi(context: Context, connections: Connections): Promise<Api>
     confineToApp: useCases.confineToApp,
     findPublicKeys: createFindPublicKeys(signingKeys, systemClockMs),
   };
-}
-
-interface StepDeps {
-  vault: Vault;
-  webhooks: WebhookStore;
-  circuits: OpenCircuits;
-}
-
-interface Steps extends Accept, Resends {
-  remove: RemoveTree;
-}
-
-/** Opens what works on messages, deliveries and removals while the gateway runs. */
-async function openSteps(
-  context: Context,
-  { db, kafka: { records, topics }, redis, budgets, spans }: Connections,
-  { vault, webhooks, circuits }: StepDeps,
-): Promise<Steps> {
-  const { invalidations } = redis;
-  const messages = createMessageStore(db);
-  const hasApp = createHasApp(db);
-  const topic = topics.messageCreated;
-  const outbox = await openOutbox(context, {
-    db,
-    records,
-    messages,
-    topic,
-    budgets,
-    spans,
-  });
-  const remove = openRemovals(context, { db, invalidate: invalidations.invalidate });
-  const { resends, startResend } = openResends(context, {
-    db,
-    records,
-    retryDueTopic: topics.retryDue,
-    webhooks,
-    hasApp,
-    circuits,
-    budgets,
-  });
-  const acceptSteps = openAccept(context, {
-    db,
-    vault,
-    webhooks,
-    notStoredByApp: createNotStoredByApp(db),
-    invalidations,
-    outbox,
-    budgets,
-    spans,
-  });
-  return { ...acceptSteps, remove, resends, startResend };
 }

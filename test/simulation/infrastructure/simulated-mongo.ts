@@ -1,5 +1,5 @@
 import mongoose, { type mongo } from 'mongoose';
-import { DUPLICATE_KEY } from '@posthorn/platform/mongo/duplicate-key.ts';
+import { DUPLICATE_KEY } from '@posthorn/platform/mongo/connection/duplicate-key.ts';
 import {
   applyUpdate,
   matches,

@@ -13,6 +13,9 @@ export const AUDIT_ACTIONS = [
   'signing_key.rotated',
   'dashboard_link.created',
   'dashboard.signed_in',
+  'portal_link.created',
+  'portal.signed_in',
+  'portal_settings.updated',
   'project.created',
   'project.updated',
   'project.deleted',
@@ -36,6 +39,7 @@ export const AUDIT_TARGETS = [
   'company',
   'apiKey',
   'signingKey',
+  'portalLink',
   'project',
   'app',
   'webhook',
@@ -52,8 +56,14 @@ export interface AuditTarget {
   id: string | null;
 }
 
-/** `system`: a setting of the operator made Posthorn do it. */
-export type AuditActor = { kind: 'apiKey'; keyId: string } | { kind: 'admin' } | { kind: 'system' };
+/**
+ * A visitor of the portal acts by the link that was opened. `system`: a setting of the operator made Posthorn do it.
+ */
+export type AuditActor =
+  | { kind: 'apiKey'; keyId: string }
+  | { kind: 'portalLink'; linkId: string }
+  | { kind: 'admin' }
+  | { kind: 'system' };
 
 /**
  * `started` is stored before the change. An event that stays so says that nobody knows whether the change was

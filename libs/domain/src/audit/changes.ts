@@ -24,7 +24,7 @@ const SHOWN_FIELDS: ReadonlySet<string> = new Set([
   'eventTypes', 'disabled', 'rateLimitPerSecond', 'storeResponses', 'storePayloads', 'withSecrets',
   'authMethod', 'hmacHeader', 'signatureAlgorithm', 'apiKeyHeader',
   'oauth2ClientId', 'oauth2Scope', 'oauth2Audience', 'oauth2ClientAuthentication',
-  'scopes', 'expiresAt', 'graceSeconds', 'keyId', 'newKeyId',
+  'scopes', 'capabilities', 'origins', 'expiresInSeconds', 'expiresAt', 'graceSeconds', 'keyId', 'newKeyId',
   'since', 'until', 'resendId',
   'filter', 'matched', 'republished', 'resent', 'skipped', 'resealed', 'remaining',
 ]);

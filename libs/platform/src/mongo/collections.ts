@@ -1,6 +1,6 @@
 import type { mongo } from 'mongoose';
 import type * as Documents from './documents.ts';
-import type { LinkDocument } from './link-documents.ts';
+import type { LinkDocument, PortalSettingsDocument } from './link-documents.ts';
 
 export interface DocumentOf {
   companies: Documents.CompanyDocument;
@@ -17,6 +17,7 @@ export interface DocumentOf {
   resends: Documents.ResendDocument;
   removals: Documents.RemovalDocument;
   links: LinkDocument;
+  portalSettings: PortalSettingsDocument;
   auditEvents: Documents.AuditEventDocument;
   stats: Documents.StatsDocument;
   usage: Documents.UsageDocument;

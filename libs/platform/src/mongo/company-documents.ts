@@ -18,6 +18,7 @@ const OWNED: Record<OwnedName, true> = {
   resends: true,
   removals: true,
   links: true,
+  portalSettings: true,
   auditEvents: true,
   stats: true,
   usage: true,
@@ -55,6 +56,11 @@ export interface CompanyDocuments<Name extends OwnedName> {
     filter: mongo.Filter<Own<Name>>,
     fields: Partial<Own<Name>>,
   ) => Promise<Changed<mongo.WithId<Owned<Name>>> | null>;
+  /** Updates the document that the filter matches, or makes it. */
+  upsertOne: (
+    filter: mongo.Filter<Own<Name>>,
+    update: mongo.UpdateFilter<Own<Name>>,
+  ) => Promise<void>;
   /** Returns how many were changed. */
   updateMany: (
     filter: mongo.Filter<Own<Name>>,
@@ -92,6 +98,9 @@ export function documentsOf<Name extends OwnedName>(
     async setOne(filter, fields) {
       const before = await documents.findOneAndUpdate(within(filter), change({ $set: fields }));
       return before && { before, after: { ...before, ...fields } };
+    },
+    async upsertOne(filter, update) {
+      await documents.updateOne(within(filter), change(update), { upsert: true });
     },
     updateMany: async (filter, update) =>
       (await documents.updateMany(within(filter), change(update))).modifiedCount,

@@ -50,8 +50,9 @@ const RESOURCE_INDEXES: readonly IndexSpec[] = [
   },
   // A link is kept for a day after its end, so that its page can say why it is refused.
   { collection: 'links', key: { expiresAt: 1 }, options: { expireAfterSeconds: DAY_SECONDS } },
-  // A company is removed with its links.
+  // A company is removed with its links, and with what it has set for its portal.
   { collection: 'links', key: { companyId: 1, _id: 1 } },
+  { collection: 'portalSettings', key: { companyId: 1, _id: 1 } },
   // Each dispatcher asks every two seconds which companies are suspended; nearly none is in the index.
   { collection: 'companies', key: { suspendedAt: 1 }, options: { sparse: true } },
   { collection: 'projects', key: { companyId: 1, _id: 1 } },
@@ -152,7 +153,7 @@ const AUDIT_INDEXES: readonly IndexSpec[] = [
 const COLLECTIONS: readonly CollectionName[] = [
   'companies', 'apiKeys', 'projects', 'apps', 'webhooks', 'signingKeys',
   'messages', 'deliveries', 'publishers', 'messageChecks',
-  'leases', 'resends', 'removals', 'links', 'auditEvents', 'stats', 'usage', 'migrations',
+  'leases', 'resends', 'removals', 'links', 'portalSettings', 'auditEvents', 'stats', 'usage', 'migrations',
 ];
 
 /**

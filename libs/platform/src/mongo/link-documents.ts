@@ -1,11 +1,25 @@
+import type { PortalGrant } from '@posthorn/domain/access/portal.ts';
+
 /** A Link, whose docstring explains the fields. */
 export interface LinkDocument {
   /** SHA-256 of its token, in hex. The token itself is not stored. */
   _id: string;
   companyId: string;
-  kind: 'signIn';
+  kind: 'signIn' | 'portal';
   createdAt: Date;
   expiresAt: Date;
   /** Absent until it is used. */
   usedAt?: Date;
+  /** Only of a link to the portal. */
+  portal?: PortalGrant;
+}
+
+/** What a company has set for its portal. */
+export interface PortalSettingsDocument {
+  /** The id of the company. */
+  _id: string;
+  companyId: string;
+  /** Of the pages that may frame the portal. */
+  origins: string[];
+  updatedAt: Date;
 }

@@ -26,7 +26,7 @@ test('a sign-in link has its token behind the #, and is recorded without it', as
   const [token, link] = first ?? ['', null];
   expect(url).toBe(`https://a.example/p/dashboard/sign-in#${token}`);
   expect(token).toMatch(/^[\w-]{43}$/);
-  expect(link).toEqual({ companyId: 'comp_a', kind: 'signIn', expiresAtMs: 605_000 });
+  expect(link).toEqual({ companyId: 'comp_a', expiresAtMs: 605_000, portal: null });
   expect(expiresAt).toEqual(new Date(605_000));
   expect(recorded).toMatchObject([{ companyId: 'comp_a', action: 'dashboard_link.created' }]);
   expect(JSON.stringify(recorded)).not.toContain(token);

@@ -30,7 +30,7 @@ export async function createSignInLink(
   const action = 'dashboard_link.created' as const;
   const target = { kind: 'company' as const, id: companyId };
   await record({ companyId, action, target, fields: { expiresAt } }, () =>
-    links.insert(token, { companyId, kind: 'signIn', expiresAtMs }, createdAtMs),
+    links.insert(token, { companyId, expiresAtMs, portal: null }, createdAtMs),
   );
   return { url: `${publicUrl}/dashboard/sign-in#${token}`, expiresAt };
 }

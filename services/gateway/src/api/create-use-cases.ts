@@ -2,6 +2,7 @@ import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { createAuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
 import type { DeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+import type { LinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import { createStatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
@@ -15,6 +16,8 @@ import type { AcceptMessage } from '../accept/accept-message.ts';
 import type { IdempotentAccept } from '../accept/idempotent-accept.ts';
 import { createApiKeys } from '../api-keys/api-keys.ts';
 import { createConfineToApp, type ConfineToApp } from '../api-keys/confine-to-app.ts';
+import { createCreatePortalLink } from './dashboard/portal/create-portal-link.ts';
+import type { PortalSettingsStore } from './dashboard/portal/portal-settings.ts';
 import type { ApiDeps } from './routes/api-routes.ts';
 import { createReadHealth, type ConcurrencyBounds } from '../history/read-health.ts';
 import type { Quotas } from '../limits/quotas.ts';
@@ -51,6 +54,10 @@ export interface UseCaseDeps {
   maxHeaderBytes: number;
   /** SOURCE_IPS. */
   sourceIps: readonly string[];
+  /** PUBLIC_URL. */
+  publicUrl: string | undefined;
+  links: Pick<LinkStore, 'insert'>;
+  portalSettings: PortalSettingsStore;
   companyKeys: CompanyKeys;
   startResend: StartResend;
   policy: EgressPolicy;
@@ -90,6 +97,8 @@ export function createUseCases(deps: UseCaseDeps): ApiDeps & { confineToApp: Con
     acceptIdempotent: deps.acceptIdempotent,
     acceptQueue: deps.acceptQueue,
     ...webhookUseCases(deps, { projects, apps }),
+    createPortalLink: createCreatePortalLink({ ...deps, apps, apiKeys }),
+    portalSettings: deps.portalSettings,
     startResend: deps.startResend,
     readHealth: readHealthOf(deps),
     auditEvents: createAuditStore(db),

@@ -1,8 +1,8 @@
-import { allows } from '@posthorn/domain/access/scopes.ts';
 import type { Request, RequestHandler, Response } from 'express';
 import type { ConfineToApp, NamedIds } from '../api-keys/confine-to-app.ts';
+import { assertAllowed } from '../api-keys/assert-allowed.ts';
 import type { Identify } from './dashboard/sessions/identify.ts';
-import { forOneApp, insufficientScope, overloaded, unavailable } from '../http/api-error.ts';
+import { forOneApp, overloaded, unavailable } from '../http/api-error.ts';
 import { assertJson } from '../http/request/assert-json.ts';
 import { readBody, readRawFields, type Body } from '../http/request/read-body.ts';
 import { readHead } from '../http/request/read-head.ts';
@@ -34,7 +34,7 @@ export function handlersOf(route: Route, deps: RouteHandlerDeps): RequestHandler
   const { limits, memory, deadlines, rests } = deps;
   const identify: RequestHandler = async (request, response, next) => {
     response.locals.caller = await deadlines.within(response, deps.identify(request));
-    assertScope(route, response.locals.caller as Caller);
+    assertAllowed(route, response.locals.caller as Caller);
     next();
   };
   const admit: RequestHandler = (_request, response, next) => {
@@ -96,12 +96,6 @@ async function begin(sent: ApiResponse): Promise<Begun> {
   return { sent: { data: first }, rest };
 }
 
-/** See docs/contract.md C14.4. */
-function assertScope({ scope }: Route, caller: Caller): void {
-  if (allows(caller.scopes, scope)) return;
-  throw insufficientScope(`This API key does not have the scope ${scope}.`);
-}
-
 /** RFC 9112, 6: a request has a body when one of these two headers says so. */
 function hasBody(request: Request): boolean {
   const length = request.get('content-length');
@@ -149,9 +143,7 @@ async function callRoute(
   const body = readBody(bytes, schema, [...head.problems, ...stored]);
   await confine?.(head.query);
   await confine?.(body.value);
-  if (confine && route.isForCompanyOnly) {
-    throw forOneApp();
-  }
+  if (confine && route.isForCompanyOnly) throw forOneApp();
   const requestId = String(response.locals.requestId);
   const handle = (): Promise<ApiResponse> =>
     route.handle({
@@ -161,6 +153,7 @@ async function callRoute(
       query: head.query as never,
       body: body as Body<never>,
       requestId,
+      baseUrl: () => `${request.protocol}://${request.get('host') ?? ''}`,
       reserve: (bytes) => {
         memory.reserveOrRefuse(response, bytes);
       },

@@ -1,5 +1,5 @@
 import type { AuditAction, AuditActor, AuditEvent } from '@posthorn/domain/audit/audit-event.ts';
-import { firstIdAt } from '@posthorn/domain/ids.ts';
+import { firstIdAt, isId } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import { documentsOf } from '../company-documents.ts';
@@ -14,7 +14,7 @@ export type AuditCompletion = Pick<AuditEvent, 'outcome' | 'code' | 'changes' | 
 /** What a list may be limited to; what is left out is not limited. */
 export interface AuditFilter {
   action?: AuditAction | undefined;
-  /** Id of an API key, or `admin`. */
+  /** Id of an API key or of a portal link, or `admin`. */
   actor?: string | undefined;
   targetId?: string | undefined;
   /** When the event was stored, in milliseconds since 1970, both inclusive. */
@@ -118,7 +118,7 @@ function toDocument(event: AuditEvent): AuditEventDocument {
   return {
     _id: id,
     ...same,
-    actor: actor.kind === 'apiKey' ? actor.keyId : actor.kind,
+    actor: actorText(actor),
     targetKind: target.kind,
     targetId: target.id,
     createdAt: new Date(createdAtMs),
@@ -131,14 +131,29 @@ function toEvent(document: AuditEventDocument): AuditEvent {
   return {
     id: _id,
     ...same,
-    actor: toActor(actor),
+    actor: actorOf(actor),
     target: { kind: targetKind, id: targetId },
     createdAtMs: createdAt.getTime(),
     completedAtMs: completedAt?.getTime() ?? null,
   };
 }
 
-function toActor(actor: string): AuditActor {
-  const kind = KEYLESS.find((each) => each === actor);
-  return kind ? { kind } : { kind: 'apiKey', keyId: actor };
+function actorText(actor: AuditActor): string {
+  switch (actor.kind) {
+    case 'admin':
+    case 'system':
+      return actor.kind;
+    case 'apiKey':
+      return actor.keyId;
+    case 'portalLink':
+      return actor.linkId;
+  }
+}
+
+function actorOf(text: string): AuditActor {
+  const kind = KEYLESS.find((each) => each === text);
+  if (kind) return { kind };
+  return isId('plnk', text)
+    ? { kind: 'portalLink', linkId: text }
+    : { kind: 'apiKey', keyId: text };
 }

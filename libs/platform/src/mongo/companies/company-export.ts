@@ -27,6 +27,7 @@ const TYPES: Record<OwnedName, string | null> = {
   auditEvents: 'auditEvent',
   stats: 'stats',
   usage: 'usage',
+  portalSettings: 'portalSettings',
   // What is left to do of a deletion.
   removals: null,
   // Nobody can sign in with what is stored of them.

@@ -1,7 +1,11 @@
-import { allows, type Scope } from '@posthorn/domain/access/scopes.ts';
-import type { AuditTarget, AuditTargetKind } from '@posthorn/domain/audit/audit-event.ts';
+import type {
+  AuditActor,
+  AuditTarget,
+  AuditTargetKind,
+} from '@posthorn/domain/audit/audit-event.ts';
 import { changesBetween, type AuditedFields } from '@posthorn/domain/audit/changes.ts';
 import type { AuditedAction, AuditedResult, AuditLog } from '@posthorn/platform/audit/audit-log.ts';
+import { seesSecrets } from '../../api-keys/sees-secrets.ts';
 import { ApiError } from '../../http/api-error.ts';
 import { beginPages } from '../../http/responses/send-pages.ts';
 import type { ApiResponse, AuditSpec, Caller, Route } from '../../http/request/route.ts';
@@ -30,7 +34,9 @@ export function createRecordRequest(log: AuditLog): RecordRequest {
     if (!audit) return handle();
     const action = actionOf(audit, request);
     if (method !== 'get') return log.recordChange(action, handle, resultOf);
-    if (!seesSecrets(audit.secretsFor, request.caller)) return handle();
+    const { secretsFor } = audit;
+    const isRecorded = secretsFor === undefined || seesSecrets(request.caller, secretsFor);
+    if (!isRecorded) return handle();
     return recordRead(log, action, await handle());
   };
 }
@@ -38,10 +44,6 @@ export function createRecordRequest(log: AuditLog): RecordRequest {
 /** Returns the code of a refusal. After any other failure the change may have been made. */
 export function refusalOf(error: unknown): string | null {
   return error instanceof ApiError && error.status < 500 ? error.code : null;
-}
-
-function seesSecrets(scope: Scope | undefined, { scopes }: Caller): boolean {
-  return scope === undefined || allows(scopes, scope);
 }
 
 async function recordRead(
@@ -60,12 +62,16 @@ function actionOf({ action, target }: AuditSpec, request: AuditedRequest): Audit
   return {
     companyId: caller.companyId,
     action,
-    actor: { kind: 'apiKey', keyId: caller.keyId },
-    target: targetOf(target, params),
+    actor: actorOf(caller),
+    target: targetOf(target, caller, params),
     clientAddress,
     requestId,
     changes: changesBetween({}, fields),
   };
+}
+
+function actorOf({ keyId, portal }: Caller): AuditActor {
+  return portal ? { kind: 'portalLink', linkId: portal.linkId } : { kind: 'apiKey', keyId };
 }
 
 /** The longest id that a body may name; a path may hold any text. */
@@ -75,11 +81,17 @@ const ID_PARAMS: Partial<Record<AuditTargetKind, string>> = {
   apiKey: 'keyId',
   project: 'projectId',
   app: 'appId',
+  portalLink: 'linkId',
   webhook: 'webhookId',
   delivery: 'deliveryId',
 };
 
-function targetOf(kind: AuditTargetKind, params: AuditedRequest['params']): AuditTarget {
+function targetOf(
+  kind: AuditTargetKind,
+  { companyId }: Caller,
+  params: AuditedRequest['params'],
+): AuditTarget {
+  if (kind === 'company') return { kind, id: companyId };
   const id = params[ID_PARAMS[kind] ?? ''];
   return { kind, id: id === undefined ? null : id.slice(0, MAX_ID_CHARS) };
 }

@@ -1,6 +1,10 @@
 import { join } from 'node:path';
-import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
-import { createLinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';
+import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
+import {
+  createCompanyStore,
+  type CompanyStore,
+} from '@posthorn/platform/mongo/companies/companies.ts';
+import type { LinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { createSignedStatements } from '@posthorn/platform/vault/signed-statements.ts';
@@ -15,9 +19,12 @@ import type { WrongKeys } from '../../limits/rate-limits.ts';
 import type { Invalidations } from '../../open-redis.ts';
 import { DASHBOARD_PATHS, filePages } from './files/file-pages.ts';
 import { loadFiles } from './files/load-files.ts';
+import type { PortalSettingsStore } from './portal/portal-settings.ts';
+import { describeSession } from './sessions/describe-session.ts';
 import { createIdentify, type Identify } from './sessions/identify.ts';
 import { createSessionCookies } from './sessions/session-cookies.ts';
-import { SESSION_PATH, sessionPages } from './sessions/session-pages.ts';
+import { PORTAL_SESSION_PATH, SESSION_PATH, sessionPages } from './sessions/session-pages.ts';
+import type { Session } from './sessions/session.ts';
 import { createSignIn } from './sessions/sign-in.ts';
 
 /** What the gateway serves for people, besides the API. */
@@ -33,53 +40,73 @@ interface DashboardDeps {
   wrongKeys: WrongKeys;
   recordRequest: RecordRequest;
   deadlines: RequestDeadlines;
+  links: LinkStore;
+  portalSettings: Pick<PortalSettingsStore, 'readCached'>;
 }
 
 /** Names the use of the key that signs cookies (RFC 5869, `info`). */
 const KEY_USE = 'posthorn sessions v1';
-
 const BUILT = join(import.meta.dirname, '../../../../../apps/dashboard/dist');
 
 const PAGES: readonly KnownPage[] = [
-  { path: SESSION_PATH, methods: ['GET', 'POST', 'DELETE'] },
+  ...[SESSION_PATH, PORTAL_SESSION_PATH].map((path) => {
+    return { path, methods: ['GET', 'POST', 'DELETE'] };
+  }),
   ...DASHBOARD_PATHS.map((path) => ({ path, methods: ['GET'] })),
 ];
 
-/** Opens the pages of the dashboard, and its sessions. */
+/** Opens the pages of the dashboard and of the portal, and their sessions. */
 export function openDashboard(
   { config }: ServiceContext<GatewayConfig>,
   deps: DashboardDeps,
 ): { dashboard: Dashboard; identify: Identify } {
-  const { authenticate, invalidations, deadlines } = deps;
-  const companies = createCompanyStore(deps.db);
+  const { authenticate, deadlines, portalSettings } = deps;
   const cookies = createSessionCookies({
     statements: createSignedStatements(config.ENCRYPTION_KEYS, KEY_USE),
     publicUrl: config.PUBLIC_URL,
     nowMs: systemClockMs,
   });
-  const signIn = createSignIn({
-    ...deps,
-    links: createLinkStore(deps.db),
-    companies,
-    newId: systemIds,
-    nowMs: systemClockMs,
-  });
+  const identify = createIdentify({ authenticate, cookies });
   const router = Router({ caseSensitive: true, strict: true });
-  const sessions = sessionPages({
-    signIn,
+  router.use(openSessionPages(deps, cookies));
+  router.use(
+    filePages({
+      load: () => loadFiles(BUILT),
+      originsOf: async (companyId) => (await portalSettings.readCached(companyId)).origins,
+      deadlines,
+    }),
+  );
+  return { dashboard: { router, pages: PAGES }, identify };
+}
+
+function openSessionPages(
+  deps: DashboardDeps,
+  cookies: ReturnType<typeof createSessionCookies>,
+): Router {
+  const { db, authenticate, links, deadlines } = deps;
+  const companies = createCompanyStore(db);
+  const described = {
+    companies,
+    links,
+    appName: async (companyId: string, _id: string) =>
+      (await documentsOf(db, 'apps', companyId).findOne({ _id }))?.name ?? null,
+  };
+  return sessionPages({
+    signIn: createSignIn({ ...deps, companies, newId: systemIds, nowMs: systemClockMs }),
     authenticate,
     cookies,
-    companies,
-    async endSession({ companyId, keyHash }) {
-      if (await companies.removeLinkKey(keyHash)) {
-        await invalidations.invalidate({ companyId, id: keyHash });
-      }
-    },
+    describe: (session, key) => describeSession(described, session, key),
+    endSession: (session) => endSession(deps, companies, session),
     deadlines,
   });
-  router.use(sessions, filePages({ load: () => loadFiles(BUILT) }));
-  return {
-    dashboard: { router, pages: PAGES },
-    identify: createIdentify({ authenticate, cookies }),
-  };
+}
+
+async function endSession(
+  { invalidations }: DashboardDeps,
+  companies: CompanyStore,
+  { kind, companyId, keyHash }: Session,
+): Promise<void> {
+  // The key of a visitor is that of the company: it made the link.
+  if (kind === 'portal' || !(await companies.removeLinkKey(keyHash))) return;
+  await invalidations.invalidate({ companyId, id: keyHash });
 }

@@ -3,6 +3,7 @@ import { apiKeyRoutes, type ApiKeyDeps } from './api-keys.ts';
 import { appRoutes, type AppRouteDeps } from './apps.ts';
 import { auditEventRoutes, type AuditEventDeps } from './audit-events.ts';
 import { messageRoutes, type HistoryDeps } from './messages.ts';
+import { portalRoutes, type PortalDeps } from './portal/portal.ts';
 import { projectRoutes, type ProjectDeps } from './projects.ts';
 import { resendFailedRoutes, type ResendFailedDeps } from './resend-failed.ts';
 import { resendRoutes, type ResendRouteDeps } from './resends.ts';
@@ -25,7 +26,8 @@ export type ApiDeps = ProjectDeps &
   SigningKeyDeps &
   SourceIpsDeps &
   AuditEventDeps &
-  StatsDeps;
+  StatsDeps &
+  PortalDeps;
 
 /** Every route of the API, in the order of the OpenAPI document. */
 export function apiRoutes(deps: ApiDeps): Route[] {
@@ -43,5 +45,6 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...signingKeyRoutes(deps),
     ...auditEventRoutes(deps),
     ...statsRoutes(deps),
+    ...portalRoutes(deps),
   ];
 }

@@ -104,6 +104,7 @@ function getApp(deps: AppRouteDeps): Route {
     path,
     needsCompanyId,
     scope: 'read',
+    portal: 'view',
     tag,
     summary: 'Get an app',
     response: { status: 200, message: 'App found', data: appSchema },

@@ -46,6 +46,7 @@ function listRoute(deps: HistoryDeps): Route {
     path: '/webhook-messages',
     versionedOnly,
     scope: 'read',
+    portal: 'view',
     tag,
     summary: 'List messages, newest first',
     description:
@@ -81,6 +82,7 @@ function getRoute(deps: HistoryDeps): Route {
     path: '/webhook-messages/:messageId',
     versionedOnly,
     scope: 'read',
+    portal: 'view',
     tag,
     summary: 'Get a message',
     response: { status: 200, message: 'Message found', data: messageSchema },
@@ -99,6 +101,7 @@ function deliveriesRoute(deps: HistoryDeps): Route {
     path: '/webhook-messages/:messageId/deliveries',
     versionedOnly,
     scope: 'read',
+    portal: 'view',
     tag,
     summary: 'List the deliveries of a message, newest webhook first',
     description:
@@ -130,6 +133,7 @@ function deliveryRoute(deps: HistoryDeps): Route {
     path: '/deliveries/:deliveryId',
     versionedOnly,
     scope: 'read',
+    portal: 'view',
     tag: 'Deliveries',
     summary: 'Get a delivery and its attempts',
     response: { status: 200, message: 'Delivery found', data: deliverySchema },

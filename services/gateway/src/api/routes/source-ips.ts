@@ -19,6 +19,7 @@ export function sourceIpsRoute({ sourceIps }: SourceIpsDeps): Route {
     path: '/source-ips',
     versionedOnly: true,
     scope: 'read',
+    portal: 'view',
     tag: 'Deliveries',
     summary: 'List the addresses that deliveries come from',
     description: 'For the firewall in front of an endpoint.',

@@ -65,6 +65,7 @@ export function statsRoutes(deps: StatsDeps): Route[] {
       path: '/stats',
       versionedOnly: true,
       scope: 'read',
+      portal: 'view',
       tag: 'Statistics',
       summary: 'Get counts of attempts over time',
       description:

@@ -4,6 +4,7 @@ import type { ReadHealth } from '../../history/read-health.ts';
 import { notFound } from '../../http/api-error.ts';
 import { deliverySchema, describeDelivery } from '../../http/responses/delivery.ts';
 import { healthSchema } from '../../http/responses/health.ts';
+import { shownTo } from '../../api-keys/shown-to.ts';
 import { describeWebhook, webhookSchema } from '../../http/responses/webhook.ts';
 import { NO_FIELDS, route, type Route } from '../../http/request/route.ts';
 import type { RotateSecret } from '../../webhooks/rotate-secret.ts';
@@ -38,6 +39,7 @@ function rotateSecret(deps: WebhookActionDeps): Route {
     path: '/webhooks/:webhookId/rotate-secret',
     versionedOnly,
     scope: 'webhooks:write',
+    portal: 'manage',
     audit: { action: 'webhook.secret_rotated', target: 'webhook' },
     tag,
     summary: 'Give a webhook a new secret',
@@ -47,12 +49,13 @@ function rotateSecret(deps: WebhookActionDeps): Route {
     isBodyOptional: true,
     response: { status: 200, message: 'Secret rotated', data: webhookSchema },
     errors: ['not_found'],
-    async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
+    async handle({ caller, params: { webhookId = '' }, body: { value } }) {
+      const { companyId } = caller;
       const { graceSeconds } = value;
       const { before, after } = await deps.rotateSecret({ companyId, webhookId, graceSeconds });
       const now = { ...fieldsOfWebhook(after), graceSeconds };
       return {
-        data: describeWebhook(after),
+        data: shownTo(caller, describeWebhook)(after),
         changed: { before: fieldsOfWebhook(before), after: now },
       };
     },
@@ -65,6 +68,7 @@ function testWebhook(deps: WebhookActionDeps): Route {
     path: '/webhooks/:webhookId/test',
     versionedOnly,
     scope: 'messages:write',
+    portal: 'manage',
     audit: { action: 'webhook.tested', target: 'webhook' },
     tag,
     summary: 'Send a test message to a webhook',
@@ -87,6 +91,7 @@ function webhookHealth(deps: WebhookActionDeps): Route {
     path: '/webhooks/:webhookId/health',
     versionedOnly,
     scope: 'read',
+    portal: 'view',
     tag,
     summary: 'Get the health of a webhook',
     description:

@@ -1,5 +1,4 @@
 import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
-import { allows } from '@posthorn/domain/access/scopes.ts';
 import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
 import { fieldsOfWebhook } from '@posthorn/domain/audit/webhook-fields.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
@@ -10,11 +9,11 @@ import { forOneApp, notFound } from '../../http/api-error.ts';
 import {
   describeWebhook,
   describeWebhookWithAuth,
-  withoutSecrets,
   webhookSchema,
   webhookWithAuthSchema,
 } from '../../http/responses/webhook.ts';
-import { route, type Caller, type Route } from '../../http/request/route.ts';
+import { shownTo } from '../../api-keys/shown-to.ts';
+import { route, type Route } from '../../http/request/route.ts';
 import { checkHeaderBytes } from '../../limits/quotas.ts';
 import type { AuthFields } from '../../webhooks/auth-method.ts';
 import type { ChangeWebhook } from '../../webhooks/change-webhook.ts';
@@ -62,6 +61,7 @@ function createWebhook(deps: WebhookRouteDeps): Route {
     method: 'post',
     path: '/webhooks',
     scope: 'webhooks:write',
+    portal: 'manage',
     audit: { action: 'webhook.created', target: 'webhook' },
     tag,
     summary: 'Create a webhook',
@@ -70,11 +70,13 @@ function createWebhook(deps: WebhookRouteDeps): Route {
     body: createWebhookBody(deps.policy),
     response: { status: 201, message: 'Webhook created', data: webhookWithAuthSchema },
     errors: ['not_found', 'quota_exceeded'],
-    async handle({ caller: { companyId, appId }, body: { value } }) {
+    async handle({ caller, body: { value } }) {
+      const { companyId, appId } = caller;
       if (appId !== null && value.appId === undefined) throw forOneApp();
       checkHeaderBytes(value.customHeaders, deps.maxHeaderBytes);
       await ensureSigningKey(deps, companyId, value);
-      return { data: describeWebhookWithAuth(await deps.createWebhook(companyId, value)) };
+      const created = await deps.createWebhook(companyId, value);
+      return { data: shownTo(caller, describeWebhookWithAuth)(created) };
     },
   });
 }
@@ -93,6 +95,7 @@ function listWebhooks(deps: WebhookRouteDeps): Route {
     method: 'get',
     path: '/webhooks',
     scope: 'read',
+    portal: 'view',
     audit: { action: 'webhook.secrets_read', target: 'webhook', secretsFor: 'webhooks:write' },
     tag,
     summary: 'List the webhooks, oldest first',
@@ -107,16 +110,6 @@ function listWebhooks(deps: WebhookRouteDeps): Route {
       return { pages: described(parts, shownTo(caller, describeWebhook), reserve) };
     },
   });
-}
-
-/** A key that may not change webhooks sees their secrets masked. */
-function shownTo<Shown>(
-  { scopes }: Caller,
-  describe: (webhook: Webhook) => Shown,
-): (webhook: Webhook) => Shown {
-  return allows(scopes, 'webhooks:write')
-    ? describe
-    : (webhook) => describe(withoutSecrets(webhook));
 }
 
 /** What a response without parts holds: 1 MB of the widest webhooks. */
@@ -143,6 +136,7 @@ function getWebhook(deps: WebhookRouteDeps): Route {
     method: 'get',
     path,
     scope: 'read',
+    portal: 'view',
     audit: { action: 'webhook.secrets_read', target: 'webhook', secretsFor: 'webhooks:write' },
     tag,
     summary: 'Get a webhook',
@@ -161,6 +155,7 @@ function updateWebhook(deps: WebhookRouteDeps): Route {
     method: 'put',
     path,
     scope: 'webhooks:write',
+    portal: 'manage',
     audit: { action: 'webhook.updated', target: 'webhook' },
     tag,
     summary: 'Update a webhook',
@@ -174,14 +169,15 @@ function updateWebhook(deps: WebhookRouteDeps): Route {
       const webhook = await deps.webhooks.findOne(companyId, webhookId);
       return webhook ? updateProblems(fields, webhook, deps.policy) : [];
     },
-    async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
+    async handle({ caller, params: { webhookId = '' }, body: { value } }) {
+      const { companyId } = caller;
       checkHeaderBytes(value.customHeaders, deps.maxHeaderBytes);
       await ensureSigningKey(deps, companyId, value);
       const { before, after } = await deps.changeWebhook({ companyId, webhookId }, (webhook) =>
         changesOf(webhook, value),
       );
       const changed = { before: fieldsOfWebhook(before), after: fieldsOfWebhook(after) };
-      return { data: describeWebhook(after), changed };
+      return { data: shownTo(caller, describeWebhook)(after), changed };
     },
   });
 }
@@ -191,6 +187,7 @@ function deleteWebhook(deps: WebhookRouteDeps): Route {
     method: 'delete',
     path,
     scope: 'webhooks:write',
+    portal: 'manage',
     audit: { action: 'webhook.deleted', target: 'webhook' },
     tag,
     summary: 'Delete a webhook',

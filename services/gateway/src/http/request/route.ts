@@ -1,3 +1,4 @@
+import type { Capability } from '@posthorn/domain/access/capabilities.ts';
 import type { Scope } from '@posthorn/domain/access/scopes.ts';
 import type { AuditAction, AuditTargetKind } from '@posthorn/domain/audit/audit-event.ts';
 import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
@@ -15,11 +16,20 @@ export interface Caller {
   scopes: readonly Scope[];
   /** The only app that the key may be used for; null for the whole company. */
   appId: string | null;
+  /** Of a visitor of the portal. The key is that which made the link then. */
+  portal?: PortalVisit;
+}
+
+export interface PortalVisit {
+  linkId: string;
+  capabilities: readonly Capability[];
 }
 
 export interface ApiRequest<Fields, Query> {
   caller: Caller;
   requestId: string;
+  /** Where the client reached this gateway, such as `https://hooks.example.com`. */
+  baseUrl: () => string;
   params: Readonly<Record<string, string>>;
   query: Query;
   body: Body<Fields>;
@@ -97,6 +107,8 @@ interface RouteSpec {
   isVersionedInContract?: boolean;
   /** What the API key must be allowed to do. */
   scope: Scope;
+  /** What a visitor of the portal must be able to do; without it, the route does not exist for visitors. */
+  portal?: Capability;
   /** Not for keys of one app, even when everything that the request names is in that app. */
   isForCompanyOnly?: boolean;
   /** The queue that its requests wait in; without one, a company may have only so many under way. */

@@ -17,6 +17,7 @@ const change = z
 
 const actor = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('apiKey'), keyId: idField('key') }),
+  z.object({ kind: z.literal('portalLink'), linkId: idField('plnk') }),
   z.object({ kind: z.enum(['admin', 'system']) }),
 ]);
 
@@ -34,7 +35,8 @@ export const auditEventSchema = z
     action: z.enum(AUDIT_ACTIONS).meta({ example: 'webhook.updated' }),
     actor: actor.meta({
       id: 'AuditActor',
-      description: 'Who did it: an API key, an operator (`admin`), or Posthorn itself (`system`)',
+      description:
+        'Who did it: an API key, a visitor of the portal, an operator (`admin`), or Posthorn itself (`system`)',
     }),
     target: target.meta({ id: 'AuditTarget' }),
     clientAddress: z.string().nullable().meta({

@@ -4,10 +4,10 @@ import {
   type ScratchDatabase,
 } from '../../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../../collections.ts';
-import { createLinkStore, newLinkToken, type Link, type LinkStore } from './links.ts';
+import { createLinkStore, hashOfToken, newLinkToken, type Link, type LinkStore } from './links.ts';
 
 const NOW_MS = Date.parse('2026-11-24T06:00:00Z');
-const LINK: Link = { companyId: 'comp_a', kind: 'signIn', expiresAtMs: NOW_MS + 1_000 };
+const LINK: Link = { companyId: 'comp_a', expiresAtMs: NOW_MS + 1_000, portal: null };
 
 let database: ScratchDatabase;
 let store: LinkStore;
@@ -47,6 +47,20 @@ describe('a link', () => {
   it.each([newLinkToken(), '', 'x', `${newLinkToken()}x`])('is unknown: %s', async (token) => {
     await insertLink();
     expect(await store.use('signIn', token, NOW_MS)).toEqual({ refusal: 'unknown' });
+  });
+
+  it('opens only what it is for', async () => {
+    const token = await insertLink();
+    expect(await store.use('portal', token, NOW_MS)).toEqual({ refusal: 'unknown' });
+    expect(await store.themeOf(hashOfToken(token))).toBeNull();
+    const theme = { name: 'Acme', colorScheme: 'dark' as const };
+    const grant = { linkId: 'plnk_1', appId: 'app_1', keyHash: 'hash', theme };
+    const portal = { ...grant, capabilities: ['view' as const] };
+    const other = newLinkToken();
+    await store.insert(other, { ...LINK, portal }, NOW_MS);
+    expect(await store.use('signIn', other, NOW_MS)).toEqual({ refusal: 'unknown' });
+    expect(await store.use('portal', other, NOW_MS)).toEqual({ link: { ...LINK, portal } });
+    expect(await store.themeOf(hashOfToken(other))).toEqual(theme);
   });
 
   it('is stored without its token', async () => {

@@ -1,4 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
+import type { PortalGrant, PortalTheme } from '@posthorn/domain/access/portal.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../../collections.ts';
 import type { LinkDocument } from '../../link-documents.ts';
@@ -6,9 +7,12 @@ import type { LinkDocument } from '../../link-documents.ts';
 /** A link that signs in once (docs/decisions/0043-dashboard-sessions.md). */
 export interface Link {
   companyId: string;
-  kind: LinkDocument['kind'];
   expiresAtMs: number;
+  /** Null for the dashboard of the whole company. */
+  portal: PortalGrant | null;
 }
+
+export type LinkKind = LinkDocument['kind'];
 
 /** `unknown`: never made, or its token was changed, or it was removed long after its end. */
 export type LinkRefusal = 'unknown' | 'used' | 'expired';
@@ -19,9 +23,11 @@ export type FoundLink = { link: Link } | { refusal: LinkRefusal };
 export interface LinkStore {
   insert: (token: string, link: Link, createdAtMs: number) => Promise<void>;
   /** Tells whether the link may be used now. */
-  find: (kind: Link['kind'], token: string, nowMs: number) => Promise<FoundLink>;
+  find: (kind: LinkKind, token: string, nowMs: number) => Promise<FoundLink>;
   /** Uses it up. Of several that do so at once, one succeeds. */
-  use: (kind: Link['kind'], token: string, nowMs: number) => Promise<FoundLink>;
+  use: (kind: LinkKind, token: string, nowMs: number) => Promise<FoundLink>;
+  /** Returns how the portal looks to who opened the link with this hash of a token; null for an unknown one. */
+  themeOf: (tokenHash: string) => Promise<PortalTheme | null>;
 }
 
 const TOKEN_BYTES = 32;
@@ -32,23 +38,29 @@ export const newLinkToken = (): string => randomBytes(TOKEN_BYTES).toString('bas
 export function createLinkStore(db: mongo.Db): LinkStore {
   const links = collection(db, 'links');
 
-  async function find(kind: Link['kind'], token: string, nowMs: number): Promise<FoundLink> {
-    const found = TOKEN.test(token) ? await links.findOne({ _id: idOf(token), kind }) : null;
+  async function find(kind: LinkKind, token: string, nowMs: number): Promise<FoundLink> {
+    const found = TOKEN.test(token) ? await links.findOne({ _id: hashOfToken(token), kind }) : null;
     if (!found) return { refusal: 'unknown' };
     if (found.usedAt) return { refusal: 'used' };
     return found.expiresAt.getTime() <= nowMs ? { refusal: 'expired' } : { link: toLink(found) };
   }
 
   return {
-    async insert(token, { expiresAtMs, ...link }, createdAtMs) {
-      const times = { createdAt: new Date(createdAtMs), expiresAt: new Date(expiresAtMs) };
-      await links.insertOne({ _id: idOf(token), ...link, ...times });
+    async insert(token, { companyId, expiresAtMs, portal }, createdAtMs) {
+      await links.insertOne({
+        _id: hashOfToken(token),
+        companyId,
+        kind: portal ? 'portal' : 'signIn',
+        createdAt: new Date(createdAtMs),
+        expiresAt: new Date(expiresAtMs),
+        ...(portal && { portal }),
+      });
     },
     find,
     async use(kind, token, nowMs) {
       const now = new Date(nowMs);
       const unused = {
-        _id: idOf(token),
+        _id: hashOfToken(token),
         kind,
         usedAt: { $exists: false },
         expiresAt: { $gt: now },
@@ -56,14 +68,15 @@ export function createLinkStore(db: mongo.Db): LinkStore {
       const used = await links.findOneAndUpdate(unused, { $set: { usedAt: now } });
       return used ? { link: toLink(used) } : find(kind, token, nowMs);
     },
+    themeOf: async (_id) => (await links.findOne({ _id }))?.portal?.theme ?? null,
   };
 }
 
 /** Links are looked up by the hash of their token, so no comparison takes a time that depends on its bytes. */
-function idOf(token: string): string {
+export function hashOfToken(token: string): string {
   return hash('sha256', token, 'hex');
 }
 
-function toLink({ companyId, kind, expiresAt }: LinkDocument): Link {
-  return { companyId, kind, expiresAtMs: expiresAt.getTime() };
+function toLink({ companyId, expiresAt, portal }: LinkDocument): Link {
+  return { companyId, expiresAtMs: expiresAt.getTime(), portal: portal ?? null };
 }

@@ -13,6 +13,8 @@ import { loadFiles } from './load-files.ts';
 
 const SCRIPT = 'console.log(1);\n'.repeat(100);
 
+const FRAMED = 'comp_01kdyx3m9e7r8s5tqv2wzcbn4a';
+
 let folder: string;
 let server: Server;
 let url: string;
@@ -20,7 +22,13 @@ let url: string;
 beforeEach(async () => {
   folder = scratchFolder();
   const app = express().disable('etag').enable('strict routing');
-  app.use(filePages({ load: () => loadFiles(join(folder, 'dist')) }));
+  app.use(
+    filePages({
+      load: () => loadFiles(join(folder, 'dist')),
+      originsOf: (id) => Promise.resolve(id === FRAMED ? ['https://app.example.com'] : []),
+      deadlines: { within: (_response, step) => step },
+    }),
+  );
   app.use(sendError(pino({ enabled: false })));
   server = createServer(app);
   server.listen(0, '127.0.0.1');
@@ -79,6 +87,20 @@ describe('the dashboard', () => {
     expect(headers.get('x-frame-options')).toBe('DENY');
     expect(headers.get('x-content-type-options')).toBe('nosniff');
     expect(headers.get('referrer-policy')).toBe('no-referrer');
+  });
+
+  test('lets the origins of a company frame its portal, and nothing else', async () => {
+    build();
+    const headersOf = async (path: string) => (await fetch(`${url}/dashboard${path}`)).headers;
+    const framed = await headersOf(`/portal/${FRAMED}/webhooks`);
+    const policy = framed.get('content-security-policy');
+    expect(policy).toContain('frame-ancestors https://app.example.com');
+    expect(policy).toContain("img-src 'self' data: https://app.example.com;");
+    expect(framed.get('x-frame-options')).toBeNull();
+    for (const path of ['/portal/comp_x', `/${FRAMED}`, `/x/portal/${FRAMED}`, '/portal']) {
+      const { headers } = { headers: await headersOf(path) };
+      expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+    }
   });
 
   test('has assets that are kept for a year, and compressed for who takes that', async () => {

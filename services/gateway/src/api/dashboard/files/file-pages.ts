@@ -1,15 +1,20 @@
 import { extname } from 'node:path';
+import { isId } from '@posthorn/domain/ids.ts';
 import { Router, type Request, type RequestHandler, type Response } from 'express';
 import { ApiError } from '../../../http/api-error.ts';
 import { refuseMethod } from '../../../http/refuse-method.ts';
+import type { RequestDeadlines } from '../../../http/request-deadlines.ts';
 import type { DashboardFile, DashboardFiles } from './load-files.ts';
 import { NOT_BUILT } from './not-built.ts';
-import { PAGE_HEADERS } from './page-headers.ts';
+import { pageHeaders } from './page-headers.ts';
 import { pageText } from './page-text.ts';
 
 export interface FilePagesDeps {
   /** Null while nothing is built. */
   load: () => Promise<DashboardFiles | null>;
+  /** The origins whose pages may frame the portal of a company; none for an unknown one. */
+  originsOf: (companyId: string) => Promise<readonly string[]>;
+  deadlines: Pick<RequestDeadlines, 'within'>;
 }
 
 /** Everything of the dashboard but its sessions. */
@@ -35,14 +40,22 @@ export function filePages(deps: FilePagesDeps): Router {
       sendFile(request, response, built?.files.get(path), path);
       return;
     }
-    if (built) response.set(PAGE_HEADERS).send(pageText(built.page, request.path));
-    else response.status(404).set(PAGE_HEADERS).send(NOT_BUILT);
+    const headers = pageHeaders(await deps.deadlines.within(response, framedBy(deps, path)));
+    if (built) response.set(headers).send(pageText(built.page, request.path));
+    else response.status(404).set(headers).send(NOT_BUILT);
   };
   for (const path of DASHBOARD_PATHS) {
     router.get(path, serve);
     router.all(path, refuseMethod(['GET']));
   }
   return router;
+}
+
+const PORTAL = /^portal\/(?<companyId>[^/]+)/;
+
+async function framedBy({ originsOf }: FilePagesDeps, path: string): Promise<readonly string[]> {
+  const { companyId = '' } = PORTAL.exec(path)?.groups ?? {};
+  return isId('comp', companyId) ? originsOf(companyId) : [];
 }
 
 /** A build that is missing is looked for again; one that was found stays as it is until the process ends. */

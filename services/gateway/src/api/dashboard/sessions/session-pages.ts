@@ -1,5 +1,5 @@
-import type { CompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
-import { Router, type Request, type Response } from 'express';
+import type { KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
+import { Router, type Request, type RequestHandler, type Response } from 'express';
 import { z } from 'zod';
 import { sessionEnded, type Authenticate } from '../../../api-keys/authenticate.ts';
 import { assertJson } from '../../../http/request/assert-json.ts';
@@ -7,7 +7,8 @@ import { readBody } from '../../../http/request/read-body.ts';
 import { createReceiveBody } from '../../../http/request/receive-body.ts';
 import { refuseMethod } from '../../../http/refuse-method.ts';
 import type { RequestDeadlines } from '../../../http/request-deadlines.ts';
-import { describeSession } from './describe-session.ts';
+import type { ShownSession } from './describe-session.ts';
+import { findSession } from './identify.ts';
 import type { SessionCookies } from './session-cookies.ts';
 import type { Session } from './session.ts';
 import type { SignedIn, SignIn, SignInSource } from './sign-in.ts';
@@ -16,13 +17,14 @@ export interface SessionPagesDeps {
   signIn: SignIn;
   authenticate: Authenticate;
   cookies: SessionCookies;
-  companies: Pick<CompanyStore, 'nameOf'>;
+  describe: (session: Session, key: KeyRecord) => Promise<ShownSession>;
   /** Ends the session also for who has a copy of its cookie, when a link began it. */
   endSession: (session: Session) => Promise<void>;
   deadlines: Pick<RequestDeadlines, 'within'>;
 }
 
 export const SESSION_PATH = '/dashboard/api/session';
+export const PORTAL_SESSION_PATH = '/dashboard/api/portal-session';
 
 const token = z.string('must be text').min(1, 'must not be empty').max(200, 'is too long');
 const ONE_OF = 'send either apiKey or link';
@@ -33,60 +35,91 @@ const signInBody = z
     link: token.optional(),
   })
   .refine(({ apiKey, link }) => (apiKey === undefined) !== (link === undefined), ONE_OF);
+const visitBody = z.object({ link: token });
 
 /** A key, a company and a link are far shorter. */
 const MAX_BYTES = 4_096;
 
 /** Signs in and out (docs/contract.md C19). These are for the dashboard only, and not in the OpenAPI document. */
 export function sessionPages(deps: SessionPagesDeps): Router {
-  const { signIn, authenticate, cookies, deadlines, endSession } = deps;
+  const { signIn, cookies, deadlines } = deps;
   const router = Router({ caseSensitive: true, strict: true });
-  const receive = createReceiveBody({ tryReserve: () => true }, MAX_BYTES);
+  const receive = [assertJson, createReceiveBody({ tryReserve: () => true }, MAX_BYTES)];
 
-  router.post(SESSION_PATH, assertJson, receive, async (request, response) => {
-    const { value } = readBody(request.body as Buffer, signInBody);
+  router.post(SESSION_PATH, receive, async (request: Request, response: Response) => {
+    const { apiKey, companyId, link = '' } = readBody(request.body as Buffer, signInBody).value;
     const source = sourceOf(request, response);
-    const { apiKey, companyId, link = '' } = value;
-    const signedIn = await deadlines.within(
-      response,
+    const signingIn =
       apiKey === undefined
         ? signIn.byLink(link, source)
-        : signIn.byKey({ apiKey, companyId }, source),
-    );
-    cookies.set(request, response, signedIn.session);
-    await send(deps, response, 'Signed in', signedIn);
+        : signIn.byKey({ apiKey, companyId }, source);
+    await begin(deps, request, response, await deadlines.within(response, signingIn));
   });
+  router.post(PORTAL_SESSION_PATH, receive, async (request: Request, response: Response) => {
+    const { value } = readBody(request.body as Buffer, visitBody);
+    const signingIn = signIn.toPortal(value.link, sourceOf(request, response));
+    await begin(deps, request, response, await deadlines.within(response, signingIn));
+  });
+  const sessionOf = (request: Request): Session | null =>
+    isOfPortal(request) ? cookies.read(request, 'portal') : findSession(cookies, request);
+  for (const path of [SESSION_PATH, PORTAL_SESSION_PATH]) {
+    router.get(path, showSession(deps, sessionOf));
+    router.delete(path, endSession(deps, sessionOf));
+    router.all(path, refuseMethod(['GET', 'POST', 'DELETE']));
+  }
+  return router;
+}
 
-  router.get(SESSION_PATH, async (request, response) => {
-    const session = cookies.read(request);
+function isOfPortal({ path, url }: Request): boolean {
+  return path === PORTAL_SESSION_PATH || url.endsWith('?kind=portal');
+}
+
+type SessionOf = (request: Request) => Session | null;
+
+function showSession(deps: SessionPagesDeps, sessionOf: SessionOf): RequestHandler {
+  const { authenticate, deadlines } = deps;
+  return async (request, response) => {
+    const session = sessionOf(request);
     if (!session) throw sessionEnded();
     const { keyHash } = session;
-    const { ip: address } = request;
-    const key = await deadlines.within(response, authenticate({ keyHash, address }));
+    const key = await deadlines.within(response, authenticate({ keyHash, address: request.ip }));
     await send(deps, response, 'Session found', { session, key });
-  });
+  };
+}
 
-  router.delete(SESSION_PATH, async (request, response) => {
-    const session = cookies.read(request);
+function endSession(
+  { cookies, deadlines, endSession }: SessionPagesDeps,
+  sessionOf: SessionOf,
+): RequestHandler {
+  return async (request, response) => {
+    const session = sessionOf(request);
     if (session) await deadlines.within(response, endSession(session));
-    cookies.clear(request, response);
+    const otherwise = isOfPortal(request) ? 'portal' : 'company';
+    cookies.clear(request, response, session?.kind ?? otherwise);
     response.json({ success: true, message: 'Signed out' });
-  });
-
-  router.all(SESSION_PATH, refuseMethod(['GET', 'POST', 'DELETE']));
-  return router;
+  };
 }
 
 function sourceOf(request: Request, response: Response): SignInSource {
   return { address: request.ip, requestId: String(response.locals.requestId) };
 }
 
+async function begin(
+  deps: SessionPagesDeps,
+  request: Request,
+  response: Response,
+  signedIn: SignedIn,
+): Promise<void> {
+  deps.cookies.set(request, response, signedIn.session);
+  await send(deps, response, 'Signed in', signedIn);
+}
+
 async function send(
-  { companies, deadlines }: SessionPagesDeps,
+  { describe, deadlines }: SessionPagesDeps,
   response: Response,
   message: string,
   { session, key }: SignedIn,
 ): Promise<void> {
-  const name = await deadlines.within(response, companies.nameOf(session.companyId));
-  response.json({ success: true, message, data: describeSession(session, key, name ?? '') });
+  const data = await deadlines.within(response, describe(session, key));
+  response.json({ success: true, message, data });
 }

@@ -2,7 +2,12 @@ import { ALL_SCOPES } from '@posthorn/domain/access/scopes.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import type { CompanyStore, KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
 import { hashOfKey, makeApiKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
-import type { Link, LinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';
+import {
+  hashOfToken,
+  type Link,
+  type LinkKind,
+  type LinkStore,
+} from '@posthorn/platform/mongo/companies/links/links.ts';
 import type { Authenticate } from '../../../api-keys/authenticate.ts';
 import type { RecordRequest } from '../../audit/record-request.ts';
 import { ApiError } from '../../../http/api-error.ts';
@@ -39,10 +44,19 @@ export interface SignIn {
   ) => Promise<SignedIn>;
   /** Throws ApiError 404 or 410 for a link that does not open, 429 after too many. */
   byLink: (token: string, source: SignInSource) => Promise<SignedIn>;
+  /** Opens the portal of one app. Throws as `byLink` does, and 401 when the key that made the link has ended. */
+  toPortal: (token: string, source: SignInSource) => Promise<SignedIn>;
 }
 
 export function createSignIn(deps: SignInDeps): SignIn {
   const { authenticate, links, wrongKeys, nowMs } = deps;
+
+  async function findLink(kind: LinkKind, token: string, source: SignInSource): Promise<Link> {
+    const found = await links.find(kind, token, nowMs());
+    if ('link' in found) return found.link;
+    wrongKeys.count(source.address);
+    throw linkRefused(found.refusal);
+  }
 
   function begin(keyHash: string, key: KeyRecord): SignedIn {
     const endsAtMs = Math.min(nowMs() + SESSION_MS, key.expiresAtMs ?? Infinity);
@@ -56,13 +70,19 @@ export function createSignIn(deps: SignInDeps): SignIn {
       return begin(hashOfKey(credentials.apiKey), key);
     },
     async byLink(token, source) {
-      const found = await links.find('signIn', token, nowMs());
-      if ('refusal' in found) {
-        wrongKeys.count(source.address);
-        throw linkRefused(found.refusal);
-      }
-      const keyHash = await makeSessionKey(deps, { token, ...found.link }, source);
+      const { companyId } = await findLink('signIn', token, source);
+      const keyHash = await makeSessionKey(deps, { token, companyId }, source);
       return begin(keyHash, await authenticate({ keyHash, address: source.address }));
+    },
+    async toPortal(token, source) {
+      const { companyId, expiresAtMs, portal } = await findLink('portal', token, source);
+      if (!portal) throw new Error('a link to the portal without what it gives');
+      const { keyHash, appId, linkId, capabilities } = portal;
+      const key = await authenticate({ keyHash, address: source.address });
+      await recordVisit(deps, { token, key, linkId, appId }, source);
+      const tokenHash = hashOfToken(token);
+      const visit = { kind: 'portal' as const, companyId, keyHash, endsAtMs: expiresAtMs };
+      return { session: { ...visit, appId, linkId, tokenHash, capabilities }, key };
     },
   };
 }
@@ -84,7 +104,7 @@ const SIGNED_IN = {
  */
 async function makeSessionKey(
   deps: SignInDeps,
-  { token, companyId }: Link & { token: string },
+  { token, companyId }: { token: string; companyId: string },
   { address, requestId }: SignInSource,
 ): Promise<string> {
   const { links, companies, nowMs } = deps;
@@ -105,4 +125,36 @@ async function makeSessionKey(
     return {};
   });
   return document.hash;
+}
+
+const VISITED = {
+  method: 'post',
+  audit: { action: 'portal.signed_in', target: 'portalLink' },
+} as const;
+
+interface Visit {
+  token: string;
+  key: KeyRecord;
+  linkId: string;
+  appId: string;
+}
+
+/** Uses the link up. */
+async function recordVisit(
+  { links, recordRequest, nowMs }: SignInDeps,
+  { token, key, linkId, appId }: Visit,
+  { address, requestId }: SignInSource,
+): Promise<void> {
+  const asked = {
+    caller: { ...key, appId, portal: { linkId, capabilities: [] } },
+    requestId,
+    clientAddress: address ?? null,
+    params: { linkId },
+    fields: { appId },
+  };
+  await recordRequest(VISITED, asked, async () => {
+    const used = await links.use('portal', token, nowMs());
+    if ('refusal' in used) throw linkRefused(used.refusal);
+    return {};
+  });
 }
