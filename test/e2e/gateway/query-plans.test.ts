@@ -94,6 +94,7 @@ async function callEveryOperation(): Promise<void> {
   });
   const ids = {
     ...known,
+    id: known.messageId,
     resendId: dataOf<Id>(resend, 202).id,
     since,
     until: inAnHour,

@@ -73,6 +73,12 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
   // The hours of a webhook, an app or a company; and a company is removed with what was counted for it.
   { collection: 'stats', key: { companyId: 1, _id: 1 } },
   { collection: 'usage', key: { companyId: 1, _id: 1 } },
+  // The hours in which webhooks of a company failed; most hours are not in the index.
+  {
+    collection: 'stats',
+    key: { companyId: 1, at: -1 },
+    options: { partialFilterExpression: { failed: { $gt: 0 } } },
+  },
   // Lists, newest first: messages of a company, of an app, to a webhook.
   { collection: 'messages', key: { companyId: 1, _id: 1 } },
   { collection: 'messages', key: { appId: 1, _id: 1 } },

@@ -252,6 +252,8 @@ export interface StatsDocument {
   total: Partial<AttemptCounts>;
   /** By minute of the hour, 0 to 59; those without an attempt are absent. */
   minutes: Record<string, Partial<AttemptCounts>>;
+  /** Failed attempts; only of a webhook, and absent without any: the index of failing hours has the others not. */
+  failed?: number;
 }
 
 /** What one company used in one hour. `_id` is as in StatsDocument. */

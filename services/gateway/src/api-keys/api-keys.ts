@@ -42,6 +42,7 @@ export interface ApiKeys {
   rotate: (maker: Maker, keyId: string, graceSeconds: number) => Promise<CreatedApiKey>;
   /** Oldest first. Takes null for the keys of every app, and of the whole company. */
   list: (companyId: string, appId: string | null, page: ListPage) => Promise<ApiKeyDocument[]>;
+  has: (companyId: string, keyId: string) => Promise<boolean>;
   /** Throws ApiError 404 for an unknown one. */
   get: (companyId: string, keyId: string) => Promise<ApiKeyDocument>;
   /** The only app that a key may be used for; null for the whole company, and for an unknown key. */
@@ -73,6 +74,7 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
       const found = keysOf(companyId).find(appId === null ? {} : { appId });
       return found.sort({ _id: 1 }).skip(skip).limit(limit).toArray();
     },
+    has: async (companyId, _id) => (await keysOf(companyId).findOne({ _id })) !== null,
     get: required,
     appOf: async (companyId, _id) => (await keysOf(companyId).findOne({ _id }))?.appId ?? null,
     async revoke(companyId, _id) {

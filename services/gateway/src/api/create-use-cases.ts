@@ -15,13 +15,17 @@ import type { mongo } from 'mongoose';
 import type { AcceptMessage } from '../accept/accept-message.ts';
 import type { IdempotentAccept } from '../accept/idempotent-accept.ts';
 import { createApiKeys } from '../api-keys/api-keys.ts';
-import { createConfineToApp, type ConfineToApp } from '../api-keys/confine-to-app.ts';
+import { createConfineToApp } from '../api-keys/confine-to-app.ts';
 import { createCreatePortalLink } from './dashboard/portal/create-portal-link.ts';
 import type { PortalSettingsStore } from './dashboard/portal/portal-settings.ts';
 import type { ApiDeps } from './routes/api-routes.ts';
 import { createReadHealth, type ConcurrencyBounds } from '../history/read-health.ts';
 import type { Quotas } from '../limits/quotas.ts';
 import type { Invalidations } from '../open-redis.ts';
+import { createFindById } from '../history/overview/find-by-id.ts';
+import { createReadOverview } from '../history/overview/read-overview.ts';
+import { createReadPending } from '../history/overview/read-pending.ts';
+import { createReadWebhookOutlines } from '../history/overview/webhook-outlines.ts';
 import { createApps } from '../projects/apps.ts';
 import { createHasApp } from '../projects/has-app.ts';
 import { createProjects } from '../projects/projects.ts';
@@ -67,7 +71,7 @@ export interface UseCaseDeps {
 }
 
 /** Creates what the routes of the API call. */
-export function createUseCases(deps: UseCaseDeps): ApiDeps & { confineToApp: ConfineToApp } {
+export function createUseCases(deps: UseCaseDeps): ApiDeps {
   const { db, messages, deliveries, quotas, newId, nowMs, invalidate } = deps;
   const projects = createProjects({ db, quotas, newId, nowMs });
   const apps = createApps({ db, quotas, projects, newId, nowMs });
@@ -102,9 +106,27 @@ export function createUseCases(deps: UseCaseDeps): ApiDeps & { confineToApp: Con
     startResend: deps.startResend,
     readHealth: readHealthOf(deps),
     auditEvents: createAuditStore(db),
-    stats: createStatsQueries(db),
+    ...overviewUseCases(deps, { projects, apps, apiKeys }),
     hasApp: createHasApp(db),
     nowMs,
+  };
+}
+
+type OverviewUseCases = Pick<ApiDeps, 'stats' | 'readOverview' | 'readOutlines' | 'findById'>;
+
+function overviewUseCases(
+  deps: UseCaseDeps,
+  { projects, apps, apiKeys }: Pick<ApiDeps, 'projects' | 'apps' | 'apiKeys'>,
+): OverviewUseCases {
+  const { db, nowMs } = deps;
+  const stats = createStatsQueries(db);
+  const readOutlines = createReadWebhookOutlines(db);
+  const readPending = createReadPending(db);
+  return {
+    stats,
+    readOutlines,
+    readOverview: createReadOverview({ stats, readPending, readOutlines, nowMs }),
+    findById: createFindById({ ...deps, projects, apps, hasKey: apiKeys.has, readOutlines }),
   };
 }
 

@@ -1,4 +1,8 @@
-import type { AttemptCounts } from '@posthorn/domain/stats/attempt-counts.ts';
+import {
+  attemptsIn,
+  successesIn,
+  type AttemptCounts,
+} from '@posthorn/domain/stats/attempt-counts.ts';
 import { beginningOf, HOUR_MS, MINUTE_MS } from '@posthorn/domain/stats/steps.ts';
 import type { mongo } from 'mongoose';
 import type { StatsDocument, UsageDocument } from '../documents.ts';
@@ -48,13 +52,18 @@ export function addToHour({
   counts,
 }: MinuteCounts): mongo.AnyBulkWriteOperation<StatsDocument> {
   const minute = `minutes.${minuteName(minuteMs)}`;
+  const failed = kind === 'webhook' ? attemptsIn(counts) - successesIn(counts) : 0;
   const at = new Date(beginningOf('hour', minuteMs));
   return {
     updateOne: {
       filter: { _id: hourId(ownerId, minuteMs) },
       update: {
         $setOnInsert: { companyId, kind, ownerId, at },
-        $inc: { ...increments('total', counts), ...increments(minute, counts) },
+        $inc: {
+          ...increments('total', counts),
+          ...increments(minute, counts),
+          ...(failed > 0 && { failed }),
+        },
         $max: {
           'total.maxDurationMs': counts.maxDurationMs,
           [`${minute}.maxDurationMs`]: counts.maxDurationMs,

@@ -14,6 +14,11 @@ import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import { documentsOf } from '../company-documents.ts';
 import type { StatsDocument } from '../documents.ts';
+import {
+  readFailingByMinute,
+  readFailingWebhooks,
+  type FailingWebhook,
+} from './failing-webhooks.ts';
 import { hourId, minuteName, type UsageCounts } from './stats-documents.ts';
 
 /** The attempts that ended in one minute, hour or day. */
@@ -41,6 +46,8 @@ export type CompanyUsage = Omit<UsageCounts, 'hourMs'>;
 export interface StatsQueries {
   /** Returns the steps of the span with an attempt, oldest first. The span consists of whole steps. */
   readSteps: (owner: StatsOwner, step: Step, span: Span) => Promise<StatsPoint[]>;
+  /** Returns the webhooks of the company that failed in this span, by whole hours or minutes, in no order. */
+  readFailing: (companyId: string, step: Step, span: Span) => Promise<FailingWebhook[]>;
   /** Returns the webhooks of every company with an attempt in these whole minutes, in no order. */
   readEndpoints: (span: Span) => Promise<EndpointCounts[]>;
   /** Returns the webhooks of every company with an attempt in this whole hour and no success. Most fields are not read. */
@@ -55,6 +62,10 @@ export function createStatsQueries(db: mongo.Db): StatsQueries {
   return {
     readSteps: (owner, step, span) =>
       step === 'minute' ? readMinutes(db, owner, span) : readHours(db, owner, step, span),
+    readFailing: (companyId, step, span) =>
+      step === 'minute'
+        ? readFailingByMinute(db, companyId, span)
+        : readFailingWebhooks(db, companyId, span),
     readEndpoints: (span) => readEndpoints(db, span),
     readFailingIn: (hourMs) => readFailingIn(db, hourMs),
     async hasSuccessIn(hourMs) {

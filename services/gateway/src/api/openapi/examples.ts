@@ -59,6 +59,7 @@ const TYPICAL: Record<string, unknown> = {
   'Message.delivered': true,
   'ListedMessage.status': 'delivered',
   'ListedMessage.delivered': true,
+  'Overview.latencyMs': { p50: 84, p99: 640 },
   'StatsPoint.latencyMs': { mean: 92, max: 1_204, p50: 84, p95: 212, p99: 640 },
 };
 

@@ -3,6 +3,7 @@ import { apiKeyRoutes, type ApiKeyDeps } from './api-keys.ts';
 import { appRoutes, type AppRouteDeps } from './apps.ts';
 import { auditEventRoutes, type AuditEventDeps } from './audit-events.ts';
 import { messageRoutes, type HistoryDeps } from './messages.ts';
+import { overviewRoutes, type OverviewDeps } from './overview.ts';
 import { portalRoutes, type PortalDeps } from './portal/portal.ts';
 import { projectRoutes, type ProjectDeps } from './projects.ts';
 import { resendFailedRoutes, type ResendFailedDeps } from './resend-failed.ts';
@@ -27,7 +28,8 @@ export type ApiDeps = ProjectDeps &
   SourceIpsDeps &
   AuditEventDeps &
   StatsDeps &
-  PortalDeps;
+  PortalDeps &
+  OverviewDeps;
 
 /** Every route of the API, in the order of the OpenAPI document. */
 export function apiRoutes(deps: ApiDeps): Route[] {
@@ -45,6 +47,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...signingKeyRoutes(deps),
     ...auditEventRoutes(deps),
     ...statsRoutes(deps),
+    ...overviewRoutes(deps),
     ...portalRoutes(deps),
   ];
 }

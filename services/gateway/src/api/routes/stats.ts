@@ -8,19 +8,15 @@ import {
   type Step,
 } from '@posthorn/domain/stats/steps.ts';
 import type { StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
-import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { z } from 'zod';
-import { notFound } from '../../http/api-error.ts';
-import { route, type Caller, type Route } from '../../http/request/route.ts';
+import { route, type Route } from '../../http/request/route.ts';
 import { exampleId, isoTime } from '../../http/responses/fields.ts';
 import { describePoint, statsSchema } from '../../http/responses/stats.ts';
-import type { HasApp } from '../../projects/has-app.ts';
 import { idText, timeText } from './fields.ts';
+import { findOwner, refuseBoth, type OwnerDeps } from './stats-owner.ts';
 
-export interface StatsDeps {
+export interface StatsDeps extends OwnerDeps {
   stats: Pick<StatsQueries, 'readSteps'>;
-  webhooks: Pick<WebhookStore, 'has'>;
-  hasApp: HasApp;
   nowMs: () => number;
 }
 
@@ -45,13 +41,12 @@ const query = z
       }),
   })
   .superRefine(
-    ({ webhookId, appId, from, to }, context) => {
-      const refuse = (field: string, message: string): void => {
-        context.addIssue({ code: 'custom', path: [field], message });
-      };
-      if (webhookId !== undefined && appId !== undefined) refuse('appId', 'excludes webhookId');
+    (asked, context) => {
+      refuseBoth(asked, context);
+      const { from, to } = asked;
       if (typeof from !== 'string' || typeof to !== 'string') return;
-      if (Date.parse(to) < Date.parse(from)) refuse('to', 'must not be before from');
+      if (Date.parse(to) >= Date.parse(from)) return;
+      context.addIssue({ code: 'custom', path: ['to'], message: 'must not be before from' });
     },
     // Runs even if another parameter is wrong: one response reports every problem.
     { when: () => true },
@@ -108,18 +103,3 @@ function spanOf(
 /** No attempt was before 1970, and steps around the year 10000 have no time of four digits. */
 const LAST_MS = Date.UTC(9999, 11, 30);
 const countable = (ms: number): number => Math.min(Math.max(ms, 0), LAST_MS);
-
-/** Returns the id of the webhook, the app or the company whose attempts are asked for. */
-async function findOwner(
-  { webhooks, hasApp }: StatsDeps,
-  { companyId, appId: onlyAppId }: Caller,
-  { webhookId, appId = onlyAppId ?? undefined }: z.infer<typeof query>,
-): Promise<string> {
-  if (webhookId !== undefined) {
-    if (!(await webhooks.has(companyId, webhookId))) throw notFound('webhook');
-    return webhookId;
-  }
-  if (appId === undefined) return companyId;
-  if (!(await hasApp(companyId, appId))) throw notFound('app');
-  return appId;
-}
