@@ -8,6 +8,8 @@ interface Rights {
   writes: readonly string[];
   /** To subscribe or to publish, whichever of the commands it has. Behind REDIS_PREFIX. */
   channels: readonly string[];
+  /** Channels that it only publishes to. Behind REDIS_PREFIX. */
+  publishes?: readonly string[];
   commands: readonly string[];
 }
 
@@ -15,15 +17,19 @@ interface Rights {
 export const RIGHTS: Record<RedisUser, Rights> = {
   gateway: {
     reads: ['rate:*', 'open-circuits', 'endpoint-flow:*'],
-    writes: ['rate:*'],
-    channels: ['invalidations'],
-    commands: ['get', 'incrby', 'pexpire', 'hget', 'subscribe', 'publish'],
+    writes: ['rate:*', 'live-watched'],
+    channels: ['invalidations', 'live-attempts'],
+    // prettier-ignore
+    commands: [
+      'get', 'incrby', 'pexpire', 'hget', 'subscribe', 'publish', 'zadd', 'zremrangebyscore',
+    ],
   },
   dispatcher: {
-    reads: ['running:*', 'open-circuits', 'endpoint-holds'],
+    reads: ['running:*', 'open-circuits', 'endpoint-holds', 'live-watched'],
     writes: ['running:*', 'open-circuits', 'endpoint-holds', 'endpoint-flow:*'],
     channels: ['invalidations'],
-    commands: ['mget', 'set', 'del', 'hgetall', 'hset', 'hdel', 'subscribe'],
+    publishes: ['live-attempts'],
+    commands: ['mget', 'set', 'del', 'hgetall', 'hset', 'hdel', 'subscribe', 'zrangebyscore'],
   },
 };
 
@@ -51,7 +57,7 @@ export const redisUserOf = (user: RedisUser): string => `posthorn-${user}`;
 
 /** Returns the rules of an ACL (Redis 7.0) for a process: nothing is allowed but what they list. There is no password in them. */
 export function aclRulesOf(user: RedisUser, { prefix, isCluster }: RedisScope): string[] {
-  const { reads, writes, channels, commands } = RIGHTS[user];
+  const { reads, writes, channels, publishes = [], commands } = RIGHTS[user];
   const inACluster = isCluster ? [...TO_FOLLOW_A_CLUSTER, ...ON_SINGLE_KEYS] : [];
   const allowed = new Set([commands, TO_CONNECT, inACluster].flat());
   return [
@@ -61,6 +67,8 @@ export function aclRulesOf(user: RedisUser, { prefix, isCluster }: RedisScope): 
     ...writes.map((key) => `%W~${prefix}${key}`),
     ...channels.map((channel) => `&${prefix}${channel}`),
     ...Array.from(allowed, (command) => `+${command}`),
+    // A selector: what is in it counts for these channels alone.
+    ...publishes.map((channel) => `(+publish &${prefix}${channel})`),
   ];
 }
 

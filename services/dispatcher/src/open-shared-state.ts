@@ -6,6 +6,7 @@ import {
   type EndpointFlows,
 } from '@posthorn/platform/redis/endpoint-flows.ts';
 import { measureCommands } from '@posthorn/platform/redis/measure-commands.ts';
+import { createLiveAttempts, type LiveAttempts } from '@posthorn/platform/redis/live-attempts.ts';
 import { createOpenCircuits, type OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import {
   createRunningAttempts,
@@ -20,6 +21,7 @@ export interface SharedState {
   openCircuits: OpenCircuits;
   endpointFlows: EndpointFlows;
   runningAttempts: RunningAttempts;
+  liveAttempts: LiveAttempts;
   /** Calls `act` each time that Redis is connected, the first time included. */
   onReady: (act: () => void) => void;
   isConnected: () => boolean;
@@ -40,6 +42,7 @@ export function openSharedState({
     openCircuits: createOpenCircuits(redis, config.REDIS_PREFIX, systemClockMs),
     endpointFlows: createEndpointFlows(redis, config.REDIS_PREFIX, systemClockMs),
     runningAttempts: createRunningAttempts(redis, config.REDIS_PREFIX, randomUUID()),
+    liveAttempts: createLiveAttempts(redis, config.REDIS_PREFIX, systemClockMs),
     onReady: (act) => redis.on('ready', act),
     isConnected: () => redis.status === 'ready',
   };

@@ -19,6 +19,7 @@ import { createAttemptDelivery } from './attempt-delivery.ts';
 import type { DispatcherConfig } from './config.ts';
 import { createDispatcherMetrics } from './dispatcher-metrics.ts';
 import { openIsolation, type Isolation } from './isolation/open-isolation.ts';
+import { openLiveAnnouncements } from './live/open-live-announcements.ts';
 import { openCompanies, type Companies } from './load/open-companies.ts';
 import { openPayloads } from './load/open-payloads.ts';
 import { openWebhookLoader } from './load/open-webhook-loader.ts';
@@ -27,6 +28,7 @@ import { openDoubleSendGuard, type OpenDoubleSendGuard } from './once/open-doubl
 import { openSharedState } from './open-shared-state.ts';
 import { openSender } from './sending/open-sender.ts';
 import { openSettle } from './settle/open-settle.ts';
+import type { AnnounceAttempt } from './settle/settle-delivery.ts';
 import { createTakeOver, type TakeOver } from './take-over-partitions.ts';
 import { createTraceAttempts, type TraceAttempts } from './settle/trace-attempts.ts';
 import { createOutageWatch } from './outages/watch-outages.ts';
@@ -66,7 +68,8 @@ export async function startDispatcher(given: Context): Promise<void> {
     areStoresUp,
   });
   const traces = spans && createTraceAttempts(spans, systemClockMs);
-  const own = { isolation, doubleSends, companies, traces };
+  const announce = openLiveAnnouncements(context, shared.liveAttempts);
+  const own = { isolation, doubleSends, companies, traces, announce };
   const parts = { db, records, topics, deadLetters, budgets, ...own };
   const takeOver = createTakeOver({
     takeOverEndpoints: isolation.takeOver,
@@ -91,31 +94,22 @@ interface AttemptParts extends Pick<OpenRecordLog, 'records' | 'topics'> {
   isolation: Isolation;
   doubleSends: OpenDoubleSendGuard;
   companies: Companies;
+  announce: AnnounceAttempt;
   /** Null when nothing is traced. */
   traces: TraceAttempts | null;
 }
 
 function openAttempt(
   context: Context,
-  {
-    db,
-    records,
-    topics,
-    deadLetters,
-    budgets,
-    isolation,
-    doubleSends,
-    companies,
-    traces,
-  }: AttemptParts,
+  parts: AttemptParts,
 ): ReturnType<typeof createAttemptDelivery> {
+  const { db, topics, deadLetters, budgets, isolation, doubleSends, companies, traces } = parts;
   const loadWebhook = openWebhookLoader(context, db, budgets);
   const { send, tokens } = openSender(context, budgets);
   const budgetBytes = bytesOfMib(context.config.STATS_MEMORY_MIB);
   const count = openAttemptStats(context, { db, budgets, budgetBytes });
   const { settleDelivery, settleResend, erasePayloads } = openSettle(context, {
-    db,
-    records,
+    ...parts,
     metrics: createDispatcherMetrics(context.registry),
     count,
     failedTopic: topics.deliveryFailed,

@@ -6,7 +6,14 @@ import {
   type Invalidate,
   type Invalidation,
 } from '@posthorn/platform/redis/invalidations.ts';
+import {
+  createLiveAttempts,
+  listenForLiveAttempts,
+  type LiveAttempts,
+  type LiveNews,
+} from '@posthorn/platform/redis/live-attempts.ts';
 import { measureCommands } from '@posthorn/platform/redis/measure-commands.ts';
+import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { GatewayConfig } from './config.ts';
 
@@ -14,6 +21,9 @@ export interface GatewayRedis {
   client: RedisClient;
   isConnected: () => boolean;
   invalidations: Invalidations;
+  live: LiveAttempts;
+  /** Calls it for all news of attempts that a dispatcher sends. */
+  onNews: (hear: (news: LiveNews) => void) => void;
 }
 
 export interface Invalidations {
@@ -56,6 +66,10 @@ export function openRedis({
   });
   return {
     client,
+    live: createLiveAttempts(client, config.REDIS_PREFIX, systemClockMs),
+    onNews: (hear) => {
+      listenForLiveAttempts(subscriber, config.REDIS_PREFIX, hear);
+    },
     isConnected: () => client.status === 'ready',
     invalidations: {
       async invalidate(invalidation) {

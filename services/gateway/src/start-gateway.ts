@@ -79,7 +79,7 @@ export async function startGateway(context: Context): Promise<void> {
   const portalSettings = createPortalSettings(db, systemClockMs);
   const forPeople = { db, authenticate, invalidations, wrongKeys, recordRequest, deadlines };
   const app = createApp({
-    ...openDashboard(context, { ...forPeople, links, portalSettings }),
+    ...openDashboard(context, { ...forPeople, links, portalSettings, redis, limits }),
     limits,
     memory: openRequestMemory(context, budgets),
     ...openTurns(),

@@ -4,6 +4,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import { announce, listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
+import {
+  createLiveAttempts,
+  listenForLiveAttempts,
+} from '@posthorn/platform/redis/live-attempts.ts';
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { createRunningAttempts } from '@posthorn/platform/redis/running-attempts.ts';
 import type { RedisClient } from '@posthorn/platform/redis/connect.ts';
@@ -94,6 +98,7 @@ describe.each([
       const onChange = (): unknown => heardBy.add(user);
       const subscriber = connectionsOf(user).connect();
       listenForInvalidations(subscriber, PREFIX, { onChange, onMissed: () => undefined });
+      if (user === 'gateway') listenForLiveAttempts(subscriber, PREFIX, () => undefined);
     }
     await eventually('an announcement to both', async () => {
       await announce(gateway.redis, PREFIX, { companyId: 'comp_1', id: WEBHOOK });
@@ -127,6 +132,8 @@ describe.each([
       ['incrby', `${PREFIX}endpoint-flow:x`, '1'],
     ],
     dispatcher: [
+      ['zadd', `${PREFIX}live-watched`, '1', 'comp_1'],
+      ['subscribe', `${PREFIX}live-attempts`],
       ['publish', `${PREFIX}invalidations`, `comp_1/${WEBHOOK}`],
       ['mget', `${PREFIX}rate:key:1`],
       ['del', `${PREFIX}rate:key:1`],
@@ -164,6 +171,9 @@ async function doAsDispatcher(redis: RedisClient): Promise<void> {
   attempts.announce(['a', 'b'], 60_000);
   expect(await attempts.claim(['a', 'b', 'c'], 60_000)).toEqual(new Set(['a', 'b', 'c']));
   attempts.withdraw(['a', 'b', 'c']);
+  const live = createLiveAttempts(redis, PREFIX, () => NOW_MS);
+  await live.readWatched();
+  live.publish({ companyId: 'comp_1', attempts: [], hasMore: true });
 }
 
 async function readAsGateway(redis: RedisClient): Promise<void> {
@@ -174,6 +184,7 @@ async function readAsGateway(redis: RedisClient): Promise<void> {
   const add = createAddToSharedCounts(redis, PREFIX);
   const counts = await add([{ key: 'key', minute: 1, added: 2 }]);
   expect(counts).toEqual([{ current: 2, previous: 0 }]);
+  await createLiveAttempts(redis, PREFIX, () => NOW_MS).watch(['comp_1'], 1_000);
 }
 
 /** Replicas too. */

@@ -60,6 +60,7 @@ export function createDispatcherSteps(
     keepTrying,
     keepTryingWhileDraining: keepTrying,
     logger: LOGGER,
+    announce: () => undefined,
     count: () => undefined,
     nowMs: process.nowMs,
   };

@@ -24,7 +24,7 @@ export async function announce(
 }
 
 /**
- * Listens on the connection `subscriber`, which must have no other use. Calls `onMissed` after each
+ * Listens on the connection `subscriber`, which takes no other commands. Calls `onMissed` after each
  * connection, because announcements before it did not arrive.
  */
 export function listenForInvalidations(
@@ -35,7 +35,8 @@ export function listenForInvalidations(
   subscriber.on('ready', () => {
     void subscriber.subscribe(prefix + CHANNEL).then(handlers.onMissed, () => undefined);
   });
-  subscriber.on('message', (_channel: string, text: string) => {
+  subscriber.on('message', (channel: string, text: string) => {
+    if (channel !== prefix + CHANNEL) return;
     const [companyId, id] = text.split('/');
     if (companyId && id) handlers.onChange({ companyId, id });
   });

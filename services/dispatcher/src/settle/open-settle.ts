@@ -10,7 +10,7 @@ import type { DispatcherConfig } from '../config.ts';
 import type { DispatcherMetrics } from '../dispatcher-metrics.ts';
 import { createErasePayloads, type ErasePayloads } from './erase-payloads.ts';
 import { createRecordAttempts } from './record-attempts.ts';
-import { createSettleDelivery, type Settle } from './settle-delivery.ts';
+import { createSettleDelivery, type AnnounceAttempt, type Settle } from './settle-delivery.ts';
 import { createSettleResend } from './settle-resend.ts';
 
 interface SettleParts {
@@ -18,12 +18,13 @@ interface SettleParts {
   records: RecordLog;
   metrics: DispatcherMetrics;
   count: CountAttempt;
+  announce: AnnounceAttempt;
   failedTopic: string;
 }
 
 export function openSettle(
   { config, logger, keepTrying, keepTryingWhileDraining }: ServiceContext<DispatcherConfig>,
-  { db, records, metrics, count, failedTopic }: SettleParts,
+  { db, records, metrics, count, announce, failedTopic }: SettleParts,
 ): { settleDelivery: Settle; settleResend: Settle; erasePayloads: ErasePayloads } {
   const erasePayloads = createErasePayloads({
     eraseDelivered: createEraseDelivered(db),
@@ -41,6 +42,7 @@ export function openSettle(
       keepTryingWhileDraining,
       metrics,
       count,
+      announce,
       logger,
       nowMs: systemClockMs,
     }),
@@ -50,6 +52,7 @@ export function openSettle(
       keepTryingWhileDraining,
       metrics,
       count,
+      announce,
       logger,
       nowMs: systemClockMs,
     }),

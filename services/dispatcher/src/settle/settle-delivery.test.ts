@@ -37,6 +37,7 @@ test('an outcome is recorded and logged after the stop has begun, once the store
     schedule: [5_000],
     metrics: createDispatcherMetrics(new Registry()),
     count: (...counted) => void counts.push(counted),
+    announce: () => undefined,
     logger,
     nowMs: () => 0,
   });

@@ -39,6 +39,9 @@ export type Settled = SettledAttempt | { kind: 'cancelled'; due: DueAttempt; rea
 /** Resolves when the outcome is stored and Kafka has acknowledged what follows from it. */
 export type Settle = (settled: Settled) => Promise<void>;
 
+/** Tells whoever watches a company of its attempts. */
+export type AnnounceAttempt = (settled: SettledAttempt) => void;
+
 export interface SettleDeliveryDeps {
   recordAttempts: RecordAttempts;
   erasePayloads: ErasePayloads;
@@ -50,6 +53,7 @@ export interface SettleDeliveryDeps {
   schedule: RetrySchedule;
   metrics: DispatcherMetrics;
   count: CountAttempt;
+  announce: AnnounceAttempt;
   logger: Logger;
   nowMs: () => number;
 }
@@ -146,15 +150,19 @@ function reportCancelled(
   logger.info({ ...logFieldsOf(due), reason }, 'delivery cancelled');
 }
 
-/** Counts an attempt and writes its log line. */
+type ReportDeps = Pick<SettleDeliveryDeps, 'metrics' | 'count' | 'announce' | 'logger'>;
+
+/** Counts an attempt, tells of it, and writes its log line. */
 export function reportAttempt(
-  { metrics, count, logger }: Pick<SettleDeliveryDeps, 'metrics' | 'count' | 'logger'>,
-  { due, attempt, appId, payloadBytes, headers }: SettledAttempt,
+  { metrics, count, announce, logger }: ReportDeps,
+  settled: SettledAttempt,
 ): void {
+  const { due, attempt, appId, payloadBytes, headers } = settled;
   const { number, outcome, failureReason, statusCode, durationMs } = attempt;
   metrics.observe(due, attempt);
   const { companyId, webhookId } = due;
   count({ companyId, webhookId, appId }, { attempt, payloadBytes });
+  announce(settled);
   const level = outcome === 'success' ? 'debug' : 'info';
   if (!logger.isLevelEnabled(level)) return;
   logger[level](

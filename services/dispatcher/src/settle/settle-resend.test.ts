@@ -33,6 +33,7 @@ beforeEach(() => {
     },
     metrics: createDispatcherMetrics(registry),
     count: () => undefined,
+    announce: () => undefined,
     logger: createLogger('test', 'silent'),
     nowMs: () => NOW_MS,
   });

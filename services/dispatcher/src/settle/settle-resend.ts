@@ -10,6 +10,7 @@ import {
   isSuccess,
   reportAttempt,
   SETTLE_BATCH,
+  type AnnounceAttempt,
   type Settle,
   type Settled,
 } from './settle-delivery.ts';
@@ -20,6 +21,7 @@ export interface SettleResendDeps {
   keepTryingWhileDraining: KeepTrying;
   metrics: DispatcherMetrics;
   count: CountAttempt;
+  announce: AnnounceAttempt;
   logger: Logger;
   nowMs: () => number;
 }

@@ -6,7 +6,7 @@ export interface RouteLabels {
   method: string;
   /** The path of the route without `/api/v1`, with the names of its ids; `unknown` for any other path. */
   route: string;
-  /** True when the API has a route of this method. */
+  /** True when the API has a route of this method, whose responses are timed. */
   isKnown: boolean;
 }
 
@@ -19,6 +19,8 @@ export interface KnownRoutes {
 export interface KnownPage {
   path: string;
   methods: readonly string[];
+  /** It lasts as long as its client likes, so it is not timed. */
+  isStream?: boolean;
 }
 
 const METHODS = new Set(['GET', 'POST', 'PUT', 'DELETE']);
@@ -40,8 +42,13 @@ export function createKnownRoutes(
   const pathsByPattern = new Map(patterns.map(({ path }) => [path, path]));
   const known = new Set([
     ...routes.map(({ method, path }) => `${method.toUpperCase()} ${path}`),
-    ...pages.flatMap(({ path, methods }) => methods.map((method) => `${method} ${path}`)),
+    ...pages.flatMap(({ path, methods }) =>
+      methods.map((method) => `${method} ${withoutVersion(path)}`),
+    ),
   ]);
+  const streams = new Set(
+    pages.filter((page) => page.isStream).map(({ path }) => withoutVersion(path)),
+  );
   function routeOf(path: string, matched: string | undefined): string {
     const found = matched === undefined ? undefined : pathsByPattern.get(withoutVersion(matched));
     return found ?? patterns.find(({ pattern }) => pattern.test(path))?.path ?? 'unknown';
@@ -51,7 +58,7 @@ export function createKnownRoutes(
       const route = routeOf(path, matched);
       // Express serves HEAD with the handler of GET.
       const method = given === 'HEAD' ? 'GET' : given;
-      if (known.has(`${method} ${route}`)) return { method, route, isKnown: true };
+      if (known.has(`${method} ${route}`)) return { method, route, isKnown: !streams.has(route) };
       const isPlain = route === 'unknown' && METHODS.has(method);
       return { method: isPlain ? method : 'other', route, isKnown: false };
     },

@@ -15,10 +15,12 @@ import type { RecordRequest } from '../audit/record-request.ts';
 import type { GatewayConfig } from '../../config.ts';
 import type { KnownPage } from '../../http/known-routes.ts';
 import type { RequestDeadlines } from '../../http/request-deadlines.ts';
-import type { WrongKeys } from '../../limits/rate-limits.ts';
-import type { Invalidations } from '../../open-redis.ts';
+import type { RateLimits, WrongKeys } from '../../limits/rate-limits.ts';
+import type { GatewayRedis, Invalidations } from '../../open-redis.ts';
 import { DASHBOARD_PATHS, filePages } from './files/file-pages.ts';
 import { loadFiles } from './files/load-files.ts';
+import { LIVE_PATH, livePage } from './live/live-page.ts';
+import { openLive } from './live/open-live.ts';
 import type { PortalSettingsStore } from './portal/portal-settings.ts';
 import { describeSession } from './sessions/describe-session.ts';
 import { createIdentify, type Identify } from './sessions/identify.ts';
@@ -42,6 +44,8 @@ interface DashboardDeps {
   deadlines: RequestDeadlines;
   links: LinkStore;
   portalSettings: Pick<PortalSettingsStore, 'readCached'>;
+  redis: Pick<GatewayRedis, 'live' | 'onNews'>;
+  limits: Pick<RateLimits, 'limitCompany'>;
 }
 
 /** Names the use of the key that signs cookies (RFC 5869, `info`). */
@@ -53,21 +57,25 @@ const PAGES: readonly KnownPage[] = [
     return { path, methods: ['GET', 'POST', 'DELETE'] };
   }),
   ...DASHBOARD_PATHS.map((path) => ({ path, methods: ['GET'] })),
+  { path: LIVE_PATH, methods: ['GET'], isStream: true },
 ];
 
 /** Opens the pages of the dashboard and of the portal, and their sessions. */
 export function openDashboard(
-  { config }: ServiceContext<GatewayConfig>,
+  context: ServiceContext<GatewayConfig>,
   deps: DashboardDeps,
 ): { dashboard: Dashboard; identify: Identify } {
-  const { authenticate, deadlines, portalSettings } = deps;
+  const { config } = context;
+  const { authenticate, deadlines, limits, portalSettings } = deps;
   const cookies = createSessionCookies({
     statements: createSignedStatements(config.ENCRYPTION_KEYS, KEY_USE),
     publicUrl: config.PUBLIC_URL,
     nowMs: systemClockMs,
   });
   const identify = createIdentify({ authenticate, cookies });
+  const streams = openLive(context, deps.redis);
   const router = Router({ caseSensitive: true, strict: true });
+  router.use(livePage({ identify, limits, streams, deadlines }));
   router.use(openSessionPages(deps, cookies));
   router.use(
     filePages({

@@ -1,0 +1,82 @@
+import { Router, type Request, type RequestHandler, type Response } from 'express';
+import { assertAllowed } from '../../../api-keys/assert-allowed.ts';
+import { ApiError } from '../../../http/api-error.ts';
+import { refuseMethod } from '../../../http/refuse-method.ts';
+import type { RequestDeadlines } from '../../../http/request-deadlines.ts';
+import type { Caller } from '../../../http/request/route.ts';
+import type { RateLimits } from '../../../limits/rate-limits.ts';
+import type { Identify } from '../sessions/identify.ts';
+import type { LiveStreams, Stream } from './live-streams.ts';
+
+export interface LivePageDeps {
+  identify: Identify;
+  limits: Pick<RateLimits, 'limitCompany'>;
+  streams: Pick<LiveStreams, 'open' | 'close'>;
+  deadlines: Pick<RequestDeadlines, 'within'>;
+}
+
+export const LIVE_PATH = '/api/v1/live';
+
+const NEEDED = { scope: 'read', portal: 'view' } as const;
+/** A client that has not read so much is not shown to anybody. */
+const MAX_UNREAD_BYTES = 65_536;
+
+/** Streams attempts as they end (docs/contract.md C21.5). */
+export function livePage({ identify, limits, streams, deadlines }: LivePageDeps): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+  const admit: RequestHandler = async (request, response, next) => {
+    const caller = await deadlines.within(response, identify(request));
+    assertAllowed(NEEDED, caller);
+    response.locals.caller = caller;
+    next();
+  };
+  router.get(LIVE_PATH, admit, limits.limitCompany, (request: Request, response: Response) => {
+    if (request.method === 'HEAD') {
+      response.type('text/event-stream').end();
+      return;
+    }
+    const stream = streamTo(request, response, identify);
+    if (!streams.open(stream)) throw tooMany();
+    response.once('close', () => {
+      streams.close(stream);
+    });
+    response.writeHead(200, {
+      'Content-Type': 'text/event-stream',
+      // nginx would gather what is sent.
+      'X-Accel-Buffering': 'no',
+    });
+    // A comment: the client sees at once that the stream is open.
+    response.write(': open\n\n');
+  });
+  router.all(LIVE_PATH, refuseMethod(['GET']));
+  return router;
+}
+
+function streamTo(request: Request, response: Response, identify: Identify): Stream {
+  const { companyId, appId } = response.locals.caller as Caller;
+  return {
+    companyId,
+    appId,
+    write(text) {
+      response.write(text);
+      return response.writableLength <= MAX_UNREAD_BYTES;
+    },
+    isAllowed: () => stillAllowed(request, identify),
+    end: () => response.end(),
+  };
+}
+
+/** Whose key was revoked, and whose session has ended, is told nothing any more; an outage ends nothing. */
+async function stillAllowed(request: Request, identify: Identify): Promise<boolean> {
+  try {
+    assertAllowed(NEEDED, await identify(request));
+    return true;
+  } catch (error) {
+    return !(error instanceof ApiError) || error.status >= 500;
+  }
+}
+
+const tooMany = (): ApiError =>
+  new ApiError(503, 'unavailable', 'Too many are watching. Read the lists instead.', {
+    headers: { 'Retry-After': '15' },
+  });
