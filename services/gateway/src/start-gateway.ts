@@ -11,11 +11,7 @@ import { createSigningKeyStore } from '@posthorn/platform/mongo/signing-keys/sig
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
-import {
-  monotonicClockMs,
-  systemClockMs,
-  systemIds,
-} from '@posthorn/platform/service/clock-and-ids.ts';
+import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { egressPolicyOf } from '@posthorn/platform/service/egress-policy.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';

@@ -14,6 +14,14 @@ import { createFailingWatch, type FailingWatchDeps } from './watch-failing-endpo
 const hour = (n: number): number => n * HOUR_MS;
 const HOURS_TO_40 = Array.from({ length: 40 }, (_, n) => n);
 
+const WEBHOOK: FailingWebhook = {
+  id: 'wh_1',
+  companyId: 'comp_a',
+  disabled: false,
+  changedAtMs: -1,
+  told: null,
+};
+
 let nowMs: number;
 let webhook: FailingWebhook | null;
 /** The hours in which all attempts failed. */
@@ -27,7 +35,7 @@ let leases: MemoryLeases;
 let isKafkaAway: boolean;
 
 beforeEach(() => {
-  webhook = { id: 'wh_1', companyId: 'comp_a', disabled: false, changedAtMs: -1, told: null };
+  webhook = WEBHOOK;
   [nowMs, failedIn, doOthersSucceed, areConfirmed] = [hour(40) + 600_000, HOURS_TO_40, true, true];
   [told, changes, disabledAtMs, isKafkaAway, leases] = [[], [], null, false, createMemoryLeases()];
 });
@@ -117,8 +125,8 @@ describe('an endpoint that fails for a day', () => {
     ['a delivery contradicts the statistics', () => (areConfirmed = false)],
     ['it has no statistics', () => (failedIn = [])],
     ['it was deleted', () => (webhook = null)],
-    ['a client changed its webhook', () => webhook && (webhook.changedAtMs = hour(20))],
-    ['its webhook is disabled', () => webhook && (webhook.disabled = true)],
+    ['a client changed its webhook', () => (webhook = { ...WEBHOOK, changedAtMs: hour(20) })],
+    ['its webhook is disabled', () => (webhook = { ...WEBHOOK, disabled: true })],
     ['another process looks', () => leases.holders.set('failing-endpoints', 'process-2')],
   ])('is not told when %s', async (_why, change) => {
     change();
@@ -130,7 +138,7 @@ describe('an endpoint that fails for a day', () => {
 describe('the webhook of an endpoint that fails', () => {
   const AFTER_MS = hour(48);
   const warned = (disableAtHour: number): void => {
-    if (webhook) webhook.told = { sinceMs: 0, disableAtMs: hour(disableAtHour) };
+    webhook = { ...WEBHOOK, told: { sinceMs: 0, disableAtMs: hour(disableAtHour) } };
     failedIn = [...HOURS_TO_40, ...HOURS_TO_40.map((n) => n + 40)];
     nowMs = hour(60) + 600_000;
   };
@@ -146,7 +154,7 @@ describe('the webhook of an endpoint that fails', () => {
   });
 
   test('is warned of with the time at which it will be disabled', async () => {
-    if (webhook) webhook.told = { sinceMs: 0, disableAtMs: null };
+    webhook = { ...WEBHOOK, told: { sinceMs: 0, disableAtMs: null } };
     await look(AFTER_MS);
     expect(told).toMatchObject([
       {
@@ -155,7 +163,7 @@ describe('the webhook of an endpoint that fails', () => {
           'no attempt succeeded since 1970-01-01T00:00:00.000Z; its webhook is disabled at 1970-01-03T16:00:00.000Z unless one does',
       },
     ]);
-    expect(webhook?.told).toEqual({ sinceMs: 0, disableAtMs: hour(64) });
+    expect(webhook.told).toEqual({ sinceMs: 0, disableAtMs: hour(64) });
   });
 
   test.each<[string, () => void]>([
@@ -163,7 +171,12 @@ describe('the webhook of an endpoint that fails', () => {
     ['a delivery contradicts the statistics', () => (areConfirmed = false)],
     ['its statistics are missing', () => (failedIn = [59])],
     ['the last statistics are missing', () => (failedIn = HOURS_TO_40)],
-    ['its time has not come', () => warned(61)],
+    [
+      'its time has not come',
+      () => {
+        warned(61);
+      },
+    ],
   ])('stays enabled while %s', async (_why, change) => {
     warned(60);
     change();
