@@ -3,6 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { kafkaAccessOf, type KafkaAccess } from '@posthorn/platform/kafka/access.ts';
 import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
 import { openDriver } from '@posthorn/platform/kafka/open-driver.ts';
+import { toDeadLetter } from '@posthorn/platform/dead-letters/dead-letter-record.ts';
+import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { KAFKA_CLIENTS } from '@posthorn/platform/service/kafka-clients.ts';
 import { kafkaAccess } from '@posthorn/platform/service/stores/store-settings.ts';
@@ -10,11 +12,14 @@ import { z } from 'zod';
 import { takeStep } from '../../../deploy/setup/run-setup.ts';
 import { CREATE_TOPICS } from '../../../deploy/setup/steps.ts';
 import { createResources } from '../../support/api/resources.ts';
+import { createNamespace } from '../../support/process/namespace.ts';
 import { ADMIN, LOCAL, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { runProgram } from '../../support/process/service-process.ts';
 import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import {
   addPartitionsMay,
+  deadLettersReadMay,
+  deadLettersReplayMay,
   PASSWORD,
   servicesMay,
   setupMay,
@@ -77,14 +82,23 @@ function login(mechanism: string): Record<string, string> {
 const accessOf = (env: Record<string, string>): KafkaAccess =>
   kafkaAccessOf(z.object(kafkaAccess).parse(env));
 
+const RECORD: OutgoingRecord = {
+  topic: `${PREFIX}dead-letters`,
+  key: 'k',
+  value: Buffer.from('v'),
+};
+
 /** Publishes a record with one of the client packages. Rejects when the broker refuses it. */
-async function publish(client: (typeof KAFKA_CLIENTS)[number], access: KafkaAccess): Promise<void> {
+async function publish(
+  client: (typeof KAFKA_CLIENTS)[number],
+  access: KafkaAccess,
+  record = RECORD,
+): Promise<void> {
   const logger = createLogger('test', 'silent');
   const clientId = 'posthorn-test';
   const settings = { clientId, access, instanceId: randomUUID(), logger };
   const driver = await openDriver(client, createKafkaClient(clientId, access, logger), settings);
   const producer = await driver.connectProducer();
-  const record = { topic: `${PREFIX}dead-letters`, key: 'k', value: Buffer.from('v') };
   try {
     await producer.send([record]);
   } finally {
@@ -139,6 +153,49 @@ describe('Topics behind TLS and ACLs', () => {
     await kafka.allow(user, addPartitionsMay(prefix));
     expect(await addPartitions()).toContain('10 topics with 8 partitions, 10 of them raised');
   });
+});
+
+describe('Dead letters behind TLS and ACLs', () => {
+  const prefix = `letters-${PREFIX}`;
+  const operator = 'User:CN=posthorn-mtls';
+  const shared = { ...createNamespace(), ...LOCAL, TOPIC_PREFIX: prefix, RETRY_DELAYS };
+
+  const admin = (...args: string[]) =>
+    runProgram(ADMIN, ['dead-letters', ...args], { ...shared, ...withoutLogin() });
+
+  beforeAll(async () => {
+    const services = login('scram-sha-512');
+    await kafka.allow(`User:${USER}`, [...setupMay(prefix), ...servicesMay(prefix)]);
+    await takeStep(CREATE_TOPICS, { ...shared, ...services });
+    const read = {
+      topic: `${prefix}message-created`,
+      partition: 0,
+      offset: 0,
+      key: 'k',
+      value: Buffer.from('unreadable'),
+      headers: {},
+      timestampMs: 0,
+      isInherited: false,
+    };
+    const letter = toDeadLetter(`${prefix}dead-letters`, read, 'unreadable_record', 'no JSON');
+    await publish('kafkajs', accessOf(services), letter);
+  }, 120_000);
+
+  it('are listed and shown with no more rights than the list of ACLs has', async () => {
+    // A topic that it may not describe is not there for it.
+    await expect(admin('list')).rejects.toThrow(/Kafka has no topic letters-/);
+    await kafka.allow(operator, deadLettersReadMay(prefix));
+    const { letters } = JSON.parse(await admin('list', '--json')) as { letters: { id: string }[] };
+    expect(letters).toMatchObject([{ reason: 'unreadable_record' }]);
+    expect(await admin('show', letters[0]?.id ?? '')).toContain('no JSON');
+  }, 60_000);
+
+  it('are replayed with no more rights than the list of ACLs has', async () => {
+    await kafka.allow(operator, deadLettersReadMay(prefix));
+    await expect(admin('replay', '--all')).rejects.toThrow(/not authorized/i);
+    await kafka.allow(operator, deadLettersReplayMay(prefix));
+    expect(JSON.parse(await admin('replay', '--all', '--json'))).toMatchObject({ republished: 1 });
+  }, 60_000);
 });
 
 describe('Posthorn behind TLS, SCRAM and ACLs', () => {

@@ -49,6 +49,16 @@ export const addPartitionsMay = (prefix: string): AclRule[] => [
   { resource: 'topic', prefix, operations: ['ALTER', 'DESCRIBE'] },
   { resource: 'group', prefix, operations: ['READ', 'DESCRIBE'] },
 ];
+/** What it lists for the commands that show dead letters. */
+export const deadLettersReadMay = (prefix: string): AclRule[] => [
+  { resource: 'topic', prefix, operations: ['READ', 'DESCRIBE'] },
+  { resource: 'group', prefix, operations: ['READ'] },
+];
+/** What it lists for the command that replays them. */
+export const deadLettersReplayMay = (prefix: string): AclRule[] => [
+  { resource: 'topic', prefix, operations: ['READ', 'WRITE', 'DESCRIBE'] },
+  { resource: 'group', prefix, operations: ['READ'] },
+];
 export const setupMay = (prefix: string): AclRule[] => [
   { resource: 'topic', prefix, operations: ['CREATE', 'DESCRIBE'] },
 ];
