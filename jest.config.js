@@ -1,5 +1,6 @@
 /** The folders with sources. The data of a local stack lie in the checkout too and are not searched. */
 const FOLDERS = [
+  'apps',
   'libs',
   'services',
   'deploy',

@@ -12,7 +12,10 @@ const manifestSchema = z.object({
   overrides: versions,
 });
 
-const manifests = ['package.json', ...globSync('{libs,services}/*/package.json', { cwd: ROOT })];
+const manifests = [
+  'package.json',
+  ...globSync('{apps,libs,services}/*/package.json', { cwd: ROOT }),
+];
 const pinned = manifests.flatMap((path) => {
   const manifest = manifestSchema.parse(JSON.parse(readFileSync(join(ROOT, path), 'utf8')));
   return Object.values(manifest)

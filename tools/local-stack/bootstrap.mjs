@@ -14,6 +14,7 @@ const COMMANDS = {
   start: 'tools/local-stack/start.ts',
   stack: 'tools/local-stack/stack.ts',
   service: 'tools/local-stack/service.ts',
+  'dashboard:build': 'tools/dashboard/run.ts',
   demo: 'tools/local-stack/demo.ts',
   admin: 'tools/local-stack/admin.ts',
   bench: 'bench/run.ts',

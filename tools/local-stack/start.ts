@@ -1,3 +1,4 @@
+import { ensureDashboard } from '../dashboard/ensure-dashboard.ts';
 import { startStores, requireStackPorts } from './supervisor/start-stores.ts';
 import { createSignInLink, ensureCompany } from './supervisor/development-company.ts';
 import { startServices } from './supervisor/services.ts';
@@ -10,7 +11,10 @@ await supervise('npm start', async (stack) => {
   const { settings, children, log } = stack;
   const { stackDir } = settings;
   await requireStackPorts(settings);
+  // Beside the stores, which take longer.
+  const dashboard = ensureDashboard(log);
   const addresses = await startStores(stack);
+  await dashboard;
   const baseUrl = baseUrlOf(settings);
   const [credentials] = await logIfSlow(
     log,

@@ -1,6 +1,9 @@
 import { z } from 'zod';
 
-/** What may be in production: licences that ask for no more than to be named. */
+/**
+ * What may be in production: licences that ask for no more than to be named. Of a choice, which is one entry
+ * here once a person has read it, the first is taken.
+ */
 const ALLOWED_LICENCES: ReadonlySet<string> = new Set([
   '0BSD',
   'Apache-2.0',
@@ -9,6 +12,8 @@ const ALLOWED_LICENCES: ReadonlySet<string> = new Set([
   'BSD-3-Clause',
   'ISC',
   'MIT',
+  '(MIT OR CC0-1.0)',
+  'Unlicense',
 ]);
 
 /** Advisories that do not concern Posthorn: the id, and why. */

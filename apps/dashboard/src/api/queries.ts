@@ -1,0 +1,133 @@
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import { answerOf, api, dataOf, type Schemas } from './client.ts';
+
+/** While one is on a page, its data are at most this old when it is opened again. */
+const FRESH_MS = 5_000;
+const MOST_PROJECTS = 1_000;
+const MOST_APPS = 100;
+const MOST_WEBHOOKS = 1_000;
+const MESSAGES_PER_PAGE = 50;
+
+export const projectsQuery = queryOptions({
+  queryKey: ['projects'],
+  staleTime: FRESH_MS,
+  queryFn: () =>
+    dataOf(api.GET('/api/v1/projects', { params: { query: { limit: MOST_PROJECTS } } })),
+});
+
+export const appsQuery = (projectId: string) =>
+  queryOptions({
+    queryKey: ['apps', projectId],
+    staleTime: FRESH_MS,
+    queryFn: () =>
+      dataOf(api.GET('/api/v1/apps', { params: { query: { projectId, limit: MOST_APPS } } })),
+  });
+
+export const appQuery = (appId: string) =>
+  queryOptions({
+    queryKey: ['app', appId],
+    staleTime: FRESH_MS,
+    queryFn: () => dataOf(api.GET('/api/v1/apps/{appId}', { params: { path: { appId } } })),
+  });
+
+export const webhooksQuery = (appId?: string) =>
+  queryOptions({
+    queryKey: ['webhooks', appId ?? 'all'],
+    staleTime: FRESH_MS,
+    queryFn: () =>
+      dataOf(
+        api.GET('/api/v1/webhooks', {
+          params: { query: { limit: MOST_WEBHOOKS, ...(appId !== undefined && { appId }) } },
+        }),
+      ),
+  });
+
+export const webhookQuery = (webhookId: string) =>
+  queryOptions({
+    queryKey: ['webhook', webhookId],
+    staleTime: FRESH_MS,
+    queryFn: () =>
+      dataOf(api.GET('/api/v1/webhooks/{webhookId}', { params: { path: { webhookId } } })),
+  });
+
+export const healthQuery = (webhookId: string) =>
+  queryOptions({
+    queryKey: ['health', webhookId],
+    staleTime: FRESH_MS,
+    queryFn: () =>
+      dataOf(api.GET('/api/v1/webhooks/{webhookId}/health', { params: { path: { webhookId } } })),
+  });
+
+export interface MessageFilter {
+  appId?: string | undefined;
+  webhookId?: string | undefined;
+  status?: Schemas['DeliveryStatus'] | undefined;
+  from?: string | undefined;
+  to?: string | undefined;
+}
+
+/** Pages stay as they were loaded: what arrives is shown when one asks for it. */
+export const messagesQuery = (filter: MessageFilter) =>
+  infiniteQueryOptions({
+    queryKey: ['messages', filter],
+    staleTime: Infinity,
+    gcTime: 60_000,
+    initialPageParam: undefined as string | undefined,
+    queryFn: ({ pageParam }) =>
+      answerOf(
+        api.GET('/api/v1/webhook-messages', {
+          params: {
+            query: { ...given(filter), limit: MESSAGES_PER_PAGE, ...given({ cursor: pageParam }) },
+          },
+        }),
+      ),
+    getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+  });
+
+export const messageQuery = (messageId: string) =>
+  queryOptions({
+    queryKey: ['message', messageId],
+    queryFn: () =>
+      dataOf(api.GET('/api/v1/webhook-messages/{messageId}', { params: { path: { messageId } } })),
+  });
+
+export const deliveriesQuery = (messageId: string) =>
+  infiniteQueryOptions({
+    queryKey: ['deliveries', messageId],
+    initialPageParam: undefined as string | undefined,
+    queryFn: ({ pageParam }) =>
+      answerOf(
+        api.GET('/api/v1/webhook-messages/{messageId}/deliveries', {
+          params: { path: { messageId }, query: given({ cursor: pageParam }) },
+        }),
+      ),
+    getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+  });
+
+export const resendQuery = (resendId: string) =>
+  queryOptions({
+    queryKey: ['resend', resendId],
+    queryFn: () =>
+      dataOf(api.GET('/api/v1/resends/{resendId}', { params: { path: { resendId } } })),
+    refetchInterval: ({ state }) => (state.data?.status === 'done' ? false : 1_000),
+  });
+
+export const apiKeysQuery = queryOptions({
+  queryKey: ['api-keys'],
+  staleTime: FRESH_MS,
+  queryFn: () => dataOf(api.GET('/api/v1/api-keys', { params: { query: {} } })),
+});
+
+export const signingKeysQuery = queryOptions({
+  queryKey: ['signing-keys'],
+  staleTime: FRESH_MS,
+  queryFn: () => dataOf(api.GET('/api/v1/signing-keys')),
+});
+
+/** Leaves out what is undefined: `exactOptionalPropertyTypes` tells it from an absent field. */
+export function given<Fields extends object>(fields: Fields): Given<Fields> {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined && value !== '');
+  return Object.fromEntries(entries) as Given<Fields>;
+}
+
+type Given<Fields> = { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> };

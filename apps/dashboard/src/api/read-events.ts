@@ -1,0 +1,33 @@
+export interface ServerEvent {
+  event: string;
+  data: string;
+}
+
+/** Yields the events of a `text/event-stream`. `EventSource` cannot send the header of the session. */
+export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent> {
+  let text = '';
+  for await (const chunk of chunksOf(body)) {
+    text += chunk.replaceAll('\r', '');
+    const blocks = text.split('\n\n');
+    text = blocks.pop() ?? '';
+    for (const block of blocks) yield parseEvent(block);
+  }
+}
+
+/** Not every browser iterates over a stream by itself. */
+async function* chunksOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  const reader = body.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    yield decoder.decode(value, { stream: true });
+  }
+}
+
+function parseEvent(block: string): ServerEvent {
+  const fields = block.split('\n').map((line) => /^(\w+): ?(.*)$/.exec(line));
+  const valuesOf = (name: string): string[] =>
+    fields.flatMap((field) => (field?.[1] === name ? [field[2] ?? ''] : []));
+  return { event: valuesOf('event').at(-1) ?? 'message', data: valuesOf('data').join('\n') };
+}

@@ -1,0 +1,4384 @@
+// Written by `node apps/dashboard/write-api-types.ts` from the routes of the gateway.
+
+export interface paths {
+    "/api/v1/projects": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the projects, oldest first */
+        get: operations["projectList"];
+        put?: never;
+        /**
+         * Create a project
+         * @description The same as `POST /projects`, at its second address.
+         */
+        post: operations["projectCreateVersioned"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{projectId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a project */
+        get: operations["projectGet"];
+        /**
+         * Update a project
+         * @description Fields that are left out keep their values.
+         */
+        put: operations["projectUpdate"];
+        post?: never;
+        /**
+         * Delete a project
+         * @description Deletes its apps and webhooks too, and cancels their pending deliveries. Messages and deliveries stay readable.
+         */
+        delete: operations["projectDelete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/apps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the apps of a project, oldest first
+         * @description The same as `GET /apps`, at its second address.
+         */
+        get: operations["appListVersioned"];
+        put?: never;
+        /**
+         * Create an app in a project
+         * @description The same as `POST /apps`, at its second address.
+         */
+        post: operations["appCreateVersioned"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/apps/{appId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an app
+         * @description The same as `GET /apps/{appId}`, at its second address.
+         */
+        get: operations["appGetVersioned"];
+        /**
+         * Update an app
+         * @description The same as `PUT /apps/{appId}`, at its second address.
+         */
+        put: operations["appUpdateVersioned"];
+        post?: never;
+        /**
+         * Delete an app
+         * @description The same as `DELETE /apps/{appId}`, at its second address.
+         */
+        delete: operations["appDeleteVersioned"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the webhooks, oldest first
+         * @description The same as `GET /webhooks`, at its second address.
+         */
+        get: operations["webhookListVersioned"];
+        put?: never;
+        /**
+         * Create a webhook
+         * @description The same as `POST /webhooks`, at its second address.
+         */
+        post: operations["webhookCreateVersioned"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhookId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a webhook
+         * @description The same as `GET /webhooks/{webhookId}`, at its second address.
+         */
+        get: operations["webhookGetVersioned"];
+        /**
+         * Update a webhook
+         * @description The same as `PUT /webhooks/{webhookId}`, at its second address.
+         */
+        put: operations["webhookUpdateVersioned"];
+        post?: never;
+        /**
+         * Delete a webhook
+         * @description The same as `DELETE /webhooks/{webhookId}`, at its second address.
+         */
+        delete: operations["webhookDeleteVersioned"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhookId}/rotate-secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give a webhook a new secret
+         * @description During the grace period `webhook-signature` holds a signature of each secret. The HMAC header uses the new secret at once, unless the webhook has its own `hmacSecret`. Another rotation ends the grace period of the one before.
+         */
+        post: operations["webhookRotateSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhookId}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test message to a webhook
+         * @description Sends a small message and returns its delivery. `GET /api/v1/deliveries/{id}` shows how it ended.
+         */
+        post: operations["webhookTest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhookId}/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the health of a webhook
+         * @description Examines the attempts of the newest messages of the webhook, at most 200 messages.
+         */
+        get: operations["webhookHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhookId}/resend-failed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resend the failed deliveries of a webhook
+         * @description Makes one attempt for each exhausted or cancelled delivery that was created from `since` to `until`. Attempts run in the background, oldest delivery first. Only one such resend of a webhook runs at a time. `GET /api/v1/resends/{id}` shows the progress.
+         */
+        post: operations["webhookResendFailed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/apps/{appId}/resend-failed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resend the failed deliveries of an app
+         * @description Makes one attempt for each exhausted or cancelled delivery to a webhook of the app that was created from `since` to `until`. Attempts run in the background, for several webhooks at a time, oldest delivery of each first. Disabled webhooks are left out. When an endpoint keeps failing for five minutes, its remaining deliveries are not sent: they count as `failed` and keep their status. Only one resend of an app runs at a time. `GET /api/v1/resends/{id}` shows the progress.
+         */
+        post: operations["appResendFailed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhook-messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List messages, newest first
+         * @description One request examines a limited number of messages and deliveries. A page ends after 1 MB of payloads. It may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null.
+         */
+        get: operations["webhookMessageList"];
+        put?: never;
+        /**
+         * Send a message
+         * @description The same as `POST /webhook-messages`, at its second address.
+         */
+        post: operations["webhookMessageCreateVersioned"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhook-messages/{messageId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a message */
+        get: operations["webhookMessageGet"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhook-messages/{messageId}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the deliveries of a message, newest webhook first
+         * @description A page ends after about 1 MB of attempts. It may therefore hold fewer entries than `limit`, although `nextCursor` is not null.
+         */
+        get: operations["webhookMessageDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/deliveries/{deliveryId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a delivery and its attempts */
+        get: operations["deliveryGet"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/deliveries/{deliveryId}/resend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resend a delivery
+         * @description Makes one attempt, which has the next number and is not retried. A success makes the delivery `delivered`; a failure leaves its status as it was.
+         */
+        post: operations["deliveryResend"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/resends/{resendId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the progress of a resend */
+        get: operations["resendGet"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/source-ips": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the addresses that deliveries come from
+         * @description For the firewall in front of an endpoint.
+         */
+        get: operations["sourceIpList"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/api-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the API keys, oldest first */
+        get: operations["apiKeyList"];
+        put?: never;
+        /**
+         * Create an API key
+         * @description The response is the only place that shows the key: Posthorn stores its hash. A key cannot be given a scope that the key of the request does not have.
+         */
+        post: operations["apiKeyCreate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/api-keys/{keyId}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rotate an API key
+         * @description Creates a key with the same name and rights. The old key works beside it for `graceSeconds`, then it expires.
+         */
+        post: operations["apiKeyRotate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/api-keys/{keyId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke an API key
+         * @description The key stops working at once at this gateway, and within two seconds at others.
+         */
+        delete: operations["apiKeyDelete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/signing-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the signing keys, oldest first
+         * @description The keys that sign the deliveries of webhooks with `signatureAlgorithm: ed25519`, at most two. The first one is made when the first such webhook is. Receivers get the public keys from `GET /.well-known/webhooks-keys/{companyId}`, without an API key.
+         */
+        get: operations["signingKeyList"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/signing-keys/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a new signing key
+         * @description During the grace period both keys are published, and `webhook-signature` holds a signature of each. Another rotation ends the grace period of the one before: rotate again only when receivers have read the new key.
+         */
+        post: operations["signingKeyRotate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/audit-events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List audit events, newest first
+         * @description Every change of API keys, projects, apps and webhooks, every resend and test message, every read that showed secrets, and what operators did for your company. A page ends after 1 MB of changes, so it may hold fewer entries than `limit`, although `nextCursor` is not null.
+         */
+        get: operations["auditEventList"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get counts of attempts over time
+         * @description Attempts that ended in each minute, hour or day (UTC), by outcome, with how long they took. Points without an attempt are left out. At most 1,440 minutes, 744 hours or 31 days at once. An attempt is counted after about five seconds, at most 45.
+         */
+        get: operations["statList"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export interface webhooks {
+    delivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A delivery to your endpoint
+         * @description The request that an endpoint receives. Its body is the `payload` of the message, byte for byte.
+         *
+         *     Every delivery has the headers of [Standard Webhooks](https://www.standardwebhooks.com), the webhook's `customHeaders`, and one header of authentication:
+         *
+         *     | `authMethod` | header |
+         *     | --- | --- |
+         *     | `hmac` | `X-Service-Signature`, or the header that `hmacHeader` names: the hex HMAC SHA-256 of the body. The key is the text of `hmacSecret`, which defaults to the `secret` of the webhook |
+         *     | `hmac` with `signatureAlgorithm: ed25519` | none: `webhook-signature` has Ed25519 signatures instead, which the public keys at `GET /.well-known/webhooks-keys/{companyId}` verify |
+         *     | `basic` | `Authorization: Basic …`: the base64 of user name, colon and password |
+         *     | `apiKey` | the header that `apiKeyHeader` names, with the value of `apiKey` |
+         *     | `oauth2` | `Authorization: Bearer …`: an access token, which Posthorn requests at `oauth2TokenUrl` with the client credentials grant (RFC 6749, section 4.4), caches, and requests again before it expires or after a 401 |
+         *
+         *     The first attempt is made at once. Further attempts follow 5 seconds, 5 minutes, 30 minutes, 2 hours, 5 hours and 10 hours after the end of the failed attempt before. A delivery may arrive twice, with the same `webhook-id`.
+         */
+        post: operations["delivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export interface components {
+    schemas: {
+        Failure: {
+            /** @constant */
+            success: false;
+            /** @description For people. The text may change */
+            message: string;
+            /** @description For programs. Each cause has one fixed code */
+            code: string;
+            /** @description The same as in the header `X-Request-Id` */
+            requestId: string;
+            /** @description Every problem of the request, at most 100. Present with `invalid_request` only */
+            errors?: {
+                /** @description Name of the field, query parameter or header. Names of nested fields are joined by dots */
+                path: string;
+                message: string;
+            }[];
+        };
+        CreateProject: {
+            /** @example Orders */
+            name: string;
+            description?: string;
+            /**
+             * @default development
+             * @enum {string}
+             */
+            environment: "development" | "production";
+        };
+        CreatedProject: {
+            /**
+             * @description Id with the prefix `proj_`
+             * @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            name: string;
+            /** @description Absent when none was given */
+            description?: string;
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+        };
+        /**
+         * Format: date-time
+         * @description ISO 8601 in UTC with milliseconds
+         * @example 2026-01-31T09:30:00.000Z
+         */
+        Time: string;
+        Project: {
+            /**
+             * @description Id with the prefix `proj_`
+             * @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            name: string;
+            /** @description Absent when none was given */
+            description?: string;
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+            /**
+             * @description Id with the prefix `comp_`
+             * @example comp_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            company: string;
+            /** @enum {string} */
+            environment: "development" | "production";
+        };
+        UpdateProject: {
+            /** @example Orders */
+            name?: string;
+            description?: string;
+        };
+        CreateApp: {
+            /** @example Orders */
+            name: string;
+            /** @default  */
+            description: string;
+            /** @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            projectId: string;
+            /**
+             * @default development
+             * @enum {string}
+             */
+            environment: "development" | "production";
+            /** @description Whether attempts are stored with the response of the endpoint. True when left out */
+            storeResponses?: boolean;
+            /**
+             * @description `until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out
+             * @enum {string}
+             */
+            storePayloads?: "retained" | "until-delivered";
+        };
+        App: {
+            /**
+             * @description Id with the prefix `app_`
+             * @example app_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            name: string;
+            /** @description Empty when none was given */
+            description: string;
+            /** @enum {string} */
+            environment: "development" | "production";
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+            /** @description Absent until it is given */
+            storeResponses?: boolean;
+            /**
+             * @description Absent until it is given
+             * @enum {string}
+             */
+            storePayloads?: "retained" | "until-delivered";
+        };
+        UpdateApp: {
+            /** @example Orders */
+            name?: string;
+            description?: string;
+            /** @description Whether attempts are stored with the response of the endpoint. True when left out */
+            storeResponses?: boolean;
+            /**
+             * @description `until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out
+             * @enum {string}
+             */
+            storePayloads?: "retained" | "until-delivered";
+        };
+        CreateWebhook: ({
+            /**
+             * @description An http or https URL of a public host, without user, password and fragment. Stored percent-encoded
+             * @example https://example.com/webhooks
+             */
+            url: string;
+            /** @example Orders */
+            name?: string;
+            /** @description Names are unique regardless of case, and differ from the header that `authMethod` sets */
+            customHeaders?: {
+                key: components["schemas"]["HeaderName"];
+                value: string;
+            }[];
+            tls?: components["schemas"]["EndpointTls"] | null;
+            /** @description Event types to deliver. An empty list selects all messages of the app */
+            eventTypes?: string[];
+            disabled?: boolean;
+            /** @description Most attempts per second; null for no limit */
+            rateLimitPerSecond?: number | null;
+            /** @example app_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            appId?: string;
+            /** @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            projectId?: string;
+            /** @example live */
+            environmentId?: string;
+            /** @enum {string} */
+            authMethod?: "hmac" | "basic" | "apiKey" | "oauth2";
+            basicAuthUsername?: string;
+            basicAuthPassword?: string;
+            apiKey?: string;
+            apiKeyHeader?: components["schemas"]["HeaderName"];
+            /** @example X-Tenant */
+            hmacHeader?: components["schemas"]["HeaderName"];
+            /** @description Key of the signature. Use 32 random bytes, at least 16, as text. Without it the `secret` of the webhook is the key, which has 32. */
+            hmacSecret?: string;
+            /**
+             * @description For `hmac`: what signs the deliveries. `ed25519` signs with the key of your company, and receivers verify with its public key
+             * @enum {string}
+             */
+            signatureAlgorithm?: "hmac-sha256" | "ed25519";
+            /**
+             * @description For `oauth2`: where access tokens are requested, with the client credentials grant. The rules are those of `url`
+             * @example https://login.example.com/oauth2/token
+             */
+            oauth2TokenUrl?: string;
+            oauth2ClientId?: string;
+            oauth2ClientSecret?: string;
+            oauth2Scope?: string | null;
+            /** @description Sent as `audience`, which some token servers ask for; null for none */
+            oauth2Audience?: string | null;
+            /**
+             * @description Whether id and secret are sent to the token server in `Authorization` (`basic`, the default) or in the body (`post`)
+             * @enum {string}
+             */
+            oauth2ClientAuthentication?: "basic" | "post";
+        } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown)) & ({
+            projectId?: never;
+            environmentId?: never;
+        } | {
+            appId?: never;
+        });
+        /**
+         * @description Name of an HTTP header that neither Posthorn nor the connection sets
+         * @example X-Tenant
+         */
+        HeaderName: string;
+        /** @description TLS to the endpoint, in PEM; at most 5 certificates in each */
+        EndpointTls: {
+            /** @description What proves the deliveries to the endpoint, then the authorities between */
+            certificate?: string;
+            /** @description Private key of the first certificate, not encrypted. RSA of 2,048 to 4,096 bits, or better P-256. No response shows it */
+            key?: string;
+            /** @description The only authorities that may have issued the certificate of the endpoint. Without it, the public ones */
+            ca?: string;
+        };
+        WebhookWithAuth: {
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            name: string;
+            url: string;
+            /** @description Verifies deliveries: `whsec_` and the base64 of 32 random bytes */
+            secret: string;
+            customHeaders: {
+                key: string;
+                value: string;
+            }[];
+            /** @description Headers that Posthorn adds */
+            headers: {
+                key: string;
+                value: string;
+            }[];
+            /** @description Event types that are delivered. An empty list selects all messages of the app */
+            eventTypes: string[];
+            disabled: boolean;
+            /** @description Most attempts per second; null for no limit */
+            rateLimitPerSecond: number | null;
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+            authMethod: components["schemas"]["AuthMethod"];
+            tls?: components["schemas"]["ShownTls"];
+        };
+        /** @description How deliveries authenticate to the endpoint */
+        AuthMethod: {
+            /** @constant */
+            method: "hmac";
+            hmacHeader: string;
+            hmacSecret: string;
+            /**
+             * @description Present when the key of the company signs. `hmacHeader` and `hmacSecret` are not used then
+             * @constant
+             */
+            signatureAlgorithm?: "ed25519";
+        } | {
+            /** @constant */
+            method: "api_key";
+            apiKey: string;
+            apiKeyHeader: string;
+        } | {
+            /** @constant */
+            method: "basic";
+            username: string;
+            password: string;
+        } | {
+            /** @constant */
+            method: "oauth2";
+            tokenUrl: string;
+            clientId: string;
+            clientSecret: string;
+            scope: string | null;
+            audience: string | null;
+            /** @enum {string} */
+            clientAuthentication: "basic" | "post";
+        };
+        /** @description Present when the webhook has TLS settings of its own */
+        ShownTls: {
+            certificate: {
+                /** @example CN=posthorn, O=Example */
+                subject: string;
+                issuer: string;
+                /** @description SHA-256 of the certificate */
+                fingerprint256: string;
+                notBefore: components["schemas"]["Time"];
+                notAfter: components["schemas"]["Time"];
+            }[];
+            ca: {
+                /** @example CN=posthorn, O=Example */
+                subject: string;
+                issuer: string;
+                /** @description SHA-256 of the certificate */
+                fingerprint256: string;
+                notBefore: components["schemas"]["Time"];
+                notAfter: components["schemas"]["Time"];
+            }[];
+        };
+        Webhook: {
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            name: string;
+            url: string;
+            /** @description Verifies deliveries: `whsec_` and the base64 of 32 random bytes */
+            secret: string;
+            customHeaders: {
+                key: string;
+                value: string;
+            }[];
+            /** @description Headers that Posthorn adds */
+            headers: {
+                key: string;
+                value: string;
+            }[];
+            /** @description Event types that are delivered. An empty list selects all messages of the app */
+            eventTypes: string[];
+            disabled: boolean;
+            /** @description Most attempts per second; null for no limit */
+            rateLimitPerSecond: number | null;
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+        };
+        UpdateWebhook: {
+            /**
+             * @description An http or https URL of a public host, without user, password and fragment. Stored percent-encoded
+             * @example https://example.com/webhooks
+             */
+            url?: string;
+            /** @example Orders */
+            name?: string;
+            /** @description Names are unique regardless of case, and differ from the header that `authMethod` sets */
+            customHeaders?: {
+                key: components["schemas"]["HeaderName"];
+                value: string;
+            }[];
+            tls?: components["schemas"]["EndpointTls"] | null;
+            /** @description Event types to deliver. An empty list selects all messages of the app */
+            eventTypes?: string[];
+            disabled?: boolean;
+            /** @description Most attempts per second; null for no limit */
+            rateLimitPerSecond?: number | null;
+            /** @enum {string} */
+            authMethod?: "hmac" | "basic" | "apiKey" | "oauth2";
+            basicAuthUsername?: string;
+            basicAuthPassword?: string;
+            apiKey?: string;
+            apiKeyHeader?: components["schemas"]["HeaderName"];
+            /** @example X-Tenant */
+            hmacHeader?: components["schemas"]["HeaderName"];
+            /** @description Key of the signature. Use 32 random bytes, at least 16, as text. Without it the `secret` of the webhook is the key, which has 32. */
+            hmacSecret?: string;
+            /**
+             * @description For `hmac`: what signs the deliveries. `ed25519` signs with the key of your company, and receivers verify with its public key
+             * @enum {string}
+             */
+            signatureAlgorithm?: "hmac-sha256" | "ed25519";
+            /**
+             * @description For `oauth2`: where access tokens are requested, with the client credentials grant. The rules are those of `url`
+             * @example https://login.example.com/oauth2/token
+             */
+            oauth2TokenUrl?: string;
+            oauth2ClientId?: string;
+            oauth2ClientSecret?: string;
+            oauth2Scope?: string | null;
+            /** @description Sent as `audience`, which some token servers ask for; null for none */
+            oauth2Audience?: string | null;
+            /**
+             * @description Whether id and secret are sent to the token server in `Authorization` (`basic`, the default) or in the body (`post`)
+             * @enum {string}
+             */
+            oauth2ClientAuthentication?: "basic" | "post";
+        } & (unknown & unknown);
+        RotateSecret: {
+            /**
+             * @description How long the old secret signs beside the new one, in seconds
+             * @default 86400
+             */
+            graceSeconds: number;
+        };
+        Delivery: {
+            /**
+             * @description Id with the prefix `dlv_`
+             * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /**
+             * @description Id with the prefix `msg_`
+             * @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            messageId: string;
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            webhookId: string;
+            status: components["schemas"]["DeliveryStatus"];
+            /** @description Why the delivery was cancelled; null otherwise */
+            reason: ("webhook_deleted" | "webhook_disabled" | "message_missing") | null;
+            attemptCount: number;
+            nextAttemptAt: components["schemas"]["Time"] | null;
+            attempts: {
+                /**
+                 * @description Id with the prefix `att_`
+                 * @example att_01kdyx3m9e7r8s5tqv2wzcbn4a
+                 */
+                id: string;
+                /** @description False until the attempt is made */
+                processed: boolean;
+                resend: boolean;
+                /** @description Status of the endpoint; null when none arrived in time */
+                statusCode: number | null;
+                /** @description The first 4 KiB of the response body */
+                response: string | null;
+                /** @description Headers that are sent, with credentials masked. Empty when the webhook was changed or deleted since */
+                headers: {
+                    key: string;
+                    value: string;
+                }[];
+                createdAt: components["schemas"]["Time"];
+                updatedAt: components["schemas"]["Time"];
+                number: number;
+                /** @enum {string} */
+                outcome: "success" | "http_3xx" | "http_4xx" | "http_429" | "http_5xx" | "timeout" | "dns_error" | "connect_error" | "tls_error" | "egress_blocked" | "response_too_large" | "aborted" | "token_failed";
+                /** @description Why there was no access token, with `token_failed`; else null */
+                failureReason: string | null;
+                durationMs: number;
+                responseHeaders: {
+                    key: string;
+                    value: string;
+                }[];
+            }[];
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+        };
+        /** @enum {string} */
+        DeliveryStatus: "pending" | "delivered" | "exhausted" | "cancelled";
+        WebhookHealth: {
+            /**
+             * @description `open`: attempts kept failing, and further ones are deferred. `half_open`: one attempt finds out whether the endpoint has recovered
+             * @enum {string}
+             */
+            circuit: "closed" | "open" | "half_open";
+            /** @description Share of the examined attempts that succeeded; null without attempts */
+            successRate: number | null;
+            /** @description Duration of the examined attempts; null without attempts */
+            latencyMs: {
+                p50: number | null;
+                p95: number | null;
+            };
+            /** @description Attempts that may run at once. The limit grows while attempts wait and the endpoint responds well; it shrinks on 429, 503, timeouts and rising latency */
+            concurrency: {
+                now: number;
+                floor: number;
+                ceiling: number;
+            };
+            /** @description Most attempts per second: the limit of the webhook, or the rate learned from its 429 responses. Null when there is no limit, and when nothing was sent in the last minutes */
+            ratePerSecond: number | null;
+            /** @description Nothing is sent before this time: the endpoint asked for a pause with `Retry-After`. Null without a pause */
+            heldUntil: components["schemas"]["Time"] | null;
+            /** @description Number of pending deliveries; counted up to 10,000 */
+            backlog: number;
+        };
+        ResendFailed: {
+            /**
+             * Format: date-time
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            since: string;
+            /**
+             * Format: date-time
+             * @description Not before `since`. Defaults to the time of the request
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            until?: string;
+        };
+        Resend: {
+            /**
+             * @description Id with the prefix `rsnd_`
+             * @example rsnd_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /** @description The app whose failed deliveries are resent; null for a resend of one webhook or delivery */
+            appId: string | null;
+            /** @description The webhook whose deliveries are resent; null for a resend of an app */
+            webhookId: string | null;
+            /** @enum {string} */
+            status: "running" | "done";
+            /** @description Number of deliveries to send again */
+            total: number;
+            succeeded: number;
+            failed: number;
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+        };
+        CreateMessage: {
+            /** @example app_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            appId?: string;
+            /** @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            webhookId?: string;
+            /**
+             * @description Delivered byte for byte as it is written here
+             * @example {
+             *       "order": 17,
+             *       "total": "12.50"
+             *     }
+             */
+            payload: {
+                [key: string]: unknown;
+            };
+            /** @example order.paid */
+            eventType?: string;
+        } & (unknown | unknown);
+        CreatedMessage: {
+            /**
+             * @description Id with the prefix `msg_`
+             * @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /** @description True once every delivery is `delivered` */
+            delivered: boolean;
+            /** @description Text of the payload, byte for byte as the client sent it */
+            payload: string;
+            /** @description Hex HMAC SHA-256 of the payload, as the oldest webhook gets it; null without a webhook */
+            signature: string | null;
+            headers: {
+                key: string;
+                value: string;
+            }[];
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+            /** @description Last attempt of the oldest webhook, or the first one before it is made; null without a webhook */
+            deliveryAttempt: components["schemas"]["Attempt"] | null;
+            /** @description One for each webhook, oldest webhook first */
+            deliveries: {
+                /**
+                 * @description Id with the prefix `dlv_`
+                 * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
+                 */
+                id: string;
+                /**
+                 * @description Id with the prefix `wh_`
+                 * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+                 */
+                webhookId: string;
+                status: components["schemas"]["DeliveryStatus"];
+                attemptCount: number;
+            }[];
+        };
+        Attempt: {
+            /**
+             * @description Id with the prefix `att_`
+             * @example att_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /** @description False until the attempt is made */
+            processed: boolean;
+            resend: boolean;
+            /** @description Status of the endpoint; null when none arrived in time */
+            statusCode: number | null;
+            /** @description The first 4 KiB of the response body */
+            response: string | null;
+            /** @description Headers that are sent, with credentials masked. Empty when the webhook was changed or deleted since */
+            headers: {
+                key: string;
+                value: string;
+            }[];
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+        };
+        ListedMessage: {
+            /**
+             * @description Id with the prefix `msg_`
+             * @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /** @description True once every delivery is `delivered` */
+            delivered: boolean;
+            /** @description Text of the payload, byte for byte as the client sent it; null once it is erased, when its app stores payloads until they are delivered */
+            payload: string | null;
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+            /** @description One for each webhook, oldest webhook first */
+            deliveries: {
+                /**
+                 * @description Id with the prefix `dlv_`
+                 * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
+                 */
+                id: string;
+                /**
+                 * @description Id with the prefix `wh_`
+                 * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+                 */
+                webhookId: string;
+                status: components["schemas"]["DeliveryStatus"];
+                attemptCount: number;
+            }[];
+            /** @description Null for a message to one webhook */
+            appId: string | null;
+            eventType: string | null;
+            status: components["schemas"]["DeliveryStatus"];
+        };
+        Message: {
+            /**
+             * @description Id with the prefix `msg_`
+             * @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /** @description True once every delivery is `delivered` */
+            delivered: boolean;
+            /** @description Text of the payload, byte for byte as the client sent it; null once it is erased, when its app stores payloads until they are delivered */
+            payload: string | null;
+            /** @description Hex HMAC SHA-256 of the payload, as the oldest webhook gets it; null without a webhook */
+            signature: string | null;
+            headers: {
+                key: string;
+                value: string;
+            }[];
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+            /** @description Last attempt of the oldest webhook, or the first one before it is made; null without a webhook */
+            deliveryAttempt: components["schemas"]["Attempt"] | null;
+            /** @description One for each webhook, oldest webhook first */
+            deliveries: {
+                /**
+                 * @description Id with the prefix `dlv_`
+                 * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
+                 */
+                id: string;
+                /**
+                 * @description Id with the prefix `wh_`
+                 * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+                 */
+                webhookId: string;
+                status: components["schemas"]["DeliveryStatus"];
+                attemptCount: number;
+            }[];
+            /** @description Null for a message to one webhook */
+            appId: string | null;
+            eventType: string | null;
+            status: components["schemas"]["DeliveryStatus"];
+        };
+        CreateApiKey: {
+            /** @example Orders */
+            name: string;
+            /** @description What the key may do. `read` shows no secrets; `admin` includes all others. All when left out */
+            scopes?: ("messages:write" | "read" | "webhooks:write" | "keys:write" | "admin")[];
+            /**
+             * @description The only app that the key may be used for. The whole company when left out
+             * @example app_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            appId?: string;
+            /**
+             * Format: date-time
+             * @description When the key stops working. Never when left out
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            expiresAt?: string;
+        };
+        CreatedApiKey: {
+            /**
+             * @description Id with the prefix `key_`
+             * @example key_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            name: string;
+            /** @description The first characters of the key */
+            prefix: string;
+            /** @description What the key may do */
+            scopes: ("messages:write" | "read" | "webhooks:write" | "keys:write" | "admin")[];
+            /** @description The only app that the key may be used for; null for the whole company */
+            appId: string | null;
+            /** @description Null for never */
+            expiresAt: components["schemas"]["Time"] | null;
+            /** @description To the minute; null before the first use */
+            lastUsedAt: components["schemas"]["Time"] | null;
+            createdAt: components["schemas"]["Time"];
+            /**
+             * @description The key itself. Returned here only
+             * @example phk_Y2hvb3NlIHlvdXIgb3duIGtleSB3aXNlbHksIGZyaWVuZHM4RkQ2
+             */
+            key: string;
+        };
+        ApiKey: {
+            /**
+             * @description Id with the prefix `key_`
+             * @example key_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            name: string;
+            /** @description The first characters of the key */
+            prefix: string;
+            /** @description What the key may do */
+            scopes: ("messages:write" | "read" | "webhooks:write" | "keys:write" | "admin")[];
+            /** @description The only app that the key may be used for; null for the whole company */
+            appId: string | null;
+            /** @description Null for never */
+            expiresAt: components["schemas"]["Time"] | null;
+            /** @description To the minute; null before the first use */
+            lastUsedAt: components["schemas"]["Time"] | null;
+            createdAt: components["schemas"]["Time"];
+        };
+        RotateApiKey: {
+            /**
+             * @description How long the old key works beside the new one, in seconds
+             * @default 86400
+             */
+            graceSeconds: number;
+        };
+        SigningKey: {
+            /**
+             * @description The `kid` of the key in the JWK Set
+             * @example skey_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /** @constant */
+            algorithm: "ed25519";
+            /**
+             * @description `whpk_` and the base64 of 32 bytes, as Standard Webhooks spells it
+             * @example whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
+             */
+            publicKey: string;
+            createdAt: components["schemas"]["Time"];
+            /** @description When it stops signing; null until it is rotated */
+            expiresAt: components["schemas"]["Time"] | null;
+        };
+        RotateSigningKey: {
+            /**
+             * @description How long the old key signs beside the new one, in seconds
+             * @default 86400
+             */
+            graceSeconds: number;
+        };
+        AuditEvent: {
+            /**
+             * @description Id with the prefix `aud_`
+             * @example aud_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /**
+             * @example webhook.updated
+             * @enum {string}
+             */
+            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "resend.started" | "dead_letters.replayed" | "encryption_keys.rotated";
+            actor: components["schemas"]["AuditActor"];
+            target: components["schemas"]["AuditTarget"];
+            /**
+             * @description IP address of the client; null for an operator
+             * @example 192.0.2.7
+             */
+            clientAddress: string | null;
+            /** @description `X-Request-Id` of the request; null for an operator */
+            requestId: string | null;
+            /**
+             * @description `failed`: the request was refused, and nothing was changed. `started`: the request still runs, or its process ended, or the store did not confirm a write; the change may have been made
+             * @example done
+             * @enum {string}
+             */
+            outcome: "started" | "done" | "failed";
+            /**
+             * @description Error code of the response; null unless `failed`
+             * @example null
+             */
+            code: string | null;
+            /** @description The fields that were changed; what was asked for until the event is `done`. `********` stands for a value that the log does not hold */
+            changes: components["schemas"]["AuditChange"][];
+            /**
+             * @description How many webhooks were shown; null unless secrets were read
+             * @example null
+             */
+            count: number | null;
+            createdAt: components["schemas"]["Time"];
+            /** @description Null while `started` */
+            completedAt: components["schemas"]["Time"] | null;
+        };
+        /** @description Who did it: an API key, or an operator */
+        AuditActor: {
+            /** @constant */
+            kind: "apiKey";
+            /**
+             * @description Id with the prefix `key_`
+             * @example key_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            keyId: string;
+        } | {
+            /** @constant */
+            kind: "admin";
+        };
+        AuditTarget: {
+            /**
+             * @example webhook
+             * @enum {string}
+             */
+            kind: "company" | "apiKey" | "signingKey" | "project" | "app" | "webhook" | "delivery" | "deadLetters" | "encryptionKeys";
+            /** @description Null for several at once, and for one that was not created */
+            id: string | null;
+        };
+        AuditChange: {
+            /** @example name */
+            field: string;
+            before: components["schemas"]["AuditValue"];
+            after: components["schemas"]["AuditValue"];
+        };
+        /**
+         * @description Null for a field without a value
+         * @example Orders
+         */
+        AuditValue: string | number | boolean | string[] | null;
+        Stats: {
+            /** @enum {string} */
+            step: "minute" | "hour" | "day";
+            /**
+             * @description The beginning of the first step that was searched
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            from: components["schemas"]["Time"];
+            /**
+             * @description The end of the last one
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            to: components["schemas"]["Time"];
+            /** @description Oldest first */
+            points: components["schemas"]["StatsPoint"][];
+        };
+        StatsPoint: {
+            /**
+             * @description The beginning of the minute, hour or day, in UTC
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            at: components["schemas"]["Time"];
+            attempts: number;
+            succeeded: number;
+            failed: number;
+            /**
+             * @description Attempts by outcome; those that did not happen are left out
+             * @example {
+             *       "success": 118,
+             *       "http_5xx": 2
+             *     }
+             */
+            outcomes: {
+                [key: string]: number;
+            };
+            /** @description Attempts that were the first of their delivery */
+            firstAttempts: number;
+            /** @description Bytes of the payloads that were sent */
+            payloadBytes: number;
+            /** @description How long the attempts took. Percentiles are estimates within the steps 1, 2, 5, 10 … 60,000 ms */
+            latencyMs: {
+                mean: number;
+                max: number;
+                p50: number;
+                p95: number;
+                p99: number;
+            };
+        };
+    };
+    responses: {
+        /**
+         * @description Bad Request
+         *
+         *     - `malformed_request`: the request is not valid HTTP
+         *     - `invalid_request`: fields, headers or query parameters are wrong; `errors` lists every problem
+         *     - `delivery_refused`: the request has the header `webhook-id`: it is a delivery of a webhook that points to this API
+         *     - `invalid_json`: the body is not UTF-8, is not a JSON object, repeats a key, or is nested deeper than 64 levels
+         *     - `incomplete_body`: the body ended before its announced length
+         */
+        "400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "malformed_request" | "invalid_request" | "delivery_refused" | "invalid_json" | "incomplete_body";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Unauthorized
+         *
+         *     - `unauthorized`: the API key is missing or not valid
+         */
+        "401.unauthorized": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "unauthorized";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Forbidden
+         *
+         *     - `company_mismatch`: `companyid` is not the company of the API key
+         *     - `company_suspended`: the company of the API key is suspended
+         *     - `insufficient_scope`: the API key does not have the scope of the route, or may be used for one app only
+         */
+        "403.company_mismatch.company_suspended.insufficient_scope": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "company_mismatch" | "company_suspended" | "insufficient_scope";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Request Timeout
+         *
+         *     - `request_timeout`: the request did not arrive in time
+         */
+        "408.request_timeout": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "request_timeout";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Expectation Failed
+         *
+         *     - `expectation_failed`: `Expect` asks for something other than `100-continue`
+         */
+        "417.expectation_failed": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "expectation_failed";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Too Many Requests
+         *
+         *     - `rate_limited`: the company or the client address sent too many requests
+         *     - `too_many_wrong_keys`: the client address sent too many wrong API keys; a valid key still works
+         */
+        "429.rate_limited.too_many_wrong_keys": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                "Retry-After": components["headers"]["RetryAfter"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "rate_limited" | "too_many_wrong_keys";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Request Header Fields Too Large
+         *
+         *     - `headers_too_large`: the headers have more than 16,384 bytes
+         */
+        "431.headers_too_large": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "headers_too_large";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Internal Server Error
+         *
+         *     - `internal_error`: a fault of the service; report the `requestId`
+         */
+        "500.internal_error": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "internal_error";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Service Unavailable
+         *
+         *     - `unavailable`: the request cannot be stored now; send it again
+         */
+        "503.unavailable": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                "Retry-After": components["headers"]["RetryAfter"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "unavailable";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Payload Too Large
+         *
+         *     - `body_too_large`: the body has more than 262,144 bytes
+         */
+        "413.body_too_large": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "body_too_large";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Unsupported Media Type
+         *
+         *     - `unsupported_media_type`: the body is not JSON, or is compressed
+         */
+        "415.unsupported_media_type": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "unsupported_media_type";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Conflict
+         *
+         *     - `quota_exceeded`: the company, project, app, webhook or message would have more than it may; the message names the limit and its setting
+         */
+        "409.quota_exceeded": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "quota_exceeded";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Bad Request
+         *
+         *     - `malformed_request`: the request is not valid HTTP
+         *     - `invalid_request`: fields, headers or query parameters are wrong; `errors` lists every problem
+         *     - `delivery_refused`: the request has the header `webhook-id`: it is a delivery of a webhook that points to this API
+         */
+        "400.malformed_request.invalid_request.delivery_refused": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "malformed_request" | "invalid_request" | "delivery_refused";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Not Found
+         *
+         *     - `route_not_found`: the address does not exist
+         *     - `not_found`: it does not exist, or belongs to another company
+         */
+        "404.route_not_found.not_found": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "route_not_found" | "not_found";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Not Found
+         *
+         *     - `not_found`: it does not exist, or belongs to another company
+         */
+        "404.not_found": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "not_found";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Conflict
+         *
+         *     - `webhook_disabled`: the webhook is disabled
+         *     - `resend_running`: a resend of it is running
+         */
+        "409.webhook_disabled.resend_running": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "webhook_disabled" | "resend_running";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Conflict
+         *
+         *     - `resend_running`: a resend of it is running
+         */
+        "409.resend_running": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "resend_running";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Conflict
+         *
+         *     - `quota_exceeded`: the company, project, app, webhook or message would have more than it may; the message names the limit and its setting
+         *     - `idempotency_key_running`: the first request with this key is still running
+         */
+        "409.quota_exceeded.idempotency_key_running": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                "Retry-After": components["headers"]["RetryAfter"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "quota_exceeded" | "idempotency_key_running";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Unprocessable Entity
+         *
+         *     - `idempotency_key_reused`: the key was used with another body
+         */
+        "422.idempotency_key_reused": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "idempotency_key_reused";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Conflict
+         *
+         *     - `delivery_pending`: the delivery has no final state yet
+         *     - `resend_running`: a resend of it is running
+         *     - `webhook_deleted`: the webhook of the delivery was deleted
+         *     - `webhook_disabled`: the webhook is disabled
+         *     - `payload_erased`: the payload of the message was erased, because its app stores payloads until they are delivered
+         */
+        "409.delivery_pending.resend_running.webhook_deleted.webhook_disabled.payload_erased": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "delivery_pending" | "resend_running" | "webhook_deleted" | "webhook_disabled" | "payload_erased";
+                } & components["schemas"]["Failure"];
+            };
+        };
+    };
+    parameters: {
+        /** @description Id of your company. Optional; must be the company of the API key */
+        CompanyId: string;
+        /** @description Id of your company. Must be the company of the API key */
+        RequiredCompanyId: string;
+        /** @description Identifies the request in the logs of the service and in its response. 8 to 128 of `A-Z a-z 0-9 . _ -`; any other value is replaced */
+        RequestId: string;
+    };
+    requestBodies: never;
+    headers: {
+        /** @description Identifies the request in the logs of the service. The id from the request if it is valid, else a new one */
+        RequestId: string;
+        /** @description Requests left (`r`) of the nearest limit, and seconds (`t`) until all of it is available again */
+        RateLimit: string;
+        /** @description The nearest limit: requests (`q`) per window of seconds (`w`) */
+        RateLimitPolicy: string;
+        /** @description Seconds to wait before the request is sent again */
+        RetryAfter: string;
+        /** @description Present when this is the response of the first request with the same `Idempotency-Key` */
+        IdempotencyReplayed: "true";
+    };
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    projectList: {
+        parameters: {
+            query?: {
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description Number of entries to skip before the page */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Projects found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Projects found",
+                     *       "data": [
+                     *         {
+                     *           "id": "proj_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "name": "Orders",
+                     *           "description": "Messages about orders",
+                     *           "createdAt": "2026-01-31T09:30:00.000Z",
+                     *           "updatedAt": "2026-01-31T09:30:00.000Z",
+                     *           "company": "comp_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "environment": "development"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Project"][];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    projectCreateVersioned: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateProject"];
+            };
+        };
+        responses: {
+            /** @description Project created */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Project created",
+                     *       "data": {
+                     *         "id": "proj_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "name": "Orders",
+                     *         "description": "Messages about orders",
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["CreatedProject"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.quota_exceeded"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    projectGet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                projectId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Project found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Project found",
+                     *       "data": {
+                     *         "id": "proj_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "name": "Orders",
+                     *         "description": "Messages about orders",
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z",
+                     *         "company": "comp_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "environment": "development"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Project"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    projectUpdate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                projectId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["UpdateProject"];
+            };
+        };
+        responses: {
+            /** @description Project updated */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Project updated",
+                     *       "data": {
+                     *         "id": "proj_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "name": "Orders",
+                     *         "description": "Messages about orders",
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z",
+                     *         "company": "comp_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "environment": "development"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Project"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    projectDelete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                projectId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Project deleted */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Project deleted"
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    appListVersioned: {
+        parameters: {
+            query: {
+                projectId: string;
+                environment?: "development" | "production";
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description Number of entries to skip before the page */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Apps found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Apps found",
+                     *       "data": [
+                     *         {
+                     *           "id": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "name": "Orders",
+                     *           "description": "Messages about orders",
+                     *           "environment": "development",
+                     *           "createdAt": "2026-01-31T09:30:00.000Z",
+                     *           "updatedAt": "2026-01-31T09:30:00.000Z",
+                     *           "storeResponses": false,
+                     *           "storePayloads": "retained"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["App"][];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    appCreateVersioned: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateApp"];
+            };
+        };
+        responses: {
+            /** @description App created */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "App created",
+                     *       "data": {
+                     *         "id": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "name": "Orders",
+                     *         "description": "Messages about orders",
+                     *         "environment": "development",
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z",
+                     *         "storeResponses": false,
+                     *         "storePayloads": "retained"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["App"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.quota_exceeded"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    appGetVersioned: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description App found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "App found",
+                     *       "data": {
+                     *         "id": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "name": "Orders",
+                     *         "description": "Messages about orders",
+                     *         "environment": "development",
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z",
+                     *         "storeResponses": false,
+                     *         "storePayloads": "retained"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["App"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    appUpdateVersioned: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["UpdateApp"];
+            };
+        };
+        responses: {
+            /** @description App updated */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "App updated",
+                     *       "data": {
+                     *         "id": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "name": "Orders",
+                     *         "description": "Messages about orders",
+                     *         "environment": "development",
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z",
+                     *         "storeResponses": false,
+                     *         "storePayloads": "retained"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["App"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    appDeleteVersioned: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description App deleted */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "App deleted"
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    webhookListVersioned: {
+        parameters: {
+            query?: {
+                /** @description Only the webhooks of this app */
+                appId?: string;
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description Number of entries to skip before the page */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Webhooks found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Webhooks found",
+                     *       "data": [
+                     *         {
+                     *           "id": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "name": "Orders",
+                     *           "url": "https://example.com/webhooks",
+                     *           "secret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+                     *           "customHeaders": [
+                     *             {
+                     *               "key": "X-Tenant",
+                     *               "value": "acme"
+                     *             }
+                     *           ],
+                     *           "headers": [
+                     *             {
+                     *               "key": "Content-Type",
+                     *               "value": "application/json"
+                     *             }
+                     *           ],
+                     *           "eventTypes": [
+                     *             "order.paid"
+                     *           ],
+                     *           "disabled": false,
+                     *           "rateLimitPerSecond": null,
+                     *           "createdAt": "2026-01-31T09:30:00.000Z",
+                     *           "updatedAt": "2026-01-31T09:30:00.000Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Webhook"][];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    webhookCreateVersioned: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateWebhook"];
+            };
+        };
+        responses: {
+            /** @description Webhook created */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Webhook created",
+                     *       "data": {
+                     *         "id": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "name": "Orders",
+                     *         "url": "https://example.com/webhooks",
+                     *         "secret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+                     *         "customHeaders": [
+                     *           {
+                     *             "key": "X-Tenant",
+                     *             "value": "acme"
+                     *           }
+                     *         ],
+                     *         "headers": [
+                     *           {
+                     *             "key": "Content-Type",
+                     *             "value": "application/json"
+                     *           }
+                     *         ],
+                     *         "eventTypes": [
+                     *           "order.paid"
+                     *         ],
+                     *         "disabled": false,
+                     *         "rateLimitPerSecond": null,
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z",
+                     *         "authMethod": {
+                     *           "method": "hmac",
+                     *           "hmacHeader": "X-Service-Signature",
+                     *           "hmacSecret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+                     *           "signatureAlgorithm": "ed25519"
+                     *         },
+                     *         "tls": {
+                     *           "certificate": [
+                     *             {
+                     *               "subject": "CN=posthorn, O=Example",
+                     *               "issuer": "text",
+                     *               "fingerprint256": "text",
+                     *               "notBefore": "2026-01-31T09:30:00.000Z",
+                     *               "notAfter": "2026-01-31T09:30:00.000Z"
+                     *             }
+                     *           ],
+                     *           "ca": [
+                     *             {
+                     *               "subject": "CN=posthorn, O=Example",
+                     *               "issuer": "text",
+                     *               "fingerprint256": "text",
+                     *               "notBefore": "2026-01-31T09:30:00.000Z",
+                     *               "notAfter": "2026-01-31T09:30:00.000Z"
+                     *             }
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["WebhookWithAuth"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.quota_exceeded"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    webhookGetVersioned: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Webhook found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Webhook found",
+                     *       "data": {
+                     *         "id": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "name": "Orders",
+                     *         "url": "https://example.com/webhooks",
+                     *         "secret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+                     *         "customHeaders": [
+                     *           {
+                     *             "key": "X-Tenant",
+                     *             "value": "acme"
+                     *           }
+                     *         ],
+                     *         "headers": [
+                     *           {
+                     *             "key": "Content-Type",
+                     *             "value": "application/json"
+                     *           }
+                     *         ],
+                     *         "eventTypes": [
+                     *           "order.paid"
+                     *         ],
+                     *         "disabled": false,
+                     *         "rateLimitPerSecond": null,
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z",
+                     *         "authMethod": {
+                     *           "method": "hmac",
+                     *           "hmacHeader": "X-Service-Signature",
+                     *           "hmacSecret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+                     *           "signatureAlgorithm": "ed25519"
+                     *         },
+                     *         "tls": {
+                     *           "certificate": [
+                     *             {
+                     *               "subject": "CN=posthorn, O=Example",
+                     *               "issuer": "text",
+                     *               "fingerprint256": "text",
+                     *               "notBefore": "2026-01-31T09:30:00.000Z",
+                     *               "notAfter": "2026-01-31T09:30:00.000Z"
+                     *             }
+                     *           ],
+                     *           "ca": [
+                     *             {
+                     *               "subject": "CN=posthorn, O=Example",
+                     *               "issuer": "text",
+                     *               "fingerprint256": "text",
+                     *               "notBefore": "2026-01-31T09:30:00.000Z",
+                     *               "notAfter": "2026-01-31T09:30:00.000Z"
+                     *             }
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["WebhookWithAuth"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    webhookUpdateVersioned: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["UpdateWebhook"];
+            };
+        };
+        responses: {
+            /** @description Webhook updated */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Webhook updated",
+                     *       "data": {
+                     *         "id": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "name": "Orders",
+                     *         "url": "https://example.com/webhooks",
+                     *         "secret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+                     *         "customHeaders": [
+                     *           {
+                     *             "key": "X-Tenant",
+                     *             "value": "acme"
+                     *           }
+                     *         ],
+                     *         "headers": [
+                     *           {
+                     *             "key": "Content-Type",
+                     *             "value": "application/json"
+                     *           }
+                     *         ],
+                     *         "eventTypes": [
+                     *           "order.paid"
+                     *         ],
+                     *         "disabled": false,
+                     *         "rateLimitPerSecond": null,
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Webhook"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.quota_exceeded"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    webhookDeleteVersioned: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Webhook deleted */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Webhook deleted"
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    webhookRotateSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RotateSecret"];
+            };
+        };
+        responses: {
+            /** @description Secret rotated */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Secret rotated",
+                     *       "data": {
+                     *         "id": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "name": "Orders",
+                     *         "url": "https://example.com/webhooks",
+                     *         "secret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+                     *         "customHeaders": [
+                     *           {
+                     *             "key": "X-Tenant",
+                     *             "value": "acme"
+                     *           }
+                     *         ],
+                     *         "headers": [
+                     *           {
+                     *             "key": "Content-Type",
+                     *             "value": "application/json"
+                     *           }
+                     *         ],
+                     *         "eventTypes": [
+                     *           "order.paid"
+                     *         ],
+                     *         "disabled": false,
+                     *         "rateLimitPerSecond": null,
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Webhook"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    webhookTest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Test message accepted */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Test message accepted",
+                     *       "data": {
+                     *         "id": "dlv_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "messageId": "msg_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "status": "delivered",
+                     *         "reason": null,
+                     *         "attemptCount": 1,
+                     *         "nextAttemptAt": null,
+                     *         "attempts": [
+                     *           {
+                     *             "id": "att_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *             "processed": true,
+                     *             "resend": false,
+                     *             "statusCode": 200,
+                     *             "response": "ok",
+                     *             "headers": [
+                     *               {
+                     *                 "key": "Content-Type",
+                     *                 "value": "application/json"
+                     *               }
+                     *             ],
+                     *             "createdAt": "2026-01-31T09:30:00.000Z",
+                     *             "updatedAt": "2026-01-31T09:30:00.000Z",
+                     *             "number": 1,
+                     *             "outcome": "success",
+                     *             "failureReason": null,
+                     *             "durationMs": 84,
+                     *             "responseHeaders": [
+                     *               {
+                     *                 "key": "Content-Type",
+                     *                 "value": "application/json"
+                     *               }
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Delivery"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    webhookHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Health found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Health found",
+                     *       "data": {
+                     *         "circuit": "closed",
+                     *         "successRate": 0.98,
+                     *         "latencyMs": {
+                     *           "p50": 84,
+                     *           "p95": 212
+                     *         },
+                     *         "concurrency": {
+                     *           "now": 42,
+                     *           "floor": 1,
+                     *           "ceiling": 1000
+                     *         },
+                     *         "ratePerSecond": null,
+                     *         "heldUntil": null,
+                     *         "backlog": 0
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["WebhookHealth"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    webhookResendFailed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResendFailed"];
+            };
+        };
+        responses: {
+            /** @description Resend started */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Resend started",
+                     *       "data": {
+                     *         "id": "rsnd_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "status": "running",
+                     *         "total": 12,
+                     *         "succeeded": 9,
+                     *         "failed": 1,
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Resend"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.webhook_disabled.resend_running"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    appResendFailed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResendFailed"];
+            };
+        };
+        responses: {
+            /** @description Resend started */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Resend started",
+                     *       "data": {
+                     *         "id": "rsnd_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "status": "running",
+                     *         "total": 12,
+                     *         "succeeded": 9,
+                     *         "failed": 1,
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Resend"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.resend_running"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    webhookMessageList: {
+        parameters: {
+            query?: {
+                appId?: string;
+                webhookId?: string;
+                status?: components["schemas"]["DeliveryStatus"];
+                /** @description Created at this time or later */
+                from?: string;
+                /** @description Created at this time or earlier */
+                to?: string;
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description `nextCursor` of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Messages found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Messages found",
+                     *       "data": [
+                     *         {
+                     *           "id": "msg_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "delivered": true,
+                     *           "payload": "{\"order\": 17, \"total\": \"12.50\"}",
+                     *           "createdAt": "2026-01-31T09:30:00.000Z",
+                     *           "updatedAt": "2026-01-31T09:30:00.000Z",
+                     *           "deliveries": [
+                     *             {
+                     *               "id": "dlv_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *               "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *               "status": "delivered",
+                     *               "attemptCount": 1
+                     *             }
+                     *           ],
+                     *           "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "eventType": "order.paid",
+                     *           "status": "delivered"
+                     *         }
+                     *       ],
+                     *       "nextCursor": null
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["ListedMessage"][];
+                        /** @description The `cursor` of the next page; null on the last page */
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    webhookMessageCreateVersioned: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateMessage"];
+            };
+        };
+        responses: {
+            /** @description Message accepted */
+            202: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Message accepted",
+                     *       "data": {
+                     *         "id": "msg_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "delivered": false,
+                     *         "payload": "{\"order\": 17, \"total\": \"12.50\"}",
+                     *         "signature": "9b1c1e0d5f3a4c7d8e2f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5",
+                     *         "headers": [
+                     *           {
+                     *             "key": "Content-Type",
+                     *             "value": "application/json"
+                     *           }
+                     *         ],
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z",
+                     *         "deliveryAttempt": {
+                     *           "id": "att_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "processed": false,
+                     *           "resend": false,
+                     *           "statusCode": null,
+                     *           "response": null,
+                     *           "headers": [
+                     *             {
+                     *               "key": "Content-Type",
+                     *               "value": "application/json"
+                     *             }
+                     *           ],
+                     *           "createdAt": "2026-01-31T09:30:00.000Z",
+                     *           "updatedAt": "2026-01-31T09:30:00.000Z"
+                     *         },
+                     *         "deliveries": [
+                     *           {
+                     *             "id": "dlv_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *             "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *             "status": "pending",
+                     *             "attemptCount": 0
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["CreatedMessage"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.quota_exceeded.idempotency_key_running"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            417: components["responses"]["417.expectation_failed"];
+            422: components["responses"]["422.idempotency_key_reused"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    webhookMessageGet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                messageId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Message found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Message found",
+                     *       "data": {
+                     *         "id": "msg_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "delivered": true,
+                     *         "payload": "{\"order\": 17, \"total\": \"12.50\"}",
+                     *         "signature": "9b1c1e0d5f3a4c7d8e2f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5",
+                     *         "headers": [
+                     *           {
+                     *             "key": "Content-Type",
+                     *             "value": "application/json"
+                     *           }
+                     *         ],
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z",
+                     *         "deliveryAttempt": {
+                     *           "id": "att_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "processed": true,
+                     *           "resend": false,
+                     *           "statusCode": 200,
+                     *           "response": "ok",
+                     *           "headers": [
+                     *             {
+                     *               "key": "Content-Type",
+                     *               "value": "application/json"
+                     *             }
+                     *           ],
+                     *           "createdAt": "2026-01-31T09:30:00.000Z",
+                     *           "updatedAt": "2026-01-31T09:30:00.000Z"
+                     *         },
+                     *         "deliveries": [
+                     *           {
+                     *             "id": "dlv_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *             "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *             "status": "delivered",
+                     *             "attemptCount": 1
+                     *           }
+                     *         ],
+                     *         "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "eventType": "order.paid",
+                     *         "status": "delivered"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Message"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    webhookMessageDeliveries: {
+        parameters: {
+            query?: {
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description `nextCursor` of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                messageId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deliveries found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Deliveries found",
+                     *       "data": [
+                     *         {
+                     *           "id": "dlv_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "messageId": "msg_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "status": "delivered",
+                     *           "reason": null,
+                     *           "attemptCount": 1,
+                     *           "nextAttemptAt": null,
+                     *           "attempts": [
+                     *             {
+                     *               "id": "att_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *               "processed": true,
+                     *               "resend": false,
+                     *               "statusCode": 200,
+                     *               "response": "ok",
+                     *               "headers": [
+                     *                 {
+                     *                   "key": "Content-Type",
+                     *                   "value": "application/json"
+                     *                 }
+                     *               ],
+                     *               "createdAt": "2026-01-31T09:30:00.000Z",
+                     *               "updatedAt": "2026-01-31T09:30:00.000Z",
+                     *               "number": 1,
+                     *               "outcome": "success",
+                     *               "failureReason": null,
+                     *               "durationMs": 84,
+                     *               "responseHeaders": [
+                     *                 {
+                     *                   "key": "Content-Type",
+                     *                   "value": "application/json"
+                     *                 }
+                     *               ]
+                     *             }
+                     *           ],
+                     *           "createdAt": "2026-01-31T09:30:00.000Z",
+                     *           "updatedAt": "2026-01-31T09:30:00.000Z"
+                     *         }
+                     *       ],
+                     *       "nextCursor": null
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Delivery"][];
+                        /** @description The `cursor` of the next page; null on the last page */
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    deliveryGet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                deliveryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Delivery found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Delivery found",
+                     *       "data": {
+                     *         "id": "dlv_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "messageId": "msg_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "status": "delivered",
+                     *         "reason": null,
+                     *         "attemptCount": 1,
+                     *         "nextAttemptAt": null,
+                     *         "attempts": [
+                     *           {
+                     *             "id": "att_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *             "processed": true,
+                     *             "resend": false,
+                     *             "statusCode": 200,
+                     *             "response": "ok",
+                     *             "headers": [
+                     *               {
+                     *                 "key": "Content-Type",
+                     *                 "value": "application/json"
+                     *               }
+                     *             ],
+                     *             "createdAt": "2026-01-31T09:30:00.000Z",
+                     *             "updatedAt": "2026-01-31T09:30:00.000Z",
+                     *             "number": 1,
+                     *             "outcome": "success",
+                     *             "failureReason": null,
+                     *             "durationMs": 84,
+                     *             "responseHeaders": [
+                     *               {
+                     *                 "key": "Content-Type",
+                     *                 "value": "application/json"
+                     *               }
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Delivery"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    deliveryResend: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                deliveryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Resend started */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Resend started",
+                     *       "data": {
+                     *         "id": "dlv_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "messageId": "msg_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "status": "delivered",
+                     *         "reason": null,
+                     *         "attemptCount": 1,
+                     *         "nextAttemptAt": null,
+                     *         "attempts": [
+                     *           {
+                     *             "id": "att_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *             "processed": true,
+                     *             "resend": false,
+                     *             "statusCode": 200,
+                     *             "response": "ok",
+                     *             "headers": [
+                     *               {
+                     *                 "key": "Content-Type",
+                     *                 "value": "application/json"
+                     *               }
+                     *             ],
+                     *             "createdAt": "2026-01-31T09:30:00.000Z",
+                     *             "updatedAt": "2026-01-31T09:30:00.000Z",
+                     *             "number": 1,
+                     *             "outcome": "success",
+                     *             "failureReason": null,
+                     *             "durationMs": 84,
+                     *             "responseHeaders": [
+                     *               {
+                     *                 "key": "Content-Type",
+                     *                 "value": "application/json"
+                     *               }
+                     *             ]
+                     *           }
+                     *         ],
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Delivery"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.delivery_pending.resend_running.webhook_deleted.webhook_disabled.payload_erased"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    resendGet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                resendId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Resend found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Resend found",
+                     *       "data": {
+                     *         "id": "rsnd_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "status": "running",
+                     *         "total": 12,
+                     *         "succeeded": 9,
+                     *         "failed": 1,
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Resend"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    sourceIpList: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Source addresses found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Source addresses found",
+                     *       "data": {
+                     *         "ranges": [
+                     *           "text"
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: {
+                            /** @description Address ranges, such as 203.0.113.8/32; empty when the operator has not named them */
+                            ranges: string[];
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    apiKeyList: {
+        parameters: {
+            query?: {
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description Number of entries to skip before the page */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description API keys found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "API keys found",
+                     *       "data": [
+                     *         {
+                     *           "id": "key_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "name": "Orders",
+                     *           "prefix": "phk_Y2hvb3Nl",
+                     *           "scopes": [
+                     *             "messages:write"
+                     *           ],
+                     *           "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "expiresAt": "2026-01-31T09:30:00.000Z",
+                     *           "lastUsedAt": "2026-01-31T09:30:00.000Z",
+                     *           "createdAt": "2026-01-31T09:30:00.000Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["ApiKey"][];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    apiKeyCreate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateApiKey"];
+            };
+        };
+        responses: {
+            /** @description API key created */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "API key created",
+                     *       "data": {
+                     *         "id": "key_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "name": "Orders",
+                     *         "prefix": "phk_Y2hvb3Nl",
+                     *         "scopes": [
+                     *           "messages:write"
+                     *         ],
+                     *         "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "expiresAt": "2026-01-31T09:30:00.000Z",
+                     *         "lastUsedAt": "2026-01-31T09:30:00.000Z",
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "key": "phk_Y2hvb3NlIHlvdXIgb3duIGtleSB3aXNlbHksIGZyaWVuZHM4RkQ2"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["CreatedApiKey"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.quota_exceeded"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    apiKeyRotate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                keyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RotateApiKey"];
+            };
+        };
+        responses: {
+            /** @description API key created */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "API key created",
+                     *       "data": {
+                     *         "id": "key_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "name": "Orders",
+                     *         "prefix": "phk_Y2hvb3Nl",
+                     *         "scopes": [
+                     *           "messages:write"
+                     *         ],
+                     *         "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "expiresAt": "2026-01-31T09:30:00.000Z",
+                     *         "lastUsedAt": "2026-01-31T09:30:00.000Z",
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "key": "phk_Y2hvb3NlIHlvdXIgb3duIGtleSB3aXNlbHksIGZyaWVuZHM4RkQ2"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["CreatedApiKey"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.quota_exceeded"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    apiKeyDelete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                keyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description API key revoked */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "API key revoked"
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    signingKeyList: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Signing keys found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Signing keys found",
+                     *       "data": [
+                     *         {
+                     *           "id": "skey_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "algorithm": "ed25519",
+                     *           "publicKey": "whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
+                     *           "createdAt": "2026-01-31T09:30:00.000Z",
+                     *           "expiresAt": "2026-01-31T09:30:00.000Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["SigningKey"][];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    signingKeyRotate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RotateSigningKey"];
+            };
+        };
+        responses: {
+            /** @description Signing key created */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Signing key created",
+                     *       "data": {
+                     *         "id": "skey_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "algorithm": "ed25519",
+                     *         "publicKey": "whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "expiresAt": "2026-01-31T09:30:00.000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["SigningKey"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            408: components["responses"]["408.request_timeout"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    auditEventList: {
+        parameters: {
+            query?: {
+                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "resend.started" | "dead_letters.replayed" | "encryption_keys.rotated";
+                /** @description Id of the API key that did it, or `admin` for operators */
+                actor?: string;
+                /** @description Id of what it was done to */
+                targetId?: string;
+                /** @description Recorded at this time or later */
+                from?: string;
+                /** @description Recorded at this time or earlier */
+                to?: string;
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description `nextCursor` of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Audit events found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Audit events found",
+                     *       "data": [
+                     *         {
+                     *           "id": "aud_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "action": "webhook.updated",
+                     *           "actor": {
+                     *             "kind": "apiKey",
+                     *             "keyId": "key_01kdyx3m9e7r8s5tqv2wzcbn4a"
+                     *           },
+                     *           "target": {
+                     *             "kind": "webhook",
+                     *             "id": "text"
+                     *           },
+                     *           "clientAddress": "192.0.2.7",
+                     *           "requestId": "text",
+                     *           "outcome": "done",
+                     *           "code": null,
+                     *           "changes": [
+                     *             {
+                     *               "field": "name",
+                     *               "before": "Orders",
+                     *               "after": "Orders"
+                     *             }
+                     *           ],
+                     *           "count": null,
+                     *           "createdAt": "2026-01-31T09:30:00.000Z",
+                     *           "completedAt": "2026-01-31T09:30:00.000Z"
+                     *         }
+                     *       ],
+                     *       "nextCursor": null
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["AuditEvent"][];
+                        /** @description The `cursor` of the next page; null on the last page */
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    statList: {
+        parameters: {
+            query?: {
+                /** @description What one point stands for */
+                step?: "minute" | "hour" | "day";
+                /** @description Defaults to 60 minutes, 24 hours or 30 days before `to`, by `step` */
+                from?: string;
+                /** @description Not included. Defaults to the time of the request */
+                to?: string;
+                /** @description Only attempts to this webhook */
+                webhookId?: string;
+                /** @description Only attempts to the webhooks of this app. Not together with `webhookId` */
+                appId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Statistics found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Statistics found",
+                     *       "data": {
+                     *         "step": "minute",
+                     *         "from": "2026-01-31T09:30:00.000Z",
+                     *         "to": "2026-01-31T09:30:00.000Z",
+                     *         "points": [
+                     *           {
+                     *             "at": "2026-01-31T09:30:00.000Z",
+                     *             "attempts": 0,
+                     *             "succeeded": 9,
+                     *             "failed": 1,
+                     *             "outcomes": {
+                     *               "success": 118,
+                     *               "http_5xx": 2
+                     *             },
+                     *             "firstAttempts": 0,
+                     *             "payloadBytes": 0,
+                     *             "latencyMs": {
+                     *               "mean": 92,
+                     *               "max": 1204,
+                     *               "p50": 84,
+                     *               "p95": 212,
+                     *               "p99": 640
+                     *             }
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Stats"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    delivery: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description Id of the message, the same in every attempt */
+                "webhook-id": string;
+                /** @description Time of this attempt, in seconds since 1970 */
+                "webhook-timestamp": string;
+                /** @description `v1,` and the base64 HMAC SHA-256 of `{webhook-id}.{webhook-timestamp}.{body}`. The key is the part of the `secret` after `whsec_`, decoded from base64. During the grace period of a rotation there are two signatures, separated by a space. With `signatureAlgorithm: ed25519` it is `v1a,` and the base64 Ed25519 signature of the same text */
+                "webhook-signature": string;
+                /** @description Posthorn and its version */
+                "User-Agent": string;
+                /** @description With `hmac` and `hmac-sha256`. `hmacHeader` sets the name */
+                "X-Service-Signature"?: string;
+                /** @description With `basic`; with `oauth2`, `Bearer` and the token */
+                Authorization?: string;
+                /** @description With `apiKey`. `apiKeyHeader` sets the name */
+                "X-Endpoint-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "order": 17,
+                 *       "total": "12.50"
+                 *     }
+                 */
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description The delivery succeeded. Only the status counts, not the body. */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The attempt failed and is retried on the schedule, as after no response within 15 seconds. Redirects are not followed. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+}

@@ -1,0 +1,26 @@
+import '@mantine/core/styles.layer.css';
+import './theme/theme.css';
+import { MantineProvider } from '@mantine/core';
+import { QueryClientProvider } from '@tanstack/react-query';
+import { createRoot } from 'react-dom/client';
+import { queryClient } from './api/query-client.ts';
+import { Entrance } from './session/entrance.tsx';
+import { colorSchemes, theme } from './theme/theme.ts';
+
+const root = document.getElementById('root');
+if (root === null) throw new Error('The page has no element #root');
+
+createRoot(root).render(
+  // Mantine writes no style element: the content security policy forbids them.
+  <MantineProvider
+    theme={theme}
+    colorSchemeManager={colorSchemes}
+    defaultColorScheme="auto"
+    withCssVariables={false}
+    withGlobalClasses={false}
+  >
+    <QueryClientProvider client={queryClient}>
+      <Entrance />
+    </QueryClientProvider>
+  </MantineProvider>,
+);

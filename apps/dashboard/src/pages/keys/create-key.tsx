@@ -1,0 +1,118 @@
+import { Button, Checkbox, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api, dataOf, type Schemas } from '../../api/client.ts';
+import type { Scope } from '../../api/session.ts';
+import { Copyable } from '../../parts/copyable.tsx';
+import { Dialog } from '../../parts/dialog.tsx';
+import { Failed } from '../../parts/states.tsx';
+import { useSession } from '../../session/session-context.ts';
+import { valueTo } from '../../parts/value-to.ts';
+
+const SCOPES: readonly { value: Scope; label: string }[] = [
+  { value: 'messages:write', label: 'Send and resend messages' },
+  { value: 'read', label: 'Read' },
+  { value: 'webhooks:write', label: 'Change projects, apps and webhooks, and see secrets' },
+  { value: 'keys:write', label: 'Make and revoke API keys' },
+  { value: 'admin', label: 'Everything, and the audit log' },
+];
+
+const LIFETIMES = [
+  { value: '', label: 'never' },
+  { value: '7', label: 'in 7 days' },
+  { value: '90', label: 'in 90 days' },
+  { value: '365', label: 'in a year' },
+];
+
+const DAY_MS = 86_400_000;
+
+export function CreateKey() {
+  const [isOpen, setOpen] = useState(false);
+  const client = useQueryClient();
+  const create = useMutation({
+    mutationFn: (body: Schemas['CreateApiKey']) => dataOf(api.POST('/api/v1/api-keys', { body })),
+    onSuccess: () => client.invalidateQueries({ queryKey: ['api-keys'] }),
+  });
+  return (
+    <>
+      <Button
+        onClick={() => {
+          create.reset();
+          setOpen(true);
+        }}
+      >
+        Create API key
+      </Button>
+      <Dialog
+        title="Create an API key"
+        isOpen={isOpen}
+        close={() => {
+          setOpen(false);
+        }}
+      >
+        {create.data === undefined ? (
+          <KeyForm error={create.error} isBusy={create.isPending} create={create.mutate} />
+        ) : (
+          <Stack>
+            <Text>
+              This is the key. It is shown once: copy it now, and keep it where secrets are kept.
+            </Text>
+            <Copyable text={create.data.key} name="API key" />
+          </Stack>
+        )}
+      </Dialog>
+    </>
+  );
+}
+
+interface KeyFormProps {
+  error: Error | null;
+  isBusy: boolean;
+  create: (body: Schemas['CreateApiKey']) => void;
+}
+
+function KeyForm({ error, isBusy, create }: KeyFormProps) {
+  const { key } = useSession();
+  const [scopes, setScopes] = useState<string[]>(['messages:write']);
+  const [days, setDays] = useState('');
+  const offered = SCOPES.filter(
+    ({ value }) => key.scopes.includes('admin') || key.scopes.includes(value),
+  );
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        const name = new FormData(event.currentTarget).get('name');
+        const expiresAt = new Date(Date.now() + Number(days) * DAY_MS).toISOString();
+        create({
+          name: typeof name === 'string' ? name : '',
+          scopes: scopes as Scope[],
+          ...(days !== '' && { expiresAt }),
+        });
+      }}
+    >
+      <Stack>
+        {error !== null && <Failed error={error} what="create the key" />}
+        <TextInput name="name" label="Name" required maxLength={100} data-autofocus />
+        <Checkbox.Group label="It may" value={scopes} onChange={setScopes}>
+          <Stack gap="xs" mt="xs">
+            {offered.map(({ value, label }) => (
+              <Checkbox key={value} value={value} label={label} description={value} />
+            ))}
+          </Stack>
+        </Checkbox.Group>
+        <NativeSelect
+          label="It expires"
+          data={LIFETIMES}
+          value={days}
+          onChange={valueTo(setDays)}
+        />
+        <Group justify="flex-end">
+          <Button type="submit" loading={isBusy} disabled={scopes.length === 0}>
+            Create API key
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

@@ -1,0 +1,109 @@
+import { Button, Text } from '@mantine/core';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { Schemas } from '../../api/client.ts';
+import { useLive } from '../../api/live.ts';
+import { deliveriesQuery, messageQuery, webhooksQuery } from '../../api/queries.ts';
+import { Copyable } from '../../parts/copyable.tsx';
+import { Facts } from '../../parts/facts.tsx';
+import { Section } from '../../parts/page.tsx';
+import { QueryView } from '../../parts/query-view.tsx';
+import { Empty } from '../../parts/states.tsx';
+import { DeliveryStatus } from '../../parts/status.tsx';
+import { When } from '../../parts/when.tsx';
+import { useSession } from '../../session/session-context.ts';
+import { DeliveryCard } from './delivery-card.tsx';
+import { Payload } from './payload.tsx';
+
+/** Everything about one message. New attempts are added at the end of its time lines, so nothing moves. */
+export function MessageDetail({ messageId }: { messageId: string }) {
+  const message = useQuery(messageQuery(messageId));
+  const deliveries = useInfiniteQuery(deliveriesQuery(messageId));
+  useLive((event) => {
+    const concerns =
+      event.kind === 'more' ? isOpen(message.data) : event.attempt.messageId === messageId;
+    if (!concerns) return;
+    void message.refetch();
+    void deliveries.refetch();
+  });
+  return (
+    <QueryView query={message} what="the message">
+      {(found) => (
+        <>
+          <MessageFacts message={found} />
+          <Section title="Deliveries">
+            <QueryView query={deliveries} what="the deliveries">
+              {({ pages }) => <Deliveries deliveries={pages.flatMap(({ data }) => data)} />}
+            </QueryView>
+            {deliveries.hasNextPage && (
+              <Button
+                variant="default"
+                loading={deliveries.isFetchingNextPage}
+                onClick={() => void deliveries.fetchNextPage()}
+              >
+                Show more deliveries
+              </Button>
+            )}
+          </Section>
+          <Payload message={found} />
+        </>
+      )}
+    </QueryView>
+  );
+}
+
+function isOpen(message: Schemas['Message'] | undefined): boolean {
+  return message === undefined || message.status === 'pending';
+}
+
+function MessageFacts({ message }: { message: Schemas['Message'] }) {
+  const { id, appId, eventType, status, createdAt, signature } = message;
+  const { kind } = useSession();
+  const app =
+    appId === null ? (
+      'sent to one webhook'
+    ) : kind === 'portal' ? (
+      <Copyable text={appId} />
+    ) : (
+      <Link to="/apps/$appId" params={{ appId }}>
+        {appId}
+      </Link>
+    );
+  return (
+    <Facts
+      facts={[
+        ['Status', <DeliveryStatus key="status" status={status} />],
+        ['Message', <Copyable key="id" text={id} name="message id" />],
+        ['Event type', eventType ?? 'none'],
+        ['App', app],
+        ['Accepted', <When key="created" at={createdAt} />],
+        [
+          'Signature',
+          signature === null ? (
+            'none'
+          ) : (
+            <Copyable key="signature" text={signature} name="signature" />
+          ),
+        ],
+      ]}
+    />
+  );
+}
+
+function Deliveries({ deliveries }: { deliveries: Schemas['Delivery'][] }) {
+  const { data: webhooks = [] } = useQuery(webhooksQuery());
+  const urls = new Map(webhooks.map(({ id, url }) => [id, url]));
+  if (deliveries.length === 0) {
+    return (
+      <Empty title="No webhook selected this message">
+        <Text>
+          The app had no webhook when the message came, or none that selects its event type. Create
+          one and send the message again.
+        </Text>
+      </Empty>
+    );
+  }
+  return deliveries.map((delivery) => (
+    <DeliveryCard key={delivery.id} delivery={delivery} url={urls.get(delivery.webhookId)} />
+  ));
+}

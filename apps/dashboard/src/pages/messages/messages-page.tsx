@@ -1,0 +1,151 @@
+import { Button, NativeSelect, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
+import { webhooksQuery } from '../../api/queries.ts';
+import { AppSelect } from '../../parts/app-select.tsx';
+import { SidePanel } from '../../parts/dialog.tsx';
+import { LinkButton } from '../../parts/link-button.tsx';
+import { Page } from '../../parts/page.tsx';
+import type { MessageSearch } from '../../search.ts';
+import { useRights, useSession } from '../../session/session-context.ts';
+import { MessageDetail } from './message-detail.tsx';
+import { MessageList } from './message-list.tsx';
+import styles from './messages.module.css';
+import { valueTo } from '../../parts/value-to.ts';
+
+const route = getRouteApi('/messages');
+
+export function MessagesPage() {
+  const { open, ...filter } = route.useSearch();
+  const navigate = route.useNavigate();
+  const { canSend } = useRights();
+  const show = (messageId: string | undefined): void => {
+    void navigate({
+      search: (before) => ({ ...before, open: messageId }),
+    });
+  };
+  const actions = canSend && <LinkButton to="/messages/new">Send a message</LinkButton>;
+  return (
+    <Page title="Messages" actions={actions}>
+      <Filters filter={filter} />
+      <MessageList filter={filter} open={show} key={JSON.stringify(filter)} />
+      <OpenMessage
+        messageId={open}
+        close={() => {
+          show(undefined);
+        }}
+      />
+    </Page>
+  );
+}
+
+const STATUSES = [
+  { value: '', label: 'Any status' },
+  { value: 'pending', label: 'Pending' },
+  { value: 'delivered', label: 'Delivered' },
+  { value: 'exhausted', label: 'Exhausted' },
+  { value: 'cancelled', label: 'Cancelled' },
+];
+
+function Filters({ filter }: { filter: Omit<MessageSearch, 'open'> }) {
+  const navigate = route.useNavigate();
+  const { kind } = useSession();
+  const { appId, webhookId = '', status = '', from, to } = filter;
+  const set =
+    (name: keyof MessageSearch) =>
+    (value: string): void => {
+      void navigate({
+        search: (before) => ({ ...before, open: undefined, [name]: value || undefined }),
+        replace: true,
+      });
+    };
+  return (
+    <div className={styles.filters}>
+      {kind === 'company' && (
+        <AppSelect value={appId ?? ''} noneLabel="All apps" onChange={set('appId')} />
+      )}
+      <WebhookSelect appId={appId} value={webhookId} onChange={set('webhookId')} />
+      <NativeSelect
+        label="Status"
+        data={STATUSES}
+        value={status}
+        onChange={valueTo(set('status'))}
+      />
+      <TimeInput label="From (your time)" value={from} set={set('from')} />
+      <TimeInput label="To (your time)" value={to} set={set('to')} />
+      {Object.keys(filter).length > 0 && (
+        <Button variant="default" onClick={() => void navigate({ search: {} })}>
+          Clear filters
+        </Button>
+      )}
+    </div>
+  );
+}
+
+interface WebhookSelectProps {
+  appId: string | undefined;
+  value: string;
+  onChange: (webhookId: string) => void;
+}
+
+function WebhookSelect({ appId, value, onChange }: WebhookSelectProps) {
+  const { data = [] } = useQuery(webhooksQuery(appId));
+  return (
+    <NativeSelect label="Webhook" value={value} onChange={valueTo(onChange)}>
+      <option value="">All webhooks</option>
+      {data.map(({ id, url }) => (
+        <option key={id} value={id}>
+          {url}
+        </option>
+      ))}
+    </NativeSelect>
+  );
+}
+
+interface TimeInputProps {
+  label: string;
+  value: string | undefined;
+  set: (iso: string) => void;
+}
+
+function TimeInput({ label, value, set }: TimeInputProps) {
+  return (
+    <TextInput
+      type="datetime-local"
+      label={label}
+      defaultValue={value === undefined ? '' : localText(value)}
+      onChange={({ currentTarget }) => {
+        const ms = Date.parse(currentTarget.value);
+        set(Number.isNaN(ms) ? '' : new Date(ms).toISOString());
+      }}
+    />
+  );
+}
+
+/** Returns a time as `datetime-local` wants it: in the zone of the browser, without naming it. */
+function localText(iso: string): string {
+  const at = new Date(iso);
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+function OpenMessage({ messageId, close }: { messageId: string | undefined; close: () => void }) {
+  return (
+    <SidePanel title="Message" isOpen={messageId !== undefined} close={close}>
+      {messageId !== undefined && (
+        <div className={styles.panel}>
+          <div>
+            <LinkButton
+              to="/messages/$messageId"
+              params={{ messageId }}
+              variant="default"
+              size="xs"
+            >
+              Open as a page
+            </LinkButton>
+          </div>
+          <MessageDetail messageId={messageId} />
+        </div>
+      )}
+    </SidePanel>
+  );
+}

@@ -1,0 +1,59 @@
+import { SegmentedControl, Text } from '@mantine/core';
+import { useState } from 'react';
+import type { Schemas } from '../../api/client.ts';
+import { curlOf } from '../../api/recorded-calls.ts';
+import { CodeBlock } from '../../parts/code-block.tsx';
+import { Section } from '../../parts/page.tsx';
+import { useSession } from '../../session/session-context.ts';
+import { pretty } from './pretty-json.ts';
+
+const SHAPES = [
+  { value: 'pretty', label: 'Pretty' },
+  { value: 'raw', label: 'Raw' },
+  { value: 'curl', label: 'curl' },
+];
+
+/** The payload, to read, byte for byte as it was sent, or as the request that sends it again. */
+export function Payload({ message }: { message: Schemas['Message'] }) {
+  const { kind, company } = useSession();
+  const [shape, setShape] = useState('pretty');
+  const { payload } = message;
+  if (payload === null) {
+    return (
+      <Section title="Payload">
+        <Text size="sm">It was erased after every delivery was delivered, as its app asks.</Text>
+      </Section>
+    );
+  }
+  const shapes = kind === 'portal' ? SHAPES.filter(({ value }) => value !== 'curl') : SHAPES;
+  const control = (
+    <SegmentedControl
+      size="xs"
+      data={shapes}
+      value={shape}
+      onChange={setShape}
+      aria-label="Show as"
+    />
+  );
+  return (
+    <Section title="Payload" actions={control}>
+      <CodeBlock name="Payload" text={textOf(shape, message, payload, company.id)} />
+    </Section>
+  );
+}
+
+function textOf(
+  shape: string,
+  message: Schemas['Message'],
+  payload: string,
+  companyId: string,
+): string {
+  if (shape === 'raw') return payload;
+  if (shape === 'pretty') return pretty(payload);
+  const { appId, eventType, deliveries } = message;
+  const address = appId === null ? { webhookId: deliveries[0]?.webhookId } : { appId };
+  const head = JSON.stringify({ ...address, ...(eventType !== null && { eventType }) });
+  // The payload as text, not parsed: numbers beyond 2^53 would change.
+  const body = `${head.slice(0, -1)},"payload":${payload}}`;
+  return curlOf({ method: 'POST', path: '/api/v1/webhook-messages' }, companyId, body);
+}

@@ -1,0 +1,39 @@
+import { useState } from 'react';
+import { useLive, type LiveEvent } from '../../api/live.ts';
+import type { MessageFilter } from '../../api/queries.ts';
+
+interface Arrivals {
+  /** For the button that shows them; null when nothing arrived. */
+  text: string | null;
+  clear: () => void;
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** Counts the messages that had an attempt and are not shown. A filter by status may leave some of them out. */
+export function useArrivals(filter: MessageFilter, shown: ReadonlySet<string>): Arrivals {
+  const [arrived, setArrived] = useState(NONE);
+  const [isMore, setMore] = useState(false);
+  useLive((event) => {
+    if (event.kind === 'more') {
+      setMore(true);
+    } else if (concerns(event, filter) && !shown.has(event.attempt.messageId)) {
+      setArrived((before) => new Set(before).add(event.attempt.messageId));
+    }
+  });
+  const clear = (): void => {
+    setArrived(NONE);
+    setMore(false);
+  };
+  if (arrived.size > 0) return { text: `Show ${arrived.size} new`, clear };
+  return { text: isMore ? 'Show what is new' : null, clear };
+}
+
+function concerns(
+  { attempt }: Extract<LiveEvent, { kind: 'attempt' }>,
+  { webhookId, appId, to }: MessageFilter,
+): boolean {
+  if (to !== undefined) return false;
+  if (webhookId !== undefined && attempt.webhookId !== webhookId) return false;
+  return appId === undefined || attempt.appId === undefined || attempt.appId === appId;
+}

@@ -1,0 +1,120 @@
+import { SegmentedControl, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import type { Overview } from '../../api/schema-next.ts';
+import { overviewQuery } from '../../api/overview.ts';
+import { projectsQuery } from '../../api/queries.ts';
+import { Figures, type Figure } from '../../parts/facts.tsx';
+import { LinkButton } from '../../parts/link-button.tsx';
+import { Page, Section } from '../../parts/page.tsx';
+import { QueryView } from '../../parts/query-view.tsx';
+import { percentText } from '../../parts/ratio-bar.tsx';
+import { Empty } from '../../parts/states.tsx';
+import { countText, durationText } from '../../parts/time-words.ts';
+import { When } from '../../parts/when.tsx';
+import { RANGES, type Range } from '../../search.ts';
+import { SeriesChart } from './series-chart.tsx';
+import { SeriesTable } from './series-table.tsx';
+import { WorstWebhooks } from './worst-webhooks.tsx';
+
+const route = getRouteApi('/');
+
+const RANGE_NAMES: Record<Range, string> = {
+  '1h': '1 hour',
+  '24h': '24 hours',
+  '7d': '7 days',
+  '30d': '30 days',
+};
+
+export function OverviewPage() {
+  const { range = '24h' } = route.useSearch();
+  const navigate = route.useNavigate();
+  const query = useQuery(overviewQuery({ range }));
+  const { data: projects } = useQuery(projectsQuery);
+  const picker = (
+    <SegmentedControl
+      aria-label="Range of time"
+      data={RANGES.map((value) => ({ value, label: RANGE_NAMES[value] }))}
+      value={range}
+      onChange={(value) => void navigate({ search: { range: value } })}
+    />
+  );
+  return (
+    <Page title="Overview" actions={picker}>
+      {projects?.length === 0 && <NothingYet />}
+      <QueryView query={query} what="the numbers">
+        {(overview) => <Numbers overview={overview} range={range} />}
+      </QueryView>
+    </Page>
+  );
+}
+
+function NothingYet() {
+  return (
+    <Empty title="This company has no project yet">
+      <Text>
+        Five steps lead to the first delivered message: project, app, webhook, message, answer.
+      </Text>
+      <LinkButton to="/start">Take the first steps</LinkButton>
+    </Empty>
+  );
+}
+
+function Numbers({ overview, range }: { overview: Overview; range: Range }) {
+  const { series, worst, asOf } = overview;
+  const isQuiet = series.every(({ delivered, failed }) => delivered + failed === 0);
+  return (
+    <>
+      <Figures figures={figuresOf(overview, range)} />
+      <Text size="xs" c="dimmed">
+        Counted from sums per minute, as of <When at={asOf} />. Attempts of the last 45 s may be
+        missing.
+      </Text>
+      <Section title="Delivered and failed over time">
+        {isQuiet ? (
+          <Text>No attempt ended in this time.</Text>
+        ) : (
+          <>
+            <SeriesChart series={series} range={range} />
+            <SeriesTable series={series} />
+          </>
+        )}
+      </Section>
+      <Section title="Webhooks that fail most">
+        <WorstWebhooks worst={worst} />
+      </Section>
+    </>
+  );
+}
+
+function figuresOf(overview: Overview, range: Range): Figure[] {
+  const { accepted, delivered, failed, pending, oldestPendingAt, latencyMs } = overview;
+  const { p50, p99 } = latencyMs;
+  const ended = delivered + failed;
+  const ratio = ended === 0 ? 'nothing attempted' : `${percentText(delivered / ended)} of attempts`;
+  const why = (
+    <Link to="/failures" search={{ range }}>
+      see why
+    </Link>
+  );
+  const oldest = (
+    <>
+      oldest from <When at={oldestPendingAt} />
+    </>
+  );
+  return [
+    { name: 'Accepted', value: countText(accepted), note: 'messages' },
+    { name: 'Delivered', value: countText(delivered), note: ratio },
+    { name: 'Failed', value: countText(failed), note: failed === 0 ? 'attempts' : why },
+    {
+      name: 'Pending now',
+      value: countText(pending),
+      note: oldestPendingAt === null ? 'nothing waits' : oldest,
+    },
+    {
+      name: 'Response time',
+      value: p50 === null ? '–' : durationText(p50),
+      note: p99 === null ? 'nothing measured' : `99 % within ${durationText(p99)}`,
+    },
+  ];
+}

@@ -1,0 +1,141 @@
+import { useState } from 'react';
+import type { Overview } from '../../api/schema-next.ts';
+import { countText } from '../../parts/time-words.ts';
+import type { Range } from '../../search.ts';
+import styles from './overview.module.css';
+
+type Point = Overview['series'][number];
+
+const WIDTH = 960;
+const HEIGHT = 220;
+/** Room for the numbers on the left and the times below. */
+const LEFT = 56;
+const BOTTOM = 24;
+const TOP = 8;
+const BARS_HEIGHT = HEIGHT - BOTTOM - TOP;
+const SHOWN_TIMES = 6;
+
+const TIME = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
+const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
+
+interface SeriesChartProps {
+  series: readonly Point[];
+  range: Range;
+}
+
+/** Stacked bars, failed ones on top and hatched. The table below has the same numbers, for whoever does not see them. */
+export function SeriesChart({ series, range }: SeriesChartProps) {
+  const [pointed, setPointed] = useState<Point | null>(null);
+  const format = range === '7d' || range === '30d' ? DAY : TIME;
+  const most = niceMost(Math.max(...series.map(({ delivered, failed }) => delivered + failed)));
+  const step = (WIDTH - LEFT) / series.length;
+  const everyTime = Math.ceil(series.length / SHOWN_TIMES);
+  return (
+    <div className={styles.chart} aria-hidden="true">
+      <Legend pointed={pointed} />
+      <svg
+        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        onMouseLeave={() => {
+          setPointed(null);
+        }}
+      >
+        <Hatching />
+        {[0, 0.5, 1].map((part) => (
+          <Line key={part} y={TOP + BARS_HEIGHT * (1 - part)} text={countText(most * part)} />
+        ))}
+        {series.map((point, index) => (
+          <g
+            key={point.at}
+            onMouseEnter={() => {
+              setPointed(point);
+            }}
+          >
+            <Bar point={point} x={LEFT + index * step} width={step} scale={BARS_HEIGHT / most} />
+            {index % everyTime === 0 && (
+              <text x={LEFT + index * step} y={HEIGHT - 6}>
+                {format.format(new Date(point.at))}
+              </text>
+            )}
+          </g>
+        ))}
+      </svg>
+    </div>
+  );
+}
+
+/** A second sign beside the colour. */
+function Hatching() {
+  return (
+    <defs>
+      <pattern
+        id="failed"
+        width="6"
+        height="6"
+        patternUnits="userSpaceOnUse"
+        patternTransform="rotate(45)"
+      >
+        <rect width="6" height="6" className={styles.failed} />
+        <rect width="2" height="6" className={styles.stripe} />
+      </pattern>
+    </defs>
+  );
+}
+
+function Line({ y, text }: { y: number; text: string }) {
+  return (
+    <>
+      <line x1={LEFT} x2={WIDTH} y1={y} y2={y} />
+      <text x={LEFT - 8} y={y + 4} textAnchor="end">
+        {text}
+      </text>
+    </>
+  );
+}
+
+interface BarProps {
+  point: Point;
+  x: number;
+  width: number;
+  /** Height of one attempt. */
+  scale: number;
+}
+
+function Bar({ point: { delivered, failed }, x, width, scale }: BarProps) {
+  const gap = Math.min(2, width / 4);
+  const bottom = TOP + BARS_HEIGHT;
+  const place = { x: x + gap / 2, width: width - gap };
+  return (
+    <>
+      <rect x={x} y={TOP} width={width} height={BARS_HEIGHT} className={styles.space} />
+      <rect
+        {...place}
+        y={bottom - delivered * scale}
+        height={delivered * scale}
+        className={styles.delivered}
+      />
+      <rect
+        {...place}
+        y={bottom - (delivered + failed) * scale}
+        height={failed * scale}
+        fill="url(#failed)"
+      />
+    </>
+  );
+}
+
+function Legend({ pointed }: { pointed: Point | null }) {
+  return (
+    <div className={styles.legend}>
+      <span data-tone="good">Delivered{pointed && ` ${countText(pointed.delivered)}`}</span>
+      <span data-tone="bad">Failed{pointed && ` ${countText(pointed.failed)}`}</span>
+      {pointed && <span>from {new Date(pointed.at).toLocaleString('en-GB')}</span>}
+    </div>
+  );
+}
+
+/** Returns the next of 2, 4, 10, 20, 40, 100 … */
+export function niceMost(most: number): number {
+  const power = 10 ** Math.floor(Math.log10(Math.max(most, 1)));
+  const found = [2, 4, 10].find((each) => each * power >= most) ?? 10;
+  return found * power;
+}

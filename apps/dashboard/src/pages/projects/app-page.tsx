@@ -1,0 +1,136 @@
+import { Group, Text } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { answerOf, api, type Schemas } from '../../api/client.ts';
+import { statsQuery } from '../../api/overview.ts';
+import { appQuery, webhooksQuery } from '../../api/queries.ts';
+import { Confirm } from '../../parts/confirm.tsx';
+import { Copyable } from '../../parts/copyable.tsx';
+import { Facts } from '../../parts/facts.tsx';
+import { LinkButton } from '../../parts/link-button.tsx';
+import { Page, Section } from '../../parts/page.tsx';
+import { QueryView } from '../../parts/query-view.tsx';
+import { CountsBar } from '../../parts/ratio-bar.tsx';
+import { When } from '../../parts/when.tsx';
+import { useRights } from '../../session/session-context.ts';
+import { PortalLink } from './portal-link.tsx';
+
+const route = getRouteApi('/apps/$appId');
+
+export function AppPage() {
+  const { appId } = route.useParams();
+  const app = useQuery(appQuery(appId));
+  const { canManageProjects, canManageWebhooks, canSend, canMakePortalLinks } = useRights();
+  const actions = (
+    <>
+      {canSend && (
+        <LinkButton to="/messages/new" search={{ appId }}>
+          Send a message
+        </LinkButton>
+      )}
+      {canManageWebhooks && (
+        <LinkButton to="/webhooks/new" search={{ appId }} variant="default">
+          Create webhook
+        </LinkButton>
+      )}
+      {canManageProjects && app.data !== undefined && <DeleteApp app={app.data} />}
+    </>
+  );
+  return (
+    <Page
+      title={app.data?.name ?? 'App'}
+      under={<Copyable text={appId} name="app id" />}
+      actions={actions}
+    >
+      <QueryView query={app} what="the app">
+        {(found) => <AppFacts app={found} />}
+      </QueryView>
+      <AppCounts appId={appId} />
+      {canMakePortalLinks && app.data !== undefined && <PortalLink appId={appId} />}
+    </Page>
+  );
+}
+
+function AppFacts({
+  app: { id, description, environment, storeResponses, storePayloads, createdAt },
+}: {
+  app: Schemas['App'];
+}) {
+  const { data: webhooks } = useQuery(webhooksQuery(id));
+  return (
+    <Facts
+      facts={[
+        ['Environment', environment],
+        ['Description', description || 'none'],
+        [
+          'Webhooks',
+          <Link key="webhooks" to="/webhooks" search={{ appId: id }}>
+            {webhooks === undefined ? 'show them' : `${webhooks.length}, show them`}
+          </Link>,
+        ],
+        [
+          'Messages',
+          <Link key="messages" to="/messages" search={{ appId: id }}>
+            show them
+          </Link>,
+        ],
+        ['Answers', storeResponses === false ? 'not stored' : 'stored, their first 4 KiB'],
+        ['Payloads', storePayloads === 'until-delivered' ? 'erased once delivered' : 'kept'],
+        ['Created', <When key="created" at={createdAt} />],
+      ]}
+    />
+  );
+}
+
+function AppCounts({ appId }: { appId: string }) {
+  const stats = useQuery(statsQuery({ appId }));
+  return (
+    <Section title="Attempts in the last 24 hours">
+      <QueryView query={stats} what="the counts of attempts">
+        {({ points }) => (
+          <>
+            <CountsBar
+              parts={[
+                {
+                  name: 'succeeded',
+                  count: points.reduce((sum, { succeeded }) => sum + succeeded, 0),
+                  tone: 'good',
+                },
+                {
+                  name: 'failed',
+                  count: points.reduce((sum, { failed }) => sum + failed, 0),
+                  tone: 'bad',
+                },
+              ]}
+            />
+            <Text size="xs" c="dimmed">
+              An attempt is counted within 45 s after it ended.
+            </Text>
+          </>
+        )}
+      </QueryView>
+    </Section>
+  );
+}
+
+function DeleteApp({ app: { id, name } }: { app: Schemas['App'] }) {
+  const client = useQueryClient();
+  const navigate = route.useNavigate();
+  const { data: webhooks = [] } = useQuery(webhooksQuery(id));
+  const what = webhooks.length === 1 ? 'its webhook' : `its ${webhooks.length} webhooks`;
+  return (
+    <Group>
+      <Confirm
+        action="Delete app"
+        consequence={`“${name}” and ${what} will be deleted, and pending deliveries cancelled. Messages and deliveries stay readable.`}
+        perform={() =>
+          answerOf(api.DELETE('/api/v1/apps/{appId}', { params: { path: { appId: id } } }))
+        }
+        onDone={() => {
+          void client.invalidateQueries();
+          void navigate({ to: '/projects' });
+        }}
+      />
+    </Group>
+  );
+}

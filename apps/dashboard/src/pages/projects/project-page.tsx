@@ -1,0 +1,111 @@
+import { Text } from '@mantine/core';
+import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import { answerOf, api, dataOf, type Schemas } from '../../api/client.ts';
+import { appsQuery } from '../../api/queries.ts';
+import { Confirm } from '../../parts/confirm.tsx';
+import { Copyable } from '../../parts/copyable.tsx';
+import { Page, Section } from '../../parts/page.tsx';
+import { QueryView } from '../../parts/query-view.tsx';
+import { Rows, type Column } from '../../parts/rows.tsx';
+import { Empty } from '../../parts/states.tsx';
+import { When } from '../../parts/when.tsx';
+import { useRights } from '../../session/session-context.ts';
+import { CreateApp } from './create-project.tsx';
+
+const route = getRouteApi('/projects/$projectId');
+
+const projectQuery = (projectId: string) =>
+  queryOptions({
+    queryKey: ['project', projectId],
+    queryFn: () =>
+      dataOf(api.GET('/api/v1/projects/{projectId}', { params: { path: { projectId } } })),
+  });
+
+export function ProjectPage() {
+  const { projectId } = route.useParams();
+  const project = useQuery(projectQuery(projectId));
+  const apps = useQuery(appsQuery(projectId));
+  const { canManageProjects } = useRights();
+  const actions = canManageProjects && project.data !== undefined && (
+    <>
+      <CreateApp projectId={projectId} />
+      <DeleteProject project={project.data} apps={apps.data?.length ?? 0} />
+    </>
+  );
+  return (
+    <Page
+      title={project.data?.name ?? 'Project'}
+      under={<Copyable text={projectId} name="project id" />}
+      actions={actions}
+    >
+      <QueryView query={project} what="the project">
+        {({ description, environment }) => (
+          <Text>
+            {environment}
+            {description !== undefined && ` · ${description}`}
+          </Text>
+        )}
+      </QueryView>
+      <Section title="Apps">
+        <QueryView query={apps} what="the apps">
+          {(found) =>
+            found.length === 0 ? (
+              <Empty title="There is no app in this project">
+                <Text>An app is the sender of messages. Its webhooks get them.</Text>
+              </Empty>
+            ) : (
+              <Rows caption="Apps" columns={COLUMNS} rows={found} keyOf={({ id }) => id} />
+            )
+          }
+        </QueryView>
+      </Section>
+    </Page>
+  );
+}
+
+const COLUMNS: readonly Column<Schemas['App']>[] = [
+  {
+    name: 'App',
+    cell: ({ id, name, description }) => (
+      <>
+        <Link to="/apps/$appId" params={{ appId: id }}>
+          <strong>{name}</strong>
+        </Link>
+        <Text size="xs" c="dimmed">
+          {description}
+        </Text>
+      </>
+    ),
+  },
+  { name: 'Environment', cell: ({ environment }) => environment },
+  { name: 'Id', cell: ({ id }) => <Copyable text={id} name="app id" /> },
+  { name: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
+];
+
+function DeleteProject({
+  project: { id, name },
+  apps,
+}: {
+  project: Schemas['Project'];
+  apps: number;
+}) {
+  const client = useQueryClient();
+  const navigate = route.useNavigate();
+  const what = apps === 1 ? 'its app' : `its ${apps} apps`;
+  return (
+    <Confirm
+      action="Delete project"
+      consequence={`“${name}”, ${what} and all their webhooks will be deleted, and pending deliveries cancelled. Messages and deliveries stay readable.`}
+      perform={() =>
+        answerOf(
+          api.DELETE('/api/v1/projects/{projectId}', { params: { path: { projectId: id } } }),
+        )
+      }
+      onDone={() => {
+        void client.invalidateQueries();
+        void navigate({ to: '/projects' });
+      }}
+    />
+  );
+}

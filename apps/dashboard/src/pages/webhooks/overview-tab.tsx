@@ -1,0 +1,144 @@
+import { Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import type { Schemas } from '../../api/client.ts';
+import { useLive } from '../../api/live.ts';
+import { healthQuery } from '../../api/queries.ts';
+import { statsQuery } from '../../api/overview.ts';
+import { Facts, Figures } from '../../parts/facts.tsx';
+import { Section } from '../../parts/page.tsx';
+import { QueryView } from '../../parts/query-view.tsx';
+import { CountsBar, percentText } from '../../parts/ratio-bar.tsx';
+import { countText, durationText } from '../../parts/time-words.ts';
+import { When } from '../../parts/when.tsx';
+import { useRights } from '../../session/session-context.ts';
+import { Recover } from './recover.tsx';
+import { Secret } from './secret.tsx';
+import styles from './webhooks.module.css';
+
+/** How a webhook does, beside what it is. */
+export function OverviewTab({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
+  const { canResend } = useRights();
+  const { id } = webhook;
+  const health = useQuery(healthQuery(id));
+  const stats = useQuery(statsQuery({ webhookId: id }));
+  useLive((event) => {
+    if (event.kind === 'attempt' && event.attempt.webhookId !== id) return;
+    void health.refetch();
+  });
+  return (
+    <div className={styles.columns}>
+      <div className={styles.rail}>
+        <Section title="Attempts in the last 24 hours">
+          <QueryView query={stats} what="the counts of attempts">
+            {({ points }) => <AttemptCounts points={points} />}
+          </QueryView>
+        </Section>
+        <Section title="Now">
+          <QueryView query={health} what="the health of the endpoint">
+            {(found) => <HealthNow health={found} />}
+          </QueryView>
+        </Section>
+        {canResend && <Recover webhook={webhook} />}
+      </div>
+      <div className={styles.rail}>
+        <WebhookFacts webhook={webhook} />
+      </div>
+    </div>
+  );
+}
+
+function AttemptCounts({ points }: { points: Schemas['StatsPoint'][] }) {
+  const sum = (of: (point: Schemas['StatsPoint']) => number): number =>
+    points.reduce((total, point) => total + of(point), 0);
+  return (
+    <>
+      <CountsBar
+        parts={[
+          { name: 'succeeded', count: sum(({ succeeded }) => succeeded), tone: 'good' },
+          { name: 'failed', count: sum(({ failed }) => failed), tone: 'bad' },
+        ]}
+      />
+      <Text size="xs" c="dimmed">
+        An attempt is counted within 45 s after it ended.
+      </Text>
+    </>
+  );
+}
+
+function HealthNow({ health }: { health: Schemas['WebhookHealth'] }) {
+  const { successRate, latencyMs, concurrency, ratePerSecond, heldUntil, backlog, circuit } =
+    health;
+  return (
+    <Figures
+      figures={[
+        {
+          name: 'Success',
+          value: successRate === null ? '–' : percentText(successRate),
+          note: 'of the newest 200 messages',
+        },
+        {
+          name: 'Response time',
+          value: latencyMs.p50 === null ? '–' : durationText(latencyMs.p50),
+          note:
+            latencyMs.p95 === null
+              ? 'nothing measured'
+              : `95 % within ${durationText(latencyMs.p95)}`,
+        },
+        {
+          name: 'At once',
+          value: countText(concurrency.now),
+          note: `attempts, from ${concurrency.floor} to ${countText(concurrency.ceiling)}`,
+        },
+        {
+          name: 'Pace',
+          value: ratePerSecond === null ? 'free' : countText(ratePerSecond),
+          note: ratePerSecond === null ? 'no limit' : 'attempts per second',
+        },
+        { name: 'Waiting', value: countText(backlog), note: 'of the newest 200 messages' },
+        {
+          name: 'Circuit',
+          value: circuit.replace('_', ' '),
+          note:
+            heldUntil === null ? undefined : (
+              <>
+                held, ends <When at={heldUntil} />
+              </>
+            ),
+        },
+      ]}
+    />
+  );
+}
+
+function WebhookFacts({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
+  const { name, eventTypes, authMethod, rateLimitPerSecond, createdAt, updatedAt, tls } = webhook;
+  return (
+    <>
+      <Facts
+        facts={[
+          ['Name', name],
+          [
+            'Event types',
+            eventTypes.length === 0 ? 'Receives all messages of its app' : eventTypes.join(', '),
+          ],
+          ['Authentication', AUTH_NAMES[authMethod.method]],
+          [
+            'Rate limit',
+            rateLimitPerSecond === null ? 'none' : `${countText(rateLimitPerSecond)} per second`,
+          ],
+          ['TLS', tls === undefined ? 'public authorities' : 'own certificates'],
+          ['Created', <When key="created" at={createdAt} />],
+          ['Changed', <When key="changed" at={updatedAt} />],
+        ]}
+      />
+      <Secret webhook={webhook} />
+    </>
+  );
+}
+
+const AUTH_NAMES: Record<Schemas['AuthMethod']['method'], string> = {
+  hmac: 'HMAC signature',
+  api_key: 'API key in a header',
+  basic: 'User name and password',
+  oauth2: 'OAuth 2.0 client credentials',
+};

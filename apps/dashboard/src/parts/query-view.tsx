@@ -1,0 +1,27 @@
+import type { UseQueryResult } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { Failed, Loading } from './states.tsx';
+
+interface QueryViewProps<Data> {
+  query: Pick<UseQueryResult<Data>, 'data' | 'error' | 'refetch'>;
+  /** Completes "Waiting for …" and "Could not load …". */
+  what: string;
+  children: (data: Data) => ReactNode;
+}
+
+/** Shows what a query found, or that it is awaited, or why it failed. Older data stay when a reload fails. */
+export function QueryView<Data>({ query, what, children }: QueryViewProps<Data>) {
+  const { data, error, refetch } = query;
+  const retry = (): void => {
+    void refetch();
+  };
+  const failed =
+    error === null ? null : <Failed error={error} what={`load ${what}`} retry={retry} />;
+  if (data === undefined) return failed ?? <Loading what={what} />;
+  return (
+    <>
+      {failed}
+      {children(data)}
+    </>
+  );
+}

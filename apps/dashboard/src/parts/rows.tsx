@@ -1,0 +1,48 @@
+import type { ReactNode } from 'react';
+import styles from './rows.module.css';
+
+export interface Column<Row> {
+  name: string;
+  cell: (row: Row) => ReactNode;
+  /** Numbers are aligned at their end. */
+  isNumber?: boolean;
+}
+
+interface RowsProps<Row> {
+  /** What the table lists, for people who do not see it. */
+  caption: string;
+  columns: readonly Column<Row>[];
+  rows: readonly Row[];
+  keyOf: (row: Row) => string;
+}
+
+/** A table; on a narrow screen each row becomes a card with the names of the columns beside the values. */
+export function Rows<Row>({ caption, columns, rows, keyOf }: RowsProps<Row>) {
+  return (
+    <div className={styles.frame}>
+      <table className={styles.table}>
+        <caption className={styles.caption}>{caption}</caption>
+        <thead>
+          <tr>
+            {columns.map(({ name, isNumber }) => (
+              <th key={name} scope="col" data-number={isNumber}>
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={keyOf(row)}>
+              {columns.map(({ name, cell, isNumber }) => (
+                <td key={name} data-name={name} data-number={isNumber}>
+                  <div className={styles.value}>{cell(row)}</div>
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,89 @@
+import { Alert, Button, Group, Loader, Text, Title } from '@mantine/core';
+import { useEffect, useState, type ReactNode } from 'react';
+import { toFailure } from '../api/failure.ts';
+import { Copyable } from './copyable.tsx';
+import styles from './parts.module.css';
+
+/** Shorter waits show nothing: a flash of a spinner only disturbs. */
+const QUIET_MS = 400;
+
+/** Says what is awaited, once it takes longer than a moment. */
+export function Loading({ what }: { what: string }) {
+  const [isShown, setShown] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      setShown(true);
+    }, QUIET_MS);
+    return () => {
+      clearTimeout(timer);
+    };
+  }, []);
+  if (!isShown) return <div className={styles.state} aria-busy="true" />;
+  return (
+    <div className={styles.state} role="status">
+      <Loader size="sm" aria-hidden />
+      <Text>Waiting for {what} …</Text>
+    </div>
+  );
+}
+
+/** Why something could not be shown or done, and what to do next. */
+export function Failed({
+  error,
+  what,
+  retry,
+}: {
+  error: unknown;
+  what: string;
+  retry?: () => void;
+}) {
+  const failure = toFailure(error);
+  return (
+    <Alert color="red" variant="light" title={`Could not ${what}`} role="alert">
+      <Text size="sm">{failure.message}</Text>
+      {failure.problems.length > 0 && (
+        <ul className={styles.problems}>
+          {failure.problems.map(({ path, message }) => (
+            <li key={path}>
+              <code>{path}</code> {message}
+            </li>
+          ))}
+        </ul>
+      )}
+      <Text size="sm">{nextStepOf(failure.code, failure.status)}</Text>
+      <Group gap="xs" mt="xs">
+        {retry && (
+          <Button size="xs" variant="default" onClick={retry}>
+            Try again
+          </Button>
+        )}
+        <Text size="xs">
+          Code <code>{failure.code}</code>
+        </Text>
+        {failure.requestId !== null && <Copyable text={failure.requestId} name="request id" />}
+      </Group>
+    </Alert>
+  );
+}
+
+function nextStepOf(code: string, status: number): string {
+  if (code === 'insufficient_scope') return 'Sign in with an API key that has the scope.';
+  if (status === 404)
+    return 'It may have been deleted, or belong to another company. Check the id.';
+  if (status === 429) return 'Wait a moment: the company has sent more requests than its limit.';
+  if (status === 503) return 'The gateway waits for one of its stores. Try again in some seconds.';
+  if (status >= 500) return 'Tell the operator, with the request id below.';
+  return '';
+}
+
+/** Why there is nothing to show, and what to do about it. */
+export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+  return (
+    <div className={styles.empty}>
+      <Title order={2} size="h4">
+        {title}
+      </Title>
+      {children}
+    </div>
+  );
+}

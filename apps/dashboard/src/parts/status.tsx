@@ -1,0 +1,78 @@
+import type { ReactNode } from 'react';
+import type { Schemas } from '../api/client.ts';
+import { CheckIcon, ClockIcon, CrossIcon, PauseIcon, StopIcon, WarningIcon } from './icons.tsx';
+import styles from './parts.module.css';
+
+export type Tone = 'good' | 'bad' | 'waiting' | 'warning' | 'off';
+
+const ICONS: Record<Tone, ReactNode> = {
+  good: <CheckIcon />,
+  bad: <CrossIcon />,
+  waiting: <ClockIcon />,
+  warning: <WarningIcon />,
+  off: <StopIcon />,
+};
+
+/** A state as word, shape and colour. */
+export function Status({
+  tone,
+  children,
+  icon,
+}: {
+  tone: Tone;
+  children: ReactNode;
+  icon?: ReactNode;
+}) {
+  return (
+    <span className={styles.status} data-tone={tone}>
+      {icon ?? ICONS[tone]}
+      <span>{children}</span>
+    </span>
+  );
+}
+
+const DELIVERY_TONES: Record<Schemas['DeliveryStatus'], Tone> = {
+  pending: 'waiting',
+  delivered: 'good',
+  exhausted: 'bad',
+  cancelled: 'off',
+};
+
+export function DeliveryStatus({ status }: { status: Schemas['DeliveryStatus'] }) {
+  return <Status tone={DELIVERY_TONES[status]}>{status}</Status>;
+}
+
+export type WebhookState =
+  'disabled' | 'circuit open' | 'held' | 'failing' | 'slow' | 'ok' | 'idle';
+
+const SLOW_MS = 1_000;
+const FAILING_BELOW = 0.95;
+
+/** Returns the most important thing to say about a webhook. */
+export function webhookState(isDisabled: boolean, health: Schemas['WebhookHealth']): WebhookState {
+  if (isDisabled) return 'disabled';
+  if (health.circuit !== 'closed') return 'circuit open';
+  if (health.heldUntil !== null) return 'held';
+  if (health.successRate === null) return 'idle';
+  if (health.successRate < FAILING_BELOW) return 'failing';
+  return (health.latencyMs.p95 ?? 0) > SLOW_MS ? 'slow' : 'ok';
+}
+
+const STATE_TONES: Record<WebhookState, Tone> = {
+  disabled: 'off',
+  'circuit open': 'bad',
+  held: 'warning',
+  failing: 'bad',
+  slow: 'warning',
+  ok: 'good',
+  idle: 'waiting',
+};
+
+export function WebhookStatus({ state }: { state: WebhookState }) {
+  const icon = state === 'held' ? <PauseIcon /> : undefined;
+  return (
+    <Status tone={STATE_TONES[state]} icon={icon}>
+      {state}
+    </Status>
+  );
+}

@@ -1,0 +1,29 @@
+import { describe, expect, test } from '@jest/globals';
+import { durationText, relativeTime } from './time-words.ts';
+
+const NOW_MS = Date.UTC(2026, 0, 31, 12);
+
+describe('relativeTime', () => {
+  test.each([
+    [-300, 'just now'],
+    [300, 'in a moment'],
+    [-59_000, '59 seconds ago'],
+    [-3_599_000, '59 minutes ago'],
+    [7_200_000, 'in 2 hours'],
+    [-86_400_000, '1 day ago'],
+  ])('of %d ms is %s', (distanceMs, words) => {
+    expect(relativeTime(NOW_MS + distanceMs, NOW_MS)).toBe(words);
+  });
+});
+
+describe('durationText', () => {
+  test.each([
+    [0, '0 ms'],
+    [999, '999 ms'],
+    [15_000, '15.0 s'],
+    [125_000, '2 min 5 s'],
+    [7_500_000, '2 h 5 min'],
+  ])('of %d ms is %s', (durationMs, words) => {
+    expect(durationText(durationMs)).toBe(words);
+  });
+});

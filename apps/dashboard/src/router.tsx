@@ -1,0 +1,162 @@
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  redirect,
+} from '@tanstack/react-router';
+import { PAGES_PATH, PORTAL_COMPANY_ID } from './api/addresses.ts';
+import { Frame } from './frame/frame.tsx';
+import { PageFailed, PageMissing } from './frame/page-failed.tsx';
+import {
+  messageSearch,
+  overviewSearch,
+  sendSearch,
+  webhookListSearch,
+  newWebhookSearch,
+  webhookSearch,
+} from './search.ts';
+import { Loading } from './parts/states.tsx';
+
+const root = createRootRoute({ component: Frame, notFoundComponent: PageMissing });
+const child = { getParentRoute: () => root };
+
+const overview = createRoute({
+  ...child,
+  path: '/',
+  validateSearch: overviewSearch,
+  beforeLoad: () => {
+    if (PORTAL_COMPANY_ID !== null) redirect({ to: '/webhooks', throw: true });
+  },
+  component: lazyRouteComponent(() => import('./pages/overview/overview-page.tsx'), 'OverviewPage'),
+});
+
+/** The one-time link leads here; once signed in there is nothing to do. */
+const signIn = createRoute({
+  ...child,
+  path: '/sign-in',
+  beforeLoad: () => {
+    redirect({ to: '/', throw: true });
+  },
+});
+
+const start = createRoute({
+  ...child,
+  path: '/start',
+  component: lazyRouteComponent(() => import('./pages/start/start-page.tsx'), 'StartPage'),
+});
+
+const projects = createRoute({
+  ...child,
+  path: '/projects',
+  component: lazyRouteComponent(() => import('./pages/projects/projects-page.tsx'), 'ProjectsPage'),
+});
+
+const project = createRoute({
+  ...child,
+  path: '/projects/$projectId',
+  component: lazyRouteComponent(() => import('./pages/projects/project-page.tsx'), 'ProjectPage'),
+});
+
+const app = createRoute({
+  ...child,
+  path: '/apps/$appId',
+  component: lazyRouteComponent(() => import('./pages/projects/app-page.tsx'), 'AppPage'),
+});
+
+const webhooks = createRoute({
+  ...child,
+  path: '/webhooks',
+  validateSearch: webhookListSearch,
+  component: lazyRouteComponent(() => import('./pages/webhooks/webhooks-page.tsx'), 'WebhooksPage'),
+});
+
+const newWebhook = createRoute({
+  ...child,
+  path: '/webhooks/new',
+  validateSearch: newWebhookSearch,
+  component: lazyRouteComponent(
+    () => import('./pages/webhooks/new-webhook-page.tsx'),
+    'NewWebhookPage',
+  ),
+});
+
+const webhook = createRoute({
+  ...child,
+  path: '/webhooks/$webhookId',
+  validateSearch: webhookSearch,
+  component: lazyRouteComponent(() => import('./pages/webhooks/webhook-page.tsx'), 'WebhookPage'),
+});
+
+const messages = createRoute({
+  ...child,
+  path: '/messages',
+  validateSearch: messageSearch,
+  component: lazyRouteComponent(() => import('./pages/messages/messages-page.tsx'), 'MessagesPage'),
+});
+
+const send = createRoute({
+  ...child,
+  path: '/messages/new',
+  validateSearch: sendSearch,
+  component: lazyRouteComponent(() => import('./pages/messages/send-page.tsx'), 'SendPage'),
+});
+
+const message = createRoute({
+  ...child,
+  path: '/messages/$messageId',
+  component: lazyRouteComponent(() => import('./pages/messages/message-page.tsx'), 'MessagePage'),
+});
+
+const failures = createRoute({
+  ...child,
+  path: '/failures',
+  validateSearch: overviewSearch,
+  component: lazyRouteComponent(() => import('./pages/failures/failures-page.tsx'), 'FailuresPage'),
+});
+
+const apiKeys = createRoute({
+  ...child,
+  path: '/api-keys',
+  component: lazyRouteComponent(() => import('./pages/keys/api-keys-page.tsx'), 'ApiKeysPage'),
+});
+
+const audit = createRoute({
+  ...child,
+  path: '/audit',
+  component: lazyRouteComponent(() => import('./pages/audit/audit-page.tsx'), 'AuditPage'),
+});
+
+const tree = root.addChildren([
+  overview,
+  signIn,
+  start,
+  projects,
+  project,
+  app,
+  webhooks,
+  newWebhook,
+  webhook,
+  messages,
+  send,
+  message,
+  failures,
+  apiKeys,
+  audit,
+]);
+
+export const router = createRouter({
+  routeTree: tree,
+  basepath: PAGES_PATH,
+  defaultPreload: 'intent',
+  defaultPendingMs: 0,
+  defaultPendingComponent: () => <Loading what="this page" />,
+  defaultErrorComponent: PageFailed,
+  scrollRestoration: false,
+});
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,16 @@
+import { expect, test } from '@jest/globals';
+import { messageSearch, overviewSearch, webhookListSearch } from './search.ts';
+
+test('an address keeps what a page knows', () => {
+  expect(messageSearch({ status: 'pending', webhookId: 'wh_1', open: 'msg_1' })).toEqual({
+    status: 'pending',
+    webhookId: 'wh_1',
+    open: 'msg_1',
+  });
+});
+
+test('an address loses what no page knows, so that a page never fails over it', () => {
+  expect(messageSearch({ status: 'lost', appId: 7, from: '' })).toEqual({});
+  expect(overviewSearch({ range: '1y' })).toEqual({});
+  expect(webhookListSearch({ page: 1, q: '' })).toEqual({});
+});

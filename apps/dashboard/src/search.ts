@@ -1,0 +1,98 @@
+import type { Schemas } from './api/client.ts';
+
+/** What the addresses of pages may say behind `?`. What is not known there is left out. */
+type Raw = Record<string, unknown>;
+
+export const RANGES = ['1h', '24h', '7d', '30d'] as const;
+export type Range = (typeof RANGES)[number];
+
+const STATUSES = ['pending', 'delivered', 'exhausted', 'cancelled'] as const;
+export const TABS = ['overview', 'attempts', 'settings', 'testing'] as const;
+export type WebhookTab = (typeof TABS)[number];
+
+export interface OverviewSearch {
+  range?: Range | undefined;
+}
+
+export function overviewSearch({ range }: Raw): OverviewSearch {
+  return oneOf(RANGES, range, (found) => ({ range: found }));
+}
+
+export interface WebhookListSearch {
+  q?: string | undefined;
+  appId?: string | undefined;
+  page?: number | undefined;
+}
+
+export function webhookListSearch({ q, appId, page }: Raw): WebhookListSearch {
+  return {
+    ...text(q, (found) => ({ q: found })),
+    ...text(appId, (found) => ({ appId: found })),
+    ...(typeof page === 'number' && page > 1 && { page }),
+  };
+}
+
+export interface NewWebhookSearch {
+  appId?: string | undefined;
+}
+
+export function newWebhookSearch({ appId }: Raw): NewWebhookSearch {
+  return text(appId, (found) => ({ appId: found }));
+}
+
+export interface WebhookSearch {
+  tab?: WebhookTab | undefined;
+}
+
+export function webhookSearch({ tab }: Raw): WebhookSearch {
+  return oneOf(TABS, tab, (found) => ({ tab: found }));
+}
+
+export interface MessageSearch {
+  appId?: string | undefined;
+  webhookId?: string | undefined;
+  status?: Schemas['DeliveryStatus'] | undefined;
+  from?: string | undefined;
+  to?: string | undefined;
+  /** The message of the side panel. */
+  open?: string | undefined;
+}
+
+export function messageSearch({ appId, webhookId, status, from, to, open }: Raw): MessageSearch {
+  return {
+    ...text(appId, (found) => ({ appId: found })),
+    ...text(webhookId, (found) => ({ webhookId: found })),
+    ...oneOf(STATUSES, status, (found) => ({ status: found })),
+    ...text(from, (found) => ({ from: found })),
+    ...text(to, (found) => ({ to: found })),
+    ...text(open, (found) => ({ open: found })),
+  };
+}
+
+export interface SendSearch {
+  appId?: string | undefined;
+  webhookId?: string | undefined;
+}
+
+export function sendSearch({ appId, webhookId }: Raw): SendSearch {
+  return {
+    ...text(appId, (found) => ({ appId: found })),
+    ...text(webhookId, (found) => ({ webhookId: found })),
+  };
+}
+
+function text<Found>(
+  value: unknown,
+  found: (text: string) => Found,
+): Found | Record<string, never> {
+  return typeof value === 'string' && value !== '' ? found(value) : {};
+}
+
+function oneOf<Value extends string, Found>(
+  values: readonly Value[],
+  value: unknown,
+  found: (value: Value) => Found,
+): Found | Record<string, never> {
+  const known = values.find((each) => each === value);
+  return known === undefined ? {} : found(known);
+}

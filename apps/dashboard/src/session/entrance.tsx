@@ -1,0 +1,36 @@
+import { useQuery } from '@tanstack/react-query';
+import { RouterProvider } from '@tanstack/react-router';
+import { useEffect } from 'react';
+import { followLive } from '../api/live.ts';
+import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
+import { sessionQuery, type Session } from '../api/session.ts';
+import { Loading } from '../parts/states.tsx';
+import { router } from '../router.tsx';
+import { usePortalTheme } from '../theme/use-portal-theme.ts';
+import { PortalClosed } from './portal-closed.tsx';
+import { SessionContext } from './session-context.ts';
+import { SignIn } from './sign-in.tsx';
+
+/** Shows the pages to whoever is signed in, and to others how to sign in. */
+export function Entrance() {
+  const { data: session, error, isPending } = useQuery(sessionQuery);
+  usePortalTheme(session?.portal?.theme ?? null);
+  if (isPending) return <Loading what="the gateway" />;
+  if (session) return <Pages session={session} />;
+  return PORTAL_COMPANY_ID === null ? <SignIn error={error} /> : <PortalClosed error={error} />;
+}
+
+function Pages({ session }: { session: Session }) {
+  useEffect(() => {
+    const controller = new AbortController();
+    void followLive(controller.signal);
+    return () => {
+      controller.abort();
+    };
+  }, []);
+  return (
+    <SessionContext value={session}>
+      <RouterProvider router={router} />
+    </SessionContext>
+  );
+}

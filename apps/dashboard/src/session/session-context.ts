@@ -1,0 +1,16 @@
+import { createContext, use } from 'react';
+import type { Session } from '../api/session.ts';
+import { rightsOf, type Rights } from './rights.ts';
+
+export const SessionContext = createContext<Session | null>(null);
+
+/** The session of whoever looks. Pages are shown to signed-in people only. */
+export function useSession(): Session {
+  const session = use(SessionContext);
+  if (session === null) throw new Error('This page is shown without a session');
+  return session;
+}
+
+export function useRights(): Rights {
+  return rightsOf(useSession());
+}

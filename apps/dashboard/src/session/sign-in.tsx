@@ -1,0 +1,64 @@
+import { Anchor, Button, PasswordInput, Text, TextInput, Title } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useEffect, type SyntheticEvent } from 'react';
+import { GATEWAY_URL } from '../api/addresses.ts';
+import { sessionQuery, signIn } from '../api/session.ts';
+import { Failed } from '../parts/states.tsx';
+import styles from './session.module.css';
+
+/** Takes an API key with its company. `error` is why a one-time link, or the session before, was refused. */
+export function SignIn({ error }: { error: Error | null }) {
+  const client = useQueryClient();
+  const mutation = useMutation({
+    mutationFn: signIn,
+    onSuccess: (session) => {
+      client.setQueryData(sessionQuery.queryKey, session);
+    },
+  });
+  useEffect(() => {
+    document.title = 'Sign in · Posthorn';
+  }, []);
+  const submit = (event: SyntheticEvent<HTMLFormElement>): void => {
+    event.preventDefault();
+    const fields = new FormData(event.currentTarget);
+    mutation.mutate({ apiKey: textOf(fields, 'apiKey'), companyId: textOf(fields, 'companyId') });
+  };
+  const refused = mutation.error ?? error;
+  return (
+    <main className={styles.entrance}>
+      <form className={styles.card} onSubmit={submit}>
+        <Title order={1} size="h2">
+          Sign in to Posthorn
+        </Title>
+        {refused !== null && <Failed error={refused} what="sign in" />}
+        <TextInput name="companyId" label="Company id" placeholder="comp_…" required autoFocus />
+        <PasswordInput
+          name="apiKey"
+          label="API key"
+          required
+          autoComplete="current-password"
+          visibilityToggleButtonProps={{ 'aria-label': 'Show or hide the API key' }}
+        />
+        <Button type="submit" loading={mutation.isPending}>
+          Sign in
+        </Button>
+        <Text size="sm">
+          The session can do what the key can do, for 12 hours. Revoking the key ends it within
+          seconds.
+        </Text>
+        <Text size="sm">
+          No key at hand? An operator makes a one-time sign-in link with{' '}
+          <code>npm run admin -- dashboard-link COMPANY</code>; <code>npm start</code> prints one.{' '}
+          <Anchor href={`${GATEWAY_URL}/docs`} inherit>
+            Documentation of the API
+          </Anchor>
+        </Text>
+      </form>
+    </main>
+  );
+}
+
+function textOf(fields: FormData, name: string): string {
+  const value = fields.get(name);
+  return typeof value === 'string' ? value.trim() : '';
+}
