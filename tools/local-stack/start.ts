@@ -1,4 +1,4 @@
-import { ensureDashboard } from '../dashboard/ensure-dashboard.ts';
+import { ensureDashboard } from './supervisor/ensure-dashboard.ts';
 import { startStores, requireStackPorts } from './supervisor/start-stores.ts';
 import { createSignInLink, ensureCompany } from './supervisor/development-company.ts';
 import { startServices } from './supervisor/services.ts';

@@ -42,10 +42,15 @@ export function newWebhookSearch({ appId }: Raw): NewWebhookSearch {
 
 export interface WebhookSearch {
   tab?: WebhookTab | undefined;
+  /** Of the messages in the tab of attempts. */
+  status?: Schemas['DeliveryStatus'] | undefined;
 }
 
-export function webhookSearch({ tab }: Raw): WebhookSearch {
-  return oneOf(TABS, tab, (found) => ({ tab: found }));
+export function webhookSearch({ tab, status }: Raw): WebhookSearch {
+  return {
+    ...oneOf(TABS, tab, (found) => ({ tab: found })),
+    ...oneOf(STATUSES, status, (found) => ({ status: found })),
+  };
 }
 
 export interface MessageSearch {

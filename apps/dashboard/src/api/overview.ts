@@ -1,18 +1,15 @@
 import { queryOptions } from '@tanstack/react-query';
-import { api, dataOf } from './client.ts';
-import { given } from './queries.ts';
 import type { Range } from '../search.ts';
-import type { FailureGroup, Overview } from './schema-next.ts';
+import { api, dataOf } from './client.ts';
 
 /** How often roll-ups are worth asking again: they are written every few seconds. */
 const REFRESH_MS = 30_000;
 
-export const overviewQuery = (filter: { range: Range; appId?: string; webhookId?: string }) =>
+export const overviewQuery = (range: Range) =>
   queryOptions({
-    queryKey: ['overview', filter],
+    queryKey: ['overview', range],
     refetchInterval: REFRESH_MS,
-    queryFn: (): Promise<Overview> =>
-      dataOf(api.GET('/api/v1/overview' as never, { params: { query: filter } } as never) as never),
+    queryFn: () => dataOf(api.GET('/api/v1/overview', { params: { query: { range } } })),
   });
 
 export const RANGE_MS: Record<Range, number> = {
@@ -22,14 +19,13 @@ export const RANGE_MS: Record<Range, number> = {
   '30d': 2_592_000_000,
 };
 
-export const failuresQuery = (filter: { range: Range; appId?: string }) =>
+export const failuresQuery = (range: Range) =>
   queryOptions({
-    queryKey: ['failures', filter],
+    queryKey: ['failures', range],
     refetchInterval: REFRESH_MS,
-    queryFn: (): Promise<FailureGroup[]> => {
-      const since = new Date(Date.now() - RANGE_MS[filter.range]).toISOString();
-      const query = given({ since, appId: filter.appId });
-      return dataOf(api.GET('/api/v1/failures' as never, { params: { query } } as never) as never);
+    queryFn: () => {
+      const since = new Date(Date.now() - RANGE_MS[range]).toISOString();
+      return dataOf(api.GET('/api/v1/failures', { params: { query: { since } } }));
     },
   });
 

@@ -3,6 +3,8 @@ import { answerOf, api, dataOf, type Schemas } from './client.ts';
 
 /** While one is on a page, its data are at most this old when it is opened again. */
 const FRESH_MS = 5_000;
+/** How often a message is asked for while an attempt of it is due. */
+const DUE_MS = 3_000;
 const MOST_PROJECTS = 1_000;
 const MOST_APPS = 100;
 const MOST_WEBHOOKS = 1_000;
@@ -87,6 +89,7 @@ export const messagesQuery = (filter: MessageFilter) =>
 export const messageQuery = (messageId: string) =>
   queryOptions({
     queryKey: ['message', messageId],
+    refetchInterval: ({ state }) => (state.data?.status === 'pending' ? DUE_MS : false),
     queryFn: () =>
       dataOf(api.GET('/api/v1/webhook-messages/{messageId}', { params: { path: { messageId } } })),
   });
@@ -102,7 +105,17 @@ export const deliveriesQuery = (messageId: string) =>
         }),
       ),
     getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+    refetchInterval: ({ state }) => {
+      const deliveries = state.data?.pages.flatMap(({ data }) => data) ?? [];
+      return deliveries.some((each) => isDue(each)) ? DUE_MS : false;
+    },
   });
+
+/** Whether an attempt is under way, or should be: it may have ended before the stream of events began. */
+function isDue({ status, nextAttemptAt }: Schemas['Delivery']): boolean {
+  if (status !== 'pending') return false;
+  return nextAttemptAt === null || Date.parse(nextAttemptAt) <= Date.now();
+}
 
 export const resendQuery = (resendId: string) =>
   queryOptions({

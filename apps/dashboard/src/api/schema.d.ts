@@ -527,6 +527,104 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what happened lately at a glance
+         * @description Counts of attempts come from the roll-ups of `GET /api/v1/stats`: an attempt is counted after about five seconds, at most 45.
+         */
+        get: operations["overviewList"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/failures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the failed attempts by webhook and outcome, the most frequent first
+         * @description Of the 100 webhooks that failed most. The counts come from the roll-ups of `GET /api/v1/stats`, and the times of the first and last failure are those of their hours.
+         */
+        get: operations["failureList"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/find": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Find out what an id is of */
+        get: operations["findList"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/apps/{appId}/portal-links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a link to the portal of an app
+         * @description The link signs one visitor in to pages that show this app only. It opens once, and the visit ends when the link expires, or when the API key that made it is revoked. A link cannot give what the API key may not do.
+         */
+        post: operations["appPortalLinks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/portal-settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the settings of the portal */
+        get: operations["portalSettingList"];
+        /**
+         * Change the settings of the portal
+         * @description Other gateways know the new settings within five seconds.
+         */
+        put: operations["portalSettingPut"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface webhooks {
     delivery: {
@@ -1289,7 +1387,7 @@ export interface components {
              * @example webhook.updated
              * @enum {string}
              */
-            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "resend.started" | "dead_letters.replayed" | "encryption_keys.rotated";
+            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "resend.started" | "dead_letters.replayed" | "encryption_keys.rotated";
             actor: components["schemas"]["AuditActor"];
             target: components["schemas"]["AuditTarget"];
             /**
@@ -1321,7 +1419,7 @@ export interface components {
             /** @description Null while `started` */
             completedAt: components["schemas"]["Time"] | null;
         };
-        /** @description Who did it: an API key, or an operator */
+        /** @description Who did it: an API key, a visitor of the portal, or an operator */
         AuditActor: {
             /** @constant */
             kind: "apiKey";
@@ -1332,6 +1430,14 @@ export interface components {
             keyId: string;
         } | {
             /** @constant */
+            kind: "portalLink";
+            /**
+             * @description Id with the prefix `plnk_`
+             * @example plnk_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            linkId: string;
+        } | {
+            /** @constant */
             kind: "admin";
         };
         AuditTarget: {
@@ -1339,7 +1445,7 @@ export interface components {
              * @example webhook
              * @enum {string}
              */
-            kind: "company" | "apiKey" | "signingKey" | "project" | "app" | "webhook" | "delivery" | "deadLetters" | "encryptionKeys";
+            kind: "company" | "apiKey" | "signingKey" | "portalLink" | "project" | "app" | "webhook" | "delivery" | "deadLetters" | "encryptionKeys";
             /** @description Null for several at once, and for one that was not created */
             id: string | null;
         };
@@ -1401,6 +1507,181 @@ export interface components {
                 p95: number;
                 p99: number;
             };
+        };
+        Overview: {
+            asOf: components["schemas"]["Time"];
+            /** @description Deliveries of accepted messages whose first attempt was made in the range */
+            accepted: number;
+            /** @description Attempts that succeeded */
+            delivered: number;
+            /** @description Attempts that failed */
+            failed: number;
+            /** @description Deliveries that wait for another attempt now. At most 10,000 are counted, and of an app those of its 200 oldest webhooks */
+            pending: number;
+            /** @description When the message of the oldest of them was accepted; null without any */
+            oldestPendingAt: components["schemas"]["Time"] | null;
+            /** @description How long the attempts took; null without any */
+            latencyMs: {
+                p50: number | null;
+                p99: number | null;
+            };
+            /** @description Attempts by minute (`1h`), hour (`24h`, `7d`) or day (`30d`), oldest first */
+            series: components["schemas"]["OverviewPoint"][];
+            /** @description The ten webhooks with the most failed attempts */
+            worst: components["schemas"]["WorstWebhook"][];
+        };
+        OverviewPoint: {
+            at: components["schemas"]["Time"];
+            delivered: number;
+            failed: number;
+        };
+        WorstWebhook: {
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            webhookId: string;
+            url: string;
+            /** @description Null for a global webhook */
+            appId: string | null;
+            /** @description Of its attempts in the range, from 0 to 1 */
+            successRatio: number;
+            failed: number;
+            /**
+             * @description The outcome of most of its failed attempts
+             * @example timeout
+             * @enum {string}
+             */
+            reason: "success" | "http_3xx" | "http_4xx" | "http_429" | "http_5xx" | "timeout" | "dns_error" | "connect_error" | "tls_error" | "egress_blocked" | "response_too_large" | "aborted" | "token_failed";
+            /**
+             * @description The beginning of the first minute or hour of the range with a failure
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            since: components["schemas"]["Time"];
+        };
+        FailureGroup: {
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            webhookId: string;
+            url: string;
+            /** @description Null for a global webhook */
+            appId: string | null;
+            /**
+             * @example http_5xx
+             * @enum {string}
+             */
+            outcome: "success" | "http_3xx" | "http_4xx" | "http_429" | "http_5xx" | "timeout" | "dns_error" | "connect_error" | "tls_error" | "egress_blocked" | "response_too_large" | "aborted" | "token_failed";
+            count: number;
+            /**
+             * @description The beginning of the hour of the first one
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            firstAt: components["schemas"]["Time"];
+            /**
+             * @description The beginning of the hour of the last one
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            lastAt: components["schemas"]["Time"];
+        };
+        /** @description What has the id, and what it belongs to */
+        Found: {
+            /** @enum {string} */
+            kind: "project" | "app" | "webhook" | "message" | "delivery" | "attempt" | "resend" | "api_key";
+            /** @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            id: string;
+            /**
+             * @description Id with the prefix `app_`
+             * @example app_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            appId?: string;
+            /**
+             * @description Id with the prefix `msg_`
+             * @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            messageId?: string;
+            /**
+             * @description Id with the prefix `dlv_`
+             * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            deliveryId?: string;
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            webhookId?: string;
+        };
+        CreatePortalLink: {
+            /**
+             * @description How long the link, and the visit that it begins, may last
+             * @example 3600
+             */
+            expiresInSeconds: number;
+            /**
+             * @description What the visitor may do in the app. `view` is always included; `manage` changes webhooks, `secrets` shows their secrets, `resend` sends failed deliveries again
+             * @example [
+             *       "view",
+             *       "resend"
+             *     ]
+             */
+            capabilities: ("view" | "manage" | "secrets" | "resend")[];
+            theme?: components["schemas"]["PortalTheme"];
+            /**
+             * @description A page of the portal to begin with
+             * @example /webhooks
+             */
+            path?: string;
+        };
+        PortalTheme: {
+            /**
+             * @description Stands above every page
+             * @example Acme
+             */
+            name?: string;
+            /**
+             * @description An image as a `data:` URL, or the https URL of one at an origin of the portal settings: browsers load it from nowhere else
+             * @example https://app.example.com/logo.svg
+             */
+            logoUrl?: string;
+            /** @example #1c7ed6 */
+            primaryColor?: string;
+            /**
+             * @description `auto` (default) is as the browser of the visitor prefers it
+             * @enum {string}
+             */
+            colorScheme?: "light" | "dark" | "auto";
+        };
+        PortalLink: {
+            /**
+             * @description Id with the prefix `plnk_`
+             * @example plnk_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /**
+             * @description Opens the portal once. Whoever has it gets in: give it to one person
+             * @example https://hooks.example.com/dashboard/portal/comp_01kdyx3m9e7r8s5tqv2wzcbn4a#Y2hv
+             */
+            url: string;
+            expiresAt: components["schemas"]["Time"];
+        };
+        PortalSettings: {
+            /**
+             * @description Of the pages that may show the portal in a frame, and of the images that themes name. None: the portal cannot be framed
+             * @example [
+             *       "https://app.example.com"
+             *     ]
+             */
+            origins: string[];
+        };
+        UpdatePortalSettings: {
+            /**
+             * @description Of the pages that may show the portal in a frame, and of the images that themes name. None: the portal cannot be framed
+             * @example [
+             *       "https://app.example.com"
+             *     ]
+             */
+            origins: string[];
         };
     };
     responses: {
@@ -4163,7 +4444,7 @@ export interface operations {
     auditEventList: {
         parameters: {
             query?: {
-                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "resend.started" | "dead_letters.replayed" | "encryption_keys.rotated";
+                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "resend.started" | "dead_letters.replayed" | "encryption_keys.rotated";
                 /** @description Id of the API key that did it, or `admin` for operators */
                 actor?: string;
                 /** @description Id of what it was done to */
@@ -4324,6 +4605,367 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    overviewList: {
+        parameters: {
+            query?: {
+                /** @description The time up to now that is counted */
+                range?: "1h" | "24h" | "7d" | "30d";
+                /** @description Only what concerns this app */
+                appId?: string;
+                /** @description Only this webhook. Not together with `appId` */
+                webhookId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Overview found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Overview found",
+                     *       "data": {
+                     *         "asOf": "2026-01-31T09:30:00.000Z",
+                     *         "accepted": 0,
+                     *         "delivered": 0,
+                     *         "failed": 1,
+                     *         "pending": 0,
+                     *         "oldestPendingAt": "2026-01-31T09:30:00.000Z",
+                     *         "latencyMs": {
+                     *           "p50": 84,
+                     *           "p99": 640
+                     *         },
+                     *         "series": [
+                     *           {
+                     *             "at": "2026-01-31T09:30:00.000Z",
+                     *             "delivered": 0,
+                     *             "failed": 1
+                     *           }
+                     *         ],
+                     *         "worst": [
+                     *           {
+                     *             "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *             "url": "https://example.com/webhooks",
+                     *             "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *             "successRatio": 0,
+                     *             "failed": 1,
+                     *             "reason": "timeout",
+                     *             "since": "2026-01-31T09:30:00.000Z"
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Overview"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    failureList: {
+        parameters: {
+            query?: {
+                /** @description Widened to a whole hour. Defaults to 24 hours ago, and is at most 31 days ago */
+                since?: string;
+                /** @description Only the webhooks of this app */
+                appId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Failures found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Failures found",
+                     *       "data": [
+                     *         {
+                     *           "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "url": "https://example.com/webhooks",
+                     *           "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "outcome": "http_5xx",
+                     *           "count": 0,
+                     *           "firstAt": "2026-01-31T09:30:00.000Z",
+                     *           "lastAt": "2026-01-31T09:30:00.000Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["FailureGroup"][];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    findList: {
+        parameters: {
+            query: {
+                /** @description Of a project, app, webhook, message, delivery, attempt, resend or API key */
+                id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Found",
+                     *       "data": {
+                     *         "kind": "project",
+                     *         "id": "msg_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "messageId": "msg_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "deliveryId": "dlv_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Found"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    appPortalLinks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreatePortalLink"];
+            };
+        };
+        responses: {
+            /** @description Portal link created */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Portal link created",
+                     *       "data": {
+                     *         "id": "plnk_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "url": "https://hooks.example.com/dashboard/portal/comp_01kdyx3m9e7r8s5tqv2wzcbn4a#Y2hv",
+                     *         "expiresAt": "2026-01-31T09:30:00.000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["PortalLink"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    portalSettingList: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Portal settings found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Portal settings found",
+                     *       "data": {
+                     *         "origins": [
+                     *           "https://app.example.com"
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["PortalSettings"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    portalSettingPut: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdatePortalSettings"];
+            };
+        };
+        responses: {
+            /** @description Portal settings updated */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Portal settings updated",
+                     *       "data": {
+                     *         "origins": [
+                     *           "https://app.example.com"
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["PortalSettings"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            408: components["responses"]["408.request_timeout"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];

@@ -59,10 +59,9 @@ export function Frame() {
 function Brand() {
   const { company, portal } = useSession();
   const logo = portal?.theme.logoUrl;
-  const isOwn = logo?.startsWith(location.origin) === true || logo?.startsWith('data:') === true;
   return (
     <div className={styles.brand}>
-      {logo !== undefined && isOwn && <img src={logo} alt="" className={styles.logo} />}
+      {logo !== undefined && <img src={logo} alt="" className={styles.logo} />}
       <strong>{portal === null ? 'Posthorn' : (portal.theme.name ?? portal.app.name)}</strong>
       <span className={styles.company}>{portal === null ? company.name : 'Webhooks'}</span>
     </div>

@@ -1,4 +1,5 @@
 import { useEffect, useState, type MouseEvent } from 'react';
+import { copyText } from './copy-text.ts';
 
 const SHOWN_MS = 1_500;
 
@@ -19,7 +20,7 @@ export function useCopy() {
     (event: MouseEvent): void => {
       event.stopPropagation();
       event.preventDefault();
-      void navigator.clipboard.writeText(text).then(() => {
+      void copyText(text).then(() => {
         setCopied(true);
       });
     };

@@ -5,6 +5,7 @@ export interface Rights {
   canManageWebhooks: boolean;
   canSeeSecrets: boolean;
   canResend: boolean;
+  canTest: boolean;
   canSend: boolean;
   canManageKeys: boolean;
   /** Projects and apps belong to the company, so a key of one app may not make them. */
@@ -22,6 +23,7 @@ export function rightsOf({ kind, key, portal }: Session): Rights {
     canManageWebhooks: has('webhooks:write'),
     canSeeSecrets: has('webhooks:write'),
     canResend: has('messages:write'),
+    canTest: has('messages:write'),
     canSend: has('messages:write'),
     canManageKeys: has('keys:write'),
     canManageProjects: has('webhooks:write') && isOfCompany,
@@ -31,11 +33,11 @@ export function rightsOf({ kind, key, portal }: Session): Rights {
 }
 
 function portalRights(capabilities: readonly Capability[]): Rights {
-  const canResend = capabilities.includes('resend');
   return {
     canManageWebhooks: capabilities.includes('manage'),
     canSeeSecrets: capabilities.includes('secrets'),
-    canResend,
+    canResend: capabilities.includes('resend'),
+    canTest: capabilities.includes('manage'),
     canSend: false,
     canManageKeys: false,
     canManageProjects: false,

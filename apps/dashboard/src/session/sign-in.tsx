@@ -49,7 +49,7 @@ export function SignIn({ error }: { error: Error | null }) {
         <Text size="sm">
           No key at hand? An operator makes a one-time sign-in link with{' '}
           <code>npm run admin -- dashboard-link COMPANY</code>; <code>npm start</code> prints one.{' '}
-          <Anchor href={`${GATEWAY_URL}/docs`} inherit>
+          <Anchor href={`${GATEWAY_URL}/docs`} inherit underline="always">
             Documentation of the API
           </Anchor>
         </Text>

@@ -1,9 +1,8 @@
 import { Button, SegmentedControl, Text } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { api, dataOf } from '../../api/client.ts';
+import { api, dataOf, type Schemas } from '../../api/client.ts';
 import { failuresQuery, RANGE_MS } from '../../api/overview.ts';
-import type { FailureGroup } from '../../api/schema-next.ts';
 import { outcomeWords } from '../../parts/outcomes.ts';
 import { Page } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
@@ -20,7 +19,7 @@ const route = getRouteApi('/failures');
 export function FailuresPage() {
   const { range = '24h' } = route.useSearch();
   const navigate = route.useNavigate();
-  const query = useQuery(failuresQuery({ range }));
+  const query = useQuery(failuresQuery(range));
   const picker = (
     <SegmentedControl
       aria-label="Range of time"
@@ -38,7 +37,7 @@ export function FailuresPage() {
   );
 }
 
-function Groups({ groups, range }: { groups: readonly FailureGroup[]; range: Range }) {
+function Groups({ groups, range }: { groups: readonly Schemas['FailureGroup'][]; range: Range }) {
   const { canResend } = useRights();
   if (groups.length === 0) {
     return (
@@ -55,21 +54,20 @@ function Groups({ groups, range }: { groups: readonly FailureGroup[]; range: Ran
   return (
     <>
       <Text size="sm">
-        Failed attempts by webhook and reason. One message can have several failed attempts.
+        Failed attempts by webhook and reason. One message can have several failed attempts. They
+        are counted by hour: first and last are the beginnings of hours.
       </Text>
       <Rows
         caption="Failures by webhook and reason"
         columns={columns}
         rows={groups}
-        keyOf={({ webhookId, outcome, statusCode }) =>
-          `${webhookId} ${outcome} ${statusCode ?? ''}`
-        }
+        keyOf={({ webhookId, outcome }) => `${webhookId} ${outcome}`}
       />
     </>
   );
 }
 
-const COLUMNS: readonly Column<FailureGroup>[] = [
+const COLUMNS: readonly Column<Schemas['FailureGroup']>[] = [
   {
     name: 'Webhook',
     cell: ({ webhookId, url }) => (
@@ -80,14 +78,14 @@ const COLUMNS: readonly Column<FailureGroup>[] = [
   },
   {
     name: 'What happened',
-    cell: ({ outcome, statusCode }) => `the endpoint ${outcomeWords(outcome, statusCode)}`,
+    cell: ({ outcome }) => `the endpoint ${outcomeWords(outcome)}`,
   },
   { name: 'Failed', isNumber: true, cell: ({ count }) => countText(count) },
   { name: 'First', cell: ({ firstAt }) => <When at={firstAt} /> },
   { name: 'Last', cell: ({ lastAt }) => <When at={lastAt} /> },
 ];
 
-function resendColumn(since: string): Column<FailureGroup> {
+function resendColumn(since: string): Column<Schemas['FailureGroup']> {
   return {
     name: 'Send again',
     cell: ({ webhookId }) => <ResendAll webhookId={webhookId} since={since} />,
@@ -115,7 +113,7 @@ function ResendAll({ webhookId, since }: { webhookId: string; since: string }) {
         start.mutate();
       }}
     >
-      Resend what ended exhausted
+      Resend exhausted
     </Button>
   );
 }

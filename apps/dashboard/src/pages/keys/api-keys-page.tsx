@@ -8,7 +8,6 @@ import { Page } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
-import { Status } from '../../parts/status.tsx';
 import { When } from '../../parts/when.tsx';
 import { useRights, useSession } from '../../session/session-context.ts';
 import { CreateKey } from './create-key.tsx';
@@ -63,7 +62,7 @@ const COLUMNS: readonly Column<Key>[] = [
 
 function OwnMark({ keyId }: { keyId: string }) {
   const { key } = useSession();
-  return key.id === keyId ? <Status tone="waiting">yours</Status> : null;
+  return key.id === keyId ? <span>(yours)</span> : null;
 }
 
 const REVOKE: Column<Key> = { name: 'Revoke', cell: (key) => <Revoke apiKey={key} /> };

@@ -2,8 +2,8 @@ import { Button, Text } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
-import { useLive } from '../../api/live.ts';
 import { deliveriesQuery, messageQuery, webhooksQuery } from '../../api/queries.ts';
+import { useLiveReload } from '../../api/use-live-reload.ts';
 import { Copyable } from '../../parts/copyable.tsx';
 import { Facts } from '../../parts/facts.tsx';
 import { Section } from '../../parts/page.tsx';
@@ -19,13 +19,14 @@ import { Payload } from './payload.tsx';
 export function MessageDetail({ messageId }: { messageId: string }) {
   const message = useQuery(messageQuery(messageId));
   const deliveries = useInfiniteQuery(deliveriesQuery(messageId));
-  useLive((event) => {
-    const concerns =
-      event.kind === 'more' ? isOpen(message.data) : event.attempt.messageId === messageId;
-    if (!concerns) return;
-    void message.refetch();
-    void deliveries.refetch();
-  });
+  useLiveReload(
+    (event) =>
+      event.kind === 'more' ? isOpen(message.data) : event.attempt.messageId === messageId,
+    () => {
+      void message.refetch();
+      void deliveries.refetch();
+    },
+  );
   return (
     <QueryView query={message} what="the message">
       {(found) => (

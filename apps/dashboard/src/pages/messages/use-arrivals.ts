@@ -1,6 +1,7 @@
-import { useState } from 'react';
+import { useRef, useState } from 'react';
+import { answerOf, api } from '../../api/client.ts';
 import { useLive, type LiveEvent } from '../../api/live.ts';
-import type { MessageFilter } from '../../api/queries.ts';
+import { given, type MessageFilter } from '../../api/queries.ts';
 
 interface Arrivals {
   /** For the button that shows them; null when nothing arrived. */
@@ -14,9 +15,17 @@ const NONE: ReadonlySet<string> = new Set();
 export function useArrivals(filter: MessageFilter, shown: ReadonlySet<string>): Arrivals {
   const [arrived, setArrived] = useState(NONE);
   const [isMore, setMore] = useState(false);
+  const isAsking = useRef(false);
+  const askForMore = async (): Promise<void> => {
+    if (isAsking.current || isMore || filter.to !== undefined) return;
+    isAsking.current = true;
+    const newest = await findNewest(filter).catch(() => undefined);
+    isAsking.current = false;
+    if (newest !== undefined && !shown.has(newest)) setMore(true);
+  };
   useLive((event) => {
     if (event.kind === 'more') {
-      setMore(true);
+      void askForMore();
     } else if (concerns(event, filter) && !shown.has(event.attempt.messageId)) {
       setArrived((before) => new Set(before).add(event.attempt.messageId));
     }
@@ -27,6 +36,13 @@ export function useArrivals(filter: MessageFilter, shown: ReadonlySet<string>): 
   };
   if (arrived.size > 0) return { text: `Show ${arrived.size} new`, clear };
   return { text: isMore ? 'Show what is new' : null, clear };
+}
+
+/** Which attempts there were is not known, so the list is asked for its first entry. */
+async function findNewest(filter: MessageFilter): Promise<string | undefined> {
+  const query = { ...given(filter), limit: 1 };
+  const { data } = await answerOf(api.GET('/api/v1/webhook-messages', { params: { query } }));
+  return data[0]?.id;
 }
 
 function concerns(

@@ -1,7 +1,7 @@
 import { SegmentedControl, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import type { Overview } from '../../api/schema-next.ts';
+import type { Schemas } from '../../api/client.ts';
 import { overviewQuery } from '../../api/overview.ts';
 import { projectsQuery } from '../../api/queries.ts';
 import { Figures, type Figure } from '../../parts/facts.tsx';
@@ -29,7 +29,7 @@ const RANGE_NAMES: Record<Range, string> = {
 export function OverviewPage() {
   const { range = '24h' } = route.useSearch();
   const navigate = route.useNavigate();
-  const query = useQuery(overviewQuery({ range }));
+  const query = useQuery(overviewQuery(range));
   const { data: projects } = useQuery(projectsQuery);
   const picker = (
     <SegmentedControl
@@ -60,7 +60,7 @@ function NothingYet() {
   );
 }
 
-function Numbers({ overview, range }: { overview: Overview; range: Range }) {
+function Numbers({ overview, range }: { overview: Schemas['Overview']; range: Range }) {
   const { series, worst, asOf } = overview;
   const isQuiet = series.every(({ delivered, failed }) => delivered + failed === 0);
   return (
@@ -87,7 +87,10 @@ function Numbers({ overview, range }: { overview: Overview; range: Range }) {
   );
 }
 
-function figuresOf(overview: Overview, range: Range): Figure[] {
+/** The gateway counts no further. */
+const MOST_PENDING = 10_000;
+
+function figuresOf(overview: Schemas['Overview'], range: Range): Figure[] {
   const { accepted, delivered, failed, pending, oldestPendingAt, latencyMs } = overview;
   const { p50, p99 } = latencyMs;
   const ended = delivered + failed;
@@ -103,12 +106,12 @@ function figuresOf(overview: Overview, range: Range): Figure[] {
     </>
   );
   return [
-    { name: 'Accepted', value: countText(accepted), note: 'messages' },
+    { name: 'Accepted', value: countText(accepted), note: 'deliveries with a first attempt' },
     { name: 'Delivered', value: countText(delivered), note: ratio },
     { name: 'Failed', value: countText(failed), note: failed === 0 ? 'attempts' : why },
     {
       name: 'Pending now',
-      value: countText(pending),
+      value: pending < MOST_PENDING ? countText(pending) : `${countText(pending)} or more`,
       note: oldestPendingAt === null ? 'nothing waits' : oldest,
     },
     {

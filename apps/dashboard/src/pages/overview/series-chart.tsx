@@ -1,19 +1,22 @@
+import { useMediaQuery } from '@mantine/hooks';
 import { useState } from 'react';
-import type { Overview } from '../../api/schema-next.ts';
+import type { Schemas } from '../../api/client.ts';
 import { countText } from '../../parts/time-words.ts';
 import type { Range } from '../../search.ts';
 import styles from './overview.module.css';
 
-type Point = Overview['series'][number];
+type Point = Schemas['OverviewPoint'];
 
-const WIDTH = 960;
+/** In pixels, more or less: the text has its size in both. */
+const WIDE = 960;
+const NARROW = 340;
 const HEIGHT = 220;
 /** Room for the numbers on the left and the times below. */
 const LEFT = 56;
 const BOTTOM = 24;
 const TOP = 8;
 const BARS_HEIGHT = HEIGHT - BOTTOM - TOP;
-const SHOWN_TIMES = 6;
+const PIXELS_PER_TIME = 110;
 
 const TIME = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
 const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
@@ -26,22 +29,28 @@ interface SeriesChartProps {
 /** Stacked bars, failed ones on top and hatched. The table below has the same numbers, for whoever does not see them. */
 export function SeriesChart({ series, range }: SeriesChartProps) {
   const [pointed, setPointed] = useState<Point | null>(null);
+  const width = useMediaQuery('(max-width: 48em)') ? NARROW : WIDE;
   const format = range === '7d' || range === '30d' ? DAY : TIME;
   const most = niceMost(Math.max(...series.map(({ delivered, failed }) => delivered + failed)));
-  const step = (WIDTH - LEFT) / series.length;
-  const everyTime = Math.ceil(series.length / SHOWN_TIMES);
+  const step = (width - LEFT) / series.length;
+  const everyTime = Math.ceil((series.length * PIXELS_PER_TIME) / width);
   return (
     <div className={styles.chart} aria-hidden="true">
       <Legend pointed={pointed} />
       <svg
-        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        viewBox={`0 0 ${width} ${HEIGHT}`}
         onMouseLeave={() => {
           setPointed(null);
         }}
       >
         <Hatching />
         {[0, 0.5, 1].map((part) => (
-          <Line key={part} y={TOP + BARS_HEIGHT * (1 - part)} text={countText(most * part)} />
+          <Line
+            key={part}
+            y={TOP + BARS_HEIGHT * (1 - part)}
+            width={width}
+            text={countText(most * part)}
+          />
         ))}
         {series.map((point, index) => (
           <g
@@ -81,10 +90,10 @@ function Hatching() {
   );
 }
 
-function Line({ y, text }: { y: number; text: string }) {
+function Line({ y, width, text }: { y: number; width: number; text: string }) {
   return (
     <>
-      <line x1={LEFT} x2={WIDTH} y1={y} y2={y} />
+      <line x1={LEFT} x2={width} y1={y} y2={y} />
       <text x={LEFT - 8} y={y + 4} textAnchor="end">
         {text}
       </text>

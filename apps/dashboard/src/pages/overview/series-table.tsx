@@ -1,9 +1,9 @@
-import type { Overview } from '../../api/schema-next.ts';
+import type { Schemas } from '../../api/client.ts';
 import { Rows, type Column } from '../../parts/rows.tsx';
 import { absoluteTime, countText } from '../../parts/time-words.ts';
 import styles from './overview.module.css';
 
-type Point = Overview['series'][number];
+type Point = Schemas['OverviewPoint'];
 
 /** The numbers of the chart, for reading exactly and for people who do not see it. */
 export function SeriesTable({ series }: { series: readonly Point[] }) {

@@ -1,13 +1,13 @@
 import { Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
-import type { Overview } from '../../api/schema-next.ts';
+import type { Schemas } from '../../api/client.ts';
 import { outcomeWords } from '../../parts/outcomes.ts';
 import { SuccessRatio } from '../../parts/ratio-bar.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
 import { countText } from '../../parts/time-words.ts';
 import { When } from '../../parts/when.tsx';
 
-type Worst = Overview['worst'][number];
+type Worst = Schemas['WorstWebhook'];
 
 export function WorstWebhooks({ worst }: { worst: readonly Worst[] }) {
   if (worst.length === 0) return <Text>No webhook has failed attempts in this time.</Text>;

@@ -13,6 +13,7 @@ import { QueryView } from '../../parts/query-view.tsx';
 import { CountsBar } from '../../parts/ratio-bar.tsx';
 import { When } from '../../parts/when.tsx';
 import { useRights } from '../../session/session-context.ts';
+import { EditNamed } from './edit-named.tsx';
 import { PortalLink } from './portal-link.tsx';
 
 const route = getRouteApi('/apps/$appId');
@@ -33,6 +34,7 @@ export function AppPage() {
           Create webhook
         </LinkButton>
       )}
+      {canManageProjects && app.data !== undefined && <EditApp app={app.data} />}
       {canManageProjects && app.data !== undefined && <DeleteApp app={app.data} />}
     </>
   );
@@ -132,5 +134,18 @@ function DeleteApp({ app: { id, name } }: { app: Schemas['App'] }) {
         }}
       />
     </Group>
+  );
+}
+
+function EditApp({ app: { id, name, description } }: { app: Schemas['App'] }) {
+  const client = useQueryClient();
+  const params = { path: { appId: id } };
+  return (
+    <EditNamed
+      kind="app"
+      names={{ name, description }}
+      change={(body) => answerOf(api.PUT('/api/v1/apps/{appId}', { params, body }))}
+      onChanged={() => void client.invalidateQueries()}
+    />
   );
 }

@@ -1,7 +1,7 @@
 import { Button, Checkbox, Group, NativeSelect, Stack, Text } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
-import { makePortalLink } from '../../api/portal-link.ts';
+import { makePortalLink } from '../../api/portal.ts';
 import type { Capability } from '../../api/session.ts';
 import { Copyable } from '../../parts/copyable.tsx';
 import { Section } from '../../parts/page.tsx';

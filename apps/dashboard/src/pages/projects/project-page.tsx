@@ -12,6 +12,7 @@ import { Empty } from '../../parts/states.tsx';
 import { When } from '../../parts/when.tsx';
 import { useRights } from '../../session/session-context.ts';
 import { CreateApp } from './create-project.tsx';
+import { EditNamed } from './edit-named.tsx';
 
 const route = getRouteApi('/projects/$projectId');
 
@@ -30,6 +31,7 @@ export function ProjectPage() {
   const actions = canManageProjects && project.data !== undefined && (
     <>
       <CreateApp projectId={projectId} />
+      <EditProject project={project.data} />
       <DeleteProject project={project.data} apps={apps.data?.length ?? 0} />
     </>
   );
@@ -106,6 +108,19 @@ function DeleteProject({
         void client.invalidateQueries();
         void navigate({ to: '/projects' });
       }}
+    />
+  );
+}
+
+function EditProject({ project: { id, name, description = '' } }: { project: Schemas['Project'] }) {
+  const client = useQueryClient();
+  const params = { path: { projectId: id } };
+  return (
+    <EditNamed
+      kind="project"
+      names={{ name, description }}
+      change={(body) => answerOf(api.PUT('/api/v1/projects/{projectId}', { params, body }))}
+      onChanged={() => void client.invalidateQueries()}
     />
   );
 }

@@ -10,6 +10,7 @@ import { Rows, type Column } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { When } from '../../parts/when.tsx';
 import { useRights } from '../../session/session-context.ts';
+import { PortalOrigins } from './portal-origins.tsx';
 import { CreateProject } from './create-project.tsx';
 
 export function ProjectsPage() {
@@ -30,6 +31,7 @@ export function ProjectsPage() {
           )
         }
       </QueryView>
+      {canManageProjects && <PortalOrigins />}
     </Page>
   );
 }

@@ -1,8 +1,9 @@
 import { NativeSelect } from '@mantine/core';
-import { useState } from 'react';
-import type { Schemas } from '../../api/client.ts';
+import { getRouteApi } from '@tanstack/react-router';
 import { MessageList } from '../messages/message-list.tsx';
 import { valueTo } from '../../parts/value-to.ts';
+
+const route = getRouteApi('/webhooks/$webhookId');
 
 const STATUSES = [
   { value: '', label: 'All' },
@@ -10,14 +11,17 @@ const STATUSES = [
   { value: 'delivered', label: 'Delivered' },
   { value: 'exhausted', label: 'Exhausted: no attempt follows' },
   { value: 'cancelled', label: 'Cancelled' },
-];
+] as const;
 
 /** The messages to one webhook; each leads to its attempts. */
 export function AttemptsTab({ webhookId }: { webhookId: string }) {
-  const [status, setStatus] = useState('');
-  const filter = {
-    webhookId,
-    status: (status || undefined) as Schemas['DeliveryStatus'] | undefined,
+  const { status } = route.useSearch();
+  const navigate = route.useNavigate();
+  const setStatus = (value: string): void => {
+    const found = STATUSES.find((each) => each.value === value)?.value;
+    void navigate({
+      search: (before) => ({ ...before, status: found === '' ? undefined : found }),
+    });
   };
   return (
     <>
@@ -25,11 +29,11 @@ export function AttemptsTab({ webhookId }: { webhookId: string }) {
         label="Status"
         mb="md"
         maw="20rem"
-        data={STATUSES}
-        value={status}
+        data={[...STATUSES]}
+        value={status ?? ''}
         onChange={valueTo(setStatus)}
       />
-      <MessageList filter={filter} />
+      <MessageList filter={{ webhookId, status }} key={status} />
     </>
   );
 }

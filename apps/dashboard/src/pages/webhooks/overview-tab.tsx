@@ -1,9 +1,9 @@
 import { Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { Schemas } from '../../api/client.ts';
-import { useLive } from '../../api/live.ts';
 import { healthQuery } from '../../api/queries.ts';
 import { statsQuery } from '../../api/overview.ts';
+import { useLiveReload } from '../../api/use-live-reload.ts';
 import { Facts, Figures } from '../../parts/facts.tsx';
 import { Section } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
@@ -21,10 +21,10 @@ export function OverviewTab({ webhook }: { webhook: Schemas['WebhookWithAuth'] }
   const { id } = webhook;
   const health = useQuery(healthQuery(id));
   const stats = useQuery(statsQuery({ webhookId: id }));
-  useLive((event) => {
-    if (event.kind === 'attempt' && event.attempt.webhookId !== id) return;
-    void health.refetch();
-  });
+  useLiveReload(
+    (event) => event.kind === 'more' || event.attempt.webhookId === id,
+    () => void health.refetch(),
+  );
   return (
     <div className={styles.columns}>
       <div className={styles.rail}>

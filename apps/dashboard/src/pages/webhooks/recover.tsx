@@ -24,6 +24,7 @@ export function Recover({ webhook: { id, disabled } }: { webhook: Schemas['Webho
   const [custom, setCustom] = useState('');
   const failing = useQuery(firstFailureQuery(id));
   const since = sinceOf(preset, openedAtMs, custom, failing.data ?? null);
+  const failed = useQuery(failedSinceQuery(id, since));
   const start = useMutation({
     mutationFn: (from: string) =>
       dataOf(
@@ -48,7 +49,7 @@ export function Recover({ webhook: { id, disabled } }: { webhook: Schemas['Webho
       <Estimate webhookId={id} since={since} />
       <Group>
         <Button
-          disabled={since === null}
+          disabled={since === null || failed.data?.count === 0}
           loading={start.isPending}
           onClick={() => {
             if (since !== null) start.mutate(since);

@@ -1,8 +1,8 @@
 import { Button, Group, Text } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
-import { useLive } from '../../api/live.ts';
 import { deliveryQuery } from '../../api/delivery.ts';
+import { useLiveReload } from '../../api/use-live-reload.ts';
 import { curlOf } from '../../api/recorded-calls.ts';
 import { CodeBlock } from '../../parts/code-block.tsx';
 import { Section } from '../../parts/page.tsx';
@@ -57,9 +57,10 @@ export function TestingTab({ webhook: { id, disabled } }: { webhook: Schemas['We
 
 function TestAnswer({ deliveryId }: { deliveryId: string }) {
   const query = useQuery(deliveryQuery(deliveryId));
-  useLive((event) => {
-    if (event.kind === 'more' || event.attempt.deliveryId === deliveryId) void query.refetch();
-  });
+  useLiveReload(
+    (event) => event.kind === 'more' || event.attempt.deliveryId === deliveryId,
+    () => void query.refetch(),
+  );
   return (
     <QueryView query={query} what="the delivery of the test message">
       {(delivery) => <DeliveryCard delivery={delivery} />}

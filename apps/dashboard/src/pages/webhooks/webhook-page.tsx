@@ -52,9 +52,9 @@ const TAB_NAMES: Record<WebhookTab, string> = {
 function WebhookTabs({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
   const { tab = 'overview' } = route.useSearch();
   const navigate = route.useNavigate();
-  const { canManageWebhooks, canResend } = useRights();
+  const { canManageWebhooks, canTest } = useRights();
   const isOffered = (each: WebhookTab): boolean =>
-    (each !== 'settings' || canManageWebhooks) && (each !== 'testing' || canResend);
+    (each !== 'settings' || canManageWebhooks) && (each !== 'testing' || canTest);
   const content: Record<WebhookTab, () => ReactNode> = {
     overview: () => <OverviewTab webhook={webhook} />,
     attempts: () => <AttemptsTab webhookId={webhook.id} />,

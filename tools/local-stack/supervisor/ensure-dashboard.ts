@@ -1,5 +1,5 @@
-import { reasonOf } from '../local-stack/stack-error.ts';
-import { buildDashboard, isDashboardOutdated } from './build-dashboard.ts';
+import { reasonOf } from '../stack-error.ts';
+import { buildDashboard, isDashboardOutdated } from '../../dashboard/build-dashboard.ts';
 
 /** Builds the dashboard when its sources are newer. A failure is told and stops nothing else: the API works without it. */
 export async function ensureDashboard(log: (line: string) => void): Promise<void> {

@@ -1,0 +1,17 @@
+import { queryOptions } from '@tanstack/react-query';
+import { api, dataOf, type Schemas } from './client.ts';
+
+/** Makes a single-use link to the portal of an app. */
+export function makePortalLink(appId: string, body: Schemas['CreatePortalLink']) {
+  const params = { path: { appId } };
+  return dataOf(api.POST('/api/v1/apps/{appId}/portal-links', { params, body }));
+}
+
+export const portalSettingsQuery = queryOptions({
+  queryKey: ['portal-settings'],
+  queryFn: () => dataOf(api.GET('/api/v1/portal-settings')),
+});
+
+export function writePortalSettings(body: Schemas['UpdatePortalSettings']) {
+  return dataOf(api.PUT('/api/v1/portal-settings', { body }));
+}
