@@ -4,6 +4,7 @@ import { FORMAT, LINT, OPERATIONS, PACKAGES, runCheck, SIMULATION, TYPES } from 
 import { findTests, readSelection, type Selection, type TestFiles } from './runner/find-tests.ts';
 import { runJest, type JestPart } from './runner/jest.ts';
 import { createReport, type Report } from './runner/report.ts';
+import { usableTests } from './runner/usable-tests.ts';
 import { withSetup } from './runner/serve-setup.ts';
 import { withSharedPosthorns } from './runner/with-shared-posthorns.ts';
 import { withStack } from './runner/with-stack.ts';
@@ -38,9 +39,11 @@ async function runWithoutStack(
   await runFiles(report, { ...part, files: unit, isInBackground: true });
 }
 
-async function runOnStack(report: Report, selection: Selection, tests: TestFiles): Promise<void> {
-  const { integration = [], e2e = [], faults = [] } = tests;
+async function runOnStack(report: Report, selection: Selection, found: TestFiles): Promise<void> {
+  const { integration = [], faults = [] } = found;
+  const e2e = await usableTests(found.e2e ?? [], report);
   if (integration.length + e2e.length + faults.length === 0) return;
+  const tests = { ...found, e2e };
   const compiled = fillCompileCache(['gateway', 'dispatcher', 'retry']);
   await withStack(async (env) => {
     await compiled;

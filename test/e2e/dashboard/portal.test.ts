@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { startBrowser, type Browser } from '../../support/browser/browser.ts';
+import { findBarriers, takePicture } from '../../support/browser/check-page.ts';
+import { dataOf } from '../../support/api/expect-answers.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
+
+interface Target {
+  appId: string;
+  webhookId: string;
+  url: string;
+}
+
+describe('The portal of an app', () => {
+  let posthorn: Posthorn;
+  let endpoint: BusyEndpoint;
+  let browser: Browser;
+  let own: Target;
+  let other: Target;
+
+  beforeAll(async () => {
+    posthorn = await startPosthorn({ RETRY_DELAYS: '300ms', CIRCUIT_RESET_MS: '100' });
+    endpoint = await startBusyEndpoint();
+    browser = await startBrowser(posthorn.baseUrl);
+    own = await createTarget('own');
+    other = await createTarget('other');
+  }, 120_000);
+
+  afterAll(async () => {
+    await browser.close();
+    await endpoint.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  beforeEach(async () => {
+    await browser.page.context().clearCookies();
+  });
+
+  async function createTarget(path: string): Promise<Target> {
+    const url = `${endpoint.url}/${path}`;
+    return { url, ...(await posthorn.api.createTarget(url)) };
+  }
+
+  async function makeLink(capabilities: string[], more: object = {}): Promise<string> {
+    const body = { expiresInSeconds: 600, capabilities, ...more };
+    const answer = await posthorn.api.post(`/api/v1/apps/${own.appId}/portal-links`, body);
+    return dataOf<{ url: string }>(answer, 201).url;
+  }
+
+  const heading = async (name: string): Promise<void> =>
+    browser.page.getByRole('heading', { name, level: 1 }).waitFor();
+
+  it('shows the webhooks of its app and no others, in the name of the platform', async () => {
+    const { page } = browser;
+    await page.goto(await makeLink(['view'], { theme: { name: 'Acme Pay', colorScheme: 'dark' } }));
+    await heading('Webhooks');
+    await page.getByRole('link', { name: own.url }).waitFor();
+    expect(await page.getByRole('link', { name: other.url }).count()).toBe(0);
+    expect(await page.getByText('Acme Pay').count()).toBe(1);
+    expect(page.url()).not.toContain('#');
+    expect(await page.evaluate('document.documentElement.dataset.mantineColorScheme')).toBe('dark');
+    expect(await findBarriers(page)).toEqual([]);
+    await takePicture(page, 'portal-webhooks');
+  });
+
+  it('offers only what the link allows', async () => {
+    const { page } = browser;
+    await page.goto(await makeLink(['view'], { path: `/webhooks/${own.webhookId}` }));
+    await heading(own.url);
+    for (const name of ['Settings', 'Testing']) {
+      expect(await page.getByRole('tab', { name }).count()).toBe(0);
+    }
+    expect(await page.getByText('Show secret').count()).toBe(0);
+    expect(await page.getByRole('link', { name: 'API keys' }).count()).toBe(0);
+  });
+
+  it('sends a failed delivery again where the link allows it', async () => {
+    const { page } = browser;
+    endpoint.answerWith(500);
+    const { messageId } = await posthorn.api.send({ appId: own.appId }, { order: 17 });
+    await page.goto(await makeLink(['view', 'resend'], { path: `/messages/${messageId}` }));
+    await page.getByRole('article').getByText('exhausted', { exact: true }).waitFor();
+    endpoint.answerWith(200);
+    await page.getByRole('button', { name: 'Resend' }).click();
+    await page.getByRole('article').getByText('delivered', { exact: true }).waitFor();
+  });
+
+  it('changes a webhook where the link allows it', async () => {
+    const { page } = browser;
+    const path = `/webhooks/${own.webhookId}?tab=settings`;
+    await page.goto(await makeLink(['view', 'manage'], { path }));
+    await page.getByLabel('Name', { exact: true }).fill('Renamed by the customer');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('Saved.').waitFor();
+  });
+
+  it('shows nothing of another app', async () => {
+    const { page } = browser;
+    await page.goto(await makeLink(['view', 'manage', 'secrets', 'resend']));
+    await heading('Webhooks');
+    await page.goto(`${page.url().replace(/\/webhooks$/, '')}/webhooks/${other.webhookId}`);
+    await page.getByText('Could not load the webhook').waitFor();
+  });
+
+  it.each([
+    ['was used', async (url: string) => browser.page.goto(url).then(() => heading('Webhooks'))],
+    ['is not whole', () => Promise.resolve()],
+  ])('refuses a link that %s, and says why', async (which, use) => {
+    const { page } = browser;
+    const url = await makeLink(['view']);
+    await use(url);
+    await page.context().clearCookies();
+    await page.goto('about:blank');
+    await page.goto(which === 'is not whole' ? url.slice(0, -4) : url);
+    await heading('This link does not open the portal');
+    expect(await findBarriers(page)).toEqual([]);
+    await takePicture(page, 'portal-refused');
+  });
+
+  it('asks no other origin, and leaves no error in the console', () => {
+    expect(browser.faults()).toEqual([]);
+  });
+});

@@ -1,0 +1,79 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium, type BrowserContext, type Page } from 'playwright-core';
+import { findProgram } from '../../../tools/local-stack/machine/find-program.ts';
+
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+const ACTION_TIMEOUT_MS = 20_000;
+
+export type Scheme = 'light' | 'dark';
+
+export interface View {
+  width: number;
+  height: number;
+  scheme: Scheme;
+}
+
+export const WIDE = { width: 1_440, height: 900 };
+export const NARROW = { width: 390, height: 844 };
+
+/** A browser without a past. */
+export interface Browser {
+  page: Page;
+  show: (view: View) => Promise<void>;
+  /** What no page may have: errors in the console, exceptions, requests to another origin. */
+  faults: () => readonly string[];
+  close: () => Promise<void>;
+}
+
+/** Starts Debian's Chromium. `origin` is the only one to which pages may send requests. */
+export async function startBrowser(origin: string): Promise<Browser> {
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-browser-'));
+  const context = await chromium.launchPersistentContext(folder, {
+    executablePath: findProgram('chromium') ?? 'chromium',
+    args: FLAGS,
+    viewport: WIDE,
+    permissions: ['clipboard-read', 'clipboard-write'],
+  });
+  context.setDefaultTimeout(ACTION_TIMEOUT_MS);
+  const page = context.pages()[0] ?? (await context.newPage());
+  const faults = watch(context, page, origin);
+  return {
+    page,
+    async show({ width, height, scheme }) {
+      await page.setViewportSize({ width, height });
+      await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
+    },
+    faults: () => faults,
+    async close() {
+      await context.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A refused call is an answer that a page shows; the browser reports it in the console all the same. */
+const REFUSED_CALL = /Failed to load resource: the server responded with a status of 4\d\d/;
+
+function watch(context: BrowserContext, page: Page, origin: string): string[] {
+  const faults: string[] = [];
+  page.on('console', (message) => {
+    if (message.type() !== 'error' || REFUSED_CALL.test(message.text())) return;
+    faults.push(`${page.url()}: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => faults.push(`${page.url()}: ${error.message}`));
+  context.on('request', (request) => {
+    const url = request.url();
+    if (!url.startsWith(`${origin}/`) && !url.startsWith('data:')) faults.push(`asked ${url}`);
+  });
+  return faults;
+}
