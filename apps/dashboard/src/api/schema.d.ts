@@ -1391,11 +1391,11 @@ export interface components {
             actor: components["schemas"]["AuditActor"];
             target: components["schemas"]["AuditTarget"];
             /**
-             * @description IP address of the client; null for an operator
+             * @description IP address of the client; null for an operator and for Posthorn
              * @example 192.0.2.7
              */
             clientAddress: string | null;
-            /** @description `X-Request-Id` of the request; null for an operator */
+            /** @description `X-Request-Id` of the request; null for an operator and for Posthorn */
             requestId: string | null;
             /**
              * @description `failed`: the request was refused, and nothing was changed. `started`: the request still runs, or its process ended, or the store did not confirm a write; the change may have been made
@@ -1419,7 +1419,7 @@ export interface components {
             /** @description Null while `started` */
             completedAt: components["schemas"]["Time"] | null;
         };
-        /** @description Who did it: an API key, a visitor of the portal, or an operator */
+        /** @description Who did it: an API key, a visitor of the portal, an operator (`admin`), or Posthorn itself (`system`) */
         AuditActor: {
             /** @constant */
             kind: "apiKey";
@@ -1437,8 +1437,8 @@ export interface components {
              */
             linkId: string;
         } | {
-            /** @constant */
-            kind: "admin";
+            /** @enum {string} */
+            kind: "admin" | "system";
         };
         AuditTarget: {
             /**
@@ -1790,7 +1790,7 @@ export interface components {
          * @description Too Many Requests
          *
          *     - `rate_limited`: the company or the client address sent too many requests
-         *     - `too_many_wrong_keys`: the client address sent too many wrong API keys; a valid key still works
+         *     - `too_many_wrong_keys`: the client address sent too many wrong API keys; a valid key that is in use still works
          */
         "429.rate_limited.too_many_wrong_keys": {
             headers: {
@@ -4445,7 +4445,7 @@ export interface operations {
         parameters: {
             query?: {
                 action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "resend.started" | "dead_letters.replayed" | "encryption_keys.rotated";
-                /** @description Id of the API key that did it, or `admin` for operators */
+                /** @description Id of the API key that did it, `admin` for operators, or `system` for Posthorn itself */
                 actor?: string;
                 /** @description Id of what it was done to */
                 targetId?: string;
