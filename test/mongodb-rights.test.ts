@@ -22,6 +22,19 @@ test('only the gateway can delete messages, and the dispatcher changes nothing b
     'deliveries',
     'stats',
     'usage',
+    ...['', ''],
+  ]);
+});
+
+test('only the retry service drops collections, and none but those of days', () => {
+  const dropped = DATABASE_USERS.flatMap((user) =>
+    privilegesOf(user, 'hooks')
+      .filter(({ actions }) => actions.includes('dropCollection'))
+      .map(({ resource }) => [user, resource.db]),
+  );
+  expect(dropped).toEqual([
+    ['retry', 'hooks_messages'],
+    ['retry', 'hooks_deliveries'],
   ]);
 });
 
@@ -53,7 +66,7 @@ test('the program for mongosh creates a role of one database for each process', 
   const { made, changed } = run(rolesScript('hooks'), []);
   expect([made.map(({ role }) => role), changed]).toEqual([ROLES, []]);
   const databases = made.flatMap(({ privileges }) => privileges.map(({ resource }) => resource.db));
-  expect(new Set(databases)).toEqual(new Set(['hooks']));
+  expect(new Set(databases)).toEqual(new Set(['hooks', 'hooks_messages', 'hooks_deliveries']));
 });
 
 test('the program for mongosh brings the roles of an earlier version up to date', () => {

@@ -1,11 +1,22 @@
+import { dayName, dayNumberOf } from '@posthorn/domain/days.ts';
 import type { CollectionName } from '@posthorn/platform/mongo/collections.ts';
+import { DAY_KINDS, dayDatabaseName, type DayKind } from '@posthorn/platform/mongo/days/days.ts';
 
 /** The processes that have a MongoDB user of their own. `setup` is create-indexes. */
 export const DATABASE_USERS = ['gateway', 'dispatcher', 'retry', 'admin', 'setup'] as const;
 export type DatabaseUser = (typeof DATABASE_USERS)[number];
 
 /** Built-in privilege actions of MongoDB. */
-type Action = 'find' | 'insert' | 'update' | 'remove' | 'listIndexes';
+type Action =
+  | 'find'
+  | 'insert'
+  | 'update'
+  | 'remove'
+  | 'listIndexes'
+  | 'createCollection'
+  | 'enableSharding'
+  | 'createIndex'
+  | 'dropCollection';
 
 export interface Privilege {
   resource: { db: string; collection: string };
@@ -38,18 +49,18 @@ export const RIGHTS: Record<CollectionName, Rights> = {
   signingKeys: { gateway: ALL_AND_INDEXES, dispatcher: READ, admin: READ_AND_UPDATE },
   // The gateway removes those of a removed company; the dispatcher erases payloads.
   messages: { gateway: ALL_AND_INDEXES, dispatcher: READ_AND_UPDATE, retry: READ, admin: READ },
-  // The retry service reads the retention from the index.
   deliveries: {
     // It stores those as cancelled that had no attempt before their webhook was deleted.
     gateway: ALL,
     dispatcher: WRITE,
-    retry: [...WRITE, 'listIndexes'],
+    retry: WRITE,
     admin: READ_AND_UPDATE,
   },
   publishers: { gateway: ALL, retry: READ_AND_UPDATE },
   messageChecks: { retry: WRITE },
   leases: { gateway: ALL, retry: ALL, setup: ALL },
   migrations: { gateway: READ, setup: WRITE },
+  layout: { gateway: READ, dispatcher: READ, retry: READ, admin: READ, setup: WRITE },
   resends: { gateway: ALL_AND_INDEXES, admin: READ },
   removals: { gateway: ['find', 'insert', 'remove'] },
   portalSettings: { gateway: ALL, admin: READ },
@@ -61,6 +72,28 @@ export const RIGHTS: Record<CollectionName, Rights> = {
   usage: { gateway: ALL, dispatcher: WRITE, admin: READ },
 };
 
+/** The retry service makes and drops the collections of days; create-indexes makes the first ones. */
+const MAKE_DAYS: readonly Action[] = ['createCollection', 'createIndex', 'listIndexes'];
+const KEEP_DAYS: readonly Action[] = [...MAKE_DAYS, 'dropCollection', 'enableSharding'];
+
+/** The same for every collection of a day. Each kind has a database of its own, for which alone they can be given. */
+export const DAY_RIGHTS: Record<DayKind, Rights> = {
+  messages: {
+    gateway: ALL,
+    dispatcher: READ_AND_UPDATE,
+    retry: [...READ, ...KEEP_DAYS],
+    admin: READ,
+    setup: MAKE_DAYS,
+  },
+  deliveries: {
+    gateway: ALL,
+    dispatcher: WRITE,
+    retry: [...WRITE, ...KEEP_DAYS],
+    admin: READ_AND_UPDATE,
+    setup: MAKE_DAYS,
+  },
+};
+
 const SETUP_ACTIONS = ['createCollection', 'createIndex', 'dropIndex', 'collMod', 'listIndexes'];
 
 /** Returns the privileges of the role of a process. `database` may be '' for all databases of a test server. */
@@ -70,14 +103,37 @@ export function privilegesOf(user: DatabaseUser, database: string): Privilege[] 
     resource: { db: database, collection },
     actions: [...actions],
   });
+  const ofDays = dayPrivilegesOf(user, database);
   if (user === 'setup') {
     const own = (name: CollectionName) => [...SETUP_ACTIONS, ...(RIGHTS[name].setup ?? [])];
-    return [on('', ['listCollections']), ...names.map((name) => on(name, own(name)))];
+    return [on('', ['listCollections']), ...names.map((name) => on(name, own(name))), ...ofDays];
   }
-  return names.flatMap((name) => {
+  const own = names.flatMap((name) => {
     const actions = RIGHTS[name][user];
     return actions ? [on(name, actions)] : [];
   });
+  return [...own, ...ofDays];
+}
+
+/** Resources of MongoDB are a collection or a database: a day of tomorrow can only be named with all others. */
+function dayPrivilegesOf(user: DatabaseUser, database: string): Privilege[] {
+  return DAY_KINDS.flatMap((kind) => {
+    const actions = [...(DAY_RIGHTS[kind][user] ?? [])];
+    if (actions.length === 0) return [];
+    const db = database && dayDatabaseName(database, kind);
+    const isMaker = actions.includes('createCollection');
+    const list = isMaker
+      ? [{ resource: { db, collection: '' }, actions: ['listCollections'] }]
+      : [];
+    const names = database ? [''] : testedDays();
+    return [...list, ...names.map((collection) => ({ resource: { db, collection }, actions }))];
+  });
+}
+
+/** On a test server, where the privileges are for all databases, the collections of days must be named. */
+function testedDays(): string[] {
+  const today = dayNumberOf(Date.now());
+  return [-2, -1, 0, 1, 2, 3, 4, 5].map((ahead) => dayName(today + ahead));
 }
 
 export const databaseRoleOf = (user: DatabaseUser): string => `posthorn-${user}`;

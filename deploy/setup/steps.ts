@@ -39,6 +39,7 @@ export const CREATE_INDEXES: SetupStep<typeof indexSettings> = {
       const result = await createIndexes(mongo.db, {
         days: values.RETENTION_DAYS,
         auditDays: values.AUDIT_RETENTION_DAYS,
+        isSharded: values.MONGODB_SHARDED,
       });
       return describeIndexes(result);
     } finally {

@@ -1,3 +1,4 @@
+import { DAY_MS } from '@posthorn/domain/days.ts';
 import { type Cluster } from './cluster/cluster.ts';
 import { createObservations, type Observations } from './invariants/observations.ts';
 import { checkFinalState } from './invariants/check-final-state.ts';
@@ -107,7 +108,10 @@ function createCluster(world: World): Cluster {
   const kafka = createSimulatedKafka(world);
   const observer = createRecordChecker(world, kafka, observations);
   kafka.onAppend(observer.onAppend);
-  const mongo = createSimulatedMongo(createDeliveryChecker(world, observations));
+  const mongo = createSimulatedMongo(createDeliveryChecker(world, observations), {
+    beginMs: EPOCH_MS + world.plan.daysBeginMs,
+    retentionMs: 30 * DAY_MS,
+  });
   for (const index of world.plan.successRates.keys()) {
     const id = `wh_${String(index).padStart(26, '0')}`;
     mongo.collection('webhooks').set(id, { _id: id, disabled: false });

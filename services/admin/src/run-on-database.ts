@@ -1,7 +1,7 @@
 import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/connect.ts';
 import { parseConfig } from '@posthorn/platform/service/config.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
-import type { mongo } from 'mongoose';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { z } from 'zod';
 import { printResult, type OutputOptions } from './output.ts';
 
@@ -11,7 +11,7 @@ export const databaseConfig = z.object(settings.mongodb);
 export async function runOnDatabase<Schema extends typeof databaseConfig>(
   output: OutputOptions,
   schema: Schema,
-  work: (db: mongo.Db, config: z.infer<Schema>) => Promise<object>,
+  work: (db: Database, config: z.infer<Schema>) => Promise<object>,
 ): Promise<void> {
   printResult(output, await withDatabase(schema, work));
 }
@@ -19,7 +19,7 @@ export async function runOnDatabase<Schema extends typeof databaseConfig>(
 /** Connects to MongoDB and runs `work`. `schema` has the settings that it needs. */
 export async function withDatabase<Schema extends typeof databaseConfig, Result>(
   schema: Schema,
-  work: (db: mongo.Db, config: z.infer<Schema>) => Promise<Result>,
+  work: (db: Database, config: z.infer<Schema>) => Promise<Result>,
 ): Promise<Result> {
   const config = parseConfig<Schema>('admin', schema, process.env);
   const mongo = await connectMongo(config.MONGODB_URL, 'posthorn-admin', mongoTlsOf(config));

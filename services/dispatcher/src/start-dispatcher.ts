@@ -14,7 +14,7 @@ import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { openSpans } from '@posthorn/platform/tracing/open-spans.ts';
 import { openAttemptStats } from '@posthorn/platform/stats/open-stats.ts';
-import type { mongo } from 'mongoose';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { createAttemptDelivery } from './attempt-delivery.ts';
 import type { DispatcherConfig } from './config.ts';
 import { createDispatcherMetrics } from './dispatcher-metrics.ts';
@@ -88,7 +88,7 @@ export async function startDispatcher(given: Context): Promise<void> {
 }
 
 interface AttemptParts extends Pick<OpenRecordLog, 'records' | 'topics'> {
-  db: mongo.Db;
+  db: Database;
   deadLetters: DeadLetters;
   budgets: MemoryBudgets;
   isolation: Isolation;

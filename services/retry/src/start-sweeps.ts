@@ -12,7 +12,7 @@ import { createStuckDeliveries } from '@posthorn/platform/mongo/deliveries/stuck
 import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
-import type { mongo } from 'mongoose';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { RetryConfig } from './config.ts';
 import type { RetryMetrics } from './retry-metrics.ts';
 import { createStuckMetrics, showUnpublished } from './sweep/sweep-metrics.ts';
@@ -21,7 +21,7 @@ import { createUnpublishedSweep } from './sweep/sweep-unpublished.ts';
 import { MAX_READ } from './sweep/when-taken-over.ts';
 
 interface Wires {
-  db: mongo.Db;
+  db: Database;
   records: RecordLog;
   topics: TopicNames;
   deliveries: DeliveryStore;

@@ -100,7 +100,7 @@ describe('MongoDB with authentication', () => {
   const REFUSED = { code: 13 };
 
   it('refuses a command without a login', async () => {
-    await expect(runAs('', { find: 'messages' })).rejects.toMatchObject(REFUSED);
+    await expect(runAs('', { find: 'messages' })).rejects.toThrow('requires authentication');
   });
 
   it('refuses each process what it does not need', async () => {

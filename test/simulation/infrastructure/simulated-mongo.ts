@@ -1,4 +1,13 @@
 import mongoose, { type mongo } from 'mongoose';
+import { dayName, dayNumberOfId } from '@posthorn/domain/days.ts';
+import { timeMsOf } from '@posthorn/domain/ids.ts';
+import type { DayLayout } from '@posthorn/platform/mongo/days/daily-collection.ts';
+import {
+  ALL_BEFORE,
+  DAY_KINDS,
+  withDays,
+  type Database,
+} from '@posthorn/platform/mongo/days/days.ts';
 import { DUPLICATE_KEY } from '@posthorn/platform/mongo/connection/duplicate-key.ts';
 import {
   applyUpdate,
@@ -18,12 +27,18 @@ export interface SimulatedMongo {
   /** Returns the documents of a collection by id. */
   collection: (name: string) => Collection;
   /** Returns the database for one process. The real stores run on it, with their real filters and updates. */
-  connectedTo: (process: Pick<SimulatedProcess, 'request'>) => mongo.Db;
+  connectedTo: (process: Client) => Database;
 }
+
+type Client = Pick<SimulatedProcess, 'request' | 'nowMs'>;
 
 type OnWrite = (name: string, before: StoredDocument | undefined, after: StoredDocument) => void;
 
-export function createSimulatedMongo(onWrite: OnWrite): SimulatedMongo {
+/** All documents of a kind are in one map; each collection shows those that belong to it. */
+export function createSimulatedMongo(
+  onWrite: OnWrite,
+  layout: DayLayout = ALL_BEFORE,
+): SimulatedMongo {
   const collections = new Map<string, Collection>();
   const collection = (name: string): Collection => {
     const found = collections.get(name) ?? new Map<string, StoredDocument>();
@@ -38,19 +53,32 @@ export function createSimulatedMongo(onWrite: OnWrite): SimulatedMongo {
   return {
     collection,
     connectedTo(process) {
-      const clientCollection = (name: string): object =>
-        createCollection({ name, documents: collection(name), write, process });
+      const open = (name: string, holds: (id: string) => boolean): object =>
+        createCollection({ name, documents: collection(name), holds, write, process });
+      const isBefore = (id: string): boolean => timeMsOf(id) < layout.beginMs;
+      const before = (name: string): object =>
+        open(name, DIVIDED.has(name) ? isBefore : () => true);
+      const dayOf = (kind: string) => (name: string) =>
+        open(kind, (id) => !isBefore(id) && dayName(dayNumberOfId(id)) === name);
+      const client = { db: (name: string) => ({ collection: dayOf(name.slice(PREFIX.length)) }) };
       // It has only the members that the stores use; the driver has no smaller type.
-      return { collection: clientCollection } as unknown as mongo.Db;
+      const db = { databaseName: '', collection: before, client } as unknown as mongo.Db;
+      return withDays(db, { layout: () => layout, nowMs: process.nowMs });
     },
   };
 }
+
+/** The databases of days have names that end in their kind. */
+const PREFIX = '_';
+const DIVIDED = new Set<string>(DAY_KINDS);
 
 type Write = (name: string, document: StoredDocument) => void;
 
 interface CollectionDeps {
   name: string;
   documents: Collection;
+  /** Whether a document of this id belongs to the collection. */
+  holds: (id: string) => boolean;
   write: Write;
   process: Pick<SimulatedProcess, 'request'>;
 }
@@ -75,9 +103,11 @@ function createCollection(deps: CollectionDeps): object {
 }
 
 function insertMany(
-  { name, documents, write, process }: CollectionDeps,
+  { name, documents, holds, write, process }: CollectionDeps,
   batch: readonly StoredDocument[],
 ): Promise<void> {
+  const misplaced = batch.find(({ _id }) => !holds(_id));
+  if (misplaced) throw new Error(`${misplaced._id} does not belong to this collection of ${name}`);
   const refused: number[] = [];
   return process.request({
     what: `insert ${batch.length} ${name}`,
@@ -105,14 +135,14 @@ function noResponse(): Error {
 }
 
 function updateAll(
-  { name, documents, write, process }: CollectionDeps,
+  { name, documents, holds, write, process }: CollectionDeps,
   operations: readonly UpdateOne[],
 ): Promise<{ matchedCount: number }> {
   let matchedCount = 0;
   return process.request({
     what: `update ${operations.length} ${name}`,
     effects: operations.map(({ filter, update, arrayFilters }) => () => {
-      const [found] = select(documents, filter);
+      const [found] = select(documents, filter).filter(({ _id }) => holds(_id));
       if (!found) return;
       matchedCount += 1;
       write(name, applyUpdate(found, update, arrayFilters));
@@ -123,7 +153,7 @@ function updateAll(
 }
 
 /** Returns a cursor with the methods that the stores use. */
-function find({ name, documents, process }: CollectionDeps, filter: Fields): object {
+function find({ name, documents, holds, process }: CollectionDeps, filter: Fields): object {
   let isSorted = false;
   let firstIndex = 0;
   let maxCount = Infinity;
@@ -149,7 +179,7 @@ function find({ name, documents, process }: CollectionDeps, filter: Fields): obj
       let found: StoredDocument[] = [];
       return process.request({
         what: `read ${name}`,
-        effects: [() => (found = select(documents, filter))],
+        effects: [() => (found = select(documents, filter).filter(({ _id }) => holds(_id)))],
         respond: () =>
           (isSorted ? byId(found) : found).slice(firstIndex, firstIndex + maxCount).map(project),
         noResponse,

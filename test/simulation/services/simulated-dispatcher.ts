@@ -6,7 +6,7 @@ import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.t
 import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
 import { createRecordMemory } from '@posthorn/platform/memory/record-memory.ts';
-import type { mongo } from 'mongoose';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { Registry } from 'prom-client';
 import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt-delivery.ts';
 import { createAttemptLeases } from '../../../services/dispatcher/src/once/attempt-leases.ts';
@@ -38,7 +38,7 @@ import { SCHEDULE, TOPICS, type World } from '../world/world.ts';
 export interface ServiceDeps {
   world: World;
   process: SimulatedProcess;
-  db: mongo.Db;
+  db: Database;
   records: RecordLog;
 }
 
@@ -116,7 +116,7 @@ export function openDeadLetters(records: RecordLog): ReturnType<typeof createDea
 }
 
 /** Loads webhooks without a cache: whether a webhook exists and is enabled is read for each attempt. */
-function webhookLoader(db: mongo.Db): LoadWebhook {
+function webhookLoader(db: Database): LoadWebhook {
   const states = createWebhookStates(db);
   return async (id) => {
     const found = (await keepTrying('look up webhooks', () => states.statesOf([id]))).get(id);

@@ -1,7 +1,7 @@
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { collection, type CollectionName } from '@posthorn/platform/mongo/collections.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
-import type { mongo } from 'mongoose';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 
 /** The company, project, app, webhook and API key that a part of the filler documents belongs to. */
 export interface FillerOwner {
@@ -20,7 +20,7 @@ const STATUSES = ['delivered', 'delivered', 'delivered', 'pending', 'exhausted',
  * directly to MongoDB, because thousands of API requests would take minutes.
  */
 export async function insertFillerDocuments(
-  db: mongo.Db,
+  db: Database,
   own: FillerOwner,
   size: number,
 ): Promise<void> {
@@ -82,7 +82,7 @@ function auditEvent(own: FillerOwner, n: number): object {
 }
 
 async function insertDeliveries(
-  db: mongo.Db,
+  db: Database,
   own: FillerOwner,
   size: number,
   companyOf: (n: number) => string,

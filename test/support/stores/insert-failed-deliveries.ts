@@ -1,14 +1,14 @@
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
-import type { mongo } from 'mongoose';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 
 /**
  * Inserts messages with one exhausted delivery each, as seven failed attempts leave them; returns the
  * ids of the messages. Not through the API, where thousands would take minutes.
  */
 export async function insertFailedDeliveries(
-  db: mongo.Db,
+  db: Database,
   { companyId, webhookId }: { companyId: string; webhookId: string },
   count: number,
 ): Promise<string[]> {

@@ -1,21 +1,49 @@
+import { DAY_MS, dayNumberOf } from '@posthorn/domain/days.ts';
 import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
 import { createIndexes } from '@posthorn/platform/mongo/create-indexes.ts';
+import { createDayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
+import {
+  DAY_KINDS,
+  dayDatabaseName,
+  withDays,
+  type Database,
+  type DayKind,
+} from '@posthorn/platform/mongo/days/days.ts';
+import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { createNamespace } from '../process/namespace.ts';
 
 export interface ScratchDatabase {
-  db: Awaited<ReturnType<typeof connectMongo>>['db'];
+  db: Database;
   drop: () => Promise<void>;
 }
+
+const RETENTION = { days: 30, auditDays: 400 };
 
 /** Creates a database with every collection and index; `drop` removes it. */
 export async function openScratchDatabase(): Promise<ScratchDatabase> {
   const mongo = await connectMongo(createNamespace().MONGODB_URL, 'posthorn-test');
-  await createIndexes(mongo.db, { days: 30, auditDays: 400 });
+  await createIndexes(mongo.db, RETENTION);
+  await mongo.readLayout();
+  const { client, databaseName } = mongo.db;
+  const daysOf = (name: DayKind): string => dayDatabaseName(databaseName, name);
   return {
     db: mongo.db,
     drop: async () => {
-      await mongo.db.dropDatabase();
+      for (const name of [databaseName, daysOf('messages'), daysOf('deliveries')]) {
+        await client.db(name).dropDatabase();
+      }
       await mongo.close();
     },
   };
+}
+
+/** The same, with a collection for each day since `beginMs` (milliseconds since 1970). */
+export async function openScratchDays(beginMs = 0): Promise<ScratchDatabase> {
+  const { db, drop } = await openScratchDatabase();
+  const { create } = createDayCollections(db);
+  const today = dayNumberOf(Date.now());
+  for (const kind of DAY_KINDS)
+    for (const day of [today - 1, today]) await create(kind, day, { isSharded: false });
+  const layout = { beginMs, retentionMs: RETENTION.days * DAY_MS };
+  return { db: withDays(db, { layout: () => layout, nowMs: systemClockMs }), drop };
 }

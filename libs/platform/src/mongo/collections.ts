@@ -22,6 +22,7 @@ export interface DocumentOf {
   stats: Documents.StatsDocument;
   usage: Documents.UsageDocument;
   migrations: Documents.MigrationDocument;
+  layout: Documents.LayoutDocument;
 }
 
 export type CollectionName = keyof DocumentOf;

@@ -1,5 +1,6 @@
 import type { mongo } from 'mongoose';
 import { collection, type CollectionName, type DocumentOf } from './collections.ts';
+import type { DayKind } from './days/days.ts';
 
 /** Collections whose documents belong to a company. */
 export type OwnedName = {
@@ -25,6 +26,9 @@ const OWNED: Record<OwnedName, true> = {
 };
 
 export const OWNED_COLLECTIONS = Object.keys(OWNED) as OwnedName[];
+
+/** Those that are one collection. The others are spread over days: see `documentsIn`. */
+export type UndividedName = Exclude<OwnedName, DayKind>;
 
 type Owned<Name extends OwnedName> = DocumentOf[Name];
 type Own<Name extends OwnedName> = Omit<DocumentOf[Name], 'companyId'>;
@@ -74,13 +78,21 @@ export interface CompanyDocuments<Name extends OwnedName> {
   ) => Promise<number>;
 }
 
-export function documentsOf<Name extends OwnedName>(
+export function documentsOf<Name extends UndividedName>(
   db: mongo.Db,
   name: Name,
   companyId: string,
 ): CompanyDocuments<Name> {
-  // The compiler does not narrow the union of collections by `OwnedName`.
+  // The compiler does not narrow the union of collections by `UndividedName`.
   const documents = collection(db, name) as unknown as mongo.Collection<Owned<Name>>;
+  return documentsIn<Name>(documents, companyId);
+}
+
+/** The documents of one company in one of the collections of a name that is spread over days. */
+export function documentsIn<Name extends OwnedName>(
+  documents: mongo.Collection<DocumentOf[Name]>,
+  companyId: string,
+): CompanyDocuments<Name> {
   // Last in the object, so that it overrides any company in the filter.
   const within = (filter: object): mongo.Filter<Owned<Name>> =>
     ({ ...filter, companyId }) as mongo.Filter<Owned<Name>>;

@@ -1,22 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import type { mongo } from 'mongoose';
 import type { CollectionName } from './collections.ts';
+import { writeLayout } from './days/stored-layout.ts';
 import { applyIndexes, type AppliedResult } from './indexes/apply-indexes.ts';
+import { dayIndexesOf } from './days/day-indexes.ts';
 import type { IndexSpec, RetiredIndex } from './indexes/index-spec.ts';
 import { createLeaseStore } from './leases.ts';
-import { withLease } from './with-lease.ts';
+import { withLease } from './indexes/with-lease.ts';
 
 /** Of what companies used: a year and the month of its last invoice. */
 const USAGE_DAYS = 400;
 const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 86_400;
-const NOT_DELIVERED = { status: { $in: ['pending', 'exhausted', 'cancelled'] } };
 
 /** How long documents are kept, in days. */
 export interface Retention {
   /** Of messages, deliveries and resends. */
   days: number;
   auditDays: number;
+  /** Whether MongoDB is a sharded cluster whose shards share each new day. */
+  isSharded?: boolean;
 }
 
 /** Every index, each with the query that needs it. MongoDB makes the `_id` indexes itself. */
@@ -24,6 +27,7 @@ function indexSpecs({ days, auditDays }: Retention): IndexSpec[] {
   return [
     ...RESOURCE_INDEXES,
     ...HISTORY_INDEXES,
+    ...BEFORE_INDEXES,
     ...AUDIT_INDEXES,
     ...(['messages', 'deliveries', 'resends'] as const).map((name) => expiry(name, days)),
     expiry('auditEvents', auditDays),
@@ -79,37 +83,6 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
     key: { companyId: 1, at: -1 },
     options: { partialFilterExpression: { failed: { $gt: 0 } } },
   },
-  // Lists, newest first: messages of a company, of an app, to a webhook.
-  { collection: 'messages', key: { companyId: 1, _id: 1 } },
-  { collection: 'messages', key: { appId: 1, _id: 1 } },
-  { collection: 'messages', key: { targets: 1, _id: 1 } },
-  // One message for each idempotency key; messages without a key are not in the index.
-  {
-    collection: 'messages',
-    key: { companyId: 1, 'idempotency.key': 1 },
-    options: {
-      unique: true,
-      partialFilterExpression: { 'idempotency.key': { $exists: true } },
-    },
-  },
-  // Failed and pending deliveries by webhook: resends, cancelling, health. Delivered ones, nearly all, are not in the index.
-  {
-    collection: 'deliveries',
-    key: { companyId: 1, webhookId: 1, status: 1, _id: 1 },
-    options: { partialFilterExpression: NOT_DELIVERED },
-  },
-  // The same by message: the list of messages that failed.
-  {
-    collection: 'deliveries',
-    key: { companyId: 1, status: 1, messageId: 1 },
-    options: { partialFilterExpression: NOT_DELIVERED },
-  },
-  // Overdue deliveries, for the sweep. A delivery that succeeds at once is never in the index.
-  {
-    collection: 'deliveries',
-    key: { nextAttemptAt: 1, updatedAt: 1 },
-    options: { partialFilterExpression: { status: 'pending' } },
-  },
   // Each resend and removal has a lease of its own name. After a crash only this index removes it.
   { collection: 'leases', key: { expiresAt: 1 }, options: { expireAfterSeconds: HOUR_SECONDS } },
   // A company is removed with its resends and removals.
@@ -140,6 +113,12 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
   },
 ];
 
+/** Of the collections that had messages and deliveries before days began. */
+const BEFORE_INDEXES: readonly IndexSpec[] = [
+  ...dayIndexesOf('messages'),
+  ...dayIndexesOf('deliveries'),
+];
+
 /** The list of audit events, newest first, by each set of its filters: a rare action must not cost a scan of all others. */
 const AUDIT_INDEXES: readonly IndexSpec[] = [
   [],
@@ -159,7 +138,7 @@ const AUDIT_INDEXES: readonly IndexSpec[] = [
 const COLLECTIONS: readonly CollectionName[] = [
   'companies', 'apiKeys', 'projects', 'apps', 'webhooks', 'signingKeys',
   'messages', 'deliveries', 'publishers', 'messageChecks',
-  'leases', 'resends', 'removals', 'links', 'portalSettings', 'auditEvents', 'stats', 'usage', 'migrations',
+  'leases', 'resends', 'removals', 'links', 'portalSettings', 'auditEvents', 'stats', 'usage', 'migrations', 'layout',
 ];
 
 /**
@@ -172,6 +151,7 @@ const RETIRED: readonly RetiredIndex[] = [];
 export const UNIQUE_INDEXES: readonly IndexSpec[] = [
   ...RESOURCE_INDEXES,
   ...HISTORY_INDEXES,
+  ...BEFORE_INDEXES,
 ].filter(({ options }) => options?.unique === true);
 
 /** A rollout waits this long for indexes that only speed up queries; a Job may run three times as long. */
@@ -190,9 +170,12 @@ export async function createIndexes(
   const names = new Set(existing.map(({ name }) => name));
   for (const name of COLLECTIONS) if (!names.has(name)) await createOne(db, name);
   const lease = { name: 'create-indexes', holder: randomUUID() };
-  return withLease(createLeaseStore(db), lease, () =>
-    applyIndexes(db, indexSpecs(retention), { retired: RETIRED, waitMs }),
-  );
+  return withLease(createLeaseStore(db), lease, async () => {
+    const applied = await applyIndexes(db, indexSpecs(retention), { retired: RETIRED, waitMs });
+    const { days: retentionDays, isSharded = false } = retention;
+    await writeLayout(db, { retentionDays, isSharded });
+    return applied;
+  });
 }
 
 /** A service that was started too early may have made the collection by its first write. */

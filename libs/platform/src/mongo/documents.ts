@@ -14,6 +14,12 @@ import type { SealedFields } from './sealed-fields.ts';
 
 /** The documents as they are stored. `_id` is the id that the API shows, with its prefix. */
 
+/** What belongs to a company. */
+interface OwnedDocument {
+  _id: string;
+  companyId: string;
+}
+
 export interface CompanyDocument {
   _id: string;
   name: string;
@@ -24,9 +30,7 @@ export interface CompanyDocument {
   removalAt?: Date;
 }
 
-export interface ApiKeyDocument {
-  _id: string;
-  companyId: string;
+export interface ApiKeyDocument extends OwnedDocument {
   name: string;
   /** The first characters of the key, so that a person can tell keys apart. */
   prefix: string;
@@ -47,9 +51,7 @@ export interface ApiKeyDocument {
 
 export type Environment = 'development' | 'production';
 
-export interface ProjectDocument {
-  _id: string;
-  companyId: string;
+export interface ProjectDocument extends OwnedDocument {
   name: string;
   description: string | null;
   environment: Environment;
@@ -57,9 +59,7 @@ export interface ProjectDocument {
   updatedAt: Date;
 }
 
-export interface AppDocument {
-  _id: string;
-  companyId: string;
+export interface AppDocument extends OwnedDocument {
   projectId: string;
   name: string;
   description: string;
@@ -71,9 +71,7 @@ export interface AppDocument {
   storePayloads?: StorePayloads;
 }
 
-export interface WebhookDocument {
-  _id: string;
-  companyId: string;
+export interface WebhookDocument extends OwnedDocument {
   projectId: string;
   /** Null for a global webhook, which has an environment id instead. */
   appId: string | null;
@@ -95,9 +93,7 @@ export interface WebhookDocument {
 }
 
 /** A SigningKey, of which only id, number and dates can be read without an encryption key. */
-export interface SigningKeyDocument {
-  _id: string;
-  companyId: string;
+export interface SigningKeyDocument extends OwnedDocument {
   number: number;
   sealed: string;
   /** The encryption key that sealed it, for the rotation of those. */
@@ -184,6 +180,17 @@ export interface MigrationDocument {
   updatedAt: Date;
 }
 
+/** Where messages and deliveries are; one document. */
+export interface LayoutDocument {
+  _id: string;
+  /** Those made at this time or later are in the collection of their day; absent while none is. */
+  beginAt?: Date;
+  /** How long they are kept. */
+  retentionDays: number;
+  /** Whether new days are spread over the shards of a cluster. */
+  isSharded?: boolean;
+}
+
 export interface LeaseDocument {
   _id: string;
   holder: string;
@@ -191,9 +198,7 @@ export interface LeaseDocument {
 }
 
 /** A Resend, whose docstring explains the fields. */
-export interface ResendDocument {
-  _id: string;
-  companyId: string;
+export interface ResendDocument extends OwnedDocument {
   webhookId: string | null;
   /** Absent unless it is of an app: the unique index of running ones covers it only then. */
   appId?: string;
@@ -213,17 +218,13 @@ export interface ResendDocument {
 }
 
 /** A deletion in progress: the root is deleted first, then everything under it. */
-export interface RemovalDocument {
-  _id: string;
-  companyId: string;
+export interface RemovalDocument extends OwnedDocument {
   kind: 'project' | 'app' | 'webhook';
   rootId: string;
 }
 
 /** An AuditEvent, whose docstring explains the fields. */
-export interface AuditEventDocument {
-  _id: string;
-  companyId: string;
+export interface AuditEventDocument extends OwnedDocument {
   action: AuditAction;
   /** Id of the API key, `admin` or `system`. */
   actor: string;
@@ -257,9 +258,7 @@ export interface StatsDocument {
 }
 
 /** What one company used in one hour. `_id` is as in StatsDocument. */
-export interface UsageDocument {
-  _id: string;
-  companyId: string;
+export interface UsageDocument extends OwnedDocument {
   /** The beginning of the hour. */
   at: Date;
   /** Accepted messages, and the bytes of their payloads. */

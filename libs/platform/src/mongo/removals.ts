@@ -2,7 +2,9 @@ import type { Removal } from '@posthorn/domain/removal.ts';
 import { WEBHOOK_REMOVED } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
 import type { mongo } from 'mongoose';
 import { collection } from './collections.ts';
-import { documentsOf } from './company-documents.ts';
+import { documentsIn, documentsOf } from './company-documents.ts';
+import type { Database } from './days/days.ts';
+import { readUpTo, writeByDays } from './days/read-days.ts';
 import type { RemovalDocument } from './documents.ts';
 import { removeStats } from './stats/remove-stats.ts';
 
@@ -32,7 +34,7 @@ export interface RemovalStore {
 
 const ROOTS = { project: 'projects', app: 'apps', webhook: 'webhooks' } as const;
 
-export function createRemovalStore(db: mongo.Db): RemovalStore {
+export function createRemovalStore(db: Database): RemovalStore {
   const removals = collection(db, 'removals');
   const idsOf = async (found: mongo.FindCursor<{ _id: string }>): Promise<string[]> =>
     (await found.project<{ _id: string }>({ _id: 1 }).toArray()).map(({ _id }) => _id);
@@ -82,28 +84,30 @@ function toRemoval({ _id, ...rest }: RemovalDocument): Removal {
 }
 
 async function cancelPending(
-  db: mongo.Db,
+  { days: { deliveries } }: Database,
   companyId: string,
   webhookIds: readonly string[],
   { limit, atMs }: { limit: number; atMs: number },
 ): Promise<number> {
-  const deliveries = documentsOf(db, 'deliveries', companyId);
   const pending = { webhookId: { $in: [...webhookIds] }, status: 'pending' as const };
-  const found = await deliveries
-    .find(pending, { limit })
-    .project<{ _id: string }>({ _id: 1 })
-    .toArray();
-  if (found.length === 0) return 0;
-  await deliveries.updateMany(
-    { _id: { $in: found.map(({ _id }) => _id) }, status: 'pending' },
-    {
-      $set: {
-        status: 'cancelled',
-        reason: WEBHOOK_REMOVED,
-        nextAttemptAt: null,
-        updatedAt: new Date(atMs),
-      },
-    },
+  const found = await readUpTo(deliveries.within({}), limit, (documents, left) =>
+    documentsIn<'deliveries'>(documents, companyId)
+      .find(pending, { limit: left })
+      .project<{ _id: string }>({ _id: 1 })
+      .toArray(),
+  );
+  const cancelled = {
+    status: 'cancelled' as const,
+    reason: WEBHOOK_REMOVED,
+    nextAttemptAt: null,
+    updatedAt: new Date(atMs),
+  };
+  const idOf = ({ _id }: { _id: string }): string => _id;
+  await writeByDays(deliveries, found, idOf, (documents, ofDay) =>
+    documentsIn<'deliveries'>(documents, companyId).updateMany(
+      { _id: { $in: ofDay.map(idOf) }, status: 'pending' },
+      { $set: cancelled },
+    ),
   );
   return found.length;
 }

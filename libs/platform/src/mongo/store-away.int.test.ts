@@ -1,6 +1,7 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
+import { writeLayout } from './days/stored-layout.ts';
 import { connectMongo, type MongoConnection } from './connection/connect.ts';
 import { createDeliveryStore } from './deliveries/deliveries.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
@@ -64,6 +65,8 @@ describe('a store that becomes unreachable', () => {
     url.host = `127.0.0.1:${proxy.port}`;
     url.search = '?directConnection=true';
     mongo = await connectMongo(url.href, 'posthorn-test');
+    await writeLayout(mongo.db, { retentionDays: 30, isSharded: false });
+    await mongo.readLayout();
     proxy.cut();
   });
 

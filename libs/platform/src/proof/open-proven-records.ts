@@ -1,4 +1,4 @@
-import type { mongo } from 'mongoose';
+import type { Database } from '../mongo/days/days.ts';
 import { createDeadLetters, type DeadLetters } from '../dead-letters/dead-letters.ts';
 import type { OpenRecordLog } from '../kafka/open-record-log.ts';
 import type { RecordLog } from '../kafka/record-log.ts';
@@ -20,7 +20,7 @@ type Context = ServiceContext<{
 export function openProvenRecords(
   context: Context,
   { records, mac, topics }: Pick<OpenRecordLog, 'records' | 'mac' | 'topics'>,
-  db: mongo.Db,
+  db: Database,
 ): { records: RecordLog; deadLetters: DeadLetters; report: ReportIncident } {
   const { config, logger, registry, keepTrying } = context;
   const prefix = config.TOPIC_PREFIX;

@@ -101,6 +101,7 @@ export const settings = {
       .max(3_650, 'must be from 1 to 3650')
       .default(400)
       .describe('How long audit events are kept; 400 days are a year and the time to audit it'),
+    MONGODB_SHARDED: flag.prefault('false').describe('Spread each new day over the shards'),
   },
   redis: {
     ...redisAccess,

@@ -3,7 +3,7 @@ import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import { createVault, type Vault } from '@posthorn/platform/vault/vault.ts';
 import type { Command } from 'commander';
-import type { mongo } from 'mongoose';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { createRecordAdmin } from '../audit/record-admin.ts';
 import { printResult, type OutputOptions } from '../output.ts';
 import { databaseConfig, withDatabase } from '../run-on-database.ts';
@@ -29,7 +29,7 @@ export function addExportCommand(group: Command): void {
 }
 
 async function runExport(companyId: string, options: ExportOptions): Promise<void> {
-  const write = (db: mongo.Db, vault: Vault | null): Promise<ExportCounts> => {
+  const write = (db: Database, vault: Vault | null): Promise<ExportCounts> => {
     const withSecrets = vault !== null;
     const things = exportCompany(db, companyId, vault);
     const action = { ...ofCompany('company.exported', companyId), fields: { withSecrets } };

@@ -12,7 +12,7 @@ import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks
 import { createResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
-import type { mongo } from 'mongoose';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { Registry } from 'prom-client';
 import { createRecordAdmin } from '../audit/record-admin.ts';
 import { printResult, type OutputOptions } from '../output.ts';
@@ -62,7 +62,7 @@ interface Run {
   report: ReplayReport;
 }
 
-async function runReplay(letters: Letters, db: mongo.Db, run: Run): Promise<void> {
+async function runReplay(letters: Letters, db: Database, run: Run): Promise<void> {
   const replay = await openReplay(letters, db, run);
   try {
     await replaySelected(letters, run.selection, replay);
@@ -73,7 +73,7 @@ async function runReplay(letters: Letters, db: mongo.Db, run: Run): Promise<void
 
 /** One event for all letters: what was selected, then what was done. Letters may be of many companies. */
 function recordReplay(
-  db: mongo.Db,
+  db: Database,
   { place, filter }: Selection,
   report: ReplayReport,
   replay: () => Promise<void>,
@@ -105,7 +105,7 @@ interface OpenReplay extends Replay {
 
 async function openReplay(
   { kafka }: Letters,
-  db: mongo.Db,
+  db: Database,
   { isDryRun, report }: Pick<Run, 'isDryRun' | 'report'>,
 ): Promise<OpenReplay> {
   const topics = new Set((await readTopics(kafka)).keys());

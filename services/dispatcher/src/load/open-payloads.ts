@@ -2,14 +2,14 @@ import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import type { mongo } from 'mongoose';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { DispatcherConfig } from '../config.ts';
 import { createPayloadLoader } from './load-payload.ts';
 import { createPayloadMemory, type PayloadMemory } from './payload-memory.ts';
 
 export function openPayloads(
   { config, keepTrying }: ServiceContext<DispatcherConfig>,
-  db: mongo.Db,
+  db: Database,
   budgets: MemoryBudgets,
 ): PayloadMemory {
   const cacheBytes = bytesOfMib(config.PAYLOAD_CACHE_MIB);

@@ -6,7 +6,7 @@ import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks
 import type { RunningAttempts } from '@posthorn/platform/redis/running-attempts.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import type { mongo } from 'mongoose';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { DispatcherConfig } from '../config.ts';
 import { ANNOUNCED_WITHIN_MS, createAttemptLeases } from './attempt-leases.ts';
 import { createCheckRecorded } from './check-recorded.ts';
@@ -25,7 +25,7 @@ export interface OpenDoubleSendGuard extends DoubleSendGuard {
 }
 
 interface GuardParts {
-  db: mongo.Db;
+  db: Database;
   runningAttempts: RunningAttempts;
   slowLaneTopic: string;
   /** False while a store or Kafka fails. */

@@ -5,7 +5,7 @@ import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { CountAttempt } from '@posthorn/platform/stats/count-attempts.ts';
-import type { mongo } from 'mongoose';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { DispatcherConfig } from '../config.ts';
 import type { DispatcherMetrics } from '../dispatcher-metrics.ts';
 import { createErasePayloads, type ErasePayloads } from './erase-payloads.ts';
@@ -14,7 +14,7 @@ import { createSettleDelivery, type AnnounceAttempt, type Settle } from './settl
 import { createSettleResend } from './settle-resend.ts';
 
 interface SettleParts {
-  db: mongo.Db;
+  db: Database;
   records: RecordLog;
   metrics: DispatcherMetrics;
   count: CountAttempt;

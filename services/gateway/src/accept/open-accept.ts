@@ -13,7 +13,7 @@ import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { Vault } from '@posthorn/platform/vault/vault.ts';
 import type { Spans } from '@posthorn/platform/tracing/spans.ts';
 import { openMessageStats } from '@posthorn/platform/stats/open-stats.ts';
-import type { mongo } from 'mongoose';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Invalidations } from '../open-redis.ts';
 import type { Outbox } from '../outbox/outbox.ts';
@@ -31,7 +31,7 @@ export interface Accept {
 }
 
 export interface OpenAcceptDeps {
-  db: mongo.Db;
+  db: Database;
   vault: Vault;
   webhooks: WebhookStore;
   notStoredByApp: NotStoredByApp;

@@ -17,7 +17,7 @@ import type { RemoveTree } from '../removal/remove-tree.ts';
 import { openResends, type Resends } from '../resend/open-resends.ts';
 
 export interface StepConnections {
-  db: mongo.Db;
+  db: Database;
   kafka: OpenRecordLog;
   redis: GatewayRedis;
   budgets: MemoryBudgets;

@@ -5,14 +5,14 @@ import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import { createRemovalStore } from '@posthorn/platform/mongo/removals.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import type { mongo } from 'mongoose';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { Invalidations } from '../open-redis.ts';
 import { createCompanyRemovals } from './remove-companies.ts';
 import { createRemovals, type RemoveTree } from './remove-tree.ts';
 
 interface OpenRemovalsDeps {
-  db: mongo.Db;
+  db: Database;
   invalidate: Invalidations['invalidate'];
 }
 

@@ -10,7 +10,7 @@ import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import type { mongo } from 'mongoose';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { HasApp } from '../projects/has-app.ts';
 import { createPageBudget } from './resend-page-budget.ts';
@@ -23,7 +23,7 @@ export interface Resends {
 }
 
 export interface OpenResendsDeps {
-  db: mongo.Db;
+  db: Database;
   records: RecordLog;
   retryDueTopic: string;
   webhooks: Pick<WebhookStore, 'findOne' | 'rateLimitOf'>;

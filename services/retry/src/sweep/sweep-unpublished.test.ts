@@ -5,7 +5,7 @@ import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { DeliveryState } from '@posthorn/domain/delivery.ts';
-import type { Page } from '@posthorn/platform/mongo/messages/messages.ts';
+import type { Page } from '@posthorn/platform/mongo/messages/publisher-pages.ts';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { Registry } from 'prom-client';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';

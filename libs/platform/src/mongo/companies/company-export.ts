@@ -1,8 +1,13 @@
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
-import type { mongo } from 'mongoose';
 import type { Vault } from '../../vault/vault.ts';
 import { collection, type DocumentOf } from '../collections.ts';
-import { documentsOf, type OwnedName } from '../company-documents.ts';
+import {
+  documentsIn,
+  documentsOf,
+  type OwnedName,
+  type UndividedName,
+} from '../company-documents.ts';
+import type { Database } from '../days/days.ts';
 import type { DeliveryDocument, MessageDocument } from '../documents.ts';
 import { openSigningKey } from '../signing-keys/signing-keys-sealed.ts';
 import { openWebhook } from '../webhooks/webhooks-sealed.ts';
@@ -51,7 +56,7 @@ const OMITTED = [
  * SealedValueError for one that does not open. Yields nothing for an unknown company.
  */
 export async function* exportCompany(
-  db: mongo.Db,
+  db: Database,
   companyId: string,
   vault: Vault | null,
 ): AsyncGenerator<ExportedThing> {
@@ -72,8 +77,8 @@ interface Wanted {
 }
 
 async function* readAll(
-  db: mongo.Db,
-  name: Exclude<OwnedName, 'messages' | 'deliveries'>,
+  db: Database,
+  name: UndividedName,
   { companyId, type, vault }: Wanted,
 ): AsyncGenerator<ExportedThing> {
   const found = documentsOf(db, name, companyId).find({}).sort({ _id: 1 });
@@ -108,22 +113,25 @@ const MESSAGE_BATCH = 16;
 /** Deliveries by id in one query. */
 const MAX_IDS = 1_000;
 
-async function* readMessages(db: mongo.Db, companyId: string): AsyncGenerator<ExportedThing> {
-  const found = documentsOf(db, 'messages', companyId).find({}).sort({ _id: 1 });
-  for await (const message of found.batchSize(MESSAGE_BATCH)) {
-    const { idempotency } = message;
-    const key = idempotency && { idempotencyKey: idempotency.key };
-    yield { ...toThing('message', message), ...key };
-    yield* readDeliveries(db, companyId, message);
+async function* readMessages(db: Database, companyId: string): AsyncGenerator<ExportedThing> {
+  for (const documents of db.days.messages.within({})) {
+    const found = documentsIn<'messages'>(documents, companyId).find({}).sort({ _id: 1 });
+    for await (const message of found.batchSize(MESSAGE_BATCH)) {
+      const { idempotency } = message;
+      const key = idempotency && { idempotencyKey: idempotency.key };
+      yield { ...toThing('message', message), ...key };
+      yield* readDeliveries(db, companyId, message);
+    }
   }
 }
 
 async function* readDeliveries(
-  db: mongo.Db,
+  db: Database,
   companyId: string,
   { _id: messageId, targets }: Pick<MessageDocument, '_id' | 'targets'>,
 ): AsyncGenerator<ExportedThing> {
-  const deliveries = documentsOf(db, 'deliveries', companyId);
+  // They have the day of their message.
+  const deliveries = documentsIn<'deliveries'>(db.days.deliveries.of(messageId), companyId);
   for (let from = 0; from < targets.length; from += MAX_IDS) {
     const some = targets.slice(from, from + MAX_IDS);
     const ids = some.map((webhookId) => deliveryIdOf(messageId, webhookId));

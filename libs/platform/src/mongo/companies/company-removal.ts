@@ -1,6 +1,14 @@
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
-import { documentsOf, OWNED_COLLECTIONS, type OwnedName } from '../company-documents.ts';
+import {
+  documentsIn,
+  documentsOf,
+  OWNED_COLLECTIONS,
+  type CompanyDocuments,
+  type UndividedName,
+} from '../company-documents.ts';
+import type { Database, Days } from '../days/days.ts';
+import { writeByDays } from '../days/read-days.ts';
 import type { MessageDocument } from '../documents.ts';
 
 export interface CompanyRemoval {
@@ -12,9 +20,11 @@ export interface CompanyRemoval {
 }
 
 /** Deliveries go with their messages, because no index finds those that were delivered by their company. */
-const BY_ID = OWNED_COLLECTIONS.filter((name) => name !== 'messages' && name !== 'deliveries');
+const BY_ID = OWNED_COLLECTIONS.filter(
+  (name): name is UndividedName => name !== 'messages' && name !== 'deliveries',
+);
 
-export function createCompanyRemoval(db: mongo.Db): CompanyRemoval {
+export function createCompanyRemoval(db: Database): CompanyRemoval {
   return {
     async removeSome(companyId, limit) {
       for (const name of BY_ID) {
@@ -22,14 +32,14 @@ export function createCompanyRemoval(db: mongo.Db): CompanyRemoval {
         if (removed > 0) return removed;
       }
       const removed = await removeMessages(db, companyId, limit);
-      return removed > 0 ? removed : removeOrphans(db, companyId, limit);
+      return removed > 0 ? removed : removeOrphans(db.days.deliveries, companyId, limit);
     },
   };
 }
 
 async function removeById(
   db: mongo.Db,
-  name: OwnedName,
+  name: UndividedName,
   companyId: string,
   limit: number,
 ): Promise<number> {
@@ -40,10 +50,27 @@ async function removeById(
   return ids.length;
 }
 
+/** Of one day at a time, the oldest first. */
+async function removeMessages(
+  { days: { messages, deliveries } }: Database,
+  companyId: string,
+  limit: number,
+): Promise<number> {
+  for (const documents of messages.within({})) {
+    const own = documentsIn<'messages'>(documents, companyId);
+    const removed = await removeSomeMessages(own, deliveries, companyId, limit);
+    if (removed > 0) return removed;
+  }
+  return 0;
+}
+
 /** Deliveries first: after a crash in between their messages are still found. */
-async function removeMessages(db: mongo.Db, companyId: string, limit: number): Promise<number> {
-  const messages = documentsOf(db, 'messages', companyId);
-  const deliveries = documentsOf(db, 'deliveries', companyId);
+async function removeSomeMessages(
+  messages: CompanyDocuments<'messages'>,
+  deliveries: Days['deliveries'],
+  companyId: string,
+  limit: number,
+): Promise<number> {
   const found = messages.find({}, { limit, projection: { targets: 1 } }).sort({ _id: 1 });
   const ids: string[] = [];
   const deliveryIds: string[] = [];
@@ -53,7 +80,14 @@ async function removeMessages(db: mongo.Db, companyId: string, limit: number): P
     if (deliveryIds.length >= limit) break;
   }
   for (let from = 0; from < deliveryIds.length; from += limit) {
-    await deliveries.deleteMany({ _id: { $in: deliveryIds.slice(from, from + limit) } });
+    const some = deliveryIds.slice(from, from + limit);
+    await writeByDays(
+      deliveries,
+      some,
+      (id) => id,
+      (documents, ofDay) =>
+        documentsIn<'deliveries'>(documents, companyId).deleteMany({ _id: { $in: [...ofDay] } }),
+    );
   }
   if (ids.length > 0) await messages.deleteMany({ _id: { $in: ids } });
   return ids.length + deliveryIds.length;
@@ -72,14 +106,20 @@ const NOT_DELIVERED = ['pending', 'exhausted', 'cancelled'] as const;
  * Deliveries whose message had expired. One that was delivered expires in the same minute, and is in no
  * index by its company.
  */
-async function removeOrphans(db: mongo.Db, companyId: string, limit: number): Promise<number> {
-  const deliveries = documentsOf(db, 'deliveries', companyId);
-  for (const status of NOT_DELIVERED) {
-    const page = deliveries.find({ status }, { limit }).project<{ _id: string }>({ _id: 1 });
-    const ids = (await page.toArray()).map(({ _id }) => _id);
-    if (ids.length === 0) continue;
-    await deliveries.deleteMany({ _id: { $in: ids } });
-    return ids.length;
+async function removeOrphans(
+  deliveries: Days['deliveries'],
+  companyId: string,
+  limit: number,
+): Promise<number> {
+  for (const documents of deliveries.within({})) {
+    const own = documentsIn<'deliveries'>(documents, companyId);
+    for (const status of NOT_DELIVERED) {
+      const page = own.find({ status }, { limit }).project<{ _id: string }>({ _id: 1 });
+      const ids = (await page.toArray()).map(({ _id }) => _id);
+      if (ids.length === 0) continue;
+      await own.deleteMany({ _id: { $in: ids } });
+      return ids.length;
+    }
   }
   return 0;
 }

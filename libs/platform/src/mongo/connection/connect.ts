@@ -5,6 +5,10 @@ import { TimeoutError, withTimeout } from '../../async/with-timeout.ts';
 import { messageOf, StartupError, StoreUnavailableError } from '../../service/errors.ts';
 import type { ServiceContext } from '../../service/run-service.ts';
 import type { mongodbAccess } from '../../service/stores/store-settings.ts';
+import { monotonicClockMs, systemClockMs } from '../../service/clock-and-ids.ts';
+import { withDays, type Database } from '../days/days.ts';
+import { followLayout, type FollowedLayout } from '../days/follow-layout.ts';
+import { readLayout } from '../days/stored-layout.ts';
 import { watchClient } from './watch-client.ts';
 import { followTlsFiles } from '../../tls/secure-context.ts';
 
@@ -14,7 +18,9 @@ const { MongoNetworkError, MongoNotConnectedError, MongoServerSelectionError } =
 
 export interface MongoConnection {
   connection: Connection;
-  db: mongoose.mongo.Db;
+  db: Database;
+  /** Reads where messages and deliveries are, which is read again every few seconds anyway. */
+  readLayout: () => Promise<void>;
   isConnected: () => boolean;
   close: () => Promise<void>;
 }
@@ -26,6 +32,7 @@ export async function openMongo(
 ): Promise<MongoConnection> {
   const mongo = await connectMongo(config.MONGODB_URL, appName, mongoTlsOf(config));
   lifecycle.onStop('mongodb', mongo.close);
+  await assertLayout(mongo.db);
   const client = mongo.connection.getClient();
   watchClient(registry, client, client.options.maxPoolSize);
   return mongo;
@@ -91,14 +98,40 @@ export async function connectMongo(
       `MongoDB cannot be used at ${hostsOf(url)}: ${withoutCredentials(error)}. Start it, or correct MONGODB_URL and MONGODB_TLS_*.`,
     );
   }
-  const db = connection.db;
-  if (!db) throw new StartupError('MONGODB_URL names no database; end it with /posthorn.');
+  if (!connection.db) {
+    throw new StartupError('MONGODB_URL names no database; end it with /posthorn.');
+  }
+  const followed = await openLayout(connection, connection.db);
+  const db = withDays(connection.db, { layout: followed.layout, nowMs: systemClockMs });
   return {
     connection,
     db,
+    readLayout: followed.read,
     isConnected: () => connection.readyState === mongoose.ConnectionStates.connected,
-    close: () => close(connection),
+    close: async () => {
+      followed.stop();
+      await close(connection);
+    },
   };
+}
+
+/** In a rollout, a service of a new version must not be ready before it knows where messages are. */
+async function assertLayout(db: Database): Promise<void> {
+  if (await readLayout(db)) return;
+  throw new StartupError(
+    'MongoDB does not tell where messages are: run deploy/setup/create-indexes.ts of this version first.',
+  );
+}
+
+async function openLayout(connection: Connection, db: mongoose.mongo.Db): Promise<FollowedLayout> {
+  try {
+    return await followLayout(db, { nowMs: systemClockMs, monotonicMs: monotonicClockMs });
+  } catch (error) {
+    await close(connection);
+    throw new StartupError(
+      `MongoDB does not tell where messages are: ${withoutCredentials(error)}. Each user needs the rights of deploy/setup/mongodb-rights.ts.`,
+    );
+  }
 }
 
 async function close(connection: Connection): Promise<void> {

@@ -2,7 +2,8 @@ import type { Cancellation, DeliveryState, RecordedDelivery } from '@posthorn/do
 import { requiredAt } from '@posthorn/domain/required.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import mongoose, { type mongo } from 'mongoose';
-import { collection } from '../collections.ts';
+import type { Database, Days } from '../days/days.ts';
+import { readByIds, writeByDays } from '../days/read-days.ts';
 import { toAttempt, toDocument } from './delivery-documents.ts';
 import type { DeliveryDocument } from '../documents.ts';
 import { DUPLICATE_KEY } from '../connection/duplicate-key.ts';
@@ -35,38 +36,33 @@ export interface DeliveryStore {
  */
 const DECIDED = { readConcern: { level: 'majority' } } as const;
 
-export function createDeliveryStore(db: mongo.Db): DeliveryStore {
-  const deliveries = collection(db, 'deliveries');
-  const write = (operations: mongo.AnyBulkWriteOperation<DeliveryDocument>[]) =>
-    deliveries.bulkWrite(operations, { ordered: false });
-
+export function createDeliveryStore({
+  days: { deliveries },
+}: Pick<Database, 'days'>): DeliveryStore {
   return {
     async insertAll(batch) {
-      try {
-        await deliveries.insertMany(batch.map(toDocument), { ordered: false });
-        return new Set();
-      } catch (error) {
-        return duplicateIds(error, batch);
-      }
+      const stored = await writeByDays(deliveries, batch, idOf, insertNew);
+      return new Set(stored.flatMap((ids) => [...ids]));
     },
     async appendAttempts(batch) {
-      const { matchedCount } = await write(batch.map(appendOf));
-      return { appended: matchedCount };
+      return { appended: await update(deliveries, batch, appendOf) };
     },
     async appendToCancelled(batch) {
-      await write(batch.map(lateAppendOf));
+      await update(deliveries, batch, lateAppendOf);
     },
     async replaceFailures(batch) {
-      await write(batch.map(replacementOf));
+      await update(deliveries, batch, replacementOf);
     },
     async cancelPending(batch) {
-      await write(batch.map(cancellationOf));
+      await update(deliveries, batch, cancellationOf);
     },
     async exhaust(_id, attemptCount, atMs) {
-      const { matchedCount } = await deliveries.updateOne(
-        { _id, status: 'pending', attemptCount },
-        { $set: { status: 'exhausted', nextAttemptAt: null, updatedAt: new Date(atMs) } },
-      );
+      const { matchedCount } = await deliveries
+        .of(_id)
+        .updateOne(
+          { _id, status: 'pending', attemptCount },
+          { $set: { status: 'exhausted', nextAttemptAt: null, updatedAt: new Date(atMs) } },
+        );
       return matchedCount === 1;
     },
     statesOf: (ids) => readStates(deliveries, ids),
@@ -74,25 +70,59 @@ export function createDeliveryStore(db: mongo.Db): DeliveryStore {
   };
 }
 
+type Deliveries = mongo.Collection<DeliveryDocument>;
+
+const idOf = ({ id }: { id: string }): string => id;
+
+/** Returns the ids of those that were stored already. */
+async function insertNew(
+  deliveries: Deliveries,
+  batch: readonly SettledDelivery[],
+): Promise<Set<string>> {
+  try {
+    await deliveries.insertMany(batch.map(toDocument), { ordered: false });
+    return new Set();
+  } catch (error) {
+    return duplicateIds(error, batch);
+  }
+}
+
+/** Returns how many of them were in the state that their update names. */
+async function update<Item extends { id: string }>(
+  deliveries: Days['deliveries'],
+  batch: readonly Item[],
+  updateOf: (item: Item) => mongo.AnyBulkWriteOperation<DeliveryDocument>,
+): Promise<number> {
+  const matched = await writeByDays(deliveries, batch, idOf, async (documents, ofDay) => {
+    const { matchedCount } = await documents.bulkWrite(ofDay.map(updateOf), { ordered: false });
+    return matchedCount;
+  });
+  return matched.reduce((sum, each) => sum + each, 0);
+}
+
 async function readStates(
-  deliveries: mongo.Collection<DeliveryDocument>,
+  deliveries: Days['deliveries'],
   ids: readonly string[],
 ): Promise<Map<string, DeliveryState>> {
-  const found = await deliveries
-    .find({ _id: { $in: [...ids] } }, DECIDED)
-    .project<DeliveryState & { _id: string }>({ status: 1, attemptCount: 1 })
-    .toArray();
+  const found = await readByIds(deliveries, ids, (documents, ofDay) =>
+    documents
+      .find({ _id: { $in: ofDay } }, DECIDED)
+      .project<DeliveryState & { _id: string }>({ status: 1, attemptCount: 1 })
+      .toArray(),
+  );
   return new Map(found.map(({ _id, ...state }) => [_id, state]));
 }
 
 async function readRecorded(
-  deliveries: mongo.Collection<DeliveryDocument>,
+  deliveries: Days['deliveries'],
   ids: readonly string[],
 ): Promise<Map<string, RecordedDelivery>> {
-  const found = await deliveries
-    .find({ _id: { $in: [...ids] } }, DECIDED)
-    .project<DeliveryDocument>({ status: 1, attemptCount: 1, attempts: { $slice: -1 } })
-    .toArray();
+  const found = await readByIds(deliveries, ids, (documents, ofDay) =>
+    documents
+      .find({ _id: { $in: ofDay } }, DECIDED)
+      .project<DeliveryDocument>({ status: 1, attemptCount: 1, attempts: { $slice: -1 } })
+      .toArray(),
+  );
   return new Map(
     found.map(({ _id, status, attemptCount, attempts: [last] }) => [
       _id,

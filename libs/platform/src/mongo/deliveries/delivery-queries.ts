@@ -1,6 +1,8 @@
 import type { Attempt, Delivery, DeliveryStatus } from '@posthorn/domain/delivery.ts';
 import type { mongo } from 'mongoose';
-import { documentsOf } from '../company-documents.ts';
+import { documentsIn, type CompanyDocuments } from '../company-documents.ts';
+import type { Database, Days } from '../days/days.ts';
+import { readAll, readByIds, readUpTo } from '../days/read-days.ts';
 import { toDelivery } from './delivery-documents.ts';
 import type { DeliveryDocument } from '../documents.ts';
 
@@ -58,36 +60,71 @@ const FIGURES = { _id: 0, status: 1, 'attempts.outcome': 1, 'attempts.durationMs
 /** 0.4 MB of the 16 MB that a query may have. A page of messages to 1,000 webhooks each has 500,000 ids. */
 const MAX_IDS = 10_000;
 
-export function createDeliveryQueries(db: mongo.Db): DeliveryQueries {
-  const own = (companyId: string) => documentsOf(db, 'deliveries', companyId);
+export function createDeliveryQueries({
+  days: { deliveries },
+}: Pick<Database, 'days'>): DeliveryQueries {
+  /** Reads the deliveries of these ids that belong to the company and have not expired. */
+  const read = async <Found>(
+    companyId: string,
+    ids: readonly string[],
+    find: (own: CompanyDocuments<'deliveries'>, wanted: Wanted) => Promise<Found[]>,
+  ): Promise<Found[]> =>
+    readByIds(deliveries, ids.filter(deliveries.isKept), (documents, ofDay) =>
+      find(documentsIn<'deliveries'>(documents, companyId), { _id: { $in: ofDay } }),
+    );
   return {
-    async findMany(companyId, ids) {
-      const found = own(companyId).find({ _id: { $in: [...ids] } });
-      return (await found.toArray()).map(toDelivery);
-    },
+    findMany: (companyId, ids) =>
+      read(companyId, ids, async (own, wanted) =>
+        (await own.find(wanted).toArray()).map(toDelivery),
+      ),
     async outlinesOf(companyId, ids) {
       const found: DeliveryOutline[] = [];
       for (let from = 0; from < ids.length; from += MAX_IDS) {
-        const some = own(companyId).find({ _id: { $in: ids.slice(from, from + MAX_IDS) } });
-        const page = await some.project<OutlineDocument>(OUTLINE).toArray();
+        const some = ids.slice(from, from + MAX_IDS);
+        const page = await read(companyId, some, (own, wanted) =>
+          own.find(wanted).project<OutlineDocument>(OUTLINE).toArray(),
+        );
         found.push(...page.map(toOutline));
       }
       return found;
     },
-    figuresOf(companyId, ids) {
-      const found = own(companyId).find({ _id: { $in: [...ids] } });
-      return found.project<DeliveryFigures>(FIGURES).toArray();
-    },
+    figuresOf: (companyId, ids) =>
+      read(companyId, ids, (own, wanted) =>
+        own.find(wanted).project<DeliveryFigures>(FIGURES).toArray(),
+      ),
     async messagesOfFailed(companyId, filter, limit) {
-      const found = own(companyId).find(failedFilter(filter)).sort({ messageId: -1 }).limit(limit);
-      const page = await found.project<{ messageId: string }>({ messageId: 1 }).toArray();
+      const span = deliveries.kept(filter);
+      const newestFirst = deliveries.within(span).reverse();
+      const page = await readUpTo(newestFirst, limit, (documents, left) => {
+        const own = documentsIn<'deliveries'>(documents, companyId);
+        const found = own.find(failedFilter({ ...filter, ...span })).sort({ messageId: -1 });
+        return found.limit(left).project<{ messageId: string }>({ messageId: 1 }).toArray();
+      });
       return page.map(({ messageId }) => messageId);
     },
-    countPending(companyId, webhookId, exceptIds, limit) {
+    countPending: (companyId, webhookId, exceptIds, limit) => {
       const filter = { webhookId, status: 'pending', _id: { $nin: [...exceptIds] } } as const;
-      return own(companyId).count(filter, { limit });
+      return countUpTo(limit, deliveries, (documents) =>
+        documentsIn<'deliveries'>(documents, companyId).count(filter, { limit }),
+      );
     },
   };
+}
+
+async function countUpTo(
+  limit: number,
+  deliveries: Days['deliveries'],
+  count: (documents: mongo.Collection<DeliveryDocument>) => Promise<number>,
+): Promise<number> {
+  const counts = await readAll(deliveries.within({}), count);
+  return Math.min(
+    limit,
+    counts.reduce((sum, each) => sum + each, 0),
+  );
+}
+
+interface Wanted {
+  _id: { $in: string[] };
 }
 
 function failedFilter({ status, fromId, beforeId }: FailureFilter) {

@@ -1,6 +1,7 @@
 import type { StuckDelivery } from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
 import type { mongo } from 'mongoose';
-import { collection } from '../collections.ts';
+import type { Database } from '../days/days.ts';
+import { readAll, readUpTo, writeByDays } from '../days/read-days.ts';
 import { toDelivery } from './delivery-documents.ts';
 import type { DeliveryDocument } from '../documents.ts';
 
@@ -17,27 +18,39 @@ export interface StuckDeliveries {
   markSwept: (deliveries: readonly StuckDelivery[], atMs: number) => Promise<void>;
 }
 
-export function createStuckDeliveries(db: mongo.Db): StuckDeliveries {
-  const deliveries = collection(db, 'deliveries');
+export function createStuckDeliveries({
+  days: { deliveries },
+}: Pick<Database, 'days'>): StuckDeliveries {
   const newest = { attempts: { $slice: -1 } };
   return {
     async findOverdue(beforeMs, limit) {
       const overdue = { status: 'pending', nextAttemptAt: { $lt: new Date(beforeMs) } } as const;
-      const found = deliveries.find(overdue).project<DeliveryDocument>(newest);
-      return (await found.sort({ nextAttemptAt: 1 }).limit(limit).toArray()).map(toDelivery);
+      const found = await readAll(deliveries.within({}), (documents) => {
+        const longestFirst = documents.find(overdue).sort({ nextAttemptAt: 1 }).limit(limit);
+        return longestFirst.project<DeliveryDocument>(newest).toArray();
+      });
+      const dueMs = ({ nextAttemptAtMs }: StuckDelivery): number => nextAttemptAtMs ?? 0;
+      return found
+        .flat()
+        .map(toDelivery)
+        .sort((a, b) => dueMs(a) - dueMs(b))
+        .slice(0, limit);
     },
     async findUnended(beforeMs, limit) {
       const updatedAt = { $lt: new Date(beforeMs) };
       const unended = { status: 'pending', nextAttemptAt: null, updatedAt } as const;
-      const found = deliveries.find(unended).project<DeliveryDocument>(newest);
-      return (await found.limit(limit).toArray()).map(toDelivery);
+      const found = await readUpTo(deliveries.within({}), limit, (documents, left) =>
+        documents.find(unended).project<DeliveryDocument>(newest).limit(left).toArray(),
+      );
+      return found.map(toDelivery);
     },
     async markSwept(swept, atMs) {
       const at = new Date(atMs);
-      await deliveries.bulkWrite(
-        swept.map((each) => markOf(each, at)),
-        { ordered: false },
-      );
+      const idOf = ({ id }: StuckDelivery): string => id;
+      await writeByDays(deliveries, swept, idOf, async (documents, ofDay) => {
+        const marks = ofDay.map((each) => markOf(each, at));
+        await documents.bulkWrite(marks, { ordered: false });
+      });
     },
   };
 }

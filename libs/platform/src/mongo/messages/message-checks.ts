@@ -1,10 +1,12 @@
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
-import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
+import type { Database, Days } from '../days/days.ts';
+import { readByIds } from '../days/read-days.ts';
+import { readLayout } from '../days/stored-layout.ts';
 import type { MessageDocument } from '../documents.ts';
-import { toMessage } from './messages.ts';
+import { toMessage } from './message-documents.ts';
 
 /** A message without its payload. */
 export type CheckedMessage = Pick<
@@ -71,10 +73,9 @@ const WITHOUT_PAYLOAD = {
   omitsResponses: 1,
 };
 
-export function createMessageChecks(db: mongo.Db): MessageChecks {
+export function createMessageChecks(db: Database): MessageChecks {
   const checks = collection(db, 'messageChecks');
-  const messages = collection(db, 'messages');
-  const deliveries = collection(db, 'deliveries');
+  const { messages, deliveries } = db.days;
 
   return {
     async begin() {
@@ -96,14 +97,16 @@ export function createMessageChecks(db: mongo.Db): MessageChecks {
     pagesOf: (span) => readPages(messages, span),
     async recordedAmong(ids) {
       // With the ids alone the server reads the index and no documents.
-      const found = deliveries
-        .find({ _id: { $in: [...ids] } })
-        .project<{ _id: string }>({ _id: 1 });
-      return new Set((await found.toArray()).map(({ _id }) => _id));
+      const found = await readByIds(deliveries, ids, (documents, ofDay) =>
+        documents
+          .find({ _id: { $in: ofDay } })
+          .project<{ _id: string }>({ _id: 1 })
+          .toArray(),
+      );
+      return new Set(found.map(({ _id }) => _id));
     },
     async retentionMs() {
-      const kept = (await deliveries.indexes()).find(({ key }) => key.createdAt === 1);
-      return (kept?.expireAfterSeconds ?? Infinity) * 1_000;
+      return (await readLayout(db))?.retentionMs ?? Infinity;
     },
     async markChecked(messageId) {
       await checks.updateOne(POSITION, { $set: { checkedTo: messageId } });
@@ -115,20 +118,12 @@ export function createMessageChecks(db: mongo.Db): MessageChecks {
 }
 
 async function* readPages(
-  messages: mongo.Collection<MessageDocument>,
-  { afterId, beforeMs, maxMessages, maxTargets }: CheckSpan,
+  messages: Days['messages'],
+  { maxMessages, maxTargets, ...span }: CheckSpan,
 ): AsyncGenerator<CheckedMessage[]> {
-  const span = { _id: { $gt: afterId, $lt: firstIdAt('msg', beforeMs) } };
-  // A message that a rollback takes back must not get a delivery.
-  const found = messages
-    .find(span, { readConcern: { level: 'majority' } })
-    .project<MessageDocument>(WITHOUT_PAYLOAD)
-    .sort({ _id: 1 })
-    .batchSize(BATCH_SIZE);
   let page: CheckedMessage[] = [];
   let targets = 0;
-  for await (const document of found) {
-    const message = toMessage(document);
+  for await (const message of readSpan(messages, span)) {
     targets += message.targets.length;
     if (page.length === maxMessages || (page.length > 0 && targets > maxTargets)) {
       yield page;
@@ -138,4 +133,20 @@ async function* readPages(
     page.push(message);
   }
   if (page.length > 0) yield page;
+}
+
+async function* readSpan(
+  messages: Days['messages'],
+  { afterId, beforeMs }: Pick<CheckSpan, 'afterId' | 'beforeMs'>,
+): AsyncGenerator<CheckedMessage> {
+  const beforeId = firstIdAt('msg', beforeMs);
+  for (const documents of messages.within({ fromId: afterId, beforeId })) {
+    // A message that a rollback takes back must not get a delivery.
+    const found = documents
+      .find({ _id: { $gt: afterId, $lt: beforeId } }, { readConcern: { level: 'majority' } })
+      .project<MessageDocument>(WITHOUT_PAYLOAD)
+      .sort({ _id: 1 })
+      .batchSize(BATCH_SIZE);
+    for await (const document of found) yield toMessage(document);
+  }
 }

@@ -1,8 +1,10 @@
 import type { Message } from '@posthorn/domain/message.ts';
 import type { mongo } from 'mongoose';
-import { documentsOf } from '../company-documents.ts';
+import { documentsIn, type CompanyDocuments } from '../company-documents.ts';
+import type { IdSpan } from '../days/daily-collection.ts';
+import type { Database } from '../days/days.ts';
 import type { MessageDocument } from '../documents.ts';
-import { toMessage } from './messages.ts';
+import { toMessage } from './message-documents.ts';
 
 export interface MessageFilter {
   appId?: string | undefined;
@@ -61,40 +63,69 @@ export interface MessageQueries {
   releaseKey: (companyId: string, messageId: string) => Promise<void>;
 }
 
-export function createMessageQueries(db: mongo.Db): MessageQueries {
-  const own = (companyId: string) => documentsOf(db, 'messages', companyId);
-  // The first response is repeated from this read: a rollback must not take the message back.
-  const decided = { readConcern: { level: 'majority' } } as const;
+type Own = CompanyDocuments<'messages'>;
+
+export function createMessageQueries({
+  days: { messages },
+}: Pick<Database, 'days'>): MessageQueries {
+  const ownIn = (companyId: string) => (documents: mongo.Collection<MessageDocument>) =>
+    documentsIn<'messages'>(documents, companyId);
+  const ownOf = (companyId: string, messageId: string): Own =>
+    ownIn(companyId)(messages.of(messageId));
+  const newestFirst = (companyId: string, span: IdSpan): Own[] =>
+    messages.within(span).reverse().map(ownIn(companyId));
+  /** The company's documents of these ids, by days, the newest first. */
+  const withIds = (companyId: string, ids: readonly string[]): Part[] =>
+    messages
+      .group(ids.filter(messages.isKept), (id) => id)
+      .reverse()
+      .map(({ documents, items }) => ({
+        own: ownIn(companyId)(documents),
+        filter: { _id: { $in: [...items] } },
+      }));
   return {
     async findOne(companyId, _id) {
-      const found = await own(companyId).findOne({ _id });
+      const found = messages.isKept(_id) ? await ownOf(companyId, _id).findOne({ _id }) : null;
       return found && toMessage(found);
     },
     async findByIdPrefix(companyId, idPrefix) {
+      if (!messages.isKept(idPrefix)) return [];
       const range = { $gte: idPrefix, $lt: `${idPrefix}~` };
-      return (await own(companyId).find({ _id: range }).toArray()).map(toMessage);
+      return (await ownOf(companyId, idPrefix).find({ _id: range }).toArray()).map(toMessage);
     },
-    async listOutlines(companyId, filter, { messages, targets }) {
-      const found = own(companyId).find(filterOf(filter)).sort({ _id: -1 }).limit(messages);
-      return readOutlines(found.project<OutlineDocument>(OUTLINE), targets);
+    listOutlines(companyId, filter, { messages: limit, targets }) {
+      const span = messages.kept(filter);
+      const parts = newestFirst(companyId, span).map((own) => ({
+        own,
+        filter: filterOf({ ...filter, ...span }),
+      }));
+      return readOutlines(parts, { messages: limit, targets });
     },
-    async outlinesOf(companyId, ids, maxTargets) {
-      const found = own(companyId).find({ _id: { $in: [...ids] } });
-      return readOutlines(found.sort({ _id: -1 }).project<OutlineDocument>(OUTLINE), maxTargets);
-    },
-    findMany(companyId, ids, maxPayloadChars) {
-      const found = own(companyId).find({ _id: { $in: [...ids] } });
-      return readMessages(found.sort({ _id: -1 }), maxPayloadChars);
-    },
+    outlinesOf: (companyId, ids, maxTargets) =>
+      readOutlines(withIds(companyId, ids), { messages: ids.length, targets: maxTargets }),
+    findMany: (companyId, ids, maxPayloadChars) =>
+      readMessages(withIds(companyId, ids), maxPayloadChars),
     async findKeyHolder(companyId, key) {
-      const found = own(companyId).find({ 'idempotency.key': key }, decided);
-      const [holder] = await found.project<KeyHolderDocument>(KEY_HOLDER).toArray();
-      return holder ? toKeyHolder(holder) : null;
+      for (const own of newestFirst(companyId, {})) {
+        const found = own.find({ 'idempotency.key': key }, DECIDED);
+        const [holder] = await found.project<KeyHolderDocument>(KEY_HOLDER).toArray();
+        if (holder) return toKeyHolder(holder);
+      }
+      return null;
     },
     async releaseKey(companyId, _id) {
-      await own(companyId).updateMany({ _id }, { $unset: { idempotency: '' } });
+      await ownOf(companyId, _id).updateMany({ _id }, { $unset: { idempotency: '' } });
     },
   };
+}
+
+/** The first response is repeated from this read: a rollback must not take the message back. */
+const DECIDED = { readConcern: { level: 'majority' } } as const;
+
+/** What to read of one day. */
+interface Part {
+  own: Own;
+  filter: Parameters<Own['find']>[0];
 }
 
 interface KeyHolderDocument extends Pick<MessageDocument, '_id' | 'createdAt'> {
@@ -129,17 +160,24 @@ const BATCH = 101;
 
 const OUTLINE = { appId: 1, targets: 1, disabledTargets: 1 } as const;
 
-/** Reads batch by batch, so that nothing beyond the bound is fetched. */
+/** Reads batch by batch, so that nothing beyond the bounds is fetched. */
 async function readOutlines(
-  found: mongo.FindCursor<OutlineDocument>,
-  maxTargets: number,
+  parts: readonly Part[],
+  { messages: limit, targets: maxTargets }: OutlineBounds,
 ): Promise<MessageOutline[]> {
   const read: MessageOutline[] = [];
   let targets = 0;
-  for await (const document of found.batchSize(BATCH)) {
-    read.push(toOutline(document));
-    targets += document.targets.length;
-    if (targets >= maxTargets) break;
+  for (const { own, filter } of parts) {
+    if (read.length >= limit) break;
+    const found = own
+      .find(filter)
+      .sort({ _id: -1 })
+      .limit(limit - read.length);
+    for await (const document of found.project<OutlineDocument>(OUTLINE).batchSize(BATCH)) {
+      read.push(toOutline(document));
+      targets += document.targets.length;
+      if (targets >= maxTargets) return read;
+    }
   }
   return read;
 }
@@ -147,16 +185,15 @@ async function readOutlines(
 /** 4 MB of the largest payloads. */
 const MESSAGE_BATCH = 16;
 
-async function readMessages(
-  found: mongo.FindCursor<MessageDocument>,
-  maxPayloadChars: number,
-): Promise<Message[]> {
+async function readMessages(parts: readonly Part[], maxPayloadChars: number): Promise<Message[]> {
   const read: Message[] = [];
   let chars = 0;
-  for await (const document of found.batchSize(MESSAGE_BATCH)) {
-    read.push(toMessage(document));
-    chars += document.payload.length;
-    if (chars >= maxPayloadChars) break;
+  for (const { own, filter } of parts) {
+    for await (const document of own.find(filter).sort({ _id: -1 }).batchSize(MESSAGE_BATCH)) {
+      read.push(toMessage(document));
+      chars += document.payload.length;
+      if (chars >= maxPayloadChars) return read;
+    }
   }
   return read;
 }

@@ -1,9 +1,21 @@
 import type { Message } from '@posthorn/domain/message.ts';
+import { required } from '@posthorn/domain/required.ts';
 import mongoose, { type mongo } from 'mongoose';
-import { collection } from '../collections.ts';
 import { asStoreError } from '../connection/connect.ts';
+import type { Database } from '../days/days.ts';
+import type { DayGroup } from '../days/daily-collection.ts';
+import { readByIds } from '../days/read-days.ts';
 import type { MessageDocument } from '../documents.ts';
 import { DUPLICATE_KEY } from '../connection/duplicate-key.ts';
+import { toDocument, toMessage } from './message-documents.ts';
+import {
+  COMMITTED,
+  readBoundedPage,
+  readPage,
+  type BoundedPage,
+  type Page,
+  type PageInBounds,
+} from './publisher-pages.ts';
 
 /**
  * What became of a message of a batch. `repeated`: another message has its idempotency key.
@@ -11,25 +23,16 @@ import { DUPLICATE_KEY } from '../connection/duplicate-key.ts';
  */
 export type InsertOutcome = 'stored' | 'repeated' | 'refused' | 'unconfirmed';
 
-export interface Page {
-  publisherId: string;
-  /** Exclusive; '' for the first page. */
-  afterId: string;
-  limit: number;
-}
-
-export interface BoundedPage extends Page {
-  /** How many messages, of all publishers, the page may read at most. */
-  maxRead: number;
-}
-
 export interface StoredPayload {
   companyId: string;
   payload: string;
 }
 
 export interface MessageStore {
-  /** One majority write for all. A refused document does not affect the others. */
+  /**
+   * One majority write for all of one day. A refused document does not affect the others. A batch that crosses
+   * midnight is stored in the order of its ids: the older day first.
+   */
   insertAll: (messages: readonly Message[]) => Promise<InsertOutcome[]>;
   /** By message id. Messages that are not stored are missing, and those whose payload was erased. */
   payloadsOf: (messageIds: readonly string[]) => Promise<Map<string, StoredPayload>>;
@@ -37,70 +40,85 @@ export interface MessageStore {
   pageOf: (page: Page) => Promise<Message[]>;
   /**
    * Like `pageOf`, in bounded time: no index has the publisher, so a page of few messages may read
-   * everything that the others stored. `readTo` is the id where the next page begins; null when there is
-   * nothing behind this one.
+   * everything that the others stored.
    */
-  boundedPageOf: (page: BoundedPage) => Promise<{ messages: Message[]; readTo: string | null }>;
+  boundedPageOf: (page: BoundedPage) => Promise<PageInBounds>;
   /** The messages among the ids that are majority-committed. */
   findCommitted: (messageIds: readonly string[]) => Promise<Message[]>;
 }
 
-export function createMessageStore(db: mongo.Db): MessageStore {
-  const messages = collection(db, 'messages');
-  // These reads decide what is published: a rollback must not take such a message back.
-  const committed = { readConcern: { level: 'majority' } } as const;
+const idOf = ({ id }: Message): string => id;
 
-  /** Reads the messages after `afterId`, up to and including `upToId` when it is given. */
-  async function read({ publisherId, afterId, limit }: Page, upToId?: string): Promise<Message[]> {
-    const _id = upToId === undefined ? { $gt: afterId } : { $gt: afterId, $lte: upToId };
-    const found = messages.find({ _id, publisherId }, committed);
-    return (await found.sort({ _id: 1 }).limit(limit).toArray()).map(toMessage);
-  }
-
+export function createMessageStore({ days: { messages } }: Pick<Database, 'days'>): MessageStore {
   return {
     async insertAll(batch) {
-      try {
-        await messages.insertMany(batch.map(toDocument), { ordered: false });
-        return batch.map(() => 'stored');
-      } catch (error) {
-        return outcomesOf(error, batch.length);
+      const groups = messages.group(batch, idOf);
+      const outcomes: InsertOutcome[][] = [];
+      for (const { documents, items } of groups) {
+        outcomes.push(await insertDay(documents, items, outcomes.length === 0));
       }
+      return groups.length === 1 ? outcomes.flat() : inOrderOf(batch, groups, outcomes);
     },
     async payloadsOf(ids) {
-      const found = messages.find(
-        { _id: { $in: [...ids] }, isPayloadErased: { $ne: true } },
-        { projection: { companyId: 1, payload: 1 } },
+      const entries = await readByIds(messages, ids, (documents, ofDay) =>
+        documents
+          .find(
+            { _id: { $in: ofDay }, isPayloadErased: { $ne: true } },
+            { projection: { companyId: 1, payload: 1 } },
+          )
+          .toArray(),
       );
-      const entries = await found.toArray();
       return new Map(entries.map(({ _id, companyId, payload }) => [_id, { companyId, payload }]));
     },
-    pageOf: (page) => read(page),
-    async boundedPageOf({ maxRead, ...page }) {
-      // Reads ids in the index only: 50,000 took 50 ms.
-      const later = messages.find({ _id: { $gt: page.afterId } }, committed);
-      const [end] = await later
-        .project<Pick<MessageDocument, '_id'>>({ _id: 1 })
-        .sort({ _id: 1 })
-        .skip(maxRead - 1)
-        .limit(1)
-        .toArray();
-      const found = await read(page, end?._id);
-      const isFull = found.length === page.limit;
-      return { messages: found, readTo: (isFull ? found.at(-1)?.id : end?._id) ?? null };
-    },
+    pageOf: (page) => readPage(messages, page),
+    boundedPageOf: (page) => readBoundedPage(messages, page),
     async findCommitted(ids) {
-      return (await messages.find({ _id: { $in: [...ids] } }, committed).toArray()).map(toMessage);
+      const found = await readByIds(messages, ids, (documents, ofDay) =>
+        documents.find({ _id: { $in: ofDay } }, COMMITTED).toArray(),
+      );
+      return found.map(toMessage);
     },
   };
 }
 
 /**
- * Write errors name the refused documents by index. The others are unconfirmed unless the server has
- * responded for all of them: the driver throws the same error when the connection is lost.
+ * Throws an error that is no answer only for the first day of a batch: nothing of the batch is stored then. Later it
+ * makes the messages of this day unconfirmed.
  */
-function outcomesOf(error: unknown, size: number): InsertOutcome[] {
+async function insertDay(
+  messages: mongo.Collection<MessageDocument>,
+  batch: readonly Message[],
+  isFirst: boolean,
+): Promise<InsertOutcome[]> {
+  try {
+    await messages.insertMany(batch.map(toDocument), { ordered: false });
+    return batch.map(() => 'stored');
+  } catch (error) {
+    const outcomes = outcomesOf(error, batch.length);
+    if (!outcomes && isFirst) throw error;
+    return outcomes ?? batch.map(() => 'unconfirmed');
+  }
+}
+
+function inOrderOf(
+  batch: readonly Message[],
+  groups: readonly DayGroup<MessageDocument, Message>[],
+  outcomes: readonly InsertOutcome[][],
+): InsertOutcome[] {
+  const stored = groups.flatMap(({ items }) => items);
+  const found = outcomes.flat();
+  const byMessage = new Map(stored.map((message, index) => [message, found[index]]));
+  return batch.map((message) => required(byMessage, message, 'outcome of the message'));
+}
+
+/**
+ * Write errors name the refused documents by index. The others are unconfirmed unless the server has
+ * responded for all of them: the driver throws the same error when the connection is lost. Null for an error
+ * that is no answer.
+ */
+function outcomesOf(error: unknown, size: number): InsertOutcome[] | null {
   if (!(error instanceof mongoose.mongo.MongoBulkWriteError)) {
-    if (asStoreError(error) === error) throw error;
+    if (asStoreError(error) === error) return null;
     return Array<InsertOutcome>(size).fill('unconfirmed');
   }
   const refused = new Map([error.writeErrors].flat().map((each) => [each.index, refusalOf(each)]));
@@ -113,28 +131,4 @@ function outcomesOf(error: unknown, size: number): InsertOutcome[] {
 function refusalOf({ code, errmsg }: mongo.WriteError): 'repeated' | 'refused' {
   const isRepeated = code === DUPLICATE_KEY && errmsg?.includes('idempotency.key');
   return isRepeated ? 'repeated' : 'refused';
-}
-
-function toDocument(message: Message): MessageDocument {
-  const { id, createdAtMs, eventType, disabledTargets, idempotency, ...rest } = message;
-  return {
-    _id: id,
-    ...rest,
-    createdAt: new Date(createdAtMs),
-    ...(eventType !== null && { eventType }),
-    ...(disabledTargets.length > 0 && { disabledTargets }),
-    ...(idempotency && { idempotency }),
-  };
-}
-
-export function toMessage(document: MessageDocument): Message {
-  const { _id, createdAt, eventType, disabledTargets, idempotency, ...rest } = document;
-  return {
-    id: _id,
-    ...rest,
-    createdAtMs: createdAt.getTime(),
-    eventType: eventType ?? null,
-    disabledTargets: disabledTargets ?? [],
-    idempotency: idempotency ?? null,
-  };
 }

@@ -6,10 +6,10 @@ import {
   type Resend,
   type ResendMark,
 } from '@posthorn/domain/resend.ts';
-
 import type { mongo } from 'mongoose';
-import { collection } from '../collections.ts';
-import { documentsOf } from '../company-documents.ts';
+import { documentsIn } from '../company-documents.ts';
+import type { Database, Days } from '../days/days.ts';
+import { readByIds, writeByDays } from '../days/read-days.ts';
 import { toAttemptDocument } from '../deliveries/delivery-documents.ts';
 import type { DeliveryDocument } from '../documents.ts';
 
@@ -41,48 +41,65 @@ export interface ResendMarks {
 /** An attempt may take 17 KiB with its response and headers, and a document 16 MiB; older attempts are dropped. */
 const MAX_KEPT_ATTEMPTS = 200;
 
-export function createResendMarks(db: mongo.Db): ResendMarks {
-  const deliveries = collection(db, 'deliveries');
+export function createResendMarks({ days: { deliveries } }: Pick<Database, 'days'>): ResendMarks {
   return {
-    async ask(resend) {
-      const { id: resendId, companyId, page } = resend;
-      const attemptNumber = { $add: ['$attemptCount', 1] };
-      await deliveries.updateMany(
-        {
-          _id: { $in: page },
-          companyId,
-          status: { $in: [...statusesToResend(resend)] },
-          'resend.resendId': { $ne: resendId },
-          'resend.state': { $ne: 'asked' },
-        },
-        [{ $set: { resend: { resendId, attemptNumber, state: 'asked' } } }],
-      );
-    },
+    ask: (resend) => ask(deliveries, resend),
     async read(companyId, ids) {
-      const found = documentsOf(db, 'deliveries', companyId).find({ _id: { $in: [...ids] } });
-      return (await found.project<DeliveryDocument>({ attempts: 0 }).toArray()).map(toMarked);
+      const found = await readByIds(deliveries, ids, (documents, ofDay) =>
+        documentsIn<'deliveries'>(documents, companyId)
+          .find({ _id: { $in: ofDay } })
+          .project<DeliveryDocument>({ attempts: 0 })
+          .toArray(),
+      );
+      return found.map(toMarked);
     },
     async free(companyId, resendId, ids) {
-      await documentsOf(db, 'deliveries', companyId).updateMany(
-        { _id: { $in: [...ids] }, 'resend.resendId': resendId, 'resend.state': 'asked' },
-        { $set: { 'resend.state': 'failed' } },
+      await writeByDays(deliveries, ids, itself, (documents, ofDay) =>
+        documentsIn<'deliveries'>(documents, companyId).updateMany(
+          { _id: { $in: [...ofDay] }, 'resend.resendId': resendId, 'resend.state': 'asked' },
+          { $set: { 'resend.state': 'failed' } },
+        ),
       );
     },
     async askedNumbers(ids) {
-      const found = await deliveries
-        .find(
-          { _id: { $in: [...ids] }, 'resend.state': 'asked' },
-          // What only the primary has may be rolled back.
-          { readConcern: { level: 'majority' } },
-        )
-        .project<{ _id: string; resend: ResendMark }>({ resend: 1 })
-        .toArray();
+      const found = await readByIds(deliveries, ids, (documents, ofDay) =>
+        documents
+          .find(
+            { _id: { $in: ofDay }, 'resend.state': 'asked' },
+            // What only the primary has may be rolled back.
+            { readConcern: { level: 'majority' } },
+          )
+          .project<{ _id: string; resend: ResendMark }>({ resend: 1 })
+          .toArray(),
+      );
       return new Map(found.map(({ _id, resend }) => [_id, resend.attemptNumber]));
     },
     async finish(batch) {
-      await deliveries.bulkWrite(batch.map(finishOf), { ordered: false });
+      const idOf = ({ deliveryId }: FinishedResend): string => deliveryId;
+      await writeByDays(deliveries, batch, idOf, (documents, ofDay) =>
+        documents.bulkWrite(ofDay.map(finishOf), { ordered: false }),
+      );
     },
   };
+}
+
+const itself = (id: string): string => id;
+
+async function ask(deliveries: Days['deliveries'], resend: Resend): Promise<void> {
+  const { id: resendId, companyId, page } = resend;
+  const attemptNumber = { $add: ['$attemptCount', 1] };
+  await writeByDays(deliveries, page, itself, (documents, ofDay) =>
+    documents.updateMany(
+      {
+        _id: { $in: [...ofDay] },
+        companyId,
+        status: { $in: [...statusesToResend(resend)] },
+        'resend.resendId': { $ne: resendId },
+        'resend.state': { $ne: 'asked' },
+      },
+      [{ $set: { resend: { resendId, attemptNumber, state: 'asked' } } }],
+    ),
+  );
 }
 
 function toMarked(document: DeliveryDocument): MarkedDelivery {

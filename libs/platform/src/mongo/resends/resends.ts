@@ -1,7 +1,9 @@
 import { FAILED_STATUSES, type Resend } from '@posthorn/domain/resend.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
-import { documentsOf } from '../company-documents.ts';
+import { documentsIn, documentsOf } from '../company-documents.ts';
+import type { Database } from '../days/days.ts';
+import { readAll, readUpTo } from '../days/read-days.ts';
 import type { ResendDocument } from '../documents.ts';
 import { isDuplicateKey } from '../connection/duplicate-key.ts';
 import { toResend, toResendDocument } from './resend-documents.ts';
@@ -47,7 +49,7 @@ export interface ResendStore extends ResendPartStore {
 /** Another process has moved this resend forward. */
 export class ResendMovedError extends Error {}
 
-export function createResendStore(db: mongo.Db): ResendStore {
+export function createResendStore(db: Database): ResendStore {
   const resends = collection(db, 'resends');
   return {
     ...createResendParts(db),
@@ -119,28 +121,36 @@ function remaining(
   };
 }
 
-async function countRemaining(db: mongo.Db, resend: Resend): Promise<number> {
-  const deliveries = documentsOf(db, 'deliveries', resend.companyId);
+async function countRemaining(db: Database, resend: Resend): Promise<number> {
   const webhookId = resend.webhookId ?? { $in: await enabledWebhooks(db, resend) };
-  const counts = FAILED_STATUSES.map((status) =>
-    deliveries.count(remaining(webhookId, resend, status)),
-  );
-  return (await Promise.all(counts)).reduce((sum, each) => sum + each, 0);
+  const counts = await readAll(daysOf(db, resend), async (documents) => {
+    const own = documentsIn<'deliveries'>(documents, resend.companyId);
+    return Promise.all(
+      FAILED_STATUSES.map((status) => own.count(remaining(webhookId, resend, status))),
+    );
+  });
+  return counts.flat().reduce((sum, each) => sum + each, 0);
 }
 
-async function nextPage(db: mongo.Db, resend: Resend, limit: number): Promise<string[]> {
+/** The days in which deliveries of the resend may be, the oldest first. */
+const daysOf = ({ days: { deliveries } }: Database, { afterId, beforeId }: Resend) =>
+  deliveries.within({ fromId: afterId, beforeId });
+
+function nextPage(db: Database, resend: Resend, limit: number): Promise<string[]> {
   const { companyId, webhookId } = resend;
-  if (webhookId === null) return [];
-  const deliveries = documentsOf(db, 'deliveries', companyId);
-  const pages = FAILED_STATUSES.map((status) => {
-    const found = deliveries
-      .find(remaining(webhookId, resend, status))
-      .sort({ _id: 1 })
-      .limit(limit);
-    return found.project<{ _id: string }>({ _id: 1 }).toArray();
+  if (webhookId === null) return Promise.resolve([]);
+  return readUpTo(daysOf(db, resend), limit, async (documents, left) => {
+    const own = documentsIn<'deliveries'>(documents, companyId);
+    const pages = FAILED_STATUSES.map((status) => {
+      const found = own
+        .find(remaining(webhookId, resend, status))
+        .sort({ _id: 1 })
+        .limit(left);
+      return found.project<{ _id: string }>({ _id: 1 }).toArray();
+    });
+    const ids = (await Promise.all(pages)).flat().map(({ _id }) => _id);
+    return ids.sort().slice(0, left);
   });
-  const ids = (await Promise.all(pages)).flat().map(({ _id }) => _id);
-  return ids.sort().slice(0, limit);
 }
 
 async function move(

@@ -1,0 +1,113 @@
+import { describe, expect, test } from '@jest/globals';
+import { DAY_MS } from '@posthorn/domain/days.ts';
+import { firstIdAt } from '@posthorn/domain/ids.ts';
+import type { mongo } from 'mongoose';
+import { createDailyCollection, type DayLayout } from './daily-collection.ts';
+import { ALL_BEFORE } from './days.ts';
+
+interface Named {
+  _id: string;
+}
+
+const NOON = Date.UTC(2026, 10, 24, 12);
+const idAt = (ms: number): string => `${firstIdAt('msg', ms)}${'0'.repeat(16)}`;
+const named = (collectionName: string): mongo.Collection<Named> =>
+  ({ collectionName }) as mongo.Collection<Named>;
+
+function openDays(layout: DayLayout) {
+  const days = { collection: named } as unknown as mongo.Db;
+  const before = named('messages');
+  return createDailyCollection<Named>({ before, days, layout: () => layout, nowMs: () => NOON });
+}
+
+const namesOf = (found: readonly mongo.Collection<Named>[]): string[] =>
+  found.map(({ collectionName }) => collectionName);
+const kept = (days: number): DayLayout => ({ beginMs: 0, retentionMs: days * DAY_MS });
+
+describe('the day of an id', () => {
+  test('is that of its time', () => {
+    const { of } = openDays(kept(30));
+    const ids = [NOON - DAY_MS / 2 - 1, NOON - DAY_MS / 2, NOON].map(idAt);
+    expect(namesOf(ids.map(of))).toEqual(['2026-11-23', '2026-11-24', '2026-11-24']);
+  });
+
+  test('is the collection of before for ids from before days began', () => {
+    const { of } = openDays({ beginMs: NOON, retentionMs: DAY_MS });
+    expect(namesOf([NOON - 1, NOON].map(idAt).map(of))).toEqual(['messages', '2026-11-24']);
+    expect(namesOf([openDays(ALL_BEFORE).of(idAt(NOON))])).toEqual(['messages']);
+  });
+
+  test('divides a batch, with the oldest day first and the order of each day as it was', () => {
+    const { group } = openDays({ beginMs: NOON, retentionMs: DAY_MS });
+    const times = [NOON + DAY_MS, NOON + 1, NOON - 1, NOON + 2];
+    const groups = group(times, idAt).map(({ documents, items }) => [
+      documents.collectionName,
+      items,
+    ]);
+    expect(groups).toEqual([
+      ['messages', [NOON - 1]],
+      ['2026-11-24', [NOON + 1, NOON + 2]],
+      ['2026-11-25', [NOON + DAY_MS]],
+    ]);
+    expect(group([], idAt)).toEqual([]);
+  });
+});
+
+describe('the days of a span', () => {
+  test('are those that are kept, and the next one for clocks that are ahead', () => {
+    expect(namesOf(openDays(kept(2)).within({}))).toEqual([
+      ...['2026-11-22', '2026-11-23', '2026-11-24', '2026-11-25'],
+    ]);
+  });
+
+  test('are between its bounds, as far as they are kept', () => {
+    const { within } = openDays(kept(2));
+    const span = { fromId: idAt(NOON - DAY_MS), beforeId: idAt(NOON) };
+    expect(namesOf(within(span))).toEqual(['2026-11-23', '2026-11-24']);
+    const wide = { fromId: idAt(0), beforeId: idAt(NOON - DAY_MS) };
+    expect(namesOf(within(wide))).toEqual(['2026-11-22', '2026-11-23']);
+    expect(within({ fromId: idAt(NOON + 9 * DAY_MS) })).toEqual([]);
+  });
+
+  test('begin with the collection of before while that has documents that are kept', () => {
+    const begun = { beginMs: NOON - DAY_MS, retentionMs: 2 * DAY_MS };
+    expect(namesOf(openDays(begun).within({}))).toEqual([
+      ...['messages', '2026-11-23', '2026-11-24', '2026-11-25'],
+    ]);
+    expect(namesOf(openDays(begun).within({ fromId: idAt(NOON) }))).toEqual([
+      ...['2026-11-24', '2026-11-25'],
+    ]);
+    const longAgo = { beginMs: NOON - 3 * DAY_MS, retentionMs: DAY_MS };
+    expect(namesOf(openDays(longAgo).within({}))).not.toContain('messages');
+  });
+
+  test('are the collection of before alone where days have not begun', () => {
+    expect(namesOf(openDays(ALL_BEFORE).within({ fromId: idAt(NOON) }))).toEqual(['messages']);
+  });
+});
+
+describe('a document', () => {
+  test('is kept until its retention is over, although its day is dropped later', () => {
+    const { isKept } = openDays(kept(2));
+    expect([NOON - 2 * DAY_MS - 1, NOON - 2 * DAY_MS].map(idAt).map(isKept)).toEqual([false, true]);
+  });
+
+  test('is kept in the collection of before for as long as that has it', () => {
+    expect(openDays(ALL_BEFORE).isKept(idAt(1))).toBe(true);
+    const { isKept, kept: keptSpan } = openDays({ beginMs: NOON, retentionMs: DAY_MS });
+    expect(isKept(idAt(NOON - 9 * DAY_MS))).toBe(true);
+    expect(keptSpan({})).toEqual({ fromId: '', beforeId: undefined });
+  });
+
+  test('is left out of a span when it has expired', () => {
+    const { kept: keptSpan } = openDays(kept(2));
+    const oldest = firstIdAt('msg', NOON - 2 * DAY_MS);
+    const later = idAt(NOON);
+    expect(keptSpan({})).toEqual({ fromId: oldest, beforeId: undefined });
+    expect(keptSpan({ fromId: idAt(0), beforeId: later })).toEqual({
+      fromId: oldest,
+      beforeId: later,
+    });
+    expect(keptSpan({ fromId: later })).toEqual({ fromId: later, beforeId: undefined });
+  });
+});

@@ -1,0 +1,236 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { DAY_MS, dayNumberOf } from '@posthorn/domain/days.ts';
+import { deliveryIdOf, firstIdAt } from '@posthorn/domain/ids.ts';
+import type { Message } from '@posthorn/domain/message.ts';
+import { unattemptedDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import { deliveryContract } from '../../../../../test/support/contract/delivery-contract.ts';
+import { messageStoreContract } from '../../../../../test/support/contract/message-store-contract.ts';
+import { stuckDeliveryContract } from '../../../../../test/support/contract/stuck-delivery-contract.ts';
+import { sampleResend } from '../../../../../test/support/memory/memory-resends.ts';
+import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
+import {
+  openScratchDays,
+  type ScratchDatabase,
+} from '../../../../../test/support/stores/scratch-database.ts';
+import { collection } from '../collections.ts';
+import { exportCompany } from '../companies/company-export.ts';
+import { createCompanyRemoval } from '../companies/company-removal.ts';
+import { createDeliveryQueries } from '../deliveries/delivery-queries.ts';
+import { createDeliveryStore } from '../deliveries/deliveries.ts';
+import { createStuckDeliveries } from '../deliveries/stuck-deliveries.ts';
+import { createEraseDelivered } from '../messages/erase-payloads.ts';
+import { createMessageChecks } from '../messages/message-checks.ts';
+import { createMessageQueries } from '../messages/message-queries.ts';
+import { createMessageStore } from '../messages/messages.ts';
+import { createRemovalStore } from '../removals.ts';
+import { createResendMarks } from '../resends/resend-marks.ts';
+import { createResendStore } from '../resends/resends.ts';
+import type { Database } from './days.ts';
+
+const TODAY = dayNumberOf(Date.now()) * DAY_MS;
+const BEGIN = TODAY - DAY_MS;
+
+messageStoreContract(async () => {
+  const { db, drop } = await openScratchDays();
+  return { store: createMessageStore(db), close: drop };
+});
+
+deliveryContract(async () => {
+  const { db, drop } = await openScratchDays();
+  const queries = createDeliveryQueries(db);
+  return {
+    store: createDeliveryStore(db),
+    read: async (id) => (await queries.findMany('comp_a', [id]))[0],
+    close: drop,
+  };
+});
+
+stuckDeliveryContract(async () => {
+  const { db, drop } = await openScratchDays();
+  return {
+    stuck: createStuckDeliveries(db),
+    deliveries: createDeliveryStore(db),
+    async clear() {
+      for (const documents of db.days.deliveries.within({})) await documents.deleteMany({});
+    },
+    close: drop,
+  };
+});
+
+const message = (ms: number, changes: Partial<Message> = {}): Message =>
+  sampleMessage(`${firstIdAt('msg', ms)}${'0'.repeat(16)}`, { appId: 'app_1', ...changes });
+
+/** One in the collection of before, two of yesterday, of which the last is of its last millisecond, and one of today. */
+const MESSAGES = [BEGIN - 1, BEGIN, TODAY - 1, TODAY].map((ms) => message(ms));
+const IDS = MESSAGES.map(({ id }) => id);
+const NEWEST_FIRST = [...IDS].reverse();
+const DELIVERY_IDS = IDS.map((id) => deliveryIdOf(id, 'wh_1'));
+const atMost = (limit: number) => ({ messages: limit, targets: 99 });
+
+describe('messages and deliveries of several days', () => {
+  let database: ScratchDatabase;
+  let db: Database;
+
+  beforeAll(async () => {
+    database = await openScratchDays(BEGIN);
+    ({ db } = database);
+    expect(await createMessageStore(db).insertAll(MESSAGES)).toEqual(IDS.map(() => 'stored'));
+  });
+
+  afterAll(() => database.drop());
+
+  async function plantDeliveries(status: 'pending' | 'exhausted' | 'delivered'): Promise<void> {
+    for (const documents of db.days.deliveries.within({})) await documents.deleteMany({});
+    const settled = MESSAGES.map((each) => unattemptedDelivery(each, 'wh_1', 1));
+    await createDeliveryStore(db).insertAll(settled.map((each) => ({ ...each, status })));
+  }
+
+  it('are each in the collection of their day', async () => {
+    const counts = db.days.messages
+      .within({ beforeId: IDS.at(-1) })
+      .map((documents) => documents.countDocuments({}));
+    expect(await Promise.all(counts)).toEqual([1, 2, 1]);
+    expect(await collection(db, 'messages').countDocuments({})).toBe(1);
+  });
+
+  it('are stored with the outcome of each, in the order of the batch', async () => {
+    const [old, , last] = MESSAGES;
+    const added = message(TODAY + 7, { companyId: 'comp_b' });
+    if (!old || !last) throw new Error('there are four messages');
+    const outcomes = await createMessageStore(db).insertAll([added, last, old]);
+    expect(outcomes).toEqual(['stored', 'refused', 'refused']);
+  });
+
+  it('are listed newest first, a page at a time', async () => {
+    const queries = createMessageQueries(db);
+    const list = async (filter: object, limit: number) =>
+      (await queries.listOutlines('comp_a', filter, atMost(limit))).map(({ id }) => id);
+    expect(await list({}, 9)).toEqual(NEWEST_FIRST);
+    expect(await list({ appId: 'app_1', webhookId: 'wh_1' }, 2)).toEqual(NEWEST_FIRST.slice(0, 2));
+    expect(await list({ beforeId: IDS[2] }, 9)).toEqual(NEWEST_FIRST.slice(2));
+    expect(await list({ fromId: IDS[1], beforeId: IDS[3] }, 9)).toEqual([IDS[2], IDS[1]]);
+    const outlines = await queries.outlinesOf('comp_a', IDS, 2);
+    expect(outlines.map(({ id }) => id)).toEqual(NEWEST_FIRST.slice(0, 2));
+    expect((await queries.findMany('comp_a', IDS, 999)).map(({ id }) => id)).toEqual(NEWEST_FIRST);
+    expect(await queries.findOne('comp_a', IDS[0] ?? '')).toEqual(MESSAGES[0]);
+    const prefix = firstIdAt('msg', TODAY);
+    expect(await queries.findByIdPrefix('comp_a', prefix)).toEqual([MESSAGES[3]]);
+  });
+
+  it('are read for their publisher in the order in which they were stored', async () => {
+    const store = createMessageStore(db);
+    const page = { publisherId: 'gw_1', afterId: IDS[0] ?? '', limit: 2 };
+    expect((await store.pageOf(page)).map(({ id }) => id)).toEqual(IDS.slice(1, 3));
+    expect((await store.pageOf({ ...page, limit: 9 })).map(({ id }) => id)).toContain(IDS[3]);
+    const read: string[] = [];
+    let afterId: string | null = '';
+    while (afterId !== null) {
+      const found = await store.boundedPageOf({ ...page, afterId, maxRead: 2 });
+      read.push(...found.messages.map(({ id }) => id));
+      afterId = found.readTo;
+    }
+    expect(read.slice(0, 4)).toEqual(IDS);
+  });
+
+  it('are checked in the order of their ids', async () => {
+    const checks = createMessageChecks(db);
+    const span = { afterId: '', beforeMs: TODAY + 1, maxMessages: 3, maxTargets: 99 };
+    const pages = await Array.fromAsync(checks.pagesOf(span));
+    expect(pages.map((page) => page.map(({ id }) => id))).toEqual([IDS.slice(0, 3), [IDS[3]]]);
+    await plantDeliveries('pending');
+    expect(await checks.recordedAmong([...DELIVERY_IDS, 'dlv_none'])).toEqual(
+      new Set(DELIVERY_IDS),
+    );
+  });
+
+  it('are pending, overdue and cancelled across days', async () => {
+    await plantDeliveries('pending');
+    const queries = createDeliveryQueries(db);
+    const count = (limit: number) => queries.countPending('comp_a', 'wh_1', [], limit);
+    expect([await count(9), await count(3)]).toEqual([4, 3]);
+    const overdue = await createStuckDeliveries(db).findOverdue(TODAY + 1, 3);
+    expect(overdue.map(({ id }) => id)).toEqual(DELIVERY_IDS.slice(0, 3));
+    const { cancelPending } = createRemovalStore(db);
+    const cancel = () => cancelPending('comp_a', ['wh_1'], { limit: 3, atMs: 9 });
+    expect([await cancel(), await cancel(), await cancel()]).toEqual([3, 1, 0]);
+    const states = await createDeliveryStore(db).statesOf(DELIVERY_IDS);
+    expect([...states.values()].map(({ status }) => status)).toEqual(
+      DELIVERY_IDS.map(() => 'cancelled'),
+    );
+  });
+
+  it('are found by their failures and resent oldest first', async () => {
+    await plantDeliveries('exhausted');
+    const queries = createDeliveryQueries(db);
+    const failed = (filter: object, limit: number) =>
+      queries.messagesOfFailed('comp_a', { status: 'exhausted', ...filter }, limit);
+    expect(await failed({}, 9)).toEqual(NEWEST_FIRST);
+    expect(await failed({ beforeId: IDS[3] }, 2)).toEqual(NEWEST_FIRST.slice(1, 3));
+    const resends = createResendStore(db);
+    const resend = sampleResend('rsnd_1', { afterId: DELIVERY_IDS[0] ?? '' });
+    expect(await resends.nextPage(resend, 2)).toEqual(DELIVERY_IDS.slice(1, 3));
+    expect(await resends.nextPage(resend, 9)).toEqual(DELIVERY_IDS.slice(1));
+    expect(await resends.count(resend)).toBe(3);
+    const marks = createResendMarks(db);
+    await marks.ask(sampleResend('rsnd_2', { page: DELIVERY_IDS }));
+    expect([...(await marks.askedNumbers(DELIVERY_IDS)).keys()]).toEqual(DELIVERY_IDS);
+    await marks.free('comp_a', 'rsnd_2', DELIVERY_IDS);
+    const marked = await marks.read('comp_a', DELIVERY_IDS);
+    expect(marked.map(({ mark }) => mark?.state)).toEqual(DELIVERY_IDS.map(() => 'failed'));
+  });
+
+  it('are erased when they are delivered, exported, and removed with their company', async () => {
+    await plantDeliveries('delivered');
+    await createEraseDelivered(db)(IDS);
+    const payloads = await createMessageStore(db).payloadsOf(IDS);
+    expect(payloads.size).toBe(0);
+    await collection(db, 'companies').insertOne({
+      _id: 'comp_a',
+      name: 'C',
+      createdAt: new Date(),
+    });
+    const things = await Array.fromAsync(exportCompany(db, 'comp_a', null));
+    expect(things.slice(1).map(({ id }) => id)).toEqual(
+      IDS.flatMap((id, index) => [id, DELIVERY_IDS[index]]),
+    );
+    const removal = createCompanyRemoval(db);
+    const removed: number[] = [];
+    do removed.push(await removal.removeSome('comp_a', 100));
+    while (removed.at(-1) !== 0);
+    expect(removed).toEqual([2, 4, 2, 0]);
+  });
+
+  it('that a publisher stores late on an older day are not left behind those of the next one', async () => {
+    const [late, next] = [TODAY - 2, TODAY + 1].map((ms) =>
+      message(ms, { publisherId: 'gw_late' }),
+    );
+    if (!late || !next) throw new Error('there are two messages');
+    const store = createMessageStore(db);
+    await store.insertAll([next]);
+    // The older day is read first, and has nothing yet.
+    const yesterday = db.days.messages.of(late.id);
+    const { within } = db.days.messages;
+    let reads = 0;
+    const slowly = {
+      ...db.days.messages,
+      within: (span: object) =>
+        within(span).map((documents) =>
+          documents.collectionName === yesterday.collectionName
+            ? new Proxy(documents, {
+                get(target, name) {
+                  if (name !== 'find' || (reads += 1) > 1)
+                    return Reflect.get(target, name) as never;
+                  return () => target.find({ _id: '' });
+                },
+              })
+            : documents,
+        ),
+    };
+    await store.insertAll([late]);
+    const slow = createMessageStore(
+      Object.assign(Object.create(db) as Database, { days: { ...db.days, messages: slowly } }),
+    );
+    const page = { publisherId: 'gw_late', afterId: IDS[1] ?? '', limit: 9 };
+    expect((await slow.pageOf(page)).map(({ id }) => id)).toEqual([late.id, next.id]);
+  });
+});

@@ -1,0 +1,78 @@
+import type { mongo } from 'mongoose';
+import { StoreUnavailableError } from '../../service/errors.ts';
+import type { DayLayout } from './daily-collection.ts';
+import { readLayout } from './stored-layout.ts';
+
+/** What a process knows about where messages and deliveries are. */
+export interface FollowedLayout {
+  /** Throws StoreUnavailableError while that is not certain. */
+  layout: () => DayLayout;
+  /** Reads it now. */
+  read: () => Promise<void>;
+  stop: () => void;
+}
+
+/** In milliseconds; both clocks, because the monotonic one may stop while the machine sleeps. */
+export interface LayoutClocks {
+  nowMs: () => number;
+  monotonicMs: () => number;
+}
+
+const LOOK_EVERY_MS = 5_000;
+/** Once days have begun only the retention can change. */
+const BEGUN_EVERY_MS = 60_000;
+/**
+ * Days begin ten minutes after that was decided, so that every process knows of it long before. One that could not
+ * ask for half of the time must not use the collections of before any more.
+ */
+export const CERTAIN_FOR_MS = 300_000;
+
+interface Known {
+  layout: DayLayout | null;
+  readAt: { nowMs: number; monotonicMs: number };
+}
+
+/** Asks for the layout again and again until `stop`. */
+export async function followLayout(db: mongo.Db, clocks: LayoutClocks): Promise<FollowedLayout> {
+  let known = await ask(db, clocks);
+  const read = async (): Promise<void> => {
+    known = await ask(db, clocks);
+  };
+  const timer = setInterval(() => {
+    if (isBegun(known) && ageMs(known, clocks) < BEGUN_EVERY_MS) return;
+    // It is asked for again in a moment, and what is known is not used for too long.
+    read().catch(() => undefined);
+  }, LOOK_EVERY_MS);
+  timer.unref();
+  return {
+    layout: () => certain(known, clocks),
+    read,
+    stop: () => {
+      clearInterval(timer);
+    },
+  };
+}
+
+/** The time is that before the read: what it returns may have changed while the answer was on its way. */
+async function ask(db: mongo.Db, { nowMs, monotonicMs }: LayoutClocks): Promise<Known> {
+  const readAt = { nowMs: nowMs(), monotonicMs: monotonicMs() };
+  return { readAt, layout: await readLayout(db) };
+}
+
+const isBegun = ({ layout }: Known): boolean => layout !== null && layout.beginMs < Infinity;
+
+function ageMs({ readAt }: Known, { nowMs, monotonicMs }: LayoutClocks): number {
+  return Math.max(nowMs() - readAt.nowMs, monotonicMs() - readAt.monotonicMs);
+}
+
+function certain(known: Known, clocks: LayoutClocks): DayLayout {
+  if (!known.layout) {
+    throw new StoreUnavailableError(
+      'where messages are is not known yet: run deploy/setup/create-indexes.ts of this version',
+    );
+  }
+  if (!isBegun(known) && ageMs(known, clocks) > CERTAIN_FOR_MS) {
+    throw new StoreUnavailableError('where messages are could not be read for five minutes');
+  }
+  return known.layout;
+}

@@ -1,0 +1,32 @@
+import { DAY_MS } from '@posthorn/domain/days.ts';
+import type { mongo } from 'mongoose';
+import { collection } from '../collections.ts';
+import type { DayLayout } from './daily-collection.ts';
+
+const DAYS = { _id: 'days' } as const;
+
+export interface StoredLayout extends DayLayout {
+  /** Whether new days are spread over the shards of a cluster. */
+  isSharded: boolean;
+}
+
+/** Stores how messages and deliveries are kept, so that every process reads the same. */
+export async function writeLayout(
+  db: mongo.Db,
+  { retentionDays, isSharded }: { retentionDays: number; isSharded: boolean },
+): Promise<void> {
+  const fields = { $set: { retentionDays, isSharded } };
+  await collection(db, 'layout').updateOne(DAYS, fields, { upsert: true });
+}
+
+/** Returns null where no version that writes this has run. */
+export async function readLayout(db: mongo.Db): Promise<StoredLayout | null> {
+  const stored = await collection(db, 'layout').findOne(DAYS);
+  return (
+    stored && {
+      beginMs: stored.beginAt?.getTime() ?? Infinity,
+      retentionMs: Math.round(stored.retentionDays * DAY_MS),
+      isSharded: stored.isSharded === true,
+    }
+  );
+}

@@ -1,0 +1,28 @@
+import type { Message } from '@posthorn/domain/message.ts';
+import type { MessageDocument } from '../documents.ts';
+
+/** Translates between messages and their documents, in which what most messages do not have is absent. */
+
+export function toDocument(message: Message): MessageDocument {
+  const { id, createdAtMs, eventType, disabledTargets, idempotency, ...rest } = message;
+  return {
+    _id: id,
+    ...rest,
+    createdAt: new Date(createdAtMs),
+    ...(eventType !== null && { eventType }),
+    ...(disabledTargets.length > 0 && { disabledTargets }),
+    ...(idempotency && { idempotency }),
+  };
+}
+
+export function toMessage(document: MessageDocument): Message {
+  const { _id, createdAt, eventType, disabledTargets, idempotency, ...rest } = document;
+  return {
+    id: _id,
+    ...rest,
+    createdAtMs: createdAt.getTime(),
+    eventType: eventType ?? null,
+    disabledTargets: disabledTargets ?? [],
+    idempotency: idempotency ?? null,
+  };
+}
