@@ -37,6 +37,7 @@ import {
 } from '../services/gateway/src/limits/rate-limits.ts';
 import { watchUnpublished } from '../services/gateway/src/outbox/open-outbox.ts';
 import { createCanaryMetrics } from '../services/retry/src/canary/canary-metrics.ts';
+import { createDayMetrics } from '../services/retry/src/days/day-metrics.ts';
 import { createOperatorEventMetrics } from '../services/retry/src/operator-events/open-operator-events.ts';
 import { createRetryMetrics, showParked } from '../services/retry/src/retry-metrics.ts';
 import { createStuckMetrics, showUnpublished } from '../services/retry/src/sweep/sweep-metrics.ts';
@@ -101,6 +102,7 @@ function retry(): Registry {
   showParked(registry, new Map(), nothing);
   createStuckMetrics(registry, systemClockMs);
   showUnpublished(registry, nothing, systemClockMs);
+  createDayMetrics(registry, systemClockMs);
   createDeadLetters('', {
     records: NOTHING,
     logger: NOTHING,

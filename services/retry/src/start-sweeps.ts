@@ -12,8 +12,11 @@ import { createStuckDeliveries } from '@posthorn/platform/mongo/deliveries/stuck
 import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { createDayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { RetryConfig } from './config.ts';
+import { createDayMetrics } from './days/day-metrics.ts';
+import { createKeepDays } from './days/keep-days.ts';
 import type { RetryMetrics } from './retry-metrics.ts';
 import { createStuckMetrics, showUnpublished } from './sweep/sweep-metrics.ts';
 import { createStuckSweep } from './sweep/sweep-stuck.ts';
@@ -28,7 +31,7 @@ interface Wires {
   metrics: RetryMetrics;
 }
 
-/** Starts the two sweeps. One process at a time does each. */
+/** Starts the two sweeps and what keeps the collections of days. One process at a time does each. */
 export function startSweeps(context: ServiceContext<RetryConfig>, wires: Wires): void {
   const { lifecycle, logger, registry, config } = context;
   const { db, topics, records, deliveries, metrics } = wires;
@@ -69,4 +72,15 @@ export function startSweeps(context: ServiceContext<RetryConfig>, wires: Wires):
   });
   stuck.start();
   lifecycle.onStop('sweep of stuck deliveries', stuck.stop);
+
+  const keepDays = createKeepDays({
+    holder,
+    leases,
+    days: createDayCollections(db),
+    metrics: createDayMetrics(registry, systemClockMs),
+    nowMs: systemClockMs,
+    logger,
+  });
+  keepDays.start();
+  lifecycle.onStop('collections of days', keepDays.stop);
 }

@@ -1,0 +1,130 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { DAY_MS } from '@posthorn/domain/days.ts';
+import type { DayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
+import { DAY_KINDS, type DayKind } from '@posthorn/platform/mongo/days/days.ts';
+import type { StoredLayout } from '@posthorn/platform/mongo/days/stored-layout.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import { Registry } from 'prom-client';
+import {
+  createMemoryLeases,
+  type MemoryLeases,
+} from '../../../../test/support/memory/memory-leases.ts';
+import { createDayMetrics } from './day-metrics.ts';
+import { createKeepDays } from './keep-days.ts';
+
+const TODAY = 100;
+const BEGUN: StoredLayout = { beginMs: 0, retentionMs: 2 * DAY_MS, isSharded: false };
+
+/** The collections by kind, in memory, and what was done with them. */
+function createMemoryDays(layout: StoredLayout | null, nowMs: () => number) {
+  const found = new Map<DayKind, Set<number>>(DAY_KINDS.map((kind) => [kind, new Set()]));
+  const daysOf = (kind: DayKind): Set<number> => found.get(kind) ?? new Set();
+  const created: string[] = [];
+  const days: DayCollections = {
+    readLayout: () => Promise.resolve(layout),
+    nowMs: () => Promise.resolve(nowMs()),
+    list: (kind) => Promise.resolve([...daysOf(kind)].sort((a, b) => a - b)),
+    create(kind, day) {
+      created.push(`${kind} ${day}`);
+      daysOf(kind).add(day);
+      return Promise.resolve();
+    },
+    drop(kind, day) {
+      daysOf(kind).delete(day);
+      return Promise.resolve();
+    },
+  };
+  return { days, daysOf, created };
+}
+
+let clocks: { database: number; own: number };
+let leases: MemoryLeases;
+
+beforeEach(() => {
+  const noon = (TODAY + 0.5) * DAY_MS;
+  clocks = { database: noon, own: noon };
+  leases = createMemoryLeases();
+});
+
+function open(layout: StoredLayout | null = BEGUN) {
+  const memory = createMemoryDays(layout, () => clocks.database);
+  const registry = new Registry();
+  const nowMs = (): number => clocks.own;
+  const keep = createKeepDays({
+    holder: 'retry-1',
+    leases,
+    days: memory.days,
+    metrics: createDayMetrics(registry, nowMs),
+    nowMs,
+    logger: createLogger('test', 'silent'),
+  });
+  const metric = async (name: string): Promise<(number | undefined)[]> => {
+    const { values = [] } = (await registry.getSingleMetric(name)?.get()) ?? {};
+    return values.map(({ value }) => value);
+  };
+  return { ...memory, keep, metric };
+}
+
+describe('the collections of days', () => {
+  test('exist for today and three days ahead, and are made once', async () => {
+    const { keep, daysOf, created, metric } = open();
+    await keep.tick();
+    await keep.tick();
+    for (const kind of DAY_KINDS) expect([...daysOf(kind)]).toEqual([100, 101, 102, 103]);
+    expect(created).toHaveLength(8);
+    expect(await metric('posthorn_days_ahead')).toEqual([3, 3]);
+    clocks.own += DAY_MS;
+    expect(await metric('posthorn_days_ahead')).toEqual([2, 2]);
+  });
+
+  test('are completed when a write has made them', async () => {
+    const { keep, daysOf, created } = open();
+    daysOf('messages').add(99);
+    await keep.tick();
+    expect(created).toContain('messages 99');
+  });
+
+  test('are dropped when everything in them has expired', async () => {
+    const { keep, daysOf, metric } = open();
+    for (const day of [96, 97, 98]) daysOf('deliveries').add(day);
+    await keep.tick();
+    expect(Math.min(...daysOf('deliveries'))).toBe(98);
+    expect(await metric('posthorn_day_drop_overdue_seconds')).toEqual([0, 0]);
+    clocks.own += 2 * DAY_MS;
+    expect(await metric('posthorn_day_drop_overdue_seconds')).toEqual([0, 1.5 * 86_400]);
+  });
+
+  test.each(['database', 'own'] as const)(
+    'are kept when only one clock takes them for expired: %s',
+    async (clock) => {
+      const { keep, daysOf } = open();
+      daysOf('messages').add(99);
+      clocks[clock] += 9 * DAY_MS;
+      await keep.tick();
+      expect(daysOf('messages')).toContain(99);
+    },
+  );
+
+  test.each([
+    ['no layout is stored', null],
+    ['days have not begun', { ...BEGUN, beginMs: Infinity }],
+  ])('are left alone while %s', async (_what, layout) => {
+    const { keep, daysOf, metric } = open(layout);
+    daysOf('messages').add(1);
+    await keep.tick();
+    expect([...daysOf('messages')]).toEqual([1]);
+    expect(await metric('posthorn_days_ahead')).toEqual([]);
+  });
+
+  test('are kept by one process at a time', async () => {
+    await leases.hold('keep-days', 'retry-2');
+    const { keep, created } = open();
+    await keep.tick();
+    expect(created).toEqual([]);
+    await leases.release('keep-days', 'retry-2');
+    await keep.tick();
+    expect(created).not.toEqual([]);
+    await keep.stop();
+    expect(leases.holders.size).toBe(0);
+  });
+});
