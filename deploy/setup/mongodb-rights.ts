@@ -56,6 +56,7 @@ export const RIGHTS: Record<CollectionName, Rights> = {
     retry: WRITE,
     admin: READ_AND_UPDATE,
   },
+  idempotencyKeys: { gateway: ALL },
   publishers: { gateway: ALL, retry: READ_AND_UPDATE },
   messageChecks: { retry: WRITE },
   leases: { gateway: ALL, retry: ALL, setup: ALL },

@@ -10,6 +10,7 @@ export interface DocumentOf {
   webhooks: Documents.WebhookDocument;
   signingKeys: Documents.SigningKeyDocument;
   messages: Documents.MessageDocument;
+  idempotencyKeys: Documents.IdempotencyKeyDocument;
   deliveries: Documents.DeliveryDocument;
   publishers: Documents.PublisherDocument;
   messageChecks: Documents.MessageCheckDocument;

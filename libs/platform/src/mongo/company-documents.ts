@@ -15,6 +15,7 @@ const OWNED: Record<OwnedName, true> = {
   webhooks: true,
   signingKeys: true,
   messages: true,
+  idempotencyKeys: true,
   deliveries: true,
   resends: true,
   removals: true,

@@ -10,6 +10,8 @@ import { withLease } from './indexes/with-lease.ts';
 
 /** Of what companies used: a year and the month of its last invoice. */
 const USAGE_DAYS = 400;
+/** Gateways count the 24 hours themselves; the hour more is for their clocks. */
+const KEY_DAYS = 25 / 24;
 const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 86_400;
 
@@ -31,6 +33,7 @@ function indexSpecs({ days, auditDays }: Retention): IndexSpec[] {
     ...AUDIT_INDEXES,
     ...(['messages', 'deliveries', 'resends'] as const).map((name) => expiry(name, days)),
     expiry('auditEvents', auditDays),
+    expiry('idempotencyKeys', KEY_DAYS),
     // Also the busiest and the worst endpoints of the last hours.
     { ...expiry('stats', days), key: { at: 1 } },
     { ...expiry('usage', USAGE_DAYS), key: { at: 1 } },
@@ -137,7 +140,7 @@ const AUDIT_INDEXES: readonly IndexSpec[] = [
 // prettier-ignore
 const COLLECTIONS: readonly CollectionName[] = [
   'companies', 'apiKeys', 'projects', 'apps', 'webhooks', 'signingKeys',
-  'messages', 'deliveries', 'publishers', 'messageChecks',
+  'messages', 'deliveries', 'idempotencyKeys', 'publishers', 'messageChecks',
   'leases', 'resends', 'removals', 'links', 'portalSettings', 'auditEvents', 'stats', 'usage', 'migrations', 'layout',
 ];
 

@@ -191,6 +191,14 @@ export interface LayoutDocument {
   isSharded?: boolean;
 }
 
+/** The claim of an idempotency key for a message; `_id` is `companyId/key`. */
+export interface IdempotencyKeyDocument extends OwnedDocument {
+  /** The message may not be stored. */
+  messageId: string;
+  /** That of the message. */
+  createdAt: Date;
+}
+
 export interface LeaseDocument {
   _id: string;
   holder: string;

@@ -1,9 +1,10 @@
 import { hash } from 'node:crypto';
-import type { KeyHolder } from '@posthorn/platform/mongo/messages/message-queries.ts';
+import { CLAIM_LASTS_MS } from '@posthorn/platform/mongo/messages/claim-keys.ts';
+import type { ClaimedKey, KeyHolder } from '@posthorn/platform/mongo/messages/key-holders.ts';
 
 /**
  * How long a key is kept, counted from the creation of the message that holds it (docs/contract.md,
- * C8.1). After that the next request with the key is a new one. No timer or index removes an old key.
+ * C8.1). After that the next request with the key is a new one. MongoDB removes old keys later.
  */
 export const KEPT_HOURS = 24;
 const KEPT_MS = KEPT_HOURS * 3_600_000;
@@ -16,16 +17,29 @@ export type KeyUse =
   /** The same request once more. */
   | { kind: 'repeat'; holder: KeyHolder }
   /** The holder's request had another body. */
-  | { kind: 'reused' };
+  | { kind: 'reused' }
+  /** The message of the first request is not stored, or not by a majority yet. */
+  | { kind: 'running' }
+  /** The message of the first request was never stored: its claim is to be released for this request. */
+  | { kind: 'abandoned'; claim: ClaimedKey };
 
 /** Requests with the same hash have the same body, byte for byte. SHA-256, hex. */
 export function bodyHashOf(body: Buffer): string {
   return hash('sha256', body, 'hex');
 }
 
-/** `holder` is null when no stored message has the key. */
-export function keyUseOf(holder: KeyHolder | null, bodyHash: string, nowMs: number): KeyUse {
-  if (!holder) return { kind: 'first' };
+/** `found` is null when no stored message has the key, and none has claimed it. */
+export function keyUseOf(
+  found: KeyHolder | ClaimedKey | null,
+  bodyHash: string,
+  nowMs: number,
+): KeyUse {
+  if (!found) return { kind: 'first' };
+  if (!('id' in found)) {
+    const isAbandoned = nowMs - found.claimedAtMs >= CLAIM_LASTS_MS;
+    return isAbandoned ? { kind: 'abandoned', claim: found } : { kind: 'running' };
+  }
+  const holder = found;
   if (nowMs - holder.createdAtMs >= KEPT_MS) return { kind: 'expired', holder };
   return holder.bodyHash === bodyHash ? { kind: 'repeat', holder } : { kind: 'reused' };
 }

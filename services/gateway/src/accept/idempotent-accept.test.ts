@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Message } from '@posthorn/domain/message.ts';
+import type { ClaimedKey } from '@posthorn/platform/mongo/messages/key-holders.ts';
 import { Registry } from 'prom-client';
 import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import type { NewMessage } from './accept-message.ts';
@@ -23,6 +24,9 @@ let find: (companyId: string, key: string) => Message | null;
 /** Bytes that were counted before they were read. */
 let reserved: number[];
 let reserve: (bytes: number) => void;
+/** A claim whose message is not stored. */
+let claimed: ClaimedKey | null;
+let released: (string | null)[];
 
 /** As the store does: one write accepts the message and claims the key. */
 function accept(request: NewMessage): Promise<CreatedMessage | null> {
@@ -43,19 +47,19 @@ function accept(request: NewMessage): Promise<CreatedMessage | null> {
 beforeEach(() => {
   [accepted, nowMs, newId] = [[], NOW_MS, countingIds()];
   stored = new Map();
+  [claimed, released] = [null, []];
   [registry, accepting, reserved] = [new Registry(), accept, []];
   reserve = (bytes) => reserved.push(bytes);
   find = (companyId, key) => stored.get(`${companyId}/${key}`) ?? null;
   acceptIdempotent = createIdempotentAccept({
     accept: (request) => accepting(request),
     messages: {
-      findKeyHolder: (companyId, key) => Promise.resolve(holderOf(find(companyId, key))),
+      findKeyHolder: (companyId, key) => Promise.resolve(claimed ?? holderOf(find(companyId, key))),
       findOne: (_companyId, id) =>
         Promise.resolve([...stored.values()].find((message) => message.id === id) ?? null),
-      releaseKey: (companyId, id) => {
-        for (const [key, message] of stored) {
-          if (message.companyId === companyId && message.id === id) stored.delete(key);
-        }
+      releaseKey: (companyId, key, { claimedFor }) => {
+        released.push(claimedFor);
+        stored.delete(`${companyId}/${key}`);
         return Promise.resolve();
       },
     },
@@ -68,7 +72,8 @@ beforeEach(() => {
 function holderOf(message: Message | null) {
   if (!message?.idempotency) return null;
   const { id, createdAtMs, idempotency } = message;
-  return { id, createdAtMs, bodyHash: idempotency.bodyHash, storedBytes: 1_000 };
+  const { bodyHash } = idempotency;
+  return { id, createdAtMs, bodyHash, storedBytes: 1_000, claimedFor: id };
 }
 
 function post(key: string | undefined, payload = '{"n":1}', companyId = 'comp_a') {
@@ -115,6 +120,15 @@ describe('a request with an idempotency key', () => {
       code: 'idempotency_key_running',
       headers: { 'Retry-After': '1' },
     });
+  });
+
+  test('is refused with 409 while a claim may still get its message, and is accepted afterwards', async () => {
+    claimed = { claimedFor: 'msg_crashed', claimedAtMs: NOW_MS - 119_999 };
+    await expect(post('k')).rejects.toMatchObject({ status: 409, code: 'idempotency_key_running' });
+    expect([accepted, released]).toEqual([[], []]);
+    nowMs += 1;
+    expect((await post('k')).isReplayed).toBe(false);
+    expect(released).toEqual(['msg_crashed']);
   });
 
   test('counts the first response before it reads it, and reads nothing without room', async () => {

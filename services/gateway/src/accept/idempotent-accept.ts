@@ -1,8 +1,6 @@
 import { ImpossibleError } from '@posthorn/domain/required.ts';
-import type {
-  KeyHolder,
-  MessageQueries,
-} from '@posthorn/platform/mongo/messages/message-queries.ts';
+import type { ClaimedKey, KeyHolder } from '@posthorn/platform/mongo/messages/key-holders.ts';
+import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import { startAtZero } from '@posthorn/platform/service/metrics.ts';
 import { Counter, type Registry } from 'prom-client';
 import type { AcceptMessage, NewMessage } from './accept-message.ts';
@@ -43,8 +41,8 @@ export interface IdempotentResponse {
 export type IdempotentAccept = (request: KeyedRequest) => Promise<IdempotentResponse>;
 
 /**
- * The key is stored in the message itself, under a unique index. One write accepts the message and
- * claims the key, so no crash can leave a key without its message.
+ * A key is claimed for a message before that is stored (docs/decisions/0012-keys-are-claimed-before-their-message.md). A
+ * crash between the two writes leaves a claim without a message, which counts for two minutes.
  */
 export function createIdempotentAccept(deps: IdempotentAcceptDeps): IdempotentAccept {
   const lookups = new Counter({
@@ -64,13 +62,23 @@ export function createIdempotentAccept(deps: IdempotentAcceptDeps): IdempotentAc
       lookups.inc({ result: 'repeated' });
       return respondAgain(deps, request, use);
     }
-    if (use.kind === 'expired') await deps.messages.releaseKey(companyId, use.holder.id);
+    if (use.kind === 'running') {
+      lookups.inc({ result: 'repeated' });
+      throw stillRunning();
+    }
+    const freed = freedBy(use);
+    if (freed) await deps.messages.releaseKey(companyId, key, freed);
     const data = await deps.accept({ ...message, idempotency: { key, bodyHash } });
     lookups.inc({ result: data ? 'new' : 'repeated' });
     if (data) return { data, isReplayed: false };
     // Another request with this key was stored since the look-up.
     return respondAgain(deps, request, await readKeyUse(deps, companyId, key, bodyHash));
   };
+}
+
+function freedBy(use: KeyUse): KeyHolder | ClaimedKey | null {
+  if (use.kind === 'expired') return use.holder;
+  return use.kind === 'abandoned' ? use.claim : null;
 }
 
 async function acceptWithoutKey(
@@ -107,9 +115,11 @@ async function respondAgain(
         'idempotency_key_reused',
         'This Idempotency-Key was used with another body; use a new key for a new message.',
       );
-    // The unique index has refused this request, but the holder is not committed by a majority yet.
+    // Another request has the key, but its message is not committed by a majority yet.
     case 'first':
     case 'expired':
+    case 'running':
+    case 'abandoned':
       throw stillRunning();
   }
 }

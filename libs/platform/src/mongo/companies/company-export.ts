@@ -33,6 +33,8 @@ const TYPES: Record<OwnedName, string | null> = {
   stats: 'stats',
   usage: 'usage',
   portalSettings: 'portalSettings',
+  // Messages have their keys.
+  idempotencyKeys: null,
   // What is left to do of a deletion.
   removals: null,
   // Nobody can sign in with what is stored of them.

@@ -22,7 +22,7 @@ const documents = (name: string) => database.db.collection<{ _id: string }>(name
 /** One document in each collection, and messages whose deliveries have every status. */
 async function plant(companyId: string): Promise<void> {
   for (const name of OWNED_COLLECTIONS) {
-    const _id = `${name} of ${companyId}`;
+    const _id = name === 'idempotencyKeys' ? `${companyId}/order-17` : `${name} of ${companyId}`;
     await documents(name).insertOne({ _id, companyId, hash: _id, targets: [] } as object as never);
   }
   const targets = ['wh_1', 'wh_2'];

@@ -10,6 +10,7 @@ import {
 import type { Database, Days } from '../days/days.ts';
 import { writeByDays } from '../days/read-days.ts';
 import type { MessageDocument } from '../documents.ts';
+import { keysOf } from '../messages/idempotency-keys.ts';
 
 export interface CompanyRemoval {
   /**
@@ -44,7 +45,9 @@ async function removeById(
   limit: number,
 ): Promise<number> {
   const documents = documentsOf(db, name, companyId);
-  const page = documents.find({}, { limit }).project<{ _id: string }>({ _id: 1 });
+  // Keys have no index by company: their ids begin with it.
+  const filter = name === 'idempotencyKeys' ? { _id: keysOf(companyId) } : {};
+  const page = documents.find(filter, { limit }).project<{ _id: string }>({ _id: 1 });
   const ids = (await page.toArray()).map(({ _id }) => _id);
   if (ids.length > 0) await documents.deleteMany({ _id: { $in: ids } });
   return ids.length;

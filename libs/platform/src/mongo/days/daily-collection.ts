@@ -32,6 +32,8 @@ export interface DailyCollection<Document extends mongo.Document> {
   group: <Item>(items: readonly Item[], idOf: (item: Item) => string) => DayGroup<Document, Item>[];
   /** The collections that may have documents of these ids and are not to be dropped, the oldest first. */
   within: (span: IdSpan) => mongo.Collection<Document>[];
+  /** The collection of before, if it may have documents that were made at this time or later; null otherwise. */
+  beforeSince: (ms: number) => mongo.Collection<Document> | null;
   /** False for a document that has expired and is dropped with its day later. */
   isKept: (id: string) => boolean;
   /** Returns the span of ids of messages without those that have expired. */
@@ -79,6 +81,7 @@ export function createDailyCollection<Document extends mongo.Document>({
       for (; day <= newest; day += 1) found.push(collectionOf(day));
       return found;
     },
+    beforeSince: (ms) => (ms < layout().beginMs ? before : null),
     isKept(id) {
       const { beginMs, retentionMs } = layout();
       const ms = timeMsOf(id);

@@ -7,6 +7,8 @@ import { createDailyCollection, type DailyCollection, type DayLayout } from './d
 export interface Days {
   messages: DailyCollection<MessageDocument>;
   deliveries: DailyCollection<DeliveryDocument>;
+  /** True once it is decided when days begin, minutes before they do. */
+  areDecided: () => boolean;
 }
 
 export const DAY_KINDS = ['messages', 'deliveries'] as const;
@@ -40,6 +42,7 @@ export function withDays(db: mongo.Db, { layout, nowMs }: DaysDeps): Database {
     days: {
       messages: createDailyCollection(daily('messages')),
       deliveries: createDailyCollection(daily('deliveries')),
+      areDecided: () => layout().beginMs < Infinity,
     },
   });
 }

@@ -6,11 +6,13 @@ import type { Stored } from '../../../../../test/support/memory/memory-messages.
 import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
 import {
   openScratchDatabase,
+  openScratchDays,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import { createDeliveryQueries } from '../deliveries/delivery-queries.ts';
 import type { DeliveryDocument } from '../documents.ts';
+import type { KeyHolder } from './key-holders.ts';
 import { createMessageQueries, type MessageQueries } from './message-queries.ts';
 import { createMessageStore, type MessageStore } from './messages.ts';
 
@@ -52,7 +54,9 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  await collection(database.db, 'messages').deleteMany({});
+  const { db } = database;
+  await collection(db, 'idempotencyKeys').deleteMany({});
+  for (const documents of db.days.messages.within({})) await documents.deleteMany({});
 });
 
 afterAll(() => database.drop());
@@ -65,14 +69,29 @@ function message(n: number, overrides: Partial<Message> = {}): Message {
 const keyed = (n: number, key: string, companyId = 'comp_a') =>
   message(n, { companyId, idempotency: { key, bodyHash: `body ${n}`, answer: `sealed ${n}` } });
 
-describe('an idempotency key', () => {
+const idOfHolder = async (companyId: string, key: string): Promise<unknown> => {
+  const found = await queries.findKeyHolder(companyId, key);
+  return found && 'id' in found ? found.id : found;
+};
+
+describe.each([
+  ['before days begin', openScratchDatabase],
+  ['since days have begun', openScratchDays],
+])('an idempotency key, %s,', (_when, open) => {
+  beforeAll(async () => {
+    await database.drop();
+    database = await open();
+    store = createMessageStore(database.db);
+    queries = createMessageQueries(database.db);
+  });
+
   it('belongs to the first message of a batch that has it, and does not affect the others', async () => {
     const batch = [keyed(1, 'k'), keyed(2, 'k'), message(3), keyed(4, 'l'), keyed(5, 'k')];
     expect(await store.insertAll(batch)).toEqual([
       ...['stored', 'repeated', 'stored', 'stored', 'repeated'],
     ]);
-    expect((await queries.findKeyHolder('comp_a', 'k'))?.id).toBe(batch[0]?.id);
-    expect(await collection(database.db, 'messages').countDocuments({})).toBe(3);
+    expect(await idOfHolder('comp_a', 'k')).toBe(batch[0]?.id);
+    expect(await queries.listOutlines('comp_a', {}, { messages: 9, targets: 9 })).toHaveLength(3);
   });
 
   it('shows its holder without the payload and the response, but with the size of all', async () => {
@@ -81,9 +100,10 @@ describe('an idempotency key', () => {
     const holder = await queries.findKeyHolder('comp_a', 'k');
     const { id, createdAtMs } = large;
     expect(holder).toMatchObject({ id, createdAtMs, bodyHash: 'body 1' });
-    expect(Object.keys(holder ?? {})).toHaveLength(4);
-    expect(holder?.storedBytes).toBeGreaterThan(10_000);
-    expect(holder?.storedBytes).toBeLessThan(11_000);
+    expect(Object.keys(holder ?? {})).toHaveLength(5);
+    const { storedBytes } = holder as KeyHolder;
+    expect(storedBytes).toBeGreaterThan(10_000);
+    expect(storedBytes).toBeLessThan(11_000);
   });
 
   it('refuses a message of a later batch, also when that is the only one', async () => {
@@ -108,21 +128,23 @@ describe('an idempotency key', () => {
     expect(await store.insertAll([keyed(1, 'k'), keyed(2, 'k', 'comp_b')])).toEqual([
       ...['stored', 'stored'],
     ]);
-    expect((await queries.findKeyHolder('comp_b', 'k'))?.id).toBe(message(2).id);
+    expect(await idOfHolder('comp_b', 'k')).toBe(message(2).id);
     expect(await queries.findKeyHolder('comp_c', 'k')).toBeNull();
   });
 
   it('may be used again after it is released, and its message stays', async () => {
     const first = keyed(1, 'k');
     await store.insertAll([first]);
-    await queries.releaseKey('comp_b', first.id);
+    const found = await queries.findKeyHolder('comp_a', 'k');
+    if (!found) throw new Error('the key has a holder');
+    await queries.releaseKey('comp_b', 'k', found);
     expect(await store.insertAll([keyed(2, 'k')])).toEqual(['repeated']);
-    await queries.releaseKey('comp_a', first.id);
-    await queries.releaseKey('comp_a', first.id);
+    await queries.releaseKey('comp_a', 'k', found);
+    await queries.releaseKey('comp_a', 'k', found);
     expect(await queries.findKeyHolder('comp_a', 'k')).toBeNull();
     expect(await queries.findOne('comp_a', first.id)).toEqual({ ...first, idempotency: null });
     expect(await store.insertAll([keyed(3, 'k')])).toEqual(['stored']);
-    expect((await queries.findKeyHolder('comp_a', 'k'))?.id).toBe(message(3).id);
+    expect(await idOfHolder('comp_a', 'k')).toBe(message(3).id);
   });
 });
 

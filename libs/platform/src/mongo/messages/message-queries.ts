@@ -1,9 +1,11 @@
 import type { Message } from '@posthorn/domain/message.ts';
 import type { mongo } from 'mongoose';
+import { systemClockMs } from '../../service/clock-and-ids.ts';
 import { documentsIn, type CompanyDocuments } from '../company-documents.ts';
 import type { IdSpan } from '../days/daily-collection.ts';
 import type { Database } from '../days/days.ts';
 import type { MessageDocument } from '../documents.ts';
+import { createKeyHolders, type KeyHolders } from './key-holders.ts';
 import { toMessage } from './message-documents.ts';
 
 export interface MessageFilter {
@@ -17,16 +19,6 @@ export interface MessageFilter {
 /** A message without its payload, which may be 256 KiB: lists read many. */
 export type MessageOutline = Pick<Message, 'id' | 'appId' | 'targets' | 'disabledTargets'>;
 
-/** The message that has an idempotency key, without its payload and first response: both may be large. */
-export interface KeyHolder {
-  id: string;
-  createdAtMs: number;
-  /** SHA-256 of the body of its request, hex. */
-  bodyHash: string;
-  /** The size of its document. */
-  storedBytes: number;
-}
-
 /** A read ends with the outline that reaches one of the bounds. */
 export interface OutlineBounds {
   messages: number;
@@ -35,7 +27,7 @@ export interface OutlineBounds {
 }
 
 /** The API's queries about the messages of one company. */
-export interface MessageQueries {
+export interface MessageQueries extends KeyHolders {
   findOne: (companyId: string, messageId: string) => Promise<Message | null>;
   /** Messages whose id begins with this text; ids of one millisecond share 14 characters. */
   findByIdPrefix: (companyId: string, idPrefix: string) => Promise<Message[]>;
@@ -57,17 +49,15 @@ export interface MessageQueries {
     messageIds: readonly string[],
     maxPayloadChars: number,
   ) => Promise<Message[]>;
-  /** Finds which majority-committed message has this idempotency key, without reading the message. */
-  findKeyHolder: (companyId: string, idempotencyKey: string) => Promise<KeyHolder | null>;
-  /** Removes the idempotency key of a message, so that another one may use it. */
-  releaseKey: (companyId: string, messageId: string) => Promise<void>;
 }
 
 type Own = CompanyDocuments<'messages'>;
 
-export function createMessageQueries({
-  days: { messages },
-}: Pick<Database, 'days'>): MessageQueries {
+export function createMessageQueries(
+  db: Database,
+  nowMs: () => number = systemClockMs,
+): MessageQueries {
+  const { messages } = db.days;
   const ownIn = (companyId: string) => (documents: mongo.Collection<MessageDocument>) =>
     documentsIn<'messages'>(documents, companyId);
   const ownOf = (companyId: string, messageId: string): Own =>
@@ -105,52 +95,14 @@ export function createMessageQueries({
       readOutlines(withIds(companyId, ids), { messages: ids.length, targets: maxTargets }),
     findMany: (companyId, ids, maxPayloadChars) =>
       readMessages(withIds(companyId, ids), maxPayloadChars),
-    async findKeyHolder(companyId, key) {
-      for (const own of newestFirst(companyId, {})) {
-        const found = own.find({ 'idempotency.key': key }, DECIDED);
-        const [holder] = await found.project<KeyHolderDocument>(KEY_HOLDER).toArray();
-        if (holder) return toKeyHolder(holder);
-      }
-      return null;
-    },
-    async releaseKey(companyId, _id) {
-      await ownOf(companyId, _id).updateMany({ _id }, { $unset: { idempotency: '' } });
-    },
+    ...createKeyHolders(db, nowMs),
   };
 }
-
-/** The first response is repeated from this read: a rollback must not take the message back. */
-const DECIDED = { readConcern: { level: 'majority' } } as const;
 
 /** What to read of one day. */
 interface Part {
   own: Own;
   filter: Parameters<Own['find']>[0];
-}
-
-interface KeyHolderDocument extends Pick<MessageDocument, '_id' | 'createdAt'> {
-  idempotency: { bodyHash: string };
-  storedBytes: number;
-}
-
-const KEY_HOLDER = {
-  createdAt: 1,
-  'idempotency.bodyHash': 1,
-  storedBytes: { $bsonSize: '$$ROOT' },
-} as const;
-
-function toKeyHolder({
-  _id: id,
-  createdAt,
-  idempotency,
-  storedBytes,
-}: KeyHolderDocument): KeyHolder {
-  return {
-    id,
-    createdAtMs: createdAt.getTime(),
-    bodyHash: idempotency.bodyHash,
-    storedBytes,
-  };
 }
 
 type OutlineDocument = Pick<MessageDocument, '_id' | 'appId' | 'targets' | 'disabledTargets'>;

@@ -1,12 +1,14 @@
 import type { Message } from '@posthorn/domain/message.ts';
-import { required } from '@posthorn/domain/required.ts';
+import { required, requiredAt } from '@posthorn/domain/required.ts';
 import mongoose, { type mongo } from 'mongoose';
+import { monotonicClockMs } from '../../service/clock-and-ids.ts';
 import { asStoreError } from '../connection/connect.ts';
 import type { Database } from '../days/days.ts';
-import type { DayGroup } from '../days/daily-collection.ts';
 import { readByIds } from '../days/read-days.ts';
 import type { MessageDocument } from '../documents.ts';
 import { DUPLICATE_KEY } from '../connection/duplicate-key.ts';
+import { createClaimKeys, NONE } from './claim-keys.ts';
+import { createIdempotencyKeys } from './idempotency-keys.ts';
 import { toDocument, toMessage } from './message-documents.ts';
 import {
   COMMITTED,
@@ -49,15 +51,25 @@ export interface MessageStore {
 
 const idOf = ({ id }: Message): string => id;
 
-export function createMessageStore({ days: { messages } }: Pick<Database, 'days'>): MessageStore {
+export function createMessageStore(
+  db: Database,
+  monotonicMs: () => number = monotonicClockMs,
+): MessageStore {
+  const { messages, areDecided } = db.days;
+  const claimKeys = createClaimKeys({ keys: createIdempotencyKeys(db), monotonicMs });
   return {
-    async insertAll(batch) {
+    async insertAll(all) {
+      const notClaimed = areDecided() ? await claimKeys(all) : NONE;
+      const batch = notClaimed.size === 0 ? all : all.filter((each) => !notClaimed.has(each));
       const groups = messages.group(batch, idOf);
       const outcomes: InsertOutcome[][] = [];
       for (const { documents, items } of groups) {
         outcomes.push(await insertDay(documents, items, outcomes.length === 0));
       }
-      return groups.length === 1 ? outcomes.flat() : inOrderOf(batch, groups, outcomes);
+      if (batch === all && groups.length === 1) return outcomes.flat();
+      const stored = groups.flatMap(({ items }) => items);
+      const found = new Map([...notClaimed, ...zip(stored, outcomes.flat())]);
+      return all.map((message) => required(found, message, 'outcome of the message'));
     },
     async payloadsOf(ids) {
       const entries = await readByIds(messages, ids, (documents, ofDay) =>
@@ -100,15 +112,14 @@ async function insertDay(
   }
 }
 
-function inOrderOf(
-  batch: readonly Message[],
-  groups: readonly DayGroup<MessageDocument, Message>[],
-  outcomes: readonly InsertOutcome[][],
-): InsertOutcome[] {
-  const stored = groups.flatMap(({ items }) => items);
-  const found = outcomes.flat();
-  const byMessage = new Map(stored.map((message, index) => [message, found[index]]));
-  return batch.map((message) => required(byMessage, message, 'outcome of the message'));
+function zip(
+  stored: readonly Message[],
+  outcomes: readonly InsertOutcome[],
+): [Message, InsertOutcome][] {
+  return stored.map((message, index) => [
+    message,
+    requiredAt(outcomes, index, 'outcome of the message'),
+  ]);
 }
 
 /**
