@@ -48,7 +48,14 @@ export const RIGHTS: Record<CollectionName, Rights> = {
   webhooks: { gateway: ALL, dispatcher: READ, retry: READ_AND_UPDATE, admin: READ_AND_UPDATE },
   signingKeys: { gateway: ALL_AND_INDEXES, dispatcher: READ, admin: READ_AND_UPDATE },
   // The gateway removes those of a removed company; the dispatcher erases payloads.
-  messages: { gateway: ALL_AND_INDEXES, dispatcher: READ_AND_UPDATE, retry: READ, admin: READ },
+  messages: {
+    gateway: ALL_AND_INDEXES,
+    dispatcher: READ_AND_UPDATE,
+    retry: READ,
+    admin: READ,
+    // begin-days reads the newest id.
+    setup: READ,
+  },
   deliveries: {
     // It stores those as cancelled that had no attempt before their webhook was deleted.
     gateway: ALL,

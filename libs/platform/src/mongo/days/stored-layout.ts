@@ -1,9 +1,12 @@
 import { DAY_MS } from '@posthorn/domain/days.ts';
+import { timeMsOf } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import type { DayLayout } from './daily-collection.ts';
 
 const DAYS = { _id: 'days' } as const;
+/** Every process asks every five seconds, and uses nothing when it could not ask for five minutes. */
+const AHEAD_MS = 600_000;
 
 export interface StoredLayout extends DayLayout {
   /** Whether new days are spread over the shards of a cluster. */
@@ -29,4 +32,27 @@ export async function readLayout(db: mongo.Db): Promise<StoredLayout | null> {
       isSharded: stored.isSharded === true,
     }
   );
+}
+
+/**
+ * Decides that days begin in ten minutes, by the database's clock, unless it is decided. Returns when they begin, in
+ * milliseconds since 1970. No process of a version that does not know of days may run: it would look for later messages
+ * in the collections of before.
+ */
+export async function beginDays(db: mongo.Db): Promise<number> {
+  const layout = collection(db, 'layout');
+  const { localTime } = (await db.command({ hello: 1 })) as { localTime: Date };
+  // Ids never go back: those of a gateway whose clock is ahead are in the collection of before up to then.
+  const latestMs = Math.max(localTime.getTime(), await newestMs(db));
+  const beginAt = new Date(latestMs + AHEAD_MS);
+  await layout.updateOne({ ...DAYS, beginAt: { $exists: false } }, { $set: { beginAt } });
+  const stored = await readLayout(db);
+  if (!stored) throw new Error('Run deploy/setup/create-indexes.ts of this version first.');
+  return stored.beginMs;
+}
+
+async function newestMs(db: mongo.Db): Promise<number> {
+  const newest = { sort: { _id: -1 }, projection: { _id: 1 } } as const;
+  const found = await collection(db, 'messages').findOne({}, newest);
+  return found ? timeMsOf(found._id) : 0;
 }
