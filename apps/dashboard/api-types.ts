@@ -32,7 +32,8 @@ export async function createApiTypes(): Promise<string> {
 }
 
 function leaveOutHeaders(operation: Operation, { components }: Document): void {
-  operation.parameters = operation.parameters?.filter(({ $ref, in: place }) => {
+  if (operation.parameters === undefined) return;
+  operation.parameters = operation.parameters.filter(({ $ref, in: place }) => {
     const name = $ref?.split('/').at(-1);
     return (name === undefined ? place : components.parameters[name]?.in) !== 'header';
   });

@@ -11,7 +11,7 @@ import type { EndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { RequestQueue } from '../http/request/route.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { mongo } from 'mongoose';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { AcceptMessage } from '../accept/accept-message.ts';
 import type { IdempotentAccept } from '../accept/idempotent-accept.ts';
 import { createApiKeys } from '../api-keys/api-keys.ts';
@@ -40,7 +40,7 @@ import { createRotateSecret } from '../webhooks/rotate-secret.ts';
 import { createSendTestMessage } from '../webhooks/send-test-message.ts';
 
 export interface UseCaseDeps {
-  db: mongo.Db;
+  db: Database;
   webhooks: WebhookStore;
   messages: MessageQueries;
   deliveries: DeliveryQueries;

@@ -1,3 +1,4 @@
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
@@ -6,7 +7,6 @@ import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { Spans } from '@posthorn/platform/tracing/spans.ts';
 import type { Vault } from '@posthorn/platform/vault/vault.ts';
-import type { mongo } from 'mongoose';
 import { openAccept, type Accept } from '../accept/open-accept.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { GatewayRedis } from '../open-redis.ts';

@@ -10,12 +10,12 @@ import { createFailingWebhooks } from '@posthorn/platform/mongo/webhooks/failing
 import { eventRecord } from '@posthorn/platform/operator-events/event-record.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import type { mongo } from 'mongoose';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { RetryConfig } from '../config.ts';
 import { createFailingWatch } from './watch-failing-endpoints.ts';
 
 interface Wires {
-  db: mongo.Db;
+  db: Database;
   records: Pick<RecordLog, 'publish'>;
   topics: Pick<TopicNames, 'operatorEvents'>;
 }

@@ -3,17 +3,17 @@ import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import type { Consumption, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { StartupError } from '@posthorn/platform/service/errors.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { Counter, type Registry } from 'prom-client';
-import type { mongo } from 'mongoose';
 import type { RetryConfig } from '../config.ts';
 import { openFailingWatch } from './open-failing-watch.ts';
 import { createSendOperatorEvent, type OperatorEventResult } from './send-operator-event.ts';
 
 interface Parts {
-  db: mongo.Db;
+  db: Database;
   records: RecordLog;
   topics: Pick<TopicNames, 'operatorEvents' | 'deliveryFailed'>;
   delayTopics: ReadonlyMap<string, DelayTopic>;

@@ -2,7 +2,7 @@ import type { Message } from '@posthorn/domain/message.ts';
 import mongoose, { type mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import type { IdempotencyKeyDocument } from '../documents.ts';
-import { DUPLICATE_KEY } from '../duplicate-key.ts';
+import { DUPLICATE_KEY } from '../connection/duplicate-key.ts';
 
 /** Which message has claimed an idempotency key. The message may not be stored. */
 export type KeyClaim = Pick<IdempotencyKeyDocument, 'messageId' | 'createdAt'>;

@@ -1,7 +1,8 @@
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { ToldFailing } from '@posthorn/domain/operator-events/failing-endpoint.ts';
-import type { mongo } from 'mongoose';
-import { documentsOf } from '../company-documents.ts';
+import { documentsIn, documentsOf } from '../company-documents.ts';
+import type { Database } from '../days/days.ts';
+import { readByIds } from '../days/read-days.ts';
 import type { WebhookDocument } from '../documents.ts';
 import { createMessageQueries } from '../messages/message-queries.ts';
 
@@ -38,7 +39,7 @@ const READ = { companyId: 1, disabled: 1, updatedAt: 1, failing: 1 } as const;
 /** The newest 200 messages; fewer when they have more than 500 targets on average. */
 const BOUNDS = { messages: 200, targets: 100_000 };
 
-export function createFailingWebhooks(db: mongo.Db): FailingWebhooks {
+export function createFailingWebhooks(db: Database): FailingWebhooks {
   const own = (companyId: string) => documentsOf(db, 'webhooks', companyId);
   const messages = createMessageQueries(db);
   const asSeen = ({ id: _id, changedAtMs }: FailingWebhook) => ({
@@ -53,11 +54,13 @@ export function createFailingWebhooks(db: mongo.Db): FailingWebhooks {
     async hasOnlyFailed({ companyId, id }, sinceMs) {
       const newest = await messages.listOutlines(companyId, { webhookId: id }, BOUNDS);
       const ids = newest.map((message) => deliveryIdOf(message.id, id));
-      const deliveries = documentsOf(db, 'deliveries', companyId);
-      const found = await deliveries
-        .find({ _id: { $in: ids }, updatedAt: { $gte: new Date(sinceMs) } })
-        .project<{ status: string; attemptCount: number }>({ status: 1, attemptCount: 1 })
-        .toArray();
+      const updatedAt = { $gte: new Date(sinceMs) };
+      const found = await readByIds(db.days.deliveries, ids, (documents, $in) =>
+        documentsIn<'deliveries'>(documents, companyId)
+          .find({ _id: { $in }, updatedAt })
+          .project<{ status: string; attemptCount: number }>({ status: 1, attemptCount: 1 })
+          .toArray(),
+      );
       const attempted = found.filter(({ attemptCount }) => attemptCount > 0);
       return attempted.length > 0 && attempted.every(({ status }) => status !== 'delivered');
     },

@@ -1,5 +1,8 @@
 import { timeMsOf } from '@posthorn/domain/ids.ts';
-import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
+import { documentsIn, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
+import { readAll } from '@posthorn/platform/mongo/days/read-days.ts';
+import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { mongo } from 'mongoose';
 
 /** Deliveries that wait for another attempt. */
@@ -23,43 +26,48 @@ export const MOST_COUNTED = 10_000;
 /** Webhooks of an app that are looked at. */
 const MAX_WEBHOOKS = 200;
 
-/** Counts from the indexes of deliveries that are not delivered, of which there are few. */
-export function createReadPending(db: mongo.Db): ReadPending {
-  return async ({ companyId, appId, webhookId }) => {
-    const deliveries = documentsOf(db, 'deliveries', companyId);
-    const status = 'pending' as const;
-    if (webhookId === undefined && appId === undefined) {
-      const oldest = deliveries.find({ status }).sort({ messageId: 1 }).limit(1);
-      return pendingOf(await deliveries.count({ status }, { limit: MOST_COUNTED }), oldest);
-    }
-    const ids = webhookId === undefined ? await webhooksOf(db, companyId, appId) : [webhookId];
-    const all = await Promise.all(
-      ids.map(async (id) => {
-        const filter = { webhookId: id, status };
-        const oldest = deliveries.find(filter).sort({ _id: 1 }).limit(1);
-        return pendingOf(await deliveries.count(filter, { limit: MOST_COUNTED }), oldest);
-      }),
+/** Counts in each day from the indexes of deliveries that are not delivered, of which there are few. */
+export function createReadPending(db: Database): ReadPending {
+  return async (owner) => {
+    const { companyId } = owner;
+    const webhookIds = await webhooksOf(db, owner);
+    const perDay = await readAll(db.days.deliveries.within({}), (documents) =>
+      pendingIn(documents, companyId, webhookIds),
     );
-    return all.reduce(sumOf, { count: 0, oldestAtMs: null });
+    return perDay.flat().reduce(sumOf, { count: 0, oldestAtMs: null });
   };
 }
 
+/** Null for all webhooks of the company. */
 async function webhooksOf(
-  db: mongo.Db,
-  companyId: string,
-  appId: string | undefined,
-): Promise<string[]> {
-  const found = documentsOf(db, 'webhooks', companyId).find({ appId: appId ?? null });
+  db: Database,
+  { companyId, appId, webhookId }: PendingOwner,
+): Promise<string[] | null> {
+  if (webhookId !== undefined) return [webhookId];
+  if (appId === undefined) return null;
+  const found = documentsOf(db, 'webhooks', companyId).find({ appId });
   const page = found.sort({ _id: 1 }).limit(MAX_WEBHOOKS).project<{ _id: string }>({ _id: 1 });
   return (await page.toArray()).map(({ _id }) => _id);
 }
 
-async function pendingOf(
-  count: number,
-  oldest: mongo.FindCursor<{ messageId: string }>,
-): Promise<Pending> {
-  const [first] = count === 0 ? [] : await oldest.toArray();
-  return { count, oldestAtMs: first ? timeMsOf(first.messageId) : null };
+/** The oldest is looked for by webhook: an index has the deliveries of each in their order, but not those of several. */
+async function pendingIn(
+  documents: mongo.Collection<DeliveryDocument>,
+  companyId: string,
+  webhookIds: readonly string[] | null,
+): Promise<Pending[]> {
+  const deliveries = documentsIn<'deliveries'>(documents, companyId);
+  const status = 'pending' as const;
+  const read = async (filter: object, order: mongo.Sort): Promise<Pending> => {
+    const count = await deliveries.count(filter, { limit: MOST_COUNTED });
+    const [oldest] =
+      count === 0 ? [] : await deliveries.find(filter).sort(order).limit(1).toArray();
+    return { count, oldestAtMs: oldest ? timeMsOf(oldest.messageId) : null };
+  };
+  if (webhookIds === null) return [await read({ status }, { messageId: 1 })];
+  const all = { webhookId: { $in: [...webhookIds] }, status };
+  if ((await deliveries.count(all, { limit: 1 })) === 0) return [];
+  return Promise.all(webhookIds.map((webhookId) => read({ webhookId, status }, { _id: 1 })));
 }
 
 function sumOf(sum: Pending, { count, oldestAtMs }: Pending): Pending {

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { LEASE_MS, type LeaseStore } from '../leases.ts';
+import { LEASE_MS, type LeaseStore } from './leases.ts';
 
 const ASK_EVERY_MS = 500;
 
