@@ -25,18 +25,18 @@ export interface Session {
   } | null;
 }
 
-export type Credentials = { apiKey: string; companyId: string } | { link: string };
+/** The company of a key is known; naming it too guards against the wrong key. */
+export type Credentials = { apiKey: string; companyId?: string } | { link: string };
 
-const SESSION_ADDRESS = `${DASHBOARD_PATH}api/session`;
-const PORTAL_ADDRESS = `${DASHBOARD_PATH}api/portal-session`;
+const ADDRESS = `${DASHBOARD_PATH}api/${PORTAL_COMPANY_ID === null ? '' : 'portal-'}session`;
 
 /** Throws ApiFailure when the gateway refuses the credentials. */
 export async function signIn(credentials: Credentials): Promise<Session> {
-  return call(PORTAL_COMPANY_ID === null ? SESSION_ADDRESS : PORTAL_ADDRESS, 'POST', credentials);
+  return call('POST', credentials);
 }
 
 export async function signOut(): Promise<void> {
-  await call(SESSION_ADDRESS, 'DELETE');
+  await call('DELETE');
 }
 
 /** Single-use, so it is taken out of the address before anybody can copy it, and used once. */
@@ -63,14 +63,14 @@ export const sessionQuery = queryOptions({
 });
 
 async function findSession(): Promise<Session | null> {
-  const response = await fetch(SESSION_ADDRESS, { headers: SESSION_HEADER });
+  const response = await fetch(ADDRESS, { headers: SESSION_HEADER });
   return response.status === 401 ? null : readSession(response);
 }
 
-async function call(address: string, method: string, body?: Credentials): Promise<Session> {
+async function call(method: string, body?: Credentials): Promise<Session> {
   const json = { 'Content-Type': 'application/json' };
   return readSession(
-    await fetch(address, {
+    await fetch(ADDRESS, {
       method,
       headers: { ...SESSION_HEADER, ...(body && json) },
       ...(body && { body: JSON.stringify(body) }),

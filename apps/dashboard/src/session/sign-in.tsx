@@ -21,7 +21,8 @@ export function SignIn({ error }: { error: Error | null }) {
   const submit = (event: SyntheticEvent<HTMLFormElement>): void => {
     event.preventDefault();
     const fields = new FormData(event.currentTarget);
-    mutation.mutate({ apiKey: textOf(fields, 'apiKey'), companyId: textOf(fields, 'companyId') });
+    const companyId = textOf(fields, 'companyId');
+    mutation.mutate({ apiKey: textOf(fields, 'apiKey'), ...(companyId !== '' && { companyId }) });
   };
   const refused = mutation.error ?? error;
   return (
@@ -31,30 +32,44 @@ export function SignIn({ error }: { error: Error | null }) {
           Sign in to Posthorn
         </Title>
         {refused !== null && <Failed error={refused} what="sign in" />}
-        <TextInput name="companyId" label="Company id" placeholder="comp_…" required autoFocus />
         <PasswordInput
           name="apiKey"
           label="API key"
           required
+          autoFocus
           autoComplete="current-password"
           visibilityToggleButtonProps={{ 'aria-label': 'Show or hide the API key' }}
+        />
+        <TextInput
+          name="companyId"
+          label="Company id"
+          description="Not needed: the key knows its company"
+          placeholder="comp_…"
         />
         <Button type="submit" loading={mutation.isPending}>
           Sign in
         </Button>
-        <Text size="sm">
-          The session can do what the key can do, for 12 hours. Revoking the key ends it within
-          seconds.
-        </Text>
-        <Text size="sm">
-          No key at hand? An operator makes a one-time sign-in link with{' '}
-          <code>npm run admin -- dashboard-link COMPANY</code>; <code>npm start</code> prints one.{' '}
-          <Anchor href={`${GATEWAY_URL}/docs`} inherit underline="always">
-            Documentation of the API
-          </Anchor>
-        </Text>
+        <Help />
       </form>
     </main>
+  );
+}
+
+function Help() {
+  return (
+    <>
+      <Text size="sm">
+        The session can do what the key can do, for 12 hours. Revoking the key ends it within
+        seconds.
+      </Text>
+      <Text size="sm">
+        No key at hand? An operator makes a one-time sign-in link with{' '}
+        <code>npm run admin -- dashboard-link COMPANY</code>; <code>npm start</code> prints one.{' '}
+        <Anchor href={`${GATEWAY_URL}/docs`} inherit underline="always">
+          Documentation of the API
+        </Anchor>
+      </Text>
+    </>
   );
 }
 

@@ -56,15 +56,7 @@ const TONES: Record<Event['outcome'], Tone> = { started: 'waiting', done: 'good'
 const COLUMNS: readonly Column<Event>[] = [
   { name: 'When', cell: ({ createdAt }) => <When at={createdAt} /> },
   { name: 'What', cell: ({ action }) => action.replace('.', ': ').replaceAll('_', ' ') },
-  {
-    name: 'Who',
-    cell: ({ actor }) =>
-      actor.kind === 'admin' ? (
-        'an operator'
-      ) : (
-        <Copyable text={'keyId' in actor ? actor.keyId : ''} name="key id" />
-      ),
-  },
+  { name: 'Who', cell: ({ actor }) => <Actor actor={actor} /> },
   {
     name: 'To',
     cell: ({ target }) => (target.id === null ? target.kind : <Copyable text={target.id} />),
@@ -80,4 +72,15 @@ function Changes({ changes }: { changes: Event['changes'] }) {
       <code>{field}</code>: {String(before ?? 'none')} → {String(after ?? 'none')}
     </div>
   ));
+}
+
+function Actor({ actor }: { actor: Event['actor'] }) {
+  switch (actor.kind) {
+    case 'admin':
+      return 'an operator';
+    case 'apiKey':
+      return <Copyable text={actor.keyId} name="key id" />;
+    case 'portalLink':
+      return <Copyable text={actor.linkId} name="portal link id" />;
+  }
 }
