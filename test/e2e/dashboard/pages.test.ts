@@ -46,7 +46,7 @@ describe('Every page of the dashboard', () => {
     const { page } = browser;
     await page.goto(`${posthorn.baseUrl}/dashboard/${path}`);
     await page.getByRole('heading', { level: 1 }).waitFor();
-    await page.locator('[aria-busy=true]').waitFor({ state: 'detached' });
+    await page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' });
   }
 
   /** One webhook that works and one that refuses, with a message to each. */

@@ -6,7 +6,8 @@ const NOW_MS = Date.UTC(2026, 0, 31, 12);
 describe('relativeTime', () => {
   test.each([
     [-300, 'just now'],
-    [300, 'in a moment'],
+    [300, 'now'],
+    [5_000, 'in 5 seconds'],
     [-59_000, '59 seconds ago'],
     [-3_599_000, '59 minutes ago'],
     [7_200_000, 'in 2 hours'],

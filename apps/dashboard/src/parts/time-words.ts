@@ -11,11 +11,15 @@ const absolute = new Intl.DateTimeFormat('en-GB', {
   timeStyle: 'long',
 });
 
+/** Clocks differ, and the time of a page is up to five seconds old. */
+const NOW_MS = 5_000;
+
 /** Returns `5 minutes ago`, or `in 2 hours`. */
 export function relativeTime(atMs: number, nowMs: number): string {
   const distanceMs = atMs - nowMs;
+  if (distanceMs >= 0 && distanceMs < NOW_MS) return 'now';
   const step = STEPS.find(({ ms }) => Math.abs(distanceMs) >= ms);
-  if (step === undefined) return distanceMs > 0 ? 'in a moment' : 'just now';
+  if (step === undefined) return 'just now';
   return words.format(Math.trunc(distanceMs / step.ms), step.unit);
 }
 

@@ -11,9 +11,9 @@ import { valueTo } from '../../parts/value-to.ts';
 
 const CAPABILITIES = [
   { value: 'view', label: 'See webhooks, messages and attempts' },
-  { value: 'manage', label: 'Create, change and delete webhooks' },
+  { value: 'manage', label: 'Create, change, test and delete webhooks' },
   { value: 'secrets', label: 'See secrets' },
-  { value: 'resend', label: 'Send again, and test' },
+  { value: 'resend', label: 'Send failed deliveries again' },
 ];
 
 const LIFETIMES = [
