@@ -45,8 +45,8 @@ max by (group, topic) (
 this one. It is finite while anything is finished.
 
 \`\`\`promql
-sum by (group) (posthorn_ready_records)
-  / sum by (group) (rate(posthorn_finished_records_total[1m]))
+sum by (group, topic) (posthorn_ready_records)
+  / sum by (group, topic) (rate(posthorn_finished_records_total[1m]))
 \`\`\`
 
 **Drain time while records keep coming**: when will the backlog be gone, if both rates stay? Look at this one during a recovery. It has no
@@ -61,6 +61,9 @@ sum by (topic) (posthorn_ready_records{topic=~".*(message-created|retry-due|slow
 
 With 300 s of backlog, arrivals of 500/s and 2,000/s finished, the first says 75 s and the second 100 s. Both need a minute after a
 start: until then the rate is that of a shorter time.
+
+Both are too long while a dispatcher without a free place has records for an endpoint that hangs: those wait with the others, and leave at
+once when they are deferred. With half of a backlog for such an endpoint, 303 s were predicted and 199 s measured.
 
 When a group changes, its backlog may be counted twice, or by nobody, for up to five seconds.
 

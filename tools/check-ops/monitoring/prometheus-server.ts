@@ -23,6 +23,8 @@ export interface PrometheusServer {
   query: (expr: string) => Promise<Sample[]>;
   /** Names of the alerts that fire now, each once. */
   firingAlerts: () => Promise<string[]>;
+  /** From the next scrape on, a job has these addresses. */
+  watch: (job: string, addresses: readonly string[]) => void;
   stop: () => Promise<void>;
 }
 
@@ -57,7 +59,12 @@ export async function startPrometheus(
   const [port = 0] = await freePorts(1);
   const address = `127.0.0.1:${port}`;
   const configFile = join(folder, 'prometheus.json');
-  writeFileSync(configFile, configOf(targets));
+  const { config, jobs } = configIn(folder);
+  writeFileSync(configFile, config);
+  const watch: PrometheusServer['watch'] = (job, addresses) => {
+    writeFileSync(targetsFile(folder, job), JSON.stringify([{ targets: addresses }]));
+  };
+  for (const job of jobs) watch(job, targets[job] ?? []);
   const child = startChild({
     name: 'prometheus',
     command: pathOf(PROMETHEUS) ?? PROMETHEUS.name,
@@ -75,20 +82,27 @@ export async function startPrometheus(
     return response?.status === 200;
   };
   await failOnExit(child, waitUntil({ what: 'Prometheus', timeoutMs: 60_000 }, isReady));
-  return { ...createClient(`http://${address}`), stop: () => child.stop() };
+  return { ...createClient(`http://${address}`), watch, stop: () => child.stop() };
 }
 
-function configOf(targets: Readonly<Record<string, readonly string[]>>): string {
+/** Returns the configuration whose targets are read from files in this folder, again whenever they change. */
+function configIn(folder: string): { config: string; jobs: string[] } {
   const config = configSchema.parse(parse(readFileSync(join(FOLDER, 'prometheus.yaml'), 'utf8')));
+  const jobs = config.scrape_configs.map(({ job_name: job }) => job);
   // YAML is a superset of JSON.
-  return JSON.stringify({
+  const text = JSON.stringify({
     ...config,
     rule_files: config.rule_files.map((file) => join(FOLDER, file)),
-    scrape_configs: config.scrape_configs.map(({ job_name: job }) => ({
+    scrape_configs: jobs.map((job) => ({
       job_name: job,
-      static_configs: [{ targets: targets[job] ?? [] }],
+      file_sd_configs: [{ files: [targetsFile(folder, job)] }],
     })),
   });
+  return { config: text, jobs };
+}
+
+function targetsFile(folder: string, job: string): string {
+  return join(folder, `${job}.json`);
 }
 
 function createClient(url: string): Pick<PrometheusServer, 'query' | 'firingAlerts'> {

@@ -22,6 +22,10 @@ export interface Scene {
   prometheus: PrometheusServer;
   /** Webhooks of one app: the first hangs, the second fails at first, all others respond at once. */
   webhookIds: readonly string[];
+  /** From now on, those others respond after this time. */
+  respondAfter: (latencyMs: number) => void;
+  /** Starts a dispatcher with other settings, in place of one that has stopped. */
+  startDispatcher: (settings: Record<string, string>) => Promise<void>;
 }
 
 const ENDPOINTS = 100;
@@ -50,9 +54,20 @@ async function withPosthorn(work: (scene: Scene) => Promise<void>): Promise<void
   try {
     const canary = await startCanary(posthorn);
     const webhookIds = await createWebhooks(posthorn, receivers);
+    const respondAfter = (latencyMs: number): void => {
+      receivers.good.answerWith((response) => {
+        setTimeout(() => response.writeHead(200).end(), latencyMs);
+      });
+    };
     await withPrometheus(
       [posthorn.gateway, posthorn.dispatcher, posthorn.retry, canary],
-      (prometheus) => work({ posthorn, prometheus, webhookIds }),
+      async (prometheus) => {
+        const startDispatcher: Scene['startDispatcher'] = async (changed) => {
+          const dispatcher = await posthorn.start('dispatcher', changed);
+          prometheus.watch(jobOf(dispatcher), [addressOf(dispatcher)]);
+        };
+        await work({ posthorn, prometheus, webhookIds, respondAfter, startDispatcher });
+      },
     );
   } finally {
     await posthorn.stop();
@@ -104,14 +119,11 @@ async function withPrometheus(
   work: (prometheus: PrometheusServer) => Promise<void>,
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-prometheus-'));
-  const targets = Object.groupBy(services, ({ name }) => `posthorn-${name}`);
+  const targets = Object.groupBy(services, jobOf);
   const prometheus = await startPrometheus(
     folder,
     Object.fromEntries(
-      Object.entries(targets).map(([job, members]) => [
-        job,
-        members.map(({ opsUrl }) => new URL(opsUrl).host),
-      ]),
+      Object.entries(targets).map(([job, members]) => [job, members.map(addressOf)]),
     ),
   );
   try {
@@ -120,4 +132,12 @@ async function withPrometheus(
     await prometheus.stop();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+function jobOf({ name }: RunningService): string {
+  return `posthorn-${name}`;
+}
+
+function addressOf({ opsUrl }: RunningService): string {
+  return new URL(opsUrl).host;
 }
