@@ -53,41 +53,8 @@ const HASH_BYTES = 200;
  * only keys that were valid before, and a few others in each second.
  */
 export function createAuthentication(deps: AuthenticateDeps): Authentication {
-  const { findKey, wrongKeys, onUsed, cacheBytes, nowMs } = deps;
-  const found = createCoalescingCache<KeyRecord>({
-    maxSize: cacheBytes / 2,
-    sizeOf: () => FOUND_BYTES,
-    ttlMs: FOUND_TTL_MS,
-  });
-  const maxSize = Math.floor(cacheBytes / 4 / HASH_BYTES);
-  const wrong = createHashes({ maxSize, ttlMs: WRONG_TTL_MS, nowMs });
-  const known = createHashes({ maxSize, ttlMs: KNOWN_TTL_MS, nowMs });
-  const load = async (keyHash: string, assertLookUp: () => void): Promise<KeyRecord | null> => {
-    if (!known.has(keyHash)) assertLookUp();
-    const key = await findKey(keyHash);
-    (key ? known : wrong).add(keyHash);
-    return key;
-  };
-  const keyFor = async ({
-    apiKey = '',
-    keyHash,
-    address,
-  }: Credentials): Promise<KeyRecord | null> => {
-    // The hash in a session was signed by a gateway, so it is no guess.
-    if (keyHash !== undefined) return keyOfHash(keyHash, () => undefined);
-    if (!isWellFormedKey(apiKey)) return null;
-    return keyOfHash(hashOfKey(apiKey), () => {
-      wrongKeys.assertLookUp(address);
-    });
-  };
-  const keyOfHash = async (
-    keyHash: string,
-    assertLookUp: () => void,
-  ): Promise<KeyRecord | null> => {
-    if (wrong.has(keyHash)) return null;
-    const key = await found.get(keyHash, () => load(keyHash, assertLookUp));
-    return key && !isExpired(key, nowMs()) ? key : null;
-  };
+  const { wrongKeys, onUsed } = deps;
+  const { keyFor, forget, usedBytes } = createKeys(deps);
 
   const authenticate: Authenticate = async (credentials) => {
     const { keyHash, companyId, address } = credentials;
@@ -107,8 +74,47 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     onUsed(key.keyId);
     return key;
   };
-  const usedBytes = (): number => found.usedSize() + (wrong.size() + known.size()) * HASH_BYTES;
-  return { authenticate, forget: found.forget, usedBytes };
+  return { authenticate, forget, usedBytes };
+}
+
+interface Keys extends Pick<Authentication, 'forget' | 'usedBytes'> {
+  /** Null when there is no such key, and when it has expired. Throws ApiError 429 when it may not be looked up. */
+  keyFor: (credentials: Credentials) => Promise<KeyRecord | null>;
+}
+
+function createKeys({ findKey, wrongKeys, cacheBytes, nowMs }: AuthenticateDeps): Keys {
+  const found = createCoalescingCache<KeyRecord>({
+    maxSize: cacheBytes / 2,
+    sizeOf: () => FOUND_BYTES,
+    ttlMs: FOUND_TTL_MS,
+  });
+  const maxSize = Math.floor(cacheBytes / 4 / HASH_BYTES);
+  const wrong = createHashes({ maxSize, ttlMs: WRONG_TTL_MS, nowMs });
+  const known = createHashes({ maxSize, ttlMs: KNOWN_TTL_MS, nowMs });
+
+  const load = async (keyHash: string, assertLookUp: () => void): Promise<KeyRecord | null> => {
+    if (!known.has(keyHash)) assertLookUp();
+    const key = await findKey(keyHash);
+    (key ? known : wrong).add(keyHash);
+    return key;
+  };
+  const keyOf = async (keyHash: string, assertLookUp: () => void): Promise<KeyRecord | null> => {
+    if (wrong.has(keyHash)) return null;
+    const key = await found.get(keyHash, () => load(keyHash, assertLookUp));
+    return key && !isExpired(key, nowMs()) ? key : null;
+  };
+  return {
+    async keyFor({ apiKey = '', keyHash, address }) {
+      // The hash in a session was signed by a gateway, so it is no guess.
+      if (keyHash !== undefined) return keyOf(keyHash, () => undefined);
+      if (!isWellFormedKey(apiKey)) return null;
+      return keyOf(hashOfKey(apiKey), () => {
+        wrongKeys.assertLookUp(address);
+      });
+    },
+    forget: found.forget,
+    usedBytes: () => found.usedSize() + (wrong.size() + known.size()) * HASH_BYTES,
+  };
 }
 
 export const sessionEnded = (): ApiError =>
