@@ -4,7 +4,7 @@ import { pause } from '@posthorn/platform/async/pause.ts';
 import { createCompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import { createLeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
 import { createMessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';

@@ -7,7 +7,7 @@ import type { PrometheusServer } from './prometheus-server.ts';
 import type { Scene } from './scene.ts';
 import type { StepResult } from './step-result.ts';
 
-const TOPIC = /message-created$/;
+const TOPIC = 'message-created';
 /** Twelve a second, so that the backlog of five minutes takes about four. */
 const PLACES = 6;
 const LATENCY_MS = 500;
@@ -50,7 +50,7 @@ export async function checkDrainTime(
 /** Returns the value for the topic of new messages. Throws unless there is exactly one. */
 async function valueOf({ query }: PrometheusServer, expr: string): Promise<number> {
   const samples = await query(expr);
-  const found = samples.filter(({ labels: { topic = '' } }) => TOPIC.test(topic));
+  const found = samples.filter(({ labels: { topic = '' } }) => topic.endsWith(TOPIC));
   const [sample, ...others] = found;
   if (!sample || others.length > 0) throw new Error(`${found.length} values for ${expr}`);
   return sample.value;

@@ -123,7 +123,7 @@ async function withPrometheus(
   const prometheus = await startPrometheus(
     folder,
     Object.fromEntries(
-      Object.entries(targets).map(([job, members]) => [job, members.map(addressOf)]),
+      Object.entries(targets).map(([job, members = []]) => [job, members.map(addressOf)]),
     ),
   );
   try {

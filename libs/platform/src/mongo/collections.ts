@@ -1,6 +1,6 @@
 import type { mongo } from 'mongoose';
 import type * as Documents from './documents.ts';
-import type { LinkDocument, PortalSettingsDocument } from './companies/links/link-documents.ts';
+import type { LinkDocument, PortalSettingsDocument } from './link-documents.ts';
 
 export interface DocumentOf {
   companies: Documents.CompanyDocument;

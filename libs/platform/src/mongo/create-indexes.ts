@@ -5,8 +5,8 @@ import { writeLayout } from './days/stored-layout.ts';
 import { applyIndexes, type AppliedResult } from './indexes/apply-indexes.ts';
 import { dayIndexesOf } from './days/day-indexes.ts';
 import type { IndexSpec, RetiredIndex } from './indexes/index-spec.ts';
-import { createLeaseStore } from './leases.ts';
-import { withLease } from './with-lease.ts';
+import { createLeaseStore } from './leases/leases.ts';
+import { withLease } from './leases/with-lease.ts';
 
 /** Of what companies used: a year and the month of its last invoice. */
 const USAGE_DAYS = 400;

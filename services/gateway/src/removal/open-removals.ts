@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createCompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
 import { createCompanyRemoval } from '@posthorn/platform/mongo/companies/company-removal.ts';
-import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import { createLeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
 import { createRemovalStore } from '@posthorn/platform/mongo/removals.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';

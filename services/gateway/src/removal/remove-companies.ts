@@ -1,8 +1,8 @@
 import { createLoop } from '@posthorn/platform/async/loop.ts';
 import type { CompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
 import type { CompanyRemoval } from '@posthorn/platform/mongo/companies/company-removal.ts';
-import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
-import { ifLeaseIsFree } from '@posthorn/platform/mongo/with-lease.ts';
+import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
+import { ifLeaseIsFree } from '@posthorn/platform/mongo/leases/with-lease.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 
 export interface CompanyRemovalsDeps {

@@ -3,7 +3,7 @@ import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createCompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
-import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import { createLeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import { createResendStore, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';

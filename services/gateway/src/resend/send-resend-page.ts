@@ -3,7 +3,7 @@ import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import { refOf } from '@posthorn/domain/delivery.ts';
 import { untilAborted } from '@posthorn/platform/async/until-aborted.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
 import { freeOrphans } from '@posthorn/platform/mongo/resends/free-orphans.ts';
 import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import type { MarkedDelivery } from '@posthorn/domain/resend.ts';

@@ -4,7 +4,7 @@ import { withTimeout } from '@posthorn/platform/async/with-timeout.ts';
 import type { DayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
 import { DAY_KINDS, type DayKind } from '@posthorn/platform/mongo/days/days.ts';
 import type { StoredLayout } from '@posthorn/platform/mongo/days/stored-layout.ts';
-import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { DayMetrics } from './day-metrics.ts';
 import { daysToDrop, daysToHave } from './which-days.ts';

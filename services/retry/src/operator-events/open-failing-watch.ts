@@ -4,7 +4,7 @@ import { createAuditLog } from '@posthorn/platform/audit/audit-log.ts';
 import { createAuditMetrics } from '@posthorn/platform/audit/audit-metrics.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { createAuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
-import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import { createLeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
 import { createStatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
 import { createFailingWebhooks } from '@posthorn/platform/mongo/webhooks/failing-webhooks.ts';
 import { eventRecord } from '@posthorn/platform/operator-events/event-record.ts';

@@ -10,7 +10,7 @@ import { beginningOf, HOUR_MS, MINUTE_MS } from '@posthorn/domain/stats/steps.ts
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
 import type { AuditLog } from '@posthorn/platform/audit/audit-log.ts';
-import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
 import type { StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
 import type {
   FailingWebhook,

@@ -1,6 +1,6 @@
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { PublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';

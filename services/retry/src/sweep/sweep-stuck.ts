@@ -1,8 +1,8 @@
 import { timeMsOf } from '@posthorn/domain/ids.ts';
 import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
 import type { StuckDeliveries } from '@posthorn/platform/mongo/deliveries/stuck-deliveries.ts';
-import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
-import { ifLeaseIsFree } from '@posthorn/platform/mongo/with-lease.ts';
+import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
+import { ifLeaseIsFree } from '@posthorn/platform/mongo/leases/with-lease.ts';
 import { restMs } from './sweep-pace.ts';
 import {
   moveOn,

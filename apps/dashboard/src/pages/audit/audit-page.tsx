@@ -78,6 +78,8 @@ function Actor({ actor }: { actor: Event['actor'] }) {
   switch (actor.kind) {
     case 'admin':
       return 'an operator';
+    case 'system':
+      return 'Posthorn itself';
     case 'apiKey':
       return <Copyable text={actor.keyId} name="key id" />;
     case 'portalLink':

@@ -1,6 +1,6 @@
 import type { mongo } from 'mongoose';
-import { collection } from './collections.ts';
-import { isDuplicateKey } from './connection/duplicate-key.ts';
+import { collection } from '../collections.ts';
+import { isDuplicateKey } from '../connection/duplicate-key.ts';
 
 /** Leases by name. The database's clock decides when they end. */
 export interface LeaseStore {

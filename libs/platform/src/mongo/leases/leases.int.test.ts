@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { leaseContract } from '../../../../test/support/contract/lease-contract.ts';
+import { leaseContract } from '../../../../../test/support/contract/lease-contract.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
-} from '../../../../test/support/stores/scratch-database.ts';
-import { collection } from './collections.ts';
+} from '../../../../../test/support/stores/scratch-database.ts';
+import { collection } from '../collections.ts';
 import { createLeaseStore } from './leases.ts';
 
 leaseContract(async () => {
