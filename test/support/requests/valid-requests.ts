@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { CompileSchema, JsonSchema, Operation, Parameter } from '../api/api-document.ts';
-import { isIdField, ODD_IDS, unknownId, type KnownIds } from './known-ids.ts';
+import { isIdField, ODD_IDS, unknownId, type Ids, type KnownIds } from './known-ids.ts';
 import { selfSigned } from '../receivers/self-signed.ts';
 import { createValues, type ValueOf } from './schema-values.ts';
 
@@ -53,10 +53,9 @@ export function createDrafts(deps: RequestDeps): DraftOf {
         operation,
         pathIds,
         body: fields,
-        query: Object.entries(fitQuery(operation, query)).map(([name, value]): [string, string] => [
-          name,
-          String(value),
-        ]),
+        query: Object.entries(fitQuery(deps.ids, operation, query)).map(
+          ([name, value]): [string, string] => [name, String(value)],
+        ),
         headers: {
           ...sendable(headers),
           'x-api-key': apiKey,
@@ -146,9 +145,12 @@ function fitToUnwrittenRules(body: Record<string, unknown>): Record<string, unkn
   };
 }
 
-/** The same for the query of the statistics. */
-function fitQuery({ path }: Operation, query: Record<string, unknown>): Record<string, unknown> {
-  if (!path.endsWith('/stats')) return query;
+type Query = Record<string, unknown>;
+
+/** The same for the queries of the statistics and of the overview. Of the texts that are looked for, half are ids. */
+function fitQuery({ own }: KnownIds, { path }: Operation, query: Query): Query {
+  if (path.endsWith('/find')) return { id: ownIdOr(String(query.id), own) };
+  if (!path.endsWith('/stats') && !path.endsWith('/overview')) return query;
   const { appId, from, to, ...others } = query;
   const span = [from, to].sort((a, b) => Date.parse(String(a)) - Date.parse(String(b)));
   const [first, last] = from === undefined || to === undefined ? [from, to] : span;
@@ -160,6 +162,11 @@ function fitQuery({ path }: Operation, query: Record<string, unknown>): Record<s
   };
 }
 
+function ownIdOr(text: string, own: Ids): string {
+  const ids = Object.values(own).flat();
+  return text.length % 2 === 0 ? text : (ids[text.length % ids.length] ?? text);
+}
+
 const lower = (text: unknown): string => String(text).toLowerCase();
 
 /** Trims the values: HTTP removes the spaces around a header's value, and the rest may be another value. */
@@ -169,7 +176,9 @@ function sendable(headers: Record<string, unknown>): Record<string, string> {
 }
 
 function usesOwnIds(ids: KnownIds, fields: Record<string, unknown>): boolean {
-  return Object.entries(fields).every(
-    ([name, value]) => !isIdField(name) || ids.own[name].includes(String(value)),
-  );
+  const all = Object.values(ids.own).flat();
+  return Object.entries(fields).every(([name, value]) => {
+    if (name === 'id') return all.includes(String(value));
+    return !isIdField(name) || ids.own[name].includes(String(value));
+  });
 }
