@@ -73,6 +73,8 @@ export interface CompanyDocuments<Name extends OwnedName> {
   ) => Promise<number>;
   /** Returns how many were removed. */
   deleteMany: (filter: mongo.Filter<Own<Name>>) => Promise<number>;
+  /** Removes what any of the filters matches, in one request. */
+  deleteEach: (filters: readonly mongo.Filter<Own<Name>>[]) => Promise<void>;
   count: (
     filter: mongo.Filter<Own<Name>>,
     options?: mongo.CountDocumentsOptions,
@@ -118,6 +120,11 @@ export function documentsIn<Name extends OwnedName>(
     updateMany: async (filter, update) =>
       (await documents.updateMany(within(filter), change(update))).modifiedCount,
     deleteMany: async (filter) => (await documents.deleteMany(within(filter))).deletedCount,
+    async deleteEach(filters) {
+      if (filters.length === 0) return;
+      const deletes = filters.map((filter) => ({ deleteMany: { filter: within(filter) } }));
+      await documents.bulkWrite(deletes, { ordered: false });
+    },
     count: (filter, options) => documents.countDocuments(within(filter), options),
   };
 }
