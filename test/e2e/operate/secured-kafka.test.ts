@@ -10,7 +10,7 @@ import { KAFKA_CLIENTS } from '@posthorn/platform/service/kafka-clients.ts';
 import { kafkaAccess } from '@posthorn/platform/service/stores/store-settings.ts';
 import { z } from 'zod';
 import { takeStep } from '../../../deploy/setup/run-setup.ts';
-import { CREATE_TOPICS } from '../../../deploy/setup/steps.ts';
+import { CREATE_INDEXES, CREATE_TOPICS } from '../../../deploy/setup/steps.ts';
 import { createResources } from '../../support/api/resources.ts';
 import { createNamespace } from '../../support/process/namespace.ts';
 import { ADMIN, LOCAL, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
@@ -151,7 +151,7 @@ describe('Topics behind TLS and ACLs', () => {
     await takeStep(CREATE_TOPICS, env);
     await expect(addPartitions()).rejects.toThrow(/not authorized/i);
     await kafka.allow(user, addPartitionsMay(prefix));
-    expect(await addPartitions()).toContain('10 topics with 8 partitions, 10 of them raised');
+    expect(await addPartitions()).toContain('11 topics with 8 partitions, 11 of them raised');
   });
 });
 
@@ -167,6 +167,7 @@ describe('Dead letters behind TLS and ACLs', () => {
     const services = login('scram-sha-512');
     await kafka.allow(`User:${USER}`, [...setupMay(prefix), ...servicesMay(prefix)]);
     await takeStep(CREATE_TOPICS, { ...shared, ...services });
+    await takeStep(CREATE_INDEXES, { ...shared, ...services });
     const read = {
       topic: `${prefix}message-created`,
       partition: 0,

@@ -36,7 +36,7 @@ describe('Settings of topics that somebody has changed', () => {
   afterAll(() => retry?.stop(), 60_000);
 
   it('are none after create-topics', async () => {
-    expect(await topics('check')).toEqual({ code: 0, text: '10 topics, 0 differences\n' });
+    expect(await topics('check')).toEqual({ code: 0, text: '11 topics, 0 differences\n' });
   });
 
   it('stop a service from starting where records could be lost, and are mended by a command', async () => {
