@@ -22,7 +22,7 @@ export interface DayCollections {
 }
 
 /**
- * zstd takes less of the disk than snappy, the default of MongoDB, for about the same CPU (docs/scaling.md). A collection
+ * zstd takes less of the disk than snappy, the default of MongoDB (docs/scaling.md, Sizes). A collection
  * that a write has made has the default.
  */
 const COMPRESSED = { storageEngine: { wiredTiger: { configString: 'block_compressor=zstd' } } };
