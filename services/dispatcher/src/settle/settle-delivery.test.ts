@@ -69,6 +69,6 @@ test.each([
   'services/dispatcher/src/once/prevent-double-send.ts',
 ])('%s says what may be sent twice after a crash', (path) => {
   const text = readFileSync(join(import.meta.dirname, '../../../..', path), 'utf8');
-  const bounds = [...text.matchAll(/in the\s+last\s+(\d+) ms/g)].map(([, ms]) => Number(ms));
+  const bounds = [...text.matchAll(/in\s+the\s+last\s+(\d+) ms/g)].map(([, ms]) => Number(ms));
   expect(bounds).toEqual([SETTLE_BATCH.lingerMs]);
 });
