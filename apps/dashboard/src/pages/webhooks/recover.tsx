@@ -37,7 +37,12 @@ export function Recover({ webhook: { id, disabled } }: { webhook: Schemas['Webho
   if (disabled) return null;
   return (
     <Section title="Recover">
-      <Presets {...{ preset, setPreset, openedAtMs, failingSince: failing.data ?? null }} />
+      <Presets
+        preset={preset}
+        setPreset={setPreset}
+        openedAtMs={openedAtMs}
+        failingSince={failing.data ?? null}
+      />
       {preset === 'custom' && (
         <TextInput
           type="datetime-local"
