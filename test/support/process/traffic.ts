@@ -80,10 +80,13 @@ export function readDeliveries(
   api: ApiClient,
   deliveryIds: readonly string[],
 ): Promise<ShownDelivery[]> {
-  return inTurn(deliveryIds, async (id) => {
-    const { body } = await api.get(`/api/v1/deliveries/${id}`);
-    return body.data as ShownDelivery;
-  });
+  return inTurn(deliveryIds, (id) =>
+    // Right after a jump of its clock a gateway responds 503 once.
+    eventually(`delivery ${id}`, async () => {
+      const { body } = await api.get(`/api/v1/deliveries/${id}`);
+      return body.data as ShownDelivery | undefined;
+    }),
+  );
 }
 
 async function inTurn<Item, Result>(

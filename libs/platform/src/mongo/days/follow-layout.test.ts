@@ -39,6 +39,14 @@ describe('the followed layout', () => {
     },
   );
 
+  test('is read again at once when it is used after a jump of the clock', async () => {
+    const { layout, state } = await follow({ retentionDays: 30 });
+    state.nowMs += 2 * CERTAIN_FOR_MS;
+    expect(layout).toThrow(StoreUnavailableError);
+    await new Promise(setImmediate);
+    expect(layout().beginMs).toBe(Infinity);
+  });
+
   test('is certain for good once days have begun', async () => {
     const { layout, state } = await follow({ retentionDays: 30, beginAt: new Date(BEGIN) });
     state.nowMs += 100 * CERTAIN_FOR_MS;

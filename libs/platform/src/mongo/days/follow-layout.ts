@@ -35,17 +35,29 @@ interface Known {
 /** Asks for the layout again and again until `stop`. */
 export async function followLayout(db: mongo.Db, clocks: LayoutClocks): Promise<FollowedLayout> {
   let known = await ask(db, clocks);
+  let isReading = false;
   const read = async (): Promise<void> => {
-    known = await ask(db, clocks);
+    isReading = true;
+    try {
+      known = await ask(db, clocks);
+    } finally {
+      isReading = false;
+    }
+  };
+  // A failure is repeated in a moment, and what is known is not used for too long.
+  const readAgain = (): void => {
+    if (!isReading) read().catch(() => undefined);
   };
   const timer = setInterval(() => {
-    if (isBegun(known) && ageMs(known, clocks) < BEGUN_EVERY_MS) return;
-    // It is asked for again in a moment, and what is known is not used for too long.
-    read().catch(() => undefined);
+    if (!isBegun(known) || ageMs(known, clocks) >= BEGUN_EVERY_MS) readAgain();
   }, LOOK_EVERY_MS);
   timer.unref();
   return {
-    layout: () => certain(known, clocks),
+    layout() {
+      // After a jump of the clock the first use fails, and the next ones do not wait for the timer.
+      if (isTooOld(known, clocks)) readAgain();
+      return certain(known, clocks);
+    },
     read,
     stop: () => {
       clearInterval(timer);
@@ -65,13 +77,16 @@ function ageMs({ readAt }: Known, { nowMs, monotonicMs }: LayoutClocks): number 
   return Math.max(nowMs() - readAt.nowMs, monotonicMs() - readAt.monotonicMs);
 }
 
+const isTooOld = (known: Known, clocks: LayoutClocks): boolean =>
+  !isBegun(known) && ageMs(known, clocks) > CERTAIN_FOR_MS;
+
 function certain(known: Known, clocks: LayoutClocks): DayLayout {
   if (!known.layout) {
     throw new StoreUnavailableError(
       'where messages are is not known yet: run deploy/setup/create-indexes.ts of this version',
     );
   }
-  if (!isBegun(known) && ageMs(known, clocks) > CERTAIN_FOR_MS) {
+  if (isTooOld(known, clocks)) {
     throw new StoreUnavailableError('where messages are could not be read for five minutes');
   }
   return known.layout;
