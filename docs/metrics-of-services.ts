@@ -29,7 +29,7 @@ import {
 import {
   createIdempotentAccept,
   type IdempotentAcceptDeps,
-} from '../services/gateway/src/accept/idempotent-accept.ts';
+} from '../services/gateway/src/accept/idempotency/idempotent-accept.ts';
 import { createHttpMetrics } from '../services/gateway/src/http/http-metrics.ts';
 import {
   createRateLimits,

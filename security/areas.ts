@@ -32,7 +32,7 @@ export const AREAS: readonly Check[] = [
     id: 'S5',
     tried: 'a key of one company, of one app or with other scopes at every route with foreign ids',
     holds: '404 as for an unknown id, 403 for a missing scope, nothing changed',
-    tests: ['contract-after-retries/tenants', 'keys-of-one-app', 'contract/key-scopes'],
+    tests: ['contract-after-retries/tenants', 'keys-of-one-app', 'contract/keys/key-scopes'],
   },
   {
     id: 'S6',
@@ -44,13 +44,17 @@ export const AREAS: readonly Check[] = [
     id: 'S7',
     tried: 'operators, dotted keys and prototypes in every string, query and path position',
     holds: '400, or taken as text; no prototype is polluted',
-    tests: ['contract/hostile-values'],
+    tests: ['contract/requests/hostile-values'],
   },
   {
     id: 'S8',
     tried: 'one byte too much, depth 65, 100,000 keys, gzip, slow uploads, 5,000 connections',
     holds: '4xx, and other requests are answered meanwhile',
-    tests: ['contract/hostile-requests', 'http/harden-server', 'http/request-deadlines'],
+    tests: [
+      'contract/requests/hostile-requests',
+      'connections/harden-server',
+      'connections/request-deadlines',
+    ],
   },
   {
     id: 'S9',
@@ -68,7 +72,7 @@ export const AREAS: readonly Check[] = [
     id: 'S11',
     tried: 'reference vectors and negatives of Standard Webhooks; odd payloads byte for byte',
     holds: 'the standardwebhooks package verifies each delivery; bodies are equal',
-    tests: ['request/signature', 'contract/deliver.test', 'contract/payload-bytes'],
+    tests: ['request/signature', 'contract/deliver.test', 'contract/requests/payload-bytes'],
   },
   {
     id: 'S12',

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { encodeDeliveryFailed } from '@posthorn/domain/records/records.ts';
-import type { DeliveryRef } from '@posthorn/domain/delivery.ts';
+import type { DeliveryRef } from '@posthorn/domain/message/delivery.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { createOpenLoopSchedule } from './open-loop-schedule.ts';
 import type { Retry, RetryTracker } from './retry-tracker.ts';

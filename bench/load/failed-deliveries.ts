@@ -1,5 +1,5 @@
-import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
-import type { DeliveryRef } from '@posthorn/domain/delivery.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import type { DeliveryRef } from '@posthorn/domain/message/delivery.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import { DUE_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
-import type { DeliveryRef } from '@posthorn/domain/delivery.ts';
+import type { DeliveryRef } from '@posthorn/domain/message/delivery.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { newDeliveries, type Owner } from './failed-deliveries.ts';
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { RetrySchedule } from '@posthorn/domain/schedule/retry-schedule.ts';
 import { topicNames, type TopicNames } from '@posthorn/domain/records/topics.ts';
-import { parseConfig } from '@posthorn/platform/service/config.ts';
-import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
+import { createKafkaClient } from '@posthorn/platform/kafka/connection/connect.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
@@ -17,7 +17,7 @@ import {
   createMessageStore,
   type MessageStore,
 } from '@posthorn/platform/mongo/messages/messages.ts';
-import { settings } from '@posthorn/platform/service/settings.ts';
+import { settings } from '@posthorn/platform/service/settings/settings.ts';
 import type { Kafka } from 'kafkajs';
 import { z } from 'zod';
 import type { Addresses } from '../../tools/local-stack/settings.ts';

@@ -1,12 +1,12 @@
 import { delayTopicsAmong, topicNames, topicSpecs } from '@posthorn/domain/records/topics.ts';
 import { addPartitions } from '@posthorn/platform/kafka/topics/add-partitions.ts';
-import { kafkaAccessOf } from '@posthorn/platform/kafka/access.ts';
+import { kafkaAccessOf } from '@posthorn/platform/kafka/connection/access.ts';
 import {
   assertKafkaReachable,
   createKafkaClient,
   readTopics,
-} from '@posthorn/platform/kafka/connect.ts';
-import { settings } from '@posthorn/platform/service/settings.ts';
+} from '@posthorn/platform/kafka/connection/connect.ts';
+import { settings } from '@posthorn/platform/service/settings/settings.ts';
 import { z } from 'zod';
 import { runSetup } from './run-setup.ts';
 

@@ -1,12 +1,15 @@
 import { topicNames, topicSpecs } from '@posthorn/domain/records/topics.ts';
-import { kafkaAccessOf } from '@posthorn/platform/kafka/access.ts';
-import { assertKafkaReachable, createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { kafkaAccessOf } from '@posthorn/platform/kafka/connection/access.ts';
+import {
+  assertKafkaReachable,
+  createKafkaClient,
+} from '@posthorn/platform/kafka/connection/connect.ts';
 import { createTopics } from '@posthorn/platform/kafka/topics/create-topics.ts';
 import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/connect.ts';
 import { createIndexes } from '@posthorn/platform/mongo/create-indexes.ts';
 import { beginDays } from '@posthorn/platform/mongo/days/stored-layout.ts';
 import type { AppliedResult } from '@posthorn/platform/mongo/indexes/apply-indexes.ts';
-import { settings } from '@posthorn/platform/service/settings.ts';
+import { settings } from '@posthorn/platform/service/settings/settings.ts';
 import { z } from 'zod';
 import type { SetupStep } from './run-setup.ts';
 

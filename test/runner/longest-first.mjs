@@ -35,7 +35,7 @@ const LONG = [
   'deliver/circuit.test',
   'retry/parked-retries',
   'deliver/retry-after',
-  'contract/hostile-values',
+  'contract/requests/hostile-values',
   'webhooks/webhook-changes',
   'kafka/contract/record-log',
   'contract/idempotency',

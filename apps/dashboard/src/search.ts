@@ -1,10 +1,8 @@
 import type { Schemas } from './api/client.ts';
+import { RANGES, type Range } from './api/ranges.ts';
 
 /** What the addresses of pages may say behind `?`. What is not known there is left out. */
 type Raw = Record<string, unknown>;
-
-export const RANGES = ['1h', '24h', '7d', '30d'] as const;
-export type Range = (typeof RANGES)[number];
 
 const STATUSES = ['pending', 'delivered', 'exhausted', 'cancelled'] as const;
 export const TABS = ['overview', 'attempts', 'settings', 'testing'] as const;

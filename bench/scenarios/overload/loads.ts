@@ -1,4 +1,4 @@
-import { MAX_BODY_BYTES } from '@posthorn/domain/message.ts';
+import { MAX_BODY_BYTES } from '@posthorn/domain/message/message.ts';
 import { createGatewayClient } from '../../load/gateway-client.ts';
 import { closedLoop, type Load, openLoop } from '../../load/loops.ts';
 import type { Phase } from '../../measure/measure-phase.ts';

@@ -1,4 +1,4 @@
-import type { DeliveryRef } from '@posthorn/domain/delivery.ts';
+import type { DeliveryRef } from '@posthorn/domain/message/delivery.ts';
 import { formatDelay } from '@posthorn/domain/schedule/retry-schedule.ts';
 import { failAtRate, type FailureDeps } from '../../load/fail-at-rate.ts';
 import { newDeliveries, type Owner, storeFailed } from '../../load/failed-deliveries.ts';

@@ -1,4 +1,4 @@
-import type { DeliveryRef, DeliveryStatus } from './delivery.ts';
+import type { DeliveryRef, DeliveryStatus } from './message/delivery.ts';
 
 /**
  * A request to send deliveries again: one delivery, or all that failed of a webhook or an app in a

@@ -1,6 +1,6 @@
 import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/connect.ts';
-import { parseConfig } from '@posthorn/platform/service/config.ts';
-import { settings } from '@posthorn/platform/service/settings.ts';
+import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
+import { settings } from '@posthorn/platform/service/settings/settings.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { z } from 'zod';
 import { printResult, type OutputOptions } from './output.ts';

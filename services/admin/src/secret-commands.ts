@@ -2,7 +2,7 @@ import { NO_COMPANY } from '@posthorn/domain/audit/audit-event.ts';
 import { countByFormat, countByKey, type Resealed } from '@posthorn/platform/mongo/resealing.ts';
 import { resealSigningKeys } from '@posthorn/platform/mongo/signing-keys/signing-keys-reseal.ts';
 import { resealWebhooks } from '@posthorn/platform/mongo/webhooks/webhooks-reseal.ts';
-import { settings } from '@posthorn/platform/service/settings.ts';
+import { settings } from '@posthorn/platform/service/settings/settings.ts';
 import { createVault, type SealedValueError, type Vault } from '@posthorn/platform/vault/vault.ts';
 import type { Command } from 'commander';
 import type { mongo } from 'mongoose';

@@ -1,11 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import {
   decodeRetryDue,
   encodeMessageCreated,
   encodeRetryDue,
 } from '@posthorn/domain/records/records.ts';
-import { refOf } from '@posthorn/domain/delivery.ts';
+import { refOf } from '@posthorn/domain/message/delivery.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
 import {

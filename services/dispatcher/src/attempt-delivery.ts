@@ -11,7 +11,7 @@ import {
   MESSAGE_MISSING,
   WEBHOOK_REMOVED,
 } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
-import type { CancelReason } from '@posthorn/domain/delivery.ts';
+import type { CancelReason } from '@posthorn/domain/message/delivery.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { RecordMemory } from '@posthorn/platform/memory/record-memory.ts';

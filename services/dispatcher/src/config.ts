@@ -1,6 +1,6 @@
 import { egressProxySettings } from '@posthorn/platform/service/egress/egress-proxy-settings.ts';
-import { settings } from '@posthorn/platform/service/settings.ts';
-import { wholeNumber } from '@posthorn/platform/service/whole-number.ts';
+import { settings } from '@posthorn/platform/service/settings/settings.ts';
+import { wholeNumber } from '@posthorn/platform/service/settings/whole-number.ts';
 import { z } from 'zod';
 
 export const dispatcherConfig = z.object({

@@ -1,4 +1,4 @@
-import { endedAtMs, TRIGGERS, type Attempt } from '@posthorn/domain/delivery.ts';
+import { endedAtMs, TRIGGERS, type Attempt } from '@posthorn/domain/message/delivery.ts';
 import { OUTCOMES } from '@posthorn/domain/outcome.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { startAtZero } from '@posthorn/platform/service/metrics.ts';

@@ -1,4 +1,4 @@
-import { withoutResponse, type Attempt } from '@posthorn/domain/delivery.ts';
+import { withoutResponse, type Attempt } from '@posthorn/domain/message/delivery.ts';
 import { lastingHeaders } from '@posthorn/domain/records/record-headers.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';

@@ -29,7 +29,7 @@ import { openSharedState } from './open-shared-state.ts';
 import { openSender } from './sending/open-sender.ts';
 import { openSettle } from './settle/open-settle.ts';
 import type { AnnounceAttempt } from './settle/settle-delivery.ts';
-import { createTakeOver, type TakeOver } from './take-over-partitions.ts';
+import { createTakeOver, type TakeOver } from './once/take-over-partitions.ts';
 import { createTraceAttempts, type TraceAttempts } from './settle/trace-attempts.ts';
 import { createOutageWatch } from './outages/watch-outages.ts';
 

@@ -1,6 +1,6 @@
 import { parseCidr } from '@posthorn/domain/egress/ip-address.ts';
-import { settings } from '@posthorn/platform/service/settings.ts';
-import { wholeNumber } from '@posthorn/platform/service/whole-number.ts';
+import { settings } from '@posthorn/platform/service/settings/settings.ts';
+import { wholeNumber } from '@posthorn/platform/service/settings/whole-number.ts';
 import { z } from 'zod';
 
 const perMinute = wholeNumber(0, Infinity);

@@ -32,8 +32,8 @@ import {
 } from './api/dashboard/portal/portal-settings.ts';
 import { concurrencyBoundsOf } from './history/read-health.ts';
 import { createHttpMetrics } from './http/http-metrics.ts';
-import { openPort } from './http/open-port.ts';
-import { openRequestDeadlines } from './http/request-deadlines.ts';
+import { openPort } from './http/connections/open-port.ts';
+import { openRequestDeadlines } from './http/connections/request-deadlines.ts';
 import { openRequestMemory } from './http/request/open-request-memory.ts';
 import type { Route } from './http/request/route.ts';
 import { openTurns } from './http/turns/open-turns.ts';

@@ -1,7 +1,7 @@
 import { parseDelay } from '@posthorn/domain/schedule/retry-schedule.ts';
 import { HOUR_MS } from '@posthorn/domain/stats/steps.ts';
-import { settings } from '@posthorn/platform/service/settings.ts';
-import { httpUrl } from '@posthorn/platform/service/http-url.ts';
+import { settings } from '@posthorn/platform/service/settings/settings.ts';
+import { httpUrl } from '@posthorn/platform/service/settings/http-url.ts';
 import { z } from 'zod';
 import { canarySettings } from './canary/canary-settings.ts';
 

@@ -1,4 +1,4 @@
-import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import {
   decodeRetryDue,

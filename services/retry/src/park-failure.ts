@@ -1,5 +1,5 @@
-import { refOf } from '@posthorn/domain/delivery.ts';
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { refOf } from '@posthorn/domain/message/delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import { logFieldsOf } from '@posthorn/domain/records/log-fields.ts';
 import { DUE_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import {

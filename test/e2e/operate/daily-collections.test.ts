@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { collection } from '@posthorn/platform/mongo/collections.ts';
+import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
 import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
 import { createDayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
 import { DAY_KINDS } from '@posthorn/platform/mongo/days/days.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { kafkaAccessOf, type KafkaAccess } from '@posthorn/platform/kafka/access.ts';
-import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { kafkaAccessOf, type KafkaAccess } from '@posthorn/platform/kafka/connection/access.ts';
+import { createKafkaClient } from '@posthorn/platform/kafka/connection/connect.ts';
 import { openDriver } from '@posthorn/platform/kafka/open-driver.ts';
 import { toDeadLetter } from '@posthorn/platform/dead-letters/dead-letter-record.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
-import type { DeliveryRef } from '@posthorn/domain/delivery.ts';
-import { collection } from '@posthorn/platform/mongo/collections.ts';
+import type { DeliveryRef } from '@posthorn/domain/message/delivery.ts';
+import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
 import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { eventually } from '../../support/time/eventually.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { collection } from '@posthorn/platform/mongo/collections.ts';
+import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
 import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';

@@ -1,6 +1,6 @@
 import mongoose, { type mongo } from 'mongoose';
-import { dayName, dayNumberOfId } from '@posthorn/domain/days.ts';
-import { timeMsOf } from '@posthorn/domain/ids.ts';
+import { dayName, dayNumberOfId } from '@posthorn/domain/ids/days.ts';
+import { timeMsOf } from '@posthorn/domain/ids/ids.ts';
 import type { DayLayout } from '@posthorn/platform/mongo/days/daily-collection.ts';
 import {
   ALL_BEFORE,

@@ -2,8 +2,8 @@ import {
   DEFAULT_DEFERRAL_DELAYS,
   deferralDelaysSchema,
 } from '@posthorn/domain/schedule/deferral-delays.ts';
-import type { IdPrefix } from '@posthorn/domain/ids.ts';
-import { createIdFactory } from '@posthorn/domain/ids.ts';
+import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
+import { createIdFactory } from '@posthorn/domain/ids/ids.ts';
 import {
   DEFAULT_RETRY_DELAYS,
   retryScheduleSchema,

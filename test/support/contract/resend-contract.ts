@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import { partFor, type Resend } from '@posthorn/domain/resend.ts';
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import { sampleResend } from '../memory/memory-resends.ts';

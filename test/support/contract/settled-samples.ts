@@ -1,4 +1,4 @@
-import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import { countingIds } from '../samples/sample-message.ts';
 

@@ -1,4 +1,4 @@
-import type { Delivery } from '@posthorn/domain/delivery.ts';
+import type { Delivery } from '@posthorn/domain/message/delivery.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 

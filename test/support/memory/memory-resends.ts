@@ -1,4 +1,4 @@
-import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import { statusesToResend, type MarkedDelivery, type Resend } from '@posthorn/domain/resend.ts';
 import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import { spanOwnerOf } from '@posthorn/platform/mongo/resends/resend-documents.ts';

@@ -1,4 +1,4 @@
-import type { Attempt } from '@posthorn/domain/delivery.ts';
+import type { Attempt } from '@posthorn/domain/message/delivery.ts';
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
 import {
   STRICT_EGRESS,

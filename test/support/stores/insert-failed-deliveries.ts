@@ -1,5 +1,5 @@
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
-import { collection } from '@posthorn/platform/mongo/collections.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 

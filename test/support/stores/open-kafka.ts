@@ -1,5 +1,5 @@
-import { kafkaAccessOf } from '@posthorn/platform/kafka/access.ts';
-import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { kafkaAccessOf } from '@posthorn/platform/kafka/connection/access.ts';
+import { createKafkaClient } from '@posthorn/platform/kafka/connection/connect.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { kafkaAccess } from '@posthorn/platform/service/stores/store-settings.ts';
 import type { Kafka } from 'kafkajs';

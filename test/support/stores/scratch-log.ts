@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { createKafkaClient } from '@posthorn/platform/kafka/connection/connect.ts';
 import { createTopics } from '@posthorn/platform/kafka/topics/create-topics.ts';
 import type { GroupClient } from '@posthorn/platform/kafka/consumer/group-client.ts';
 import type { KafkaDriver } from '@posthorn/platform/kafka/kafka-driver.ts';

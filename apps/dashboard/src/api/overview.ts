@@ -1,6 +1,6 @@
 import { queryOptions } from '@tanstack/react-query';
-import type { Range } from '../search.ts';
 import { api, dataOf } from './client.ts';
+import type { Range } from './ranges.ts';
 
 /** How often roll-ups are worth asking again: they are written every few seconds. */
 const REFRESH_MS = 30_000;

@@ -1,7 +1,7 @@
 import { Button, Text } from '@mantine/core';
 import { useState } from 'react';
 import { curlOf, useRecordedCalls } from '../api/recorded-calls.ts';
-import { CodeBlock } from '../parts/code-block.tsx';
+import { CodeBlock } from '../parts/copy/code-block.tsx';
 import { useSession } from '../session/session-context.ts';
 import styles from './frame.module.css';
 

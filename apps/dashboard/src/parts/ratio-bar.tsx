@@ -1,4 +1,4 @@
-import { countText } from './time-words.ts';
+import { countText } from './time/time-words.ts';
 import styles from './parts.module.css';
 
 export interface Part {

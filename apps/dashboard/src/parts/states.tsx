@@ -1,7 +1,7 @@
 import { Alert, Button, Group, Loader, Text, Title } from '@mantine/core';
 import { useEffect, useState, type ReactNode } from 'react';
 import { toFailure } from '../api/failure.ts';
-import { Copyable } from './copyable.tsx';
+import { Copyable } from './copy/copyable.tsx';
 import styles from './parts.module.css';
 
 /** Shorter waits show nothing: a flash of a spinner only disturbs. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Attempt } from '../delivery.ts';
-import { deliveryIdOf } from '../ids.ts';
+import type { Attempt } from '../message/delivery.ts';
+import { deliveryIdOf } from '../ids/ids.ts';
 import { settleAttempt, settleCancelled, unattemptedDelivery } from './settlement.ts';
 
 const SCHEDULE = [5_000, 300_000];

@@ -5,10 +5,10 @@ import {
   type CancelReason,
   type Delivery,
   type DeliveryRef,
-} from '../delivery.ts';
-import { deliveryIdOf } from '../ids.ts';
-import type { Message } from '../message.ts';
-import { notStoredOf, type NotStored } from '../not-stored.ts';
+} from '../message/delivery.ts';
+import { deliveryIdOf } from '../ids/ids.ts';
+import type { Message } from '../message/message.ts';
+import { notStoredOf, type NotStored } from '../message/not-stored.ts';
 import { nextAttemptAfter } from '../schedule/next-attempt.ts';
 import type { RetrySchedule } from '../schedule/retry-schedule.ts';
 import { cancelReasonAtAcceptance } from './when-cancelled.ts';

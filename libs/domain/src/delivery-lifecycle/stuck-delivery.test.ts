@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Attempt } from '../delivery.ts';
+import type { Attempt } from '../message/delivery.ts';
 import { remedyFor, type StuckDelivery } from './stuck-delivery.ts';
 
 const attempt: Attempt = {

@@ -1,4 +1,4 @@
-import type { Attempt, Delivery } from '../delivery.ts';
+import type { Attempt, Delivery } from '../message/delivery.ts';
 
 /**
  * A pending delivery that no record in Kafka moves on any more, as far as its age tells. Of its

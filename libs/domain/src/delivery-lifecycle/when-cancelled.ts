@@ -1,4 +1,4 @@
-import type { CancelReason } from '../delivery.ts';
+import type { CancelReason } from '../message/delivery.ts';
 
 /**
  * When a delivery is cancelled (docs/contract.md C10.8). These are all the cases:

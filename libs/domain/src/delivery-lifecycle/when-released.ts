@@ -1,4 +1,9 @@
-import { awaitsAttempt, type CancelReason, type DeliveryState, type Trigger } from '../delivery.ts';
+import {
+  awaitsAttempt,
+  type CancelReason,
+  type DeliveryState,
+  type Trigger,
+} from '../message/delivery.ts';
 import { cancelReasonOf } from './when-cancelled.ts';
 
 /** What becomes of a parked or deferred attempt when it is due. */

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { deliveryIdOf } from '../ids.ts';
+import { deliveryIdOf } from '../ids/ids.ts';
 import { logFieldsIn } from './record-subject.ts';
 import { encodeRetryDue } from './records.ts';
 

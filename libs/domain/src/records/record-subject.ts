@@ -1,5 +1,5 @@
-import { refOf, type DeliveryRef } from '../delivery.ts';
-import { deliveryIdOf } from '../ids.ts';
+import { refOf, type DeliveryRef } from '../message/delivery.ts';
+import { deliveryIdOf } from '../ids/ids.ts';
 import { logFieldsOf, type DeliveryLogFields } from './log-fields.ts';
 import {
   decodeDeliveryFailed,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { attemptIdOf, deliveryIdOf } from '../ids.ts';
+import { attemptIdOf, deliveryIdOf } from '../ids/ids.ts';
 import {
   decodeDeliveryFailed,
   decodeMessageCreated,
@@ -10,7 +10,7 @@ import {
   readRecord,
   UnreadableRecordError,
 } from './records.ts';
-import { refOf, type DeliveryRef } from '../delivery.ts';
+import { refOf, type DeliveryRef } from '../message/delivery.ts';
 
 const ref: DeliveryRef = {
   messageId: 'msg_1',

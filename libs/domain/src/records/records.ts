@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { TRIGGERS, type DeliveryRef, type Trigger } from '../delivery.ts';
-import { attemptIdOf, deliveryIdOf } from '../ids.ts';
+import { TRIGGERS, type DeliveryRef, type Trigger } from '../message/delivery.ts';
+import { attemptIdOf, deliveryIdOf } from '../ids/ids.ts';
 
 /** The largest payload, in bytes, that travels inside its message-created record. */
 export const INLINE_PAYLOAD_MAX_BYTES = 16_384;

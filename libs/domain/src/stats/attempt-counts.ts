@@ -1,4 +1,4 @@
-import { endedAtMs, type Attempt } from '../delivery.ts';
+import { endedAtMs, type Attempt } from '../message/delivery.ts';
 import type { Outcome } from '../outcome.ts';
 
 /**

@@ -6,7 +6,7 @@ import type {
   AuditTarget,
 } from '@posthorn/domain/audit/audit-event.ts';
 import type { AuditChange } from '@posthorn/domain/audit/changes.ts';
-import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
 import type { AuditCompletion, AuditStore } from '../mongo/audit/audit-events.ts';
 
 /** Who does what, to what. */

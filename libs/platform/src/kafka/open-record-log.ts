@@ -19,8 +19,8 @@ import {
   assertTopicsExist,
   createKafkaClient,
   readTopics,
-} from './connect.ts';
-import { kafkaAccessOf, type KafkaAccessConfig } from './access.ts';
+} from './connection/connect.ts';
+import { kafkaAccessOf, type KafkaAccessConfig } from './connection/access.ts';
 import { createKafkaMetrics } from './kafka-metrics.ts';
 import { createKafkaRecordLog } from './kafka-record-log.ts';
 import type { KafkaClientName } from '../service/kafka-clients.ts';

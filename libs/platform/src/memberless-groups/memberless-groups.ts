@@ -4,7 +4,7 @@ import { Gauge, type Registry } from 'prom-client';
 import { createLoop } from '../async/loop.ts';
 import { withTimeout } from '../async/with-timeout.ts';
 import type { Logger } from '../service/logger.ts';
-import { closeAdmin } from '../kafka/connect.ts';
+import { closeAdmin } from '../kafka/connection/connect.ts';
 import { createGroupPositions, type GroupPositions } from '../kafka/offsets/group-positions.ts';
 import { readBacklog, type TopicBacklog } from './topic-backlog.ts';
 

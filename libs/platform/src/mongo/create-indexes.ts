@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { mongo } from 'mongoose';
-import type { CollectionName } from './collections.ts';
+import type { CollectionName } from './documents/collections.ts';
 import { writeLayout } from './days/stored-layout.ts';
 import { applyIndexes, type AppliedResult } from './indexes/apply-indexes.ts';
 import { dayIndexesOf } from './days/day-indexes.ts';

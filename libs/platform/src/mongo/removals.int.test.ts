@@ -6,8 +6,8 @@ import {
   type ScratchDatabase,
 } from '../../../../test/support/stores/scratch-database.ts';
 import { createVault } from '../vault/vault.ts';
-import { collection } from './collections.ts';
-import type { DeliveryDocument } from './documents.ts';
+import { collection } from './documents/collections.ts';
+import type { DeliveryDocument } from './documents/documents.ts';
 import { createRemovalStore } from './removals.ts';
 import { createWebhookStore } from './webhooks/webhooks.ts';
 

@@ -1,11 +1,11 @@
-import type { Removal } from '@posthorn/domain/removal.ts';
+import type { Removal } from '@posthorn/domain/company/removal.ts';
 import { WEBHOOK_REMOVED } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
 import type { mongo } from 'mongoose';
-import { collection } from './collections.ts';
+import { collection } from './documents/collections.ts';
 import { documentsIn, documentsOf } from './company-documents.ts';
 import type { Database } from './days/days.ts';
 import { readUpTo, writeByDays } from './days/read-days.ts';
-import type { RemovalDocument } from './documents.ts';
+import type { RemovalDocument } from './documents/documents.ts';
 import { removeStats } from './stats/remove-stats.ts';
 
 /** Removals in progress, and the steps of each. Every step may be repeated. */

@@ -1,6 +1,6 @@
 import type { mongo } from 'mongoose';
 import { SEALED_FORMATS, SealedValueError, type SealedFormat, type Vault } from '../vault/vault.ts';
-import { collection, type DocumentOf } from './collections.ts';
+import { collection, type DocumentOf } from './documents/collections.ts';
 
 export interface Resealed {
   resealed: number;

@@ -1,10 +1,10 @@
-import type { Message } from '@posthorn/domain/message.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import {
   encodeMessageCreated,
   INLINE_PAYLOAD_MAX_BYTES,
   type MessageCreated,
 } from '@posthorn/domain/records/records.ts';
-import { notStoredOf } from '@posthorn/domain/not-stored.ts';
+import { notStoredOf } from '@posthorn/domain/message/not-stored.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import { REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import type { OutgoingRecord } from '../kafka/record-log.ts';

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { DeliveryState } from '@posthorn/domain/delivery.ts';
-import { refOf } from '@posthorn/domain/delivery.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import type { DeliveryState } from '@posthorn/domain/message/delivery.ts';
+import { refOf } from '@posthorn/domain/message/delivery.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import {
   decodeMessageCreated,
   encodeDeliveryFailed,

@@ -1,5 +1,5 @@
-import type { DeliveryState } from '@posthorn/domain/delivery.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import type { DeliveryState } from '@posthorn/domain/message/delivery.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import {
   CLOCK_AHEAD_HEADER,
   DEFERRED_SINCE_HEADER,

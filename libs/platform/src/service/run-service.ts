@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { abortedAfter } from '../async/until-aborted.ts';
 import { createKeepTrying, type KeepTrying } from '../async/keep-trying.ts';
 import { collectWhenIdle } from '../memory/collect-when-idle.ts';
-import { parseConfig } from './config.ts';
+import { parseConfig } from './settings/config.ts';
 import { messageOf, StartupError } from './errors.ts';
 import { createLifecycle, type Lifecycle } from './lifecycle.ts';
 import { createLogger, type Logger } from './logger.ts';

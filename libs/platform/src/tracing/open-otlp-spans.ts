@@ -18,7 +18,7 @@ import { withTimeout } from '../async/with-timeout.ts';
 import type { Logger } from '../service/logger.ts';
 import { startAtZero, VERSION } from '../service/metrics.ts';
 import type { ServiceContext } from '../service/run-service.ts';
-import type { TracingSettings } from '../service/tracing-settings.ts';
+import type { TracingSettings } from '../service/settings/tracing-settings.ts';
 import { createBoundedExport, type DropReason } from './bounded-export.ts';
 import { createOtlpSpans } from './otlp-spans.ts';
 import type { Spans } from './spans.ts';

@@ -1,5 +1,5 @@
 import type { ServiceContext } from '../service/run-service.ts';
-import type { TracingSettings } from '../service/tracing-settings.ts';
+import type { TracingSettings } from '../service/settings/tracing-settings.ts';
 import type { Spans } from './spans.ts';
 
 /**

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import { z } from 'zod';
-import { parseConfig } from '../service/config.ts';
+import { parseConfig } from '../service/settings/config.ts';
 import { StartupError } from '../service/errors.ts';
-import { settings } from '../service/settings.ts';
+import { settings } from '../service/settings/settings.ts';
 
 const schema = z.object(settings.encryption);
 const read = (text: string) => parseConfig('gateway', schema, { ENCRYPTION_KEYS: text });

@@ -1,7 +1,7 @@
 import { NO_COMPANY, type AuditEvent } from '@posthorn/domain/audit/audit-event.ts';
 import { createAuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
 import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/connect.ts';
-import { parseConfig } from '@posthorn/platform/service/config.ts';
+import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
 import type { Command } from 'commander';
 import { databaseConfig } from '../run-on-database.ts';
 

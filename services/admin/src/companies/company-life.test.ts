@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { NO_COMPANY } from '@posthorn/domain/audit/audit-event.ts';
 import type { AdminAction } from '../audit/record-admin.ts';
-import type { CompanyStatus } from '@posthorn/domain/company.ts';
+import type { CompanyStatus } from '@posthorn/domain/company/company.ts';
 import {
   deleteCompany,
   resumeCompany,

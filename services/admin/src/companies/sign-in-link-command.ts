@@ -1,7 +1,7 @@
 import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
 import { createLinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
-import { settings } from '@posthorn/platform/service/settings.ts';
+import { settings } from '@posthorn/platform/service/settings/settings.ts';
 import type { Command } from 'commander';
 import { createRecordAdmin } from '../audit/record-admin.ts';
 import type { OutputOptions } from '../output.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import { encodeMessageCreated } from '@posthorn/domain/records/records.ts';
-import { refOf } from '@posthorn/domain/delivery.ts';
+import { refOf } from '@posthorn/domain/message/delivery.ts';
 import {
   FAILED,
   sampleLetter,

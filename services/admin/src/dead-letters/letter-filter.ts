@@ -1,4 +1,4 @@
-import { isId } from '@posthorn/domain/ids.ts';
+import { isId } from '@posthorn/domain/ids/ids.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import { DEAD_LETTER_REASONS } from '@posthorn/platform/dead-letters/dead-letter-record.ts';
 import { z } from 'zod';

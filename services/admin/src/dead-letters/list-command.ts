@@ -1,4 +1,4 @@
-import { parseConfig } from '@posthorn/platform/service/config.ts';
+import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
 import { printResult, type OutputOptions } from '../output.ts';
 import { summarize, summaryToJson, summaryToText, type LetterSummary } from './describe-letter.ts';
 import { matchesFilter, parseFilter, parseLimit } from './letter-filter.ts';

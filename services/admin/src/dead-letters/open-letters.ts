@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { topicNames } from '@posthorn/domain/records/topics.ts';
-import { kafkaAccessOf } from '@posthorn/platform/kafka/access.ts';
-import { assertKafkaReachable, createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { kafkaAccessOf } from '@posthorn/platform/kafka/connection/access.ts';
+import {
+  assertKafkaReachable,
+  createKafkaClient,
+} from '@posthorn/platform/kafka/connection/connect.ts';
 import { readTopic, type ReadTopicOptions } from '@posthorn/platform/kafka/reading/read-topic.ts';
 import { createLogger, type Logger } from '@posthorn/platform/service/logger.ts';
-import { settings } from '@posthorn/platform/service/settings.ts';
+import { settings } from '@posthorn/platform/service/settings/settings.ts';
 import { kafkaAccess, plaintextStores } from '@posthorn/platform/service/stores/store-settings.ts';
 import type { Kafka } from 'kafkajs';
 import { z } from 'zod';

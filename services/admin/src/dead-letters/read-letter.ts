@@ -1,4 +1,4 @@
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import {
   decodeDeliveryFailed,
   decodeMessageCreated,
@@ -7,7 +7,7 @@ import {
   UnreadableRecordError,
   type DueAttempt,
 } from '@posthorn/domain/records/records.ts';
-import { refOf } from '@posthorn/domain/delivery.ts';
+import { refOf } from '@posthorn/domain/message/delivery.ts';
 import { recordKindOf, type RecordSubject } from '@posthorn/domain/records/record-subject.ts';
 import {
   readDeadLetter,

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { NO_COMPANY } from '@posthorn/domain/audit/audit-event.ts';
-import { parseConfig } from '@posthorn/platform/service/config.ts';
+import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
-import { readTopics } from '@posthorn/platform/kafka/connect.ts';
+import { readTopics } from '@posthorn/platform/kafka/connection/connect.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
@@ -10,7 +10,7 @@ import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/co
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import { createResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
-import { settings } from '@posthorn/platform/service/settings.ts';
+import { settings } from '@posthorn/platform/service/settings/settings.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { Registry } from 'prom-client';

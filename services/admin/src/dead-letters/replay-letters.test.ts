@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { encodeDeliveryFailed, encodeRetryDue } from '@posthorn/domain/records/records.ts';
-import { refOf } from '@posthorn/domain/delivery.ts';
+import { refOf } from '@posthorn/domain/message/delivery.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
-import type { DeliveryState } from '@posthorn/domain/delivery.ts';
+import type { DeliveryState } from '@posthorn/domain/message/delivery.ts';
 import {
   FAILED,
   sampleLetter,

@@ -1,7 +1,7 @@
-import { awaitsAttempt } from '@posthorn/domain/delivery.ts';
+import { awaitsAttempt } from '@posthorn/domain/message/delivery.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-import type { DeliveryState } from '@posthorn/domain/delivery.ts';
+import type { DeliveryState } from '@posthorn/domain/message/delivery.ts';
 import type { Letter } from './read-letter.ts';
 import type { ReplayReport, SkipReason } from './replay-report.ts';
 

@@ -1,4 +1,4 @@
-import { parseConfig } from '@posthorn/platform/service/config.ts';
+import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
 import { printResult, type OutputOptions } from '../output.ts';
 import { describeLetter } from './describe-letter.ts';
 import { parsePlace } from './letter-filter.ts';

@@ -1,6 +1,6 @@
 import { planTopicChanges, type TopicPlan } from '@posthorn/domain/records/plan-topic-changes.ts';
 import { applyTopicChanges } from '@posthorn/platform/kafka/topics/apply-topic-changes.ts';
-import { parseConfig } from '@posthorn/platform/service/config.ts';
+import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
 import { printResult, type OutputOptions } from '../output.ts';
 import { driftTable } from './describe-drift.ts';
 import { examineTopics, topicsConfig } from './examine-topics.ts';

@@ -1,4 +1,4 @@
-import { parseConfig } from '@posthorn/platform/service/config.ts';
+import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
 import { printResult, type OutputOptions } from '../output.ts';
 import { driftTable } from './describe-drift.ts';
 import { examineTopics, topicsConfig } from './examine-topics.ts';

@@ -6,11 +6,14 @@ import {
   type Unpinned,
 } from '@posthorn/domain/records/topic-drift.ts';
 import { topicNames, topicSpecsAmong } from '@posthorn/domain/records/topics.ts';
-import { kafkaAccessOf, type KafkaAccess } from '@posthorn/platform/kafka/access.ts';
-import { assertKafkaReachable, createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { kafkaAccessOf, type KafkaAccess } from '@posthorn/platform/kafka/connection/access.ts';
+import {
+  assertKafkaReachable,
+  createKafkaClient,
+} from '@posthorn/platform/kafka/connection/connect.ts';
 import { observeTopics } from '@posthorn/platform/kafka/topics/observe-topics.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import { settings } from '@posthorn/platform/service/settings.ts';
+import { settings } from '@posthorn/platform/service/settings/settings.ts';
 import { z } from 'zod';
 
 export const topicsConfig = z.object({ ...settings.kafka, ...settings.topics });

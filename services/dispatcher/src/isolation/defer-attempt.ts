@@ -7,7 +7,7 @@ import {
   readMs,
   TURN_AT_HEADER,
 } from '@posthorn/domain/records/record-headers.ts';
-import { refOf } from '@posthorn/domain/delivery.ts';
+import { refOf } from '@posthorn/domain/message/delivery.ts';
 import { required, requiredAt } from '@posthorn/domain/required.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import { createBatchedPublisher } from '@posthorn/platform/kafka/publishing/batched-publisher.ts';

@@ -1,5 +1,5 @@
 import { encodeRetryDue, type DueAttempt } from '@posthorn/domain/records/records.ts';
-import { refOf } from '@posthorn/domain/delivery.ts';
+import { refOf } from '@posthorn/domain/message/delivery.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import { createBatchedPublisher } from '@posthorn/platform/kafka/publishing/batched-publisher.ts';
 import type { LogRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';

@@ -1,4 +1,4 @@
-import { endedAtMs } from '@posthorn/domain/delivery.ts';
+import { endedAtMs } from '@posthorn/domain/message/delivery.ts';
 import { createLoop } from '@posthorn/platform/async/loop.ts';
 import type {
   LiveAttempt,

@@ -1,4 +1,4 @@
-import type { CancelReason, DeliveryRef } from '@posthorn/domain/delivery.ts';
+import type { CancelReason, DeliveryRef } from '@posthorn/domain/message/delivery.ts';
 import { cancelReasonOf } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
 import type { FoundWebhook, LoadedWebhook, LoadWebhook } from './load-webhook.ts';
 

@@ -1,5 +1,5 @@
-import { createFifo, type Fifo } from '@posthorn/platform/async/fifo.ts';
-import { createPlaceOrder, type PlaceOrder } from '@posthorn/platform/async/place-order.ts';
+import { createFifo, type Fifo } from '@posthorn/platform/async/queues/fifo.ts';
+import { createPlaceOrder, type PlaceOrder } from '@posthorn/platform/async/queues/place-order.ts';
 import type { LoadPayload } from './load-payload.ts';
 
 /** A payload that is in memory until its attempt releases it. */

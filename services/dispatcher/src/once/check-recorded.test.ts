@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { Attempt, RecordedDelivery } from '@posthorn/domain/delivery.ts';
-import { attemptIdOf } from '@posthorn/domain/ids.ts';
+import type { Attempt, RecordedDelivery } from '@posthorn/domain/message/delivery.ts';
+import { attemptIdOf } from '@posthorn/domain/ids/ids.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { sampleDue } from '../../../../test/support/samples/sample-record.ts';
 import { keepTrying } from '../../../../test/support/time/keep-trying.ts';

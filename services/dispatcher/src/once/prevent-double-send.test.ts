@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { encodeMessageCreated, encodeRetryDue } from '@posthorn/domain/records/records.ts';
-import { refOf } from '@posthorn/domain/delivery.ts';
+import { refOf } from '@posthorn/domain/message/delivery.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import {
   createAttemptHarness,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { OAuth2Client } from '@posthorn/domain/webhook.ts';
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
-import { parseConfig } from '@posthorn/platform/service/config.ts';
+import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
 import { createLifecycle, type Lifecycle } from '@posthorn/platform/service/lifecycle.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { Registry } from 'prom-client';

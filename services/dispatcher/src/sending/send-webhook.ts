@@ -1,4 +1,4 @@
-import type { Attempt } from '@posthorn/domain/delivery.ts';
+import type { Attempt } from '@posthorn/domain/message/delivery.ts';
 import { deliveryHeaders } from '@posthorn/domain/request/delivery-headers.ts';
 import { outcomeOfErrorCode, outcomeOfStatus, type Outcome } from '@posthorn/domain/outcome.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { Attempt } from '@posthorn/domain/delivery.ts';
+import type { Attempt } from '@posthorn/domain/message/delivery.ts';
 import {
   createDeliveryStore,
   type DeliveryStore,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Attempt, Delivery, DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import type { Attempt, Delivery, DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import { createMemoryDeliveries } from '../../../../test/support/memory/memory-deliveries.ts';
 import { createRecordAttempts } from './record-attempts.ts';

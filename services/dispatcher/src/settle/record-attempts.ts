@@ -1,4 +1,4 @@
-import { isFinal, type DeliveryState } from '@posthorn/domain/delivery.ts';
+import { isFinal, type DeliveryState } from '@posthorn/domain/message/delivery.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 

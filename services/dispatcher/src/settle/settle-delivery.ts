@@ -1,4 +1,9 @@
-import { endedAtMs, refOf, type Attempt, type CancelReason } from '@posthorn/domain/delivery.ts';
+import {
+  endedAtMs,
+  refOf,
+  type Attempt,
+  type CancelReason,
+} from '@posthorn/domain/message/delivery.ts';
 import { logFieldsOf } from '@posthorn/domain/records/log-fields.ts';
 import { encodeDeliveryFailed, type DueAttempt } from '@posthorn/domain/records/records.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';

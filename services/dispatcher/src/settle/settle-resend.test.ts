@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { Attempt } from '@posthorn/domain/delivery.ts';
+import type { Attempt } from '@posthorn/domain/message/delivery.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { FinishedResend } from '@posthorn/platform/mongo/resends/resend-marks.ts';

@@ -1,4 +1,4 @@
-import { endedAtMs, type Attempt } from '@posthorn/domain/delivery.ts';
+import { endedAtMs, type Attempt } from '@posthorn/domain/message/delivery.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import type { OpenSpan, SpanAttributes, Spans } from '@posthorn/platform/tracing/spans.ts';

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { timeMsOf } from '@posthorn/domain/ids.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import { timeMsOf } from '@posthorn/domain/ids/ids.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import type { OpenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';

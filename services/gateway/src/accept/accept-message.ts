@@ -1,5 +1,5 @@
 import type { RequestQueue } from '../http/request/route.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { createAdaptiveLinger } from '@posthorn/platform/async/batching/adaptive-linger.ts';
 import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
@@ -17,7 +17,7 @@ import {
 } from './build-message.ts';
 import { notFound, overloaded, unavailable } from '../http/api-error.ts';
 import type { Outbox } from '../outbox/outbox.ts';
-import type { TargetResolver } from './resolve-targets.ts';
+import type { TargetResolver } from './targets/resolve-targets.ts';
 import { createAcceptQueueLimit } from './accept-queue-limit.ts';
 import { batchCostOf, memoryBytesOf, memoryBytesOfBody } from './request-cost.ts';
 

@@ -1,5 +1,5 @@
-import { timeMsOf, type IdPrefix } from '@posthorn/domain/ids.ts';
-import type { Idempotency, Message } from '@posthorn/domain/message.ts';
+import { timeMsOf, type IdPrefix } from '@posthorn/domain/ids/ids.ts';
+import type { Idempotency, Message } from '@posthorn/domain/message/message.ts';
 import {
   describeAccepted,
   shownOf,
@@ -7,7 +7,7 @@ import {
   type ShownWebhook,
 } from '../http/responses/message.ts';
 import type { SealedResponses } from './sealed-responses.ts';
-import type { Address, ResolvedTargets } from './resolve-targets.ts';
+import type { Address, ResolvedTargets } from './targets/resolve-targets.ts';
 
 /** A message as a client asks for it. */
 export interface NewMessage {

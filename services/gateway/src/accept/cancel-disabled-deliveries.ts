@@ -1,4 +1,4 @@
-import type { Message } from '@posthorn/domain/message.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import { unattemptedDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';

@@ -19,8 +19,8 @@ import type { Invalidations } from '../open-redis.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { NotStoredByApp } from '../projects/has-app.ts';
 import { createAcceptMessage, type AcceptMessage } from './accept-message.ts';
-import { createIdempotentAccept, type IdempotentAccept } from './idempotent-accept.ts';
-import { createTargetResolver, type TargetResolver } from './resolve-targets.ts';
+import { createIdempotentAccept, type IdempotentAccept } from './idempotency/idempotent-accept.ts';
+import { createTargetResolver, type TargetResolver } from './targets/resolve-targets.ts';
 import { createSealedResponses } from './sealed-responses.ts';
 import { traceAccept } from './trace-accept.ts';
 

@@ -1,11 +1,11 @@
-import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
 import {
   makeApiKey,
   type AskedRights,
   type KeyRights,
 } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 import { foundOr404, notFound } from '../http/api-error.ts';

@@ -4,7 +4,7 @@ import {
   type AskedRights,
   type KeyRights,
 } from '@posthorn/platform/mongo/companies/make-api-key.ts';
-import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import { insufficientScope } from '../http/api-error.ts';
 import type { Caller } from '../http/request/route.ts';
 

@@ -1,5 +1,5 @@
 import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
-import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
 import { createAuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
 import type { DeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
 import type { LinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';
@@ -13,7 +13,7 @@ import type { RequestQueue } from '../http/request/route.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { AcceptMessage } from '../accept/accept-message.ts';
-import type { IdempotentAccept } from '../accept/idempotent-accept.ts';
+import type { IdempotentAccept } from '../accept/idempotency/idempotent-accept.ts';
 import { createApiKeys } from '../api-keys/api-keys.ts';
 import { createConfineToApp } from '../api-keys/confine-to-app.ts';
 import { createCreatePortalLink } from './dashboard/portal/create-portal-link.ts';

@@ -7,7 +7,7 @@ import { assertJson } from '../http/request/assert-json.ts';
 import { readBody, readRawFields, type Body } from '../http/request/read-body.ts';
 import { readHead } from '../http/request/read-head.ts';
 import { createReceiveBody } from '../http/request/receive-body.ts';
-import type { RequestDeadlines } from '../http/request-deadlines.ts';
+import type { RequestDeadlines } from '../http/connections/request-deadlines.ts';
 import { REQUEST_BYTES, type RequestMemory } from '../http/request/request-memory.ts';
 import { NO_FIELDS, type ApiResponse, type Caller, type Route } from '../http/request/route.ts';
 import { beginPages, sendPages, type Pages } from '../http/responses/send-pages.ts';

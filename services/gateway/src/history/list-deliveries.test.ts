@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
-import type { Delivery } from '@posthorn/domain/delivery.ts';
+import type { Delivery } from '@posthorn/domain/message/delivery.ts';
 import { unattemptedDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
-import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import { listDeliveries } from './list-deliveries.ts';
 import { readMessage } from './read-message.ts';

@@ -1,4 +1,4 @@
-import type { Message } from '@posthorn/domain/message.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import type { Header } from '@posthorn/domain/webhook.ts';
 import { deliveriesOf, type ReadDelivery, type ReadDeps } from './read-delivery.ts';
 import { requireMessage } from './read-message.ts';

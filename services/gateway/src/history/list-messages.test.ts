@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
-import { timeMsOf } from '@posthorn/domain/ids.ts';
-import { messageStatus } from '@posthorn/domain/message.ts';
+import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
+import { timeMsOf } from '@posthorn/domain/ids/ids.ts';
+import { messageStatus } from '@posthorn/domain/message/message.ts';
 import { statusBeforeAttempts } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
 import fc from 'fast-check';
 import {

@@ -1,6 +1,6 @@
-import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
-import { deliveryIdOf, firstIdAt } from '@posthorn/domain/ids.ts';
-import { messageStatus, type Message } from '@posthorn/domain/message.ts';
+import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
+import { deliveryIdOf, firstIdAt } from '@posthorn/domain/ids/ids.ts';
+import { messageStatus, type Message } from '@posthorn/domain/message/message.ts';
 import { statusBeforeAttempts } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
 import type {
   DeliveryOutline,

@@ -1,6 +1,6 @@
-import type { Delivery } from '@posthorn/domain/delivery.ts';
-import { deliveryIdOf, isId, timePartOf } from '@posthorn/domain/ids.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import type { Delivery } from '@posthorn/domain/message/delivery.ts';
+import { deliveryIdOf, isId, timePartOf } from '@posthorn/domain/ids/ids.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import { statusBeforeAttempts } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
 import { cancelReasonAtAcceptance } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
 import type { DeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import type { Outcome } from '@posthorn/domain/outcome.ts';
 import type { DeliveryFigures } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
 import type { EndpointFlow } from '@posthorn/platform/redis/endpoint-flows.ts';

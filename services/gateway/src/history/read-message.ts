@@ -1,5 +1,5 @@
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import type {
   DeliveryOutline,
   DeliveryQueries,

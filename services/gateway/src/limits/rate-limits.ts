@@ -3,7 +3,7 @@ import type { RedisClient } from '@posthorn/platform/redis/connect.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { RequestHandler, Response } from 'express';
 import { Counter, type Registry } from 'prom-client';
-import { addressKey } from '../http/address-key.ts';
+import { addressKey } from '../http/connections/address-key.ts';
 import { ApiError } from '../http/api-error.ts';
 import type { Caller } from '../http/request/route.ts';
 import { createRateCounts, type Decision, type RateCounts } from './rate-limit-counts.ts';

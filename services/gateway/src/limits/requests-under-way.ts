@@ -1,4 +1,4 @@
-import { createFifo, type Fifo } from '@posthorn/platform/async/fifo.ts';
+import { createFifo, type Fifo } from '@posthorn/platform/async/queues/fifo.ts';
 import { unavailable } from '../http/api-error.ts';
 
 export interface RequestsUnderWay {

@@ -1,4 +1,4 @@
-import type { Message } from '@posthorn/domain/message.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import { createLoop } from '@posthorn/platform/async/loop.ts';
 import { withTimeout } from '@posthorn/platform/async/with-timeout.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';

@@ -1,4 +1,4 @@
-import type { Message } from '@posthorn/domain/message.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 
 /**
  * Companies whose messages do not fit into the publish queue. Their messages are not kept in memory

@@ -1,5 +1,5 @@
-import { firstIdAt, timeMsOf, type IdPrefix } from '@posthorn/domain/ids.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import { firstIdAt, timeMsOf, type IdPrefix } from '@posthorn/domain/ids/ids.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { InsertOutcome, MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { PublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';

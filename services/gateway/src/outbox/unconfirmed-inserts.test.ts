@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { Message } from '@posthorn/domain/message.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import { createUnconfirmedInserts, type UnconfirmedInserts } from './unconfirmed-inserts.ts';
 
 const MINUTE_MS = 60_000;

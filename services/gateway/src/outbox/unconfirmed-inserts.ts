@@ -1,4 +1,4 @@
-import type { Message } from '@posthorn/domain/message.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 
 export interface UnconfirmedInsertsDeps {

@@ -1,4 +1,4 @@
-import { notStoredBy, type NotStored } from '@posthorn/domain/not-stored.ts';
+import { notStoredBy, type NotStored } from '@posthorn/domain/message/not-stored.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { mongo } from 'mongoose';
 

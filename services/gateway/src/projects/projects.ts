@@ -1,6 +1,6 @@
-import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
 import { documentsOf, type Changed } from '@posthorn/platform/mongo/company-documents.ts';
-import type { Environment, ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { Environment, ProjectDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import type { mongo } from 'mongoose';
 import { foundOr404 } from '../http/api-error.ts';
 import type { Quotas } from '../limits/quotas.ts';

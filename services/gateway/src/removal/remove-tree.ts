@@ -1,4 +1,4 @@
-import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
 import { createLoop } from '@posthorn/platform/async/loop.ts';
 import { TimeoutError, withTimeout } from '@posthorn/platform/async/with-timeout.ts';
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
@@ -6,7 +6,7 @@ import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
 import { ifLeaseIsFree } from '@posthorn/platform/mongo/leases/with-lease.ts';
 import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
-import type { Removal } from '@posthorn/domain/removal.ts';
+import type { Removal } from '@posthorn/domain/company/removal.ts';
 import { EVERYTHING, type Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import { takeOverRemovals } from './take-over-removals.ts';
 

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
-import { refOf } from '@posthorn/domain/delivery.ts';
+import { refOf } from '@posthorn/domain/message/delivery.ts';
 import { untilAborted } from '@posthorn/platform/async/until-aborted.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';

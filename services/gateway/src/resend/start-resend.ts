@@ -1,5 +1,5 @@
-import { isFinal, type Delivery } from '@posthorn/domain/delivery.ts';
-import { firstIdAt, type IdPrefix } from '@posthorn/domain/ids.ts';
+import { isFinal, type Delivery } from '@posthorn/domain/message/delivery.ts';
+import { firstIdAt, type IdPrefix } from '@posthorn/domain/ids/ids.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import type { MarkedDelivery } from '@posthorn/domain/resend.ts';

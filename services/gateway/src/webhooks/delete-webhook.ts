@@ -1,5 +1,5 @@
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import type { WebhookDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { WebhookDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 import { foundOr404, notFound } from '../http/api-error.ts';

@@ -1,7 +1,7 @@
 import { parseDelay } from '@posthorn/domain/schedule/retry-schedule.ts';
 import { StartupError } from '@posthorn/platform/service/errors.ts';
-import { httpUrl } from '@posthorn/platform/service/http-url.ts';
-import { settings } from '@posthorn/platform/service/settings.ts';
+import { httpUrl } from '@posthorn/platform/service/settings/http-url.ts';
+import { settings } from '@posthorn/platform/service/settings/settings.ts';
 import { z } from 'zod';
 
 /** A canary that sends more often would be load itself. */

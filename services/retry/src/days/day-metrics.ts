@@ -1,4 +1,4 @@
-import { dayNumberOf } from '@posthorn/domain/days.ts';
+import { dayNumberOf } from '@posthorn/domain/ids/days.ts';
 import type { DayLayout } from '@posthorn/platform/mongo/days/daily-collection.ts';
 import { DAY_KINDS, type DayKind } from '@posthorn/platform/mongo/days/days.ts';
 import { Gauge, type Registry } from 'prom-client';

@@ -1,4 +1,4 @@
-import { dayName } from '@posthorn/domain/days.ts';
+import { dayName } from '@posthorn/domain/ids/days.ts';
 import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
 import { withTimeout } from '@posthorn/platform/async/with-timeout.ts';
 import type { DayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';

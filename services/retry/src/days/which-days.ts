@@ -1,4 +1,4 @@
-import { DAY_MS, dayNumberOf } from '@posthorn/domain/days.ts';
+import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids/days.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type { DayLayout } from '@posthorn/platform/mongo/days/daily-collection.ts';
 

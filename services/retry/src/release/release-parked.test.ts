@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import { delayTopicsAmong } from '@posthorn/domain/records/topics.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { Registry } from 'prom-client';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import type { Cancellation } from '@posthorn/domain/delivery.ts';
+import type { Cancellation } from '@posthorn/domain/message/delivery.ts';
 import type { WebhookState } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
 import { keepTrying } from '../../../../test/support/time/keep-trying.ts';
 import { createReleaseParked } from './release-parked.ts';

@@ -1,4 +1,4 @@
-import type { CancelReason } from '@posthorn/domain/delivery.ts';
+import type { CancelReason } from '@posthorn/domain/message/delivery.ts';
 import { logFieldsOf } from '@posthorn/domain/records/log-fields.ts';
 import { DUE_AT_HEADER, readMs, TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import {

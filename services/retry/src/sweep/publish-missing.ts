@@ -1,6 +1,6 @@
-import type { DeliveryState } from '@posthorn/domain/delivery.ts';
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import type { DeliveryState } from '@posthorn/domain/message/delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import {

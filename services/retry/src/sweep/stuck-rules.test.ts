@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Attempt } from '@posthorn/domain/delivery.ts';
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { Attempt } from '@posthorn/domain/message/delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import { decodeDeliveryFailed, decodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { StuckDelivery } from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';

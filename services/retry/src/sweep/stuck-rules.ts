@@ -1,7 +1,7 @@
-import { endedAtMs, refOf } from '@posthorn/domain/delivery.ts';
+import { endedAtMs, refOf } from '@posthorn/domain/message/delivery.ts';
 import { TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import { encodeDeliveryFailed, encodeRetryDue } from '@posthorn/domain/records/records.ts';
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import type { Remedy, StuckDelivery } from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';

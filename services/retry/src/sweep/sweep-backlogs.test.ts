@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { Message } from '@posthorn/domain/message.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import { required } from '@posthorn/domain/required.ts';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';

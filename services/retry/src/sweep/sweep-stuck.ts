@@ -1,4 +1,4 @@
-import { timeMsOf } from '@posthorn/domain/ids.ts';
+import { timeMsOf } from '@posthorn/domain/ids/ids.ts';
 import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
 import type { StuckDeliveries } from '@posthorn/platform/mongo/deliveries/stuck-deliveries.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';

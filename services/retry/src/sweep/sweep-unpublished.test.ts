@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import type { DeliveryState } from '@posthorn/domain/delivery.ts';
+import type { DeliveryState } from '@posthorn/domain/message/delivery.ts';
 import type { Page } from '@posthorn/platform/mongo/messages/publisher-pages.ts';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { Registry } from 'prom-client';

@@ -2,13 +2,13 @@ import { Button, Text } from '@mantine/core';
 import { infiniteQueryOptions, useInfiniteQuery } from '@tanstack/react-query';
 import { answerOf, api, type Schemas } from '../../api/client.ts';
 import { given } from '../../api/queries.ts';
-import { Copyable } from '../../parts/copyable.tsx';
+import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Page } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { Status, type Tone } from '../../parts/status.tsx';
-import { When } from '../../parts/when.tsx';
+import { When } from '../../parts/time/when.tsx';
 
 const auditQuery = infiniteQueryOptions({
   queryKey: ['audit'],

@@ -3,14 +3,14 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
 import { failuresQuery, RANGE_MS } from '../../api/overview.ts';
+import { RANGES, type Range } from '../../api/ranges.ts';
 import { outcomeWords } from '../../parts/outcomes.ts';
 import { Page } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
 import { Empty, Failed } from '../../parts/states.tsx';
-import { countText } from '../../parts/time-words.ts';
-import { When } from '../../parts/when.tsx';
-import { RANGES, type Range } from '../../search.ts';
+import { countText } from '../../parts/time/time-words.ts';
+import { When } from '../../parts/time/when.tsx';
 import { useRights } from '../../session/session-context.ts';
 import { ResendProgress } from '../webhooks/resend-progress.tsx';
 

@@ -3,12 +3,12 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { answerOf, api, type Schemas } from '../../api/client.ts';
 import { apiKeysQuery } from '../../api/queries.ts';
 import { Confirm } from '../../parts/confirm.tsx';
-import { Copyable } from '../../parts/copyable.tsx';
+import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Page } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
-import { When } from '../../parts/when.tsx';
+import { When } from '../../parts/time/when.tsx';
 import { useRights, useSession } from '../../session/session-context.ts';
 import { CreateKey } from './create-key.tsx';
 

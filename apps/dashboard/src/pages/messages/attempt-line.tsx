@@ -1,10 +1,10 @@
 import { Text } from '@mantine/core';
 import { useState } from 'react';
 import type { Schemas } from '../../api/client.ts';
-import { CodeBlock } from '../../parts/code-block.tsx';
+import { CodeBlock } from '../../parts/copy/code-block.tsx';
 import { outcomeWords } from '../../parts/outcomes.ts';
-import { durationText } from '../../parts/time-words.ts';
-import { When } from '../../parts/when.tsx';
+import { durationText } from '../../parts/time/time-words.ts';
+import { When } from '../../parts/time/when.tsx';
 import styles from './messages.module.css';
 
 type Attempt = Schemas['Delivery']['attempts'][number];

@@ -13,7 +13,7 @@ import { QueryView } from '../../parts/query-view.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { DeliveryStatus } from '../../parts/status.tsx';
-import { When } from '../../parts/when.tsx';
+import { When } from '../../parts/time/when.tsx';
 import { useArrivals } from './use-arrivals.ts';
 import styles from './messages.module.css';
 

@@ -2,7 +2,7 @@ import { SegmentedControl, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { Schemas } from '../../api/client.ts';
 import { curlOf } from '../../api/recorded-calls.ts';
-import { CodeBlock } from '../../parts/code-block.tsx';
+import { CodeBlock } from '../../parts/copy/code-block.tsx';
 import { Section } from '../../parts/page.tsx';
 import { useSession } from '../../session/session-context.ts';
 import { pretty } from './pretty-json.ts';

@@ -1,8 +1,8 @@
 import { useMediaQuery } from '@mantine/hooks';
 import { useState } from 'react';
+import type { Range } from '../../api/ranges.ts';
 import type { Schemas } from '../../api/client.ts';
-import { countText } from '../../parts/time-words.ts';
-import type { Range } from '../../search.ts';
+import { countText } from '../../parts/time/time-words.ts';
 import styles from './overview.module.css';
 
 type Point = Schemas['OverviewPoint'];

@@ -4,8 +4,8 @@ import type { Schemas } from '../../api/client.ts';
 import { outcomeWords } from '../../parts/outcomes.ts';
 import { SuccessRatio } from '../../parts/ratio-bar.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
-import { countText } from '../../parts/time-words.ts';
-import { When } from '../../parts/when.tsx';
+import { countText } from '../../parts/time/time-words.ts';
+import { When } from '../../parts/time/when.tsx';
 
 type Worst = Schemas['WorstWebhook'];
 

@@ -3,10 +3,10 @@ import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { makePortalLink } from '../../api/portal.ts';
 import type { Capability } from '../../api/session.ts';
-import { Copyable } from '../../parts/copyable.tsx';
+import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
-import { When } from '../../parts/when.tsx';
+import { When } from '../../parts/time/when.tsx';
 import { valueTo } from '../../parts/value-to.ts';
 
 const CAPABILITIES = [

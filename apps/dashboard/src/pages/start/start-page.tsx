@@ -3,7 +3,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { allAppsQuery } from '../../api/all-apps.ts';
 import { messagesQuery, projectsQuery, webhooksQuery } from '../../api/queries.ts';
 import { curlOf } from '../../api/recorded-calls.ts';
-import { CodeBlock } from '../../parts/code-block.tsx';
+import { CodeBlock } from '../../parts/copy/code-block.tsx';
 import { LinkButton } from '../../parts/link-button.tsx';
 import { Page } from '../../parts/page.tsx';
 import { useSession } from '../../session/session-context.ts';

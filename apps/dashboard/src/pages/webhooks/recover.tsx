@@ -5,7 +5,7 @@ import { api, dataOf, type Schemas } from '../../api/client.ts';
 import { failedSinceQuery, firstFailureQuery } from '../../api/failed-since.ts';
 import { Section } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
-import { absoluteTime } from '../../parts/time-words.ts';
+import { absoluteTime } from '../../parts/time/time-words.ts';
 import { ResendProgress } from './resend-progress.tsx';
 import { valueTo } from '../../parts/value-to.ts';
 

@@ -1,7 +1,7 @@
 import { Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { resendQuery } from '../../api/queries.ts';
-import { Copyable } from '../../parts/copyable.tsx';
+import { Copyable } from '../../parts/copy/copyable.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
 import { CountsBar } from '../../parts/ratio-bar.tsx';
 

@@ -3,10 +3,10 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
 import { webhookQuery } from '../../api/queries.ts';
-import { Copyable } from '../../parts/copyable.tsx';
+import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
-import { When } from '../../parts/when.tsx';
+import { When } from '../../parts/time/when.tsx';
 import { useRights } from '../../session/session-context.ts';
 import { valueTo } from '../../parts/value-to.ts';
 

@@ -4,7 +4,7 @@ import { api, dataOf, type Schemas } from '../../api/client.ts';
 import { deliveryQuery } from '../../api/delivery.ts';
 import { useLiveReload } from '../../api/use-live-reload.ts';
 import { curlOf } from '../../api/recorded-calls.ts';
-import { CodeBlock } from '../../parts/code-block.tsx';
+import { CodeBlock } from '../../parts/copy/code-block.tsx';
 import { Section } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
 import { Failed } from '../../parts/states.tsx';

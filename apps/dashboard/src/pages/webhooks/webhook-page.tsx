@@ -4,7 +4,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { Schemas } from '../../api/client.ts';
 import { webhookQuery } from '../../api/queries.ts';
-import { Copyable } from '../../parts/copyable.tsx';
+import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Page } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
 import { TABS, type WebhookTab } from '../../search.ts';

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { Registry } from 'prom-client';
 import { createLogger } from '../../service/logger.ts';
-import { createKafkaClient } from '../connect.ts';
+import { createKafkaClient } from '../connection/connect.ts';
 import { createKafkaMetrics } from '../kafka-metrics.ts';
 import type { GroupEvents } from './group-client.ts';
 import { createGroupConsumer } from './group-consumer.ts';

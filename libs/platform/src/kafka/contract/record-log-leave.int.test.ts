@@ -5,7 +5,7 @@ import { openScratchLog, type ScratchLog } from '../../../../../test/support/sto
 import { createNamespace } from '../../../../../test/support/process/namespace.ts';
 import { createLogger } from '../../service/logger.ts';
 import { KAFKA_CLIENTS } from '../../service/kafka-clients.ts';
-import { createKafkaClient } from '../connect.ts';
+import { createKafkaClient } from '../connection/connect.ts';
 import type { GroupClient } from '../consumer/group-client.ts';
 import type { ConsumeOptions, Consumption, RecordLog } from '../record-log.ts';
 

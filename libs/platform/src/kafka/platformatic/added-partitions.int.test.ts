@@ -3,7 +3,7 @@ import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { createNamespace } from '../../../../../test/support/process/namespace.ts';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
 import { createLogger } from '../../service/logger.ts';
-import { createKafkaClient } from '../connect.ts';
+import { createKafkaClient } from '../connection/connect.ts';
 import type { Consumption } from '../record-log.ts';
 
 /** kafkajs checks for new partitions every five minutes by itself, this client never. */

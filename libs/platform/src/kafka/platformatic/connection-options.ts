@@ -1,5 +1,5 @@
 import { SASLMechanisms, type ConnectionOptions, type SASLOptions } from '@platformatic/kafka';
-import type { KafkaAccess, Sasl } from '../access.ts';
+import type { KafkaAccess, Sasl } from '../connection/access.ts';
 
 type SecurityOptions = Pick<ConnectionOptions, 'tls' | 'tlsServerName' | 'sasl'>;
 

@@ -1,4 +1,4 @@
-import type { KafkaAccess } from '../access.ts';
+import type { KafkaAccess } from '../connection/access.ts';
 import type { Logger } from '../../service/logger.ts';
 
 export interface DriverSettings {

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
 import { createLogger } from '../../service/logger.ts';
-import { createKafkaClient } from '../connect.ts';
+import { createKafkaClient } from '../connection/connect.ts';
 import { readTopic, type ReadTopicOptions, type StoredRecord } from './read-topic.ts';
 
 const brokers = (process.env.KAFKA_BROKERS ?? '').split(',');

@@ -4,7 +4,7 @@ import { openScratchLog, type ScratchLog } from '../../../../../test/support/sto
 import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { createLogger } from '../../service/logger.ts';
 import { addPartitions } from './add-partitions.ts';
-import { createKafkaClient, readTopics } from '../connect.ts';
+import { createKafkaClient, readTopics } from '../connection/connect.ts';
 
 const { KAFKA_BROKERS } = createNamespace();
 const logger = createLogger('test', 'silent');

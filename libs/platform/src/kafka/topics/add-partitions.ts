@@ -1,7 +1,7 @@
 import type { Admin, Kafka } from 'kafkajs';
 import { StartupError } from '../../service/errors.ts';
 import type { Logger } from '../../service/logger.ts';
-import { closeAdmin, type ExistingTopics } from '../connect.ts';
+import { closeAdmin, type ExistingTopics } from '../connection/connect.ts';
 import { untilLed } from './create-topics.ts';
 
 export interface AddPartitionsInput {

@@ -4,7 +4,7 @@ import { findSettingDrift, findUnpinned } from '@posthorn/domain/records/topic-d
 import { createNamespace } from '../../../../../test/support/process/namespace.ts';
 import { sampleTopicSpec } from '../../../../../test/support/samples/sample-topic-spec.ts';
 import { createLogger } from '../../service/logger.ts';
-import { createKafkaClient } from '../connect.ts';
+import { createKafkaClient } from '../connection/connect.ts';
 import { applyTopicChanges } from './apply-topic-changes.ts';
 import { observeTopics } from './observe-topics.ts';
 

@@ -4,7 +4,7 @@ import {
   IncrementalAlterConfigOperationTypes,
 } from '@platformatic/kafka';
 import type { TopicChange } from '@posthorn/domain/records/plan-topic-changes.ts';
-import type { KafkaAccess } from '../access.ts';
+import type { KafkaAccess } from '../connection/access.ts';
 import { securityOf } from '../platformatic/connection-options.ts';
 import { errorText } from '../platformatic/error-text.ts';
 

@@ -5,7 +5,7 @@ import type { Admin } from 'kafkajs';
 import { createNamespace } from '../../../../../test/support/process/namespace.ts';
 import { sampleTopicSpec } from '../../../../../test/support/samples/sample-topic-spec.ts';
 import { createLogger } from '../../service/logger.ts';
-import { createKafkaClient } from '../connect.ts';
+import { createKafkaClient } from '../connection/connect.ts';
 import { createTopics } from './create-topics.ts';
 import { observeTopics } from './observe-topics.ts';
 

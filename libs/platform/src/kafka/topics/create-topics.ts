@@ -4,7 +4,7 @@ import type { TopicSpec } from '@posthorn/domain/records/topics.ts';
 import type { Admin, Kafka } from 'kafkajs';
 import { createKeepTrying } from '../../async/keep-trying.ts';
 import type { Logger } from '../../service/logger.ts';
-import { closeAdmin } from '../connect.ts';
+import { closeAdmin } from '../connection/connect.ts';
 
 const LEADERS_TIMEOUT_MS = 60_000;
 

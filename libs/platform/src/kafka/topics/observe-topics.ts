@@ -4,7 +4,7 @@ import type { TopicSpec } from '@posthorn/domain/records/topics.ts';
 import kafkajs, { type Admin, type ITopicMetadata, type Kafka } from 'kafkajs';
 import { withTimeout } from '../../async/with-timeout.ts';
 import { messageOf } from '../../service/errors.ts';
-import { closeAdmin, type ExistingTopics } from '../connect.ts';
+import { closeAdmin, type ExistingTopics } from '../connection/connect.ts';
 
 /** Topics of an installation, as Kafka describes them. */
 export interface FoundTopics {

@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from 'prom-client';
 import { createLoop } from '../../async/loop.ts';
 import type { Logger } from '../../service/logger.ts';
-import type { ExistingTopics } from '../connect.ts';
+import type { ExistingTopics } from '../connection/connect.ts';
 
 export interface TopicWatchDeps {
   /** The topics that settings ask for. Nothing works without one of them until it is created again. */

@@ -1,9 +1,9 @@
 import type { AuditAction, AuditActor, AuditEvent } from '@posthorn/domain/audit/audit-event.ts';
-import { firstIdAt, isId } from '@posthorn/domain/ids.ts';
+import { firstIdAt, isId } from '@posthorn/domain/ids/ids.ts';
 import type { mongo } from 'mongoose';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import { documentsOf } from '../company-documents.ts';
-import type { AuditEventDocument } from '../documents.ts';
+import type { AuditEventDocument } from '../documents/documents.ts';
 
 /** How an event ended. */
 export type AuditCompletion = Pick<AuditEvent, 'outcome' | 'code' | 'changes' | 'count'> & {

@@ -5,7 +5,7 @@ import {
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { createCompanyStore, type CompanyStore } from './companies.ts';
-import type { ApiKeyDocument } from '../documents.ts';
+import type { ApiKeyDocument } from '../documents/documents.ts';
 
 function key(n: number, companyId = 'comp_a'): ApiKeyDocument {
   const texts = { name: `Key ${n}`, prefix: `ph_${n}`, hash: `hash-${n}` };

@@ -1,8 +1,8 @@
 import type { mongo } from 'mongoose';
-import { companyStatusOf } from '@posthorn/domain/company.ts';
+import { companyStatusOf } from '@posthorn/domain/company/company.ts';
 import { ALL_SCOPES, type Scope } from '@posthorn/domain/access/scopes.ts';
-import { collection } from '../collections.ts';
-import type { ApiKeyDocument, CompanyDocument } from '../documents.ts';
+import { collection } from '../documents/collections.ts';
+import type { ApiKeyDocument, CompanyDocument } from '../documents/documents.ts';
 
 /**
  * Companies and API keys, for the operator and for authentication: the only queries of the API that

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import type { SigningKey } from '@posthorn/domain/request/signing-keys.ts';
 import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import {
@@ -7,7 +7,7 @@ import {
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { createVault, type Vault } from '../../vault/vault.ts';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import { sealSigningKey } from '../signing-keys/signing-keys-sealed.ts';
 import { createWebhookStore } from '../webhooks/webhooks.ts';
 import { exportCompany, type ExportedThing } from './company-export.ts';

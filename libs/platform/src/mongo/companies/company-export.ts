@@ -1,6 +1,6 @@
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import type { Vault } from '../../vault/vault.ts';
-import { collection, type DocumentOf } from '../collections.ts';
+import { collection, type DocumentOf } from '../documents/collections.ts';
 import {
   documentsIn,
   documentsOf,
@@ -8,7 +8,7 @@ import {
   type UndividedName,
 } from '../company-documents.ts';
 import type { Database } from '../days/days.ts';
-import type { DeliveryDocument, MessageDocument } from '../documents.ts';
+import type { DeliveryDocument, MessageDocument } from '../documents/documents.ts';
 import { openSigningKey } from '../signing-keys/signing-keys-sealed.ts';
 import { openWebhook } from '../webhooks/webhooks-sealed.ts';
 

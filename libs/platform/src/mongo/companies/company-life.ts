@@ -1,6 +1,6 @@
-import { companyStatusOf, type CompanyStatus } from '@posthorn/domain/company.ts';
+import { companyStatusOf, type CompanyStatus } from '@posthorn/domain/company/company.ts';
 import type { mongo } from 'mongoose';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 
 /** Suspends, resumes and removes companies. Every change may be repeated. */
 export interface CompanyLife {

@@ -1,4 +1,4 @@
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import type { mongo } from 'mongoose';
 import {
   documentsIn,
@@ -9,7 +9,7 @@ import {
 } from '../company-documents.ts';
 import type { Database, Days } from '../days/days.ts';
 import { writeByDays } from '../days/read-days.ts';
-import type { MessageDocument } from '../documents.ts';
+import type { MessageDocument } from '../documents/documents.ts';
 import { keysOf } from '../messages/idempotency-keys.ts';
 
 export interface CompanyRemoval {

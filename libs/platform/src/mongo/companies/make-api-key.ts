@@ -1,8 +1,8 @@
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { SCOPES, type Scope } from '@posthorn/domain/access/scopes.ts';
-import type { IdPrefix } from '@posthorn/domain/ids.ts';
-import type { ApiKeyDocument } from '../documents.ts';
+import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
+import type { ApiKeyDocument } from '../documents/documents.ts';
 
 const KEY_BYTES = 32;
 const SHOWN_CHARS = 12;

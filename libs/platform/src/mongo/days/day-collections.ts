@@ -1,4 +1,4 @@
-import { dayName, dayNumberOfName } from '@posthorn/domain/days.ts';
+import { dayName, dayNumberOfName } from '@posthorn/domain/ids/days.ts';
 import type { mongo } from 'mongoose';
 import { DAY_INDEXES } from './day-indexes.ts';
 import { hasCode } from '../indexes/list-indexes.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { DAY_MS, dayNumberOf } from '@posthorn/domain/days.ts';
-import { deliveryIdOf, firstIdAt } from '@posthorn/domain/ids.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids/days.ts';
+import { deliveryIdOf, firstIdAt } from '@posthorn/domain/ids/ids.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import { unattemptedDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import { deliveryContract } from '../../../../../test/support/contract/delivery-contract.ts';
 import { messageStoreContract } from '../../../../../test/support/contract/message-store-contract.ts';
@@ -12,7 +12,7 @@ import {
   openScratchDays,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import { exportCompany } from '../companies/company-export.ts';
 import { createCompanyRemoval } from '../companies/company-removal.ts';
 import { createDeliveryQueries } from '../deliveries/delivery-queries.ts';

@@ -1,6 +1,6 @@
 import type { mongo } from 'mongoose';
-import { collection } from '../collections.ts';
-import type { DeliveryDocument, MessageDocument } from '../documents.ts';
+import { collection } from '../documents/collections.ts';
+import type { DeliveryDocument, MessageDocument } from '../documents/documents.ts';
 import { createDailyCollection, type DailyCollection, type DayLayout } from './daily-collection.ts';
 
 /** The documents that expire with their day. */

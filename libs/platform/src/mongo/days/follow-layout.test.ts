@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { StoreUnavailableError } from '../../service/errors.ts';
-import type { LayoutDocument } from '../documents.ts';
+import type { LayoutDocument } from '../documents/documents.ts';
 import { CERTAIN_FOR_MS, followLayout } from './follow-layout.ts';
 
 const BEGIN = Date.UTC(2026, 10, 24);

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { firstIdAt } from '@posthorn/domain/ids.ts';
+import { firstIdAt } from '@posthorn/domain/ids/ids.ts';
 import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import { createMessageStore } from '../messages/messages.ts';
 import { beginDays, readLayout } from './stored-layout.ts';
 

@@ -1,7 +1,7 @@
-import { DAY_MS } from '@posthorn/domain/days.ts';
-import { timeMsOf } from '@posthorn/domain/ids.ts';
+import { DAY_MS } from '@posthorn/domain/ids/days.ts';
+import { timeMsOf } from '@posthorn/domain/ids/ids.ts';
 import type { mongo } from 'mongoose';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import type { DayLayout } from './daily-collection.ts';
 
 const DAYS = { _id: 'days' } as const;

@@ -1,11 +1,15 @@
-import type { Cancellation, DeliveryState, RecordedDelivery } from '@posthorn/domain/delivery.ts';
+import type {
+  Cancellation,
+  DeliveryState,
+  RecordedDelivery,
+} from '@posthorn/domain/message/delivery.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import mongoose, { type mongo } from 'mongoose';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds, writeByDays } from '../days/read-days.ts';
 import { toAttempt, toDocument } from './delivery-documents.ts';
-import type { DeliveryDocument } from '../documents.ts';
+import type { DeliveryDocument } from '../documents/documents.ts';
 import { DUPLICATE_KEY } from '../connection/duplicate-key.ts';
 
 /** Records deliveries. A write changes a delivery only from the state that it names, so repeating it is harmless. */

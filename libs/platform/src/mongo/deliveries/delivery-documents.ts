@@ -1,7 +1,7 @@
-import type { Attempt, Delivery } from '@posthorn/domain/delivery.ts';
-import { notStoredOf } from '@posthorn/domain/not-stored.ts';
+import type { Attempt, Delivery } from '@posthorn/domain/message/delivery.ts';
+import { notStoredOf } from '@posthorn/domain/message/not-stored.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
-import type { AttemptDocument, DeliveryDocument } from '../documents.ts';
+import type { AttemptDocument, DeliveryDocument } from '../documents/documents.ts';
 
 /** Translates between deliveries and their documents, in which times are dates. */
 

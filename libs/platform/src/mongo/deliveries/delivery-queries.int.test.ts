@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import {
   createDeliveryQueries,
   type DeliveryQueries,
   type FailureFilter,
 } from './delivery-queries.ts';
-import type { DeliveryDocument } from '../documents.ts';
+import type { DeliveryDocument } from '../documents/documents.ts';
 
 const RANGES = [
   [{ fromId: 'msg_2' }, ['msg_3', 'msg_2']],

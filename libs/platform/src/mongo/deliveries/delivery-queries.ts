@@ -1,10 +1,10 @@
-import type { Attempt, Delivery, DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import type { Attempt, Delivery, DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import type { mongo } from 'mongoose';
 import { documentsIn, type CompanyDocuments } from '../company-documents.ts';
 import type { Database, Days } from '../days/days.ts';
 import { readAll, readByIds, readUpTo } from '../days/read-days.ts';
 import { toDelivery } from './delivery-documents.ts';
-import type { DeliveryDocument } from '../documents.ts';
+import type { DeliveryDocument } from '../documents/documents.ts';
 
 /** A delivery as lists show it, without its attempts. */
 export interface DeliveryOutline {

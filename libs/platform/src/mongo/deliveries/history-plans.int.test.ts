@@ -3,7 +3,7 @@ import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 
 const companyId = 'comp_a';
 const before = { $gte: 'msg_1', $lt: 'msg_2' };

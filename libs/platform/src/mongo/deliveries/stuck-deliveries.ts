@@ -3,7 +3,7 @@ import type { mongo } from 'mongoose';
 import type { Database } from '../days/days.ts';
 import { readAll, readUpTo, writeByDays } from '../days/read-days.ts';
 import { toDelivery } from './delivery-documents.ts';
-import type { DeliveryDocument } from '../documents.ts';
+import type { DeliveryDocument } from '../documents/documents.ts';
 
 /** Finds stuck deliveries for the sweep. Times are in milliseconds since 1970. */
 export interface StuckDeliveries {

@@ -1,5 +1,5 @@
 import type { mongo } from 'mongoose';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 
 /** What create-indexes has done, for operators and for gateways. */
 export interface AppliedIndexes {

@@ -4,7 +4,7 @@ import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import { createLeaseStore } from './leases.ts';
 
 leaseContract(async () => {

@@ -1,5 +1,5 @@
 import type { mongo } from 'mongoose';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import { isDuplicateKey } from '../connection/duplicate-key.ts';
 
 /** Leases by name. The database's clock decides when they end. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
-import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import { settleCancelled } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import { countingIds, sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
 import {

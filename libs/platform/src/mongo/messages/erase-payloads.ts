@@ -1,7 +1,7 @@
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds, writeByDays } from '../days/read-days.ts';
-import type { MessageDocument } from '../documents.ts';
+import type { MessageDocument } from '../documents/documents.ts';
 
 /**
  * Erases the payloads of those of these messages whose every delivery is delivered. Leaves the others

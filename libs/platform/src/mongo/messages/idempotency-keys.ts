@@ -1,7 +1,7 @@
-import type { Message } from '@posthorn/domain/message.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import mongoose, { type mongo } from 'mongoose';
-import { collection } from '../collections.ts';
-import type { IdempotencyKeyDocument } from '../documents.ts';
+import { collection } from '../documents/collections.ts';
+import type { IdempotencyKeyDocument } from '../documents/documents.ts';
 import { DUPLICATE_KEY } from '../connection/duplicate-key.ts';
 
 /** Which message has claimed an idempotency key. The message may not be stored. */

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { DAY_MS, dayNumberOf } from '@posthorn/domain/days.ts';
-import { firstIdAt } from '@posthorn/domain/ids.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids/days.ts';
+import { firstIdAt } from '@posthorn/domain/ids/ids.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
 import {
   openScratchDays,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import { createIdempotencyKeys } from './idempotency-keys.ts';
 import { createKeyHolders } from './key-holders.ts';
 import { toDocument } from './message-documents.ts';

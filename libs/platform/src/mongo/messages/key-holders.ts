@@ -1,9 +1,9 @@
-import { firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
+import { firstIdAt, timeMsOf } from '@posthorn/domain/ids/ids.ts';
 import type { mongo } from 'mongoose';
 import { documentsIn } from '../company-documents.ts';
 import type { Database } from '../days/days.ts';
 import { readUpTo } from '../days/read-days.ts';
-import type { MessageDocument } from '../documents.ts';
+import type { MessageDocument } from '../documents/documents.ts';
 import { createIdempotencyKeys } from './idempotency-keys.ts';
 
 /** The message that has an idempotency key, without its payload and first response: both may be large. */

@@ -1,11 +1,11 @@
 import { ImpossibleError } from '@posthorn/domain/required.ts';
-import { firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
-import type { Message } from '@posthorn/domain/message.ts';
-import { collection } from '../collections.ts';
+import { firstIdAt, timeMsOf } from '@posthorn/domain/ids/ids.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
+import { collection } from '../documents/collections.ts';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds } from '../days/read-days.ts';
 import { readLayout } from '../days/stored-layout.ts';
-import type { MessageDocument } from '../documents.ts';
+import type { MessageDocument } from '../documents/documents.ts';
 import { toMessage } from './message-documents.ts';
 
 /** A message without its payload. */

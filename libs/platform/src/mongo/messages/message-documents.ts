@@ -1,5 +1,5 @@
-import type { Message } from '@posthorn/domain/message.ts';
-import type { MessageDocument } from '../documents.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
+import type { MessageDocument } from '../documents/documents.ts';
 
 /** Translates between messages and their documents, in which what most messages do not have is absent. */
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { firstIdAt } from '@posthorn/domain/ids.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import { firstIdAt } from '@posthorn/domain/ids/ids.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import { messageListContract } from '../../../../../test/support/contract/message-list-contract.ts';
 import type { Stored } from '../../../../../test/support/memory/memory-messages.ts';
 import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
@@ -9,9 +9,9 @@ import {
   openScratchDays,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import { createDeliveryQueries } from '../deliveries/delivery-queries.ts';
-import type { DeliveryDocument } from '../documents.ts';
+import type { DeliveryDocument } from '../documents/documents.ts';
 import type { KeyHolder } from './key-holders.ts';
 import { createMessageQueries, type MessageQueries } from './message-queries.ts';
 import { createMessageStore, type MessageStore } from './messages.ts';

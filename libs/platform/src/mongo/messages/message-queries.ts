@@ -1,10 +1,10 @@
-import type { Message } from '@posthorn/domain/message.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import type { mongo } from 'mongoose';
 import { systemClockMs } from '../../service/clock-and-ids.ts';
 import { documentsIn, type CompanyDocuments } from '../company-documents.ts';
 import type { IdSpan } from '../days/daily-collection.ts';
 import type { Database } from '../days/days.ts';
-import type { MessageDocument } from '../documents.ts';
+import type { MessageDocument } from '../documents/documents.ts';
 import { createKeyHolders, type KeyHolders } from './key-holders.ts';
 import { toMessage } from './message-documents.ts';
 

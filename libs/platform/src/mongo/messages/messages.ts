@@ -1,11 +1,11 @@
-import type { Message } from '@posthorn/domain/message.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import { required, requiredAt } from '@posthorn/domain/required.ts';
 import mongoose, { type mongo } from 'mongoose';
 import { monotonicClockMs } from '../../service/clock-and-ids.ts';
 import { asStoreError } from '../connection/connect.ts';
 import type { Database } from '../days/days.ts';
 import { readByIds } from '../days/read-days.ts';
-import type { MessageDocument } from '../documents.ts';
+import type { MessageDocument } from '../documents/documents.ts';
 import { DUPLICATE_KEY } from '../connection/duplicate-key.ts';
 import { createClaimKeys, NONE } from './claim-keys.ts';
 import { createIdempotencyKeys } from './idempotency-keys.ts';

@@ -1,8 +1,8 @@
-import type { Message } from '@posthorn/domain/message.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import type { mongo } from 'mongoose';
 import type { Days } from '../days/days.ts';
 import { readUpTo } from '../days/read-days.ts';
-import type { MessageDocument } from '../documents.ts';
+import type { MessageDocument } from '../documents/documents.ts';
 import { toMessage } from './message-documents.ts';
 
 export interface Page {

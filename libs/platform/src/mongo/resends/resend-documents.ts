@@ -1,5 +1,5 @@
 import type { Resend } from '@posthorn/domain/resend.ts';
-import type { ResendDocument } from '../documents.ts';
+import type { ResendDocument } from '../documents/documents.ts';
 
 /** Translates between resends and their documents, in which times are dates and a null owner is absent. */
 

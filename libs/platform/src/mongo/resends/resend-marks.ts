@@ -1,5 +1,5 @@
-import type { Attempt } from '@posthorn/domain/delivery.ts';
-import { notStoredOf } from '@posthorn/domain/not-stored.ts';
+import type { Attempt } from '@posthorn/domain/message/delivery.ts';
+import { notStoredOf } from '@posthorn/domain/message/not-stored.ts';
 import {
   statusesToResend,
   type MarkedDelivery,
@@ -11,7 +11,7 @@ import { documentsIn } from '../company-documents.ts';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds, writeByDays } from '../days/read-days.ts';
 import { toAttemptDocument } from '../deliveries/delivery-documents.ts';
-import type { DeliveryDocument } from '../documents.ts';
+import type { DeliveryDocument } from '../documents/documents.ts';
 
 export interface FinishedResend {
   deliveryId: string;

@@ -1,9 +1,9 @@
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
 import type { mongo } from 'mongoose';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import { documentsOf } from '../company-documents.ts';
-import type { ResendDocument } from '../documents.ts';
+import type { ResendDocument } from '../documents/documents.ts';
 import { toResend } from './resend-documents.ts';
 
 /** The parts of an app's resend: one for each webhook, begun in the order of the webhooks' ids. */

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import type { DeliveryStatus } from '@posthorn/domain/delivery.ts';
+import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import { resendContract } from '../../../../../test/support/contract/resend-contract.ts';
 import { sampleResend } from '../../../../../test/support/memory/memory-resends.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { collection } from '../collections.ts';
-import type { DeliveryDocument } from '../documents.ts';
+import { collection } from '../documents/collections.ts';
+import type { DeliveryDocument } from '../documents/documents.ts';
 import { createResendStore } from './resends.ts';
 
 type Db = ScratchDatabase['db'];

@@ -1,10 +1,10 @@
 import { FAILED_STATUSES, type Resend } from '@posthorn/domain/resend.ts';
 import type { mongo } from 'mongoose';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import { documentsIn, documentsOf } from '../company-documents.ts';
 import type { Database } from '../days/days.ts';
 import { readAll, readUpTo } from '../days/read-days.ts';
-import type { ResendDocument } from '../documents.ts';
+import type { ResendDocument } from '../documents/documents.ts';
 import { isDuplicateKey } from '../connection/duplicate-key.ts';
 import { toResend, toResendDocument } from './resend-documents.ts';
 import {

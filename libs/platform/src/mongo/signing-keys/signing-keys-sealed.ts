@@ -1,6 +1,6 @@
 import type { SigningKey, SigningKeys } from '@posthorn/domain/request/signing-keys.ts';
 import { SealedValueError, type Vault } from '../../vault/vault.ts';
-import type { SigningKeyDocument } from '../documents.ts';
+import type { SigningKeyDocument } from '../documents/documents.ts';
 
 /**
  * What is sealed of a key. The public key too: who can write to the database must not be able to

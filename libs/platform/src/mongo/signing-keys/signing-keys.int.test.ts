@@ -6,7 +6,7 @@ import {
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { createVault } from '../../vault/vault.ts';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import { countByKey } from '../resealing.ts';
 import { resealSigningKeys } from './signing-keys-reseal.ts';
 import { createSigningKeyStore, type SigningKeyStore } from './signing-keys.ts';

@@ -1,9 +1,9 @@
 import type { SigningKey, SigningKeys } from '@posthorn/domain/request/signing-keys.ts';
 import type { mongo } from 'mongoose';
 import { SealedValueError, type Vault } from '../../vault/vault.ts';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import { documentsOf } from '../company-documents.ts';
-import type { SigningKeyDocument } from '../documents.ts';
+import type { SigningKeyDocument } from '../documents/documents.ts';
 import { isDuplicateKey } from '../connection/duplicate-key.ts';
 import { openKeysAt, sealSigningKey } from './signing-keys-sealed.ts';
 

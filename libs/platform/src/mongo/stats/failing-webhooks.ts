@@ -7,7 +7,7 @@ import type { Outcome } from '@posthorn/domain/outcome.ts';
 import { HOUR_MS, MINUTE_MS, type Span } from '@posthorn/domain/stats/steps.ts';
 import type { mongo } from 'mongoose';
 import { documentsOf } from '../company-documents.ts';
-import type { StatsDocument } from '../documents.ts';
+import type { StatsDocument } from '../documents/documents.ts';
 
 /** A webhook with failed attempts in a span of time. */
 export interface FailingWebhook {

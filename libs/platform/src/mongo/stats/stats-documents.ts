@@ -5,7 +5,7 @@ import {
 } from '@posthorn/domain/stats/attempt-counts.ts';
 import { beginningOf, HOUR_MS, MINUTE_MS } from '@posthorn/domain/stats/steps.ts';
 import type { mongo } from 'mongoose';
-import type { StatsDocument, UsageDocument } from '../documents.ts';
+import type { StatsDocument, UsageDocument } from '../documents/documents.ts';
 
 export type StatsOwnerKind = 'webhook' | 'app' | 'company';
 

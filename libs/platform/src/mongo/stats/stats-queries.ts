@@ -11,9 +11,9 @@ import {
   type Step,
 } from '@posthorn/domain/stats/steps.ts';
 import type { mongo } from 'mongoose';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import { documentsOf } from '../company-documents.ts';
-import type { StatsDocument } from '../documents.ts';
+import type { StatsDocument } from '../documents/documents.ts';
 import {
   readFailingByMinute,
   readFailingWebhooks,

@@ -1,6 +1,6 @@
 import { requiredAt } from '@posthorn/domain/required.ts';
 import mongoose, { type mongo } from 'mongoose';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import { addToHour, addToUsage, type MinuteCounts, type UsageCounts } from './stats-documents.ts';
 
 /**

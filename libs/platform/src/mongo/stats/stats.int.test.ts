@@ -5,7 +5,7 @@ import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import { noUsage } from '../../stats/count-attempts.ts';
 import type { MinuteCounts } from './stats-documents.ts';
 import { createStatsQueries, type StatsQueries } from './stats-queries.ts';

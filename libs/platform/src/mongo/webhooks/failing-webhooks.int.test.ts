@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { countingIds, sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
-import { collection } from '../collections.ts';
-import type { DeliveryDocument, WebhookDocument } from '../documents.ts';
+import { collection } from '../documents/collections.ts';
+import type { DeliveryDocument, WebhookDocument } from '../documents/documents.ts';
 import { createMessageStore } from '../messages/messages.ts';
 import {
   createFailingWebhooks,

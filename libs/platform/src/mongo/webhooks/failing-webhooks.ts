@@ -1,9 +1,9 @@
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import type { ToldFailing } from '@posthorn/domain/operator-events/failing-endpoint.ts';
 import { documentsIn, documentsOf } from '../company-documents.ts';
 import type { Database } from '../days/days.ts';
 import { readByIds } from '../days/read-days.ts';
-import type { WebhookDocument } from '../documents.ts';
+import type { WebhookDocument } from '../documents/documents.ts';
 import { createMessageQueries } from '../messages/message-queries.ts';
 
 /** What is known of a webhook whose attempts fail. */

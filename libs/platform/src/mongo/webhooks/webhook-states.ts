@@ -1,6 +1,6 @@
 import type { mongo } from 'mongoose';
-import { collection } from '../collections.ts';
-import type { WebhookDocument } from '../documents.ts';
+import { collection } from '../documents/collections.ts';
+import type { WebhookDocument } from '../documents/documents.ts';
 
 /** What a service has to know of a webhook to which it sends nothing. */
 export interface WebhookState {

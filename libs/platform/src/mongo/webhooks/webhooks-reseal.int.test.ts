@@ -7,7 +7,7 @@ import {
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { createVault, type SealedValueError, type Vault } from '../../vault/vault.ts';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import { countByFormat, countByKey } from '../resealing.ts';
 import { resealWebhooks } from './webhooks-reseal.ts';
 import { createWebhookStore } from './webhooks.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import { createVault, SealedValueError, type Vault } from '../../vault/vault.ts';
-import type { WebhookDocument } from '../documents.ts';
+import type { WebhookDocument } from '../documents/documents.ts';
 import { openWebhook, sealWebhook } from './webhooks-sealed.ts';
 
 const KEY = randomKey('k1');

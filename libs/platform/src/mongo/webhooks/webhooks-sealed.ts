@@ -6,8 +6,8 @@ import type {
   Webhook,
 } from '@posthorn/domain/webhook.ts';
 import { SealedValueError, type Binding, type Vault } from '../../vault/vault.ts';
-import type { WebhookDocument } from '../documents.ts';
-import { sealedFields, type SealedFields } from '../sealed-fields.ts';
+import type { WebhookDocument } from '../documents/documents.ts';
+import { sealedFields, type SealedFields } from '../documents/sealed-fields.ts';
 
 type SealedField = keyof SealedFields;
 

@@ -1,9 +1,9 @@
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { mongo } from 'mongoose';
 import { SealedValueError, type Vault } from '../../vault/vault.ts';
-import { collection } from '../collections.ts';
+import { collection } from '../documents/collections.ts';
 import { documentsOf } from '../company-documents.ts';
-import type { WebhookDocument } from '../documents.ts';
+import type { WebhookDocument } from '../documents/documents.ts';
 import { openWebhook, sealWebhook } from './webhooks-sealed.ts';
 
 export interface WebhookPage {

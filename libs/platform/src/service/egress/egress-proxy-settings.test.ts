@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { parseConfig } from '../config.ts';
+import { parseConfig } from '../settings/config.ts';
 import { egressProxySettings } from './egress-proxy-settings.ts';
 
 const parse = (value: string) =>

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import type { Trigger } from '@posthorn/domain/delivery.ts';
+import type { Trigger } from '@posthorn/domain/message/delivery.ts';
 import type { Outcome } from '@posthorn/domain/outcome.ts';
 import type { CircuitReport } from './when-circuit-opens.ts';
 import { createCircuits, type Circuits } from './circuits.ts';

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { Trigger } from '@posthorn/domain/delivery.ts';
+import type { Trigger } from '@posthorn/domain/message/delivery.ts';
 import { startTicker } from '@posthorn/platform/async/ticker.ts';
 import type { ReportIncident } from '@posthorn/platform/operator-events/report-incidents.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';

@@ -1,4 +1,4 @@
-import type { Trigger } from '@posthorn/domain/delivery.ts';
+import type { Trigger } from '@posthorn/domain/message/delivery.ts';
 import type { Circuit, Probe } from './circuit.ts';
 
 /** Why an attempt cannot be made now. */

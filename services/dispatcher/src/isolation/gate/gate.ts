@@ -1,4 +1,4 @@
-import { suspensionDefersMs } from '@posthorn/domain/company.ts';
+import { suspensionDefersMs } from '@posthorn/domain/company/company.ts';
 import {
   expectedWaitMs,
   isTurnNear,

@@ -1,4 +1,4 @@
-import type { Trigger } from '@posthorn/domain/delivery.ts';
+import type { Trigger } from '@posthorn/domain/message/delivery.ts';
 import type { Outcome } from '@posthorn/domain/outcome.ts';
 import type { Reason } from '../gate/gate.ts';
 import type { QueueKind } from '../gate/views.ts';

@@ -1,5 +1,5 @@
-import { createFifo, type Fifo } from '@posthorn/platform/async/fifo.ts';
-import { createPlaceOrder, type PlaceOrder } from '@posthorn/platform/async/place-order.ts';
+import { createFifo, type Fifo } from '@posthorn/platform/async/queues/fifo.ts';
+import { createPlaceOrder, type PlaceOrder } from '@posthorn/platform/async/queues/place-order.ts';
 import type { ReportToCircuit } from '../circuits/circuits.ts';
 import type { LimitBounds } from '../endpoint/concurrency-limit.ts';
 import { createEndpoint, runningOf, type Endpoint } from '../endpoint/endpoint.ts';

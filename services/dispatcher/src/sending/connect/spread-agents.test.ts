@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createIdFactory } from '@posthorn/domain/ids.ts';
+import { createIdFactory } from '@posthorn/domain/ids/ids.ts';
 import { STRICT_EGRESS } from '@posthorn/domain/egress/egress-rules.ts';
 import { createHash, randomBytes } from 'node:crypto';
 import { createHostResolver } from './resolve-host.ts';

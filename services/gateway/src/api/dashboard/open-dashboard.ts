@@ -14,7 +14,7 @@ import type { Authenticate } from '../../api-keys/authenticate.ts';
 import type { RecordRequest } from '../audit/record-request.ts';
 import type { GatewayConfig } from '../../config.ts';
 import type { KnownPage } from '../../http/known-routes.ts';
-import type { RequestDeadlines } from '../../http/request-deadlines.ts';
+import type { RequestDeadlines } from '../../http/connections/request-deadlines.ts';
 import type { RateLimits, WrongKeys } from '../../limits/rate-limits.ts';
 import type { GatewayRedis, Invalidations } from '../../open-redis.ts';
 import { DASHBOARD_PATHS, filePages } from './files/file-pages.ts';

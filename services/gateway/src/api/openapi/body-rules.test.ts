@@ -24,7 +24,7 @@ import {
 import { sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import type { AuthMethod } from '@posthorn/domain/webhook.ts';
 import { NO_FIELDS } from '../../http/request/route.ts';
-import { changesOf, type UpdateWebhookBody } from '../routes/webhook-body.ts';
+import { changesOf, type UpdateWebhookBody } from '../routes/webhooks/webhook-body.ts';
 import { createDocument } from './document.ts';
 import { operationIdOf } from './operations.ts';
 

@@ -10,10 +10,10 @@ import { resendFailedRoutes, type ResendFailedDeps } from './resend-failed.ts';
 import { resendRoutes, type ResendRouteDeps } from './resends.ts';
 import { signingKeyRoutes, type SigningKeyDeps } from './signing-keys.ts';
 import { sourceIpsRoute, type SourceIpsDeps } from './source-ips.ts';
-import { webhookActionRoutes, type WebhookActionDeps } from './webhook-actions.ts';
+import { webhookActionRoutes, type WebhookActionDeps } from './webhooks/webhook-actions.ts';
 import { statsRoutes, type StatsDeps } from './stats.ts';
 import { createMessageRoute, type CreateMessageDeps } from './create-message.ts';
-import { webhookRoutes, type WebhookRouteDeps } from './webhooks.ts';
+import { webhookRoutes, type WebhookRouteDeps } from './webhooks/webhooks.ts';
 
 export type ApiDeps = ProjectDeps &
   AppRouteDeps &

@@ -1,6 +1,6 @@
 import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
-import { STORE_PAYLOADS } from '@posthorn/domain/not-stored.ts';
-import type { AppDocument } from '@posthorn/platform/mongo/documents.ts';
+import { STORE_PAYLOADS } from '@posthorn/domain/message/not-stored.ts';
+import type { AppDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import { z } from 'zod';
 import { notFound } from '../../http/api-error.ts';
 import { appSchema, describeApp } from '../../http/responses/app.ts';

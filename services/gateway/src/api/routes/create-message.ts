@@ -2,13 +2,13 @@ import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { z } from 'zod';
-import { KEPT_HOURS } from '../../accept/idempotency-key.ts';
-import type { IdempotentAccept } from '../../accept/idempotent-accept.ts';
-import type { Address } from '../../accept/resolve-targets.ts';
+import { KEPT_HOURS } from '../../accept/idempotency/idempotency-key.ts';
+import type { IdempotentAccept } from '../../accept/idempotency/idempotent-accept.ts';
+import type { Address } from '../../accept/targets/resolve-targets.ts';
 import { createdMessageSchema } from '../../http/responses/message.ts';
 import { route, type ApiRequest, type RequestQueue, type Route } from '../../http/request/route.ts';
 import { idText } from './fields.ts';
-import { eventType } from './webhook-fields/webhook-fields.ts';
+import { eventType } from './webhooks/webhook-fields/webhook-fields.ts';
 
 const createBody = z
   .object({

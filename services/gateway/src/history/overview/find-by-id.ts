@@ -1,4 +1,4 @@
-import { attemptIdOf, deliveryIdOf, isId, timePartOf } from '@posthorn/domain/ids.ts';
+import { attemptIdOf, deliveryIdOf, isId, timePartOf } from '@posthorn/domain/ids/ids.ts';
 import type {
   DeliveryOutline,
   DeliveryQueries,

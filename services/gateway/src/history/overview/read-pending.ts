@@ -1,8 +1,8 @@
-import { timeMsOf } from '@posthorn/domain/ids.ts';
+import { timeMsOf } from '@posthorn/domain/ids/ids.ts';
 import { documentsIn, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { readAll } from '@posthorn/platform/mongo/days/read-days.ts';
-import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { DeliveryDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import type { mongo } from 'mongoose';
 
 /** Deliveries that wait for another attempt. */

@@ -1,5 +1,5 @@
 import { InvalidJsonError, parseJsonObject } from './parse-json-object.ts';
-import { MAX_PAYLOAD_DEPTH } from '@posthorn/domain/message.ts';
+import { MAX_PAYLOAD_DEPTH } from '@posthorn/domain/message/message.ts';
 import type { z } from 'zod';
 import { ApiError, invalidRequest, type Problem } from '../api-error.ts';
 import { checkFields, rawFields } from './read-fields.ts';

@@ -11,7 +11,7 @@ import {
   type RawConnection,
 } from '../../../../../test/support/receivers/raw-connection.ts';
 import { sendError } from '../send-error.ts';
-import { createHardenedServer } from '../harden-server.ts';
+import { createHardenedServer } from '../connections/harden-server.ts';
 import { createReceiveBody } from './receive-body.ts';
 import { createRequestMemory, type RequestMemory } from './request-memory.ts';
 

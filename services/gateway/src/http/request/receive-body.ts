@@ -1,4 +1,4 @@
-import { MAX_BODY_BYTES } from '@posthorn/domain/message.ts';
+import { MAX_BODY_BYTES } from '@posthorn/domain/message/message.ts';
 import type { Request, RequestHandler, Response } from 'express';
 import { ApiError, overloaded } from '../api-error.ts';
 import type { RequestMemory } from './request-memory.ts';

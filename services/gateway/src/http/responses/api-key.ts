@@ -1,5 +1,5 @@
 import { SCOPES } from '@posthorn/domain/access/scopes.ts';
-import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import { z } from 'zod';
 import { idField, isoTime, timeField } from './fields.ts';
 

@@ -1,5 +1,5 @@
-import { STORE_PAYLOADS } from '@posthorn/domain/not-stored.ts';
-import type { AppDocument } from '@posthorn/platform/mongo/documents.ts';
+import { STORE_PAYLOADS } from '@posthorn/domain/message/not-stored.ts';
+import type { AppDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import { z } from 'zod';
 import { idField, isoTime, timeField } from './fields.ts';
 

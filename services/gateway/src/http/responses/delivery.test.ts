@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import type { Attempt, Delivery } from '@posthorn/domain/delivery.ts';
-import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { Attempt, Delivery } from '@posthorn/domain/message/delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import { describeDelivery } from './delivery.ts';
 import { UNKNOWN_HEADERS } from './sent-headers.ts';
 

@@ -3,7 +3,7 @@ import {
   endedAtMs,
   type Attempt,
   type Delivery,
-} from '@posthorn/domain/delivery.ts';
+} from '@posthorn/domain/message/delivery.ts';
 import { OUTCOMES } from '@posthorn/domain/outcome.ts';
 import type { Header } from '@posthorn/domain/webhook.ts';
 import { z } from 'zod';

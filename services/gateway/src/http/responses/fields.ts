@@ -1,4 +1,4 @@
-import { idPattern, type IdPrefix } from '@posthorn/domain/ids.ts';
+import { idPattern, type IdPrefix } from '@posthorn/domain/ids/ids.ts';
 import { z } from 'zod';
 
 /** Returns ISO 8601 in UTC with milliseconds, as every time in the API. Takes milliseconds since 1970, or a date. */

@@ -1,6 +1,6 @@
-import type { Attempt, Delivery } from '@posthorn/domain/delivery.ts';
-import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
-import { messageStatus, type Message } from '@posthorn/domain/message.ts';
+import type { Attempt, Delivery } from '@posthorn/domain/message/delivery.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import { messageStatus, type Message } from '@posthorn/domain/message/message.ts';
 import { statusBeforeAttempts } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
 import type { Header } from '@posthorn/domain/webhook.ts';
 import type { DeliveryOutline } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';

@@ -1,4 +1,4 @@
-import type { ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { ProjectDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import { z } from 'zod';
 import { idField, isoTime, timeField } from './fields.ts';
 

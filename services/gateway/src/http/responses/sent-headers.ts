@@ -1,5 +1,5 @@
 import { DEFAULT_HEADERS } from '@posthorn/domain/request/delivery-headers.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import { hmacSignature } from '@posthorn/domain/request/signature.ts';
 import { isSignedByCompany, type Header, type Webhook } from '@posthorn/domain/webhook.ts';
 import { VERSION } from '@posthorn/platform/service/metrics.ts';

@@ -1,4 +1,4 @@
-import { createFifo, type Fifo } from '@posthorn/platform/async/fifo.ts';
+import { createFifo, type Fifo } from '@posthorn/platform/async/queues/fifo.ts';
 
 /** Pieces of work of companies that rest. */
 export interface HeldPieces<Piece> {

@@ -1,4 +1,4 @@
-import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
 import type { SigningKey, SigningKeys } from '@posthorn/domain/request/signing-keys.ts';
 import type { SigningKeyStore } from '@posthorn/platform/mongo/signing-keys/signing-keys.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';

@@ -1,4 +1,4 @@
-import { isId } from '@posthorn/domain/ids.ts';
+import { isId } from '@posthorn/domain/ids/ids.ts';
 import {
   publicJwkOf,
   type PublicJwk,
@@ -6,7 +6,7 @@ import {
 } from '@posthorn/domain/request/signing-keys.ts';
 import { Router } from 'express';
 import { refuseMethod } from '../../http/refuse-method.ts';
-import type { RequestDeadlines } from '../../http/request-deadlines.ts';
+import type { RequestDeadlines } from '../../http/connections/request-deadlines.ts';
 
 /** Null for a company without keys, and for an unknown one. */
 export type FindPublicKeys = (companyId: string) => Promise<SigningKeys | null>;

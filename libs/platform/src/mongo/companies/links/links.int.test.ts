@@ -3,7 +3,7 @@ import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../../test/support/stores/scratch-database.ts';
-import { collection } from '../../collections.ts';
+import { collection } from '../../documents/collections.ts';
 import { createLinkStore, hashOfToken, newLinkToken, type Link, type LinkStore } from './links.ts';
 
 const NOW_MS = Date.parse('2026-11-24T06:00:00Z');

@@ -1,8 +1,8 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { PortalGrant, PortalTheme } from '@posthorn/domain/access/portal.ts';
 import type { mongo } from 'mongoose';
-import { collection } from '../../collections.ts';
-import type { LinkDocument } from '../../link-documents.ts';
+import { collection } from '../../documents/collections.ts';
+import type { LinkDocument } from '../../documents/link-documents.ts';
 
 /** A link that signs in once (docs/decisions/0043-dashboard-sessions.md). */
 export interface Link {

@@ -1,9 +1,9 @@
 import { extname } from 'node:path';
-import { isId } from '@posthorn/domain/ids.ts';
+import { isId } from '@posthorn/domain/ids/ids.ts';
 import { Router, type Request, type RequestHandler, type Response } from 'express';
 import { ApiError } from '../../../http/api-error.ts';
 import { refuseMethod } from '../../../http/refuse-method.ts';
-import type { RequestDeadlines } from '../../../http/request-deadlines.ts';
+import type { RequestDeadlines } from '../../../http/connections/request-deadlines.ts';
 import type { DashboardFile, DashboardFiles } from './load-files.ts';
 import { NOT_BUILT } from './not-built.ts';
 import { pageHeaders } from './page-headers.ts';

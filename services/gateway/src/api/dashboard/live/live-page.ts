@@ -2,7 +2,7 @@ import { Router, type Request, type RequestHandler, type Response } from 'expres
 import { assertAllowed } from '../../../api-keys/assert-allowed.ts';
 import { ApiError } from '../../../http/api-error.ts';
 import { refuseMethod } from '../../../http/refuse-method.ts';
-import type { RequestDeadlines } from '../../../http/request-deadlines.ts';
+import type { RequestDeadlines } from '../../../http/connections/request-deadlines.ts';
 import type { Caller } from '../../../http/request/route.ts';
 import type { RateLimits } from '../../../limits/rate-limits.ts';
 import type { Identify } from '../sessions/identify.ts';

@@ -5,7 +5,7 @@ import {
 } from '@posthorn/domain/access/capabilities.ts';
 import type { PortalTheme } from '@posthorn/domain/access/portal.ts';
 import { notGrantable } from '@posthorn/domain/access/scopes.ts';
-import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
 import { newLinkToken, type LinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';
 import type { ApiKeys } from '../../../api-keys/api-keys.ts';
 import { insufficientScope } from '../../../http/api-error.ts';

@@ -6,7 +6,7 @@ import { assertJson } from '../../../http/request/assert-json.ts';
 import { readBody } from '../../../http/request/read-body.ts';
 import { createReceiveBody } from '../../../http/request/receive-body.ts';
 import { refuseMethod } from '../../../http/refuse-method.ts';
-import type { RequestDeadlines } from '../../../http/request-deadlines.ts';
+import type { RequestDeadlines } from '../../../http/connections/request-deadlines.ts';
 import type { ShownSession } from './describe-session.ts';
 import { findSession } from './identify.ts';
 import type { SessionCookies } from './session-cookies.ts';

@@ -1,0 +1,187 @@
+import {
+  DEFAULT_DEFERRAL_DELAYS,
+  deferralDelaysSchema,
+} from '@posthorn/domain/schedule/deferral-delays.ts';
+import { parseCidr } from '@posthorn/domain/egress/ip-address.ts';
+import {
+  DEFAULT_RETRY_DELAYS,
+  retryScheduleSchema,
+} from '@posthorn/domain/schedule/retry-schedule.ts';
+import { z } from 'zod';
+import { KAFKA_CLIENTS } from '../kafka-clients.ts';
+import {
+  flag,
+  kafkaAccess,
+  mongodbAccess,
+  plaintextStores,
+  redisAccess,
+} from '../stores/store-settings.ts';
+import { publicUrlSettings } from './public-url.ts';
+import { tracingSettings } from './tracing-settings.ts';
+import { keyRingSchema } from '../../vault/vault-keys.ts';
+import { SEALED_FORMATS } from '../../vault/vault.ts';
+import { wholeNumber } from './whole-number.ts';
+
+const port = wholeNumber(0, 65_535, 'a port');
+
+function mebibytesOf(mib: number) {
+  return wholeNumber(1, 16_384, 'a whole number of MiB').default(mib);
+}
+
+const places = wholeNumber(1, 1_000);
+
+const cidrList = z
+  .string()
+  .transform((text) => text.split(',').map(parseCidr))
+  .refine((ranges) => ranges.every((range) => range !== null), {
+    message: 'must be address ranges such as 10.20.0.0/16, separated by commas',
+  })
+  .transform((ranges) => ranges.filter((range) => range !== null));
+
+const portsMessage = 'must be ports from 1 to 65535, separated by commas';
+const portList = z
+  .string()
+  .regex(/^\s*\d{1,5}(\s*,\s*\d{1,5})*\s*$/, portsMessage)
+  .transform((text) => text.split(',').map(Number))
+  .refine((ports) => ports.every((each) => each >= 1 && each <= 65_535), { message: portsMessage });
+
+const HOST_OR_SUFFIX = /^(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*$/;
+const hostList = z
+  .string()
+  .transform((text) => text.split(',').map((host) => host.trim().toLowerCase()))
+  .refine((hosts) => hosts.every((host) => HOST_OR_SUFFIX.test(host)), {
+    message: 'must be host names such as api.example.com or *.example.com, separated by commas',
+  });
+
+/** Settings that several services share, in one place, so that a name means the same everywhere. */
+export const settings = {
+  tracing: tracingSettings,
+  kafka: {
+    ...kafkaAccess,
+    ...plaintextStores,
+    KAFKA_CLIENT: z
+      .enum(KAFKA_CLIENTS, 'must be kafkajs or platformatic')
+      .default('kafkajs')
+      .describe('Client package for Kafka; processes with either may run side by side'),
+    TOPIC_PREFIX: z
+      .string()
+      .regex(/^[A-Za-z0-9._-]{0,60}$/, 'must be at most 60 letters, digits, dots, _ or -')
+      .default('posthorn.')
+      .describe('Prefix of every topic and consumer group name'),
+    RETRY_DELAYS: retryScheduleSchema
+      .prefault(DEFAULT_RETRY_DELAYS)
+      .describe('Waits between attempts, from the end of the failed one'),
+    DEFERRAL_DELAYS: deferralDelaysSchema
+      .prefault(DEFAULT_DEFERRAL_DELAYS)
+      .describe(
+        'Waits of attempts that an endpoint cannot take now: rate limit, open circuit, Retry-After, backlog; rising, the last one 1m or longer',
+      ),
+  },
+  topics: {
+    TOPIC_PARTITIONS: wholeNumber(1, 1_000).default(12).describe('Partitions of each topic'),
+    TOPIC_REPLICATION: wholeNumber(1, 7)
+      .default(3)
+      .describe('Copies of each topic; with 2 or more, writes wait for all but one of them'),
+  },
+  publicUrl: publicUrlSettings,
+  mongodb: {
+    ...mongodbAccess,
+    ...plaintextStores,
+  },
+  retention: {
+    RETENTION_DAYS: z.coerce
+      .number()
+      .min(1, 'must be from 1 to 3650')
+      .max(3_650, 'must be from 1 to 3650')
+      .default(30)
+      .describe('How long messages, deliveries and attempts are kept'),
+    AUDIT_RETENTION_DAYS: z.coerce
+      .number()
+      .min(1, 'must be from 1 to 3650')
+      .max(3_650, 'must be from 1 to 3650')
+      .default(400)
+      .describe('How long audit events are kept; 400 days are a year and the time to audit it'),
+    MONGODB_SHARDED: flag.prefault('false').describe('Spread each new day over the shards'),
+  },
+  redis: {
+    ...redisAccess,
+    REDIS_PREFIX: z
+      .string()
+      .regex(/^[A-Za-z0-9:._-]{0,60}$/, 'must be at most 60 letters, digits, : . _ or -')
+      .default('posthorn:')
+      .describe('Prefix of every Redis channel and key'),
+  },
+  encryption: {
+    ENCRYPTION_KEYS: keyRingSchema.describe(
+      'Keys of stored webhook secrets and of the MACs of records, keyId:base64 of 32 bytes, separated by commas; the first one encrypts',
+    ),
+  },
+  sealing: {
+    SEALED_FORMAT: z.coerce
+      .number('must be 1 or 2')
+      .pipe(z.literal(SEALED_FORMATS, 'must be 1 or 2'))
+      .default(1)
+      .describe(
+        'Format in which webhook secrets are encrypted, 1 or 2; 2 once no process of an earlier version runs (docs/secrets.md)',
+      ),
+  },
+  egress: {
+    EGRESS_ALLOW_LOOPBACK: flag.prefault('false').describe('Deliveries may go to this machine'),
+    EGRESS_ALLOW_HTTP: flag.prefault('false').describe('Deliveries may go over plain http'),
+    EGRESS_ALLOW_CIDRS: cidrList
+      .optional()
+      .describe('Private ranges that deliveries may go to, separated by commas'),
+    EGRESS_ALLOW_PORTS: portList
+      .optional()
+      .describe(
+        'The only ports that deliveries may go to, separated by commas; without it, all but those of infrastructure',
+      ),
+    EGRESS_DENY_CIDRS: cidrList
+      .optional()
+      .describe(
+        'Ranges that deliveries may never go to, such as your own public addresses; they win over what is allowed',
+      ),
+    EGRESS_DENY_HOSTS: hostList
+      .optional()
+      .describe(
+        'Host names that deliveries may never go to, such as that of this API; *.example.com stands for all names under it',
+      ),
+  },
+  process: (defaultOpsPort: number) => ({
+    OPS_HOST: z.string().default('127.0.0.1').describe('Address of the management port'),
+    OPS_PORT: port.default(defaultOpsPort).describe('Management port: metrics, livez, readyz'),
+    LOG_LEVEL: z
+      .enum(
+        ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+        'must be fatal, error, warn, info, debug, trace or silent',
+      )
+      .default('info')
+      .describe('Least important level that is logged'),
+    DRAIN_TIMEOUT_MS: wholeNumber(0, 600_000, 'milliseconds')
+      .default(25_000)
+      .describe('How long a stop waits for running work'),
+  }),
+  records: {
+    RECORD_MEMORY_MIB: mebibytesOf(32).describe(
+      'Memory for records in flight, in MiB; when it is full, nothing more is read',
+    ),
+    UNPROVEN_RECORDS: z
+      .enum(['confirm', 'refuse'], 'must be confirm or refuse')
+      .default('confirm')
+      .describe(
+        'What happens to records in Kafka without a right MAC, as versions before MACs leave them: confirm takes what MongoDB confirms, refuse takes none',
+      ),
+  },
+  /** How many attempts one webhook may have at once: the dispatcher enforces it, the gateway shows it. */
+  concurrency: {
+    ENDPOINT_CONCURRENCY: places
+      .default(16)
+      .describe('Concurrent attempts to a webhook about which nothing is known yet'),
+    ENDPOINT_CONCURRENCY_MAX: places
+      .default(1_000)
+      .describe('Most concurrent attempts to a webhook that responds well'),
+  },
+  /** Returns a memory budget in MiB with this default. */
+  mebibytes: mebibytesOf,
+  port,
+};

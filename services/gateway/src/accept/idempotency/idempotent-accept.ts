@@ -1,0 +1,151 @@
+import { ImpossibleError } from '@posthorn/domain/required.ts';
+import type { ClaimedKey, KeyHolder } from '@posthorn/platform/mongo/messages/key-holders.ts';
+import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
+import { startAtZero } from '@posthorn/platform/service/metrics.ts';
+import { Counter, type Registry } from 'prom-client';
+import type { AcceptMessage, NewMessage } from '../accept-message.ts';
+import { bodyHashOf, keyUseOf, type KeyUse } from './idempotency-key.ts';
+import type { CreatedMessage } from '../../http/responses/message.ts';
+import { ApiError } from '../../http/api-error.ts';
+import type { SealedResponses } from '../sealed-responses.ts';
+
+export interface IdempotentAcceptDeps {
+  accept: AcceptMessage['accept'];
+  messages: Pick<MessageQueries, 'findKeyHolder' | 'findOne' | 'releaseKey'>;
+  responses: Pick<SealedResponses, 'open'>;
+  registry: Registry;
+  nowMs: () => number;
+}
+
+export interface KeyedRequest {
+  message: Omit<NewMessage, 'idempotency'>;
+  /** Undefined when the client sent no key. */
+  key: string | undefined;
+  /** The whole body as the client sent it. */
+  bytes: Buffer;
+  /** Counts bytes that are about to be read for this request. Throws ApiError 503 when there is no room. */
+  reserve: (bytes: number) => void;
+}
+
+export interface IdempotentResponse {
+  data: CreatedMessage;
+  /** True when this is the first request's response again. */
+  isReplayed: boolean;
+}
+
+/**
+ * Accepts a message, or returns the first response again when the request is a repeat. Throws
+ * ApiError 409 while the first request is not decided, 422 when its body was another one, 503 when there
+ * is no room for the first response, and what `accept` throws (docs/contract.md, C8).
+ */
+export type IdempotentAccept = (request: KeyedRequest) => Promise<IdempotentResponse>;
+
+/**
+ * A key is claimed for a message before that is stored (docs/decisions/0012-keys-are-claimed-before-their-message.md). A
+ * crash between the two writes leaves a claim without a message, which counts for two minutes.
+ */
+export function createIdempotentAccept(deps: IdempotentAcceptDeps): IdempotentAccept {
+  const lookups = new Counter({
+    name: 'posthorn_idempotency_lookups_total',
+    help: 'Requests with an idempotency key, by whether the key was new or repeated.',
+    labelNames: ['result'],
+    registers: [deps.registry],
+  });
+  startAtZero(lookups, 'result', ['new', 'repeated']);
+  return async (request) => {
+    const { message, key, bytes } = request;
+    if (key === undefined) return acceptWithoutKey(deps, message);
+    const { companyId } = message;
+    const bodyHash = bodyHashOf(bytes);
+    const use = await readKeyUse(deps, companyId, key, bodyHash);
+    if (use.kind === 'repeat' || use.kind === 'reused') {
+      lookups.inc({ result: 'repeated' });
+      return respondAgain(deps, request, use);
+    }
+    if (use.kind === 'running') {
+      lookups.inc({ result: 'repeated' });
+      throw stillRunning();
+    }
+    const freed = freedBy(use);
+    if (freed) await deps.messages.releaseKey(companyId, key, freed);
+    const data = await deps.accept({ ...message, idempotency: { key, bodyHash } });
+    lookups.inc({ result: data ? 'new' : 'repeated' });
+    if (data) return { data, isReplayed: false };
+    // Another request with this key was stored since the look-up.
+    return respondAgain(deps, request, await readKeyUse(deps, companyId, key, bodyHash));
+  };
+}
+
+function freedBy(use: KeyUse): KeyHolder | ClaimedKey | null {
+  if (use.kind === 'expired') return use.holder;
+  return use.kind === 'abandoned' ? use.claim : null;
+}
+
+async function acceptWithoutKey(
+  { accept }: IdempotentAcceptDeps,
+  message: KeyedRequest['message'],
+): Promise<IdempotentResponse> {
+  const data = await accept({ ...message, idempotency: null });
+  if (!data) {
+    throw new ImpossibleError('the store reported a repeated key for a message without one');
+  }
+  return { data, isReplayed: false };
+}
+
+async function readKeyUse(
+  { messages, nowMs }: IdempotentAcceptDeps,
+  companyId: string,
+  key: string,
+  bodyHash: string,
+): Promise<KeyUse> {
+  return keyUseOf(await messages.findKeyHolder(companyId, key), bodyHash, nowMs());
+}
+
+async function respondAgain(
+  deps: IdempotentAcceptDeps,
+  request: KeyedRequest,
+  use: KeyUse,
+): Promise<IdempotentResponse> {
+  switch (use.kind) {
+    case 'repeat':
+      return { data: await readResponse(deps, request, use.holder), isReplayed: true };
+    case 'reused':
+      throw new ApiError(
+        422,
+        'idempotency_key_reused',
+        'This Idempotency-Key was used with another body; use a new key for a new message.',
+      );
+    // Another request has the key, but its message is not committed by a majority yet.
+    case 'first':
+    case 'expired':
+    case 'running':
+    case 'abandoned':
+      throw stillRunning();
+  }
+}
+
+/** The document, its opened response as text and as objects, and the response as it is sent. */
+const COPIES = 4;
+
+/** A response may have megabytes: one delivery for each webhook of an app. So it is counted before it is read. */
+async function readResponse(
+  { messages, responses }: IdempotentAcceptDeps,
+  { message: { companyId, payload }, reserve }: KeyedRequest,
+  holder: KeyHolder,
+): Promise<CreatedMessage> {
+  reserve(holder.storedBytes * COPIES);
+  const message = await messages.findOne(companyId, holder.id);
+  // It has expired since the look-up.
+  if (!message) throw stillRunning();
+  // The same bytes as the first request had, also when the stored ones are erased.
+  return responses.open({ ...message, payload });
+}
+
+function stillRunning(): ApiError {
+  return new ApiError(
+    409,
+    'idempotency_key_running',
+    'The first request with this Idempotency-Key is still running; send it again in a moment.',
+    { headers: { 'Retry-After': '1' } },
+  );
+}

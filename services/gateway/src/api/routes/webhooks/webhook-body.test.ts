@@ -1,0 +1,211 @@
+import { describe, expect, test } from '@jest/globals';
+import { STRICT_EGRESS as strict } from '@posthorn/domain/egress/egress-rules.ts';
+import { sampleWebhook } from '../../../../../../test/support/samples/sample-webhook.ts';
+import { changesOf, createWebhookBody, updateWebhookBody } from './webhook-body.ts';
+
+const schema = createWebhookBody(strict);
+const base = { url: 'https://example.com/hook', appId: 'app_1' };
+
+/** Returns the paths of the problems, sorted. */
+function problemsOf(fields: object, policy = strict): string[] {
+  const { error } = createWebhookBody(policy).safeParse(fields);
+  return (error?.issues ?? []).map(({ path }) => path.join('.')).sort();
+}
+
+const messagesOf = (fields: object) =>
+  schema.safeParse(fields).error?.issues.map(({ message }) => message);
+
+describe('the owner of a webhook', () => {
+  const { url } = base;
+  test.each<[object, string[]]>([
+    [{ appId: 'app_1' }, []],
+    [{ projectId: 'proj_1', environmentId: 'live-1_A' }, []],
+    [{}, ['appId']],
+    [{ projectId: 'proj_1' }, ['environmentId']],
+    [{ environmentId: 'live' }, ['projectId']],
+    [{ appId: 'app_1', projectId: 'proj_1' }, ['projectId']],
+    [{ appId: 'app_1', environmentId: 'live' }, ['environmentId']],
+    [{ appId: 'app_1', projectId: 'p', environmentId: 'live' }, ['environmentId', 'projectId']],
+    [{ projectId: 'proj_1', environmentId: 'a b' }, ['environmentId']],
+    [{ projectId: 'proj_1', environmentId: 'x'.repeat(65) }, ['environmentId']],
+    [{ projectId: 'proj_1', environmentId: '' }, ['environmentId']],
+  ])('given as %j has these problems: %j', (owner, problems) => {
+    expect(problemsOf({ url, ...owner })).toEqual(problems);
+  });
+});
+
+describe('the authentication of a webhook', () => {
+  const basic = { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' };
+  const apiKey = { authMethod: 'apiKey', apiKey: 'k', apiKeyHeader: 'X-Key' };
+  test.each<[object, string[]]>([
+    [{}, []],
+    [{ authMethod: 'hmac', hmacHeader: 'X-Sig', hmacSecret: 's' }, []],
+    [basic, []],
+    [apiKey, []],
+    [{ ...apiKey, apiKeyHeader: 'Authorization' }, []],
+    [{ authMethod: 'basic' }, ['basicAuthPassword', 'basicAuthUsername']],
+    [{ authMethod: 'apiKey', apiKey: 'k' }, ['apiKeyHeader']],
+    [{ authMethod: 'api_key' }, ['authMethod']],
+    [{ basicAuthUsername: 'u', apiKey: 'k' }, ['apiKey', 'basicAuthUsername']],
+    [{ ...basic, hmacSecret: 's' }, ['hmacSecret']],
+    [
+      { ...apiKey, hmacHeader: 'X-Sig', basicAuthPassword: 'p' },
+      ['basicAuthPassword', 'hmacHeader'],
+    ],
+    [{ ...basic, basicAuthUsername: 'a:b' }, ['basicAuthUsername']],
+    [{ ...apiKey, apiKey: 'a\r\nb' }, ['apiKey']],
+    [{ ...apiKey, apiKey: '' }, ['apiKey']],
+    [{ ...apiKey, apiKeyHeader: 'content-type' }, ['apiKeyHeader']],
+    [{ hmacHeader: 'webhook-signature' }, ['hmacHeader']],
+    [{ hmacHeader: 'Authorization' }, ['hmacHeader']],
+    [{ hmacHeader: 'X Sig' }, ['hmacHeader']],
+    [{ signatureAlgorithm: 'ed25519' }, []],
+    [{ signatureAlgorithm: 'hmac-sha256', hmacHeader: 'X-Sig', hmacSecret: 's' }, []],
+    [{ signatureAlgorithm: 'ES256' }, ['signatureAlgorithm']],
+    [{ ...basic, signatureAlgorithm: 'hmac-sha256' }, ['signatureAlgorithm']],
+    [
+      { signatureAlgorithm: 'ed25519', hmacHeader: 'X-Sig', hmacSecret: 's' },
+      ['hmacHeader', 'hmacSecret'],
+    ],
+  ])('given as %j has these problems: %j', (auth, problems) => {
+    expect(problemsOf({ ...base, ...auth })).toEqual(problems);
+  });
+});
+
+describe('custom headers', () => {
+  const header = (key: string, value = 'v') => ({ key, value });
+  test.each<[string, object, string[]]>([
+    ['the default signature header', {}, ['x-service-signature']],
+    ['a signature header of its own', { hmacHeader: 'X-Sig' }, ['x-sig']],
+    ['the key header', { authMethod: 'apiKey', apiKey: 'k', apiKeyHeader: 'X-Key' }, ['X-KEY']],
+    [
+      'authorization of basic',
+      { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' },
+      ['Authorization'],
+    ],
+  ])('may not replace %s', (_what, auth, [key = '']) => {
+    const customHeaders = [header('X-Fine'), header(key)];
+    expect(problemsOf({ ...base, ...auth, customHeaders })).toEqual(['customHeaders.1.key']);
+  });
+
+  test('may be authorization if the method does not set it', () => {
+    expect(problemsOf({ ...base, customHeaders: [header('Authorization')] })).toEqual([]);
+  });
+
+  test('are at most 20, each with an allowed name, a printable value and no other field', () => {
+    const many = (count: number) =>
+      Array.from({ length: count }, (_, index) => header(`X-${index}`));
+    expect(problemsOf({ ...base, customHeaders: many(20) })).toEqual([]);
+    expect(problemsOf({ ...base, customHeaders: many(21) })).toEqual(['customHeaders']);
+    const wrong = [header('Host'), header('X-A', 'a\nb'), { ...header('X-B'), note: 'x' }];
+    expect(problemsOf({ ...base, customHeaders: wrong })).toEqual([
+      ...['customHeaders.0.key', 'customHeaders.1.value', 'customHeaders.2'],
+    ]);
+  });
+});
+
+describe('the URL of a webhook', () => {
+  test.each([
+    ['/hook', 'must be an absolute URL'],
+    ['javascript:alert(1)', 'must be http or https'],
+    ['http://example.com/', 'must be https'],
+    ['https://u@example.com/', 'must not contain a user or password'],
+    ['https://:p@example.com/', 'must not contain a user or password'],
+    ['https://example.com/#a', 'must not contain a fragment'],
+    ['https://example.com:6379/', 'names a port that deliveries may not go to'],
+    ['https://localhost/', 'names a host that deliveries may not go to'],
+    ['https://0x7f.1/', 'names a host that deliveries may not go to'],
+    ['https://169.254.169.254/latest', 'names a host that deliveries may not go to'],
+    [`https://example.com/${'x'.repeat(2_048)}`, 'must have at most 2048 characters'],
+  ])('%s is refused: %s', (url, message) => {
+    expect(messagesOf({ ...base, url })).toEqual([message]);
+  });
+
+  test('is stored as the URL parser normalizes it', () => {
+    const { url } = schema.parse({ ...base, url: 'HTTPS://Exämple.com:443/a/../b?q= 1' });
+    expect(url).toBe('https://xn--exmple-cua.com/b?q=%201');
+  });
+
+  test('may be http and loopback if the installation allows it', () => {
+    const open = { ...strict, allowHttp: true, allowLoopback: true };
+    expect(problemsOf({ ...base, url: 'http://127.0.0.1:8080/' }, open)).toEqual([]);
+  });
+
+  test('is reported together with the other problems', () => {
+    expect(problemsOf({ url: 'https://localhost/', appId: 'app_1', name: 'x' })).toEqual([
+      'name',
+      'url',
+    ]);
+  });
+});
+
+test('all problems of a body are reported at once', () => {
+  expect(problemsOf({})).toEqual(['appId', 'url']);
+  expect(problemsOf({ url: base.url, name: 7, authMethod: 'basic' })).toEqual([
+    ...['appId', 'basicAuthPassword', 'basicAuthUsername', 'name'],
+  ]);
+});
+
+describe('an update', () => {
+  const update = updateWebhookBody(strict);
+  const seen = sampleWebhook(1, {
+    secret: 'whsec_x',
+    authMethod: { method: 'basic', username: 'u', password: 'p' },
+    customHeaders: [{ key: 'X-Mine', value: '1' }],
+  });
+  const changed = (fields: object, webhook = seen) => changesOf(webhook, update.parse(fields));
+
+  test('without fields changes nothing', () => {
+    expect(changed({})).toBeNull();
+  });
+
+  test('never gives a webhook another owner', () => {
+    const { error } = update.strict().safeParse({ appId: 'app_2', projectId: 'proj_2' });
+    expect(error?.issues).toMatchObject([{ keys: ['appId', 'projectId'] }]);
+  });
+
+  test('keeps the credentials that it leaves out when the method stays the same', () => {
+    const authMethod = { method: 'basic', username: 'u', password: 'new' };
+    expect(changed({ basicAuthPassword: 'new' })).toEqual({ authMethod });
+    expect(changed({ disabled: true })).toMatchObject({
+      disabled: true,
+      authMethod: seen.authMethod,
+    });
+  });
+
+  test('to another method requires all of its fields and refuses those of the old one', () => {
+    expect(changed({ authMethod: 'hmac' })).toEqual({
+      authMethod: { method: 'hmac', hmacHeader: 'X-Service-Signature', hmacSecret: 'whsec_x' },
+    });
+    expect(() => changed({ authMethod: 'apiKey', apiKey: 'k' })).toThrow(
+      'apiKeyHeader: is required for apiKey',
+    );
+    expect(() => changed({ authMethod: 'hmac', basicAuthPassword: 'p' })).toThrow(
+      'basicAuthPassword: belongs to authMethod basic',
+    );
+  });
+
+  test('chooses the algorithm of hmac, and keeps the secret for the way back', () => {
+    const hmac = { method: 'hmac' as const, hmacHeader: 'X-Sig', hmacSecret: 's' };
+    const plain = sampleWebhook(1, { authMethod: hmac });
+    const asymmetric = { ...hmac, signatureAlgorithm: 'ed25519' as const };
+    const signed = sampleWebhook(1, { authMethod: asymmetric });
+    expect(changed({ signatureAlgorithm: 'ed25519' }, plain)?.authMethod).toEqual(asymmetric);
+    expect(changed({ name: 'Other' }, signed)?.authMethod).toEqual(asymmetric);
+    expect(changed({ authMethod: 'hmac' }, signed)?.authMethod).toEqual(asymmetric);
+    expect(changed({ signatureAlgorithm: 'hmac-sha256' }, signed)?.authMethod).toEqual(hmac);
+    expect(changed({ signatureAlgorithm: 'hmac-sha256', hmacSecret: 'n' }, signed)).toEqual({
+      authMethod: { ...hmac, hmacSecret: 'n' },
+    });
+    expect(() => changed({ hmacSecret: 'n' }, signed)).toThrow(
+      'hmacSecret: belongs to signatureAlgorithm hmac-sha256',
+    );
+  });
+
+  test('is refused when the method and a custom header would have the same name', () => {
+    expect(() => changed({ authMethod: 'hmac', hmacHeader: 'x-mine' })).toThrow('customHeaders: ');
+    expect(() => changed({ customHeaders: [{ key: 'authorization', value: '1' }] })).toThrow(
+      'customHeaders.0.key: is the header of the authentication method',
+    );
+  });
+});

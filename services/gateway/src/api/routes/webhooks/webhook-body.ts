@@ -1,0 +1,143 @@
+import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { z } from 'zod';
+import { invalidRequest, type Problem } from '../../../http/api-error.ts';
+import { isEmptyUpdate } from '../../../projects/is-empty-update.ts';
+import {
+  authHeaderOf,
+  authMethodOf,
+  chosenAlgorithm,
+  chosenAuth,
+  nameOf,
+} from '../../../webhooks/auth-method.ts';
+import { authFields, ownerFields, webhookFields } from './webhook-fields/webhook-fields.ts';
+import {
+  AUTH_FIELDS,
+  CREATE_RULES,
+  REQUIRED_FIELDS,
+  SECRET_FIELDS,
+  UPDATE_RULES,
+} from './webhook-fields/webhook-json-schema.ts';
+
+/** Create-webhook body (docs/contract.md C6). */
+export function createWebhookBody(policy: EgressPolicy) {
+  return z
+    .object({ ...webhookFields(policy), ...ownerFields, ...authFields(policy) })
+    .superRefine(
+      (body, context) => {
+        const problems = [...ownerProblems(body), ...authProblems(body, null)];
+        for (const { path, message } of problems) {
+          context.addIssue({ code: 'custom', path: [path], message });
+        }
+      },
+      // Runs even if a field is wrong: one response reports every problem.
+      { when: () => true },
+    )
+    .superRefine((body, context) => {
+      for (const { path, message } of headerProblems(body, null)) {
+        context.addIssue({ code: 'custom', path: path.split('.'), message });
+      }
+    })
+    .meta({ id: 'CreateWebhook', ...CREATE_RULES });
+}
+
+/** Update-webhook body. The owner of a webhook never changes. */
+export function updateWebhookBody(policy: EgressPolicy) {
+  const { url, ...rest } = webhookFields(policy);
+  return z
+    .object({ url: url.optional(), ...rest, ...authFields(policy) })
+    .meta({ id: 'UpdateWebhook', ...UPDATE_RULES });
+}
+
+export type CreateWebhookBody = z.infer<ReturnType<typeof createWebhookBody>>;
+export type UpdateWebhookBody = z.infer<ReturnType<typeof updateWebhookBody>>;
+type AuthBody = Pick<UpdateWebhookBody, keyof ReturnType<typeof authFields> | 'customHeaders'>;
+
+const AUTH_NAMES: ReadonlySet<string> = new Set([
+  'authMethod',
+  ...Object.values(AUTH_FIELDS).flat(),
+]);
+
+/** Returns the problems that an update has with the stored webhook. Ignores fields that are wrong by themselves. */
+export function updateProblems(
+  fields: Readonly<Record<string, unknown>>,
+  webhook: Webhook,
+  policy: EgressPolicy,
+): Problem[] {
+  const { shape } = updateWebhookBody(policy);
+  const valid = Object.entries(shape).flatMap(([name, schema]) => {
+    const { success, data } = schema.safeParse(fields[name]);
+    return success && data !== undefined ? [[name, data] as const] : [];
+  });
+  const body = Object.fromEntries(valid) as UpdateWebhookBody;
+  return [...authProblems(body, webhook), ...headerProblems(body, webhook)];
+}
+
+/**
+ * Returns what an update changes in the stored webhook; null when it has no fields. Throws ApiError 400
+ * when it does not fit the webhook.
+ */
+export function changesOf(webhook: Webhook, body: UpdateWebhookBody): WebhookChanges | null {
+  const problems = [...authProblems(body, webhook), ...headerProblems(body, webhook)];
+  if (problems.length > 0) throw invalidRequest(problems);
+  if (isEmptyUpdate(body)) return null;
+  const changes = Object.fromEntries(Object.entries(body).filter(([key]) => !AUTH_NAMES.has(key)));
+  return { ...changes, authMethod: authMethodOf(body, webhook.authMethod, webhook.secret) };
+}
+
+/** A webhook has an app, or a project with an environment. Only asks which fields are given: they may be of any type. */
+function ownerProblems({ appId, projectId, environmentId }: CreateWebhookBody): Problem[] {
+  const given = { projectId, environmentId };
+  const names = ['projectId', 'environmentId'] as const;
+  if (appId !== undefined) {
+    const message = 'must not be given together with appId';
+    return names.flatMap((path) => (given[path] === undefined ? [] : [{ path, message }]));
+  }
+  if (projectId === undefined && environmentId === undefined) {
+    const message = 'is required, or projectId with environmentId for a global webhook';
+    return [{ path: 'appId', message }];
+  }
+  const message = 'is required for a global webhook';
+  return names.flatMap((path) => (given[path] === undefined ? [{ path, message }] : []));
+}
+
+/** Only asks which fields are given: they may be of any type. */
+function authProblems(body: AuthBody, webhook: Webhook | null): Problem[] {
+  const chosen = chosenAuth(body, webhook?.authMethod);
+  const isNew = nameOf(webhook?.authMethod) !== chosen;
+  const required = REQUIRED_FIELDS[chosen];
+  const problems = Object.entries(AUTH_FIELDS).flatMap(([method, fields]) =>
+    fields.flatMap((path) => {
+      const isGiven = body[path] !== undefined;
+      if (isGiven && method !== chosen)
+        return [{ path, message: `belongs to authMethod ${method}` }];
+      const isMissing = !isGiven && isNew && method === chosen && required.includes(path);
+      return isMissing ? [{ path, message: `is required for ${method}` }] : [];
+    }),
+  );
+  return chosen === 'hmac' ? [...problems, ...algorithmProblems(body, webhook)] : problems;
+}
+
+/** Header and secret of the HMAC have no meaning for Ed25519. */
+function algorithmProblems(body: AuthBody, webhook: Webhook | null): Problem[] {
+  if (chosenAlgorithm(body, webhook?.authMethod) !== 'ed25519') return [];
+  return SECRET_FIELDS.flatMap((path) =>
+    body[path] === undefined
+      ? []
+      : [{ path, message: 'belongs to signatureAlgorithm hmac-sha256' }],
+  );
+}
+
+/** A custom header must not replace the header that the method of authentication sets. */
+function headerProblems(body: AuthBody, webhook: Webhook | null): Problem[] {
+  const authHeader = authHeaderOf(body, webhook?.authMethod)?.toLowerCase();
+  const headers = body.customHeaders ?? webhook?.customHeaders ?? [];
+  const problems = headers.flatMap(({ key }, index) => {
+    const path = body.customHeaders ? `customHeaders.${index}.key` : 'customHeaders';
+    const message = 'is the header of the authentication method';
+    return key.toLowerCase() === authHeader ? [{ path, message }] : [];
+  });
+  if (body.hmacHeader?.toLowerCase() !== 'authorization') return problems;
+  return [...problems, { path: 'hmacHeader', message: 'must not be authorization' }];
+}

@@ -1,0 +1,218 @@
+import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
+import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
+import { fieldsOfWebhook } from '@posthorn/domain/audit/webhook-fields.ts';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { WebhookDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { z } from 'zod';
+import { forOneApp, notFound } from '../../../http/api-error.ts';
+import {
+  describeWebhook,
+  describeWebhookWithAuth,
+  webhookSchema,
+  webhookWithAuthSchema,
+} from '../../../http/responses/webhook.ts';
+import { shownTo } from '../../../api-keys/shown-to.ts';
+import { route, type Route } from '../../../http/request/route.ts';
+import { checkHeaderBytes } from '../../../limits/quotas.ts';
+import type { AuthFields } from '../../../webhooks/auth-method.ts';
+import type { ChangeWebhook } from '../../../webhooks/change-webhook.ts';
+import type { CompanyKeys } from '../../../webhooks/signing-keys/company-keys.ts';
+import type { CreateWebhook } from '../../../webhooks/create-webhook.ts';
+import type { DeleteWebhook } from '../../../webhooks/delete-webhook.ts';
+import type { ListWebhooks } from '../../../webhooks/list-webhooks.ts';
+import { idText, limit, skip } from '../fields.ts';
+import { changesOf, createWebhookBody, updateProblems, updateWebhookBody } from './webhook-body.ts';
+
+export interface WebhookRouteDeps {
+  policy: EgressPolicy;
+  /** QUOTA_HEADER_BYTES. */
+  maxHeaderBytes: number;
+  webhooks: Pick<WebhookStore, 'findOne'>;
+  createWebhook: CreateWebhook;
+  listWebhooks: ListWebhooks;
+  changeWebhook: ChangeWebhook;
+  deleteWebhook: DeleteWebhook;
+  companyKeys: Pick<CompanyKeys, 'ensure'>;
+}
+
+const tag = 'Webhooks';
+const path = '/webhooks/:webhookId';
+
+const listQuery = z.object({
+  appId: idText('app').optional().meta({ description: 'Only the webhooks of this app' }),
+  limit: limit(1_000, 1_000),
+  skip,
+});
+
+/** See docs/contract.md C6. */
+export function webhookRoutes(deps: WebhookRouteDeps): Route[] {
+  return [
+    createWebhook(deps),
+    listWebhooks(deps),
+    getWebhook(deps),
+    updateWebhook(deps),
+    deleteWebhook(deps),
+  ];
+}
+
+function createWebhook(deps: WebhookRouteDeps): Route {
+  return route({
+    method: 'post',
+    path: '/webhooks',
+    scope: 'webhooks:write',
+    portal: 'manage',
+    audit: { action: 'webhook.created', target: 'webhook' },
+    tag,
+    summary: 'Create a webhook',
+    description:
+      'A webhook belongs to an app (`appId`), or is global (`projectId` and `environmentId`). `authMethod` decides which credential fields are required.',
+    body: createWebhookBody(deps.policy),
+    response: { status: 201, message: 'Webhook created', data: webhookWithAuthSchema },
+    errors: ['not_found', 'quota_exceeded'],
+    async handle({ caller, body: { value } }) {
+      const { companyId, appId } = caller;
+      if (appId !== null && value.appId === undefined) throw forOneApp();
+      checkHeaderBytes(value.customHeaders, deps.maxHeaderBytes);
+      await ensureSigningKey(deps, companyId, value);
+      const created = await deps.createWebhook(companyId, value);
+      return { data: shownTo(caller, describeWebhookWithAuth)(created) };
+    },
+  });
+}
+
+/** Before the webhook is stored: a dispatcher that finds it must find a key too. */
+async function ensureSigningKey(
+  { companyKeys }: WebhookRouteDeps,
+  companyId: string,
+  { signatureAlgorithm }: Pick<AuthFields, 'signatureAlgorithm'>,
+): Promise<void> {
+  if (signatureAlgorithm === 'ed25519') await companyKeys.ensure(companyId);
+}
+
+function listWebhooks(deps: WebhookRouteDeps): Route {
+  return route({
+    method: 'get',
+    path: '/webhooks',
+    scope: 'read',
+    portal: 'view',
+    audit: { action: 'webhook.secrets_read', target: 'webhook', secretsFor: 'webhooks:write' },
+    tag,
+    summary: 'List the webhooks, oldest first',
+    description:
+      'A webhook whose stored secrets cannot be decrypted is left out, so a page may hold fewer than `limit`.',
+    query: listQuery,
+    response: { status: 200, message: 'Webhooks found', data: z.array(webhookSchema) },
+    errors: ['not_found'],
+    async handle({ caller, query, reserve, takeTurn }) {
+      const appId = query.appId ?? caller.appId ?? undefined;
+      const parts = await deps.listWebhooks(caller.companyId, { ...query, appId }, takeTurn);
+      return { pages: described(parts, shownTo(caller, describeWebhook), reserve) };
+    },
+  });
+}
+
+/** What a response without parts holds: 1 MB of the widest webhooks. */
+const SHORT_LIST = 50;
+/** Twice as many webhooks of at most 21 kB each, as objects and as text. */
+const LONG_LIST_BYTES = 4_194_304;
+
+async function* described(
+  parts: AsyncIterable<Webhook[]>,
+  describe: (webhook: Webhook) => z.infer<typeof webhookSchema>,
+  reserve: (bytes: number) => void,
+): AsyncGenerator<z.infer<typeof webhookSchema>[]> {
+  let read = 0;
+  for await (const part of parts) {
+    const isLongNow = read <= SHORT_LIST && read + part.length > SHORT_LIST;
+    if (isLongNow) reserve(LONG_LIST_BYTES);
+    read += part.length;
+    yield part.map(describe);
+  }
+}
+
+function getWebhook(deps: WebhookRouteDeps): Route {
+  return route({
+    method: 'get',
+    path,
+    scope: 'read',
+    portal: 'view',
+    audit: { action: 'webhook.secrets_read', target: 'webhook', secretsFor: 'webhooks:write' },
+    tag,
+    summary: 'Get a webhook',
+    response: { status: 200, message: 'Webhook found', data: webhookWithAuthSchema },
+    errors: ['not_found'],
+    async handle({ caller, params: { webhookId = '' } }) {
+      const found = await deps.webhooks.findOne(caller.companyId, webhookId);
+      if (!found) throw notFound('webhook');
+      return { data: shownTo(caller, describeWebhookWithAuth)(found) };
+    },
+  });
+}
+
+function updateWebhook(deps: WebhookRouteDeps): Route {
+  return route({
+    method: 'put',
+    path,
+    scope: 'webhooks:write',
+    portal: 'manage',
+    audit: { action: 'webhook.updated', target: 'webhook' },
+    tag,
+    summary: 'Update a webhook',
+    description:
+      'Fields that are left out keep their values. Credential fields must belong to the current method of authentication, or to the one given in `authMethod`; a new method requires all of its own fields.',
+    body: updateWebhookBody(deps.policy),
+    isBodyOptional: true,
+    response: { status: 200, message: 'Webhook updated', data: webhookSchema },
+    errors: ['not_found', 'quota_exceeded'],
+    async problemsOf({ caller: { companyId }, params: { webhookId = '' }, fields }) {
+      const webhook = await deps.webhooks.findOne(companyId, webhookId);
+      return webhook ? updateProblems(fields, webhook, deps.policy) : [];
+    },
+    async handle({ caller, params: { webhookId = '' }, body: { value } }) {
+      const { companyId } = caller;
+      checkHeaderBytes(value.customHeaders, deps.maxHeaderBytes);
+      await ensureSigningKey(deps, companyId, value);
+      const { before, after } = await deps.changeWebhook({ companyId, webhookId }, (webhook) =>
+        changesOf(webhook, value),
+      );
+      const changed = { before: fieldsOfWebhook(before), after: fieldsOfWebhook(after) };
+      return { data: shownTo(caller, describeWebhook)(after), changed };
+    },
+  });
+}
+
+function deleteWebhook(deps: WebhookRouteDeps): Route {
+  return route({
+    method: 'delete',
+    path,
+    scope: 'webhooks:write',
+    portal: 'manage',
+    audit: { action: 'webhook.deleted', target: 'webhook' },
+    tag,
+    summary: 'Delete a webhook',
+    description: 'Cancels its pending deliveries. Messages and deliveries stay readable.',
+    response: { status: 200, message: 'Webhook deleted' },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { webhookId = '' } }) {
+      const deleted = await deps.deleteWebhook(companyId, webhookId);
+      return { changed: { before: fieldsOfStored(deleted), after: {} } };
+    },
+  });
+}
+
+/** Without the sealed fields: a webhook that cannot be decrypted can be deleted too. */
+function fieldsOfStored(document: WebhookDocument): AuditedFields {
+  const { name, url, appId, projectId, environmentId, eventTypes, disabled } = document;
+  const { rateLimitPerSecond } = document;
+  return {
+    name,
+    url,
+    appId,
+    projectId,
+    environmentId,
+    eventTypes,
+    disabled,
+    rateLimitPerSecond,
+  };
+}

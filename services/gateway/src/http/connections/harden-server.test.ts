@@ -1,0 +1,206 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import type { IncomingMessage, Server } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import {
+  ENVELOPE,
+  openConnection,
+  parseAnswer,
+  type RawConnection,
+} from '../../../../../test/support/receivers/raw-connection.ts';
+import { collectGarbage } from '../../../../../test/support/process/collect-garbage.ts';
+import { eventually } from '../../../../../test/support/time/eventually.ts';
+import { createHardenedServer, type ServerBounds } from './harden-server.ts';
+
+/** A request that is complete must not time out, however busy the machine is. */
+const BOUNDS = {
+  headersTimeoutMs: 60_000,
+  requestTimeoutMs: 60_000,
+  checkEveryMs: 10,
+  lingerMs: 30,
+  silenceMs: 10_000,
+};
+/** Short, so that the timeouts for slow clients pass within milliseconds. */
+const IMPATIENT = { ...BOUNDS, headersTimeoutMs: 60, requestTimeoutMs: 120 };
+/** More than the buffers of both sides hold. */
+const LARGE = 64 * 1_048_576;
+const GET = 'GET / HTTP/1.1\r\nHost: a\r\n';
+const POST = 'POST / HTTP/1.1\r\nHost: a\r\n';
+
+let server: Server;
+
+/** Responds to GET without reading the body, to `/begin` with half a response, to others after the body. */
+async function listen(bounds: ServerBounds): Promise<void> {
+  server = createHardenedServer((request, response) => {
+    if (request.url === '/begin') response.writeHead(200).write('half');
+    else if (request.url === '/large') response.end(Buffer.alloc(LARGE));
+    else if (request.method === 'GET') response.end('{"success":true}');
+    else
+      request
+        .on('error', () => undefined)
+        .on('end', () => response.end('{}'))
+        .resume();
+  }, bounds);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+}
+
+function close(): void {
+  server.closeAllConnections();
+  server.close();
+}
+
+beforeEach(() => listen(BOUNDS));
+
+afterEach(close);
+
+function send(text: string): RawConnection {
+  return openConnection((server.address() as AddressInfo).port, text);
+}
+
+/** Sends this, and checks the envelope and the end of the connection. */
+async function expectRefusal(text: string, status: number, code: string): Promise<void> {
+  const { until, closed } = send(text);
+  const response = parseAnswer(await until(ENVELOPE));
+  await closed;
+  const { success, requestId } = response.body;
+  expect([response.status, success, response.body.code]).toEqual([status, false, code]);
+  expect(requestId).toMatch(/^[0-9a-f-]{36}$/);
+  expect(response.head).toContain(`X-Request-Id: ${requestId}`);
+  expect(response.head).toContain('Connection: close');
+}
+
+describe('an invalid request', () => {
+  test.each([
+    ['no HTTP at all', 'nonsense\r\n\r\n', 400, 'malformed_request'],
+    ['a bare line feed', 'GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n', 400, 'malformed_request'],
+    [
+      'two lengths',
+      `${POST}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`,
+      400,
+      'malformed_request',
+    ],
+    [
+      'a length beside chunks',
+      `${POST}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      400,
+      'malformed_request',
+    ],
+    ['20,000 bytes of headers', `${GET}X: ${'x'.repeat(20_000)}`, 431, 'headers_too_large'],
+  ])(
+    'with %s gets the error envelope and a closed connection',
+    async (_what, text, status, code) => {
+      await expectRefusal(text, status, code);
+    },
+  );
+
+  test.each([
+    ['no Host', 'GET / HTTP/1.1\r\n\r\n', 400, 'malformed_request'],
+    ['an unknown Expect', `${GET}Expect: wonders\r\n\r\n`, 417, 'expectation_failed'],
+  ])('with %s gets the error envelope', async (_what, text, status, code) => {
+    const response = parseAnswer(await send(text).until(ENVELOPE));
+    expect([response.status, response.body.code]).toEqual([status, code]);
+  });
+
+  test('is not one of HTTP/1.0 without a Host', async () => {
+    expect(await send('GET / HTTP/1.0\r\n\r\n').until(/\}$/)).toContain(' 200 OK');
+  });
+});
+
+describe('a request that does not end', () => {
+  beforeEach(async () => {
+    close();
+    await listen(IMPATIENT);
+  });
+
+  test.each([
+    ['a header that never ends', `${GET}X`],
+    ['no bytes', ''],
+    ['a body that never ends', `${POST}Content-Length: 100\r\n\r\n{`],
+  ])('with %s gets the error envelope and a closed connection', async (_what, text) => {
+    await expectRefusal(text, 408, 'request_timeout');
+  });
+
+  test('gets the error envelope also on a connection that was used before', async () => {
+    const { socket, until, closed } = send(`${GET}\r\n`);
+    await until(/"success":true/);
+    socket.write('GET / HTTP/1.1\r\n');
+    expect(await until(/request_timeout/)).toContain('HTTP/1.1 408 Request Timeout');
+    await closed;
+  });
+
+  test('ends a response that has begun without writing into it', async () => {
+    const { socket, until, closed } = send(
+      'POST /begin HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n',
+    );
+    await until(/half/);
+    await closed;
+    expect(await until(/half/)).not.toContain('408');
+    expect(socket.closed).toBe(true);
+  });
+});
+
+describe('the rest of a body whose response was sent early', () => {
+  const early = (): RawConnection => send(`${GET}Content-Length: 9\r\n\r\n`);
+
+  test('may arrive for a while before the connection is closed', async () => {
+    const { until, closed } = early();
+    await until(/"success":true/);
+    await closed;
+  });
+
+  test('leaves the connection usable when it arrives', async () => {
+    close();
+    await listen({ ...BOUNDS, requestTimeoutMs: 60_000, lingerMs: 60_000 });
+    const { socket, until } = early();
+    await until(/"success":true/);
+    socket.write(`123456789${GET}\r\n`);
+    await until(/"success":true.*"success":true/s);
+  });
+});
+
+test('an idle connection holds nothing of its last request', async () => {
+  const begun = nextRequest();
+  const { until } = send(`${POST}Content-Length: 2\r\n\r\n{}`);
+  const request = await begun;
+  await until(/\{\}$/);
+  await eventually('the request to be collected', () => {
+    collectGarbage();
+    return request.deref() === undefined;
+  });
+});
+
+async function nextRequest(): Promise<WeakRef<IncomingMessage>> {
+  const [request] = (await once(server, 'request')) as [IncomingMessage];
+  return new WeakRef(request);
+}
+
+test('a client that does not read its response is disconnected', async () => {
+  close();
+  await listen({ ...BOUNDS, silenceMs: 50 });
+  const { deaf, served } = await askUntilServed();
+  if (!served.destroyed) await once(served, 'close');
+  deaf.destroy();
+});
+
+/** On a busy machine a connection can be silent for `silenceMs` before its request is read. Then it asks again. */
+async function askUntilServed(): Promise<{ deaf: Socket; served: Socket }> {
+  const deaf = connect({ port: (server.address() as AddressInfo).port, host: '127.0.0.1' });
+  deaf.pause().on('error', () => undefined);
+  deaf.write('GET /large HTTP/1.1\r\nHost: a\r\n\r\n');
+  const request = once(server, 'request') as Promise<[IncomingMessage]>;
+  const closed = once(server, 'connection').then(([socket]) => once(socket as Socket, 'close'));
+  const served = await Promise.race([
+    request.then(([{ socket }]) => socket),
+    closed.then(() => null),
+  ]);
+  if (served) return { deaf, served };
+  deaf.destroy();
+  return askUntilServed();
+}
+
+test('a client that disconnects in the middle of a body does not affect others', async () => {
+  const { socket } = send(`${POST}Content-Length: 100\r\n\r\n{`);
+  await once(server, 'request');
+  socket.destroy();
+  await send(`${GET}\r\n`).until(/"success":true/);
+});

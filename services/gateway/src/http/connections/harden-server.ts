@@ -1,0 +1,161 @@
+import { randomUUID } from 'node:crypto';
+import {
+  createServer,
+  STATUS_CODES,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { Duplex } from 'node:stream';
+import { SECURITY_HEADERS } from '../security-headers.ts';
+
+export interface ServerBounds {
+  /** From the connection, or the first byte of a further request, to the end of its headers. */
+  headersTimeoutMs: number;
+  /** From the same moment to the end of the body. */
+  requestTimeoutMs: number;
+  /** How often the two timeouts are checked. */
+  checkEveryMs: number;
+  /** How long a refused client may keep sending before its connection is closed. */
+  lingerMs: number;
+  /** How long a connection with a request or an unread response may be silent in both directions. */
+  silenceMs: number;
+}
+
+/** Headers must arrive within 10 s and bodies within 30 s. The values are 1 s less: that is the longest time until the next check. */
+const BOUNDS: ServerBounds = {
+  headersTimeoutMs: 9_000,
+  requestTimeoutMs: 29_000,
+  checkEveryMs: 1_000,
+  lingerMs: 2_000,
+  // Longer than a request takes. A client that does not read its response would hold it in memory for ever.
+  silenceMs: 60_000,
+};
+const MAX_HEADER_BYTES = 16_384;
+/** Longer than the 60 s after which load balancers close idle connections, so that they never use one that is closed here. */
+const KEEP_ALIVE_MS = 65_000;
+/** An idle connection costs about 10 kB and a file descriptor. */
+const MAX_CONNECTIONS = 10_000;
+
+/** Creates an HTTP server with bounds on slow and oversized requests. Every refusal has the error envelope. */
+export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Server {
+  const server = createServer({
+    headersTimeout: bounds.headersTimeoutMs,
+    requestTimeout: bounds.requestTimeoutMs,
+    connectionsCheckingInterval: bounds.checkEveryMs,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    // Checked below: Node's own refusal has no envelope.
+    requireHostHeader: false,
+  });
+  server.maxConnections = MAX_CONNECTIONS;
+  server.setTimeout(bounds.silenceMs);
+  const responses = new WeakMap<Duplex, ServerResponse>();
+  const serve: RequestListener = (request, response) => {
+    responses.set(request.socket, response);
+    response.once('finish', () => {
+      if (!request.complete) closeSoon(request.socket, bounds.lingerMs, () => request.complete);
+      // An idle connection would hold its last request, 10 kB, until the next one.
+      else if (responses.get(request.socket) === response) responses.delete(request.socket);
+    });
+    if (hasHost(request)) app(request, response);
+    else refuse(response, REFUSALS.malformed);
+  };
+  server.on('request', serve);
+  // `Expect: 100-continue` is answered by the reader of the body, after all checks.
+  server.on('checkContinue', serve);
+  server.on('checkExpectation', (_request, response) => {
+    refuse(response, REFUSALS.expectation);
+  });
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (socket.writableEnded) return;
+    if (!socket.writable || hasResponse(responses.get(socket))) socket.destroy();
+    else {
+      socket.end(refusalText(reasonOf(error)));
+      closeSoon(socket, bounds.lingerMs);
+    }
+  });
+  return server;
+}
+
+/** RFC 9112, section 3.2. HTTP/1.0 has no Host header. */
+function hasHost({ httpVersion, headers }: IncomingMessage): boolean {
+  return httpVersion === '1.0' || headers.host !== undefined;
+}
+
+/** True if the faulty request has a response already: a second one would corrupt the first. */
+function hasResponse(response: ServerResponse | undefined): boolean {
+  if (!response?.headersSent) return false;
+  return !response.writableFinished || !response.req.complete;
+}
+
+/**
+ * Closes the connection later, unless `isComplete` returns true by then. Closing it at once would reset it, and
+ * the client might never read why it was refused.
+ */
+function closeSoon(socket: Duplex, lingerMs: number, isComplete = () => false): void {
+  setTimeout(() => {
+    if (!isComplete()) socket.destroy();
+  }, lingerMs).unref();
+}
+
+interface Refusal {
+  status: number;
+  code: string;
+  message: string;
+}
+
+const REFUSALS = {
+  malformed: {
+    status: 400,
+    code: 'malformed_request',
+    message: 'This is not a valid HTTP request.',
+  },
+  timeout: {
+    status: 408,
+    code: 'request_timeout',
+    message: 'The request did not arrive in time.',
+  },
+  expectation: {
+    status: 417,
+    code: 'expectation_failed',
+    message: 'The only supported Expect is 100-continue.',
+  },
+  headers: {
+    status: 431,
+    code: 'headers_too_large',
+    message: `The headers are larger than ${MAX_HEADER_BYTES} bytes.`,
+  },
+} as const satisfies Record<string, Refusal>;
+
+function reasonOf({ code }: NodeJS.ErrnoException): Refusal {
+  if (code === 'HPE_HEADER_OVERFLOW') return REFUSALS.headers;
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return REFUSALS.timeout;
+  return REFUSALS.malformed;
+}
+
+function contentOf({ code, message }: Refusal): { headers: Record<string, string>; body: string } {
+  const requestId = randomUUID();
+  const body = JSON.stringify({ success: false, message, code, requestId });
+  const headers = {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': String(Buffer.byteLength(body)),
+    'X-Request-Id': requestId,
+    ...SECURITY_HEADERS,
+  };
+  return { headers, body };
+}
+
+function refuse(response: ServerResponse, refusal: Refusal): void {
+  const { headers, body } = contentOf(refusal);
+  response.writeHead(refusal.status, headers).end(body);
+}
+
+/** Returns a response as text. There is no request yet for which Node could create one. */
+function refusalText(refusal: Refusal): string {
+  const { headers, body } = contentOf(refusal);
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const status = `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status] ?? ''}`;
+  return [status, ...lines, 'Connection: close', '', body].join('\r\n');
+}

@@ -1,0 +1,20 @@
+import { closeServer } from '@posthorn/platform/service/close-server.ts';
+import { listen } from '@posthorn/platform/service/listen.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import type { Express } from 'express';
+import type { GatewayConfig } from '../../config.ts';
+import { createHardenedServer } from './harden-server.ts';
+import { limitConnections } from './limit-connections.ts';
+
+/** Serves the API from now on. A stop answers the requests that are under way. */
+export async function openPort(
+  { config, logger, lifecycle }: ServiceContext<GatewayConfig>,
+  app: Express,
+): Promise<void> {
+  const { HOST: host, PORT: port, DRAIN_TIMEOUT_MS: drainMs } = config;
+  const server = createHardenedServer(app);
+  limitConnections(server, config.CONNECTIONS_PER_ADDRESS);
+  await listen(server, { host, port, setting: 'PORT' });
+  lifecycle.onStop('http', () => closeServer(server, drainMs));
+  logger.info({ host, port }, 'listening');
+}

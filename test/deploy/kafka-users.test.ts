@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { parseAllDocuments } from 'yaml';
+
+interface Acl {
+  resource: { type: 'topic' | 'group'; name: string; patternType: string };
+  operations: string[];
+}
+
+interface KafkaUser {
+  metadata: { name: string };
+  spec: { authorization: { acls: Acl[] } };
+}
+
+const ROOT = join(import.meta.dirname, '../..');
+const USERS = readFileSync(join(ROOT, 'k8s/components/strimzi/users.yaml'), 'utf8');
+const PAGE = readFileSync(join(ROOT, 'docs/security.md'), 'utf8');
+
+const users = parseAllDocuments(USERS).map((document) => document.toJS() as KafkaUser);
+
+/** What the page allows a process, on topics and on groups. */
+function documented(process: string): string[][] {
+  const row = PAGE.split('\n').find((line) => line.startsWith(`| ${process} `)) ?? '';
+  const [, , topics = '', groups = ''] = row.split('|').map((cell) => cell.trim());
+  expect(topics).not.toBe('');
+  return [topics, groups].map((cell) => (cell === '–' ? [] : cell.split(', ')));
+}
+
+describe('the users of Kafka that Strimzi makes', () => {
+  it.each([
+    ['posthorn-services', 'gateway, dispatcher, retry'],
+    ['posthorn-create-topics', 'create-topics'],
+  ])('%s has the rights in docs/security.md, and no others', (name, process) => {
+    const user = users.find(({ metadata }) => metadata.name === name);
+    const acls = user?.spec.authorization.acls ?? [];
+    const of = (type: string): string[] =>
+      acls.flatMap(({ resource, operations }) => (resource.type === type ? operations : []));
+    expect([of('topic'), of('group')]).toEqual(documented(process));
+    for (const { resource } of acls) {
+      expect(resource).toMatchObject({ name: 'posthorn.', patternType: 'prefix' });
+    }
+  });
+});

@@ -1,0 +1,245 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
+import { z } from 'zod';
+import {
+  type Container,
+  containerOf,
+  find,
+  type Manifest,
+  namesOf,
+  readBase,
+  renderBase,
+  workloads,
+} from '../../k8s/read-manifests.ts';
+import { generatedFiles } from '../../k8s/write-generated.ts';
+import { CREATE_INDEXES, CREATE_TOPICS } from '../../deploy/setup/steps.ts';
+import { dispatcherConfig } from '../../services/dispatcher/src/config.ts';
+import { gatewayConfig } from '../../services/gateway/src/config.ts';
+import { retryConfig } from '../../services/retry/src/config.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const SERVICES = { gateway: gatewayConfig, dispatcher: dispatcherConfig, retry: retryConfig };
+const SETUP = {
+  'create-topics': CREATE_TOPICS.settings,
+  'create-indexes': CREATE_INDEXES.settings,
+};
+/** Contents of the Secret `posthorn`. */
+const SECRET: Record<string, string> = {
+  MONGODB_URL: 'mongodb://mongodb/posthorn?tls=true',
+  REDIS_URL: 'rediss://redis',
+  ENCRYPTION_KEYS: `k1:${'A'.repeat(43)}=`,
+};
+/** A service may close this long after its drain: CLOSING_MS in libs/platform/src/service/run-service.ts. */
+const CLOSING_MS = 10_000;
+/** Settings that no installation on Kubernetes needs to change; all others are where an overlay can change them. */
+const LEFT_OUT = /^(OPS_)?(HOST|PORT)$|^REDIS_PREFIX$|^EGRESS_ALLOW_LOOPBACK$/;
+
+const dockerfile = readFileSync(join(ROOT, 'deploy/Dockerfile'), 'utf8');
+const performancePage = readFileSync(join(ROOT, 'docs/performance.md'), 'utf8');
+/** The folders that it copies completely. */
+const copied = [...dockerfile.matchAll(/^COPY ([\w/]+) \1$/gm)].map(([, folder = '']) => folder);
+const rendered = renderBase();
+
+describe('k8s/base, its files', () => {
+  holdTheRules(readBase());
+});
+
+if (rendered) {
+  describe('k8s/base, rendered by kubectl', () => {
+    holdTheRules(rendered);
+
+    it('names the image of this version', () => {
+      const { version } = z
+        .object({ version: z.string() })
+        .parse(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')));
+      const images = workloads(rendered).map((manifest) => containerOf(manifest).image);
+      expect(new Set(images)).toEqual(new Set([`posthorn:${version}`]));
+    });
+  });
+} else {
+  it.skip('k8s/base, rendered by kubectl: NOT CHECKED, kubectl is not on the PATH', () =>
+    undefined);
+}
+
+function holdTheRules(manifests: Manifest[]): void {
+  it('has three Deployments and two Jobs', () => {
+    expect(namesOf(manifests, 'Deployment')).toEqual(Object.keys(SERVICES).sort());
+    expect(namesOf(manifests, 'Job')).toEqual(Object.keys(SETUP).sort());
+  });
+
+  describe.each(Object.keys({ ...SERVICES, ...SETUP }))('pods of %s', (name) => {
+    const workload = find(manifests, name);
+
+    it('meet the restricted pod security standard, with a read-only root and no token', () => {
+      expect(workload.spec.template.spec).toMatchObject({
+        serviceAccountName: `posthorn-${name in SETUP ? 'setup' : name}`,
+        automountServiceAccountToken: false,
+        enableServiceLinks: false,
+        securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+      });
+      expect(containerOf(workload)).toMatchObject({
+        securityContext: {
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        },
+        resources: { requests: { cpu: anyText, memory: anyText }, limits: { memory: anyText } },
+      });
+    });
+
+    it('have no user id of their own, so that the cluster may assign one', () => {
+      expect(JSON.stringify(workload)).not.toMatch(/runAs(User|Group)|fsGroup/);
+    });
+
+    it('run a file that exists and is in the image', () => {
+      const { command, image } = containerOf(workload);
+      const file = command[1] ?? '';
+      expect(command[0]).toBe('node');
+      expect(existsSync(join(ROOT, file))).toBe(true);
+      expect(copied.some((folder) => file.startsWith(`${folder}/`))).toBe(true);
+      expect(image).toMatch(/^posthorn(:|$)/);
+    });
+
+    it('have labels that distinguish them from the others', () => {
+      const labels = { 'app.kubernetes.io/name': 'posthorn', 'app.kubernetes.io/component': name };
+      expect(workload.metadata.labels).toMatchObject(labels);
+      expect(workload.spec.template.metadata.labels).toMatchObject(labels);
+    });
+  });
+
+  describe.each(Object.entries(SERVICES))('%s', (name, schema) => {
+    const workload = find(manifests, name);
+    const container = containerOf(workload);
+    const env = envOf(manifests, container);
+    const config = parseConfig(name, schema, env);
+
+    it('gets every setting that an installation may change, and none that it does not read', () => {
+      expect(Object.keys(env).filter((setting) => !(setting in schema.shape))).toEqual([]);
+      const unset = Object.keys(schema.shape).filter((setting) => !(setting in env));
+      expect(unset.filter((setting) => !LEFT_OUT.test(setting))).toEqual([]);
+    });
+
+    it('is probed on its management port', () => {
+      const { startupProbe, readinessProbe, livenessProbe, ports } = container;
+      expect(ports).toContainEqual({ name: 'ops', containerPort: config.OPS_PORT });
+      expect(startupProbe.httpGet).toEqual({ path: '/livez', port: 'ops' });
+      expect(readinessProbe.httpGet).toEqual({ path: '/readyz', port: 'ops' });
+      expect(livenessProbe.httpGet).toEqual({ path: '/livez', port: 'ops' });
+      // Longer than a start takes to give up by itself.
+      expect(startupProbe.periodSeconds * startupProbe.failureThreshold).toBeGreaterThan(30);
+      expect(workload.spec.template.metadata.annotations).toMatchObject({
+        'prometheus.io/port': String(config.OPS_PORT),
+      });
+    });
+
+    it('asks for no less memory than it was measured to take', () => {
+      const { requests, limits } = container.resources;
+      expect(mebibytes(requests.memory)).toBeGreaterThanOrEqual(measuredMiB(name));
+      expect(mebibytes(limits.memory)).toBeGreaterThanOrEqual(mebibytes(requests.memory));
+    });
+
+    it('has time to finish its work when it stops', () => {
+      const graceMs = workload.spec.template.spec.terminationGracePeriodSeconds * 1_000;
+      const preStopMs = container.lifecycle.preStop.sleep.seconds * 1_000;
+      expect(graceMs).toBeGreaterThan(preStopMs + config.DRAIN_TIMEOUT_MS + CLOSING_MS);
+      if ('DELIVERY_TIMEOUT_MS' in config) {
+        expect(graceMs).toBeGreaterThanOrEqual(config.DELIVERY_TIMEOUT_MS + 15_000);
+      }
+    });
+
+    it('is replaced and drained pod by pod, and spread over nodes', () => {
+      const { matchLabels } = workload.spec.selector;
+      expect(matchLabels).toEqual({
+        'app.kubernetes.io/name': 'posthorn',
+        'app.kubernetes.io/component': name,
+      });
+      expect(workload.spec).toMatchObject({
+        strategy: { rollingUpdate: { maxUnavailable: 0 } },
+        template: {
+          spec: {
+            topologySpreadConstraints: [1, 2].map(() => ({ labelSelector: { matchLabels } })),
+          },
+        },
+      });
+      expect(find(manifests, name, 'PodDisruptionBudget').spec).toMatchObject({
+        maxUnavailable: 1,
+        selector: { matchLabels },
+      });
+    });
+  });
+
+  it.each(Object.keys(SETUP))(
+    'the Job %s is replaced by GitOps, which cannot change it',
+    (name) => {
+      const { metadata, spec } = find(manifests, name);
+      expect(metadata).toHaveProperty('annotations', {
+        'argocd.argoproj.io/hook': 'Sync',
+        'argocd.argoproj.io/hook-delete-policy': 'BeforeHookCreation',
+        'kustomize.toolkit.fluxcd.io/force': 'enabled',
+      });
+      // What expires is created again at the next reconciliation, for ever.
+      expect(spec).not.toHaveProperty('ttlSecondsAfterFinished');
+    },
+  );
+
+  it.each(Object.entries(SETUP))('the Job %s gets valid settings that it reads', (name, schema) => {
+    const env = envOf(manifests, containerOf(find(manifests, name)));
+    expect(Object.keys(env).filter((setting) => !(setting in schema.shape))).toEqual([]);
+    expect(() => parseConfig(name, schema, env)).not.toThrow();
+  });
+}
+
+describe('what is made from k8s/base', () => {
+  it.each([...generatedFiles()])('%s is up to date (node k8s/write-generated.ts)', (path, text) => {
+    expect(readFileSync(join(ROOT, path), 'utf8')).toBe(text);
+  });
+});
+
+describe('deploy/Dockerfile', () => {
+  it('installs the packages of every workspace', () => {
+    const workspaces = globSync('{libs,services}/*/package.json', { cwd: ROOT });
+    expect(workspaces.length).toBeGreaterThan(0);
+    expect(workspaces.filter((file) => !dockerfile.includes(`COPY ${file} `))).toEqual([]);
+  });
+
+  it('makes the services reachable from outside the container and runs them without root', () => {
+    expect(dockerfile).toMatch(/^ENV(.*\\\n)* +HOST=0\.0\.0\.0/m);
+    expect(dockerfile).toMatch(/^ENV(.*\\\n)* +OPS_HOST=0\.0\.0\.0/m);
+    // A number, with which Kubernetes can verify runAsNonRoot.
+    expect(dockerfile).toMatch(/^USER 65532:65532$/m);
+  });
+});
+
+/** The highest resident memory of a service in the table of docs/performance.md#memory, in MiB. */
+function measuredMiB(service: string): number {
+  const rows = [...performancePage.matchAll(/^\| (.+) \| +(\d+) +\| +(\d+) +\| +(\d+) +\|$/gm)];
+  const column = { gateway: 2, dispatcher: 3, retry: 4 }[service];
+  const figures = rows.map((row) => Number(row[column ?? NaN]));
+  expect(figures.length).toBeGreaterThanOrEqual(8);
+  return Math.max(...figures);
+}
+
+function mebibytes(quantity = ''): number {
+  expect(quantity).toMatch(/^\d+Mi$/);
+  return parseInt(quantity, 10);
+}
+
+const anyText: unknown = expect.any(String);
+
+/** The environment of a container, with sample values for the Secret. */
+function envOf(manifests: Manifest[], { env = [], envFrom }: Container): Record<string, string> {
+  const fromMaps = envFrom.map(
+    ({ configMapRef }) =>
+      manifests.find(
+        ({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === configMapRef.name,
+      )?.data,
+  );
+  expect(fromMaps).not.toContain(undefined);
+  const secrets = env.map(({ name, valueFrom: { secretKeyRef } }) => {
+    expect(secretKeyRef.name).toBe('posthorn');
+    return [name, SECRET[secretKeyRef.key] ?? ''];
+  });
+  return Object.assign({}, ...fromMaps, Object.fromEntries(secrets)) as Record<string, string>;
+}

@@ -1,0 +1,197 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { gzipSync } from 'node:zlib';
+import { joinWithGateway, type OwnGateway } from '../../../support/process/shared-posthorn.ts';
+import {
+  ENVELOPE,
+  openConnection,
+  parseAnswer,
+  type RawAnswer,
+  type RawConnection,
+} from '../../../support/receivers/raw-connection.ts';
+import { startReceiver, type Receiver } from '../../../support/receivers/receiver.ts';
+
+const LIMIT = 262_144;
+const CONNECTIONS = 5_000;
+/** Connections are opened in groups no larger than the usual backlog of a listening socket. */
+const AT_ONCE = 250;
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PROPFIND'];
+
+describe('Hostile requests', () => {
+  let posthorn: OwnGateway;
+  let receiver: Receiver;
+  let webhookId: string;
+
+  beforeAll(async () => {
+    // All requests of this test come from one address.
+    posthorn = await joinWithGateway('contract', {
+      WRONG_KEYS_PER_MINUTE: '0',
+      REDIS_PREFIX: 'hostile:',
+    });
+    receiver = await startReceiver();
+    ({ webhookId } = await posthorn.api.createTarget(receiver.url));
+    await readLag();
+  }, 120_000);
+
+  afterEach(async () => {
+    console.log(`the gateway's event loop lagged ${await readLag()} s (p99)`);
+  });
+
+  afterAll(async () => {
+    await receiver.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  /** Returns the lag since the last call. */
+  async function readLag(): Promise<string> {
+    const metrics = await (await fetch(`${posthorn.gateway.opsUrl}/metrics`)).text();
+    return /^nodejs_eventloop_lag_p99_seconds\S* (.*)$/m.exec(metrics)?.[1] ?? 'unknown';
+  }
+
+  const open = (text: string): RawConnection =>
+    openConnection(Number(new URL(posthorn.baseUrl).port), text);
+
+  /** Sends a message in raw HTTP and prints how long the response took. */
+  async function post(what: string, headers: string, body: Buffer | string): Promise<RawAnswer> {
+    const head = [
+      'POST /webhook-messages HTTP/1.1\r\nHost: a\r\nContent-Type: application/json',
+      `X-Api-Key: ${posthorn.apiKey}`,
+      headers,
+    ];
+    const startedMs = performance.now();
+    const { socket, until } = open(`${head.join('\r\n')}\r\n\r\n`);
+    socket.write(body);
+    const answer = parseAnswer(await until(ENVELOPE));
+    socket.destroy();
+    console.log(`${what}: ${answer.status} in ${(performance.now() - startedMs).toFixed(1)} ms`);
+    return answer;
+  }
+
+  const withLength = (body: string): [string, string] => [
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    body,
+  ];
+
+  const message = (payload: string) => `{"webhookId":"${webhookId}","payload":${payload}}`;
+
+  async function expectService(): Promise<void> {
+    const { messageId } = await posthorn.api.send({ webhookId }, { still: 'here' });
+    expect(messageId).toMatch(/^msg_/);
+  }
+
+  it('that are one byte too large get 413, with and without a Content-Length', async () => {
+    const body = 'x'.repeat(LIMIT + 1);
+    const known = await post('262,145 bytes', ...withLength(body));
+    const chunks = `${body.length.toString(16)}\r\n${body}\r\n`;
+    const chunked = await post('the same in chunks', 'Transfer-Encoding: chunked', chunks);
+    for (const { status, body: answer } of [known, chunked]) {
+      expect([status, answer.code]).toEqual([413, 'body_too_large']);
+    }
+    await expectService();
+  });
+
+  it('nested 65 levels deep get 400, and those nested 64 levels deep are accepted', async () => {
+    const nested = (depth: number) => message('{"a":'.repeat(depth) + '1' + '}'.repeat(depth));
+    const { status, body } = await post('depth 65', ...withLength(nested(65)));
+    expect([status, body.code]).toEqual([400, 'invalid_json']);
+    expect((await post('depth 64', ...withLength(nested(64)))).status).toBe(202);
+    const bottomless = await post('depth 131,072', ...withLength('['.repeat(LIMIT / 2)));
+    expect(bottomless.status).toBe(400);
+  });
+
+  it('with as many keys as fit are accepted in the payload and refused beside it', async () => {
+    const members = (count: number) =>
+      Array.from({ length: count }, (_, n) => `"${n.toString(36)}":1`).join(',');
+    const inPayload = await post('28,000 keys', ...withLength(message(`{${members(28_000)}}`)));
+    expect(inPayload.status).toBe(202);
+    const beside = await post('28,000 keys beside', ...withLength(`{${members(28_000)}}`));
+    expect([beside.status, beside.body.code]).toEqual([400, 'invalid_request']);
+    const tooMany = await post('100,000 keys', ...withLength(message(`{${members(100_000)}}`)));
+    expect(tooMany.status).toBe(413);
+    await expectService();
+  });
+
+  it('that are compressed get 415, however small they are', async () => {
+    const bomb = gzipSync(message(`{"a":"${'x'.repeat(50_000_000)}"}`));
+    const headers = `Content-Encoding: gzip\r\nContent-Length: ${bomb.length}`;
+    const { status, body } = await post('50 MB in 50 kB', headers, bomb);
+    expect([status, body.code]).toEqual([415, 'unsupported_media_type']);
+    await expectService();
+  });
+
+  it('that never end do not delay other requests', async () => {
+    const slow = Array.from({ length: 500 }, (_, n) =>
+      open(n % 2 === 0 ? 'GET /webhooks HT' : withoutEnd()),
+    );
+    await expectService();
+    for (const { socket } of slow) socket.destroy();
+    await expectService();
+  });
+
+  const withoutEnd = (): string =>
+    `POST /webhook-messages HTTP/1.1\r\nHost: a\r\nX-Api-Key: ${posthorn.apiKey}\r\n` +
+    'Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"webhookId":';
+
+  it('on 5,000 connections at once all get a response, and other requests are served meanwhile', async () => {
+    const connections: RawConnection[] = [];
+    const statuses = new Map<number, number>();
+    while (connections.length < CONNECTIONS) {
+      const batch = Array.from({ length: AT_ONCE }, () =>
+        open('GET /webhooks HTTP/1.1\r\nHost: a\r\nX-Api-Key: wrong\r\n\r\n'),
+      );
+      connections.push(...batch);
+      for (const received of await Promise.all(batch.map(({ until }) => until(ENVELOPE)))) {
+        const { status } = parseAnswer(received);
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      }
+    }
+    expect([...statuses]).toEqual([[401, CONNECTIONS]]);
+    expect(connections.filter(({ socket }) => !socket.destroyed)).toHaveLength(CONNECTIONS);
+    await expectService();
+    for (const { socket } of connections) socket.destroy();
+    await expectService();
+  });
+
+  it('of every kind to every route leave at most 1,500 series, with no label of a client', async () => {
+    const document = (await (await fetch(`${posthorn.baseUrl}/openapi.json`)).json()) as {
+      paths: Record<string, object>;
+    };
+    const paths = Object.keys(document.paths).map((path) =>
+      path.replace('/api/v1', '').replaceAll(/\{\w+\}/g, 'wh_1'),
+    );
+    const madeUp = Array.from({ length: 50 }, (_, n) => `/made-up-${n}`);
+    for (const path of [...paths, ...madeUp]) {
+      await Promise.all(METHODS.flatMap((method) => sendAllKinds(path, method)));
+    }
+    const text = await (await fetch(`${posthorn.gateway.opsUrl}/metrics`)).text();
+    const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    const requests = series.filter((line) => line.startsWith('posthorn_http_requests_total{'));
+    const routes = new Set(requests.map((line) => /method="\w+",route="[^"]+"/.exec(line)?.[0]));
+    console.log(`${series.length} series, ${requests.length} of requests, ${routes.size} routes`);
+    expect(text).not.toMatch(/made-up|PROPFIND/);
+    expect(routes.size).toBeGreaterThan(paths.length);
+    // What cannot be provoked here: 429, 500 and 503.
+    expect(series.length + routes.size * 3).toBeLessThanOrEqual(1_500);
+    await expectService();
+  }, 120_000);
+
+  /** Requests that are refused at every stage, with and without the version in their path. */
+  function sendAllKinds(path: string, method: string): Promise<unknown>[] {
+    const json = { 'content-type': 'application/json' };
+    const key = { 'x-api-key': posthorn.apiKey };
+    const bodies = method === 'GET' || method === 'HEAD' ? [null] : ['{', '{}'];
+    const kinds: RequestInit[] = [
+      {},
+      { headers: { 'x-api-key': 'wrong' } },
+      { headers: { ...key, companyid: 'comp_other' } },
+      { headers: { ...key, 'webhook-id': 'msg_1' } },
+      ...bodies.map((body) => ({ headers: { ...key, ...json }, body })),
+      ...bodies.map((body) => ({ headers: key, body })),
+    ];
+    return ['', '/api/v1'].flatMap((version) =>
+      kinds.map(async (kind) => {
+        const answer = await fetch(posthorn.baseUrl + version + path, { method, ...kind });
+        await answer.text();
+      }),
+    );
+  }
+});
