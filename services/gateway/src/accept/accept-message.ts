@@ -16,10 +16,11 @@ import {
   type ResolvedRequest,
 } from './build-message.ts';
 import { notFound, overloaded, unavailable } from '../http/api-error.ts';
+import type { TakeTurn } from '../http/turns/turns.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { TargetResolver } from './targets/resolve-targets.ts';
 import { createAcceptQueueLimit } from './accept-queue-limit.ts';
-import { batchCostOf, memoryBytesOf, memoryBytesOfBody } from './request-cost.ts';
+import { batchCostOf, fanOutMsOf, memoryBytesOf, memoryBytesOfBody } from './request-cost.ts';
 
 export type { NewMessage } from './build-message.ts';
 
@@ -38,8 +39,11 @@ export interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
 export type Accepted = CreatedMessage | null;
 
 export interface AcceptMessage {
-  /** Throws ApiError 404 for an unknown app or webhook, 409 for too many targets, 503 when the message was not stored. */
-  accept: (request: NewMessage) => Promise<Accepted>;
+  /**
+   * Takes a turn for a message to many webhooks. Throws ApiError 404 for an unknown app or webhook, 409 for too many
+   * targets, 503 when the message was not stored, and what `takeTurn` throws.
+   */
+  accept: (request: NewMessage, takeTurn?: TakeTurn) => Promise<Accepted>;
   /** Resolves when every insert has ended, including those whose client has disconnected. */
   idle: () => Promise<void>;
   /** False when a request of this company would be refused for want of room. */
@@ -88,14 +92,15 @@ export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
     run: (batch) => storeAndPublish(deps, batch),
   });
 
-  const accept = async (request: NewMessage): Promise<Accepted> => {
+  const accept = async (request: NewMessage, takeTurn?: TakeTurn): Promise<Accepted> => {
     const { companyId, address } = request;
     const found = await deps.targets.resolve(companyId, address);
     if (!found) throw notFound(address.kind);
     const resolved = { ...found, request };
     const release = limit.tryReserve(companyId, memoryBytesOf(resolved));
     if (!release) throw overloaded();
-    const result = await store.add(resolved).finally(release);
+    const stored = inTurn(resolved, takeTurn).then(() => store.add(resolved));
+    const result = await stored.finally(release);
     switch (result.kind) {
       case 'stored':
         await cancelDisabledDeliveries(deps, result.message);
@@ -114,6 +119,12 @@ export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
     idle: store.idle,
     usedBytes: limit.usedBytes,
   };
+}
+
+/** Ordinary messages do not wait. */
+async function inTurn(resolved: ResolvedRequest, takeTurn: TakeTurn | undefined): Promise<void> {
+  const laterMs = fanOutMsOf(resolved);
+  if (laterMs > 0) await takeTurn?.(laterMs);
 }
 
 /** Returns one result for each request, in order. */

@@ -6,6 +6,7 @@ import { eventually } from '../../../../test/support/time/eventually.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { targetListOf } from '../../../../test/support/samples/target-list.ts';
+import type { TakeTurn } from '../http/turns/turns.ts';
 import { createAcceptMessage, type AcceptMessage } from './accept-message.ts';
 
 const UNAVAILABLE = { status: 503, code: 'unavailable', headers: { 'Retry-After': '2' } };
@@ -41,15 +42,18 @@ beforeEach(() => {
   });
 });
 
-const acceptOne = (companyId: string, payload = '{}') =>
-  acceptMessage.accept({
-    companyId,
-    address: { kind: 'webhook', webhookId: 'wh_1' },
-    eventType: null,
-    payload,
-    requestId: 'request-1',
-    idempotency: null,
-  });
+const acceptOne = (companyId: string, payload = '{}', takeTurn?: TakeTurn) =>
+  acceptMessage.accept(
+    {
+      companyId,
+      address: { kind: 'webhook', webhookId: 'wh_1' },
+      eventType: null,
+      payload,
+      requestId: 'request-1',
+      idempotency: null,
+    },
+    takeTurn,
+  );
 const acceptMany = (count: number, companyId: string, payload?: string) =>
   Promise.allSettled(Array.from({ length: count }, () => acceptOne(companyId, payload)));
 const countOf = (batch: readonly Message[] | undefined, company: string) =>
@@ -78,6 +82,32 @@ describe('a batch of messages', () => {
     openGate();
     await waiting;
     expect(Math.max(...batches.map(({ length }) => length))).toBe(19);
+  });
+});
+
+describe('a message to many webhooks', () => {
+  const acceptTo = async (count: number): Promise<number[]> => {
+    webhooks = Array.from({ length: count }, (_, n) => openedWebhook(n));
+    openGate();
+    const charged: number[] = [];
+    await acceptOne('comp_a', '{}', (laterMs = 0) => Promise.resolve(void charged.push(laterMs)));
+    return charged;
+  };
+
+  test('takes a turn of its company, and is charged for its publication', async () => {
+    expect(await acceptTo(1_000)).toEqual([25]);
+  });
+
+  test('is not stored when its request ends before its turn', async () => {
+    webhooks = Array.from({ length: 100 }, (_, n) => openedWebhook(n));
+    const ended = new Error('ended');
+    await expect(acceptOne('comp_a', '{}', () => Promise.reject(ended))).rejects.toBe(ended);
+    expect(batches).toEqual([]);
+    expect(acceptMessage.usedBytes()).toBe(0);
+  });
+
+  test('to fewer than 100 does not wait', async () => {
+    expect(await acceptTo(99)).toEqual([]);
   });
 });
 

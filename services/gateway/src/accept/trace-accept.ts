@@ -11,7 +11,7 @@ export function traceAccept(
   spans: Spans,
   nowMs: () => number,
 ): AcceptMessage['accept'] {
-  return async (request) => {
+  return async (request, takeTurn) => {
     const span = spans.begin({
       step: 'accept',
       parent: request.traceparent,
@@ -22,9 +22,9 @@ export function traceAccept(
         'posthorn.request.id': request.requestId,
       },
     });
-    if (!span) return accept(request);
+    if (!span) return accept(request, takeTurn);
     try {
-      const data = await accept({ ...request, traceparent: span.traceparent });
+      const data = await accept({ ...request, traceparent: span.traceparent }, takeTurn);
       const targets = data?.deliveries.length;
       const attributes = { 'posthorn.message.id': data?.id, 'posthorn.targets': targets };
       span.end({ endMs: nowMs(), attributes });

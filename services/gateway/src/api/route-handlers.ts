@@ -125,8 +125,9 @@ async function callRoute(
   const params = request.params as Record<string, string>;
   const confine = confinementOf(caller, confineToApp);
   await confine?.(params);
-  const takeTurn = async (): Promise<void> => {
+  const takeTurn = async (laterMs = 0): Promise<void> => {
     await turns.take(caller.companyId);
+    if (laterMs > 0) rests.charge(caller.companyId, laterMs);
     // The request was refused while it waited. The client sends it again, so what is done now would be done twice.
     if (response.writableEnded || response.destroyed) throw unavailable('deadline_over');
   };

@@ -79,7 +79,8 @@ function holderOf(message: Message | null) {
 function post(key: string | undefined, payload = '{"n":1}', companyId = 'comp_a') {
   const address = { kind: 'webhook' as const, webhookId: 'wh_1' };
   const message = { companyId, address, eventType: null, payload, requestId: 'request-1' };
-  return acceptIdempotent({ message, key, bytes: Buffer.from(payload), reserve });
+  const takeTurn = () => Promise.resolve();
+  return acceptIdempotent({ message, key, bytes: Buffer.from(payload), reserve, takeTurn });
 }
 
 async function lookups(): Promise<Record<string, number>> {

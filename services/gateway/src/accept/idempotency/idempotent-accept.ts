@@ -7,6 +7,7 @@ import type { AcceptMessage, NewMessage } from '../accept-message.ts';
 import { bodyHashOf, keyUseOf, type KeyUse } from './idempotency-key.ts';
 import type { CreatedMessage } from '../../http/responses/message.ts';
 import { ApiError } from '../../http/api-error.ts';
+import type { TakeTurn } from '../../http/turns/turns.ts';
 import type { SealedResponses } from '../sealed-responses.ts';
 
 export interface IdempotentAcceptDeps {
@@ -25,6 +26,7 @@ export interface KeyedRequest {
   bytes: Buffer;
   /** Counts bytes that are about to be read for this request. Throws ApiError 503 when there is no room. */
   reserve: (bytes: number) => void;
+  takeTurn: TakeTurn;
 }
 
 export interface IdempotentResponse {
@@ -53,8 +55,8 @@ export function createIdempotentAccept(deps: IdempotentAcceptDeps): IdempotentAc
   });
   startAtZero(lookups, 'result', ['new', 'repeated']);
   return async (request) => {
-    const { message, key, bytes } = request;
-    if (key === undefined) return acceptWithoutKey(deps, message);
+    const { message, key, bytes, takeTurn } = request;
+    if (key === undefined) return acceptWithoutKey(deps, request);
     const { companyId } = message;
     const bodyHash = bodyHashOf(bytes);
     const use = await readKeyUse(deps, companyId, key, bodyHash);
@@ -68,7 +70,7 @@ export function createIdempotentAccept(deps: IdempotentAcceptDeps): IdempotentAc
     }
     const freed = freedBy(use);
     if (freed) await deps.messages.releaseKey(companyId, key, freed);
-    const data = await deps.accept({ ...message, idempotency: { key, bodyHash } });
+    const data = await deps.accept({ ...message, idempotency: { key, bodyHash } }, takeTurn);
     lookups.inc({ result: data ? 'new' : 'repeated' });
     if (data) return { data, isReplayed: false };
     // Another request with this key was stored since the look-up.
@@ -83,9 +85,9 @@ function freedBy(use: KeyUse): KeyHolder | ClaimedKey | null {
 
 async function acceptWithoutKey(
   { accept }: IdempotentAcceptDeps,
-  message: KeyedRequest['message'],
+  { message, takeTurn }: KeyedRequest,
 ): Promise<IdempotentResponse> {
-  const data = await accept({ ...message, idempotency: null });
+  const data = await accept({ ...message, idempotency: null }, takeTurn);
   if (!data) {
     throw new ImpossibleError('the store reported a repeated key for a message without one');
   }

@@ -3,7 +3,7 @@ import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { z } from 'zod';
 import { KEPT_HOURS } from '../../accept/idempotency/idempotency-key.ts';
-import type { IdempotentAccept } from '../../accept/idempotency/idempotent-accept.ts';
+import type { IdempotentAccept, KeyedRequest } from '../../accept/idempotency/idempotent-accept.ts';
 import type { Address } from '../../accept/targets/resolve-targets.ts';
 import { createdMessageSchema } from '../../http/responses/message.ts';
 import { route, type ApiRequest, type RequestQueue, type Route } from '../../http/request/route.ts';
@@ -88,12 +88,15 @@ export function createMessageRoute({
 
 type CreateRequest = ApiRequest<z.infer<typeof createBody>, Record<string, never>>;
 
-function keyedRequest({ caller: { companyId }, requestId, body, header, reserve }: CreateRequest) {
+function keyedRequest(request: CreateRequest): KeyedRequest {
+  const { requestId, body, header, reserve, takeTurn } = request;
+  const { companyId } = request.caller;
   const { appId, webhookId, eventType: type = null } = body.value;
   return {
     key: header('idempotency-key'),
     bytes: body.bytes,
     reserve,
+    takeTurn,
     message: {
       companyId,
       address: addressOf({ appId, webhookId }, type),

@@ -2,8 +2,11 @@ import { createFairQueue } from '@posthorn/platform/async/batching/fair-queue.ts
 import type { CompanyRests } from './company-rests.ts';
 import { createHeldPieces } from './held-pieces.ts';
 
-/** Takes the turn of the company of a request; resolves when it has come. */
-export type TakeTurn = () => Promise<void>;
+/**
+ * Takes the turn of the company of a request; resolves when it has come. `laterMs` is work of the process that follows
+ * from this piece and is not part of it: the company is charged for it too.
+ */
+export type TakeTurn = (laterMs?: number) => Promise<void>;
 
 /**
  * Companies take turns with work that keeps the process busy for milliseconds: a part of a long list, a
