@@ -1,6 +1,7 @@
 import type { Scenario } from './scenario.ts';
 import { accept } from './scenarios/accept.ts';
 import { deliver } from './scenarios/deliver.ts';
+import { expiry } from './scenarios/expiry/expiry.ts';
 import { fanOut } from './scenarios/fan-out.ts';
 import { greedy } from './scenarios/greedy/greedy.ts';
 import { isolation } from './scenarios/isolation.ts';
@@ -11,6 +12,7 @@ import { retry } from './scenarios/retry/retry.ts';
 export const SCENARIOS: Record<string, Scenario> = {
   accept,
   deliver,
+  expiry,
   greedy,
   isolation,
   'fan-out': fanOut,
