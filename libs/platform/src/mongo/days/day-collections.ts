@@ -1,7 +1,8 @@
 import { dayName, dayNumberOfName } from '@posthorn/domain/ids/days.ts';
 import type { mongo } from 'mongoose';
 import { DAY_INDEXES } from './day-indexes.ts';
-import { hasCode } from '../indexes/list-indexes.ts';
+import { defaultName, type FoundIndex } from '../indexes/index-spec.ts';
+import { hasCode, listIndexes } from '../indexes/list-indexes.ts';
 import { dayDatabaseName, type DayKind } from './days.ts';
 import { readLayout, type StoredLayout } from './stored-layout.ts';
 
@@ -49,11 +50,12 @@ export function createDayCollections(db: mongo.Db): DayCollections {
         .catch((error: unknown) => {
           if (!hasCode(error, NAMESPACE_EXISTS)) throw error;
         });
-      if (isSharded) {
+      const documents = databaseOf(kind).collection(name);
+      if (isSharded && (await canBeSpread(documents))) {
         const place = `${databaseOf(kind).databaseName}.${name}`;
-        await db.client.db('admin').command({ shardCollection: place, key: { _id: 'hashed' } });
+        await db.client.db('admin').command({ shardCollection: place, key: HASHED_ID });
       }
-      await databaseOf(kind).collection(name).createIndexes(indexesOf(kind, isSharded));
+      await documents.createIndexes(indexesOf(kind, await listIndexes(databaseOf(kind), name)));
     },
     async drop(kind, day) {
       await databaseOf(kind).dropCollection(dayName(day));
@@ -61,11 +63,25 @@ export function createDayCollections(db: mongo.Db): DayCollections {
   };
 }
 
-/** In a sharded collection only an index that begins with the shard key can be unique. Keys are claimed anyway. */
-function indexesOf(kind: DayKind, isSharded: boolean): mongo.IndexDescription[] {
-  return DAY_INDEXES[kind].map(({ key, options: { unique = false, ...options } = {} }) => ({
-    ...options,
-    ...(unique && !isSharded && { unique }),
-    key,
-  }));
+/** MongoDB makes this index when it spreads a collection. */
+const HASHED_ID = { _id: 'hashed' } as const;
+
+/** A day with documents, such as one that a write has made, or with a unique index stays on one shard. */
+async function canBeSpread(documents: mongo.Collection): Promise<boolean> {
+  const first = await documents.findOne({}, { projection: { _id: 1 } });
+  return first === null && !(await documents.indexes()).some(({ unique }) => unique === true);
+}
+
+/**
+ * In a sharded collection only an index that begins with the shard key can be unique. So the collection decides, and
+ * not what is asked of new ones now. Keys are claimed anyway.
+ */
+function indexesOf(kind: DayKind, found: readonly FoundIndex[]): mongo.IndexDescription[] {
+  const named = new Map(found.map((index) => [defaultName(index.key), index]));
+  const isSpread = named.has(defaultName(HASHED_ID));
+  return DAY_INDEXES[kind].map(({ key, options: { unique: wanted = false, ...options } = {} }) => {
+    const existing = named.get(defaultName(key));
+    const unique = existing ? existing.unique === true : wanted && !isSpread;
+    return { ...options, ...(unique && { unique }), key };
+  });
 }
