@@ -13,6 +13,7 @@ import { createDayMetrics } from './day-metrics.ts';
 import { createKeepDays } from './keep-days.ts';
 
 const TODAY = 100;
+const DAYS = [100, 101, 102, 103];
 const BEGUN: StoredLayout = { beginMs: 0, retentionMs: 2 * DAY_MS, isSharded: false };
 
 /** The collections by kind, in memory, and what was done with them. */
@@ -20,22 +21,31 @@ function createMemoryDays(layout: StoredLayout | null, nowMs: () => number) {
   const found = new Map<DayKind, Set<number>>(DAY_KINDS.map((kind) => [kind, new Set()]));
   const daysOf = (kind: DayKind): Set<number> => found.get(kind) ?? new Set();
   const created: string[] = [];
+  /** What MongoDB refuses, such as `drop messages 96`. */
+  const refused = new Set<string>();
+  const asked = (what: string): Promise<void> =>
+    refused.has(what) ? Promise.reject(new Error(what)) : Promise.resolve();
   const days: DayCollections = {
     readLayout: () => Promise.resolve(layout),
     nowMs: () => Promise.resolve(nowMs()),
-    list: (kind) => Promise.resolve([...daysOf(kind)].sort((a, b) => a - b)),
-    create(kind, day) {
+    async list(kind) {
+      await asked(`list ${kind}`);
+      return [...daysOf(kind)].sort((a, b) => a - b);
+    },
+    async create(kind, day) {
+      await asked(`create ${kind} ${day}`);
       created.push(`${kind} ${day}`);
       daysOf(kind).add(day);
-      return Promise.resolve();
     },
-    drop(kind, day) {
+    async drop(kind, day) {
+      await asked(`drop ${kind} ${day}`);
       daysOf(kind).delete(day);
-      return Promise.resolve();
     },
   };
-  return { days, daysOf, created };
+  return { days, daysOf, created, refused };
 }
+
+const inSeconds = (days: number): number => (days * DAY_MS) / 1_000;
 
 let clocks: { database: number; own: number };
 let leases: MemoryLeases;
@@ -77,6 +87,32 @@ describe('the collections of days', () => {
     expect(await metric('posthorn_days_ahead')).toEqual([2, 2]);
   });
 
+  test('are made before others are completed and dropped', async () => {
+    const { keep, daysOf, created } = open();
+    for (const day of [97, 99]) daysOf('messages').add(day);
+    await keep.tick();
+    expect(created.slice(0, 4)).toEqual(DAYS.map((day) => `messages ${day}`));
+    expect(created.at(-1)).toBe('messages 99');
+  });
+
+  test.each([
+    ['be dropped', 'drop messages 96'],
+    ['be completed', 'create messages 99'],
+    ['be made', 'create deliveries 100'],
+    ['be listed', 'list messages'],
+  ])('do not depend on one that cannot %s', async (_what, refusal) => {
+    const { keep, daysOf, refused } = open();
+    for (const day of [95, 96, 99]) daysOf('messages').add(day);
+    refused.add(refusal);
+    await keep.tick();
+    expect([...daysOf('messages')]).toEqual(expect.arrayContaining(DAYS));
+    expect([...daysOf('deliveries')]).toEqual(expect.arrayContaining(DAYS.slice(1)));
+    refused.clear();
+    await keep.tick();
+    expect([...daysOf('messages')].sort()).toEqual([...DAYS, 99]);
+    expect([...daysOf('deliveries')].sort()).toEqual(DAYS);
+  });
+
   test('are completed when a write has made them', async () => {
     const { keep, daysOf, created } = open();
     daysOf('messages').add(99);
@@ -114,13 +150,33 @@ describe('the collections of days', () => {
     await keep.tick();
     expect([...daysOf('messages')]).toEqual([1]);
     expect(await metric('posthorn_days_ahead')).toEqual([]);
+    expect(await metric('posthorn_day_drop_overdue_seconds')).toEqual([]);
+  });
+
+  test('are shown from the first look on, also when nothing can be made or dropped', async () => {
+    const { keep, daysOf, refused, metric } = open();
+    for (const kind of DAY_KINDS) {
+      // A clock that is far ahead has made the later one.
+      for (const day of [95, 109]) daysOf(kind).add(day);
+      for (const day of DAYS) refused.add(`create ${kind} ${day}`);
+      refused.add(`drop ${kind} 95`);
+    }
+    await keep.tick();
+    expect(await metric('posthorn_days_ahead')).toEqual([0, 0]);
+    expect(await metric('posthorn_day_drop_overdue_seconds')).toEqual([2.5, 2.5].map(inSeconds));
+    refused.add('list deliveries');
+    await keep.tick();
+    expect(await metric('posthorn_days_ahead')).toEqual([0, 0]);
+    expect(await metric('posthorn_day_drop_overdue_seconds')).toEqual([inSeconds(2.5)]);
   });
 
   test('are kept by one process at a time', async () => {
     await leases.hold('keep-days', 'retry-2');
-    const { keep, created } = open();
+    const { keep, created, daysOf, metric } = open();
+    daysOf('messages').add(101);
     await keep.tick();
     expect(created).toEqual([]);
+    expect(await metric('posthorn_days_ahead')).toEqual([1, 0]);
     await leases.release('keep-days', 'retry-2');
     await keep.tick();
     expect(created).not.toEqual([]);

@@ -2,12 +2,12 @@ import { dayName } from '@posthorn/domain/ids/days.ts';
 import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
 import { withTimeout } from '@posthorn/platform/async/with-timeout.ts';
 import type { DayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
-import { DAY_KINDS, type DayKind } from '@posthorn/platform/mongo/days/days.ts';
+import type { DayKind } from '@posthorn/platform/mongo/days/days.ts';
 import type { StoredLayout } from '@posthorn/platform/mongo/days/stored-layout.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { DayMetrics } from './day-metrics.ts';
-import { daysToDrop, daysToHave } from './which-days.ts';
+import { daySteps, type DayStep } from './which-days.ts';
 
 export interface KeepDaysDeps {
   /** Names this process as the holder of the lease. */
@@ -27,7 +27,8 @@ const STOP_MS = 2_000;
 
 /**
  * Makes the collections of the next days ahead of time, completes those that a write has made, and drops those of which
- * everything has expired. A tick does nothing while another process holds the lease. Every step may be repeated.
+ * everything has expired. A tick only looks while another process holds the lease. Every step may be repeated, and one
+ * that fails does not stop those of other days.
  */
 export function createKeepDays(deps: KeepDaysDeps): Loop {
   const { leases, holder, logger } = deps;
@@ -35,9 +36,7 @@ export function createKeepDays(deps: KeepDaysDeps): Loop {
   const loop = createLoop({
     name: 'collections of days',
     everyMs: EVERY_MS,
-    run: async () => {
-      if (await leases.hold(LEASE, holder)) await keepAll(deps, complete);
-    },
+    run: () => keepAll(deps, complete),
     logger,
   });
   return {
@@ -53,52 +52,63 @@ export function createKeepDays(deps: KeepDaysDeps): Loop {
   };
 }
 
+type FoundDays = Record<DayKind, readonly number[]>;
+
 /** `complete` has the collections that have all their indexes, as far as this process has seen. */
 async function keepAll(deps: KeepDaysDeps, complete: Set<string>): Promise<void> {
-  const { days, metrics, nowMs } = deps;
+  const { days, leases, holder, nowMs } = deps;
   const layout = await days.readLayout();
   if (!layout || layout.beginMs === Infinity) return;
   const databaseMs = await days.nowMs();
   // What one clock that is ahead takes for expired is not dropped.
   const certainMs = Math.min(databaseMs, nowMs());
-  for (const kind of DAY_KINDS) {
-    const found = await days.list(kind);
-    const dropped = await dropExpired(deps, kind, daysToDrop(found, layout, certainMs));
-    await makeComplete(
-      deps,
-      kind,
-      found.filter((day) => !dropped.has(day)),
-      { layout, complete },
-    );
-    await makeComplete(deps, kind, daysToHave(layout, databaseMs), { layout, complete });
-    metrics.onKept(kind, await days.list(kind), layout);
-  }
-}
-
-async function makeComplete(
-  { days, leases, holder, logger }: KeepDaysDeps,
-  kind: DayKind,
-  wanted: readonly number[],
-  { layout, complete }: { layout: StoredLayout; complete: Set<string> },
-): Promise<void> {
-  for (const day of wanted) {
-    const place = `${kind} ${dayName(day)}`;
-    if (complete.has(place)) continue;
+  const found = await listAll(deps, layout);
+  let failures = 0;
+  for (const step of daySteps(found, layout, { databaseMs, certainMs })) {
+    if (complete.has(placeOf(step)) && step.what === 'complete') continue;
     if (!(await leases.hold(LEASE, holder))) return;
-    await days.create(kind, day, layout);
-    complete.add(place);
-    logger.debug({ kind, day: dayName(day) }, 'the collection of a day is complete');
+    if (!(await isDone(deps, step, layout))) failures += 1;
+    else if (step.what === 'complete') complete.add(placeOf(step));
   }
+  await listAll(deps, layout);
+  if (failures > 0) throw new Error(`${failures} collections of days are not as they should be`);
 }
 
-async function dropExpired(
+const placeOf = ({ kind, day }: DayStep): string => `${kind} ${dayName(day)}`;
+
+/** Lists the days that have a collection, and shows them; none where they cannot be listed. */
+async function listAll(deps: KeepDaysDeps, layout: StoredLayout): Promise<FoundDays> {
+  const list = async (kind: DayKind): Promise<number[]> => {
+    const found = await deps.days.list(kind).catch((err: unknown) => {
+      deps.logger.warn({ err, kind }, 'the collections of days could not be listed');
+      return [];
+    });
+    deps.metrics.onKept(kind, found, layout);
+    return found;
+  };
+  return { messages: await list('messages'), deliveries: await list('deliveries') };
+}
+
+const FAILED: Record<DayStep['what'], string> = {
+  complete: 'the collection of a day could not be made or completed',
+  drop: 'the collection of a day that has expired could not be dropped',
+};
+
+/** Returns false, and logs why, when the step has failed. */
+async function isDone(
   { days, logger }: KeepDaysDeps,
-  kind: DayKind,
-  expired: readonly number[],
-): Promise<Set<number>> {
-  for (const day of expired) {
-    await days.drop(kind, day);
-    logger.info({ kind, day: dayName(day) }, 'dropped the collection of a day that has expired');
+  { what, kind, day }: DayStep,
+  layout: StoredLayout,
+): Promise<boolean> {
+  const fields = { kind, day: dayName(day) };
+  try {
+    if (what === 'drop') await days.drop(kind, day);
+    else await days.create(kind, day, layout);
+  } catch (err) {
+    logger.warn({ err, ...fields }, FAILED[what]);
+    return false;
   }
-  return new Set(expired);
+  if (what === 'drop') logger.info(fields, 'dropped the collection of a day that has expired');
+  else logger.debug(fields, 'the collection of a day is complete');
+  return true;
 }
