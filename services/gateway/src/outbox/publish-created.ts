@@ -56,7 +56,7 @@ interface Work extends PublicationDeps {
   queue: PublishQueue;
   overflow: PublishOverflow;
   tracker: WatermarkTracker;
-  /** The id that was handed over last. */
+  /** The id that was handed over last; the first watermark before any was. */
   lastId: string;
   running: Promise<void> | null;
   isAbandoned: boolean;
@@ -82,7 +82,7 @@ export function createPublication(deps: PublicationDeps): Publication {
     queue: deps.spans ? tracePublish(queue, deps.spans, deps.nowMs) : queue,
     overflow: createPublishOverflow(estimatedBytesOf),
     tracker: createWatermarkTracker(deps.firstWatermark),
-    lastId: '',
+    lastId: deps.firstWatermark,
     running: null,
     isAbandoned: false,
     closing,

@@ -66,7 +66,14 @@ describe('the days of a span', () => {
     expect(namesOf(within(span))).toEqual(['2026-11-23', '2026-11-24']);
     const wide = { fromId: idAt(0), beforeId: idAt(NOON - DAY_MS) };
     expect(namesOf(within(wide))).toEqual(['2026-11-22', '2026-11-23']);
-    expect(within({ fromId: idAt(NOON + 9 * DAY_MS) })).toEqual([]);
+    expect(within({ fromId: idAt(NOON + DAY_MS), beforeId: idAt(NOON) })).toEqual([]);
+  });
+
+  test('go on from an id that a clock made which is days ahead', () => {
+    const { within } = openDays(kept(2));
+    const fromId = idAt(NOON + 9 * DAY_MS);
+    expect(namesOf(within({ fromId }))).toEqual(['2026-12-03', '2026-12-04']);
+    expect(namesOf(within({ fromId, beforeId: '~' }))).toEqual(['2026-12-03', '2026-12-04']);
   });
 
   test('begin with the collection of before while that has documents that are kept', () => {

@@ -108,12 +108,14 @@ function boundsOf(
   nowMs: number,
 ) {
   const keptMs = nowMs - retentionMs;
-  const futureMs = nowMs + AHEAD_MS;
+  const fromMs = fromId ? timeMsOf(fromId) : keptMs;
+  // Who asks from an id on that a clock made which is further ahead asks for what the same clock made after it.
+  const futureMs = Math.max(nowMs, fromMs) + AHEAD_MS;
   // A text that spells no time, such as '' or '~', is no bound.
   const beforeMs = beforeId ? timeMsOf(beforeId) : -1;
   return {
     beginMs,
-    oldestMs: fromId ? Math.max(timeMsOf(fromId), keptMs) : keptMs,
+    oldestMs: Math.max(fromMs, keptMs),
     newestMs: beforeMs >= 0 ? Math.min(beforeMs, futureMs) : futureMs,
   };
 }

@@ -132,6 +132,22 @@ describe('messages and deliveries of several days', () => {
     expect(read.slice(0, 4)).toEqual(IDS);
   });
 
+  it('are read for a publisher whose clock is days ahead', async () => {
+    const aheadMs = Date.now() + 3 * DAY_MS;
+    const [first, second] = [aheadMs, aheadMs + DAY_MS].map((ms) =>
+      message(ms, { publisherId: 'gw_ahead', companyId: 'comp_c' }),
+    );
+    if (!first || !second) throw new Error('there are two messages');
+    const store = createMessageStore(db);
+    await store.insertAll([first, second]);
+    const page = { publisherId: 'gw_ahead', afterId: firstIdAt('msg', aheadMs), limit: 9 };
+    expect((await store.pageOf(page)).map(({ id }) => id)).toEqual([first.id, second.id]);
+    const bounded = await store.boundedPageOf({ ...page, maxRead: 9 });
+    expect(bounded).toMatchObject({ messages: [{ id: first.id }], readTo: first.id });
+    const rest = await store.boundedPageOf({ ...page, afterId: first.id, maxRead: 9 });
+    expect(rest).toMatchObject({ messages: [{ id: second.id }], readTo: null });
+  });
+
   it('are checked in the order of their ids', async () => {
     const checks = createMessageChecks(db);
     const span = { afterId: '', beforeMs: TODAY + 1, maxMessages: 3, maxTargets: 99 };
