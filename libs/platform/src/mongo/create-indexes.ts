@@ -6,12 +6,11 @@ import { applyIndexes, type AppliedResult } from './indexes/apply-indexes.ts';
 import { dayIndexesOf } from './days/day-indexes.ts';
 import type { IndexSpec, RetiredIndex } from './indexes/index-spec.ts';
 import { createLeaseStore } from './leases/leases.ts';
+import { KEY_DAYS } from './messages/idempotency-keys.ts';
 import { withLease } from './leases/with-lease.ts';
 
 /** Of what companies used: a year and the month of its last invoice. */
 const USAGE_DAYS = 400;
-/** Gateways count the 24 hours themselves; the hour more is for their clocks. */
-const KEY_DAYS = 25 / 24;
 const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 86_400;
 

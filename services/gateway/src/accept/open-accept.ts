@@ -70,7 +70,6 @@ export function openAccept(context: Context, deps: OpenAcceptDeps): Accept {
     messages: createMessageQueries(db),
     responses,
     registry,
-    nowMs: systemClockMs,
   });
   return { accept, acceptIdempotent, acceptQueue: { hasRoom: untraced.hasRoom } };
 }

@@ -195,7 +195,7 @@ export interface LayoutDocument {
 export interface IdempotencyKeyDocument extends OwnedDocument {
   /** The message may not be stored. */
   messageId: string;
-  /** That of the message. */
+  /** By the database's clock. */
   createdAt: Date;
 }
 

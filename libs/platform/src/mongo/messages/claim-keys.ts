@@ -20,7 +20,7 @@ export const NONE: Awaited<ReturnType<ClaimKeys>> = new Map();
 
 /**
  * A claim whose message is not stored counts for two minutes. A claim takes 25 s at most, and so does the write of the
- * message; the rest is for clocks that differ.
+ * message; the rest is for a new primary whose clock differs.
  */
 export const CLAIM_LASTS_MS = 120_000;
 /** Later than that, this process was suspended meanwhile, and the claim may be over. */

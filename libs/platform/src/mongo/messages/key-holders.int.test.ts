@@ -14,6 +14,7 @@ import { toDocument } from './message-documents.ts';
 import { createMessageStore } from './messages.ts';
 
 const MIDNIGHT = dayNumberOf(Date.now()) * DAY_MS;
+const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
 let database: ScratchDatabase;
@@ -51,13 +52,32 @@ it('a claim without a message shows since when it is, until it is released', asy
   const crashed = keyed(MIDNIGHT - 3, 'crashed');
   await createIdempotencyKeys(database.db).claim([crashed]);
   const found = await holders().findKeyHolder('comp_a', 'crashed');
-  expect(found).toEqual({ claimedFor: crashed.id, claimedAtMs: MIDNIGHT - 3 });
+  expect(found).toEqual({ claimedFor: crashed.id, ageMs: expect.any(Number) });
   expect(await insert(keyed(MIDNIGHT + 3, 'crashed'))).toEqual(['repeated']);
   if (!found) throw new Error('the key is claimed');
   await holders().releaseKey('comp_a', 'crashed', { ...found, claimedFor: 'msg_other' });
   expect(await insert(keyed(MIDNIGHT + 4, 'crashed'))).toEqual(['repeated']);
   await holders().releaseKey('comp_a', 'crashed', found);
   expect(await insert(keyed(MIDNIGHT + 5, 'crashed'))).toEqual(['stored']);
+});
+
+it.each([
+  ['behind', -5 * MINUTE_MS],
+  ['ahead', 5 * MINUTE_MS],
+])('a claim has just been made also when the clock of its gateway is %s', async (clock, offMs) => {
+  const [first, other] = [Date.now() + offMs, Date.now()].map((ms) => keyed(ms, clock));
+  if (!first || !other) throw new Error('there are two messages');
+  const keys = createIdempotencyKeys(database.db);
+  expect(await keys.claim([first])).toEqual(new Set());
+  const isNew = (found: object | null): boolean => {
+    const { ageMs } = found as { ageMs: number };
+    return ageMs >= 0 && ageMs < MINUTE_MS;
+  };
+  expect(isNew(await holders().findKeyHolder('comp_a', clock))).toBe(true);
+  await database.db.days.messages.of(first.id).insertOne(toDocument(first));
+  const found = await holders().findKeyHolder('comp_a', clock);
+  expect([found, isNew(found)]).toMatchObject([{ id: first.id }, true]);
+  expect(await keys.claim([other, first])).toEqual(new Set([other]));
 });
 
 it('a message that is stored after its claim was taken away keeps its key', async () => {
@@ -76,6 +96,6 @@ it('a key of before days began is known for as long as one that was claimed', as
   await collection(database.db, 'messages').insertOne(toDocument(before));
   const begin = MIDNIGHT - DAY_MS / 2;
   const found = (nowMs: number) => holders(nowMs).findKeyHolder('comp_a', 'before');
-  expect(await found(begin + 24 * HOUR_MS)).toMatchObject({ id: before.id, claimedFor: null });
-  expect(await found(begin + 25 * HOUR_MS)).toBeNull();
+  expect(await found(begin + 47 * HOUR_MS)).toMatchObject({ id: before.id, claimedFor: null });
+  expect(await found(begin + 48 * HOUR_MS)).toBeNull();
 });

@@ -1,15 +1,17 @@
+import { DAY_MS } from '@posthorn/domain/ids/days.ts';
 import { firstIdAt, timeMsOf } from '@posthorn/domain/ids/ids.ts';
 import type { mongo } from 'mongoose';
 import { documentsIn } from '../company-documents.ts';
 import type { Database } from '../days/days.ts';
 import { readUpTo } from '../days/read-days.ts';
 import type { MessageDocument } from '../documents/documents.ts';
-import { createIdempotencyKeys } from './idempotency-keys.ts';
+import { createIdempotencyKeys, KEY_DAYS } from './idempotency-keys.ts';
 
 /** The message that has an idempotency key, without its payload and first response: both may be large. */
 export interface KeyHolder {
   id: string;
-  createdAtMs: number;
+  /** How long ago the key was claimed for it or, when that is not known, how long ago it was made. */
+  ageMs: number;
   /** SHA-256 of the body of its request, hex. */
   bodyHash: string;
   /** The size of its document. */
@@ -21,10 +23,11 @@ export interface KeyHolder {
 /** A key that was claimed for a message which is not stored, or not by a majority yet. */
 export interface ClaimedKey {
   claimedFor: string;
-  claimedAtMs: number;
+  /** How long ago that was. */
+  ageMs: number;
 }
 
-/** Which messages have the idempotency keys of a company. */
+/** Which messages have the idempotency keys of a company. Ages are by the database's clock. */
 export interface KeyHolders {
   /** Finds which majority-committed message has this idempotency key, without reading the message. */
   findKeyHolder: (
@@ -43,7 +46,7 @@ export interface KeyHolders {
 const DECIDED = { readConcern: { level: 'majority' } } as const;
 const HOUR_MS = 3_600_000;
 /** As long as a claim is stored. After that, no message of before days began has a key any more. */
-const CLAIMED_MS = 25 * HOUR_MS;
+const CLAIMED_MS = KEY_DAYS * DAY_MS;
 
 /**
  * A key is claimed in `idempotencyKeys`, and the message that it was claimed for has it too. Of two messages with one
@@ -74,15 +77,15 @@ export function createKeyHolders(db: Database, nowMs: () => number): KeyHolders 
         const [holder] = before ? await findIn([before], companyId, byKey) : [];
         return holder ? toKeyHolder(holder, null) : null;
       }
-      const { messageId: claimedFor, createdAt } = claim;
+      const { messageId: claimedFor, ageMs } = claim;
       const own = { _id: claimedFor, ...byKey };
       const [holder] = await findIn([messages.of(claimedFor)], companyId, own);
-      if (holder) return toKeyHolder(holder, claimedFor);
+      if (holder) return { ...toKeyHolder(holder, claimedFor), ageMs };
       const sinceMs = timeMsOf(claimedFor) - HOUR_MS;
       const around = messages.within({ fromId: firstIdAt('msg', sinceMs) });
       const [other] = await findIn(around, companyId, byKey);
       if (other) return toKeyHolder(other, claimedFor);
-      return { claimedFor, claimedAtMs: createdAt.getTime() };
+      return { claimedFor, ageMs };
     },
     async releaseKey(companyId, key, found) {
       if ('id' in found) {
@@ -95,20 +98,21 @@ export function createKeyHolders(db: Database, nowMs: () => number): KeyHolders 
   };
 }
 
-interface KeyHolderDocument extends Pick<MessageDocument, '_id' | 'createdAt'> {
+interface KeyHolderDocument extends Pick<MessageDocument, '_id'> {
+  ageMs: number;
   idempotency: { bodyHash: string };
   storedBytes: number;
 }
 
 const KEY_HOLDER = {
-  createdAt: 1,
+  ageMs: { $subtract: ['$$NOW', '$createdAt'] },
   'idempotency.bodyHash': 1,
   storedBytes: { $bsonSize: '$$ROOT' },
 } as const;
 
 function toKeyHolder(
-  { _id: id, createdAt, idempotency: { bodyHash }, storedBytes }: KeyHolderDocument,
+  { _id: id, ageMs, idempotency: { bodyHash }, storedBytes }: KeyHolderDocument,
   claimedFor: string | null,
 ): KeyHolder {
-  return { id, createdAtMs: createdAt.getTime(), bodyHash, storedBytes, claimedFor };
+  return { id, ageMs, bodyHash, storedBytes, claimedFor };
 }

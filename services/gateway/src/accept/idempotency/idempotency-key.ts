@@ -3,7 +3,7 @@ import { CLAIM_LASTS_MS } from '@posthorn/platform/mongo/messages/claim-keys.ts'
 import type { ClaimedKey, KeyHolder } from '@posthorn/platform/mongo/messages/key-holders.ts';
 
 /**
- * How long a key is kept, counted from the creation of the message that holds it (docs/contract.md,
+ * How long a key is kept, counted from when it was claimed for the message that holds it (docs/contract.md,
  * C8.1). After that the next request with the key is a new one. MongoDB removes old keys later.
  */
 export const KEPT_HOURS = 24;
@@ -29,17 +29,13 @@ export function bodyHashOf(body: Buffer): string {
 }
 
 /** `found` is null when no stored message has the key, and none has claimed it. */
-export function keyUseOf(
-  found: KeyHolder | ClaimedKey | null,
-  bodyHash: string,
-  nowMs: number,
-): KeyUse {
+export function keyUseOf(found: KeyHolder | ClaimedKey | null, bodyHash: string): KeyUse {
   if (!found) return { kind: 'first' };
   if (!('id' in found)) {
-    const isAbandoned = nowMs - found.claimedAtMs >= CLAIM_LASTS_MS;
+    const isAbandoned = found.ageMs >= CLAIM_LASTS_MS;
     return isAbandoned ? { kind: 'abandoned', claim: found } : { kind: 'running' };
   }
   const holder = found;
-  if (nowMs - holder.createdAtMs >= KEPT_MS) return { kind: 'expired', holder };
+  if (holder.ageMs >= KEPT_MS) return { kind: 'expired', holder };
   return holder.bodyHash === bodyHash ? { kind: 'repeat', holder } : { kind: 'reused' };
 }

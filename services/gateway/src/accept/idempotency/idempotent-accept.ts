@@ -15,7 +15,6 @@ export interface IdempotentAcceptDeps {
   messages: Pick<MessageQueries, 'findKeyHolder' | 'findOne' | 'releaseKey'>;
   responses: Pick<SealedResponses, 'open'>;
   registry: Registry;
-  nowMs: () => number;
 }
 
 export interface KeyedRequest {
@@ -95,12 +94,12 @@ async function acceptWithoutKey(
 }
 
 async function readKeyUse(
-  { messages, nowMs }: IdempotentAcceptDeps,
+  { messages }: IdempotentAcceptDeps,
   companyId: string,
   key: string,
   bodyHash: string,
 ): Promise<KeyUse> {
-  return keyUseOf(await messages.findKeyHolder(companyId, key), bodyHash, nowMs());
+  return keyUseOf(await messages.findKeyHolder(companyId, key), bodyHash);
 }
 
 async function respondAgain(
