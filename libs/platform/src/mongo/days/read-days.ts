@@ -35,16 +35,40 @@ export async function readUpTo<Document extends mongo.Document, Found>(
 /** Connections that one read may use at once; a pool has 20. */
 const AT_ONCE = 4;
 
-/** Reads every collection, a few at once. The results are in the order of the collections. */
-export async function readAll<Document extends mongo.Document, Found>(
-  collections: readonly mongo.Collection<Document>[],
-  read: (documents: mongo.Collection<Document>) => Promise<Found>,
+/** Reads all of them, such as collections, a few at once. The results are in the same order. */
+export async function readAll<From, Found>(
+  all: readonly From[],
+  read: (from: From) => Promise<Found>,
 ): Promise<Found[]> {
   const found: Found[] = [];
-  for (let from = 0; from < collections.length; from += AT_ONCE) {
-    found.push(...(await Promise.all(collections.slice(from, from + AT_ONCE).map(read))));
+  for (let from = 0; from < all.length; from += AT_ONCE) {
+    found.push(...(await Promise.all(all.slice(from, from + AT_ONCE).map(read))));
   }
   return found;
+}
+
+export interface Counted<Document extends mongo.Document> {
+  /** At most the limit. */
+  sum: number;
+  /** The first collection in which something was counted. */
+  first: mongo.Collection<Document> | null;
+}
+
+/** Counts in the collections, a few at once, until `limit` is reached. `count` is told how much is left to count. */
+export async function countUpTo<Document extends mongo.Document>(
+  collections: readonly mongo.Collection<Document>[],
+  limit: number,
+  count: (documents: mongo.Collection<Document>, left: number) => Promise<number>,
+): Promise<Counted<Document>> {
+  const counted: Counted<Document> = { sum: 0, first: null };
+  for (let from = 0; from < collections.length && counted.sum < limit; from += AT_ONCE) {
+    const some = collections.slice(from, from + AT_ONCE);
+    const left = limit - counted.sum;
+    const counts = await Promise.all(some.map((documents) => count(documents, left)));
+    counted.first ??= some.find((_, index) => counts[index] !== 0) ?? null;
+    counted.sum = Math.min(limit, counted.sum + counts.reduce((sum, each) => sum + each, 0));
+  }
+  return counted;
 }
 
 /** Writes to each day what belongs to it. Returns the results, that of the oldest day first. */

@@ -1,8 +1,7 @@
 import type { Attempt, Delivery, DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
-import type { mongo } from 'mongoose';
 import { documentsIn, type CompanyDocuments } from '../company-documents.ts';
-import type { Database, Days } from '../days/days.ts';
-import { readAll, readByIds, readUpTo } from '../days/read-days.ts';
+import type { Database } from '../days/days.ts';
+import { countUpTo, readByIds, readUpTo } from '../days/read-days.ts';
 import { toDelivery } from './delivery-documents.ts';
 import type { DeliveryDocument } from '../documents/documents.ts';
 
@@ -102,25 +101,14 @@ export function createDeliveryQueries({
       });
       return page.map(({ messageId }) => messageId);
     },
-    countPending: (companyId, webhookId, exceptIds, limit) => {
+    async countPending(companyId, webhookId, exceptIds, limit) {
       const filter = { webhookId, status: 'pending', _id: { $nin: [...exceptIds] } } as const;
-      return countUpTo(limit, deliveries, (documents) =>
-        documentsIn<'deliveries'>(documents, companyId).count(filter, { limit }),
+      const { sum } = await countUpTo(deliveries.within({}), limit, (documents, left) =>
+        documentsIn<'deliveries'>(documents, companyId).count(filter, { limit: left }),
       );
+      return sum;
     },
   };
-}
-
-async function countUpTo(
-  limit: number,
-  deliveries: Days['deliveries'],
-  count: (documents: mongo.Collection<DeliveryDocument>) => Promise<number>,
-): Promise<number> {
-  const counts = await readAll(deliveries.within({}), count);
-  return Math.min(
-    limit,
-    counts.reduce((sum, each) => sum + each, 0),
-  );
 }
 
 interface Wanted {

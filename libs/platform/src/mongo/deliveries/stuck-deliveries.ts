@@ -1,7 +1,7 @@
 import type { StuckDelivery } from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
 import type { mongo } from 'mongoose';
 import type { Database } from '../days/days.ts';
-import { readAll, readUpTo, writeByDays } from '../days/read-days.ts';
+import { readAll, readByIds, readUpTo, writeByDays } from '../days/read-days.ts';
 import { toDelivery } from './delivery-documents.ts';
 import type { DeliveryDocument } from '../documents/documents.ts';
 
@@ -25,16 +25,20 @@ export function createStuckDeliveries({
   return {
     async findOverdue(beforeMs, limit) {
       const overdue = { status: 'pending', nextAttemptAt: { $lt: new Date(beforeMs) } } as const;
-      const found = await readAll(deliveries.within({}), (documents) => {
+      // Every day may have as many, and only the longest overdue of all are read whole.
+      const due = await readAll(deliveries.within({}), (documents) => {
         const longestFirst = documents.find(overdue).sort({ nextAttemptAt: 1 }).limit(limit);
-        return longestFirst.project<DeliveryDocument>(newest).toArray();
+        return longestFirst.project<Due>({ nextAttemptAt: 1 }).toArray();
       });
-      const dueMs = ({ nextAttemptAtMs }: StuckDelivery): number => nextAttemptAtMs ?? 0;
-      return found
-        .flat()
-        .map(toDelivery)
-        .sort((a, b) => dueMs(a) - dueMs(b))
-        .slice(0, limit);
+      const chosen = due.flat().sort(byDue).slice(0, limit);
+      const ids = chosen.map(({ _id }) => _id);
+      const found = await readByIds(deliveries, ids, (documents, ofDay) =>
+        documents
+          .find({ _id: { $in: ofDay }, ...overdue })
+          .project<Due & DeliveryDocument>(newest)
+          .toArray(),
+      );
+      return found.sort(byDue).map(toDelivery);
     },
     async findUnended(beforeMs, limit) {
       const updatedAt = { $lt: new Date(beforeMs) };
@@ -54,6 +58,13 @@ export function createStuckDeliveries({
     },
   };
 }
+
+interface Due {
+  _id: string;
+  nextAttemptAt: Date;
+}
+
+const byDue = (a: Due, b: Due): number => a.nextAttemptAt.getTime() - b.nextAttemptAt.getTime();
 
 function markOf(
   { id: _id, attemptCount, nextAttemptAtMs }: StuckDelivery,

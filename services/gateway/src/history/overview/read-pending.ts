@@ -1,7 +1,11 @@
 import { timeMsOf } from '@posthorn/domain/ids/ids.ts';
-import { documentsIn, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
+import {
+  documentsIn,
+  documentsOf,
+  type CompanyDocuments,
+} from '@posthorn/platform/mongo/company-documents.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
-import { readAll } from '@posthorn/platform/mongo/days/read-days.ts';
+import { countUpTo, readAll } from '@posthorn/platform/mongo/days/read-days.ts';
 import type { DeliveryDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import type { mongo } from 'mongoose';
 
@@ -26,17 +30,27 @@ export const MOST_COUNTED = 10_000;
 /** Webhooks of an app that are looked at. */
 const MAX_WEBHOOKS = 200;
 
+const PENDING = { status: 'pending' } as const;
+
 /** Counts in each day from the indexes of deliveries that are not delivered, of which there are few. */
 export function createReadPending(db: Database): ReadPending {
   return async (owner) => {
     const { companyId } = owner;
     const webhookIds = await webhooksOf(db, owner);
-    const perDay = await readAll(db.days.deliveries.within({}), (documents) =>
-      pendingIn(documents, companyId, webhookIds),
+    const all = { ...(webhookIds && { webhookId: { $in: webhookIds } }), ...PENDING };
+    const ownIn = (documents: mongo.Collection<DeliveryDocument>): Own =>
+      documentsIn<'deliveries'>(documents, companyId);
+    const days = db.days.deliveries.within({});
+    const { sum, first } = await countUpTo(days, MOST_COUNTED, (documents, limit) =>
+      ownIn(documents).count(all, { limit }),
     );
-    return perDay.flat().reduce(sumOf, { count: 0, oldestAtMs: null });
+    // A delivery is in the day of its message, so the oldest one is in the first day.
+    const oldestAtMs = first && (await oldestIn(ownIn(first), webhookIds));
+    return { count: sum, oldestAtMs };
   };
 }
+
+type Own = CompanyDocuments<'deliveries'>;
 
 /** Null for all webhooks of the company. */
 async function webhooksOf(
@@ -50,30 +64,19 @@ async function webhooksOf(
   return (await page.toArray()).map(({ _id }) => _id);
 }
 
-/** The oldest is looked for by webhook: an index has the deliveries of each in their order, but not those of several. */
-async function pendingIn(
-  documents: mongo.Collection<DeliveryDocument>,
-  companyId: string,
-  webhookIds: readonly string[] | null,
-): Promise<Pending[]> {
-  const deliveries = documentsIn<'deliveries'>(documents, companyId);
-  const status = 'pending' as const;
-  const read = async (filter: object, order: mongo.Sort): Promise<Pending> => {
-    const count = await deliveries.count(filter, { limit: MOST_COUNTED });
-    const [oldest] =
-      count === 0 ? [] : await deliveries.find(filter).sort(order).limit(1).toArray();
-    return { count, oldestAtMs: oldest ? timeMsOf(oldest.messageId) : null };
+/** Looked for by webhook: an index has the deliveries of each in their order, but not those of several. */
+async function oldestIn(own: Own, webhookIds: readonly string[] | null): Promise<number | null> {
+  const read = async (filter: object, order: mongo.Sort): Promise<string[]> => {
+    const oldest = own
+      .find({ ...filter, ...PENDING })
+      .sort(order)
+      .limit(1);
+    const found = await oldest.project<{ messageId: string }>({ messageId: 1 }).toArray();
+    return found.map(({ messageId }) => messageId);
   };
-  if (webhookIds === null) return [await read({ status }, { messageId: 1 })];
-  const all = { webhookId: { $in: [...webhookIds] }, status };
-  if ((await deliveries.count(all, { limit: 1 })) === 0) return [];
-  return Promise.all(webhookIds.map((webhookId) => read({ webhookId, status }, { _id: 1 })));
-}
-
-function sumOf(sum: Pending, { count, oldestAtMs }: Pending): Pending {
-  const times = [sum.oldestAtMs, oldestAtMs].filter((ms) => ms !== null);
-  return {
-    count: Math.min(sum.count + count, MOST_COUNTED),
-    oldestAtMs: times.length === 0 ? null : Math.min(...times),
-  };
+  const found = webhookIds
+    ? await readAll(webhookIds, (webhookId) => read({ webhookId }, { _id: 1 }))
+    : [await read({}, { messageId: 1 })];
+  const [oldest] = found.flat().sort();
+  return oldest === undefined ? null : timeMsOf(oldest);
 }
