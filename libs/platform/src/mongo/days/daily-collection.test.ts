@@ -103,18 +103,20 @@ describe('a document', () => {
     expect(openDays(ALL_BEFORE).isKept(idAt(1))).toBe(true);
     const { isKept, kept: keptSpan } = openDays({ beginMs: NOON, retentionMs: DAY_MS });
     expect(isKept(idAt(NOON - 9 * DAY_MS))).toBe(true);
-    expect(keptSpan({})).toEqual({ fromId: '', beforeId: undefined });
+    expect(keptSpan({}, 'msg')).toEqual({ fromId: '', beforeId: undefined });
   });
 
   test('is left out of a span when it has expired', () => {
     const { kept: keptSpan } = openDays(kept(2));
     const oldest = firstIdAt('msg', NOON - 2 * DAY_MS);
     const later = idAt(NOON);
-    expect(keptSpan({})).toEqual({ fromId: oldest, beforeId: undefined });
-    expect(keptSpan({ fromId: idAt(0), beforeId: later })).toEqual({
+    expect(keptSpan({}, 'msg')).toEqual({ fromId: oldest, beforeId: undefined });
+    const oldestDelivery = firstIdAt('dlv', NOON - 2 * DAY_MS);
+    expect(keptSpan({}, 'dlv')).toEqual({ fromId: oldestDelivery, beforeId: undefined });
+    expect(keptSpan({ fromId: idAt(0), beforeId: later }, 'msg')).toEqual({
       fromId: oldest,
       beforeId: later,
     });
-    expect(keptSpan({ fromId: later })).toEqual({ fromId: later, beforeId: undefined });
+    expect(keptSpan({ fromId: later }, 'msg')).toEqual({ fromId: later, beforeId: undefined });
   });
 });

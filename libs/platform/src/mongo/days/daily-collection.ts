@@ -19,6 +19,12 @@ export interface IdSpan {
   beforeId?: string | undefined;
 }
 
+/** `fromId` is '' where nothing bounds the span. */
+export interface KeptSpan {
+  fromId: string;
+  beforeId: string | undefined;
+}
+
 export interface DayGroup<Document extends mongo.Document, Item> {
   documents: mongo.Collection<Document>;
   items: readonly Item[];
@@ -36,8 +42,8 @@ export interface DailyCollection<Document extends mongo.Document> {
   beforeSince: (ms: number) => mongo.Collection<Document> | null;
   /** False for a document that has expired and is dropped with its day later. */
   isKept: (id: string) => boolean;
-  /** Returns the span of ids of messages without those that have expired. */
-  kept: (span: IdSpan) => IdSpan;
+  /** Returns the span of ids of this kind without those that have expired. */
+  kept: (span: IdSpan, prefix: 'msg' | 'dlv') => KeptSpan;
 }
 
 export interface DailyCollectionDeps<Document extends mongo.Document> {
@@ -87,11 +93,11 @@ export function createDailyCollection<Document extends mongo.Document>({
       const ms = timeMsOf(id);
       return ms < beginMs || ms >= nowMs() - retentionMs;
     },
-    kept({ fromId = '', beforeId }) {
+    kept({ fromId = '', beforeId }, prefix) {
       const { beginMs, retentionMs } = layout();
       const keptMs = nowMs() - retentionMs;
       // The collection of before removes what has expired.
-      const firstKept = keptMs < beginMs ? '' : firstIdAt('msg', keptMs);
+      const firstKept = keptMs < beginMs ? '' : firstIdAt(prefix, keptMs);
       return { fromId: fromId > firstKept ? fromId : firstKept, beforeId };
     },
   };

@@ -25,7 +25,7 @@ import { createMessageStore } from '../messages/messages.ts';
 import { createRemovalStore } from '../removals.ts';
 import { createResendMarks } from '../resends/resend-marks.ts';
 import { createResendStore } from '../resends/resends.ts';
-import type { Database } from './days.ts';
+import { withDays, type Database } from './days.ts';
 
 const TODAY = dayNumberOf(Date.now()) * DAY_MS;
 const BEGIN = TODAY - DAY_MS;
@@ -193,6 +193,25 @@ describe('messages and deliveries of several days', () => {
     await marks.free('comp_a', 'rsnd_2', DELIVERY_IDS);
     const marked = await marks.read('comp_a', DELIVERY_IDS);
     expect(marked.map(({ mark }) => mark?.state)).toEqual(DELIVERY_IDS.map(() => 'failed'));
+  });
+
+  it('that have expired are not used any more while their day is still there', async () => {
+    // The first one of yesterday has expired, and not the last one.
+    const layout = { beginMs: BEGIN, retentionMs: DAY_MS / 2 };
+    const later = withDays(Object.create(db) as Database, {
+      layout: () => layout,
+      nowMs: () => TODAY + DAY_MS / 2 - 1,
+    });
+    const kept = DELIVERY_IDS.slice(2);
+    await plantDeliveries('pending');
+    expect(await createDeliveryQueries(later).countPending('comp_a', 'wh_1', [], 9)).toBe(2);
+    const overdue = await createStuckDeliveries(later).findOverdue(TODAY + 1, 9);
+    expect(overdue.map(({ id }) => id)).toEqual(kept);
+    await plantDeliveries('exhausted');
+    const resends = createResendStore(later);
+    const resend = sampleResend('rsnd_3', { afterId: '' });
+    expect(await resends.count(resend)).toBe(2);
+    expect(await resends.nextPage(resend, 9)).toEqual(kept);
   });
 
   it('are erased when they are delivered, exported, and removed with their company', async () => {

@@ -1,6 +1,6 @@
 import type { Attempt, Delivery, DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import { documentsIn, type CompanyDocuments } from '../company-documents.ts';
-import type { Database } from '../days/days.ts';
+import type { Database, Days } from '../days/days.ts';
 import { countUpTo, readByIds, readUpTo } from '../days/read-days.ts';
 import { toDelivery } from './delivery-documents.ts';
 import type { DeliveryDocument } from '../documents/documents.ts';
@@ -92,7 +92,7 @@ export function createDeliveryQueries({
         own.find(wanted).project<DeliveryFigures>(FIGURES).toArray(),
       ),
     async messagesOfFailed(companyId, filter, limit) {
-      const span = deliveries.kept(filter);
+      const span = deliveries.kept(filter, 'msg');
       const newestFirst = deliveries.within(span).reverse();
       const page = await readUpTo(newestFirst, limit, (documents, left) => {
         const own = documentsIn<'deliveries'>(documents, companyId);
@@ -101,13 +101,19 @@ export function createDeliveryQueries({
       });
       return page.map(({ messageId }) => messageId);
     },
-    async countPending(companyId, webhookId, exceptIds, limit) {
-      const filter = { webhookId, status: 'pending', _id: { $nin: [...exceptIds] } } as const;
-      const { sum } = await countUpTo(deliveries.within({}), limit, (documents, left) =>
-        documentsIn<'deliveries'>(documents, companyId).count(filter, { limit: left }),
-      );
-      return sum;
-    },
+    countPending: countPendingIn(deliveries),
+  };
+}
+
+function countPendingIn(deliveries: Days['deliveries']): DeliveryQueries['countPending'] {
+  return async (companyId, webhookId, exceptIds, limit) => {
+    const span = deliveries.kept({}, 'dlv');
+    const _id = { $nin: [...exceptIds], $gte: span.fromId };
+    const filter = { webhookId, status: 'pending', _id } as const;
+    const { sum } = await countUpTo(deliveries.within(span), limit, (documents, left) =>
+      documentsIn<'deliveries'>(documents, companyId).count(filter, { limit: left }),
+    );
+    return sum;
   };
 }
 

@@ -22,11 +22,18 @@ export function createStuckDeliveries({
   days: { deliveries },
 }: Pick<Database, 'days'>): StuckDeliveries {
   const newest = { attempts: { $slice: -1 } };
+  /** What has expired is not started again, although its day is still there. */
+  const pending = () => {
+    const span = deliveries.kept({}, 'dlv');
+    const filter = { status: 'pending', _id: { $gte: span.fromId } } as const;
+    return { filter, days: deliveries.within(span) };
+  };
   return {
     async findOverdue(beforeMs, limit) {
-      const overdue = { status: 'pending', nextAttemptAt: { $lt: new Date(beforeMs) } } as const;
+      const { filter, days } = pending();
+      const overdue = { ...filter, nextAttemptAt: { $lt: new Date(beforeMs) } };
       // Every day may have as many, and only the longest overdue of all are read whole.
-      const due = await readAll(deliveries.within({}), (documents) => {
+      const due = await readAll(days, (documents) => {
         const longestFirst = documents.find(overdue).sort({ nextAttemptAt: 1 }).limit(limit);
         return longestFirst.project<Due>({ nextAttemptAt: 1 }).toArray();
       });
@@ -34,16 +41,16 @@ export function createStuckDeliveries({
       const ids = chosen.map(({ _id }) => _id);
       const found = await readByIds(deliveries, ids, (documents, ofDay) =>
         documents
-          .find({ _id: { $in: ofDay }, ...overdue })
+          .find({ ...overdue, _id: { $in: ofDay } })
           .project<Due & DeliveryDocument>(newest)
           .toArray(),
       );
       return found.sort(byDue).map(toDelivery);
     },
     async findUnended(beforeMs, limit) {
-      const updatedAt = { $lt: new Date(beforeMs) };
-      const unended = { status: 'pending', nextAttemptAt: null, updatedAt } as const;
-      const found = await readUpTo(deliveries.within({}), limit, (documents, left) =>
+      const { filter, days } = pending();
+      const unended = { ...filter, nextAttemptAt: null, updatedAt: { $lt: new Date(beforeMs) } };
+      const found = await readUpTo(days, limit, (documents, left) =>
         documents.find(unended).project<DeliveryDocument>(newest).limit(left).toArray(),
       );
       return found.map(toDelivery);

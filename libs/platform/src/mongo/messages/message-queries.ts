@@ -84,7 +84,7 @@ export function createMessageQueries(
       return (await ownOf(companyId, idPrefix).find({ _id: range }).toArray()).map(toMessage);
     },
     listOutlines(companyId, filter, { messages: limit, targets }) {
-      const span = messages.kept(filter);
+      const span = messages.kept(filter, 'msg');
       const parts = newestFirst(companyId, span).map((own) => ({
         own,
         filter: filterOf({ ...filter, ...span }),

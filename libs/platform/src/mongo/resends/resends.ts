@@ -104,6 +104,12 @@ async function finish(db: mongo.Db, resend: Resend, atMs: number): Promise<void>
   await documentsOf(db, 'resends', companyId).deleteMany(partsOf(resend.id));
 }
 
+interface Span {
+  /** Exclusive, as `beforeId` is. */
+  afterId: string;
+  beforeId: string;
+}
+
 /**
  * The failed deliveries that are still to be sent, of one status: the partial index of failures
  * serves a single status, while a list that is shorter than the index's own makes the planner read
@@ -111,7 +117,7 @@ async function finish(db: mongo.Db, resend: Resend, atMs: number): Promise<void>
  */
 function remaining(
   webhookId: string | { $in: string[] },
-  { afterId, beforeId }: Resend,
+  { afterId, beforeId }: Span,
   status: (typeof FAILED_STATUSES)[number],
 ) {
   return {
@@ -123,27 +129,32 @@ function remaining(
 
 async function countRemaining(db: Database, resend: Resend): Promise<number> {
   const webhookId = resend.webhookId ?? { $in: await enabledWebhooks(db, resend) };
-  const counts = await readAll(daysOf(db, resend), async (documents) => {
+  const { span, days } = spanOf(db, resend);
+  const counts = await readAll(days, async (documents) => {
     const own = documentsIn<'deliveries'>(documents, resend.companyId);
     return Promise.all(
-      FAILED_STATUSES.map((status) => own.count(remaining(webhookId, resend, status))),
+      FAILED_STATUSES.map((status) => own.count(remaining(webhookId, span, status))),
     );
   });
   return counts.flat().reduce((sum, each) => sum + each, 0);
 }
 
-/** The days in which deliveries of the resend may be, the oldest first. */
-const daysOf = ({ days: { deliveries } }: Database, { afterId, beforeId }: Resend) =>
-  deliveries.within({ fromId: afterId, beforeId });
+/** Where the deliveries of the resend are that have not expired, with their days, the oldest first. */
+function spanOf({ days: { deliveries } }: Database, { afterId, beforeId }: Resend) {
+  const { fromId } = deliveries.kept({ fromId: afterId }, 'dlv');
+  const span: Span = { afterId: fromId, beforeId };
+  return { span, days: deliveries.within({ fromId, beforeId }) };
+}
 
 function nextPage(db: Database, resend: Resend, limit: number): Promise<string[]> {
   const { companyId, webhookId } = resend;
   if (webhookId === null) return Promise.resolve([]);
-  return readUpTo(daysOf(db, resend), limit, async (documents, left) => {
+  const { span, days } = spanOf(db, resend);
+  return readUpTo(days, limit, async (documents, left) => {
     const own = documentsIn<'deliveries'>(documents, companyId);
     const pages = FAILED_STATUSES.map((status) => {
       const found = own
-        .find(remaining(webhookId, resend, status))
+        .find(remaining(webhookId, span, status))
         .sort({ _id: 1 })
         .limit(left);
       return found.project<{ _id: string }>({ _id: 1 }).toArray();
