@@ -68,7 +68,7 @@ export async function readBoundedPage(
 }
 
 async function hasAny(days: readonly Messages[]): Promise<boolean> {
-  const first = { limit: 1, projection: { _id: 1 } } as const;
+  const first = { limit: 1, projection: { _id: 1 }, sort: { _id: 1 } } as const;
   const found = await readUpTo(days, 1, (messages) => messages.find({}, first).toArray());
   return found.length > 0;
 }
