@@ -1,8 +1,9 @@
 import { dayNumberOf } from '@posthorn/domain/ids/days.ts';
 import type { DayLayout } from '@posthorn/platform/mongo/days/daily-collection.ts';
+import { DAYS_AHEAD } from '@posthorn/platform/mongo/days/days-to-have.ts';
 import { DAY_KINDS, type DayKind } from '@posthorn/platform/mongo/days/days.ts';
 import { Gauge, type Registry } from 'prom-client';
-import { DAYS_AHEAD, overdueMs } from './which-days.ts';
+import { overdueMs } from './which-days.ts';
 
 export interface DayMetrics {
   /** These days have a collection now; none when they could not be listed. */

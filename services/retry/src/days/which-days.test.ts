@@ -1,18 +1,22 @@
 import { expect, test } from '@jest/globals';
 import { DAY_MS } from '@posthorn/domain/ids/days.ts';
-import { daysToDrop, daysToHave } from './which-days.ts';
+import { daySteps, daysToDrop } from './which-days.ts';
 
 const NOON = 100.5 * DAY_MS;
 const layout = { beginMs: 0, retentionMs: 2 * DAY_MS };
 
-test('today and the three days after it have a collection', () => {
-  expect(daysToHave(layout, NOON)).toEqual([100, 101, 102, 103]);
-});
-
-test('no day has one before days begin, and the day in which they begin has one', () => {
-  expect(daysToHave({ ...layout, beginMs: Infinity }, NOON)).toEqual([]);
-  expect(daysToHave({ ...layout, beginMs: 102 * DAY_MS - 1 }, NOON)).toEqual([101, 102, 103]);
-  expect(daysToHave({ ...layout, beginMs: 102 * DAY_MS }, NOON)).toEqual([102, 103]);
+test('the days that are needed come first, then what other days lack, and drops are the last', () => {
+  const found = { messages: [97, 99, 100], deliveries: [98] };
+  const clocks = { databaseMs: NOON, certainMs: NOON };
+  const steps = daySteps(found, layout, clocks).map(({ what, kind, day }) => [what, kind, day]);
+  const needed = (kind: string) => [100, 101, 102, 103].map((day) => ['complete', kind, day]);
+  expect(steps).toEqual([
+    ...needed('messages'),
+    ...needed('deliveries'),
+    ['complete', 'messages', 99],
+    ['complete', 'deliveries', 98],
+    ['drop', 'messages', 97],
+  ]);
 });
 
 test('a day is dropped when its last millisecond has expired', () => {

@@ -1,17 +1,8 @@
-import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids/days.ts';
+import { DAY_MS } from '@posthorn/domain/ids/days.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type { DayLayout } from '@posthorn/platform/mongo/days/daily-collection.ts';
+import { daysToHave } from '@posthorn/platform/mongo/days/days-to-have.ts';
 import { DAY_KINDS, type DayKind } from '@posthorn/platform/mongo/days/days.ts';
-
-/** So many days after today have a collection: as long may nobody make any, such as over a weekend. */
-export const DAYS_AHEAD = 3;
-
-/** The numbers of the days that must have a collection at this time, in milliseconds since 1970. */
-export function daysToHave({ beginMs }: DayLayout, nowMs: number): number[] {
-  const today = dayNumberOf(nowMs);
-  const days = Array.from({ length: DAYS_AHEAD + 1 }, (_, ahead) => today + ahead);
-  return days.filter((day) => (day + 1) * DAY_MS > beginMs);
-}
 
 /** `complete` makes the collection of the day, with all its indexes, or what it lacks of that. */
 export interface DayStep {
