@@ -11,6 +11,7 @@ import { withCompanyId } from '../../support/process/companies.ts';
 import type { OwnCompany } from '../../support/process/posthorn.ts';
 import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { readEverything } from '../../support/stores/stored-documents.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 type Store = Awaited<ReturnType<typeof connectMongo>>;
@@ -102,10 +103,12 @@ describe('An app whose payloads are stored until they are delivered', () => {
     const repeated = await posthorn.api.post('/webhook-messages', body, key);
     expect(repeated.headers.get('idempotency-replayed')).toBe('true');
     expect(repeated.body.data).toEqual(accepted.body.data);
-    for (const { name } of await store.db.listCollections().toArray()) {
-      const all = await store.db.collection(name).find({}).toArray();
+    const everything = await readEverything(store.db);
+    for (const [name, all] of Object.entries(everything)) {
       expect([name, JSON.stringify(all).includes('private')]).toEqual([name, false]);
     }
+    expect(JSON.stringify(everything.messages)).toContain(id);
+    expect(JSON.stringify(everything.deliveries)).toContain(id);
   });
 
   it('keeps the payload of a failure, until a resend delivers it', async () => {

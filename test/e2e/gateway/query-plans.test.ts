@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
+import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
 import type { ApiClient } from '../../support/api/api-client.ts';
 import { withCompanyId } from '../../support/process/companies.ts';
 import { insertFillerDocuments } from '../../support/isolation/filler-documents.ts';
@@ -11,6 +11,8 @@ import { collectionOf, distinct, type Profiled } from '../../support/stores/prof
 import { bodiesOf, readOperations, requestWith } from '../../support/api/request-places.ts';
 import { createResources } from '../../support/api/resources.ts';
 import { metricOf } from '../../support/process/traffic.ts';
+
+type Database = ReturnType<MongoConnection['db']['client']['db']>;
 
 interface Id {
   id: string;
@@ -29,7 +31,9 @@ const DELETES = ['api-keys', 'webhooks', 'apps', 'projects'];
 let posthorn: Posthorn;
 let api: ApiClient;
 let receiver: Receiver;
-let mongo: Awaited<ReturnType<typeof connectMongo>>;
+let mongo: MongoConnection;
+/** That of Posthorn, and those of its days. */
+let databases: Database[] = [];
 let known: Known;
 
 beforeAll(async () => {
@@ -46,16 +50,23 @@ beforeAll(async () => {
   known = await makeKnown();
   const { companyId } = posthorn;
   await insertFillerDocuments(mongo.db, { companyId, ...known }, CROWD);
-  await mongo.db.createCollection('system.profile', { capped: true, size: PROFILE_BYTES });
-  await mongo.db.command({ profile: 2 });
+  const { client, databaseName } = mongo.db;
+  databases = ['', '_messages', '_deliveries'].map((kind) => client.db(databaseName + kind));
+  for (const each of databases)
+    await each.createCollection('system.profile', { capped: true, size: PROFILE_BYTES });
+  await profile(2);
 }, 180_000);
 
 afterAll(async () => {
-  await mongo.db.command({ profile: 0 });
+  await profile(0);
   await posthorn.stop();
   await receiver.close();
   await mongo.close();
 }, 60_000);
+
+async function profile(level: 0 | 2): Promise<void> {
+  for (const each of databases) await each.command({ profile: level });
+}
 
 async function makeKnown(): Promise<Known> {
   const make = createResources(api);
@@ -175,9 +186,12 @@ describe('The queries of the services', () => {
     await untilResent();
     const removals = mongo.db.collection('removals');
     await eventually('the end of the removals', async () => !(await removals.countDocuments()));
-    await mongo.db.command({ profile: 0 });
-    const found = mongo.db.collection<Profiled>('system.profile');
-    profiled = await found.find({ appName: /^posthorn-(gateway|dispatcher|retry)/ }).toArray();
+    await profile(0);
+    const services = { appName: /^posthorn-(gateway|dispatcher|retry)/ };
+    const found = databases.map((each) =>
+      each.collection<Profiled>('system.profile').find(services).toArray(),
+    );
+    profiled = (await Promise.all(found)).flat();
   }, 180_000);
 
   it('include some of every service and of every collection that the API reads', () => {

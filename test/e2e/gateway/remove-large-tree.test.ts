@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
 import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
+import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { killHard, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { countIn, insertIn } from '../../support/stores/stored-documents.ts';
 
 /** Removed in pieces; a company may have more, which only takes longer. */
 const WEBHOOKS = 30_000;
@@ -23,7 +26,6 @@ describe('A project with tens of thousands of webhooks', () => {
   }, 60_000);
 
   const webhooks = () => collection(mongo.db, 'webhooks');
-  const deliveries = () => collection(mongo.db, 'deliveries');
 
   /** Inserts copies of a webhook that the API made; only their owners matter here. */
   async function fill(webhookId: string, appId: string): Promise<void> {
@@ -36,9 +38,7 @@ describe('A project with tens of thousands of webhooks', () => {
     }
     const now = new Date();
     const waiting = Array.from({ length: PENDING }, (_, i) => ({
-      _id: `dlv_${String(i)}`,
-      messageId: `msg_${String(i)}`,
-      webhookId: idOf(i % 700),
+      ...idsOf(idOf(i % 700)),
       companyId: posthorn.companyId,
       appId,
       status: 'pending' as const,
@@ -49,10 +49,15 @@ describe('A project with tens of thousands of webhooks', () => {
       createdAt: now,
       updatedAt: now,
     }));
-    await deliveries().insertMany(waiting, { ordered: false });
+    await insertIn(mongo.db.days.deliveries, waiting);
   }
 
   const idOf = (n: number): string => `wh_${String(n).padStart(26, '0')}`;
+
+  function idsOf(webhookId: string) {
+    const messageId = systemIds('msg');
+    return { _id: deliveryIdOf(messageId, webhookId), messageId, webhookId };
+  }
 
   it('is deleted with all of them, also when the gateway is killed in the middle', async () => {
     const { api } = posthorn;
@@ -82,9 +87,10 @@ describe('A project with tens of thousands of webhooks', () => {
       async () => (await collection(mongo.db, 'removals').countDocuments({})) === 0,
     );
     expect(await collection(mongo.db, 'apps').countDocuments({ projectId })).toBe(0);
-    expect(await deliveries().countDocuments({ status: 'pending' })).toBe(0);
+    const { deliveries } = mongo.db.days;
+    expect(await countIn(deliveries, { status: 'pending' })).toBe(0);
     const cancelled = { status: 'cancelled', reason: 'webhook_deleted' } as const;
-    expect(await deliveries().countDocuments(cancelled)).toBe(PENDING);
+    expect(await countIn(deliveries, cancelled)).toBe(PENDING);
     expect((await api.request('DELETE', address)).status).toBe(404);
   }, 240_000);
 });

@@ -2,6 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
 import { Webhook } from 'standardwebhooks';
 import { newEncryptionKey } from '../../../deploy/setup/create-encryption-keys.ts';
+import { dataOf } from '../../support/api/expect-answers.ts';
+import type { ShownMessage } from '../../support/api/resources.ts';
+import { readEverything } from '../../support/stores/stored-documents.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import {
   ADMIN,
@@ -60,33 +63,34 @@ describe('The secrets of webhooks', () => {
     await posthorn.stop();
   }, 60_000);
 
-  /** Returns every document of every collection as text, binary fields included. */
-  async function dump(): Promise<string> {
-    const collections = await mongo.db.listCollections({}, { nameOnly: true }).toArray();
-    const texts = collections.map(async ({ name }) =>
-      JSON.stringify(await mongo.db.collection(name).find().toArray()),
-    );
-    return (await Promise.all(texts)).join('\n');
-  }
-
-  async function expectSignedDeliveries(): Promise<void> {
+  /** Returns the ids of the messages. */
+  async function expectSignedDeliveries(): Promise<string[]> {
+    const messageIds: string[] = [];
     for (const { id, secret } of webhooks) {
       const { messageId } = await posthorn.api.send({ webhookId: id }, { to: id });
       const { headers, body } = await eventually('delivery', () => receiver.of(messageId)[0]);
       const verified = new Webhook(secret).verify(String(body), headers as Record<string, string>);
       expect(verified).toEqual({ to: id });
       expect(headers['x-tenant']).toBe('hush-tenant');
+      messageIds.push(messageId);
     }
     const credentials = receiver.received.slice(-3).map(({ headers }) => headers);
     const basic = Buffer.from('hush-user:hush-password').toString('base64');
     expect(credentials[1]?.authorization).toBe(`Basic ${basic}`);
     expect(credentials[2]?.['x-their-key']).toBe('hush-api-key');
+    return messageIds;
   }
 
   it('sign and authenticate deliveries, and stand nowhere in the database', async () => {
-    await expectSignedDeliveries();
-    const stored = await dump();
+    const messageIds = await expectSignedDeliveries();
+    // Binary fields included.
+    const everything = await readEverything(mongo.db);
+    const stored = JSON.stringify(everything);
     expect(stored).toContain(webhooks[0]?.id);
+    for (const name of ['messages', 'deliveries']) {
+      const text = JSON.stringify(everything[name]);
+      for (const messageId of messageIds) expect(text).toContain(messageId);
+    }
     const secrets = ['hush', posthorn.apiKey, ...webhooks.map(({ secret }) => secret)];
     for (const secret of secrets) {
       expect(stored).not.toContain(secret);
@@ -118,9 +122,7 @@ describe('The secrets of webhooks', () => {
     const documents = mongo.db.collection<{ _id: string; sealed: { secret: string } }>('webhooks');
     const { messageId, deliveryId } = await posthorn.api.send({ webhookId }, {});
     // Not read through the API, which would have to open the webhook to show it.
-    const deliveries = mongo.db.collection<{ _id: string; attempts: { outcome: string }[] }>(
-      'deliveries',
-    );
+    const deliveries = mongo.db.days.deliveries.of(deliveryId);
     const attempts = async (count: number) =>
       eventually(`attempt ${count}`, async () => {
         const made = (await deliveries.findOne({ _id: deliveryId }))?.attempts ?? [];
@@ -246,13 +248,11 @@ describe('The secrets of webhooks', () => {
       posthorn.start('retry', settings),
     ]);
     const body = { webhookId, payload: {} };
-    expect((await posthorn.api.post('/webhook-messages', body)).status).toBe(202);
-    const deliveries = mongo.db.collection<{ webhookId: string; attempts: { outcome: string }[] }>(
-      'deliveries',
-    );
+    const accepted = dataOf<ShownMessage>(await posthorn.api.post('/webhook-messages', body), 202);
+    const deliveryId = String(accepted.deliveries[0]?.id);
     await eventually('an attempt that was not made', async () => {
-      const [newest] = await deliveries.find({ webhookId }).sort({ _id: -1 }).limit(1).toArray();
-      return newest?.attempts.at(-1)?.outcome === 'aborted';
+      const found = await mongo.db.days.deliveries.of(deliveryId).findOne({ _id: deliveryId });
+      return found?.attempts.at(-1)?.outcome === 'aborted';
     });
     expect(thief.received).toEqual([]);
     await thief.close();

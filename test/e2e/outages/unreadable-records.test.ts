@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { DeliveryRef } from '@posthorn/domain/message/delivery.ts';
-import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
 import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { eventually } from '../../support/time/eventually.ts';
@@ -102,7 +101,7 @@ describe('Records that cannot be read', () => {
   it('block nothing behind them in the slow lane', async () => {
     const messageId = systemIds('msg');
     const { companyId, createdAtMs } = ref;
-    await collection(mongo.db, 'messages').insertOne({
+    await mongo.db.days.messages.of(messageId).insertOne({
       _id: messageId,
       companyId,
       appId: null,

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
 import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
@@ -7,6 +6,7 @@ import { killHard, startPosthorn, type Posthorn } from '../../support/process/po
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import { createResources, type Resources } from '../../support/api/resources.ts';
 import { insertFailedDeliveries } from '../../support/stores/insert-failed-deliveries.ts';
+import { countIn, findIn } from '../../support/stores/stored-documents.ts';
 
 interface Progress {
   id: string;
@@ -85,16 +85,13 @@ describe('A resend of an app', () => {
     expect(restarted.succeeded).toBeGreaterThan(0);
     expect(await once('the end', id, isDone)).toMatchObject({ total, succeeded: total, failed: 0 });
 
-    const deliveries = collection(mongo.db, 'deliveries');
+    const { deliveries } = mongo.db.days;
     for (const webhookId of webhookIds) {
       const delivered = { webhookId, status: 'delivered' as const };
       // One attempt each, with the next number, although some pages were read twice because of the kill.
-      expect(await deliveries.countDocuments({ ...delivered, attemptCount: 8 })).toBe(FAILED);
+      expect(await countIn(deliveries, { ...delivered, attemptCount: 8 })).toBe(FAILED);
     }
-    const [first] = await deliveries
-      .find({ webhookId: String(webhookIds[0]) })
-      .limit(1)
-      .toArray();
+    const first = await findIn(deliveries, { webhookId: String(webhookIds[0]) });
     const shown = await make.delivery(String(first?._id));
     expect(shown.attempts).toMatchObject([{ number: 8, resend: true, outcome: 'success' }]);
     const reached = new Set(receiver.received.map(({ headers }) => headers['webhook-id']));
@@ -114,10 +111,10 @@ describe('A resend of an app', () => {
     expect(shown).toMatchObject({ total: FAILED + LOST });
     const done = { total: FAILED + LOST, succeeded: FAILED, failed: LOST };
     expect(await once('the end', id, isDone)).toMatchObject(done);
-    const deliveries = collection(mongo.db, 'deliveries');
+    const { deliveries } = mongo.db.days;
     const delivered = { webhookId: { $in: goodIds }, status: 'delivered' as const };
-    expect(await deliveries.countDocuments(delivered)).toBe(FAILED);
+    expect(await countIn(deliveries, delivered)).toBe(FAILED);
     const lost = { webhookId: deadId, status: 'exhausted' as const };
-    expect(await deliveries.countDocuments(lost)).toBe(LOST);
+    expect(await countIn(deliveries, lost)).toBe(LOST);
   }, 240_000);
 });

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
 import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { killHard, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import { insertFailedDeliveries } from '../../support/stores/insert-failed-deliveries.ts';
+import { countIn, findIn } from '../../support/stores/stored-documents.ts';
 
 const FAILED = 1_500;
 const EVERY_NTH_FAILS_AGAIN = 10;
@@ -69,12 +69,12 @@ describe('A resend of many failed deliveries', () => {
     const reached = new Set(receiver.received.map(({ headers }) => headers['webhook-id']));
     expect(reached).toEqual(new Set(messageIds));
 
-    const deliveries = collection(mongo.db, 'deliveries');
-    expect(await deliveries.countDocuments({ status: 'delivered' })).toBe(FAILED - failed);
-    expect(await deliveries.countDocuments({ status: 'exhausted' })).toBe(failed);
+    const { deliveries } = mongo.db.days;
+    expect(await countIn(deliveries, { status: 'delivered' })).toBe(FAILED - failed);
+    expect(await countIn(deliveries, { status: 'exhausted' })).toBe(failed);
     // One attempt each, with the next number, although some records were read twice because of the kill.
-    expect(await deliveries.countDocuments({ attemptCount: 8 })).toBe(FAILED);
-    const [first] = await deliveries.find({ status: 'delivered' }).limit(1).toArray();
+    expect(await countIn(deliveries, { attemptCount: 8 })).toBe(FAILED);
+    const first = await findIn(deliveries, { status: 'delivered' });
     expect(first?.attempts).toMatchObject([{ number: 8, trigger: 'resend', outcome: 'success' }]);
   }, 300_000);
 });

@@ -2,6 +2,8 @@ import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import { collection, type CollectionName } from '@posthorn/platform/mongo/documents/collections.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
+import type { DeliveryDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import { insertIn } from '../stores/stored-documents.ts';
 
 /** The company, project, app, webhook and API key that a part of the filler documents belongs to. */
 export interface FillerOwner {
@@ -112,6 +114,6 @@ async function insertDeliveries(
     createdAt,
     updatedAt: createdAt,
   }));
-  await collection(db, 'messages').insertMany(messages);
-  await collection(db, 'deliveries').insertMany(deliveries as never);
+  await insertIn(db.days.messages, messages);
+  await insertIn(db.days.deliveries, deliveries as DeliveryDocument[]);
 }

@@ -1,7 +1,7 @@
 import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
-import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
+import { insertIn } from './stored-documents.ts';
 
 /**
  * Inserts messages with one exhausted delivery each, as seven failed attempts leave them; returns the
@@ -23,7 +23,7 @@ export async function insertFailedDeliveries(
     requestId: 'request-1',
     createdAt,
   }));
-  await collection(db, 'messages').insertMany(messages, { ordered: false });
+  await insertIn(db.days.messages, messages);
   const deliveries = messages.map(({ _id: messageId }) => ({
     _id: deliveryIdOf(messageId, webhookId),
     messageId,
@@ -38,6 +38,6 @@ export async function insertFailedDeliveries(
     createdAt,
     updatedAt: createdAt,
   }));
-  await collection(db, 'deliveries').insertMany(deliveries, { ordered: false });
+  await insertIn(db.days.deliveries, deliveries);
   return messages.map(({ _id }) => _id);
 }

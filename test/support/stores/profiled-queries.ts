@@ -1,3 +1,5 @@
+import { DAY_KINDS, dayDatabaseName } from '@posthorn/platform/mongo/days/days.ts';
+
 /** What the profiler of MongoDB writes about a command: the fields that tests read. */
 export interface Profiled {
   ns: string;
@@ -9,7 +11,12 @@ export interface Profiled {
   command: Record<string, unknown>;
 }
 
-export const collectionOf = ({ ns }: Profiled): string => ns.slice(ns.indexOf('.') + 1);
+/** Of a day: `messages` or `deliveries`. */
+export function collectionOf({ ns }: Profiled): string {
+  const end = ns.indexOf('.');
+  const kind = DAY_KINDS.find((each) => ns.slice(0, end).endsWith(dayDatabaseName('', each)));
+  return kind ?? ns.slice(end + 1);
+}
 const shown = (each: Profiled): string =>
   `${each.appName ?? ''} ${each.op} ${collectionOf(each)} ${each.planSummary ?? ''} ` +
   JSON.stringify(each.command.filter ?? each.command.q ?? each.command.query ?? each.command);

@@ -9,6 +9,7 @@ import { ADMIN, type OwnCompany } from '../../../support/process/posthorn.ts';
 import { runProgram } from '../../../support/process/service-process.ts';
 import { joinShared } from '../../../support/process/shared-posthorn.ts';
 import { failing, startReceiver, type Receiver } from '../../../support/receivers/receiver.ts';
+import { readEverything } from '../../../support/stores/stored-documents.ts';
 import { eventually } from '../../../support/time/eventually.ts';
 
 type Store = Awaited<ReturnType<typeof connectMongo>>;
@@ -55,13 +56,11 @@ async function useEverything(): Promise<void> {
 
 /** The documents with the id of the company in them, by the name of their collection. */
 async function documentsWith(companyId: string): Promise<Record<string, object[]>> {
-  const found: Record<string, object[]> = {};
-  for (const { name } of await store.db.listCollections().toArray()) {
-    const all = await store.db.collection(name).find({}).toArray();
-    const some = all.filter((each) => JSON.stringify(each).includes(companyId));
-    if (some.length > 0) found[name] = some;
-  }
-  return found;
+  const found = Object.entries(await readEverything(store.db)).map(
+    ([name, all]) =>
+      [name, all.filter((each) => JSON.stringify(each).includes(companyId))] as const,
+  );
+  return Object.fromEntries(found.filter(([, some]) => some.length > 0));
 }
 
 const remove = async (confirm: string): Promise<object> => {
@@ -94,7 +93,8 @@ describe('A company that is deleted', () => {
       'the end of its keys',
       async () => (await api.get('/webhooks')).status === 401,
     );
-    expect(await documentsWith(companyId)).toHaveProperty('messages');
+    const before = await documentsWith(companyId);
+    expect(before).toMatchObject({ messages: [{}, {}], deliveries: [{}, {}] });
     // Two minutes pass for it.
     const companies = collection(store.db, 'companies');
     await companies.updateOne({ _id: companyId }, { $set: { suspendedAt: new Date(0) } });
