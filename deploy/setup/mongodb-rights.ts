@@ -39,6 +39,8 @@ export const RIGHTS: Record<CollectionName, Rights> = {
     dispatcher: READ,
     retry: READ,
     admin: WRITE,
+    // create-indexes sees whether the installation is fresh.
+    setup: READ,
   },
   // The gateway sees whether the unique indexes are ready.
   apiKeys: { gateway: ALL_AND_INDEXES, admin: ['find', 'insert', 'remove'] },
@@ -53,7 +55,7 @@ export const RIGHTS: Record<CollectionName, Rights> = {
     dispatcher: READ_AND_UPDATE,
     retry: READ,
     admin: READ,
-    // begin-days reads the newest id.
+    // create-indexes sees whether there is one, begin-days reads the newest id.
     setup: READ,
   },
   deliveries: {
@@ -80,23 +82,29 @@ export const RIGHTS: Record<CollectionName, Rights> = {
   usage: { gateway: ALL, dispatcher: WRITE, admin: READ },
 };
 
-/** The retry service makes and drops the collections of days; create-indexes makes the first ones. */
-const MAKE_DAYS: readonly Action[] = ['createCollection', 'createIndex', 'listIndexes'];
-const KEEP_DAYS: readonly Action[] = [...MAKE_DAYS, 'dropCollection', 'enableSharding'];
+/** The retry service makes and drops the collections of days; create-indexes makes the first ones. Both see whether one is empty. */
+const MAKE_DAYS: readonly Action[] = [
+  'find',
+  'createCollection',
+  'createIndex',
+  'listIndexes',
+  'enableSharding',
+];
+const KEEP_DAYS: readonly Action[] = [...MAKE_DAYS, 'dropCollection'];
 
 /** The same for every collection of a day. Each kind has a database of its own, for which alone they can be given. */
 export const DAY_RIGHTS: Record<DayKind, Rights> = {
   messages: {
     gateway: ALL,
     dispatcher: READ_AND_UPDATE,
-    retry: [...READ, ...KEEP_DAYS],
+    retry: KEEP_DAYS,
     admin: READ,
     setup: MAKE_DAYS,
   },
   deliveries: {
     gateway: ALL,
     dispatcher: WRITE,
-    retry: [...WRITE, ...KEEP_DAYS],
+    retry: [...new Set([...WRITE, ...KEEP_DAYS])],
     admin: READ_AND_UPDATE,
     setup: MAKE_DAYS,
   },

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
 import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
+import { writeLayout } from '@posthorn/platform/mongo/days/stored-layout.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { takeStep } from '../../deploy/setup/run-setup.ts';
 import { CREATE_INDEXES, CREATE_TOPICS } from '../../deploy/setup/steps.ts';
@@ -37,12 +38,13 @@ export async function withSetup(
 }
 
 async function answer(request: IncomingMessage): Promise<CreatedCompany> {
-  const { env, company, isNew } = (await json(request)) as SetupRequest;
+  const { env, company, isNew, isOfBefore } = (await json(request)) as SetupRequest;
+  const mongo = await connectMongo(String(env.MONGODB_URL), 'posthorn-test');
   // Only once the collections exist: two connections that create one at once have crashed mongod.
   const setup = loginOf('setup', env);
-  if (isNew) await Promise.all([takeStep(CREATE_TOPICS, setup), takeStep(CREATE_INDEXES, setup)]);
-  const mongo = await connectMongo(String(env.MONGODB_URL), 'posthorn-test');
   try {
+    if (isOfBefore) await writeLayout(mongo.db, { retentionDays: 30, isSharded: false });
+    if (isNew) await Promise.all([takeStep(CREATE_TOPICS, setup), takeStep(CREATE_INDEXES, setup)]);
     const companies = createCompanyStore(mongo.db);
     const record = createRecordAdmin(mongo.db);
     const deps = { companies, record, newId: systemIds, nowMs: systemClockMs };

@@ -26,11 +26,13 @@ describe('Messages and deliveries while days begin', () => {
   let retried: ShownMessage;
 
   beforeAll(async () => {
-    posthorn = await startPosthorn({ RETRY_DELAYS: '20s', CIRCUIT_RESET_MS: '100' });
+    const settings = { RETRY_DELAYS: '20s', CIRCUIT_RESET_MS: '100' };
+    posthorn = await startPosthorn(settings, {}, { isOfBefore: true });
     receiver = await startReceiver();
     mongo = await connectMongo(posthorn.env.MONGODB_URL, 'posthorn-test');
     make = createResources(posthorn.api);
     ({ id: webhookId } = await make.webhook({ url: receiver.url }));
+    expect(mongo.db.days.areDecided()).toBe(false);
     old = await post('old');
     await make.deliveryOnce('delivered', deliveryOf(old));
     receiver.answerWith(failing(1));

@@ -1,6 +1,6 @@
 import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids/days.ts';
 import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
-import { createIndexes } from '@posthorn/platform/mongo/create-indexes.ts';
+import { createIndexes, type CreateOptions } from '@posthorn/platform/mongo/create-indexes.ts';
 import { createDayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
 import {
   DAY_KINDS,
@@ -19,10 +19,12 @@ export interface ScratchDatabase {
 
 const RETENTION = { days: 30, auditDays: 400 };
 
-/** Creates a database with every collection and index; `drop` removes it. */
-export async function openScratchDatabase(): Promise<ScratchDatabase> {
+/** Creates a database with every collection and index, as before days began if not told otherwise; `drop` removes it. */
+export async function openScratchDatabase(
+  options: CreateOptions = { days: 'later' },
+): Promise<ScratchDatabase> {
   const mongo = await connectMongo(createNamespace().MONGODB_URL, 'posthorn-test');
-  await createIndexes(mongo.db, RETENTION);
+  await createIndexes(mongo.db, RETENTION, options);
   await mongo.readLayout();
   const { client, databaseName } = mongo.db;
   const daysOf = (name: DayKind): string => dayDatabaseName(databaseName, name);

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { mongo } from 'mongoose';
 import type { CollectionName } from './documents/collections.ts';
+import { storeLayout } from './days/first-days.ts';
 import { writeLayout } from './days/stored-layout.ts';
 import { applyIndexes, type AppliedResult } from './indexes/apply-indexes.ts';
 import { dayIndexesOf } from './days/day-indexes.ts';
@@ -159,14 +160,21 @@ export const UNIQUE_INDEXES: readonly IndexSpec[] = [
 /** A rollout waits this long for indexes that only speed up queries; a Job may run three times as long. */
 const BUILD_WAIT_MS = 300_000;
 
+export interface CreateOptions {
+  waitMs?: number;
+  /** `later`: also a fresh installation keeps everything in the collections of before, until days are begun. */
+  days?: 'if fresh' | 'later';
+}
+
 /**
- * Makes missing collections, one at a time (see connectMongo), then the indexes, and applies the retention. It may
- * run several times at once, and be repeated after it was killed: see applyIndexes.
+ * Makes missing collections, one at a time (see connectMongo), then the indexes, and applies the retention. A fresh
+ * installation gets its first days. It may run several times at once, and be repeated after it was killed: see
+ * applyIndexes.
  */
 export async function createIndexes(
   db: mongo.Db,
   retention: Retention,
-  waitMs = BUILD_WAIT_MS,
+  { waitMs = BUILD_WAIT_MS, days = 'if fresh' }: CreateOptions = {},
 ): Promise<AppliedResult> {
   const existing = await db.listCollections({}, { nameOnly: true }).toArray();
   const names = new Set(existing.map(({ name }) => name));
@@ -175,7 +183,8 @@ export async function createIndexes(
   return withLease(createLeaseStore(db), lease, async () => {
     const applied = await applyIndexes(db, indexSpecs(retention), { retired: RETIRED, waitMs });
     const { days: retentionDays, isSharded = false } = retention;
-    await writeLayout(db, { retentionDays, isSharded });
+    const layout = { retentionDays, isSharded };
+    await (days === 'later' ? writeLayout(db, layout) : storeLayout(db, layout));
     return applied;
   });
 }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { firstIdAt } from '@posthorn/domain/ids/ids.ts';
 import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
 import {
@@ -7,6 +7,10 @@ import {
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../documents/collections.ts';
 import { toDocument } from '../messages/message-documents.ts';
+import { createIndexes } from '../create-indexes.ts';
+import { createDayCollections } from './day-collections.ts';
+import { daysToHave } from './days-to-have.ts';
+import { DAY_KINDS } from './days.ts';
 import { beginDays, readLayout } from './stored-layout.ts';
 
 const MINUTE_MS = 60_000;
@@ -51,7 +55,69 @@ it('days do not begin after a message whose gateway has a clock that is more tha
   expect((await readLayout(db))?.beginMs).toBe(Infinity);
 });
 
-async function storeMessageOf(ms: number): Promise<void> {
+async function storeMessageOf(ms: number, { db } = database): Promise<void> {
   const id = `${firstIdAt('msg', ms)}${'0'.repeat(16)}`;
-  await collection(database.db, 'messages').insertOne(toDocument(sampleMessage(id)));
+  await collection(db, 'messages').insertOne(toDocument(sampleMessage(id)));
 }
+
+describe('create-indexes', () => {
+  let fresh: ScratchDatabase;
+
+  beforeAll(async () => {
+    fresh = await openScratchDatabase({});
+  });
+
+  afterAll(() => fresh.drop());
+
+  const create = () => createIndexes(fresh.db, { days: 30, auditDays: 400 });
+  const forget = () => collection(fresh.db, 'layout').deleteMany({});
+  const beginMs = async () => (await readLayout(fresh.db))?.beginMs;
+
+  it('begins a fresh installation with days, of which it has today and the next three', async () => {
+    expect(await beginMs()).toBe(0);
+    expect(await beginDays(fresh.db)).toBe(0);
+    const days = createDayCollections(fresh.db);
+    const nowMs = await days.nowMs();
+    for (const kind of DAY_KINDS) {
+      expect(await days.list(kind)).toEqual(daysToHave({ beginMs: 0 }, nowMs));
+      const today = fresh.db.days[kind].of(firstIdAt('msg', nowMs));
+      expect(today.dbName).toBe(`${fresh.db.databaseName}_${kind}`);
+      expect(await today.indexes()).toHaveLength(kind === 'messages' ? 5 : 4);
+    }
+  });
+
+  it('changes nothing when it is repeated', async () => {
+    await storeMessageOf(Date.now(), fresh);
+    await create();
+    expect(await beginMs()).toBe(0);
+    await collection(fresh.db, 'messages').deleteMany({});
+  });
+
+  it('does the same when it was killed before the layout was stored', async () => {
+    const days = createDayCollections(fresh.db);
+    const [today = 0] = await days.list('deliveries');
+    await days.drop('deliveries', today);
+    await forget();
+    await create();
+    expect(await beginMs()).toBe(0);
+    expect(await days.list('deliveries')).toContain(today);
+  });
+
+  it('leaves everything where it is when the layout of before is stored', async () => {
+    await collection(fresh.db, 'layout').updateOne({}, { $unset: { beginAt: '' } });
+    await create();
+    expect(await beginMs()).toBe(Infinity);
+  });
+
+  it.each(['companies', 'messages'] as const)(
+    'begins an installation of an earlier version without days: it has %s',
+    async (name) => {
+      await forget();
+      const documents = collection(fresh.db, name);
+      await documents.insertOne({ _id: 'of_before', createdAt: new Date() } as never);
+      await create();
+      expect(await beginMs()).toBe(Infinity);
+      await documents.deleteMany({});
+    },
+  );
+});

@@ -15,12 +15,18 @@ export interface StoredLayout extends DayLayout {
   isSharded: boolean;
 }
 
-/** Stores how messages and deliveries are kept, so that every process reads the same. */
+export interface WrittenLayout {
+  retentionDays: number;
+  isSharded: boolean;
+}
+
+/** Stores how messages and deliveries are kept, so that every process reads the same. `beginAt` is for a new layout. */
 export async function writeLayout(
   db: mongo.Db,
-  { retentionDays, isSharded }: { retentionDays: number; isSharded: boolean },
+  { retentionDays, isSharded }: WrittenLayout,
+  beginAt: Date | null = null,
 ): Promise<void> {
-  const fields = { $set: { retentionDays, isSharded } };
+  const fields = { $set: { retentionDays, isSharded }, $setOnInsert: beginAt ? { beginAt } : {} };
   await collection(db, 'layout').updateOne(DAYS, fields, { upsert: true });
 }
 
