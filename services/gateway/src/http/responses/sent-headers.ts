@@ -50,8 +50,10 @@ function maskedHeaders(message: Message, webhook: Webhook, signature: string | n
 
 /** Masks the value of a header whose name suggests a credential. */
 export function maskCredential({ key, value }: Header): Header {
-  return { key, value: CREDENTIAL_NAME.test(key) ? MASK : value };
+  return { key, value: isCredential(key) ? MASK : value };
 }
+
+export const isCredential = (headerName: string): boolean => CREDENTIAL_NAME.test(headerName);
 
 /** Ed25519 has no header of its own: it signs in `webhook-signature`, with each attempt. */
 function maskedAuth({ authMethod }: Webhook, signature: string | null): Header[] {

@@ -153,7 +153,8 @@ describe('an update', () => {
     authMethod: { method: 'basic', username: 'u', password: 'p' },
     customHeaders: [{ key: 'X-Mine', value: '1' }],
   });
-  const changed = (fields: object, webhook = seen) => changesOf(webhook, update.parse(fields));
+  const changed = (fields: object, webhook = seen) =>
+    changesOf(webhook, update.parse(fields), { seesSecrets: true });
 
   test('without fields changes nothing', () => {
     expect(changed({})).toBeNull();

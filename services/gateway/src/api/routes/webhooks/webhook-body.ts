@@ -11,6 +11,7 @@ import {
   chosenAuth,
   nameOf,
 } from '../../../webhooks/auth-method.ts';
+import { maskProblems, movedSecretProblems, withKeptValues } from './kept-secrets.ts';
 import { authFields, ownerFields, webhookFields } from './webhook-fields/webhook-fields.ts';
 import {
   AUTH_FIELDS,
@@ -59,31 +60,58 @@ const AUTH_NAMES: ReadonlySet<string> = new Set([
   ...Object.values(AUTH_FIELDS).flat(),
 ]);
 
+/** Who asks for an update. */
+interface Asker {
+  seesSecrets: boolean;
+}
+
 /** Returns the problems that an update has with the stored webhook. Ignores fields that are wrong by themselves. */
 export function updateProblems(
   fields: Readonly<Record<string, unknown>>,
   webhook: Webhook,
   policy: EgressPolicy,
+  asker: Asker,
 ): Problem[] {
   const { shape } = updateWebhookBody(policy);
   const valid = Object.entries(shape).flatMap(([name, schema]) => {
     const { success, data } = schema.safeParse(fields[name]);
     return success && data !== undefined ? [[name, data] as const] : [];
   });
-  const body = Object.fromEntries(valid) as UpdateWebhookBody;
-  return [...authProblems(body, webhook), ...headerProblems(body, webhook)];
+  return problemsWith(webhook, Object.fromEntries(valid) as UpdateWebhookBody, asker);
+}
+
+function problemsWith(
+  webhook: Webhook,
+  body: UpdateWebhookBody,
+  { seesSecrets }: Asker,
+): Problem[] {
+  return [
+    ...authProblems(body, webhook),
+    ...headerProblems(body, webhook),
+    ...maskProblems(body, webhook),
+    ...(seesSecrets ? [] : movedSecretProblems(body, webhook)),
+  ];
 }
 
 /**
  * Returns what an update changes in the stored webhook; null when it has no fields. Throws ApiError 400
  * when it does not fit the webhook.
  */
-export function changesOf(webhook: Webhook, body: UpdateWebhookBody): WebhookChanges | null {
-  const problems = [...authProblems(body, webhook), ...headerProblems(body, webhook)];
+export function changesOf(
+  webhook: Webhook,
+  body: UpdateWebhookBody,
+  asker: Asker,
+): WebhookChanges | null {
+  const problems = problemsWith(webhook, body, asker);
   if (problems.length > 0) throw invalidRequest(problems);
   if (isEmptyUpdate(body)) return null;
+  const { customHeaders } = body;
   const changes = Object.fromEntries(Object.entries(body).filter(([key]) => !AUTH_NAMES.has(key)));
-  return { ...changes, authMethod: authMethodOf(body, webhook.authMethod, webhook.secret) };
+  return {
+    ...changes,
+    ...(customHeaders && { customHeaders: withKeptValues(customHeaders, webhook) }),
+    authMethod: authMethodOf(body, webhook.authMethod, webhook.secret),
+  };
 }
 
 /** A webhook has an app, or a project with an environment. Only asks which fields are given: they may be of any type. */

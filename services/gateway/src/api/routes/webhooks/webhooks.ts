@@ -1,8 +1,6 @@
 import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
-import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
 import { fieldsOfWebhook } from '@posthorn/domain/audit/webhook-fields.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
-import type { WebhookDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { z } from 'zod';
 import { forOneApp, notFound } from '../../../http/api-error.ts';
@@ -12,6 +10,7 @@ import {
   webhookSchema,
   webhookWithAuthSchema,
 } from '../../../http/responses/webhook.ts';
+import { seesSecrets } from '../../../api-keys/sees-secrets.ts';
 import { shownTo } from '../../../api-keys/shown-to.ts';
 import { route, type Route } from '../../../http/request/route.ts';
 import { checkHeaderBytes } from '../../../limits/quotas.ts';
@@ -22,6 +21,7 @@ import type { CreateWebhook } from '../../../webhooks/create-webhook.ts';
 import type { DeleteWebhook } from '../../../webhooks/delete-webhook.ts';
 import type { ListWebhooks } from '../../../webhooks/list-webhooks.ts';
 import { idText, limit, skip } from '../fields.ts';
+import { deleteWebhookRoute } from './delete-webhook-route.ts';
 import { changesOf, createWebhookBody, updateProblems, updateWebhookBody } from './webhook-body.ts';
 
 export interface WebhookRouteDeps {
@@ -52,7 +52,7 @@ export function webhookRoutes(deps: WebhookRouteDeps): Route[] {
     listWebhooks(deps),
     getWebhook(deps),
     updateWebhook(deps),
-    deleteWebhook(deps),
+    deleteWebhookRoute(deps),
   ];
 }
 
@@ -160,59 +160,27 @@ function updateWebhook(deps: WebhookRouteDeps): Route {
     tag,
     summary: 'Update a webhook',
     description:
-      'Fields that are left out keep their values. Credential fields must belong to the current method of authentication, or to the one given in `authMethod`; a new method requires all of its own fields.',
+      'Fields that are left out keep their values, and so does a custom header whose value is given as `********`. Credential fields must belong to the current method of authentication, or to the one given in `authMethod`; a new method requires all of its own fields. Who may not see secrets gives them again with a URL of another server.',
     body: updateWebhookBody(deps.policy),
     isBodyOptional: true,
     response: { status: 200, message: 'Webhook updated', data: webhookSchema },
     errors: ['not_found', 'quota_exceeded'],
-    async problemsOf({ caller: { companyId }, params: { webhookId = '' }, fields }) {
-      const webhook = await deps.webhooks.findOne(companyId, webhookId);
-      return webhook ? updateProblems(fields, webhook, deps.policy) : [];
+    async problemsOf({ caller, params: { webhookId = '' }, fields }) {
+      const webhook = await deps.webhooks.findOne(caller.companyId, webhookId);
+      const asker = { seesSecrets: seesSecrets(caller) };
+      return webhook ? updateProblems(fields, webhook, deps.policy, asker) : [];
     },
     async handle({ caller, params: { webhookId = '' }, body: { value } }) {
       const { companyId } = caller;
-      checkHeaderBytes(value.customHeaders, deps.maxHeaderBytes);
       await ensureSigningKey(deps, companyId, value);
-      const { before, after } = await deps.changeWebhook({ companyId, webhookId }, (webhook) =>
-        changesOf(webhook, value),
-      );
+      const asker = { seesSecrets: seesSecrets(caller) };
+      const { before, after } = await deps.changeWebhook({ companyId, webhookId }, (webhook) => {
+        const changes = changesOf(webhook, value, asker);
+        checkHeaderBytes(changes?.customHeaders, deps.maxHeaderBytes);
+        return changes;
+      });
       const changed = { before: fieldsOfWebhook(before), after: fieldsOfWebhook(after) };
       return { data: shownTo(caller, describeWebhook)(after), changed };
     },
   });
-}
-
-function deleteWebhook(deps: WebhookRouteDeps): Route {
-  return route({
-    method: 'delete',
-    path,
-    scope: 'webhooks:write',
-    portal: 'manage',
-    audit: { action: 'webhook.deleted', target: 'webhook' },
-    tag,
-    summary: 'Delete a webhook',
-    description: 'Cancels its pending deliveries. Messages and deliveries stay readable.',
-    response: { status: 200, message: 'Webhook deleted' },
-    errors: ['not_found'],
-    async handle({ caller: { companyId }, params: { webhookId = '' } }) {
-      const deleted = await deps.deleteWebhook(companyId, webhookId);
-      return { changed: { before: fieldsOfStored(deleted), after: {} } };
-    },
-  });
-}
-
-/** Without the sealed fields: a webhook that cannot be decrypted can be deleted too. */
-function fieldsOfStored(document: WebhookDocument): AuditedFields {
-  const { name, url, appId, projectId, environmentId, eventTypes, disabled } = document;
-  const { rateLimitPerSecond } = document;
-  return {
-    name,
-    url,
-    appId,
-    projectId,
-    environmentId,
-    eventTypes,
-    disabled,
-    rateLimitPerSecond,
-  };
 }
