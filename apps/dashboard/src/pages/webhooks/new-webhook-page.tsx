@@ -9,7 +9,8 @@ import { LinkButton } from '../../parts/link-button.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
 import { useSession } from '../../session/session-context.ts';
-import { NEW_WEBHOOK, readWebhookForm, WebhookFormFields } from './webhook-form.tsx';
+import { NEW_WEBHOOK, readWebhookForm } from './webhook-fields.ts';
+import { WebhookFormFields } from './webhook-form.tsx';
 import styles from './webhooks.module.css';
 
 const route = getRouteApi('/webhooks/new');

@@ -6,7 +6,8 @@ import { toFailure } from '../../api/failure.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
-import { readWebhookForm, WebhookFormFields } from './webhook-form.tsx';
+import { changedFields } from './webhook-fields.ts';
+import { WebhookFormFields } from './webhook-form.tsx';
 import styles from './webhooks.module.css';
 
 export function SettingsTab({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
@@ -23,7 +24,7 @@ export function SettingsTab({ webhook }: { webhook: Schemas['WebhookWithAuth'] }
       className={styles.form}
       onSubmit={(event) => {
         event.preventDefault();
-        update.mutate(readWebhookForm(new FormData(event.currentTarget)));
+        update.mutate(changedFields(new FormData(event.currentTarget), webhook));
       }}
     >
       {error !== null && <Failed error={error} what="change the webhook" />}

@@ -1,53 +1,6 @@
 import { Checkbox, NumberInput, Textarea, TextInput } from '@mantine/core';
 import type { Problem } from '../../api/failure.ts';
-
-/** What people change most. The API has more: see the documentation. */
-export interface WebhookFields {
-  url: string;
-  name: string;
-  eventTypes: readonly string[];
-  rateLimitPerSecond: number | null;
-  customHeaders: readonly { key: string; value: string }[];
-  disabled: boolean;
-}
-
-export const NEW_WEBHOOK: WebhookFields = {
-  url: '',
-  name: '',
-  eventTypes: [],
-  rateLimitPerSecond: null,
-  customHeaders: [],
-  disabled: false,
-};
-
-/** Returns the body of a request from what was typed. */
-export function readWebhookForm(form: FormData) {
-  const textOf = (name: string): string => {
-    const value = form.get(name);
-    return typeof value === 'string' ? value.trim() : '';
-  };
-  const rate = textOf('rateLimitPerSecond');
-  return {
-    url: textOf('url'),
-    ...(textOf('name') !== '' && { name: textOf('name') }),
-    eventTypes: linesOf(textOf('eventTypes')),
-    rateLimitPerSecond: rate === '' ? null : Number(rate),
-    customHeaders: linesOf(textOf('customHeaders')).map(headerOf),
-    disabled: form.get('isEnabled') === null,
-  };
-}
-
-function linesOf(text: string): string[] {
-  return text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '');
-}
-
-function headerOf(line: string): { key: string; value: string } {
-  const [key = '', ...rest] = line.split(':');
-  return { key: key.trim(), value: rest.join(':').trim() };
-}
+import { headersText, MASK, type WebhookFields } from './webhook-fields.ts';
 
 interface FieldsProps {
   fields: WebhookFields;
@@ -91,6 +44,7 @@ interface LimitFieldsProps {
 
 function LimitFields({ fields, errorOf }: LimitFieldsProps) {
   const { rateLimitPerSecond, customHeaders, disabled } = fields;
+  const hasMask = customHeaders.some(({ value }) => value === MASK);
   return (
     <>
       <NumberInput
@@ -106,9 +60,11 @@ function LimitFields({ fields, errorOf }: LimitFieldsProps) {
       <Textarea
         name="customHeaders"
         label="Headers to add, one on each line"
-        description="Name: value"
+        description={
+          hasMask ? `Name: value. ${MASK} keeps the value that is not shown` : 'Name: value'
+        }
         rows={2}
-        defaultValue={customHeaders.map(({ key, value }) => `${key}: ${value}`).join('\n')}
+        defaultValue={headersText(customHeaders)}
         error={errorOf('customHeaders')}
       />
       <Checkbox
