@@ -104,6 +104,8 @@ describe('Resend · POST /api/v1/webhooks/{id}/resend-failed', () => {
       response.writeHead(isLast && nth > 2 ? 500 : 200).end();
     });
     const since = [...failed.map(({ createdAt }) => createdAt)].sort()[0];
+    const path = `/api/v1/webhooks/${webhookId}/resend-failed/estimate?since=${since}`;
+    expect(dataOf(await posthorn.api.get(path))).toEqual({ total: 4 });
     const started = dataOf<ShownResend>(await start(webhookId, { since }), 202);
     expect(started).toMatchObject({ id: anId('rsnd'), status: 'running' });
     expect(await done(started.id)).toEqual({

@@ -38,6 +38,7 @@ describe('a visitor of the portal', () => {
       'resend post /deliveries/:deliveryId/resend',
       'resend post /webhooks/:webhookId/resend-failed',
       'view get /apps/:appId',
+      'view get /apps/:appId/resend-failed/estimate',
       'view get /deliveries/:deliveryId',
       'view get /failures',
       'view get /find',
@@ -51,6 +52,7 @@ describe('a visitor of the portal', () => {
       'view get /webhooks',
       'view get /webhooks/:webhookId',
       'view get /webhooks/:webhookId/health',
+      'view get /webhooks/:webhookId/resend-failed/estimate',
     ]);
   });
 

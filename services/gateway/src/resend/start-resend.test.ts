@@ -135,6 +135,16 @@ describe('the resend of what failed at a webhook', () => {
     expect(await failed(1_000, null)).toMatchObject({ total: 1 });
   });
 
+  test('is counted beforehand, and nothing is stored', async () => {
+    atMs(999);
+    atMs(1_000);
+    const counted = { companyId: 'comp_a', webhookId: 'wh_1', sinceMs: 1_000, untilMs: null };
+    expect(await startResend.countOfWebhook(counted)).toBe(1);
+    expect([woken, world.running.size]).toEqual([[], 0]);
+    webhook = null;
+    await expect(startResend.countOfWebhook(counted)).rejects.toMatchObject({ status: 404 });
+  });
+
   test('is stored before it is started', async () => {
     const resend = await failed(1_000, null);
     expect(woken).toEqual([resend]);
@@ -171,6 +181,8 @@ describe('the resend of what failed at an app', () => {
       world.add(deliveryIdOf(messageId, webhookId), 'exhausted', 7, webhookId);
     }
     for (const webhookId of ['wh_1', 'wh_2']) world.webhooks.add(webhookId);
+    const counted = { companyId: 'comp_a', appId: 'app_1', sinceMs: 0, untilMs: null };
+    expect(await startResend.countOfApp(counted)).toBe(2);
     const resend = await ofApp();
     expect(resend).toMatchObject({ appId: 'app_1', webhookId: null, total: 2, status: 'running' });
     expect(woken).toEqual([resend]);
@@ -180,6 +192,8 @@ describe('the resend of what failed at an app', () => {
   test('is refused for an unknown app', async () => {
     hasApp = false;
     await expect(ofApp()).rejects.toMatchObject({ status: 404, code: 'not_found' });
+    const counted = { companyId: 'comp_a', appId: 'app_1', sinceMs: 0, untilMs: null };
+    await expect(startResend.countOfApp(counted)).rejects.toMatchObject({ status: 404 });
     expect([woken, world.running.size]).toEqual([[], 0]);
   });
 

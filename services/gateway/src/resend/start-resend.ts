@@ -38,6 +38,12 @@ export interface StartResend {
   ofWebhook: (span: FailedSpan & { webhookId: string }) => Promise<Resend>;
   /** Throws ApiError 404 for an unknown app, 409 while another resend of it runs. */
   ofApp: (span: FailedSpan & { appId: string }) => Promise<Resend>;
+  /**
+   * Returns how many deliveries such a resend would send again now. Throws ApiError 404 for an unknown webhook or
+   * app.
+   */
+  countOfWebhook: (span: FailedSpan & { webhookId: string }) => Promise<number>;
+  countOfApp: (span: FailedSpan & { appId: string }) => Promise<number>;
 }
 
 /** Stores a resend before anything is sent. run-resends.ts does the sending. */
@@ -71,17 +77,31 @@ export function createStartResend(deps: StartResendDeps): StartResend {
       if (!(await hasApp(span.companyId, appId))) throw notFound('app');
       return startSpan(deps, span, { webhookId: null, appId });
     },
+    async countOfWebhook({ webhookId, ...span }) {
+      if (!(await webhooks.findOne(span.companyId, webhookId))) throw notFound('webhook');
+      return resends.count(resendOf(deps, span, { webhookId, appId: null }));
+    },
+    async countOfApp({ appId, ...span }) {
+      if (!(await hasApp(span.companyId, appId))) throw notFound('app');
+      return resends.count(resendOf(deps, span, { webhookId: null, appId }));
+    },
   };
 }
 
-async function startSpan(
+type Owner = Pick<Resend, 'webhookId' | 'appId'>;
+
+function resendOf(
   deps: StartResendDeps,
   { companyId, sinceMs, untilMs }: FailedSpan,
-  owner: Pick<Resend, 'webhookId' | 'appId'>,
-): Promise<Resend> {
+  owner: Owner,
+): Resend {
   const afterId = firstIdAt('dlv', sinceMs);
   const beforeId = firstIdAt('dlv', (untilMs ?? deps.nowMs()) + 1);
-  const resend = newResend(deps, { companyId, ...owner, afterId, beforeId });
+  return newResend(deps, { companyId, ...owner, afterId, beforeId });
+}
+
+async function startSpan(deps: StartResendDeps, span: FailedSpan, owner: Owner): Promise<Resend> {
+  const resend = resendOf(deps, span, owner);
   resend.total = await deps.resends.count(resend);
   if (!(await deps.resends.insert(resend))) throw conflict('resend_running', RUNNING);
   deps.wake(resend);

@@ -54,7 +54,7 @@ export function Recover({ webhook: { id, disabled } }: { webhook: Schemas['Webho
       <Estimate webhookId={id} since={since} />
       <Group>
         <Button
-          disabled={since === null || failed.data?.count === 0}
+          disabled={since === null || failed.data === 0}
           loading={start.isPending}
           onClick={() => {
             if (since !== null) start.mutate(since);
@@ -121,22 +121,22 @@ function Presets({ preset, setPreset, openedAtMs, failingSince }: PresetsProps) 
 }
 
 function Estimate({ webhookId, since }: { webhookId: string; since: string | null }) {
-  const { data } = useQuery(failedSinceQuery(webhookId, since));
+  const { data: count, error } = useQuery(failedSinceQuery(webhookId, since));
   if (since === null) return <Text size="sm">Choose a time.</Text>;
-  if (data === undefined) return <Text size="sm">Counting what failed …</Text>;
-  if (data.count === 0) {
+  if (error !== null) return <Failed error={error} what="count what failed" />;
+  if (count === undefined) return <Text size="sm">Counting what failed …</Text>;
+  if (count === 0) {
     return (
       <Text size="sm">
-        No message of this time has an exhausted or cancelled delivery: there is nothing to do.
+        No delivery of this time ended exhausted or cancelled: there is nothing to do.
       </Text>
     );
   }
   return (
     <Text size="sm">
-      {data.isAll ? data.count : `${data.count} or more`}{' '}
-      {data.count === 1 ? 'delivery' : 'deliveries'} that ended exhausted or cancelled will get one
-      attempt each, oldest first, at the pace of the endpoint. What is pending or delivered is not
-      touched.
+      {count} {count === 1 ? 'delivery' : 'deliveries'} that ended exhausted or cancelled will get
+      one attempt each, oldest first, at the pace of the endpoint. What is pending or delivered is
+      not touched.
     </Text>
   );
 }

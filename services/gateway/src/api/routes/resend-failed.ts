@@ -6,7 +6,7 @@ import type { FailedSpan, StartResend } from '../../resend/start-resend.ts';
 import { timeText } from './fields.ts';
 
 export interface ResendFailedDeps {
-  startResend: Pick<StartResend, 'ofWebhook' | 'ofApp'>;
+  startResend: Pick<StartResend, 'ofWebhook' | 'ofApp' | 'countOfWebhook' | 'countOfApp'>;
 }
 
 const resendBody = z
@@ -26,6 +26,19 @@ const resendBody = z
     { when: () => true },
   )
   .meta({ id: 'ResendFailed' });
+
+const estimateSchema = z
+  .object({ total: z.int().meta({ description: 'Number of deliveries to send again' }) })
+  .meta({ id: 'ResendEstimate' });
+const estimate = {
+  method: 'get',
+  versionedOnly: true,
+  scope: 'read',
+  portal: 'view',
+  query: z.object({ since: timeText }),
+  response: { status: 200, message: 'Deliveries counted', data: estimateSchema },
+  errors: ['not_found'],
+} as const;
 
 const versionedOnly = true;
 const response = { status: 202, message: 'Resend started', data: resendSchema } as const;
@@ -69,6 +82,35 @@ export function resendFailedRoutes({ startResend }: ResendFailedDeps): Route[] {
       async handle({ caller: { companyId }, params: { appId = '' }, body: { value } }) {
         const span = spanOf(companyId, value);
         return started(await startResend.ofApp({ ...span, appId }), value);
+      },
+    }),
+    ...estimateRoutes(startResend),
+  ];
+}
+
+function estimateRoutes(startResend: ResendFailedDeps['startResend']): Route[] {
+  return [
+    route({
+      ...estimate,
+      path: '/webhooks/:webhookId/resend-failed/estimate',
+      tag: 'Webhooks',
+      summary: 'Count the failed deliveries of a webhook',
+      description: 'Returns how many deliveries `resend-failed` would send again now.',
+      async handle({ caller: { companyId }, params: { webhookId = '' }, query }) {
+        const span = { companyId, webhookId, sinceMs: Date.parse(query.since), untilMs: null };
+        return { data: { total: await startResend.countOfWebhook(span) } };
+      },
+    }),
+    route({
+      ...estimate,
+      path: '/apps/:appId/resend-failed/estimate',
+      tag: 'Apps',
+      summary: 'Count the failed deliveries of an app',
+      description:
+        'Returns how many deliveries `resend-failed` would send again now: those to enabled webhooks of the app.',
+      async handle({ caller: { companyId }, params: { appId = '' }, query }) {
+        const span = { companyId, appId, sinceMs: Date.parse(query.since), untilMs: null };
+        return { data: { total: await startResend.countOfApp(span) } };
       },
     }),
   ];
