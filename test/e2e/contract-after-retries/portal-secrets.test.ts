@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { Capability } from '@posthorn/domain/access/capabilities.ts';
-import { createApiClient, type ApiClient } from '../../support/api/api-client.ts';
+import type { ApiClient } from '../../support/api/api-client.ts';
 import { dataOf, expectInvalid } from '../../support/api/expect-answers.ts';
 import { createResources, type ShownWebhook } from '../../support/api/resources.ts';
-import { cookieOf, createSessionClient, PORTAL_SESSION } from '../../support/api/session-client.ts';
+import { createSessionClient, makePortalLink, openLink } from '../../support/api/session-client.ts';
 import type { OwnCompany } from '../../support/process/posthorn.ts';
 import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
@@ -20,21 +19,15 @@ beforeAll(async () => {
   posthorn = await joinShared('contract-after-retries');
   receiver = await startReceiver();
   ({ id: appId } = await createResources(posthorn.api).app());
-  visitor = await visit('manage');
+  const link = await makePortalLink(posthorn.api, appId, { capabilities: ['manage'] });
+  const cookie = await openLink(posthorn.baseUrl, link);
+  visitor = createSessionClient(posthorn.baseUrl, cookie, 'portal');
 }, 120_000);
 
 afterAll(async () => {
   await receiver.close();
   await posthorn.stop();
 }, 60_000);
-
-async function visit(...capabilities: Capability[]): Promise<ApiClient> {
-  const body = { expiresInSeconds: 600, capabilities };
-  const made = await posthorn.api.post(`/api/v1/apps/${appId}/portal-links`, body);
-  const link = dataOf<{ url: string }>(made, 201).url.split('#')[1] ?? '';
-  const opened = await createApiClient(posthorn.baseUrl, null).post(PORTAL_SESSION, { link });
-  return createSessionClient(posthorn.baseUrl, cookieOf(opened), 'portal');
-}
 
 async function createWebhook(fields: object): Promise<string> {
   const body = { appId, url: `${receiver.url}/secrets`, ...fields };

@@ -6,21 +6,35 @@ import type { components, paths } from './schema.d.ts';
 
 export type Schemas = components['schemas'];
 
-/**
- * Says to the gateway that this page sent the request, which no other site can say, and which of the two sessions
- * a browser may have: that of the dashboard, or that of a portal.
- */
-export const SESSION_HEADER = { 'X-Posthorn-Session': PORTAL_COMPANY_ID === null ? '1' : 'portal' };
+/** What this page shows: the company, in a portal the link of the visit. Unknown at first in the dashboard. */
+let shownId: string | null = PORTAL_COMPANY_ID;
 
-const record: Middleware = {
+/** Names the session whose data this page shows, null for none: another one that the browser may get is not used. */
+export function showSession(id: string | null): void {
+  shownId = id ?? PORTAL_COMPANY_ID;
+}
+
+/**
+ * Says to the gateway that this page sent the request, which no other site can say, and which session it means: a
+ * browser may have one of the dashboard and one of a portal, and other tabs may begin others.
+ */
+export function sessionHeaders(): Record<string, string> {
+  const kind = PORTAL_COMPANY_ID === null ? '1' : 'portal';
+  return { 'X-Posthorn-Session': shownId === null ? kind : `${kind} ${shownId}` };
+}
+
+const name: Middleware = {
   onRequest({ request }) {
+    for (const [header, value] of Object.entries(sessionHeaders())) {
+      request.headers.set(header, value);
+    }
     recordCall(request);
   },
 };
 
 /** The API, with the session of this browser. */
-export const api = createClient<paths>({ baseUrl: GATEWAY_URL, headers: SESSION_HEADER });
-api.use(record);
+export const api = createClient<paths>({ baseUrl: GATEWAY_URL });
+api.use(name);
 
 interface Answer<Body> {
   data?: Body;

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useSyncExternalStore } from 'react';
 import { GATEWAY_URL } from './addresses.ts';
-import { SESSION_HEADER } from './client.ts';
+import { sessionHeaders } from './client.ts';
 import { readEvents } from './read-events.ts';
 
 /** An attempt that has just ended. */
@@ -39,7 +39,7 @@ export async function followLive(signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {
       const response = await fetch(`${GATEWAY_URL}/api/v1/live`, {
-        headers: SESSION_HEADER,
+        headers: sessionHeaders(),
         signal,
       });
       if (!response.ok || response.body === null) throw new Error(`answered ${response.status}`);

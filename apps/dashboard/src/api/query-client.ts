@@ -1,14 +1,24 @@
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
+import { showSession } from './client.ts';
 import { ApiFailure } from './failure.ts';
-import { sessionQuery } from './session.ts';
+import { sessionEndQuery, sessionQuery, type Session } from './session.ts';
 
 const MOST_RETRIES = 2;
 
 /** A session that has ended, or whose key was revoked, leads to the sign-in page; the address stays. */
 function noticeEndOfSession(error: unknown): void {
   if (error instanceof ApiFailure && error.status === 401) {
-    queryClient.setQueryData(sessionQuery.queryKey, null);
+    changeSession(null, error);
   }
+}
+
+/** Goes on as whoever signed in, null for nobody, without anything that the session before has loaded. */
+export function changeSession(session: Session | null, why: ApiFailure | null = null): void {
+  if (session === null) showSession(null);
+  queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' });
+  queryClient.getMutationCache().clear();
+  queryClient.setQueryData(sessionEndQuery.queryKey, why);
+  queryClient.setQueryData(sessionQuery.queryKey, session);
 }
 
 export const queryClient: QueryClient = new QueryClient({

@@ -1,7 +1,7 @@
-import { queryOptions } from '@tanstack/react-query';
-import { SESSION_HEADER } from './client.ts';
+import { queryOptions, skipToken } from '@tanstack/react-query';
+import { sessionHeaders, showSession } from './client.ts';
 import { DASHBOARD_PATH, PORTAL_COMPANY_ID } from './addresses.ts';
-import { failureOf } from './failure.ts';
+import { failureOf, type ApiFailure } from './failure.ts';
 
 export type Scope = 'messages:write' | 'read' | 'webhooks:write' | 'keys:write' | 'admin';
 export type Capability = 'view' | 'manage' | 'secrets' | 'resend';
@@ -36,7 +36,8 @@ export async function signIn(credentials: Credentials): Promise<Session> {
 }
 
 export async function signOut(): Promise<void> {
-  await call('DELETE');
+  const response = await fetch(ADDRESS, { method: 'DELETE', headers: sessionHeaders() });
+  if (!response.ok) throw failureOf(response.status, await bodyOf(response));
 }
 
 /** Single-use, so it is taken out of the address before anybody can copy it, and used once. */
@@ -62,24 +63,36 @@ export const sessionQuery = queryOptions({
   },
 });
 
+/** Why the session before has ended; null while there was none, and after signing out. */
+export const sessionEndQuery = queryOptions<ApiFailure | null>({
+  queryKey: ['session', 'end'],
+  queryFn: skipToken,
+  initialData: null,
+  staleTime: Infinity,
+});
+
 async function findSession(): Promise<Session | null> {
-  const response = await fetch(ADDRESS, { headers: SESSION_HEADER });
-  return response.status === 401 ? null : readSession(response);
+  const response = await fetch(ADDRESS, { headers: sessionHeaders() });
+  const body = await bodyOf(response);
+  // There is none; any other refusal says why.
+  if (response.status === 401 && failureOf(401, body).code === 'unauthorized') return null;
+  return readSession(response, body);
 }
 
-async function call(method: string, body?: Credentials): Promise<Session> {
-  const json = { 'Content-Type': 'application/json' };
-  return readSession(
-    await fetch(ADDRESS, {
-      method,
-      headers: { ...SESSION_HEADER, ...(body && json) },
-      ...(body && { body: JSON.stringify(body) }),
-    }),
-  );
+async function call(method: string, credentials: Credentials): Promise<Session> {
+  const response = await fetch(ADDRESS, {
+    method,
+    headers: { ...sessionHeaders(), 'Content-Type': 'application/json' },
+    body: JSON.stringify(credentials),
+  });
+  return readSession(response, await bodyOf(response));
 }
 
-async function readSession(response: Response): Promise<Session> {
-  const body = (await response.json().catch(() => null)) as { data: Session } | null;
+const bodyOf = (response: Response): Promise<unknown> => response.json().catch(() => null);
+
+function readSession(response: Response, body: unknown): Session {
   if (!response.ok || body === null) throw failureOf(response.status, body);
-  return body.data;
+  const { data } = body as { data: Session };
+  showSession(data.kind === 'portal' ? data.key.id : data.company.id);
+  return data;
 }

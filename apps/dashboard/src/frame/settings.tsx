@@ -1,19 +1,20 @@
 import {
   ActionIcon,
   Button,
+  Text,
   Tooltip,
   useComputedColorScheme,
   useMantineColorScheme,
 } from '@mantine/core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { sessionQuery, signOut } from '../api/session.ts';
+import { useMutation } from '@tanstack/react-query';
+import { toFailure } from '../api/failure.ts';
+import { changeSession } from '../api/query-client.ts';
+import { signOut } from '../api/session.ts';
 import { MoonIcon, SunIcon } from '../parts/icons.tsx';
-import { useSession } from '../session/session-context.ts';
 import styles from './frame.module.css';
 
 /** The colour scheme, and the way out. */
 export function Settings() {
-  const { kind } = useSession();
   const { setColorScheme } = useMantineColorScheme({ keepTransitions: true });
   const scheme = useComputedColorScheme('light');
   const other = scheme === 'dark' ? 'light' : 'dark';
@@ -31,29 +32,34 @@ export function Settings() {
           {scheme === 'dark' ? <SunIcon /> : <MoonIcon />}
         </ActionIcon>
       </Tooltip>
-      {kind === 'company' && <SignOut />}
+      <SignOut />
     </div>
   );
 }
 
 function SignOut() {
-  const client = useQueryClient();
   const mutation = useMutation({
     mutationFn: signOut,
-    onSettled: () => {
-      client.clear();
-      client.setQueryData(sessionQuery.queryKey, null);
+    onSuccess: () => {
+      changeSession(null);
     },
   });
   return (
-    <Button
-      variant="default"
-      loading={mutation.isPending}
-      onClick={() => {
-        mutation.mutate();
-      }}
-    >
-      Sign out
-    </Button>
+    <>
+      {mutation.error !== null && (
+        <Text size="sm" c="red" role="alert">
+          Could not sign out. {toFailure(mutation.error).message}
+        </Text>
+      )}
+      <Button
+        variant="default"
+        loading={mutation.isPending}
+        onClick={() => {
+          mutation.mutate();
+        }}
+      >
+        Sign out
+      </Button>
+    </>
   );
 }

@@ -3,7 +3,7 @@ import { RouterProvider } from '@tanstack/react-router';
 import { useEffect } from 'react';
 import { followLive } from '../api/live.ts';
 import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
-import { sessionQuery, type Session } from '../api/session.ts';
+import { sessionEndQuery, sessionQuery, type Session } from '../api/session.ts';
 import { Loading } from '../parts/states.tsx';
 import { router } from '../router.tsx';
 import { usePortalTheme } from '../theme/use-portal-theme.ts';
@@ -14,10 +14,15 @@ import { SignIn } from './sign-in.tsx';
 /** Shows the pages to whoever is signed in, and to others how to sign in. */
 export function Entrance() {
   const { data: session, error, isPending } = useQuery(sessionQuery);
+  const { data: end = null } = useQuery(sessionEndQuery);
   usePortalTheme(session?.portal?.theme ?? null);
   if (isPending) return <Loading what="the gateway" />;
   if (session) return <Pages session={session} />;
-  return PORTAL_COMPANY_ID === null ? <SignIn error={error} /> : <PortalClosed error={error} />;
+  return PORTAL_COMPANY_ID === null ? (
+    <SignIn error={error} end={end} />
+  ) : (
+    <PortalClosed error={error ?? end} />
+  );
 }
 
 function Pages({ session }: { session: Session }) {

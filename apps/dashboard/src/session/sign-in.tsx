@@ -1,18 +1,19 @@
 import { Anchor, Button, PasswordInput, Text, TextInput, Title } from '@mantine/core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation } from '@tanstack/react-query';
 import { useEffect, type SyntheticEvent } from 'react';
 import { GATEWAY_URL } from '../api/addresses.ts';
-import { sessionQuery, signIn } from '../api/session.ts';
+import type { ApiFailure } from '../api/failure.ts';
+import { changeSession } from '../api/query-client.ts';
+import { signIn } from '../api/session.ts';
 import { Failed } from '../parts/states.tsx';
 import styles from './session.module.css';
 
-/** Takes an API key with its company. `error` is why a one-time link, or the session before, was refused. */
-export function SignIn({ error }: { error: Error | null }) {
-  const client = useQueryClient();
+/** Takes an API key with its company. `error` is why a one-time link was refused, `end` why the session before has ended. */
+export function SignIn({ error, end }: { error: Error | null; end: ApiFailure | null }) {
   const mutation = useMutation({
     mutationFn: signIn,
     onSuccess: (session) => {
-      client.setQueryData(sessionQuery.queryKey, session);
+      changeSession(session);
     },
   });
   useEffect(() => {
@@ -32,6 +33,9 @@ export function SignIn({ error }: { error: Error | null }) {
           Sign in to Posthorn
         </Title>
         {refused !== null && <Failed error={refused} what="sign in" />}
+        {end?.code === 'session_replaced' && (
+          <Text role="status">{end.message} Reload the page to go on with that one.</Text>
+        )}
         <PasswordInput
           name="apiKey"
           label="API key"

@@ -2,7 +2,7 @@ import { Button, Group, Textarea, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
-import { SESSION_HEADER, type Schemas } from '../../api/client.ts';
+import { sessionHeaders, type Schemas } from '../../api/client.ts';
 import { GATEWAY_URL } from '../../api/addresses.ts';
 import { failureOf, toFailure } from '../../api/failure.ts';
 import { curlOf } from '../../api/recorded-calls.ts';
@@ -110,7 +110,7 @@ function bodyOf(address: object, eventType: string, payload: string): string {
 }
 
 async function sendBody(body: string): Promise<Schemas['CreatedMessage']> {
-  const headers = { ...SESSION_HEADER, 'Content-Type': 'application/json' };
+  const headers = { ...sessionHeaders(), 'Content-Type': 'application/json' };
   const response = await fetch(GATEWAY_URL + PATH, { method: 'POST', headers, body });
   const answer = (await response.json().catch(() => null)) as {
     data: Schemas['CreatedMessage'];

@@ -1,5 +1,10 @@
-/** Of the pages of the dashboard, which are no operations of the API (docs/contract.md C19.5). */
+/** Of the pages of the dashboard, which are no operations of the API (docs/contract.md C19.5, C20.4). */
 export const DASHBOARD_CODES = {
+  session_replaced: {
+    status: 401,
+    when: 'the browser has another session now than the page shows',
+    message: 'This browser began another session since, which took the place of this one.',
+  },
   link_unknown: {
     status: 404,
     when: 'a link of the dashboard was never made, or was changed',

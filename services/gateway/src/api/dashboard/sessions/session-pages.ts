@@ -1,16 +1,16 @@
 import type { KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
 import { Router, type Request, type RequestHandler, type Response } from 'express';
 import { z } from 'zod';
-import { sessionEnded, type Authenticate } from '../../../api-keys/authenticate.ts';
+import type { Authenticate } from '../../../api-keys/authenticate.ts';
 import { assertJson } from '../../../http/request/assert-json.ts';
 import { readBody } from '../../../http/request/read-body.ts';
 import { createReceiveBody } from '../../../http/request/receive-body.ts';
 import { refuseMethod } from '../../../http/refuse-method.ts';
 import type { RequestDeadlines } from '../../../http/connections/request-deadlines.ts';
 import type { ShownSession } from './describe-session.ts';
-import { findSession } from './identify.ts';
+import { readNamedSession, sessionNamed } from './named-session.ts';
 import type { SessionCookies } from './session-cookies.ts';
-import type { Session } from './session.ts';
+import type { Session, SessionKind } from './session.ts';
 import type { SignedIn, SignIn, SignInSource } from './sign-in.ts';
 
 export interface SessionPagesDeps {
@@ -42,7 +42,7 @@ const MAX_BYTES = 4_096;
 
 /** Signs in and out (docs/contract.md C19). These are for the dashboard only, and not in the OpenAPI document. */
 export function sessionPages(deps: SessionPagesDeps): Router {
-  const { signIn, cookies, deadlines } = deps;
+  const { signIn, deadlines } = deps;
   const router = Router({ caseSensitive: true, strict: true });
   const receive = [assertJson, createReceiveBody({ tryReserve: () => true }, MAX_BYTES)];
 
@@ -57,45 +57,50 @@ export function sessionPages(deps: SessionPagesDeps): Router {
   });
   router.post(PORTAL_SESSION_PATH, receive, async (request: Request, response: Response) => {
     const { value } = readBody(request.body as Buffer, visitBody);
-    const signingIn = signIn.toPortal(value.link, sourceOf(request, response));
+    const companyId = readNamedSession(request)?.id ?? null;
+    const source = sourceOf(request, response);
+    const signingIn = signIn.toPortal({ token: value.link, companyId }, source);
     await begin(deps, request, response, await deadlines.within(response, signingIn));
   });
-  const sessionOf = (request: Request): Session | null =>
-    isOfPortal(request) ? cookies.read(request, 'portal') : findSession(cookies, request);
-  for (const path of [SESSION_PATH, PORTAL_SESSION_PATH]) {
-    router.get(path, showSession(deps, sessionOf));
-    router.delete(path, endSession(deps, sessionOf));
+  for (const [path, kind] of KINDS) {
+    router.get(path, showSession(deps, kind));
+    router.delete(path, endSession(deps, kind));
     router.all(path, refuseMethod(['GET', 'POST', 'DELETE']));
   }
   return router;
 }
 
-function isOfPortal({ path, url }: Request): boolean {
-  return path === PORTAL_SESSION_PATH || url.endsWith('?kind=portal');
+const KINDS = [
+  [SESSION_PATH, 'company'],
+  [PORTAL_SESSION_PATH, 'portal'],
+] as const;
+
+/** Throws ApiError 401 for none, and for another one than the page shows. */
+function sessionOf(
+  { cookies }: Pick<SessionPagesDeps, 'cookies'>,
+  request: Request,
+  kind: SessionKind,
+): Session {
+  return sessionNamed(cookies, request, { kind, id: readNamedSession(request)?.id ?? null });
 }
 
-type SessionOf = (request: Request) => Session | null;
-
-function showSession(deps: SessionPagesDeps, sessionOf: SessionOf): RequestHandler {
+function showSession(deps: SessionPagesDeps, kind: SessionKind): RequestHandler {
   const { authenticate, deadlines } = deps;
   return async (request, response) => {
-    const session = sessionOf(request);
-    if (!session) throw sessionEnded();
+    const session = sessionOf(deps, request, kind);
     const { keyHash } = session;
     const key = await deadlines.within(response, authenticate({ keyHash, address: request.ip }));
     await send(deps, response, 'Session found', { session, key });
   };
 }
 
-function endSession(
-  { cookies, deadlines, endSession }: SessionPagesDeps,
-  sessionOf: SessionOf,
-): RequestHandler {
+function endSession(deps: SessionPagesDeps, kind: SessionKind): RequestHandler {
+  const { cookies, deadlines } = deps;
   return async (request, response) => {
-    const session = sessionOf(request);
-    if (session) await deadlines.within(response, endSession(session));
-    const otherwise = isOfPortal(request) ? 'portal' : 'company';
-    cookies.clear(request, response, session?.kind ?? otherwise);
+    const session = cookies.read(request, kind) ? sessionOf(deps, request, kind) : null;
+    // First: the browser forgets the session also when the rest fails.
+    cookies.clear(request, response, kind);
+    if (session) await deadlines.within(response, deps.endSession(session));
     response.json({ success: true, message: 'Signed out' });
   };
 }

@@ -6,6 +6,7 @@ import {
   hashOfToken,
   type Link,
   type LinkKind,
+  type LinkRefusal,
   type LinkStore,
 } from '@posthorn/platform/mongo/companies/links/links.ts';
 import type { Authenticate } from '../../../api-keys/authenticate.ts';
@@ -44,8 +45,14 @@ export interface SignIn {
   ) => Promise<SignedIn>;
   /** Throws ApiError 404 or 410 for a link that does not open, 429 after too many. */
   byLink: (token: string, source: SignInSource) => Promise<SignedIn>;
-  /** Opens the portal of one app. Throws as `byLink` does, and 401 when the key that made the link has ended. */
-  toPortal: (token: string, source: SignInSource) => Promise<SignedIn>;
+  /**
+   * Opens the portal of one app; the company is that of the page, null when it names none. Throws as `byLink` does,
+   * and 401 when the key that made the link has ended.
+   */
+  toPortal: (
+    opened: { token: string; companyId: string | null },
+    source: SignInSource,
+  ) => Promise<SignedIn>;
 }
 
 export function createSignIn(deps: SignInDeps): SignIn {
@@ -54,8 +61,12 @@ export function createSignIn(deps: SignInDeps): SignIn {
   async function findLink(kind: LinkKind, token: string, source: SignInSource): Promise<Link> {
     const found = await links.find(kind, token, nowMs());
     if ('link' in found) return found.link;
-    wrongKeys.count(source.address);
-    throw linkRefused(found.refusal);
+    throw refused(found.refusal, source);
+  }
+
+  function refused(refusal: LinkRefusal, { address }: SignInSource): ApiError {
+    wrongKeys.count(address);
+    return linkRefused(refusal);
   }
 
   function begin(keyHash: string, key: KeyRecord): SignedIn {
@@ -74,8 +85,9 @@ export function createSignIn(deps: SignInDeps): SignIn {
       const keyHash = await makeSessionKey(deps, { token, companyId }, source);
       return begin(keyHash, await authenticate({ keyHash, address: source.address }));
     },
-    async toPortal(token, source) {
+    async toPortal({ token, companyId: asked }, source) {
       const { companyId, expiresAtMs, portal } = await findLink('portal', token, source);
+      if (asked !== null && asked !== companyId) throw refused('unknown', source);
       if (!portal) throw new Error('a link to the portal without what it gives');
       const { keyHash, appId, linkId, capabilities } = portal;
       const key = await authenticate({ keyHash, address: source.address });
