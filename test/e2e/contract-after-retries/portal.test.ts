@@ -141,7 +141,7 @@ describe('A link to the portal', () => {
     dataOf(await visitor.get('/webhooks'));
     dataOf(await company.delete(`/api/v1/api-keys/${id}`));
     await eventually('the end', async () => (await visitor.get('/webhooks')).status === 401);
-    expectFailure(await open(unused), 401, 'unauthorized');
+    expectFailure(await open(unused), 410, 'link_revoked');
   });
 
   it('gives no more than its key may do, and only apps of the company', async () => {

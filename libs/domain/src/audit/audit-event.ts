@@ -14,6 +14,7 @@ export const AUDIT_ACTIONS = [
   'dashboard_link.created',
   'dashboard.signed_in',
   'portal_link.created',
+  'portal_link.revoked',
   'portal.signed_in',
   'portal_settings.updated',
   'project.created',

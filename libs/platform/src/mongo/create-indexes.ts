@@ -57,6 +57,8 @@ const RESOURCE_INDEXES: readonly IndexSpec[] = [
   },
   // A link is kept for a day after its end, so that its page can say why it is refused.
   { collection: 'links', key: { expiresAt: 1 }, options: { expireAfterSeconds: DAY_SECONDS } },
+  // A link to the portal is revoked by its id; those to the dashboard have none.
+  { collection: 'links', key: { 'portal.linkId': 1 }, options: { sparse: true } },
   // A company is removed with its links, and with what it has set for its portal.
   { collection: 'links', key: { companyId: 1, _id: 1 } },
   { collection: 'portalSettings', key: { companyId: 1, _id: 1 } },

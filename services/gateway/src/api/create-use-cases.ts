@@ -17,6 +17,7 @@ import type { IdempotentAccept } from '../accept/idempotency/idempotent-accept.t
 import { createApiKeys } from '../api-keys/api-keys.ts';
 import { createConfineToApp } from '../api-keys/confine-to-app.ts';
 import { createCreatePortalLink } from './dashboard/portal/create-portal-link.ts';
+import { createRevokePortalLink } from './dashboard/portal/revoke-portal-link.ts';
 import type { PortalSettingsStore } from './dashboard/portal/portal-settings.ts';
 import type { ApiDeps } from './routes/api-routes.ts';
 import { createReadHealth, type ConcurrencyBounds } from '../history/read-health.ts';
@@ -60,7 +61,7 @@ export interface UseCaseDeps {
   sourceIps: readonly string[];
   /** PUBLIC_URL. */
   publicUrl: string | undefined;
-  links: Pick<LinkStore, 'insert'>;
+  links: Pick<LinkStore, 'insert' | 'revoke'>;
   portalSettings: PortalSettingsStore;
   companyKeys: CompanyKeys;
   startResend: StartResend;
@@ -102,6 +103,7 @@ export function createUseCases(deps: UseCaseDeps): ApiDeps {
     acceptQueue: deps.acceptQueue,
     ...webhookUseCases(deps, { projects, apps }),
     createPortalLink: createCreatePortalLink({ ...deps, apps, apiKeys }),
+    revokePortalLink: createRevokePortalLink(deps),
     portalSettings: deps.portalSettings,
     startResend: deps.startResend,
     readHealth: readHealthOf(deps),

@@ -10,6 +10,8 @@ export interface LinkDocument {
   expiresAt: Date;
   /** Absent until it is used. */
   usedAt?: Date;
+  /** Absent until it is revoked, or its visitor signs out. */
+  revokedAt?: Date;
   /** Only of a link to the portal. */
   portal?: PortalGrant;
 }

@@ -17,6 +17,7 @@ import type { KnownPage } from '../../http/known-routes.ts';
 import type { RequestDeadlines } from '../../http/connections/request-deadlines.ts';
 import type { RateLimits, WrongKeys } from '../../limits/rate-limits.ts';
 import type { GatewayRedis, Invalidations } from '../../open-redis.ts';
+import { createHasApp } from '../../projects/has-app.ts';
 import { DASHBOARD_PATHS, filePages } from './files/file-pages.ts';
 import { loadFiles } from './files/load-files.ts';
 import { LIVE_PATH, livePage } from './live/live-page.ts';
@@ -24,10 +25,11 @@ import { openLive } from './live/open-live.ts';
 import type { PortalSettingsStore } from './portal/portal-settings.ts';
 import { describeSession } from './sessions/describe-session.ts';
 import { createIdentify, type Identify } from './sessions/identify.ts';
-import { createSessionCookies } from './sessions/session-cookies.ts';
+import { createSessionCookies, type SessionCookies } from './sessions/session-cookies.ts';
 import { PORTAL_SESSION_PATH, SESSION_PATH, sessionPages } from './sessions/session-pages.ts';
 import type { Session } from './sessions/session.ts';
 import { createSignIn } from './sessions/sign-in.ts';
+import { createVisits, type Visits } from './sessions/visits.ts';
 
 /** What the gateway serves for people, besides the API. */
 export interface Dashboard {
@@ -38,7 +40,7 @@ export interface Dashboard {
 interface DashboardDeps {
   db: mongo.Db;
   authenticate: Authenticate;
-  invalidations: Pick<Invalidations, 'invalidate'>;
+  invalidations: Pick<Invalidations, 'invalidate' | 'addCache'>;
   wrongKeys: WrongKeys;
   recordRequest: RecordRequest;
   deadlines: RequestDeadlines;
@@ -72,11 +74,12 @@ export function openDashboard(
     publicUrl: config.PUBLIC_URL,
     nowMs: systemClockMs,
   });
-  const identify = createIdentify({ authenticate, cookies });
+  const visits = openVisits(deps);
+  const identify = createIdentify({ authenticate, cookies, visits });
   const streams = openLive(context, deps.redis);
   const router = Router({ caseSensitive: true, strict: true });
   router.use(livePage({ identify, limits, streams, deadlines }));
-  router.use(openSessionPages(deps, cookies));
+  router.use(openSessionPages(deps, cookies, visits));
   router.use(
     filePages({
       load: () => loadFiles(BUILT),
@@ -87,10 +90,18 @@ export function openDashboard(
   return { dashboard: { router, pages: PAGES }, identify };
 }
 
-function openSessionPages(
-  deps: DashboardDeps,
-  cookies: ReturnType<typeof createSessionCookies>,
-): Router {
+/** The id of a visit in invalidations is that of its link. */
+function openVisits({ db, links, invalidations }: DashboardDeps): Visits {
+  const visits = createVisits({ links, hasApp: createHasApp(db) });
+  invalidations.addCache({
+    forget: ({ id }) => {
+      visits.forget(id);
+    },
+  });
+  return visits;
+}
+
+function openSessionPages(deps: DashboardDeps, cookies: SessionCookies, visits: Visits): Router {
   const { db, authenticate, links, deadlines } = deps;
   const companies = createCompanyStore(db);
   const described = {
@@ -103,6 +114,7 @@ function openSessionPages(
     signIn: createSignIn({ ...deps, companies, newId: systemIds, nowMs: systemClockMs }),
     authenticate,
     cookies,
+    visits,
     describe: (session, key) => describeSession(described, session, key),
     endSession: (session) => endSession(deps, companies, session),
     deadlines,
@@ -110,11 +122,17 @@ function openSessionPages(
 }
 
 async function endSession(
-  { invalidations }: DashboardDeps,
+  { invalidations, links }: DashboardDeps,
   companies: CompanyStore,
-  { kind, companyId, keyHash }: Session,
+  session: Session,
 ): Promise<void> {
-  // The key of a visitor is that of the company: it made the link.
-  if (kind === 'portal' || !(await companies.removeLinkKey(keyHash))) return;
-  await invalidations.invalidate({ companyId, id: keyHash });
+  const { companyId } = session;
+  if (session.kind === 'portal') {
+    // The key of a visitor is that of the company: it made the link.
+    const { appId, linkId } = session;
+    await links.revoke({ companyId, linkId, appId }, systemClockMs());
+    await invalidations.invalidate({ companyId, id: linkId });
+  } else if (await companies.removeLinkKey(session.keyHash)) {
+    await invalidations.invalidate({ companyId, id: session.keyHash });
+  }
 }

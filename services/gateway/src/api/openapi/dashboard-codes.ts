@@ -15,6 +15,11 @@ export const DASHBOARD_CODES = {
     when: 'a link of the dashboard was used already',
     message: 'This link was used already. It opens once; ask for another one.',
   },
+  link_revoked: {
+    status: 410,
+    when: 'a link of the dashboard was revoked, or the API key that made it',
+    message: 'This link was revoked. Ask for another one.',
+  },
   link_expired: {
     status: 410,
     when: 'a link of the dashboard has expired',

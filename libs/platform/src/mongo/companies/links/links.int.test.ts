@@ -63,6 +63,25 @@ describe('a link', () => {
     expect(await store.themeOf(hashOfToken(other))).toEqual(theme);
   });
 
+  it('of the portal opens no more once it is revoked, and says so', async () => {
+    const revoked = { companyId: 'comp_a', linkId: 'plnk_2', appId: null };
+    const token = newLinkToken();
+    const grant = { linkId: 'plnk_2', appId: 'app_1', keyHash: 'hash', theme: {} };
+    const portal = { ...grant, capabilities: ['view' as const] };
+    await store.insert(token, { ...LINK, portal }, NOW_MS);
+    for (const other of [{ companyId: 'comp_b' }, { linkId: 'plnk_3' }, { appId: 'app_2' }]) {
+      expect(await store.revoke({ ...revoked, ...other }, NOW_MS)).toBeNull();
+    }
+    expect(await store.isRevoked(hashOfToken(token))).toBe(false);
+    expect(await store.revoke({ ...revoked, appId: 'app_1' }, NOW_MS)).toEqual(portal);
+    expect(await store.revoke(revoked, NOW_MS)).toBeNull();
+    for (const opened of [store.find, store.use]) {
+      expect(await opened('portal', token, NOW_MS)).toEqual({ refusal: 'revoked' });
+    }
+    expect(await store.isRevoked(hashOfToken(token))).toBe(true);
+    expect(await store.isRevoked(hashOfToken(newLinkToken()))).toBe(true);
+  });
+
   it('is stored without its token', async () => {
     const token = await insertLink();
     const stored = await collection(database.db, 'links').find({}).toArray();

@@ -1,6 +1,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { PortalGrant, PortalTheme } from '@posthorn/domain/access/portal.ts';
 import type { mongo } from 'mongoose';
+import { documentsOf } from '../../company-documents.ts';
 import { collection } from '../../documents/collections.ts';
 import type { LinkDocument } from '../../documents/link-documents.ts';
 
@@ -15,7 +16,7 @@ export interface Link {
 export type LinkKind = LinkDocument['kind'];
 
 /** `unknown`: never made, or its token was changed, or it was removed long after its end. */
-export type LinkRefusal = 'unknown' | 'used' | 'expired';
+export type LinkRefusal = 'unknown' | 'revoked' | 'used' | 'expired';
 
 export type FoundLink = { link: Link } | { refusal: LinkRefusal };
 
@@ -26,8 +27,21 @@ export interface LinkStore {
   find: (kind: LinkKind, token: string, nowMs: number) => Promise<FoundLink>;
   /** Uses it up. Of several that do so at once, one succeeds. */
   use: (kind: LinkKind, token: string, nowMs: number) => Promise<FoundLink>;
+  /**
+   * Ends a link to the portal with the visit that it began. Returns what it gave; null when the company, or the app unless
+   * that is null, has no such link that is not revoked.
+   */
+  revoke: (asked: RevokedLink, nowMs: number) => Promise<PortalGrant | null>;
+  /** Whether the link with this hash of a token is revoked, or there is none. */
+  isRevoked: (tokenHash: string) => Promise<boolean>;
   /** Returns how the portal looks to who opened the link with this hash of a token; null for an unknown one. */
   themeOf: (tokenHash: string) => Promise<PortalTheme | null>;
+}
+
+export interface RevokedLink {
+  companyId: string;
+  linkId: string;
+  appId: string | null;
 }
 
 const TOKEN_BYTES = 32;
@@ -41,6 +55,7 @@ export function createLinkStore(db: mongo.Db): LinkStore {
   async function find(kind: LinkKind, token: string, nowMs: number): Promise<FoundLink> {
     const found = TOKEN.test(token) ? await links.findOne({ _id: hashOfToken(token), kind }) : null;
     if (!found) return { refusal: 'unknown' };
+    if (found.revokedAt) return { refusal: 'revoked' };
     if (found.usedAt) return { refusal: 'used' };
     return found.expiresAt.getTime() <= nowMs ? { refusal: 'expired' } : { link: toLink(found) };
   }
@@ -63,10 +78,25 @@ export function createLinkStore(db: mongo.Db): LinkStore {
         _id: hashOfToken(token),
         kind,
         usedAt: { $exists: false },
+        revokedAt: { $exists: false },
         expiresAt: { $gt: now },
       };
       const used = await links.findOneAndUpdate(unused, { $set: { usedAt: now } });
       return used ? { link: toLink(used) } : find(kind, token, nowMs);
+    },
+    async revoke({ companyId, linkId, appId }, nowMs) {
+      const open = {
+        'portal.linkId': linkId,
+        revokedAt: { $exists: false },
+        ...(appId !== null && { 'portal.appId': appId }),
+      };
+      const update = { $set: { revokedAt: new Date(nowMs) } };
+      const revoked = await documentsOf(db, 'links', companyId).updateOne(open, update);
+      return revoked?.portal ?? null;
+    },
+    async isRevoked(_id) {
+      const found = await links.findOne({ _id });
+      return !found || found.revokedAt !== undefined;
     },
     themeOf: async (_id) => (await links.findOne({ _id }))?.portal?.theme ?? null,
   };

@@ -12,6 +12,8 @@ export function linkRefused(refusal: LinkRefusal): ApiError {
       );
     case 'expired':
       return new ApiError(410, 'link_expired', 'This link has expired. Ask for another one.');
+    case 'revoked':
+      return new ApiError(410, 'link_revoked', 'This link was revoked. Ask for another one.');
     case 'unknown':
       return new ApiError(
         404,

@@ -12,11 +12,13 @@ import { readNamedSession, sessionNamed } from './named-session.ts';
 import type { SessionCookies } from './session-cookies.ts';
 import type { Session, SessionKind } from './session.ts';
 import type { SignedIn, SignIn, SignInSource } from './sign-in.ts';
+import type { Visits } from './visits.ts';
 
 export interface SessionPagesDeps {
   signIn: SignIn;
   authenticate: Authenticate;
   cookies: SessionCookies;
+  visits: Pick<Visits, 'assertGoesOn'>;
   describe: (session: Session, key: KeyRecord) => Promise<ShownSession>;
   /** Ends the session also for who has a copy of its cookie, when a link began it. */
   endSession: (session: Session) => Promise<void>;
@@ -85,11 +87,12 @@ function sessionOf(
 }
 
 function showSession(deps: SessionPagesDeps, kind: SessionKind): RequestHandler {
-  const { authenticate, deadlines } = deps;
+  const { authenticate, visits, deadlines } = deps;
   return async (request, response) => {
     const session = sessionOf(deps, request, kind);
     const { keyHash } = session;
     const key = await deadlines.within(response, authenticate({ keyHash, address: request.ip }));
+    await deadlines.within(response, visits.assertGoesOn(session));
     await send(deps, response, 'Session found', { session, key });
   };
 }

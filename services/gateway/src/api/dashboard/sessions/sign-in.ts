@@ -46,8 +46,8 @@ export interface SignIn {
   /** Throws ApiError 404 or 410 for a link that does not open, 429 after too many. */
   byLink: (token: string, source: SignInSource) => Promise<SignedIn>;
   /**
-   * Opens the portal of one app; the company is that of the page, null when it names none. Throws as `byLink` does,
-   * and 401 when the key that made the link has ended.
+   * Opens the portal of one app; the company is that of the page, null when it names none. Throws as `byLink` does:
+   * with the key that made it, a link is revoked.
    */
   toPortal: (
     opened: { token: string; companyId: string | null },
@@ -90,7 +90,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
       if (asked !== null && asked !== companyId) throw refused('unknown', source);
       if (!portal) throw new Error('a link to the portal without what it gives');
       const { keyHash, appId, linkId, capabilities } = portal;
-      const key = await authenticate({ keyHash, address: source.address });
+      const key = await authenticate({ keyHash, address: source.address }).catch(asRevoked);
       await recordVisit(deps, { token, key, linkId, appId }, source);
       const tokenHash = hashOfToken(token);
       const visit = { kind: 'portal' as const, companyId, keyHash, endsAtMs: expiresAtMs };
@@ -103,6 +103,12 @@ export function createSignIn(deps: SignInDeps): SignIn {
 function asWrongKey(error: unknown): never {
   if (!(error instanceof ApiError) || error.status !== 401) throw error;
   throw new ApiError(401, 'unauthorized', 'This is not a valid API key.');
+}
+
+/** What a key gave ends with it. */
+function asRevoked(error: unknown): never {
+  if (!(error instanceof ApiError) || error.status !== 401) throw error;
+  throw linkRefused('revoked');
 }
 
 const SIGNED_IN = {

@@ -1,6 +1,7 @@
 import { CAPABILITIES } from '@posthorn/domain/access/capabilities.ts';
 import { z } from 'zod';
 import type { CreatePortalLink } from '../../dashboard/portal/create-portal-link.ts';
+import type { RevokePortalLink } from '../../dashboard/portal/revoke-portal-link.ts';
 import type { PortalSettingsStore } from '../../dashboard/portal/portal-settings.ts';
 import { idField, isoTime, timeField } from '../../../http/responses/fields.ts';
 import { route, type Route } from '../../../http/request/route.ts';
@@ -9,6 +10,7 @@ import { originText, pathText, themeSchema } from './portal-fields.ts';
 
 export interface PortalDeps {
   createPortalLink: CreatePortalLink;
+  revokePortalLink: RevokePortalLink;
   portalSettings: Pick<PortalSettingsStore, 'read' | 'write'>;
 }
 
@@ -66,7 +68,7 @@ const settingsBody = z.object(settingsFields).meta({ id: 'UpdatePortalSettings' 
 
 /** See docs/contract.md C20. */
 export function portalRoutes(deps: PortalDeps): Route[] {
-  return [createLink(deps), readSettings(deps), writeSettings(deps)];
+  return [createLink(deps), revokeLink(deps), readSettings(deps), writeSettings(deps)];
 }
 
 function createLink({ createPortalLink }: PortalDeps): Route {
@@ -79,7 +81,7 @@ function createLink({ createPortalLink }: PortalDeps): Route {
     tag,
     summary: 'Make a link to the portal of an app',
     description:
-      'The link signs one visitor in to pages that show this app only. It opens once, and the visit ends when the link expires, or when the API key that made it is revoked. A link cannot give what the API key may not do.',
+      'The link signs one visitor in to pages that show this app only. It opens once, and the visit ends when the link expires, or when it, or the API key that made it, is revoked. A link cannot give what the API key may not do.',
     body: linkBody,
     response: { status: 201, message: 'Portal link created', data: linkSchema },
     errors: ['not_found'],
@@ -90,6 +92,26 @@ function createLink({ createPortalLink }: PortalDeps): Route {
       const expiresAt = isoTime(expiresAtMs);
       const changed = { before: {}, after: { appId, capabilities: given, expiresAt } };
       return { data: { id, url, expiresAt }, changed };
+    },
+  });
+}
+
+function revokeLink({ revokePortalLink }: PortalDeps): Route {
+  return route({
+    method: 'delete',
+    path: '/portal-links/:linkId',
+    versionedOnly,
+    scope: 'webhooks:write',
+    audit: { action: 'portal_link.revoked', target: 'portalLink' },
+    tag,
+    summary: 'Revoke a link to the portal',
+    description:
+      'The link does not open any more, and its visit ends at once at this gateway, and within two seconds at others.',
+    response: { status: 200, message: 'Portal link revoked' },
+    errors: ['not_found'],
+    async handle({ caller, params: { linkId = '' } }) {
+      const { appId, capabilities } = await revokePortalLink(caller, linkId);
+      return { changed: { before: { appId, capabilities }, after: {} } };
     },
   });
 }
