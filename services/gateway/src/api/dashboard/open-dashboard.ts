@@ -102,7 +102,7 @@ function openVisits({ db, links, invalidations }: DashboardDeps): Visits {
 }
 
 function openSessionPages(deps: DashboardDeps, cookies: SessionCookies, visits: Visits): Router {
-  const { db, authenticate, links, deadlines } = deps;
+  const { db, authenticate, links, limits, deadlines } = deps;
   const companies = createCompanyStore(db);
   const described = {
     companies,
@@ -117,6 +117,7 @@ function openSessionPages(deps: DashboardDeps, cookies: SessionCookies, visits: 
     visits,
     describe: (session, key) => describeSession(described, session, key),
     endSession: (session) => endSession(deps, companies, session),
+    limits,
     deadlines,
   });
 }

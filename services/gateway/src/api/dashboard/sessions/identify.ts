@@ -34,7 +34,7 @@ export function createIdentify({ authenticate, cookies, visits }: IdentifyDeps):
 }
 
 /** A visitor is confined to the app of the link, whatever its key may do. */
-function callerOf(session: Session, key: Caller): Caller {
+export function callerOf(session: Session, key: Caller): Caller {
   if (session.kind === 'company') return key;
   const { appId, linkId, capabilities } = session;
   return { ...key, appId, portal: { linkId, capabilities } };

@@ -7,7 +7,9 @@ import { readBody } from '../../../http/request/read-body.ts';
 import { createReceiveBody } from '../../../http/request/receive-body.ts';
 import { refuseMethod } from '../../../http/refuse-method.ts';
 import type { RequestDeadlines } from '../../../http/connections/request-deadlines.ts';
+import type { RateLimits } from '../../../limits/rate-limits.ts';
 import type { ShownSession } from './describe-session.ts';
+import { callerOf } from './identify.ts';
 import { readNamedSession, sessionNamed } from './named-session.ts';
 import type { SessionCookies } from './session-cookies.ts';
 import type { Session, SessionKind } from './session.ts';
@@ -22,6 +24,7 @@ export interface SessionPagesDeps {
   describe: (session: Session, key: KeyRecord) => Promise<ShownSession>;
   /** Ends the session also for who has a copy of its cookie, when a link began it. */
   endSession: (session: Session) => Promise<void>;
+  limits: Pick<RateLimits, 'limitCompany'>;
   deadlines: Pick<RequestDeadlines, 'within'>;
 }
 
@@ -65,7 +68,7 @@ export function sessionPages(deps: SessionPagesDeps): Router {
     await begin(deps, request, response, await deadlines.within(response, signingIn));
   });
   for (const [path, kind] of KINDS) {
-    router.get(path, showSession(deps, kind));
+    router.get(path, admit(deps, kind), deps.limits.limitCompany, showSession(deps));
     router.delete(path, endSession(deps, kind));
     router.all(path, refuseMethod(['GET', 'POST', 'DELETE']));
   }
@@ -86,14 +89,23 @@ function sessionOf(
   return sessionNamed(cookies, request, { kind, id: readNamedSession(request)?.id ?? null });
 }
 
-function showSession(deps: SessionPagesDeps, kind: SessionKind): RequestHandler {
+/** Leaves the session in `locals.signedIn`, and whose request it is in `locals.caller`. */
+function admit(deps: SessionPagesDeps, kind: SessionKind): RequestHandler {
   const { authenticate, visits, deadlines } = deps;
-  return async (request, response) => {
+  return async (request, response, next) => {
     const session = sessionOf(deps, request, kind);
     const { keyHash } = session;
     const key = await deadlines.within(response, authenticate({ keyHash, address: request.ip }));
     await deadlines.within(response, visits.assertGoesOn(session));
-    await send(deps, response, 'Session found', { session, key });
+    response.locals.signedIn = { session, key };
+    response.locals.caller = callerOf(session, key);
+    next();
+  };
+}
+
+function showSession(deps: SessionPagesDeps): RequestHandler {
+  return async (_request, response) => {
+    await send(deps, response, 'Session found', response.locals.signedIn as SignedIn);
   };
 }
 

@@ -59,6 +59,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
   const { authenticate, links, wrongKeys, nowMs } = deps;
 
   async function findLink(kind: LinkKind, token: string, source: SignInSource): Promise<Link> {
+    wrongKeys.assertLookUp(source.address);
     const found = await links.find(kind, token, nowMs());
     if ('link' in found) return found.link;
     throw refused(found.refusal, source);
