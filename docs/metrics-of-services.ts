@@ -45,7 +45,7 @@ import { createStuckMetrics, showUnpublished } from '../services/retry/src/sweep
 /** Metrics are only described here, so nothing that they would read is there. */
 const NOTHING = {} as never;
 const nothing = (): never => NOTHING;
-const LIMITS = { company: 0, address: 0, wrongKeys: 0 };
+const LIMITS = { company: 0, visit: 1, address: 0, wrongKeys: 0 };
 
 /** Only in a service that settings tell to send canary messages or to export spans. */
 export const OPTIONAL_METRICS = /^posthorn_(canary|spans)_/;

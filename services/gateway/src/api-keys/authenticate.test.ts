@@ -164,7 +164,7 @@ describe('beyond the limit of wrong keys of an address', () => {
       // Of a client that is away, only the status is read.
       redis: { status: 'end' } as unknown as Redis,
       prefix: 't:',
-      limits: { company: 0, address: 0, wrongKeys: LIMIT },
+      limits: { company: 0, visit: 0, address: 0, wrongKeys: LIMIT },
       countsBytes: 1_000_000,
       registry: new Registry(),
       logger: createLogger('test', 'silent'),

@@ -79,8 +79,8 @@ function placed<Result>(
   work: () => Promise<Result>,
 ): Promise<Result> {
   if (queue) return work();
-  const { companyId } = response.locals.caller as Caller;
-  return underWay.run(companyId, () => response.writableEnded || response.destroyed, work);
+  const caller = response.locals.caller as Caller;
+  return underWay.run(caller, () => response.writableEnded || response.destroyed, work);
 }
 
 interface Begun {

@@ -6,6 +6,9 @@ import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { GatewayConfig } from '../config.ts';
 import { createRateLimits, type RateLimits } from './rate-limits.ts';
 
+/** Ten a second: no person's page asks for more, and the requests of visitors count for their company too. */
+const VISIT_PER_MINUTE = 600;
+
 /** Opens the configured limits, which share their counts until the gateway stops. */
 export function openRateLimits(
   { config, logger, registry, lifecycle }: ServiceContext<GatewayConfig>,
@@ -18,6 +21,7 @@ export function openRateLimits(
     prefix: config.REDIS_PREFIX,
     limits: {
       company: config.RATE_LIMIT_COMPANY_PER_MINUTE,
+      visit: VISIT_PER_MINUTE,
       address: config.RATE_LIMIT_ADDRESS_PER_MINUTE,
       wrongKeys: config.WRONG_KEYS_PER_MINUTE,
     },

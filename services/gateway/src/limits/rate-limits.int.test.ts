@@ -34,7 +34,7 @@ describe.each(REDIS_KINDS)('the rate limits of two gateways on %s', (_kind, open
   });
 
   function gateway(connection: RedisClient = store.redis): RateLimits {
-    const limits = { company: 0, address: 0, wrongKeys: 10 };
+    const limits = { company: 0, visit: 0, address: 0, wrongKeys: 10 };
     const registry = new Registry();
     return createRateLimits({
       redis: connection,

@@ -21,7 +21,7 @@ function open(limits: Partial<Limits>): RateLimits {
     // Of a client that is away, only the status is read.
     redis: { status: 'end' } as unknown as Redis,
     prefix: 't:',
-    limits: { company: 0, address: 0, wrongKeys: 0, ...limits },
+    limits: { company: 0, visit: 0, address: 0, wrongKeys: 0, ...limits },
     countsBytes: 1_000_000,
     registry,
     logger: createLogger('test', 'silent'),
@@ -38,12 +38,12 @@ interface Answered {
 /** Passes one request through both limits, as the app does. */
 function send(
   { limitAddress, limitCompany }: RateLimits,
-  { ip = '192.0.2.1', companyId = 'comp_1' } = {},
+  { ip = '192.0.2.1', companyId = 'comp_1', linkId = '' } = {},
 ): Answered {
   const headers: Record<string, unknown> = {};
   // The few members of request and response that the limits use; express has no smaller type for them.
   const response = {
-    locals: { caller: { companyId } },
+    locals: { caller: { companyId, ...(linkId !== '' && { portal: { linkId } }) } },
     setHeader: (name: string, value: unknown) => (headers[name] = value),
   } as unknown as Response;
   let passed = 0;
@@ -95,6 +95,17 @@ describe('the limit of a company', () => {
     expect(send(limits, { companyId: 'comp_1' }).isPassedOn).toBe(true);
     expect(send(limits, { companyId: 'comp_2' }).isPassedOn).toBe(true);
   });
+});
+
+test('the limit of a visit leaves the company what is left of its own', () => {
+  const limits = open({ company: 3, visit: 1 });
+  expect(send(limits, { linkId: 'plnk_1' }).isPassedOn).toBe(true);
+  const { refusal, headers } = send(limits, { linkId: 'plnk_1' });
+  expect(refusal).toMatchObject({ status: 429, code: 'rate_limited' });
+  expect(headers.RateLimit).toBe('"visit";r=0;t=120');
+  expect(send(limits, { linkId: 'plnk_2' }).isPassedOn).toBe(true);
+  expect(send(limits).isPassedOn).toBe(true);
+  expect(send(limits).refusal).toMatchObject({ status: 429 });
 });
 
 describe('the limit of an address', () => {

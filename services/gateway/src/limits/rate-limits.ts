@@ -12,6 +12,8 @@ import { createAddToSharedCounts } from './rate-limit-redis.ts';
 /** Requests and wrong keys per minute; 0 for no limit. */
 export interface Limits {
   company: number;
+  /** Of each visit of a portal. */
+  visit: number;
   address: number;
   wrongKeys: number;
 }
@@ -20,7 +22,7 @@ export interface RateLimitDeps {
   redis: RedisClient;
   prefix: string;
   limits: Limits;
-  /** What the counts of all three may hold, in bytes. */
+  /** What the counts of all four may hold, in bytes. */
   countsBytes: number;
   registry: Registry;
   logger: Pick<Logger, 'warn'>;
@@ -40,7 +42,7 @@ export interface WrongKeys {
 export interface RateLimits {
   /** Before authentication; throws ApiError 429. */
   limitAddress: RequestHandler;
-  /** After authentication, for the company in `locals.caller`; throws ApiError 429. */
+  /** After authentication, for the visit and the company in `locals.caller`; throws ApiError 429. */
   limitCompany: RequestHandler;
   wrongKeys: WrongKeys;
   start: () => void;
@@ -51,7 +53,7 @@ export interface RateLimits {
   usedBytes: () => number;
 }
 
-type Scope = 'company' | 'address' | 'wrong_keys';
+type Scope = 'company' | 'visit' | 'address' | 'wrong_keys';
 
 interface Limit {
   take: (key: string) => Decision | null;
@@ -63,12 +65,12 @@ interface Limit {
 const SHARE_EVERY_MS = 100;
 /** A count, its key and its entries in a map and a set. */
 const COUNT_BYTES = 250;
-const SCOPES = 3;
+const SCOPES = 4;
 /** Beyond its limit an address may have so many keys looked up in a second: one of them may be valid and new. */
 const LOOK_UPS_PER_SECOND = 5;
 const SECOND_MS = 1_000;
 
-/** Limits requests per company and per address, and wrong keys, in memory (docs/decisions/0010-rate-limits.md). */
+/** Limits requests per company, visit and address, and wrong keys, in memory (docs/decisions/0010-rate-limits.md). */
 export function createRateLimits({ redis, prefix, ...deps }: RateLimitDeps): RateLimits {
   const add = createAddToSharedCounts(redis, prefix);
   const decisions = new Counter({
@@ -120,6 +122,7 @@ function handlersOf(
   limitOf: (scope: Scope, limit: number) => Limit,
 ): Pick<RateLimits, 'limitAddress' | 'limitCompany' | 'wrongKeys'> {
   const company = limitOf('company', limits.company);
+  const visit = limitOf('visit', limits.visit);
   const address = limitOf('address', limits.address);
   return {
     limitAddress(request, response, next) {
@@ -127,7 +130,9 @@ function handlersOf(
       next();
     },
     limitCompany(_request, response, next) {
-      enforce(response, 'company', company.take((response.locals.caller as Caller).companyId));
+      const { companyId, portal } = response.locals.caller as Caller;
+      if (portal) enforce(response, 'visit', visit.take(portal.linkId));
+      enforce(response, 'company', company.take(companyId));
       next();
     },
     wrongKeys: createWrongKeys(limitOf('wrong_keys', limits.wrongKeys), nowMs),
@@ -169,7 +174,7 @@ function createLookUps(nowMs: () => number): { take: (key: string) => boolean } 
 
 function enforce(
   response: Response,
-  scope: 'address' | 'company',
+  scope: Exclude<Scope, 'wrong_keys'>,
   decision: Decision | null,
 ): void {
   if (!decision) return;
@@ -190,6 +195,7 @@ function setRateLimitHeaders(response: Response, scope: string, decision: Decisi
 
 const REFUSALS = {
   company: ['rate_limited', 'This company has sent too many requests; wait.'],
+  visit: ['rate_limited', 'This visit has sent too many requests; wait.'],
   address: ['rate_limited', 'This address has sent too many requests; wait.'],
   wrong_keys: ['too_many_wrong_keys', 'This address has sent too many wrong API keys; wait.'],
 } as const;

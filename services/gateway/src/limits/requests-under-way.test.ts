@@ -5,9 +5,14 @@ function setUp() {
   const underWay = createRequestsUnderWay();
   const begun: string[] = [];
   const ends: (() => void)[] = [];
-  const request = (companyId: string, name: string, isOver = false): Promise<string> =>
+  const request = (
+    companyId: string,
+    name: string,
+    isOver = false,
+    linkId?: string,
+  ): Promise<string> =>
     underWay.run(
-      companyId,
+      { companyId, ...(linkId !== undefined && { portal: { linkId, capabilities: [] } }) },
       () => isOver,
       async () => {
         begun.push(name);
@@ -50,4 +55,17 @@ test('a request that is over when its place is free is refused, and its place is
   await expect(over).rejects.toMatchObject({ status: 503 });
   await settle();
   expect(begun).toEqual([...names.slice(1), 'last']);
+});
+
+test('a visitor of the portal has 2 requests under way, and leaves room for the platform', async () => {
+  const { begun, ends, request } = setUp();
+  const [first = '', second = '', ...others] = names.slice(0, 16);
+  for (const name of [first, second, ...others]) void request('comp_a', name, false, 'plnk_1');
+  void request('comp_a', 'platform');
+  void request('comp_a', 'another visitor', false, 'plnk_2');
+  await settle();
+  expect([...begun].sort()).toEqual([first, second, 'another visitor', 'platform'].sort());
+  ends[1]?.();
+  await settle();
+  expect(begun.at(-1)).toBe(others[0]);
 });

@@ -1,13 +1,14 @@
 import { createFifo, type Fifo } from '@posthorn/platform/async/queues/fifo.ts';
 import { unavailable } from '../http/api-error.ts';
+import type { Caller } from '../http/request/route.ts';
 
 export interface RequestsUnderWay {
   /**
-   * Runs the work once the company has room for it. Throws ApiError 503, and does not run it, when the
-   * request is over by then.
+   * Runs the work once the company, and the visit of a visitor, has room for it. Throws ApiError 503, and does not run
+   * it, when the request is over by then.
    */
   run: <Result>(
-    companyId: string,
+    caller: Pick<Caller, 'companyId' | 'portal'>,
     isOver: () => boolean,
     work: () => Promise<Result>,
   ) => Promise<Result>;
@@ -19,42 +20,59 @@ export interface RequestsUnderWay {
  * way made every query of the others wait. At 10 ms a request, 16 at once are 1,600 a second.
  */
 const MAX_PER_COMPANY = 16;
+/** A page asks for a few things at once, and a visitor must leave room for the platform. */
+const MAX_PER_VISIT = 2;
 
-interface Company {
+export function createRequestsUnderWay(): RequestsUnderWay {
+  const inCompany = createPlaces(MAX_PER_COMPANY);
+  const inVisit = createPlaces(MAX_PER_VISIT);
+  return {
+    run({ companyId, portal }, isOver, work) {
+      const run = (): ReturnType<typeof work> => inCompany(companyId, isOver, work);
+      return portal ? inVisit(portal.linkId, isOver, run) : run();
+    },
+  };
+}
+
+interface Owner {
   running: number;
   waiting: Fifo<() => void>;
 }
 
-export function createRequestsUnderWay(): RequestsUnderWay {
-  const companies = new Map<string, Company>();
+type RunInPlace = <Result>(
+  ownerId: string,
+  isOver: () => boolean,
+  work: () => Promise<Result>,
+) => Promise<Result>;
 
-  async function enter(companyId: string): Promise<Company> {
-    const company = companies.get(companyId) ?? { running: 0, waiting: createFifo() };
-    companies.set(companyId, company);
-    if (company.running < MAX_PER_COMPANY) company.running += 1;
+function createPlaces(maxOfOwner: number): RunInPlace {
+  const owners = new Map<string, Owner>();
+
+  async function enter(ownerId: string): Promise<Owner> {
+    const owner = owners.get(ownerId) ?? { running: 0, waiting: createFifo() };
+    owners.set(ownerId, owner);
+    if (owner.running < maxOfOwner) owner.running += 1;
     else {
       await new Promise<void>((resolve) => {
-        company.waiting.push(resolve);
+        owner.waiting.push(resolve);
       });
     }
-    return company;
+    return owner;
   }
   /** The place goes to the one that has waited longest. */
-  function leave(companyId: string, company: Company): void {
-    const next = company.waiting.shift();
+  function leave(ownerId: string, owner: Owner): void {
+    const next = owner.waiting.shift();
     if (next) next();
-    else if ((company.running -= 1) === 0) companies.delete(companyId);
+    else if ((owner.running -= 1) === 0) owners.delete(ownerId);
   }
 
-  return {
-    async run(companyId, isOver, work) {
-      const company = await enter(companyId);
-      try {
-        if (isOver()) throw unavailable('deadline_over');
-        return await work();
-      } finally {
-        leave(companyId, company);
-      }
-    },
+  return async (ownerId, isOver, work) => {
+    const owner = await enter(ownerId);
+    try {
+      if (isOver()) throw unavailable('deadline_over');
+      return await work();
+    } finally {
+      leave(ownerId, owner);
+    }
   };
 }

@@ -53,10 +53,11 @@ export function livePage({ identify, limits, streams, deadlines }: LivePageDeps)
 }
 
 function streamTo(request: Request, response: Response, identify: Identify): Stream {
-  const { companyId, appId } = response.locals.caller as Caller;
+  const { companyId, appId, portal } = response.locals.caller as Caller;
   return {
     companyId,
     appId,
+    linkId: portal?.linkId ?? null,
     write(text) {
       response.write(text);
       return response.writableLength <= MAX_UNREAD_BYTES;

@@ -18,6 +18,7 @@ function watcher(companyId: string, changed: Partial<Stream> = {}): Watcher {
   const made: Watcher = {
     companyId,
     appId: null,
+    linkId: null,
     texts: [],
     isEnded: false,
     write: (text) => made.texts.push(text) > 0,
@@ -83,6 +84,16 @@ describe('a stream', () => {
     expect(opened.filter(Boolean)).toHaveLength(20);
     const others = Array.from({ length: 490 }, (_, n) => streams.open(watcher(`comp_${n}`)));
     expect(others.filter(Boolean)).toHaveLength(480);
+  });
+
+  test('is one of two of a visit, and of a hundred of visitors, which take none from the company', () => {
+    const opened = Array.from({ length: 180 }, (_, n) =>
+      streams.open(watcher('comp_a', { linkId: `plnk_${Math.floor(n / 3)}` })),
+    );
+    expect(opened.slice(0, 6)).toEqual([true, true, false, true, true, false]);
+    expect(opened.filter(Boolean)).toHaveLength(100);
+    const own = Array.from({ length: 21 }, () => streams.open(watcher('comp_a')));
+    expect(own.filter(Boolean)).toHaveLength(20);
   });
 
   test('ends with the process, which opens no more', () => {

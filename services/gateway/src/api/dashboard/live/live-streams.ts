@@ -5,6 +5,8 @@ export interface Stream {
   companyId: string;
   /** The only app whose attempts are shown; null for all. */
   appId: string | null;
+  /** Of a visit of the portal; null for everybody else. */
+  linkId: string | null;
   /** Returns false when the client does not read fast enough. */
   write: (text: string) => boolean;
   /** Resolves to false when the caller may not watch any more. */
@@ -29,8 +31,10 @@ export interface LiveStreamsDeps {
   watch: (companyIds: readonly string[]) => Promise<void>;
 }
 
-/** A page has one. */
+/** A page has one. Those of visitors count for themselves: they must leave the platform its own. */
 const MAX_OF_COMPANY = 20;
+const MAX_OF_VISIT = 2;
+const MAX_OF_VISITORS = 100;
 const MAX_STREAMS = 500;
 /** A ping every 15 s, and everything else every 5. */
 const TICKS_OF_PING = 3;
@@ -64,7 +68,7 @@ export function createLiveStreams({ watch }: LiveStreamsDeps): LiveStreams {
     open(stream) {
       const { companyId } = stream;
       const streams = byCompany.get(companyId) ?? new Set();
-      if (isStopped || size >= MAX_STREAMS || streams.size >= MAX_OF_COMPANY) return false;
+      if (isStopped || size >= MAX_STREAMS || !hasRoom(streams, stream)) return false;
       byCompany.set(companyId, streams.add(stream));
       size += 1;
       // The first one of a company cannot wait for the next round.
@@ -89,6 +93,14 @@ export function createLiveStreams({ watch }: LiveStreamsDeps): LiveStreams {
       for (const stream of all()) end(stream);
     },
   };
+}
+
+/** `streams` are those of its company. */
+function hasRoom(streams: ReadonlySet<Stream>, { linkId }: Stream): boolean {
+  const ofVisitors = [...streams].filter((each) => each.linkId !== null);
+  if (linkId === null) return streams.size - ofVisitors.length < MAX_OF_COMPANY;
+  const ofVisit = ofVisitors.filter((each) => each.linkId === linkId);
+  return ofVisit.length < MAX_OF_VISIT && ofVisitors.length < MAX_OF_VISITORS;
 }
 
 const PING = eventText('ping', {});
