@@ -94,6 +94,29 @@ describe('The portal of an app', () => {
     await page.getByText('Saved.').waitFor();
   });
 
+  it('ends by signing out', async () => {
+    const { page } = browser;
+    await page.goto(await makeLink(['view']));
+    await heading('Webhooks');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await heading('Your visit has ended');
+    await page.reload();
+    await heading('Your visit has ended');
+  });
+
+  it('says in a tab that another tab opened another portal', async () => {
+    const { page } = browser;
+    await page.goto(await makeLink(['view']));
+    await heading('Webhooks');
+    const other = await page.context().newPage();
+    await other.goto(await makeLink(['view']));
+    await other.getByRole('heading', { name: 'Webhooks', level: 1 }).waitFor();
+    await page.getByRole('link', { name: 'Messages' }).click();
+    await heading('Your visit has ended');
+    await page.getByText('This browser began another session since').waitFor();
+    await other.close();
+  });
+
   it('shows nothing of another app', async () => {
     const { page } = browser;
     await page.goto(await makeLink(['view', 'manage', 'secrets', 'resend']));

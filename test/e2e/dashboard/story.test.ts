@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startBrowser, type Browser } from '../../support/browser/browser.ts';
 import { signIn } from '../../support/browser/sign-in.ts';
+import { createCompany } from '../../support/process/companies.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 
@@ -125,6 +126,18 @@ describe('The dashboard, from the first sign-in on', () => {
     expect(await rows.count()).toBe(before);
     await page.getByRole('button', { name: /^Show (1|what is) new$/ }).click();
     await rows.nth(before).waitFor();
+  });
+
+  it('leaves nothing of a session to the next one, which is that of another company', async () => {
+    const { page } = browser;
+    await page.getByRole('link', { name: 'Webhooks' }).click();
+    await page.getByRole('link', { name: endpoint.url }).waitFor();
+    const other = await createCompany(posthorn, 'Other');
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel(/^API key/).fill(other.apiKey);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await heading('Webhooks');
+    expect(await page.getByRole('link', { name: endpoint.url }).count()).toBe(0);
   });
 
   it('asks no other origin, and leaves no error in the console', () => {

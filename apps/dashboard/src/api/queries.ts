@@ -9,6 +9,7 @@ const MOST_PROJECTS = 1_000;
 const MOST_APPS = 100;
 const MOST_WEBHOOKS = 1_000;
 const MESSAGES_PER_PAGE = 50;
+const WITHOUT_SECRETS = { secrets: 'false' } as const;
 
 export const projectsQuery = queryOptions({
   queryKey: ['projects'],
@@ -32,6 +33,7 @@ export const appQuery = (appId: string) =>
     queryFn: () => dataOf(api.GET('/api/v1/apps/{appId}', { params: { path: { appId } } })),
   });
 
+/** Without secrets, as is each webhook: the audit log says who read them, and nobody has while a page loads names. */
 export const webhooksQuery = (appId?: string) =>
   queryOptions({
     queryKey: ['webhooks', appId ?? 'all'],
@@ -39,7 +41,13 @@ export const webhooksQuery = (appId?: string) =>
     queryFn: () =>
       dataOf(
         api.GET('/api/v1/webhooks', {
-          params: { query: { limit: MOST_WEBHOOKS, ...(appId !== undefined && { appId }) } },
+          params: {
+            query: {
+              limit: MOST_WEBHOOKS,
+              ...WITHOUT_SECRETS,
+              ...(appId !== undefined && { appId }),
+            },
+          },
         }),
       ),
   });
@@ -49,7 +57,22 @@ export const webhookQuery = (webhookId: string) =>
     queryKey: ['webhook', webhookId],
     staleTime: FRESH_MS,
     queryFn: () =>
-      dataOf(api.GET('/api/v1/webhooks/{webhookId}', { params: { path: { webhookId } } })),
+      dataOf(
+        api.GET('/api/v1/webhooks/{webhookId}', {
+          params: { path: { webhookId }, query: WITHOUT_SECRETS },
+        }),
+      ),
+  });
+
+/** Forgotten once it is hidden. */
+export const secretQuery = (webhookId: string) =>
+  queryOptions({
+    queryKey: ['webhook', webhookId, 'secret'],
+    gcTime: 0,
+    queryFn: async () => {
+      const params = { path: { webhookId } };
+      return (await dataOf(api.GET('/api/v1/webhooks/{webhookId}', { params }))).secret;
+    },
   });
 
 export const healthQuery = (webhookId: string) =>

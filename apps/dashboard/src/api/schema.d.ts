@@ -2751,6 +2751,8 @@ export interface operations {
     webhookListVersioned: {
         parameters: {
             query?: {
+                /** @description With `false`, secrets are shown as `********`, and the audit log records no read of them */
+                secrets?: "true" | "false";
                 /** @description Only the webhooks of this app */
                 appId?: string;
                 /** @description Most entries that the page may hold */
@@ -2932,7 +2934,10 @@ export interface operations {
     };
     webhookGetVersioned: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description With `false`, secrets are shown as `********`, and the audit log records no read of them */
+                secrets?: "true" | "false";
+            };
             header?: never;
             path: {
                 webhookId: string;

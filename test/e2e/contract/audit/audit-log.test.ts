@@ -80,6 +80,9 @@ async function doEverything(): Promise<void> {
   const rotated = await send('POST', `/api/v1/webhooks/${webhookId}/rotate-secret`, {});
   await send('GET', `/webhooks/${webhookId}`);
   await send('GET', '/webhooks');
+  for (const path of ['/webhooks', `/webhooks/${webhookId}`]) {
+    dataOf(await api.get(`${path}?secrets=false`));
+  }
   const delivery = await send('POST', `/api/v1/webhooks/${webhookId}/test`, undefined, 202);
   const deliveryId = id(delivery);
   await createResources(api).deliveryOnce('delivered', deliveryId);

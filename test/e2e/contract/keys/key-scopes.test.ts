@@ -84,7 +84,12 @@ describe('The scopes of an API key', () => {
     const api = clientWith(await makeKey({ scopes: ['read'] }));
     const got = await api.get(`/webhooks/${created.id}`);
     const listed = await api.get('/webhooks');
-    for (const { body } of [got, listed]) expect(JSON.stringify(body)).not.toMatch(/hush|whsec_/);
+    const asked = [
+      await posthorn.api.get(`/webhooks/${created.id}?secrets=false`),
+      await posthorn.api.get('/webhooks?secrets=false'),
+    ];
+    for (const { body } of [got, listed, ...asked])
+      expect(JSON.stringify(body)).not.toMatch(/hush|whsec_/);
     expect(dataOf<ShownWebhook>(got)).toMatchObject({
       secret: '********',
       customHeaders: [{ value: '********' }, { value: 'north' }],

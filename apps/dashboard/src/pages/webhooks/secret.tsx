@@ -1,10 +1,11 @@
 import { Button, Group, NativeSelect, Text } from '@mantine/core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
-import { webhookQuery } from '../../api/queries.ts';
+import { secretQuery, webhookQuery } from '../../api/queries.ts';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Section } from '../../parts/page.tsx';
+import { QueryView } from '../../parts/query-view.tsx';
 import { Failed } from '../../parts/states.tsx';
 import { When } from '../../parts/time/when.tsx';
 import { useRights } from '../../session/session-context.ts';
@@ -18,7 +19,7 @@ export function Secret({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
   return (
     <Section title="Secret">
       {isShown ? (
-        <Copyable text={webhook.secret} name="secret" />
+        <ShownSecret webhookId={webhook.id} />
       ) : (
         <Text size="sm" ff="monospace">
           whsec_••••••••••••
@@ -37,6 +38,15 @@ export function Secret({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
       </Group>
       {canManageWebhooks && <Rotation webhookId={webhook.id} />}
     </Section>
+  );
+}
+
+function ShownSecret({ webhookId }: { webhookId: string }) {
+  const query = useQuery(secretQuery(webhookId));
+  return (
+    <QueryView query={query} what="the secret">
+      {(secret) => <Copyable text={secret} name="secret" />}
+    </QueryView>
   );
 }
 

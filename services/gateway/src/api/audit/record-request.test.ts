@@ -134,6 +134,12 @@ describe('a request that reads', () => {
     expect([reads.length, longReads.length]).toEqual([0, 1]);
   });
 
+  test('and shows no secrets, as it was asked, is not recorded', async () => {
+    const shown = { data: { id: 'wh_1' }, hidesSecrets: true };
+    expect(await record(READ, asked(), respond(shown))).toBe(shown);
+    expect(reads).toEqual([]);
+  });
+
   test('and fails is not recorded: nothing was shown', async () => {
     const fail = () => Promise.reject(new ApiError(404, 'not_found', 'No.'));
     await expect(record(READ, asked(), fail)).rejects.toThrow('No.');

@@ -37,7 +37,8 @@ export function createRecordRequest(log: AuditLog): RecordRequest {
     const { secretsFor } = audit;
     const isRecorded = secretsFor === undefined || seesSecrets(request.caller, secretsFor);
     if (!isRecorded) return handle();
-    return recordRead(log, action, await handle());
+    const read = await handle();
+    return read.hidesSecrets ? read : recordRead(log, action, read);
   };
 }
 

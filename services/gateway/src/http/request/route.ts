@@ -48,6 +48,8 @@ export interface ApiResponse {
   /** Start of the next page, null on the last one. Only for lists with a cursor. */
   nextCursor?: string | null;
   headers?: Record<string, string>;
+  /** A read that could have shown secrets, and does not: it is not recorded. */
+  hidesSecrets?: boolean;
   /** For the audit log, with real values; what the request asked for when it is left out. Never sent. */
   changed?: Changed<AuditedFields>;
 }

@@ -39,7 +39,13 @@ export interface WebhookRouteDeps {
 const tag = 'Webhooks';
 const path = '/webhooks/:webhookId';
 
+const secrets = z.enum(['true', 'false'], 'must be true or false').default('true').meta({
+  description:
+    'With `false`, secrets are shown as `********`, and the audit log records no read of them',
+});
+
 const listQuery = z.object({
+  secrets,
   appId: idText('app').optional().meta({ description: 'Only the webhooks of this app' }),
   limit: limit(1_000, 1_000),
   skip,
@@ -106,8 +112,11 @@ function listWebhooks(deps: WebhookRouteDeps): Route {
     errors: ['not_found'],
     async handle({ caller, query, reserve, takeTurn }) {
       const appId = query.appId ?? caller.appId ?? undefined;
-      const parts = await deps.listWebhooks(caller.companyId, { ...query, appId }, takeTurn);
-      return { pages: described(parts, shownTo(caller, describeWebhook), reserve) };
+      const { skip, limit } = query;
+      const hidesSecrets = query.secrets === 'false';
+      const parts = await deps.listWebhooks(caller.companyId, { appId, skip, limit }, takeTurn);
+      const describe = shownTo(caller, describeWebhook, !hidesSecrets);
+      return { pages: described(parts, describe, reserve), hidesSecrets };
     },
   });
 }
@@ -140,12 +149,15 @@ function getWebhook(deps: WebhookRouteDeps): Route {
     audit: { action: 'webhook.secrets_read', target: 'webhook', secretsFor: 'webhooks:write' },
     tag,
     summary: 'Get a webhook',
+    query: z.object({ secrets }),
     response: { status: 200, message: 'Webhook found', data: webhookWithAuthSchema },
     errors: ['not_found'],
-    async handle({ caller, params: { webhookId = '' } }) {
+    async handle({ caller, params: { webhookId = '' }, query }) {
       const found = await deps.webhooks.findOne(caller.companyId, webhookId);
       if (!found) throw notFound('webhook');
-      return { data: shownTo(caller, describeWebhookWithAuth)(found) };
+      const hidesSecrets = query.secrets === 'false';
+      const describe = shownTo(caller, describeWebhookWithAuth, !hidesSecrets);
+      return { data: describe(found), hidesSecrets };
     },
   });
 }
