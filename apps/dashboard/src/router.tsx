@@ -11,6 +11,7 @@ import { PageFailed, PageMissing } from './frame/page-failed.tsx';
 import {
   messageSearch,
   overviewSearch,
+  resendListSearch,
   sendSearch,
   webhookListSearch,
   newWebhookSearch,
@@ -115,6 +116,19 @@ const failures = createRoute({
   component: lazyRouteComponent(() => import('./pages/failures/failures-page.tsx'), 'FailuresPage'),
 });
 
+const resends = createRoute({
+  ...child,
+  path: '/resends',
+  validateSearch: resendListSearch,
+  component: lazyRouteComponent(() => import('./pages/resends/resends-page.tsx'), 'ResendsPage'),
+});
+
+const resend = createRoute({
+  ...child,
+  path: '/resends/$resendId',
+  component: lazyRouteComponent(() => import('./pages/resends/resend-page.tsx'), 'ResendPage'),
+});
+
 const apiKeys = createRoute({
   ...child,
   path: '/api-keys',
@@ -141,6 +155,8 @@ const tree = root.addChildren([
   send,
   message,
   failures,
+  resends,
+  resend,
   apiKeys,
   audit,
 ]);

@@ -72,6 +72,18 @@ export function messageSearch({ appId, webhookId, status, from, to, open }: Raw)
   };
 }
 
+export interface ResendListSearch {
+  appId?: string | undefined;
+  webhookId?: string | undefined;
+}
+
+export function resendListSearch({ appId, webhookId }: Raw): ResendListSearch {
+  return {
+    ...text(appId, (found) => ({ appId: found })),
+    ...text(webhookId, (found) => ({ webhookId: found })),
+  };
+}
+
 export interface SendSearch {
   appId?: string | undefined;
   webhookId?: string | undefined;

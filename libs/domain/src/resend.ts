@@ -18,7 +18,10 @@ export interface Resend {
   beforeId: string;
   /** The deliveries that are being sent: one page at most. They are counted when all are settled. */
   page: string[];
-  status: 'running' | 'done';
+  /** `aborted`: it ended before everything was sent, because a client asked for that. */
+  status: 'running' | 'done' | 'aborted';
+  /** When a client asked to abort it; null while nobody has. Of a part, that of the app's resend counts. */
+  abortAskedAtMs: number | null;
   total: number;
   succeeded: number;
   failed: number;
@@ -39,6 +42,8 @@ export interface ResendMark {
 export interface MarkedDelivery extends DeliveryRef {
   id: string;
   status: DeliveryStatus;
+  /** Number of its last recorded attempt. */
+  attemptCount: number;
   /** Null when the delivery was never sent again. */
   mark: ResendMark | null;
 }
@@ -78,6 +83,7 @@ export function partFor(resend: Resend, webhookId: string, atMs: number): Resend
     beforeId: resend.beforeId,
     page: [],
     status: 'running',
+    abortAskedAtMs: null,
     total: 0,
     succeeded: 0,
     failed: 0,

@@ -79,6 +79,7 @@ describe('Resend · POST /api/v1/apps/{id}/resend-failed', () => {
       appId,
       webhookId: null,
       status: 'done',
+      abortAskedAt: null,
       total: 3,
       succeeded: 3,
       failed: 0,

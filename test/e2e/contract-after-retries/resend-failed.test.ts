@@ -113,6 +113,7 @@ describe('Resend · POST /api/v1/webhooks/{id}/resend-failed', () => {
       appId: null,
       webhookId,
       status: 'done',
+      abortAskedAt: null,
       total: 4,
       succeeded: 3,
       failed: 1,

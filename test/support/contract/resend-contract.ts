@@ -122,6 +122,40 @@ export function resendContract(open: () => Promise<OpenResends>): void {
       await expect(resends.beginPage(resend, ['dlv_1'], 5)).rejects.toThrow(ResendMovedError);
     });
 
+    it('is asked to abort once, while it runs, and keeps its total when it is aborted', async () => {
+      const resend = sampleResend('rsnd_1', { total: 9 });
+      await resends.insert(resend);
+      await resends.askToAbort('comp_b', 'rsnd_1', 4);
+      expect(await resends.findOne('comp_a', 'rsnd_1')).toEqual(resend);
+      for (const atMs of [5, 6]) await resends.askToAbort('comp_a', 'rsnd_1', atMs);
+      const asked = { ...resend, abortAskedAtMs: 5 };
+      expect(await resends.findOne('comp_a', 'rsnd_1')).toEqual(asked);
+      await resends.finish({ ...asked, succeeded: 2, failed: 1 }, 7, 'aborted');
+      const counts = { status: 'aborted', total: 9, succeeded: 2, failed: 1 };
+      expect(await resends.findOne('comp_a', 'rsnd_1')).toMatchObject(counts);
+      await resends.insert(sampleResend('rsnd_2', { status: 'done' }));
+      await resends.askToAbort('comp_a', 'rsnd_2', 8);
+      expect(await resends.findOne('comp_a', 'rsnd_2')).toMatchObject({ abortAskedAtMs: null });
+    });
+
+    it('is shown to its company, newest first, by its app and by its webhook', async () => {
+      const single = { afterId: 'dlv_1', beforeId: 'dlv_1', page: ['dlv_1'] };
+      await resends.insert(sampleResend('rsnd_1', { webhookId: 'wh_1' }));
+      await resends.insert(sampleResend('rsnd_2', { webhookId: 'wh_2', ...single }));
+      await resends.insert(sampleResend('rsnd_3', { webhookId: 'wh_2', ...single }));
+      await resends.insert(ofApp('rsnd_4'));
+      await resends.insert(sampleResend('rsnd_5', { companyId: 'comp_b', webhookId: 'wh_5' }));
+      await resends.insert(partFor(ofApp('rsnd_4'), 'wh_2', 3));
+      await resends.endPage(partFor(ofApp('rsnd_4'), 'wh_2', 3), { succeeded: 2, failed: 0 }, 4);
+      const shown = async (filter: object, limit = 9) =>
+        (await resends.listShown('comp_a', filter, limit)).map(({ id }) => id);
+      expect(await shown({})).toEqual(['rsnd_4', 'rsnd_3', 'rsnd_2', 'rsnd_1']);
+      expect(await shown({ beforeId: 'rsnd_4' }, 2)).toEqual(['rsnd_3', 'rsnd_2']);
+      expect(await shown({ webhookId: 'wh_2' })).toEqual(['rsnd_3', 'rsnd_2']);
+      expect(await shown({ appId: 'app_1' })).toEqual(['rsnd_4']);
+      expect(await resends.listShown('comp_a', {}, 1)).toMatchObject([{ succeeded: 2 }]);
+    });
+
     it('is listed while it runs, oldest first, and found by its company only', async () => {
       await resends.insert(sampleResend('rsnd_2', { companyId: 'comp_b' }));
       await resends.insert(sampleResend('rsnd_1'));

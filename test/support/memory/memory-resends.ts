@@ -2,12 +2,14 @@ import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import { statusesToResend, type MarkedDelivery, type Resend } from '@posthorn/domain/resend.ts';
 import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import { spanOwnerOf } from '@posthorn/platform/mongo/resends/resend-documents.ts';
-import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import {
+  ResendMovedError,
+  totalAtEnd,
+  type ResendStore,
+} from '@posthorn/platform/mongo/resends/resends.ts';
 import type { ResendPartStore } from '@posthorn/platform/mongo/resends/resends-of-app.ts';
 
-export interface MemoryDelivery extends MarkedDelivery {
-  attemptCount: number;
-}
+export type MemoryDelivery = MarkedDelivery;
 
 /** The stores of resends in memory. */
 export interface MemoryResends {
@@ -111,11 +113,18 @@ function resendsIn(
         succeeded: resend.succeeded + succeeded,
         failed: resend.failed + failed,
       }),
-    async finish(resend, atMs) {
+    async finish(resend, atMs, status = 'done') {
       const { succeeded, failed } = resend;
-      const total = succeeded + failed;
-      await move(resend, atMs, { status: 'done', total, succeeded, failed });
+      const total = totalAtEnd(resend, status);
+      await move(resend, atMs, { status, total, succeeded, failed });
       for (const { id } of partsOf(running, resend.id)) running.delete(id);
+    },
+    askToAbort(companyId, id, atMs) {
+      const found = running.get(id);
+      const isOpen = found?.companyId === companyId && isRunning(found);
+      if (!isOpen || found.abortAskedAtMs !== null) return Promise.resolve();
+      running.set(id, { ...found, abortAskedAtMs: atMs });
+      return Promise.resolve();
     },
   };
 }
@@ -140,16 +149,29 @@ function partsIn(
     },
     findShown(companyId, id) {
       const found = running.get(id);
-      if (found?.companyId !== companyId || found.partOf !== null) return Promise.resolve(null);
-      const parts = isRunning(found) ? partsOf(running, id) : [];
-      const sum = (count: 'succeeded' | 'failed'): number =>
-        parts.reduce((total, part) => total + part[count], found[count]);
-      const times = parts.map((part) => part.updatedAtMs);
-      const updatedAtMs = parts.length > 0 ? Math.max(...times) : found.updatedAtMs;
-      const counts = { succeeded: sum('succeeded'), failed: sum('failed') };
-      return Promise.resolve({ ...found, ...counts, updatedAtMs });
+      const isShown = found?.companyId === companyId && found.partOf === null;
+      return Promise.resolve(isShown ? shownIn(running, found) : null);
+    },
+    listShown(companyId, { appId, webhookId, beforeId }, limit) {
+      const found = [...running.values()]
+        .filter((each) => each.companyId === companyId && each.partOf === null)
+        .filter((each) => appId === undefined || each.appId === appId)
+        .filter((each) => webhookId === undefined || each.webhookId === webhookId)
+        .filter(({ id }) => beforeId === undefined || id < beforeId)
+        .sort((a, b) => (a.id < b.id ? 1 : -1));
+      return Promise.resolve(found.slice(0, limit).map((each) => shownIn(running, each)));
     },
   };
+}
+
+function shownIn(running: ReadonlyMap<string, Resend>, found: Resend): Resend {
+  const parts = isRunning(found) ? partsOf(running, found.id) : [];
+  const sum = (count: 'succeeded' | 'failed'): number =>
+    parts.reduce((total, part) => total + part[count], found[count]);
+  const times = parts.map((part) => part.updatedAtMs);
+  const updatedAtMs = parts.length > 0 ? Math.max(...times) : found.updatedAtMs;
+  const counts = { succeeded: sum('succeeded'), failed: sum('failed') };
+  return { ...found, ...counts, updatedAtMs };
 }
 
 function marksIn(deliveries: ReadonlyMap<string, MemoryDelivery>): MemoryResends['marks'] {
@@ -197,6 +219,7 @@ export function sampleResend(id: string, overrides: Partial<Resend> = {}): Resen
     beforeId: '~',
     page: [],
     status: 'running',
+    abortAskedAtMs: null,
     total: 0,
     succeeded: 0,
     failed: 0,

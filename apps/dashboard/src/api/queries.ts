@@ -145,7 +145,7 @@ export const resendQuery = (resendId: string) =>
     queryKey: ['resend', resendId],
     queryFn: () =>
       dataOf(api.GET('/api/v1/resends/{resendId}', { params: { path: { resendId } } })),
-    refetchInterval: ({ state }) => (state.data?.status === 'done' ? false : 1_000),
+    refetchInterval: ({ state }) => (state.data?.status === 'running' ? 1_000 : false),
   });
 
 export const apiKeysQuery = queryOptions({

@@ -251,46 +251,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/webhooks/{webhookId}/resend-failed/estimate": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Count the failed deliveries of a webhook
-         * @description Returns how many deliveries `resend-failed` would send again now.
-         */
-        get: operations["webhookResendFailedEstimate"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/apps/{appId}/resend-failed/estimate": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Count the failed deliveries of an app
-         * @description Returns how many deliveries `resend-failed` would send again now: those to enabled webhooks of the app.
-         */
-        get: operations["appResendFailedEstimate"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/webhook-messages": {
         parameters: {
             query?: never;
@@ -389,6 +349,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/resends": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List resends, newest first
+         * @description A key of one app lists the resends of this app, or those of one webhook of it.
+         */
+        get: operations["resendList"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/resends/{resendId}": {
         parameters: {
             query?: never;
@@ -400,6 +380,26 @@ export interface paths {
         get: operations["resendGet"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/resends/{resendId}/abort": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Abort a resend
+         * @description Nothing further is sent. What is under way is settled and counted for 20 seconds, then the resend is `aborted`; `succeeded` and `failed` count what was sent, and the rest of `total` was not. A resend that has ended stays as it is.
+         */
+        post: operations["resendAbort"];
         delete?: never;
         options?: never;
         head?: never;
@@ -635,30 +635,10 @@ export interface paths {
         put?: never;
         /**
          * Make a link to the portal of an app
-         * @description The link signs one visitor in to pages that show this app only. It opens once, and the visit ends when the link expires, or when it, or the API key that made it, is revoked. A link cannot give what the API key may not do.
+         * @description The link signs one visitor in to pages that show this app only. It opens once, and the visit ends when the link expires, or when the API key that made it is revoked. A link cannot give what the API key may not do.
          */
         post: operations["appPortalLinks"];
         delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/portal-links/{linkId}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        /**
-         * Revoke a link to the portal
-         * @description The link does not open any more, and its visit ends at once at this gateway, and within two seconds at others.
-         */
-        delete: operations["portalLinkDelete"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1191,17 +1171,15 @@ export interface components {
             /** @description The webhook whose deliveries are resent; null for a resend of an app */
             webhookId: string | null;
             /** @enum {string} */
-            status: "running" | "done";
+            status: "running" | "done" | "aborted";
+            /** @description When a client asked to abort it; null when nobody has */
+            abortAskedAt: components["schemas"]["Time"] | null;
             /** @description Number of deliveries to send again */
             total: number;
             succeeded: number;
             failed: number;
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
-        };
-        ResendEstimate: {
-            /** @description Number of deliveries to send again */
-            total: number;
         };
         CreateMessage: {
             /** @example app_01kdyx3m9e7r8s5tqv2wzcbn4a */
@@ -1451,7 +1429,7 @@ export interface components {
              * @example webhook.updated
              * @enum {string}
              */
-            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "resend.started" | "dead_letters.replayed" | "encryption_keys.rotated";
+            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "resend.started" | "resend.aborted" | "dead_letters.replayed" | "encryption_keys.rotated";
             actor: components["schemas"]["AuditActor"];
             target: components["schemas"]["AuditTarget"];
             /**
@@ -1509,7 +1487,7 @@ export interface components {
              * @example webhook
              * @enum {string}
              */
-            kind: "company" | "apiKey" | "signingKey" | "portalLink" | "project" | "app" | "webhook" | "delivery" | "deadLetters" | "encryptionKeys";
+            kind: "company" | "apiKey" | "signingKey" | "portalLink" | "project" | "app" | "webhook" | "delivery" | "resend" | "deadLetters" | "encryptionKeys";
             /** @description Null for several at once, and for one that was not created */
             id: string | null;
         };
@@ -3423,6 +3401,7 @@ export interface operations {
                      *         "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *         "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *         "status": "running",
+                     *         "abortAskedAt": "2026-01-31T09:30:00.000Z",
                      *         "total": 12,
                      *         "succeeded": 9,
                      *         "failed": 1,
@@ -3488,6 +3467,7 @@ export interface operations {
                      *         "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *         "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *         "status": "running",
+                     *         "abortAskedAt": "2026-01-31T09:30:00.000Z",
                      *         "total": 12,
                      *         "succeeded": 9,
                      *         "failed": 1,
@@ -3513,110 +3493,6 @@ export interface operations {
             409: components["responses"]["409.resend_running"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
-            417: components["responses"]["417.expectation_failed"];
-            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
-            431: components["responses"]["431.headers_too_large"];
-            500: components["responses"]["500.internal_error"];
-            503: components["responses"]["503.unavailable"];
-        };
-    };
-    webhookResendFailedEstimate: {
-        parameters: {
-            query: {
-                since: string;
-            };
-            header?: never;
-            path: {
-                webhookId: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Deliveries counted */
-            200: {
-                headers: {
-                    "X-Request-Id": components["headers"]["RequestId"];
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "success": true,
-                     *       "message": "Deliveries counted",
-                     *       "data": {
-                     *         "total": 12
-                     *       }
-                     *     }
-                     */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["ResendEstimate"];
-                    };
-                };
-            };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
-            401: components["responses"]["401.unauthorized"];
-            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
-            404: components["responses"]["404.route_not_found.not_found"];
-            408: components["responses"]["408.request_timeout"];
-            417: components["responses"]["417.expectation_failed"];
-            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
-            431: components["responses"]["431.headers_too_large"];
-            500: components["responses"]["500.internal_error"];
-            503: components["responses"]["503.unavailable"];
-        };
-    };
-    appResendFailedEstimate: {
-        parameters: {
-            query: {
-                since: string;
-            };
-            header?: never;
-            path: {
-                appId: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Deliveries counted */
-            200: {
-                headers: {
-                    "X-Request-Id": components["headers"]["RequestId"];
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "success": true,
-                     *       "message": "Deliveries counted",
-                     *       "data": {
-                     *         "total": 12
-                     *       }
-                     *     }
-                     */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["ResendEstimate"];
-                    };
-                };
-            };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
-            401: components["responses"]["401.unauthorized"];
-            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
-            404: components["responses"]["404.route_not_found.not_found"];
-            408: components["responses"]["408.request_timeout"];
             417: components["responses"]["417.expectation_failed"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
@@ -4153,6 +4029,76 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
+    resendList: {
+        parameters: {
+            query?: {
+                /** @description Only those of the whole app, not of its webhooks and deliveries */
+                appId?: string;
+                /** @description Only those of the webhook, and of single deliveries to it */
+                webhookId?: string;
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description `nextCursor` of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Resends found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Resends found",
+                     *       "data": [
+                     *         {
+                     *           "id": "rsnd_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "status": "running",
+                     *           "abortAskedAt": "2026-01-31T09:30:00.000Z",
+                     *           "total": 12,
+                     *           "succeeded": 9,
+                     *           "failed": 1,
+                     *           "createdAt": "2026-01-31T09:30:00.000Z",
+                     *           "updatedAt": "2026-01-31T09:30:00.000Z"
+                     *         }
+                     *       ],
+                     *       "nextCursor": null
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Resend"][];
+                        /** @description The `cursor` of the next page; null on the last page */
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
     resendGet: {
         parameters: {
             query?: never;
@@ -4182,6 +4128,7 @@ export interface operations {
                      *         "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *         "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *         "status": "running",
+                     *         "abortAskedAt": "2026-01-31T09:30:00.000Z",
                      *         "total": 12,
                      *         "succeeded": 9,
                      *         "failed": 1,
@@ -4204,6 +4151,71 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
             408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    resendAbort: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                resendId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Abort asked */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Abort asked",
+                     *       "data": {
+                     *         "id": "rsnd_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "status": "running",
+                     *         "abortAskedAt": "2026-01-31T09:30:00.000Z",
+                     *         "total": 12,
+                     *         "succeeded": 9,
+                     *         "failed": 1,
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Resend"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            413: components["responses"]["413.body_too_large"];
+            415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
@@ -4617,7 +4629,7 @@ export interface operations {
     auditEventList: {
         parameters: {
             query?: {
-                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "resend.started" | "dead_letters.replayed" | "encryption_keys.rotated";
+                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "resend.started" | "resend.aborted" | "dead_letters.replayed" | "encryption_keys.rotated";
                 /** @description Id of the API key that did it, `admin` for operators, or `system` for Posthorn itself */
                 actor?: string;
                 /** @description Id of what it was done to */
@@ -5035,52 +5047,6 @@ export interface operations {
             408: components["responses"]["408.request_timeout"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
-            417: components["responses"]["417.expectation_failed"];
-            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
-            431: components["responses"]["431.headers_too_large"];
-            500: components["responses"]["500.internal_error"];
-            503: components["responses"]["503.unavailable"];
-        };
-    };
-    portalLinkDelete: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                linkId: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Portal link revoked */
-            200: {
-                headers: {
-                    "X-Request-Id": components["headers"]["RequestId"];
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "success": true,
-                     *       "message": "Portal link revoked"
-                     *     }
-                     */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                    };
-                };
-            };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
-            401: components["responses"]["401.unauthorized"];
-            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
-            404: components["responses"]["404.route_not_found.not_found"];
-            408: components["responses"]["408.request_timeout"];
             417: components["responses"]["417.expectation_failed"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];

@@ -70,7 +70,7 @@ const TYPING = 'input, textarea, select, [contenteditable]';
 /** Returns what opens the page of a found thing. */
 function useOpenFound(): (found: Found) => void {
   const navigate = useNavigate();
-  return ({ kind, id, messageId, webhookId, appId }) => {
+  return ({ kind, id, messageId }) => {
     switch (kind) {
       case 'project':
         return void navigate({ to: '/projects/$projectId', params: { projectId: id } });
@@ -88,9 +88,7 @@ function useOpenFound(): (found: Found) => void {
           hash: id,
         });
       case 'resend':
-        return webhookId === undefined
-          ? void navigate({ to: '/apps/$appId', params: { appId: appId ?? id } })
-          : void navigate({ to: '/webhooks/$webhookId', params: { webhookId } });
+        return void navigate({ to: '/resends/$resendId', params: { resendId: id } });
       case 'api_key':
         return void navigate({ to: '/api-keys', hash: id });
     }

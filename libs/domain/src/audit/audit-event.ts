@@ -30,6 +30,7 @@ export const AUDIT_ACTIONS = [
   'webhook.secrets_read',
   'webhook.tested',
   'resend.started',
+  'resend.aborted',
   'dead_letters.replayed',
   'encryption_keys.rotated',
 ] as const;
@@ -45,6 +46,7 @@ export const AUDIT_TARGETS = [
   'app',
   'webhook',
   'delivery',
+  'resend',
   'deadLetters',
   'encryptionKeys',
 ] as const;

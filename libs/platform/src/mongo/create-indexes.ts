@@ -98,6 +98,13 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
     key: { status: 1, _id: 1 },
     options: { partialFilterExpression: { status: 'running' } },
   },
+  // The list of the resends of a webhook, and of an app; few are of an app.
+  { collection: 'resends', key: { companyId: 1, webhookId: 1, _id: 1 } },
+  {
+    collection: 'resends',
+    key: { companyId: 1, appId: 1, _id: 1 },
+    options: { partialFilterExpression: { appId: { $exists: true } } },
+  },
   // One resend of the failures of a webhook at a time.
   {
     collection: 'resends',

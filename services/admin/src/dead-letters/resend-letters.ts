@@ -171,6 +171,7 @@ function newResend(
     beforeId: last,
     page,
     status: 'running',
+    abortAskedAtMs: null,
     total: page.length,
     succeeded: 0,
     failed: 0,

@@ -45,7 +45,7 @@ export interface UseCaseDeps {
   webhooks: WebhookStore;
   messages: MessageQueries;
   deliveries: DeliveryQueries;
-  resends: Pick<ResendStore, 'findShown'>;
+  resends: Pick<ResendStore, 'findShown' | 'listShown' | 'askToAbort'>;
   circuits: Pick<OpenCircuits, 'read'>;
   flows: Pick<EndpointFlows, 'read'>;
   concurrency: ConcurrencyBounds;

@@ -144,11 +144,11 @@ describe('a resend of many', () => {
     dispatch = () => undefined;
     await begin();
     let beginnings = 0;
-    const findOne: typeof world.resends.findOne = (...args) => {
+    const beginPage: typeof world.resends.beginPage = (...args) => {
       beginnings += 1;
-      return world.resends.findOne(...args);
+      return world.resends.beginPage(...args);
     };
-    const all = runner('a', { resends: { ...world.resends, findOne } });
+    const all = runner('a', { resends: { ...world.resends, beginPage } });
     const { wake } = all;
     const round = work(all);
     await eventually('the round has started', () => sends.length > 0);

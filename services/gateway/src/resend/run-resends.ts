@@ -115,9 +115,9 @@ interface Running {
   done: Promise<void>;
 }
 
-/** A single delivery is quick and always starts; it must not wait for spans. */
+/** A single delivery is quick and always starts, and so is an abort; they must not wait for spans. */
 function mayStart(running: ReadonlyMap<string, Running>, resend: Resend): boolean {
-  if (isOfOne(resend)) return true;
+  if (isOfOne(resend) || resend.abortAskedAtMs !== null) return true;
   const spans = [...running.values()].filter((each) => !isOfOne(each.resend));
   const own = spans.filter((each) => each.resend.companyId === resend.companyId);
   return spans.length < MAX_SPANS.ofAll && own.length < MAX_SPANS.ofCompany;

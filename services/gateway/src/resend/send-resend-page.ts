@@ -9,6 +9,7 @@ import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.
 import type { MarkedDelivery } from '@posthorn/domain/resend.ts';
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import { isOfOne, type Resend } from '@posthorn/domain/resend.ts';
+import { countSent, shouldDropPage } from './abort-resend.ts';
 import { createGiveUpRule, isCircuitOpen, type GiveUpDeps } from './give-up-on-endpoint.ts';
 import { isDueDespiteDeferral, mayBeLost, type Published } from './when-published-again.ts';
 
@@ -27,8 +28,11 @@ export interface SendPageDeps extends GiveUpDeps {
 const POLL_MS = { first: 20, max: 2_000 };
 
 export interface SentPage {
-  /** `given_up`: the endpoint fails, and some deliveries of the page have no result. They count as failed. */
-  kind: 'settled' | 'given_up';
+  /**
+   * `given_up`: the endpoint fails, and some deliveries of the page have no result. They count as failed.
+   * `aborted`: a client asked for it, and what has no result was not sent and is not counted.
+   */
+  kind: 'settled' | 'given_up' | 'aborted';
   succeeded: number;
   failed: number;
 }
@@ -62,6 +66,7 @@ export async function sendPage(
     if (open.length === 0) return { kind: 'settled', ...counts };
     progress.report(counts.succeeded);
     if (await progress.shouldGiveUp()) return giveUp(deps, resend);
+    if (await shouldDropPage(deps, resend)) return dropPage(deps, resend, open);
     const due = await findDue(deps, resend, open, published);
     // Kafka may answer late: a stop must not wait for it, and whoever takes over publishes again.
     await untilAborted(publish(deps, due, published), signal);
@@ -135,6 +140,18 @@ async function giveUp({ marks }: SendPageDeps, resend: Resend): Promise<SentPage
   const { id, companyId, page } = resend;
   await marks.free(companyId, id, page);
   return { kind: 'given_up', ...countOf(await marks.read(companyId, page), resend) };
+}
+
+async function dropPage(
+  { marks }: SendPageDeps,
+  resend: Resend,
+  open: readonly MarkedDelivery[],
+): Promise<SentPage> {
+  const { id, companyId, page } = resend;
+  await marks.free(companyId, id, page);
+  const found = await marks.read(companyId, page);
+  const dropped = new Set(open.map((delivery) => delivery.id));
+  return { kind: 'aborted', ...countSent(resend, found, dropped) };
 }
 
 /** A delivery that is no longer stored counts as failed. */

@@ -1,5 +1,6 @@
 import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
+import { whenAbortAsked } from './abort-resend.ts';
 import type { PageBudget } from './resend-page-budget.ts';
 import { sendPage, type SendPageDeps, type SentPage } from './send-resend-page.ts';
 
@@ -24,10 +25,15 @@ export async function sendPages(
         ? resend.page
         : await resends.nextPage(resend, await pageSizeOf(deps, resend));
     if (page.length === 0) return resends.finish(resend, nowMs());
+    const isBegun = resend.page.length > 0;
+    if (!isBegun && (await whenAbortAsked(deps, resend)) !== null) {
+      return resends.finish(resend, nowMs(), 'aborted');
+    }
     resend = await resends.beginPage(resend, page, nowMs());
     const sent = await sendWithinBudget(deps, resend, lease, signal);
     resend = await resends.endPage(resend, sent, nowMs());
     if (sent.kind === 'given_up') return failRest(deps, resend);
+    if (sent.kind === 'aborted') return resends.finish(resend, nowMs(), 'aborted');
   }
 }
 

@@ -1,6 +1,7 @@
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
 import { partFor } from '@posthorn/domain/resend.ts';
+import { whenAbortAsked } from './abort-resend.ts';
 import { sendPages, type SendPagesDeps } from './send-resend-pages.ts';
 
 export interface SendPartsDeps extends SendPagesDeps {
@@ -36,15 +37,18 @@ export async function sendParts(
   stopping.throwIfAborted();
   const { succeeded, failed } =
     (await deps.resends.findShown(resend.companyId, resend.id)) ?? resend;
-  await deps.resends.finish({ ...resend, succeeded, failed }, deps.nowMs());
+  const isAborted = (await whenAbortAsked(deps, resend)) !== null;
+  const status = isAborted ? 'aborted' : 'done';
+  await deps.resends.finish({ ...resend, succeeded, failed }, deps.nowMs(), status);
 }
 
 /** Yields the parts that were started before, then starts one for each further webhook that has failures. */
 async function* startParts(
-  { resends, leases, holder, nowMs }: SendPartsDeps,
+  deps: SendPartsDeps,
   resend: Resend,
   lease: string,
 ): AsyncGenerator<Resend, void, undefined> {
+  const { resends, leases, holder, nowMs } = deps;
   let afterId = await resends.lastWebhook(resend);
   yield* await resends.openParts(resend);
   for (;;) {
@@ -54,6 +58,7 @@ async function* startParts(
     for (const webhookId of webhookIds) {
       const part = partFor(resend, webhookId, nowMs());
       if ((await resends.nextPage(part, 1)).length === 0) continue;
+      if ((await whenAbortAsked(deps, resend)) !== null) return;
       if (!(await resends.insert(part))) throw new ResendMovedError(part.id);
       yield part;
     }

@@ -133,6 +133,7 @@ function newResend(
     ...span,
     page: [],
     status: 'running',
+    abortAskedAtMs: null,
     ...counts,
     createdAtMs: atMs,
     updatedAtMs: atMs,

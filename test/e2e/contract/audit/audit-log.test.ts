@@ -25,7 +25,14 @@ let posthorn: OwnCompany;
 let receiver: Receiver;
 let api: ApiClient;
 let ids: Record<
-  'projectId' | 'appId' | 'webhookId' | 'keyId' | 'newKeyId' | 'signingKeyId' | 'deliveryId',
+  | 'projectId'
+  | 'appId'
+  | 'webhookId'
+  | 'keyId'
+  | 'newKeyId'
+  | 'signingKeyId'
+  | 'deliveryId'
+  | 'resendId',
   string
 >;
 /** Every secret that was given or returned. */
@@ -89,7 +96,9 @@ async function doEverything(): Promise<void> {
   await send('POST', `/api/v1/deliveries/${deliveryId}/resend`);
   const since = new Date(Date.now() - 3_600_000).toISOString();
   await send('POST', `/api/v1/webhooks/${webhookId}/resend-failed`, { since }, 202);
-  await send('POST', `/api/v1/apps/${appId}/resend-failed`, { since }, 202);
+  const resend = await send('POST', `/api/v1/apps/${appId}/resend-failed`, { since }, 202);
+  const resendId = id(resend);
+  await send('POST', `/api/v1/resends/${resendId}/abort`);
   const key = await send('POST', '/api/v1/api-keys', { name: 'Key', scopes: ['read'] }, 201);
   const keyId = id(key);
   const fresh = await send('POST', `/api/v1/api-keys/${keyId}/rotate`, undefined, 201);
@@ -99,7 +108,16 @@ async function doEverything(): Promise<void> {
   await send('DELETE', `/webhooks/${webhookId}`, undefined, 404);
   await send('DELETE', `/apps/${appId}`);
   await send('DELETE', `/projects/${projectId}`);
-  ids = { projectId, appId, webhookId, keyId, newKeyId: id(fresh), signingKeyId, deliveryId };
+  ids = {
+    projectId,
+    appId,
+    webhookId,
+    keyId,
+    newKeyId: id(fresh),
+    signingKeyId,
+    deliveryId,
+    resendId,
+  };
   secrets.push('hush', ...[webhook.secret, rotated.secret, key.key, fresh.key].map(String));
 }
 
@@ -120,7 +138,7 @@ describe('The audit log', () => {
     events.find((each) => each.action === action && each.outcome === 'done')?.changes;
 
   it('has one event for each request, in order, with its outcome', () => {
-    const { projectId, appId, webhookId, keyId, signingKeyId, deliveryId } = ids;
+    const { projectId, appId, webhookId, keyId, signingKeyId, deliveryId, resendId } = ids;
     expect(events.map(briefly)).toEqual([
       ['company.created', posthorn.companyId, 'done'],
       ['project.created', projectId, 'done'],
@@ -136,6 +154,7 @@ describe('The audit log', () => {
       ['resend.started', deliveryId, 'done'],
       ['resend.started', webhookId, 'done'],
       ['resend.started', appId, 'done'],
+      ['resend.aborted', resendId, 'done'],
       ['api_key.created', keyId, 'done'],
       ['api_key.rotated', keyId, 'done'],
       ['signing_key.rotated', signingKeyId, 'done'],

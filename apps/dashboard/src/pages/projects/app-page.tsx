@@ -76,6 +76,12 @@ function AppFacts({
             show them
           </Link>,
         ],
+        [
+          'Resends',
+          <Link key="resends" to="/resends" search={{ appId: id }}>
+            show them
+          </Link>,
+        ],
         ['Answers', storeResponses === false ? 'not stored' : 'stored, their first 4 KiB'],
         ['Payloads', storePayloads === 'until-delivered' ? 'erased once delivered' : 'kept'],
         ['Created', <When key="created" at={createdAt} />],

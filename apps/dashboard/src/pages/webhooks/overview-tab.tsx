@@ -1,5 +1,6 @@
 import { Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
 import { healthQuery } from '../../api/queries.ts';
 import { statsQuery } from '../../api/overview.ts';
@@ -111,7 +112,8 @@ function HealthNow({ health }: { health: Schemas['WebhookHealth'] }) {
 }
 
 function WebhookFacts({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
-  const { name, eventTypes, authMethod, rateLimitPerSecond, createdAt, updatedAt, tls } = webhook;
+  const { id, name, eventTypes, authMethod, rateLimitPerSecond, createdAt, updatedAt, tls } =
+    webhook;
   return (
     <>
       <Facts
@@ -127,6 +129,12 @@ function WebhookFacts({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
             rateLimitPerSecond === null ? 'none' : `${countText(rateLimitPerSecond)} per second`,
           ],
           ['TLS', tls === undefined ? 'public authorities' : 'own certificates'],
+          [
+            'Resends',
+            <Link key="resends" to="/resends" search={{ webhookId: id }}>
+              show them
+            </Link>,
+          ],
           ['Created', <When key="created" at={createdAt} />],
           ['Changed', <When key="changed" at={updatedAt} />],
         ]}

@@ -217,7 +217,9 @@ export interface ResendDocument extends OwnedDocument {
   afterId: string;
   beforeId: string;
   page: string[];
-  status: 'running' | 'done';
+  status: 'running' | 'done' | 'aborted';
+  /** Absent unless a client asked to abort it. */
+  abortAskedAt?: Date;
   total: number;
   succeeded: number;
   failed: number;

@@ -103,6 +103,7 @@ it('a marked delivery has everything that a record needs', async () => {
       appId: 'app_1',
       createdAtMs: stored.createdAt.getTime(),
       status: 'exhausted',
+      attemptCount: 7,
       mark: null,
     },
   ]);

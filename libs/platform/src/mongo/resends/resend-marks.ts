@@ -111,6 +111,7 @@ function toMarked(document: DeliveryDocument): MarkedDelivery {
     companyId,
     appId,
     status,
+    attemptCount: document.attemptCount,
     createdAtMs: createdAt.getTime(),
     mark: resend ?? null,
     ...notStoredOf(document),

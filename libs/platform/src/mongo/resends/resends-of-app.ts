@@ -19,6 +19,17 @@ export interface ResendPartStore {
    * parts. Null when there is no such resend, or when it is a part.
    */
   findShown: (companyId: string, resendId: string) => Promise<Resend | null>;
+  /** As the company sees them, newest first, without the parts. */
+  listShown: (companyId: string, filter: ResendFilter, limit: number) => Promise<Resend[]>;
+}
+
+/** What a list may be limited to. */
+export interface ResendFilter {
+  /** Those of the whole app. */
+  appId?: string | undefined;
+  /** Those of the webhook, and of single deliveries to it. */
+  webhookId?: string | undefined;
+  beforeId?: string | undefined;
 }
 
 /** The parts of a resend, as a range of ids that needs no index of its own: `0` follows `/`. */
@@ -38,14 +49,34 @@ export function createResendParts(db: mongo.Db): ResendPartStore {
       return (await parts.toArray())[0]?.webhookId ?? '';
     },
     webhooksAfter: (resend, afterId, limit) => enabledWebhooks(db, resend, { afterId, limit }),
-    async findShown(companyId, _id) {
-      // Reads the parts first: they are removed after the resend is done, whose own counts hold then.
-      const counts = await countsOfParts(db, companyId, _id);
-      const found = await resends(companyId).findOne({ _id });
-      if (!found || found.partOf !== undefined) return null;
-      return toResend(found.status === 'running' ? { ...found, ...counts } : found);
+    findShown: (companyId, resendId) => findShown(db, companyId, resendId),
+    async listShown(companyId, { appId, webhookId, beforeId }, limit) {
+      const found = resends(companyId)
+        .find({
+          ...(appId !== undefined && { appId }),
+          ...(webhookId !== undefined && { webhookId }),
+          ...(beforeId !== undefined && { _id: { $lt: beforeId } }),
+          partOf: { $exists: false },
+        })
+        .sort({ _id: -1 })
+        .limit(limit);
+      const listed = (await found.toArray()).map(toResend);
+      return Promise.all(listed.map((each) => withParts(db, each)));
     },
   };
+}
+
+async function findShown(db: mongo.Db, companyId: string, _id: string): Promise<Resend | null> {
+  // Reads the parts first: they are removed after the resend is done, whose own counts hold then.
+  const counts = await countsOfParts(db, companyId, _id);
+  const found = await documentsOf(db, 'resends', companyId).findOne({ _id });
+  if (!found || found.partOf !== undefined) return null;
+  return toResend(found.status === 'running' ? { ...found, ...counts } : found);
+}
+
+async function withParts(db: mongo.Db, resend: Resend): Promise<Resend> {
+  if (resend.appId === null || resend.status !== 'running') return resend;
+  return (await findShown(db, resend.companyId, resend.id)) ?? resend;
 }
 
 /** The ids of the enabled webhooks of an app's resend. A limit of 0 means no limit. */

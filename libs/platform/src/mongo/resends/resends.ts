@@ -42,8 +42,13 @@ export interface ResendStore extends ResendPartStore {
   beginPage: (resend: Resend, page: readonly string[], atMs: number) => Promise<Resend>;
   /** Adds the counts and moves `afterId` to the end of the page, in one write. */
   endPage: (resend: Resend, result: PageResult, atMs: number) => Promise<Resend>;
-  /** Ends the resend with the counts that `resend` has, and removes its parts. */
-  finish: (resend: Resend, atMs: number) => Promise<void>;
+  /**
+   * Ends the resend with the counts that `resend` has, and removes its parts. An aborted one keeps its total: the
+   * difference was not sent.
+   */
+  finish: (resend: Resend, atMs: number, status?: 'done' | 'aborted') => Promise<void>;
+  /** Asks the process that works on it to abort a running resend. Asking again changes nothing. */
+  askToAbort: (companyId: string, resendId: string, atMs: number) => Promise<void>;
 }
 
 /** Another process has moved this resend forward. */
@@ -81,7 +86,12 @@ export function createResendStore(db: Database): ResendStore {
         },
         $inc: { succeeded, failed },
       }),
-    finish: (resend, atMs) => finish(db, resend, atMs),
+    finish: (resend, atMs, status = 'done') => finish(db, resend, { atMs, status }),
+    async askToAbort(companyId, _id, atMs) {
+      const running = { _id, status: 'running', abortAskedAt: { $exists: false } } as const;
+      const $set = { abortAskedAt: new Date(atMs) };
+      await documentsOf(db, 'resends', companyId).updateOne(running, { $set });
+    },
   };
 }
 
@@ -95,11 +105,15 @@ async function insert(resends: mongo.Collection<ResendDocument>, resend: Resend)
   }
 }
 
-async function finish(db: mongo.Db, resend: Resend, atMs: number): Promise<void> {
+interface Ended {
+  atMs: number;
+  status: 'done' | 'aborted';
+}
+
+async function finish(db: mongo.Db, resend: Resend, { atMs, status }: Ended): Promise<void> {
   const { companyId, succeeded, failed } = resend;
-  const total = succeeded + failed;
-  const counts = { total, succeeded, failed };
-  await move(db, resend, { $set: { status: 'done', ...counts, updatedAt: new Date(atMs) } });
+  const counts = { total: totalAtEnd(resend, status), succeeded, failed };
+  await move(db, resend, { $set: { status, ...counts, updatedAt: new Date(atMs) } });
   if (resend.appId === null) return;
   await documentsOf(db, 'resends', companyId).deleteMany(partsOf(resend.id));
 }
@@ -108,6 +122,15 @@ interface Span {
   /** Exclusive, as `beforeId` is. */
   afterId: string;
   beforeId: string;
+}
+
+/** What failed since the resend began, or was removed meanwhile, makes its total inexact. */
+export function totalAtEnd(
+  { total, succeeded, failed }: Resend,
+  status: 'done' | 'aborted',
+): number {
+  const sent = succeeded + failed;
+  return status === 'done' ? sent : Math.max(total, sent);
 }
 
 /**

@@ -85,6 +85,7 @@ const ID_PARAMS: Partial<Record<AuditTargetKind, string>> = {
   portalLink: 'linkId',
   webhook: 'webhookId',
   delivery: 'deliveryId',
+  resend: 'resendId',
 };
 
 function targetOf(

@@ -12,7 +12,10 @@ export const resendSchema = z
     webhookId: idField('wh').nullable().meta({
       description: 'The webhook whose deliveries are resent; null for a resend of an app',
     }),
-    status: z.enum(['running', 'done']),
+    status: z.enum(['running', 'done', 'aborted']),
+    abortAskedAt: timeField.nullable().meta({
+      description: 'When a client asked to abort it; null when nobody has',
+    }),
     total: z.int().meta({ description: 'Number of deliveries to send again' }),
     succeeded: z.int(),
     failed: z.int(),
@@ -22,12 +25,13 @@ export const resendSchema = z
   .meta({ id: 'Resend' });
 
 export function describeResend(resend: Resend): z.infer<typeof resendSchema> {
-  const { id, appId, webhookId, status, total, succeeded, failed } = resend;
+  const { id, appId, webhookId, status, abortAskedAtMs, total, succeeded, failed } = resend;
   return {
     id,
     appId,
     webhookId,
     status,
+    abortAskedAt: abortAskedAtMs === null ? null : isoTime(abortAskedAtMs),
     total,
     succeeded,
     failed,
