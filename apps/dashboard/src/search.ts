@@ -42,10 +42,12 @@ export interface WebhookSearch {
   tab?: WebhookTab | undefined;
   /** Of the messages in the tab of attempts. */
   status?: Schemas['DeliveryStatus'] | undefined;
+  eventType?: string | undefined;
 }
 
-export function webhookSearch({ tab, status }: Raw): WebhookSearch {
+export function webhookSearch({ tab, status, eventType }: Raw): WebhookSearch {
   return {
+    ...text(eventType, (found) => ({ eventType: found })),
     ...oneOf(TABS, tab, (found) => ({ tab: found })),
     ...oneOf(STATUSES, status, (found) => ({ status: found })),
   };
@@ -54,6 +56,7 @@ export function webhookSearch({ tab, status }: Raw): WebhookSearch {
 export interface MessageSearch {
   appId?: string | undefined;
   webhookId?: string | undefined;
+  eventType?: string | undefined;
   status?: Schemas['DeliveryStatus'] | undefined;
   from?: string | undefined;
   to?: string | undefined;
@@ -61,8 +64,10 @@ export interface MessageSearch {
   open?: string | undefined;
 }
 
-export function messageSearch({ appId, webhookId, status, from, to, open }: Raw): MessageSearch {
+export function messageSearch(raw: Raw): MessageSearch {
+  const { appId, webhookId, eventType, status, from, to, open } = raw;
   return {
+    ...text(eventType, (found) => ({ eventType: found })),
     ...text(appId, (found) => ({ appId: found })),
     ...text(webhookId, (found) => ({ webhookId: found })),
     ...oneOf(STATUSES, status, (found) => ({ status: found })),

@@ -99,6 +99,9 @@ describe('History · GET /api/v1/webhook-messages', () => {
     ['two filters', () => `webhookId=${bad}&appId=${appId}`, () => [mixed]],
     ['two that exclude each other', () => `webhookId=${bad}&status=cancelled`, () => []],
     ['status and app', () => `status=exhausted&appId=${appId}`, () => [mixed]],
+    ['event type', () => 'eventType=x', () => [mixed]],
+    ['event type and status', () => 'eventType=x&status=delivered', () => []],
+    ['event type and webhook', () => `eventType=x&webhookId=${bad}`, () => [mixed]],
     ['an unknown app', () => 'appId=app_unknown', () => []],
   ])('filters by %s', async (_what, query, expected) => {
     expect(await idsOf(query())).toEqual(expected().map(({ id }) => id));

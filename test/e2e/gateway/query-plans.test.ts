@@ -140,7 +140,7 @@ async function filterMessages(): Promise<void> {
   const time = new Date().toISOString();
   const options = [
     ...[`appId=${appId}`, `webhookId=${webhookId}`, `to=${time}`],
-    ...[`from=${new Date(0).toISOString()}`, `cursor=${messageId}`],
+    ...[`from=${new Date(0).toISOString()}`, `cursor=${messageId}`, 'eventType=order.paid'],
   ];
   for (const status of [
     '',

@@ -23,7 +23,9 @@ export function storeMessages(shapes: readonly Shape[]): Stored[] {
   const newId = createIdFactory({ nowMs, randomBytes: (size) => Buffer.alloc(size) });
   return shapes.map((shape, n) => {
     const targets = shape.map((_, index) => `wh_${index}`);
-    const message = sampleMessage(newId('msg'), { targets, appId: n % 3 === 0 ? 'app_1' : null });
+    const appId = n % 3 === 0 ? 'app_1' : null;
+    const eventType = n % 4 === 0 ? 'order.paid' : null;
+    const message = sampleMessage(newId('msg'), { targets, appId, eventType });
     const known = shape.flatMap((status, index) => {
       const webhookId = `wh_${index}`;
       const id = deliveryIdOf(message.id, webhookId);

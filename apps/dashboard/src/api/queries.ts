@@ -86,6 +86,7 @@ export const healthQuery = (webhookId: string) =>
 export interface MessageFilter {
   appId?: string | undefined;
   webhookId?: string | undefined;
+  eventType?: string | undefined;
   status?: Schemas['DeliveryStatus'] | undefined;
   from?: string | undefined;
   to?: string | undefined;

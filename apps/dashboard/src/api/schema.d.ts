@@ -3505,6 +3505,8 @@ export interface operations {
             query?: {
                 appId?: string;
                 webhookId?: string;
+                /** @description Only messages of exactly this type */
+                eventType?: string;
                 status?: components["schemas"]["DeliveryStatus"];
                 /** @description Created at this time or later */
                 from?: string;

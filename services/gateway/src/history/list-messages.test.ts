@@ -28,11 +28,12 @@ type Filter = Omit<MessageQuery, 'limit' | 'cursor'>;
 
 /** The same rule without pages, indexes and bounds of work. */
 function expectedIds(stored: readonly Stored[], filter: Filter): string[] {
-  const { appId, webhookId, status, fromMs = 0, toMs = Infinity } = filter;
+  const { appId, webhookId, eventType, status, fromMs = 0, toMs = Infinity } = filter;
   return stored
     .filter((each) => status === undefined || statusOf(each) === status)
     .map(({ message }) => message)
     .filter((each) => appId === undefined || each.appId === appId)
+    .filter((each) => eventType === undefined || each.eventType === eventType)
     .filter(({ targets }) => webhookId === undefined || targets.includes(webhookId))
     .filter(({ createdAtMs }) => createdAtMs >= fromMs && createdAtMs <= toMs)
     .map(({ id }) => id)
@@ -59,6 +60,7 @@ const atMs = fc.option(fc.integer({ min: START_MS - 2, max: START_MS + 14 }), { 
 const filters = fc.record({
   appId: fc.constantFrom(undefined, 'app_1'),
   webhookId: fc.constantFrom(undefined, 'wh_0', 'wh_2'),
+  eventType: fc.constantFrom(undefined, 'order.paid'),
   status: fc.constantFrom(undefined, ...STATUSES),
   fromMs: atMs,
   toMs: atMs,
@@ -117,6 +119,19 @@ describe('a page of a rare status', () => {
     expect([first.messages, reads]).toEqual([[], { count: messages, deliveries: 10_000 }]);
     const pages = await pagesOf(deps, { status }, 5);
     expect(pages).toEqual([[], [oldest?.message.id]]);
+  });
+
+  test('and one of a rare event type ends after 10,000 messages, the next one finds it', async () => {
+    const stored = many(10_700, ['delivered']).map(({ message, known }, n) => ({
+      message: { ...message, eventType: n === 0 ? 'rare' : null },
+      known,
+    }));
+    const reads = { count: 0, deliveries: 0 };
+    const deps = listDepsOf(stored, reads);
+    const query = { eventType: 'rare', limit: 5 };
+    const { messages } = await listMessages(deps, 'comp_a', query);
+    expect([messages, reads]).toEqual([[], { count: 10_000, deliveries: 0 }]);
+    expect(await pagesOf(deps, { eventType: 'rare' }, 5)).toEqual([[], [stored[0]?.message.id]]);
   });
 
   test('counts failures of other apps among those 10,000', async () => {

@@ -16,6 +16,7 @@ import type { TakeTurn } from '../http/turns/turns.ts';
 export interface MessageQuery {
   appId?: string | undefined;
   webhookId?: string | undefined;
+  eventType?: string | undefined;
   status?: DeliveryStatus | undefined;
   /** Creation of the message, in milliseconds since 1970, both inclusive. */
   fromMs?: number | undefined;
@@ -47,29 +48,30 @@ interface Candidate {
   known: DeliveryOutline[];
 }
 
-/** Messages per read when a filter by status may drop most of them. */
+/** Messages per read when a filter by status or event type may drop most of them. */
 const CHUNK = 500;
 /**
- * A page reads at most this many deliveries, or messages where those have none, and returns what it has
- * found by then: neither rare states nor messages to many webhooks may cost unbounded work.
+ * A page reads at most this many deliveries, or messages where those have none, and returns what it has found by
+ * then: neither rare states, rare event types nor messages to many webhooks may cost unbounded work.
  */
 const MAX_SCANNED = 10_000;
 
 /**
- * Returns one page of messages. The status of a message follows from its deliveries and is not stored,
- * so a filter by status reads candidates and keeps those that match.
+ * Returns one page of messages. The status of a message follows from its deliveries and is not stored, and its event
+ * type has no index, which every message would pay for. So these filters read candidates and keep those that match.
  */
 export async function listMessages(
   deps: ListDeps,
   companyId: string,
   query: MessageQuery,
 ): Promise<ListedMessages> {
-  const { limit, status } = query;
+  const { limit, status, eventType } = query;
+  const isChosen = status !== undefined || eventType !== undefined;
   const kept: Candidate[] = [];
   let beforeId = upperBound(query);
   let scanned = 0;
   for (;;) {
-    const messages = status === undefined ? limit + 1 : CHUNK;
+    const messages = isChosen ? CHUNK : limit + 1;
     const bounds = { messages, targets: MAX_SCANNED - scanned };
     const candidates = await candidatesBefore(deps, companyId, query, beforeId, bounds);
     for (const candidate of candidates.page) {
@@ -112,7 +114,7 @@ async function candidatesBefore(
     const filter = { appId, webhookId, fromId, beforeId };
     const outlines = await deps.messages.listOutlines(companyId, filter, bounds);
     const isAll = outlines.length < bounds.messages;
-    const page = await withDeliveries(deps, companyId, outlines);
+    const page = await withDeliveries(deps, companyId, outlines.filter(isWanted(query)));
     return { page, ...endOf(outlines, bounds, outlines.at(-1)?.id, isAll) };
   }
   const failures = { status, fromId, beforeId };
@@ -123,11 +125,16 @@ async function candidatesBefore(
 }
 
 /**
- * Filters messages by app and webhook, which the index of failures does not contain. It cannot filter
- * deliveries by webhook: a message to the webhook may have failed at another one, and has that status.
+ * Filters messages by event type, which no index contains, and by app and webhook, which that of failures does not
+ * contain. It cannot filter deliveries by webhook: a message to the webhook may have failed at another one, and has that status.
  */
-function isWanted({ appId, webhookId }: MessageQuery): (outline: MessageOutline) => boolean {
+function isWanted({
+  appId,
+  webhookId,
+  eventType,
+}: MessageQuery): (outline: MessageOutline) => boolean {
   return (outline) =>
+    (eventType === undefined || outline.eventType === eventType) &&
     (appId === undefined || outline.appId === appId) &&
     (webhookId === undefined || outline.targets.includes(webhookId));
 }

@@ -8,6 +8,7 @@ import { LinkButton } from '../../parts/link-button.tsx';
 import { Page } from '../../parts/page.tsx';
 import type { MessageSearch } from '../../search.ts';
 import { useRights, useSession } from '../../session/session-context.ts';
+import { EventTypeInput } from './event-type-input.tsx';
 import { MessageDetail } from './message-detail.tsx';
 import { MessageList } from './message-list.tsx';
 import styles from './messages.module.css';
@@ -50,7 +51,7 @@ const STATUSES = [
 function Filters({ filter }: { filter: Omit<MessageSearch, 'open'> }) {
   const navigate = route.useNavigate();
   const { kind } = useSession();
-  const { appId, webhookId = '', status = '', from, to } = filter;
+  const { appId, webhookId = '', eventType, status = '', from, to } = filter;
   const set =
     (name: keyof MessageSearch) =>
     (value: string): void => {
@@ -65,6 +66,7 @@ function Filters({ filter }: { filter: Omit<MessageSearch, 'open'> }) {
         <AppSelect value={appId ?? ''} noneLabel="All apps" onChange={set('appId')} />
       )}
       <WebhookSelect appId={appId} value={webhookId} onChange={set('webhookId')} />
+      <EventTypeInput value={eventType} set={set('eventType')} />
       <NativeSelect
         label="Status"
         data={STATUSES}

@@ -24,7 +24,7 @@ export function useArrivals(filter: MessageFilter, shown: ReadonlySet<string>): 
     if (newest !== undefined && !shown.has(newest)) setMore(true);
   };
   useLive((event) => {
-    if (event.kind === 'more') {
+    if (event.kind === 'more' || (filter.eventType !== undefined && concerns(event, filter))) {
       void askForMore();
     } else if (concerns(event, filter) && !shown.has(event.attempt.messageId)) {
       setArrived((before) => new Set(before).add(event.attempt.messageId));

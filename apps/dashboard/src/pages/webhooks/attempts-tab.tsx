@@ -1,5 +1,6 @@
-import { NativeSelect } from '@mantine/core';
+import { Group, NativeSelect } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
+import { EventTypeInput } from '../messages/event-type-input.tsx';
 import { MessageList } from '../messages/message-list.tsx';
 import { valueTo } from '../../parts/value-to.ts';
 
@@ -15,7 +16,7 @@ const STATUSES = [
 
 /** The messages to one webhook; each leads to its attempts. */
 export function AttemptsTab({ webhookId }: { webhookId: string }) {
-  const { status } = route.useSearch();
+  const { status, eventType } = route.useSearch();
   const navigate = route.useNavigate();
   const setStatus = (value: string): void => {
     const found = STATUSES.find((each) => each.value === value)?.value;
@@ -23,17 +24,27 @@ export function AttemptsTab({ webhookId }: { webhookId: string }) {
       search: (before) => ({ ...before, status: found === '' ? undefined : found }),
     });
   };
+  const setEventType = (value: string): void => {
+    void navigate({
+      search: (before) => ({ ...before, eventType: value || undefined }),
+      replace: true,
+    });
+  };
   return (
     <>
-      <NativeSelect
-        label="Status"
-        mb="md"
-        maw="20rem"
-        data={[...STATUSES]}
-        value={status ?? ''}
-        onChange={valueTo(setStatus)}
+      <Group align="end" mb="md">
+        <NativeSelect
+          label="Status"
+          data={[...STATUSES]}
+          value={status ?? ''}
+          onChange={valueTo(setStatus)}
+        />
+        <EventTypeInput value={eventType} set={setEventType} />
+      </Group>
+      <MessageList
+        filter={{ webhookId, status, eventType }}
+        key={`${status ?? ''} ${eventType ?? ''}`}
       />
-      <MessageList filter={{ webhookId, status }} key={status} />
     </>
   );
 }

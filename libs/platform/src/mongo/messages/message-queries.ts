@@ -17,7 +17,10 @@ export interface MessageFilter {
 }
 
 /** A message without its payload, which may be 256 KiB: lists read many. */
-export type MessageOutline = Pick<Message, 'id' | 'appId' | 'targets' | 'disabledTargets'>;
+export type MessageOutline = Pick<
+  Message,
+  'id' | 'appId' | 'eventType' | 'targets' | 'disabledTargets'
+>;
 
 /** A read ends with the outline that reaches one of the bounds. */
 export interface OutlineBounds {
@@ -105,12 +108,15 @@ interface Part {
   filter: Parameters<Own['find']>[0];
 }
 
-type OutlineDocument = Pick<MessageDocument, '_id' | 'appId' | 'targets' | 'disabledTargets'>;
+type OutlineDocument = Pick<
+  MessageDocument,
+  '_id' | 'appId' | 'eventType' | 'targets' | 'disabledTargets'
+>;
 
 /** The size of the server's first batch: 3 MB of messages to 1,000 webhooks each. */
 const BATCH = 101;
 
-const OUTLINE = { appId: 1, targets: 1, disabledTargets: 1 } as const;
+const OUTLINE = { appId: 1, eventType: 1, targets: 1, disabledTargets: 1 } as const;
 
 /** Reads batch by batch, so that nothing beyond the bounds is fetched. */
 async function readOutlines(
@@ -150,8 +156,9 @@ async function readMessages(parts: readonly Part[], maxPayloadChars: number): Pr
   return read;
 }
 
-function toOutline({ _id, appId, targets, disabledTargets }: OutlineDocument): MessageOutline {
-  return { id: _id, appId, targets, disabledTargets: disabledTargets ?? [] };
+function toOutline(document: OutlineDocument): MessageOutline {
+  const { _id, appId, eventType = null, targets, disabledTargets = [] } = document;
+  return { id: _id, appId, eventType, targets, disabledTargets };
 }
 
 function filterOf({ appId, webhookId, fromId, beforeId }: MessageFilter) {

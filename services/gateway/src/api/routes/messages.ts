@@ -17,10 +17,12 @@ import {
 } from '../../http/responses/message.ts';
 import { route, type Caller, type Route } from '../../http/request/route.ts';
 import { cursor, idText, limit, timeText } from './fields.ts';
+import { eventType } from './webhooks/webhook-fields/webhook-fields.ts';
 
 const listQuery = z.object({
   appId: idText('app').optional(),
   webhookId: idText('wh').optional(),
+  eventType: eventType.optional().meta({ description: 'Only messages of exactly this type' }),
   status: deliveryStatusSchema.optional(),
   from: timeText.optional().meta({ description: 'Created at this time or later' }),
   to: timeText.optional().meta({ description: 'Created at this time or earlier' }),
