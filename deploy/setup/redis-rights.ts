@@ -16,20 +16,23 @@ interface Rights {
 /** What each process does in Redis; what is not here it cannot do (docs/security.md). */
 export const RIGHTS: Record<RedisUser, Rights> = {
   gateway: {
-    reads: ['rate:*', 'open-circuits', 'endpoint-flow:*'],
+    reads: ['rate:*', 'open-circuits', 'circuits-since', 'endpoint-flow:*'],
     writes: ['rate:*', 'live-watched'],
     channels: ['invalidations', 'live-attempts'],
     // prettier-ignore
     commands: [
-      'get', 'incrby', 'pexpire', 'hget', 'subscribe', 'publish', 'zadd', 'zremrangebyscore',
+      'get', 'incrby', 'pexpire', 'hget', 'hgetall', 'subscribe', 'publish', 'zadd', 'zremrangebyscore',
     ],
   },
   dispatcher: {
     reads: ['running:*', 'open-circuits', 'endpoint-holds', 'live-watched'],
-    writes: ['running:*', 'open-circuits', 'endpoint-holds', 'endpoint-flow:*'],
+    writes: ['running:*', 'open-circuits', 'circuits-since', 'endpoint-holds', 'endpoint-flow:*'],
     channels: ['invalidations'],
     publishes: ['live-attempts'],
-    commands: ['mget', 'set', 'del', 'hgetall', 'hset', 'hdel', 'subscribe', 'zrangebyscore'],
+    // prettier-ignore
+    commands: [
+      'mget', 'set', 'del', 'hgetall', 'hset', 'hsetnx', 'hdel', 'subscribe', 'zrangebyscore',
+    ],
   },
 };
 

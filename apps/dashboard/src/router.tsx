@@ -9,6 +9,7 @@ import { PAGES_PATH, PORTAL_COMPANY_ID } from './api/addresses.ts';
 import { Frame } from './frame/frame.tsx';
 import { PageFailed, PageMissing } from './frame/page-failed.tsx';
 import {
+  circuitSearch,
   messageSearch,
   overviewSearch,
   resendListSearch,
@@ -116,6 +117,13 @@ const failures = createRoute({
   component: lazyRouteComponent(() => import('./pages/failures/failures-page.tsx'), 'FailuresPage'),
 });
 
+const circuits = createRoute({
+  ...child,
+  path: '/circuits',
+  validateSearch: circuitSearch,
+  component: lazyRouteComponent(() => import('./pages/circuits/circuits-page.tsx'), 'CircuitsPage'),
+});
+
 const resends = createRoute({
   ...child,
   path: '/resends',
@@ -155,6 +163,7 @@ const tree = root.addChildren([
   send,
   message,
   failures,
+  circuits,
   resends,
   resend,
   apiKeys,

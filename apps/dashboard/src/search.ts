@@ -89,6 +89,14 @@ export function resendListSearch({ appId, webhookId }: Raw): ResendListSearch {
   };
 }
 
+export interface CircuitSearch {
+  appId?: string | undefined;
+}
+
+export function circuitSearch({ appId }: Raw): CircuitSearch {
+  return text(appId, (found) => ({ appId: found }));
+}
+
 export interface SendSearch {
   appId?: string | undefined;
   webhookId?: string | undefined;

@@ -65,6 +65,7 @@ describe('The overview', () => {
       failed: 6,
       pending: 0,
       oldestPendingAt: null,
+      openCircuits: expect.any(Number),
       latencyMs: { p50: expect.any(Number), p99: expect.any(Number) },
     });
     expect(overview.series).toHaveLength(steps);
@@ -122,6 +123,15 @@ describe('The failures', () => {
     expectFailure(await list(limited, `?appId=${theirs.appId}`), 404, 'not_found');
     const later = new Date(Date.now() + 7_200_000).toISOString();
     expect(dataOf<object[]>(await list(company, `?since=${later}`)).length).toBeLessThan(3);
+  });
+});
+
+describe('The open circuits', () => {
+  it('are of one app when it is asked for, and unknown apps are not found', async () => {
+    const list = (api: ApiClient, query = '') => api.get(`/api/v1/circuits${query}`);
+    expect(dataOf(await list(company, `?appId=${ours.appId}`))).toEqual(expect.any(Array));
+    expectFailure(await list(limited, `?appId=${theirs.appId}`), 404, 'not_found');
+    expectFailure(await list(company, `?appId=${unknownLike(ours.appId)}`), 404, 'not_found');
   });
 });
 

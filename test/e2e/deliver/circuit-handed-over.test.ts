@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
+import { aTime, dataOf, expectFailure } from '../../support/api/expect-answers.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { circuitOf, openCircuit } from '../../support/isolation/circuits.ts';
 import { eventually } from '../../support/time/eventually.ts';
@@ -34,6 +35,10 @@ describe('An open circuit whose dispatcher is killed', () => {
     const { api, dispatcher } = posthorn;
     const { webhookId } = await api.createTarget(endpoint.url);
     await openCircuit(posthorn, webhookId);
+    const [listed] = dataOf<object[]>(await api.get('/api/v1/circuits'));
+    const open = { webhookId, url: endpoint.url, circuit: 'open', since: aTime, probeAt: aTime };
+    expect(listed).toMatchObject(open);
+    expect(dataOf(await api.get('/api/v1/overview'))).toMatchObject({ openCircuits: 1 });
     await killHard(dispatcher);
     const requests = endpoint.total();
     endpoint.answerWith(200);
@@ -43,6 +48,7 @@ describe('An open circuit whose dispatcher is killed', () => {
     expect(endpoint.requests.has(messageId)).toBe(false);
     expect(endpoint.total()).toBe(requests);
     expect(await circuitOf(api, webhookId)).toBe('open');
+    expect(dataOf(await api.get('/api/v1/circuits'))).toEqual([listed]);
     const [delivery] = await readDeliveries(api, [deliveryId]);
     expect(delivery).toMatchObject({ status: 'pending', attemptCount: 0 });
   });
@@ -56,6 +62,8 @@ describe('An open circuit whose dispatcher is killed', () => {
     await eventually('an open circuit', async () => {
       return (await metricOf(dispatcher, 'posthorn_circuit_breakers', '"open"')) === 1;
     });
+    expectFailure(await api.get('/api/v1/circuits'), 503, 'unavailable');
+    expect(dataOf(await api.get('/api/v1/overview'))).toMatchObject({ openCircuits: null });
     endpoint.answerWith(200);
     await killHard(dispatcher);
     await posthorn.start('dispatcher');

@@ -129,6 +129,7 @@ describe.each([
       ['hget', `${PREFIX}endpoint-holds`, WEBHOOK],
       ['hset', CIRCUITS, WEBHOOK, '0'],
       ['hdel', CIRCUITS, WEBHOOK],
+      ['hset', `${PREFIX}circuits-since`, WEBHOOK, '0'],
       ['incrby', `${PREFIX}endpoint-flow:x`, '1'],
     ],
     dispatcher: [
@@ -179,6 +180,8 @@ async function doAsDispatcher(redis: RedisClient): Promise<void> {
 async function readAsGateway(redis: RedisClient): Promise<void> {
   const circuits = createOpenCircuits(redis, PREFIX, () => NOW_MS);
   expect(await circuits.read(WEBHOOK)).toBe(NOW_MS);
+  const open = { webhookId: WEBHOOK, probeAtMs: NOW_MS, sinceMs: NOW_MS };
+  expect(await circuits.list()).toContainEqual(open);
   const flows = createEndpointFlows(redis, PREFIX, () => NOW_MS);
   expect(await flows.read(WEBHOOK)).toEqual(FLOW);
   const add = createAddToSharedCounts(redis, PREFIX);

@@ -1,5 +1,6 @@
 import { queryOptions } from '@tanstack/react-query';
 import { api, dataOf } from './client.ts';
+import { given } from './queries.ts';
 import type { Range } from './ranges.ts';
 
 /** How often roll-ups are worth asking again: they are written every few seconds. */
@@ -27,6 +28,16 @@ export const failuresQuery = (range: Range) =>
       const since = new Date(Date.now() - RANGE_MS[range]).toISOString();
       return dataOf(api.GET('/api/v1/failures', { params: { query: { since } } }));
     },
+  });
+
+/** A probe is made every half a minute. */
+const CIRCUITS_MS = 10_000;
+
+export const circuitsQuery = (appId?: string) =>
+  queryOptions({
+    queryKey: ['circuits', appId ?? 'all'],
+    refetchInterval: CIRCUITS_MS,
+    queryFn: () => dataOf(api.GET('/api/v1/circuits', { params: { query: given({ appId }) } })),
   });
 
 /** The hours of the last day. */

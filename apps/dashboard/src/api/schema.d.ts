@@ -624,6 +624,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/circuits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the open circuits, the oldest first
+         * @description While the circuit of a webhook is open, its endpoint gets one attempt now and then, and the others are deferred. Returns at most 1,000. While Redis is away they are not known: 503.
+         */
+        get: operations["circuitList"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/apps/{appId}/portal-links": {
         parameters: {
             query?: never;
@@ -1562,6 +1582,8 @@ export interface components {
             pending: number;
             /** @description When the message of the oldest of them was accepted; null without any */
             oldestPendingAt: components["schemas"]["Time"] | null;
+            /** @description Webhooks whose circuit is open now (`GET /api/v1/circuits`); null while that is not known */
+            openCircuits: number | null;
             /** @description How long the attempts took; null without any */
             latencyMs: {
                 p50: number | null;
@@ -1653,6 +1675,28 @@ export interface components {
              * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
              */
             webhookId?: string;
+        };
+        OpenCircuit: {
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            webhookId: string;
+            url: string;
+            /** @description Null for a global webhook */
+            appId: string | null;
+            /**
+             * @description `half_open`: the next attempt decides whether it closes
+             * @enum {string}
+             */
+            circuit: "open" | "half_open";
+            /** @description When it opened; null when a dispatcher of an earlier version has opened it */
+            since: components["schemas"]["Time"] | null;
+            /**
+             * @description When the next attempt may be made
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            probeAt: components["schemas"]["Time"];
         };
         CreatePortalLink: {
             /**
@@ -4835,6 +4879,7 @@ export interface operations {
                      *         "failed": 1,
                      *         "pending": 0,
                      *         "oldestPendingAt": "2026-01-31T09:30:00.000Z",
+                     *         "openCircuits": 0,
                      *         "latencyMs": {
                      *           "p50": 84,
                      *           "p99": 640
@@ -4983,6 +5028,64 @@ export interface operations {
                         /** @description For people. The text may change */
                         message: string;
                         data: components["schemas"]["Found"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    circuitList: {
+        parameters: {
+            query?: {
+                /** @description Only the webhooks of this app */
+                appId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Circuits found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Circuits found",
+                     *       "data": [
+                     *         {
+                     *           "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "url": "https://example.com/webhooks",
+                     *           "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "circuit": "open",
+                     *           "since": "2026-01-31T09:30:00.000Z",
+                     *           "probeAt": "2026-01-31T09:30:00.000Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["OpenCircuit"][];
                     };
                 };
             };

@@ -8,6 +8,7 @@ const PLACES = [
   { to: '/messages', name: 'Messages', isInPortal: true },
   { to: '/webhooks', name: 'Webhooks', isInPortal: true },
   { to: '/failures', name: 'Failures', isInPortal: false },
+  { to: '/circuits', name: 'Circuits', isInPortal: false },
   { to: '/resends', name: 'Resends', isInPortal: true },
   { to: '/projects', name: 'Projects and apps', isInPortal: false },
   { to: '/api-keys', name: 'API keys', isInPortal: false },

@@ -48,6 +48,20 @@ describe.each(REDIS_KINDS)('open circuits in %s', (_kind, open) => {
     expect(await successor.readAll()).toEqual(new Map());
   });
 
+  it('are listed with the time since when they are open, which a failed probe does not change', async () => {
+    owner.opened('wh_1', nowMs + 500);
+    nowMs += 600;
+    owner.opened('wh_1', nowMs + 500);
+    const open = { webhookId: 'wh_1', probeAtMs: 1_001_100, sinceMs: 1_000_000 };
+    expect(await successor.list()).toEqual([open]);
+    owner.closed('wh_1');
+    expect(await successor.list()).toEqual([]);
+    owner.opened('wh_1', nowMs + 500);
+    expect(await successor.list()).toEqual([{ ...open, sinceMs: 1_000_600 }]);
+    nowMs += FORGOTTEN_AFTER_MS + 500;
+    expect(await successor.list()).toEqual([]);
+  });
+
   it('stay when their probe is due, and are forgotten twelve hours later', async () => {
     owner.opened('wh_1', nowMs);
     nowMs += FORGOTTEN_AFTER_MS - 1;
@@ -67,6 +81,7 @@ describe.each(REDIS_KINDS)('open circuits in %s', (_kind, open) => {
     cutOff.opened('wh_1', nowMs);
     cutOff.closed('wh_1');
     await expect(cutOff.readAll()).rejects.toThrow();
+    await expect(cutOff.list()).rejects.toThrow();
     await expect(cutOff.read('wh_1')).rejects.toThrow();
   });
 });

@@ -40,6 +40,7 @@ describe('a visitor of the portal', () => {
       'resend post /webhooks/:webhookId/resend-failed',
       'view get /apps/:appId',
       'view get /apps/:appId/resend-failed/estimate',
+      'view get /circuits',
       'view get /deliveries/:deliveryId',
       'view get /failures',
       'view get /find',

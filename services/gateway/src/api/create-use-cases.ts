@@ -24,6 +24,7 @@ import { createReadHealth, type ConcurrencyBounds } from '../history/read-health
 import type { Quotas } from '../limits/quotas.ts';
 import type { Invalidations } from '../open-redis.ts';
 import { createFindById } from '../history/overview/find-by-id.ts';
+import { createReadCircuits } from '../history/overview/read-circuits.ts';
 import { createReadOverview } from '../history/overview/read-overview.ts';
 import { createReadPending } from '../history/overview/read-pending.ts';
 import { createReadWebhookOutlines } from '../history/overview/webhook-outlines.ts';
@@ -46,7 +47,7 @@ export interface UseCaseDeps {
   messages: MessageQueries;
   deliveries: DeliveryQueries;
   resends: Pick<ResendStore, 'findShown' | 'listShown' | 'askToAbort'>;
-  circuits: Pick<OpenCircuits, 'read'>;
+  circuits: Pick<OpenCircuits, 'read' | 'list'>;
   flows: Pick<EndpointFlows, 'read'>;
   concurrency: ConcurrencyBounds;
   invalidate: Invalidations['invalidate'];
@@ -114,7 +115,10 @@ export function createUseCases(deps: UseCaseDeps): ApiDeps {
   };
 }
 
-type OverviewUseCases = Pick<ApiDeps, 'stats' | 'readOverview' | 'readOutlines' | 'findById'>;
+type OverviewUseCases = Pick<
+  ApiDeps,
+  'stats' | 'readOverview' | 'readOutlines' | 'readCircuits' | 'findById'
+>;
 
 function overviewUseCases(
   deps: UseCaseDeps,
@@ -124,10 +128,12 @@ function overviewUseCases(
   const stats = createStatsQueries(db);
   const readOutlines = createReadWebhookOutlines(db);
   const readPending = createReadPending(db);
+  const readCircuits = createReadCircuits({ circuits: deps.circuits, readOutlines, nowMs });
   return {
     stats,
     readOutlines,
-    readOverview: createReadOverview({ stats, readPending, readOutlines, nowMs }),
+    readCircuits,
+    readOverview: createReadOverview({ stats, readPending, readOutlines, readCircuits, nowMs }),
     findById: createFindById({ ...deps, projects, apps, hasKey: apiKeys.has, readOutlines }),
   };
 }

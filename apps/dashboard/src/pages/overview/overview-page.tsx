@@ -91,7 +91,8 @@ function Numbers({ overview, range }: { overview: Schemas['Overview']; range: Ra
 const MOST_PENDING = 10_000;
 
 function figuresOf(overview: Schemas['Overview'], range: Range): Figure[] {
-  const { accepted, delivered, failed, pending, oldestPendingAt, latencyMs } = overview;
+  const { accepted, delivered, failed, pending, oldestPendingAt, openCircuits, latencyMs } =
+    overview;
   const { p50, p99 } = latencyMs;
   const ended = delivered + failed;
   const ratio = ended === 0 ? 'nothing attempted' : `${percentText(delivered / ended)} of attempts`;
@@ -100,6 +101,7 @@ function figuresOf(overview: Schemas['Overview'], range: Range): Figure[] {
       see why
     </Link>
   );
+  const which = <Link to="/circuits">see which</Link>;
   const oldest = (
     <>
       oldest from <When at={oldestPendingAt} />
@@ -113,6 +115,11 @@ function figuresOf(overview: Schemas['Overview'], range: Range): Figure[] {
       name: 'Pending now',
       value: pending < MOST_PENDING ? countText(pending) : `${countText(pending)} or more`,
       note: oldestPendingAt === null ? 'nothing waits' : oldest,
+    },
+    {
+      name: 'Open circuits',
+      value: openCircuits === null ? '–' : countText(openCircuits),
+      note: openCircuits === null ? 'not known now' : openCircuits === 0 ? 'now' : which,
     },
     {
       name: 'Response time',

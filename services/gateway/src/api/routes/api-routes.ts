@@ -2,6 +2,7 @@ import type { Route } from '../../http/request/route.ts';
 import { apiKeyRoutes, type ApiKeyDeps } from './api-keys.ts';
 import { appRoutes, type AppRouteDeps } from './apps.ts';
 import { auditEventRoutes, type AuditEventDeps } from './audit-events.ts';
+import { circuitRoutes, type CircuitDeps } from './circuits.ts';
 import { messageRoutes, type HistoryDeps } from './messages.ts';
 import { overviewRoutes, type OverviewDeps } from './overview.ts';
 import { portalRoutes, type PortalDeps } from './portal/portal.ts';
@@ -28,6 +29,7 @@ export type ApiDeps = ProjectDeps &
   SourceIpsDeps &
   AuditEventDeps &
   StatsDeps &
+  CircuitDeps &
   PortalDeps &
   OverviewDeps;
 
@@ -48,6 +50,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...auditEventRoutes(deps),
     ...statsRoutes(deps),
     ...overviewRoutes(deps),
+    ...circuitRoutes(deps),
     ...portalRoutes(deps),
   ];
 }

@@ -44,6 +44,10 @@ export const overviewSchema = z
     oldestPendingAt: timeField.nullable().meta({
       description: 'When the message of the oldest of them was accepted; null without any',
     }),
+    openCircuits: z.int().nullable().meta({
+      description:
+        'Webhooks whose circuit is open now (`GET /api/v1/circuits`); null while that is not known',
+    }),
     latencyMs: z
       .object({ p50: milliseconds, p99: milliseconds })
       .meta({ description: 'How long the attempts took; null without any' }),
@@ -57,7 +61,7 @@ export const overviewSchema = z
   .meta({ id: 'Overview' });
 
 export function describeOverview(overview: Overview): z.infer<typeof overviewSchema> {
-  const { asOfMs, counts, latencyMs, pending, series, worst } = overview;
+  const { asOfMs, counts, latencyMs, pending, openCircuits, series, worst } = overview;
   const delivered = successesIn(counts);
   return {
     asOf: isoTime(asOfMs),
@@ -66,6 +70,7 @@ export function describeOverview(overview: Overview): z.infer<typeof overviewSch
     failed: attemptsIn(counts) - delivered,
     pending: pending.count,
     oldestPendingAt: pending.oldestAtMs === null ? null : isoTime(pending.oldestAtMs),
+    openCircuits,
     latencyMs: { p50: latencyMs?.p50 ?? null, p99: latencyMs?.p99 ?? null },
     series: series.map(({ atMs, ...counted }) => ({ at: isoTime(atMs), ...counted })),
     worst: worst.map(describeWorst),

@@ -13,12 +13,14 @@ import type { FailingWebhook } from '@posthorn/platform/mongo/stats/failing-webh
 import type { StatsPoint, StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
 import { failuresOf, mainReason } from './failure-groups.ts';
 import { worstOf } from './failing-in-app.ts';
+import type { ReadCircuits } from './read-circuits.ts';
 import type { Pending, ReadPending } from './read-pending.ts';
 import type { ReadWebhookOutlines, WebhookOutline } from './webhook-outlines.ts';
 
 export interface ReadOverviewDeps {
   stats: Pick<StatsQueries, 'readSteps' | 'readFailing'>;
   readPending: ReadPending;
+  readCircuits: ReadCircuits;
   readOutlines: ReadWebhookOutlines;
   nowMs: () => number;
 }
@@ -38,6 +40,8 @@ export interface Overview {
   counts: AttemptCounts;
   latencyMs: { p50: number; p99: number } | null;
   pending: Pending;
+  /** Null while they are not known, without Redis. */
+  openCircuits: number | null;
   /** Every step of the range, the oldest first. */
   series: { atMs: number; delivered: number; failed: number }[];
   worst: WorstWebhook[];
@@ -60,20 +64,23 @@ const WORST = 10;
 
 /** Reads roll-ups, and the indexes of what is pending: never the deliveries themselves. */
 export function createReadOverview(deps: ReadOverviewDeps): ReadOverview {
-  const { stats, readPending, nowMs } = deps;
+  const { stats, readPending, readCircuits, nowMs } = deps;
   return async (asked) => {
     const { companyId, ownerId, appId, webhookId, range } = asked;
     const asOfMs = nowMs();
     const ranged = spanOfRange(range, asOfMs);
-    const [points, pending, worst] = await Promise.all([
+    const [points, pending, circuits, worst] = await Promise.all([
       stats.readSteps({ companyId, ownerId }, ranged.step, ranged.span),
       readPending({ companyId, appId, webhookId }),
+      readCircuits(companyId, { appId, webhookId }).catch(() => null),
       readWorst(deps, asked, ranged),
     ]);
     const counts = noAttempts();
     for (const point of points) addCounts(counts, point.counts);
     const latencyMs = durationFiguresOf(counts);
-    return { asOfMs, counts, latencyMs, pending, series: seriesOf(points, ranged), worst };
+    const openCircuits = circuits?.length ?? null;
+    const series = seriesOf(points, ranged);
+    return { asOfMs, counts, latencyMs, pending, openCircuits, series, worst };
   };
 }
 
