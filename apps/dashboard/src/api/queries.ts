@@ -18,13 +18,23 @@ export const projectsQuery = queryOptions({
     dataOf(api.GET('/api/v1/projects', { params: { query: { limit: MOST_PROJECTS } } })),
 });
 
+/** Page by page, oldest first. */
 export const appsQuery = (projectId: string) =>
-  queryOptions({
+  infiniteQueryOptions({
     queryKey: ['apps', projectId],
     staleTime: FRESH_MS,
-    queryFn: () =>
-      dataOf(api.GET('/api/v1/apps', { params: { query: { projectId, limit: MOST_APPS } } })),
+    initialPageParam: 0,
+    queryFn: ({ pageParam: skip }) => {
+      const query = { projectId, limit: MOST_APPS, skip };
+      return dataOf(api.GET('/api/v1/apps', { params: { query } }));
+    },
+    getNextPageParam: (last, _pages, skip) => nextSkip(last.length, MOST_APPS, skip),
   });
+
+/** The API does not say whether there are more: a full page may be the last one. */
+function nextSkip(read: number, limit: number, skip: number): number | undefined {
+  return read < limit ? undefined : skip + limit;
+}
 
 export const appQuery = (appId: string) =>
   queryOptions({
@@ -33,24 +43,33 @@ export const appQuery = (appId: string) =>
     queryFn: () => dataOf(api.GET('/api/v1/apps/{appId}', { params: { path: { appId } } })),
   });
 
-/** Without secrets, as is each webhook: the audit log says who read them, and nobody has while a page loads names. */
+/** The oldest 1,000, without secrets: the audit log says who read them, and nobody has while a page loads names. */
 export const webhooksQuery = (appId?: string) =>
   queryOptions({
     queryKey: ['webhooks', appId ?? 'all'],
     staleTime: FRESH_MS,
-    queryFn: () =>
-      dataOf(
-        api.GET('/api/v1/webhooks', {
-          params: {
-            query: {
-              limit: MOST_WEBHOOKS,
-              ...WITHOUT_SECRETS,
-              ...(appId !== undefined && { appId }),
-            },
-          },
-        }),
-      ),
+    queryFn: () => readWebhooks(appId, 0),
   });
+
+/** All of them, 1,000 at a time, oldest first. */
+export const webhookPagesQuery = (appId?: string) =>
+  infiniteQueryOptions({
+    queryKey: ['webhooks', 'pages', appId ?? 'all'],
+    staleTime: FRESH_MS,
+    initialPageParam: 0,
+    queryFn: ({ pageParam }) => readWebhooks(appId, pageParam),
+    getNextPageParam: (last, _pages, skip) => nextSkip(last.length, MOST_WEBHOOKS, skip),
+  });
+
+function readWebhooks(appId: string | undefined, skip: number): Promise<Schemas['Webhook'][]> {
+  const query = { limit: MOST_WEBHOOKS, skip, ...WITHOUT_SECRETS, ...given({ appId }) };
+  return dataOf(api.GET('/api/v1/webhooks', { params: { query } }));
+}
+
+/** How many there are, as far as one page of webhooks tells. */
+export function webhookCountText(read: number): string {
+  return read < MOST_WEBHOOKS ? String(read) : '1,000 or more';
+}
 
 export const webhookQuery = (webhookId: string) =>
   queryOptions({

@@ -644,6 +644,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/find-apps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find apps of any project by name, oldest first
+         * @description One request looks at 1,000 apps. A page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null.
+         */
+        get: operations["findAppList"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/apps/{appId}/portal-links": {
         parameters: {
             query?: never;
@@ -1697,6 +1717,22 @@ export interface components {
              * @example 2026-01-31T09:30:00.000Z
              */
             probeAt: components["schemas"]["Time"];
+        };
+        FoundApp: {
+            /**
+             * @description Id with the prefix `app_`
+             * @example app_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            name: string;
+            /** @enum {string} */
+            environment: "development" | "production";
+            /**
+             * @description Id with the prefix `proj_`
+             * @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            projectId: string;
+            projectName: string;
         };
         CreatePortalLink: {
             /**
@@ -5093,6 +5129,69 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    findAppList: {
+        parameters: {
+            query?: {
+                /** @description Part of the name, in any case, or the whole id */
+                text?: string;
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description `nextCursor` of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Apps found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Apps found",
+                     *       "data": [
+                     *         {
+                     *           "id": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "name": "Orders",
+                     *           "environment": "development",
+                     *           "projectId": "proj_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "projectName": "text"
+                     *         }
+                     *       ],
+                     *       "nextCursor": null
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["FoundApp"][];
+                        /** @description The `cursor` of the next page; null on the last page */
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             408: components["responses"]["408.request_timeout"];
             417: components["responses"]["417.expectation_failed"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];

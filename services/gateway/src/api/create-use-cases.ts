@@ -29,6 +29,7 @@ import { createReadOverview } from '../history/overview/read-overview.ts';
 import { createReadPending } from '../history/overview/read-pending.ts';
 import { createReadWebhookOutlines } from '../history/overview/webhook-outlines.ts';
 import { createApps } from '../projects/apps.ts';
+import { createFindApps } from '../projects/find-apps.ts';
 import { createHasApp } from '../projects/has-app.ts';
 import { createProjects } from '../projects/projects.ts';
 import type { RemoveTree } from '../removal/remove-tree.ts';
@@ -117,7 +118,7 @@ export function createUseCases(deps: UseCaseDeps): ApiDeps {
 
 type OverviewUseCases = Pick<
   ApiDeps,
-  'stats' | 'readOverview' | 'readOutlines' | 'readCircuits' | 'findById'
+  'stats' | 'readOverview' | 'readOutlines' | 'readCircuits' | 'findApps' | 'findById'
 >;
 
 function overviewUseCases(
@@ -133,6 +134,7 @@ function overviewUseCases(
     stats,
     readOutlines,
     readCircuits,
+    findApps: createFindApps(db),
     readOverview: createReadOverview({ stats, readPending, readOutlines, readCircuits, nowMs }),
     findById: createFindById({ ...deps, projects, apps, hasKey: apiKeys.has, readOutlines }),
   };

@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { answerOf, api, type Schemas } from '../../api/client.ts';
 import { statsQuery } from '../../api/overview.ts';
-import { appQuery, webhooksQuery } from '../../api/queries.ts';
+import { appQuery, webhookCountText, webhooksQuery } from '../../api/queries.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Facts } from '../../parts/facts.tsx';
@@ -67,7 +67,9 @@ function AppFacts({
         [
           'Webhooks',
           <Link key="webhooks" to="/webhooks" search={{ appId: id }}>
-            {webhooks === undefined ? 'show them' : `${webhooks.length}, show them`}
+            {webhooks === undefined
+              ? 'show them'
+              : `${webhookCountText(webhooks.length)}, show them`}
           </Link>,
         ],
         [
@@ -125,7 +127,8 @@ function DeleteApp({ app: { id, name } }: { app: Schemas['App'] }) {
   const client = useQueryClient();
   const navigate = route.useNavigate();
   const { data: webhooks = [] } = useQuery(webhooksQuery(id));
-  const what = webhooks.length === 1 ? 'its webhook' : `its ${webhooks.length} webhooks`;
+  const what =
+    webhooks.length === 1 ? 'its webhook' : `its ${webhookCountText(webhooks.length)} webhooks`;
   return (
     <Group>
       <Confirm

@@ -1,5 +1,5 @@
-import { Text } from '@mantine/core';
-import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Button, Text } from '@mantine/core';
+import { queryOptions, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { answerOf, api, dataOf, type Schemas } from '../../api/client.ts';
 import { appsQuery } from '../../api/queries.ts';
@@ -26,13 +26,14 @@ const projectQuery = (projectId: string) =>
 export function ProjectPage() {
   const { projectId } = route.useParams();
   const project = useQuery(projectQuery(projectId));
-  const apps = useQuery(appsQuery(projectId));
+  const apps = useInfiniteQuery(appsQuery(projectId));
+  const count = apps.data?.pages.flat().length ?? 0;
   const { canManageProjects } = useRights();
   const actions = canManageProjects && project.data !== undefined && (
     <>
       <CreateApp projectId={projectId} />
       <EditProject project={project.data} />
-      <DeleteProject project={project.data} apps={apps.data?.length ?? 0} />
+      <DeleteProject project={project.data} apps={count} isMore={apps.hasNextPage} />
     </>
   );
   return (
@@ -49,20 +50,37 @@ export function ProjectPage() {
           </Text>
         )}
       </QueryView>
-      <Section title="Apps">
-        <QueryView query={apps} what="the apps">
-          {(found) =>
-            found.length === 0 ? (
-              <Empty title="There is no app in this project">
-                <Text>An app is the sender of messages. Its webhooks get them.</Text>
-              </Empty>
-            ) : (
-              <Rows caption="Apps" columns={COLUMNS} rows={found} keyOf={({ id }) => id} />
-            )
-          }
-        </QueryView>
-      </Section>
+      <Apps projectId={projectId} />
     </Page>
+  );
+}
+
+/** Page by page: a project may have any number of apps. */
+function Apps({ projectId }: { projectId: string }) {
+  const apps = useInfiniteQuery(appsQuery(projectId));
+  return (
+    <Section title="Apps">
+      <QueryView query={apps} what="the apps">
+        {({ pages }) =>
+          pages.flat().length === 0 ? (
+            <Empty title="There is no app in this project">
+              <Text>An app is the sender of messages. Its webhooks get them.</Text>
+            </Empty>
+          ) : (
+            <Rows caption="Apps" columns={COLUMNS} rows={pages.flat()} keyOf={({ id }) => id} />
+          )
+        }
+      </QueryView>
+      {apps.hasNextPage && (
+        <Button
+          variant="default"
+          loading={apps.isFetchingNextPage}
+          onClick={() => void apps.fetchNextPage()}
+        >
+          Show newer apps
+        </Button>
+      )}
+    </Section>
   );
 }
 
@@ -88,13 +106,15 @@ const COLUMNS: readonly Column<Schemas['App']>[] = [
 function DeleteProject({
   project: { id, name },
   apps,
+  isMore,
 }: {
   project: Schemas['Project'];
   apps: number;
+  isMore: boolean;
 }) {
   const client = useQueryClient();
   const navigate = route.useNavigate();
-  const what = apps === 1 ? 'its app' : `its ${apps} apps`;
+  const what = isMore ? `its ${apps} or more apps` : apps === 1 ? 'its app' : `its ${apps} apps`;
   return (
     <Confirm
       action="Delete project"

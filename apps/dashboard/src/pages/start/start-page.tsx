@@ -1,6 +1,6 @@
 import { Text } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { allAppsQuery } from '../../api/all-apps.ts';
+import { findAppsQuery } from '../../api/find-apps.ts';
 import { messagesQuery, projectsQuery, webhooksQuery } from '../../api/queries.ts';
 import { curlOf } from '../../api/recorded-calls.ts';
 import { CodeBlock } from '../../parts/copy/code-block.tsx';
@@ -16,7 +16,7 @@ const EXAMPLE_URL = 'https://shop.example/webhooks';
 export function StartPage() {
   const { company } = useSession();
   const projects = useQuery(projectsQuery).data ?? [];
-  const apps = useQuery(allAppsQuery).data ?? [];
+  const apps = useQuery(findAppsQuery('')).data?.apps ?? [];
   const webhooks = useQuery(webhooksQuery()).data ?? [];
   const messages =
     useInfiniteQuery(messagesQuery({})).data?.pages.flatMap(({ data }) => data) ?? [];

@@ -1,8 +1,8 @@
 import { Button, Group, Pagination, Text, TextInput } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
-import { webhooksQuery } from '../../api/queries.ts';
+import { webhookPagesQuery } from '../../api/queries.ts';
 import { LinkButton } from '../../parts/link-button.tsx';
 import { Page } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
@@ -22,7 +22,7 @@ export function WebhooksPage() {
   const { appId } = route.useSearch();
   const { portal } = useSession();
   const { canManageWebhooks } = useRights();
-  const query = useQuery(webhooksQuery(appId));
+  const query = useInfiniteQuery(webhookPagesQuery(appId));
   const owner = appId ?? portal?.app.id;
   const actions = canManageWebhooks && (
     <LinkButton to="/webhooks/new" search={owner === undefined ? {} : { appId: owner }}>
@@ -32,8 +32,24 @@ export function WebhooksPage() {
   return (
     <Page title="Webhooks" actions={actions}>
       <QueryView query={query} what="the webhooks">
-        {(webhooks) => (webhooks.length === 0 ? <NoWebhooks /> : <Found webhooks={webhooks} />)}
+        {({ pages }) => {
+          const webhooks = pages.flat();
+          if (webhooks.length === 0) return <NoWebhooks />;
+          return <Found webhooks={webhooks} isMore={query.hasNextPage} />;
+        }}
       </QueryView>
+      {query.hasNextPage && (
+        <Group>
+          <Button
+            variant="default"
+            loading={query.isFetchingNextPage}
+            onClick={() => void query.fetchNextPage()}
+          >
+            Load newer webhooks
+          </Button>
+          <Text size="sm">The filter looks at those that are loaded.</Text>
+        </Group>
+      )}
     </Page>
   );
 }
@@ -52,7 +68,7 @@ function NoWebhooks() {
   );
 }
 
-function Found({ webhooks }: { webhooks: Schemas['Webhook'][] }) {
+function Found({ webhooks, isMore }: { webhooks: Schemas['Webhook'][]; isMore: boolean }) {
   const { q = '', appId, page = 1 } = route.useSearch();
   const navigate = route.useNavigate();
   const found = webhooks.filter((webhook) => matches(webhook, q.toLowerCase()));
@@ -78,7 +94,8 @@ function Found({ webhooks }: { webhooks: Schemas['Webhook'][] }) {
           </Button>
         )}
         <Text size="sm">
-          {countText(found.length)} of {countText(webhooks.length)}, oldest first
+          {countText(found.length)} of {countText(webhooks.length)}
+          {isMore && ' or more'}, oldest first
         </Text>
       </Group>
       {shown.length === 0 ? (

@@ -3,6 +3,7 @@ import { apiKeyRoutes, type ApiKeyDeps } from './api-keys.ts';
 import { appRoutes, type AppRouteDeps } from './apps.ts';
 import { auditEventRoutes, type AuditEventDeps } from './audit-events.ts';
 import { circuitRoutes, type CircuitDeps } from './circuits.ts';
+import { findAppsRoute, type FindAppsDeps } from './find-apps.ts';
 import { messageRoutes, type HistoryDeps } from './messages.ts';
 import { overviewRoutes, type OverviewDeps } from './overview.ts';
 import { portalRoutes, type PortalDeps } from './portal/portal.ts';
@@ -30,6 +31,7 @@ export type ApiDeps = ProjectDeps &
   AuditEventDeps &
   StatsDeps &
   CircuitDeps &
+  FindAppsDeps &
   PortalDeps &
   OverviewDeps;
 
@@ -51,6 +53,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...statsRoutes(deps),
     ...overviewRoutes(deps),
     ...circuitRoutes(deps),
+    findAppsRoute(deps),
     ...portalRoutes(deps),
   ];
 }
