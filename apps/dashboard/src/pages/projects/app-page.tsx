@@ -48,7 +48,9 @@ export function AppPage() {
         {(found) => <AppFacts app={found} />}
       </QueryView>
       <AppCounts appId={appId} />
-      {canMakePortalLinks && app.data !== undefined && <PortalLink appId={appId} />}
+      {canMakePortalLinks && app.data !== undefined && (
+        <PortalLink appId={appId} appName={app.data.name} />
+      )}
     </Page>
   );
 }
