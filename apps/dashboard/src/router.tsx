@@ -9,7 +9,9 @@ import { PAGES_PATH, PORTAL_COMPANY_ID } from './api/addresses.ts';
 import { Frame } from './frame/frame.tsx';
 import { PageFailed, PageMissing } from './frame/page-failed.tsx';
 import {
+  auditSearch,
   circuitSearch,
+  failureSearch,
   messageSearch,
   overviewSearch,
   resendListSearch,
@@ -113,7 +115,7 @@ const message = createRoute({
 const failures = createRoute({
   ...child,
   path: '/failures',
-  validateSearch: overviewSearch,
+  validateSearch: failureSearch,
   component: lazyRouteComponent(() => import('./pages/failures/failures-page.tsx'), 'FailuresPage'),
 });
 
@@ -146,6 +148,7 @@ const apiKeys = createRoute({
 const audit = createRoute({
   ...child,
   path: '/audit',
+  validateSearch: auditSearch,
   component: lazyRouteComponent(() => import('./pages/audit/audit-page.tsx'), 'AuditPage'),
 });
 

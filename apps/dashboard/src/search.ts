@@ -1,3 +1,4 @@
+import { AUDIT_ACTIONS, type AuditAction } from './pages/audit/actions.ts';
 import type { Schemas } from './api/client.ts';
 import { RANGES, type Range } from './api/ranges.ts';
 
@@ -95,6 +96,32 @@ export interface CircuitSearch {
 
 export function circuitSearch({ appId }: Raw): CircuitSearch {
   return text(appId, (found) => ({ appId: found }));
+}
+
+export interface AuditSearch {
+  action?: AuditAction | undefined;
+  actor?: string | undefined;
+  targetId?: string | undefined;
+  from?: string | undefined;
+  to?: string | undefined;
+}
+
+export function auditSearch({ action, actor, targetId, from, to }: Raw): AuditSearch {
+  return {
+    ...oneOf(AUDIT_ACTIONS, action, (found) => ({ action: found })),
+    ...text(actor, (found) => ({ actor: found })),
+    ...text(targetId, (found) => ({ targetId: found })),
+    ...text(from, (found) => ({ from: found })),
+    ...text(to, (found) => ({ to: found })),
+  };
+}
+
+export interface FailureSearch extends OverviewSearch {
+  appId?: string | undefined;
+}
+
+export function failureSearch(raw: Raw): FailureSearch {
+  return { ...overviewSearch(raw), ...text(raw.appId, (found) => ({ appId: found })) };
 }
 
 export interface SendSearch {

@@ -1,7 +1,6 @@
 import { Button, Text } from '@mantine/core';
-import { infiniteQueryOptions, useInfiniteQuery } from '@tanstack/react-query';
-import { answerOf, api, type Schemas } from '../../api/client.ts';
-import { given } from '../../api/queries.ts';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { getRouteApi } from '@tanstack/react-router';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Page } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
@@ -9,21 +8,22 @@ import { Rows, type Column } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { Status, type Tone } from '../../parts/status.tsx';
 import { When } from '../../parts/time/when.tsx';
+import { ACTION_WORDS } from './actions.ts';
+import { AuditFilters } from './audit-filters.tsx';
+import { auditQuery, type AuditEvent } from './audit-query.ts';
 
-const auditQuery = infiniteQueryOptions({
-  queryKey: ['audit'],
-  initialPageParam: undefined as string | undefined,
-  queryFn: ({ pageParam }) =>
-    answerOf(api.GET('/api/v1/audit-events', { params: { query: given({ cursor: pageParam }) } })),
-  getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
-});
+const route = getRouteApi('/audit');
 
 export function AuditPage() {
-  const query = useInfiniteQuery(auditQuery);
+  const filter = route.useSearch();
+  const query = useInfiniteQuery(auditQuery(filter));
   return (
     <Page title="Audit log">
+      <AuditFilters />
       <QueryView query={query} what="the audit log">
-        {({ pages }) => <Events events={pages.flatMap(({ data }) => data)} />}
+        {({ pages }) => (
+          <Events events={pages.flatMap(({ data }) => data)} isFiltered={hasAny(filter)} />
+        )}
       </QueryView>
       {query.hasNextPage && (
         <Button
@@ -38,7 +38,16 @@ export function AuditPage() {
   );
 }
 
-function Events({ events }: { events: Event[] }) {
+const hasAny = (filter: object): boolean => Object.keys(filter).length > 0;
+
+function Events({ events, isFiltered }: { events: AuditEvent[]; isFiltered: boolean }) {
+  if (events.length === 0 && isFiltered) {
+    return (
+      <Empty title="No event matches">
+        <Text>Ids must be whole. Loosen a filter to see more.</Text>
+      </Empty>
+    );
+  }
   if (events.length === 0) {
     return (
       <Empty title="Nothing was changed yet">
@@ -49,13 +58,15 @@ function Events({ events }: { events: Event[] }) {
   return <Rows caption="Audit events" columns={COLUMNS} rows={events} keyOf={({ id }) => id} />;
 }
 
-type Event = Schemas['AuditEvent'];
+const TONES: Record<AuditEvent['outcome'], Tone> = {
+  started: 'waiting',
+  done: 'good',
+  failed: 'bad',
+};
 
-const TONES: Record<Event['outcome'], Tone> = { started: 'waiting', done: 'good', failed: 'bad' };
-
-const COLUMNS: readonly Column<Event>[] = [
+const COLUMNS: readonly Column<AuditEvent>[] = [
   { name: 'When', cell: ({ createdAt }) => <When at={createdAt} /> },
-  { name: 'What', cell: ({ action }) => action.replace('.', ': ').replaceAll('_', ' ') },
+  { name: 'What', cell: ({ action }) => ACTION_WORDS[action] },
   { name: 'Who', cell: ({ actor }) => <Actor actor={actor} /> },
   {
     name: 'To',
@@ -65,7 +76,7 @@ const COLUMNS: readonly Column<Event>[] = [
   { name: 'Changes', cell: ({ changes }) => <Changes changes={changes} /> },
 ];
 
-function Changes({ changes }: { changes: Event['changes'] }) {
+function Changes({ changes }: { changes: AuditEvent['changes'] }) {
   if (changes.length === 0) return null;
   return changes.map(({ field, before, after }) => (
     <div key={field}>
@@ -74,7 +85,7 @@ function Changes({ changes }: { changes: Event['changes'] }) {
   ));
 }
 
-function Actor({ actor }: { actor: Event['actor'] }) {
+function Actor({ actor }: { actor: AuditEvent['actor'] }) {
   switch (actor.kind) {
     case 'admin':
       return 'an operator';

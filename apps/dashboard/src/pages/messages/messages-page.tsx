@@ -1,14 +1,15 @@
-import { Button, NativeSelect, TextInput } from '@mantine/core';
+import { Button, NativeSelect } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { webhooksQuery } from '../../api/queries.ts';
 import { AppSelect } from '../../parts/app-select.tsx';
 import { SidePanel } from '../../parts/dialog.tsx';
+import { EventTypeInput } from '../../parts/filter-input.tsx';
 import { LinkButton } from '../../parts/link-button.tsx';
 import { Page } from '../../parts/page.tsx';
+import { TimeInput } from '../../parts/time/time-input.tsx';
 import type { MessageSearch } from '../../search.ts';
 import { useRights, useSession } from '../../session/session-context.ts';
-import { EventTypeInput } from './event-type-input.tsx';
 import { MessageDetail } from './message-detail.tsx';
 import { MessageList } from './message-list.tsx';
 import styles from './messages.module.css';
@@ -102,32 +103,6 @@ function WebhookSelect({ appId, value, onChange }: WebhookSelectProps) {
       ))}
     </NativeSelect>
   );
-}
-
-interface TimeInputProps {
-  label: string;
-  value: string | undefined;
-  set: (iso: string) => void;
-}
-
-function TimeInput({ label, value, set }: TimeInputProps) {
-  return (
-    <TextInput
-      type="datetime-local"
-      label={label}
-      defaultValue={value === undefined ? '' : localText(value)}
-      onChange={({ currentTarget }) => {
-        const ms = Date.parse(currentTarget.value);
-        set(Number.isNaN(ms) ? '' : new Date(ms).toISOString());
-      }}
-    />
-  );
-}
-
-/** Returns a time as `datetime-local` wants it: in the zone of the browser, without naming it. */
-function localText(iso: string): string {
-  const at = new Date(iso);
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
 function OpenMessage({ messageId, close }: { messageId: string | undefined; close: () => void }) {

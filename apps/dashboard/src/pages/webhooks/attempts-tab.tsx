@@ -1,6 +1,6 @@
 import { Group, NativeSelect } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
-import { EventTypeInput } from '../messages/event-type-input.tsx';
+import { EventTypeInput } from '../../parts/filter-input.tsx';
 import { MessageList } from '../messages/message-list.tsx';
 import { valueTo } from '../../parts/value-to.ts';
 

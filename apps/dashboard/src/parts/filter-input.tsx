@@ -5,20 +5,22 @@ import { useDebouncedCallback } from '@mantine/hooks';
 const QUIET_MS = 400;
 const MOST_CHARS = 128;
 
-interface EventTypeInputProps {
+interface FilterInputProps {
+  label: string;
+  placeholder?: string;
   value: string | undefined;
-  set: (eventType: string) => void;
+  set: (text: string) => void;
 }
 
-/** The event type of messages, exactly. */
-export function EventTypeInput({ value, set }: EventTypeInputProps) {
+/** A text that a list is limited to. */
+export function FilterInput({ label, placeholder, value, set }: FilterInputProps) {
   const setLater = useDebouncedCallback((text: string) => {
     set(text.trim());
   }, QUIET_MS);
   return (
     <TextInput
-      label="Event type"
-      placeholder="order.paid"
+      label={label}
+      placeholder={placeholder}
       maxLength={MOST_CHARS}
       defaultValue={value ?? ''}
       onChange={({ currentTarget }) => {
@@ -26,4 +28,9 @@ export function EventTypeInput({ value, set }: EventTypeInputProps) {
       }}
     />
   );
+}
+
+/** The event type of messages, exactly. */
+export function EventTypeInput(props: Pick<FilterInputProps, 'value' | 'set'>) {
+  return <FilterInput label="Event type" placeholder="order.paid" {...props} />;
 }
