@@ -1,4 +1,4 @@
-import { Text } from '@mantine/core';
+import { Group, Text } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { answerOf, api, type Schemas } from '../../api/client.ts';
 import { apiKeysQuery } from '../../api/queries.ts';
@@ -11,6 +11,7 @@ import { Empty } from '../../parts/states.tsx';
 import { When } from '../../parts/time/when.tsx';
 import { useRights, useSession } from '../../session/session-context.ts';
 import { CreateKey } from './create-key.tsx';
+import { RotateKey } from './rotate-key.tsx';
 
 export function ApiKeysPage() {
   const query = useQuery(apiKeysQuery);
@@ -26,7 +27,7 @@ export function ApiKeysPage() {
           ) : (
             <Rows
               caption="API keys"
-              columns={canManageKeys ? [...COLUMNS, REVOKE] : COLUMNS}
+              columns={canManageKeys ? [...COLUMNS, CHANGE] : COLUMNS}
               rows={keys}
               keyOf={({ id }) => id}
             />
@@ -65,7 +66,15 @@ function OwnMark({ keyId }: { keyId: string }) {
   return key.id === keyId ? <span>(yours)</span> : null;
 }
 
-const REVOKE: Column<Key> = { name: 'Revoke', cell: (key) => <Revoke apiKey={key} /> };
+const CHANGE: Column<Key> = {
+  name: 'Change',
+  cell: (key) => (
+    <Group gap="xs">
+      <RotateKey apiKey={key} />
+      <Revoke apiKey={key} />
+    </Group>
+  ),
+};
 
 function Revoke({ apiKey: { id, name } }: { apiKey: Key }) {
   const client = useQueryClient();

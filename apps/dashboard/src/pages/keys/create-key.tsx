@@ -3,6 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
 import type { Scope } from '../../api/session.ts';
+import { AppSelect } from '../../parts/app-select.tsx';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Failed } from '../../parts/states.tsx';
@@ -53,16 +54,59 @@ export function CreateKey() {
         {create.data === undefined ? (
           <KeyForm error={create.error} isBusy={create.isPending} create={create.mutate} />
         ) : (
-          <Stack>
-            <Text>
-              This is the key. It is shown once: copy it now, and keep it where secrets are kept.
-            </Text>
-            <Copyable text={create.data.key} name="API key" />
-          </Stack>
+          <NewKey text={create.data.key} />
         )}
       </Dialog>
     </>
   );
+}
+
+/** The only time that a key is shown. */
+export function NewKey({ text }: { text: string }) {
+  return (
+    <Stack>
+      <Text>
+        This is the key. It is shown once: copy it now, and keep it where secrets are kept.
+      </Text>
+      <Copyable text={text} name="API key" />
+    </Stack>
+  );
+}
+
+/** A key of one app makes keys of that app only. */
+function OnlyApp({ appId, setAppId }: { appId: string; setAppId: (appId: string) => void }) {
+  return (
+    <>
+      <AppSelect value={appId} onChange={setAppId} noneLabel="All apps of the company" />
+      {appId !== '' && (
+        <Text size="sm">
+          It can do this in the chosen app only. Projects, apps and global webhooks it cannot
+          change.
+        </Text>
+      )}
+    </>
+  );
+}
+
+function ScopeFields({ scopes, setScopes }: ScopeFieldsProps) {
+  const { key } = useSession();
+  const offered = SCOPES.filter(
+    ({ value }) => key.scopes.includes('admin') || key.scopes.includes(value),
+  );
+  return (
+    <Checkbox.Group label="It may" value={scopes} onChange={setScopes}>
+      <Stack gap="xs" mt="xs">
+        {offered.map(({ value, label }) => (
+          <Checkbox key={value} value={value} label={label} description={value} />
+        ))}
+      </Stack>
+    </Checkbox.Group>
+  );
+}
+
+interface ScopeFieldsProps {
+  scopes: string[];
+  setScopes: (scopes: string[]) => void;
 }
 
 interface KeyFormProps {
@@ -75,9 +119,7 @@ function KeyForm({ error, isBusy, create }: KeyFormProps) {
   const { key } = useSession();
   const [scopes, setScopes] = useState<string[]>(['messages:write']);
   const [days, setDays] = useState('');
-  const offered = SCOPES.filter(
-    ({ value }) => key.scopes.includes('admin') || key.scopes.includes(value),
-  );
+  const [appId, setAppId] = useState('');
   return (
     <form
       onSubmit={(event) => {
@@ -88,19 +130,15 @@ function KeyForm({ error, isBusy, create }: KeyFormProps) {
           name: typeof name === 'string' ? name : '',
           scopes: scopes as Scope[],
           ...(days !== '' && { expiresAt }),
+          ...(appId !== '' && { appId }),
         });
       }}
     >
       <Stack>
         {error !== null && <Failed error={error} what="create the key" />}
         <TextInput name="name" label="Name" required maxLength={100} data-autofocus />
-        <Checkbox.Group label="It may" value={scopes} onChange={setScopes}>
-          <Stack gap="xs" mt="xs">
-            {offered.map(({ value, label }) => (
-              <Checkbox key={value} value={value} label={label} description={value} />
-            ))}
-          </Stack>
-        </Checkbox.Group>
+        <ScopeFields scopes={scopes} setScopes={setScopes} />
+        {key.appId === null && <OnlyApp appId={appId} setAppId={setAppId} />}
         <NativeSelect
           label="It expires"
           data={LIFETIMES}
