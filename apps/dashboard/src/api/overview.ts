@@ -20,13 +20,15 @@ export const RANGE_MS: Record<Range, number> = {
   '30d': 2_592_000_000,
 };
 
-export const failuresQuery = (range: Range) =>
+export const failuresQuery = (range: Range, appId: string | undefined) =>
   queryOptions({
-    queryKey: ['failures', range],
+    queryKey: ['failures', range, appId ?? 'all'],
     refetchInterval: REFRESH_MS,
     queryFn: () => {
       const since = new Date(Date.now() - RANGE_MS[range]).toISOString();
-      return dataOf(api.GET('/api/v1/failures', { params: { query: { since } } }));
+      return dataOf(
+        api.GET('/api/v1/failures', { params: { query: { since, ...given({ appId }) } } }),
+      );
     },
   });
 

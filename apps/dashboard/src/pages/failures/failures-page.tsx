@@ -1,35 +1,47 @@
-import { Button, SegmentedControl, Text } from '@mantine/core';
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { SegmentedControl, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { api, dataOf, type Schemas } from '../../api/client.ts';
+import type { Schemas } from '../../api/client.ts';
 import { failuresQuery, RANGE_MS } from '../../api/overview.ts';
 import { RANGES, type Range } from '../../api/ranges.ts';
+import { AppSelect } from '../../parts/app-select.tsx';
 import { outcomeWords } from '../../parts/outcomes.ts';
 import { Page } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
-import { Empty, Failed } from '../../parts/states.tsx';
+import { Empty } from '../../parts/states.tsx';
+import { useNowMs } from '../../parts/time/now.ts';
 import { countText } from '../../parts/time/time-words.ts';
 import { When } from '../../parts/time/when.tsx';
-import { useRights } from '../../session/session-context.ts';
-import { ResendProgress } from '../webhooks/resend-progress.tsx';
+import { useRights, useSession } from '../../session/session-context.ts';
+import { ResendGroup } from './resend-group.tsx';
 
 const route = getRouteApi('/failures');
 
 export function FailuresPage() {
-  const { range = '24h' } = route.useSearch();
+  const { range = '24h', appId } = route.useSearch();
+  const { key } = useSession();
   const navigate = route.useNavigate();
-  const query = useQuery(failuresQuery(range));
+  const query = useQuery(failuresQuery(range, appId));
   const picker = (
     <SegmentedControl
       aria-label="Range of time"
       data={[...RANGES]}
       value={range}
-      onChange={(value) => void navigate({ search: { range: value } })}
+      onChange={(value) => void navigate({ search: (before) => ({ ...before, range: value }) })}
     />
   );
   return (
     <Page title="Failures" actions={picker}>
+      {key.appId === null && (
+        <AppSelect
+          value={appId ?? ''}
+          noneLabel="All apps"
+          onChange={(chosen) =>
+            void navigate({ search: (before) => ({ ...before, appId: chosen || undefined }) })
+          }
+        />
+      )}
       <QueryView query={query} what="the failures">
         {(groups) => <Groups groups={groups} range={range} />}
       </QueryView>
@@ -37,8 +49,14 @@ export function FailuresPage() {
   );
 }
 
+const HOUR_MS = 3_600_000;
+
 function Groups({ groups, range }: { groups: readonly Schemas['FailureGroup'][]; range: Range }) {
   const { canResend } = useRights();
+  // Rounded, so that the estimate stays when the page asks again.
+  const since = new Date(
+    Math.floor(useNowMs() / HOUR_MS) * HOUR_MS - RANGE_MS[range],
+  ).toISOString();
   if (groups.length === 0) {
     return (
       <Empty title="No attempt failed in this time">
@@ -49,7 +67,6 @@ function Groups({ groups, range }: { groups: readonly Schemas['FailureGroup'][];
       </Empty>
     );
   }
-  const since = new Date(Date.now() - RANGE_MS[range]).toISOString();
   const columns = canResend ? [...COLUMNS, resendColumn(since)] : COLUMNS;
   return (
     <>
@@ -88,32 +105,6 @@ const COLUMNS: readonly Column<Schemas['FailureGroup']>[] = [
 function resendColumn(since: string): Column<Schemas['FailureGroup']> {
   return {
     name: 'Send again',
-    cell: ({ webhookId }) => <ResendAll webhookId={webhookId} since={since} />,
+    cell: (group) => <ResendGroup group={group} since={since} />,
   };
-}
-
-function ResendAll({ webhookId, since }: { webhookId: string; since: string }) {
-  const start = useMutation({
-    mutationFn: () =>
-      dataOf(
-        api.POST('/api/v1/webhooks/{webhookId}/resend-failed', {
-          params: { path: { webhookId } },
-          body: { since },
-        }),
-      ),
-  });
-  if (start.data !== undefined) return <ResendProgress resendId={start.data.id} />;
-  if (start.error !== null) return <Failed error={start.error} what="start the resend" />;
-  return (
-    <Button
-      size="xs"
-      variant="default"
-      loading={start.isPending}
-      onClick={() => {
-        start.mutate();
-      }}
-    >
-      Resend exhausted
-    </Button>
-  );
 }

@@ -1,0 +1,92 @@
+import { Button, Group, Text } from '@mantine/core';
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api, dataOf, type Schemas } from '../../api/client.ts';
+import { failedSinceQuery, type FailedCount } from '../../api/failed-since.ts';
+import { Dialog } from '../../parts/dialog.tsx';
+import { outcomeWords } from '../../parts/outcomes.ts';
+import { Failed } from '../../parts/states.tsx';
+import { absoluteTime } from '../../parts/time/time-words.ts';
+import { ResendProgress } from '../webhooks/resend-progress.tsx';
+
+interface ResendGroupProps {
+  group: Schemas['FailureGroup'];
+  since: string;
+}
+
+/** Sends again what failed of the webhook of a group, after a question that says how many that is. */
+export function ResendGroup({ group, since: latest }: ResendGroupProps) {
+  const { webhookId } = group;
+  /** Fixed when the question is asked: the page goes on. */
+  const [since, setSince] = useState<string | null>(null);
+  const start = useMutation({
+    mutationFn: (from: string) => resendFailed(webhookId, from),
+    onSuccess: () => {
+      setSince(null);
+    },
+  });
+  if (start.data !== undefined) return <ResendProgress resendId={start.data.id} />;
+  return (
+    <>
+      <Button
+        size="xs"
+        variant="default"
+        onClick={() => {
+          start.reset();
+          setSince(latest);
+        }}
+      >
+        Resend failed
+      </Button>
+      <Dialog
+        title="Send failed deliveries again?"
+        isOpen={since !== null}
+        close={() => {
+          setSince(null);
+        }}
+      >
+        {since !== null && <Question group={group} since={since} />}
+        {start.error !== null && <Failed error={start.error} what="start the resend" />}
+        <Group justify="flex-end" mt="md">
+          <Button
+            loading={start.isPending}
+            onClick={() => {
+              if (since !== null) start.mutate(since);
+            }}
+          >
+            Send them again
+          </Button>
+        </Group>
+      </Dialog>
+    </>
+  );
+}
+
+function resendFailed(webhookId: string, since: string): Promise<Schemas['Resend']> {
+  const params = { path: { webhookId } };
+  return dataOf(
+    api.POST('/api/v1/webhooks/{webhookId}/resend-failed', { params, body: { since } }),
+  );
+}
+
+function Question({ group: { webhookId, url, outcome }, since }: ResendGroupProps) {
+  const { data, error } = useQuery(failedSinceQuery(webhookId, since));
+  return (
+    <>
+      {error !== null && <Failed error={error} what="count what failed" />}
+      <Text size="sm">
+        {data === undefined ? 'Counting what failed …' : countWords(data)} to {url} that ended
+        exhausted or cancelled, of messages since {absoluteTime(Date.parse(since))}, will get one
+        attempt each, oldest first.
+      </Text>
+      <Text size="sm" mt="xs">
+        A resend takes all failed deliveries of the webhook: also those that failed otherwise than “
+        {outcomeWords(outcome)}”. What is pending or delivered is not touched.
+      </Text>
+    </>
+  );
+}
+
+function countWords({ count, isAll }: FailedCount): string {
+  return `${isAll ? count : `${count} or more`} ${count === 1 ? 'delivery' : 'deliveries'}`;
+}
