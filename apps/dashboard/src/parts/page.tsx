@@ -20,7 +20,7 @@ export function Page({ title, actions, under, children }: PageProps) {
     <>
       <div className={styles.pageHead}>
         <div className={styles.pageTitle}>
-          <Title order={1} size="h2">
+          <Title order={1} size="h2" lineClamp={3} title={title}>
             {title}
           </Title>
           {under}

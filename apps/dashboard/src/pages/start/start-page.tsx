@@ -6,6 +6,7 @@ import { curlOf } from '../../api/recorded-calls.ts';
 import { CodeBlock } from '../../parts/copy/code-block.tsx';
 import { LinkButton } from '../../parts/link-button.tsx';
 import { Page } from '../../parts/page.tsx';
+import { Failed } from '../../parts/states.tsx';
 import { useSession } from '../../session/session-context.ts';
 import { Step } from './step.tsx';
 import styles from './start.module.css';
@@ -15,7 +16,8 @@ const EXAMPLE_URL = 'https://shop.example/webhooks';
 /** From nothing to the first delivered message. Each step knows when it is done. */
 export function StartPage() {
   const { company } = useSession();
-  const projects = useQuery(projectsQuery).data ?? [];
+  const projectsRead = useQuery(projectsQuery);
+  const projects = projectsRead.data ?? [];
   const apps = useQuery(findAppsQuery('')).data?.apps ?? [];
   const webhooks = useQuery(webhooksQuery()).data ?? [];
   const messages =
@@ -24,6 +26,9 @@ export function StartPage() {
   const appId = apps[0]?.id ?? 'app_…';
   return (
     <Page title="First steps">
+      {projectsRead.error !== null && (
+        <Failed error={projectsRead.error} what="find out which steps are done" />
+      )}
       <ol className={styles.steps}>
         <Step isDone title="Sign in" next={null}>
           <Text size="sm">You work for the company {company.name}.</Text>
