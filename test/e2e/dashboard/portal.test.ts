@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { startBrowser, type Browser } from '../../support/browser/browser.ts';
 import { findBarriers, takePicture } from '../../support/browser/check-page.ts';
+import { startFramingPage, type FramingPage } from '../../support/browser/framing-page.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
@@ -142,5 +143,40 @@ describe('The portal of an app', () => {
 
   it('asks no other origin, and leaves no error in the console', () => {
     expect(browser.faults()).toEqual([]);
+  });
+
+  /** After the test of the console, where browsers report refused frames. */
+  describe('in a frame of the platform', () => {
+    let platform: FramingPage;
+
+    beforeAll(async () => {
+      platform = await startFramingPage();
+    });
+
+    afterAll(() => platform.close());
+
+    async function frameAt(origin: string): Promise<string> {
+      const { page } = browser;
+      platform.show(await makeLink(['view']));
+      await page.goto(origin);
+      const frame = await page.locator('iframe').elementHandle();
+      const content = await frame.contentFrame();
+      return content?.url() ?? '';
+    }
+
+    const REFUSED = /^chrome-error:/;
+
+    it('is refused while its origin is not listed, and shown when it is', async () => {
+      const { page } = browser;
+      const { ip, name } = platform.origins;
+      expect(await frameAt(ip)).toMatch(REFUSED);
+      dataOf(await posthorn.api.put('/api/v1/portal-settings', { origins: [ip] }));
+      await frameAt(ip);
+      const frame = page.frameLocator('iframe');
+      await frame.getByRole('heading', { name: 'Webhooks', level: 1 }).waitFor();
+      await frame.getByRole('link', { name: own.url }).waitFor();
+      await takePicture(page, 'portal-in-a-frame');
+      expect(await frameAt(name)).toMatch(REFUSED);
+    });
   });
 });
