@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { dataOf } from '../../support/api/expect-answers.ts';
 import { startBrowser, type Browser } from '../../support/browser/browser.ts';
 import { signIn } from '../../support/browser/sign-in.ts';
 import { createCompany } from '../../support/process/companies.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
+import { eventually } from '../../support/time/eventually.ts';
 
 /** Each step goes on where the one before ended, as a person would. */
 describe('The dashboard, from the first sign-in on', () => {
@@ -120,13 +122,97 @@ describe('The dashboard, from the first sign-in on', () => {
     const rows = page.getByRole('table', { name: 'Messages' }).locator('tbody tr');
     await rows.first().waitFor();
     const before = await rows.count();
-    const { body } = await posthorn.api.get('/api/v1/webhooks');
-    const [{ id: webhookId }] = body.data as [{ id: string }];
+    const webhookId = await onlyIn('webhooks');
     await posthorn.api.send({ webhookId }, { order: 18 });
     await page.getByRole('button', { name: /^Show (1|what is) new$/ }).waitFor();
     expect(await rows.count()).toBe(before);
     await page.getByRole('button', { name: /^Show (1|what is) new$/ }).click();
     await rows.nth(before).waitFor();
+  });
+
+  it('finds messages by their event type, and keeps that in the address', async () => {
+    const { page } = browser;
+    const webhookId = await onlyIn('webhooks');
+    const { id } = await sendTyped(webhookId, 'order.paid');
+    await page.getByLabel('Event type').fill('order.paid');
+    await page.waitForURL('**/messages?eventType=order.paid');
+    await page.getByRole('link', { name: id }).waitFor();
+    expect(await page.getByRole('table', { name: 'Messages' }).locator('tbody tr').count()).toBe(1);
+  });
+
+  /** The id of the only thing in a list. */
+  async function onlyIn(list: 'webhooks' | 'find-apps'): Promise<string> {
+    const [only] = dataOf<{ id: string }[]>(await posthorn.api.get(`/api/v1/${list}`));
+    return only?.id ?? '';
+  }
+
+  async function sendTyped(webhookId: string, eventType: string): Promise<{ id: string }> {
+    const fields = { webhookId, eventType, payload: {} };
+    return dataOf(await posthorn.api.post('/webhook-messages', fields), 202);
+  }
+
+  it('shows how far a resend is, after a reload too, and aborts it', async () => {
+    const { page } = browser;
+    const { api } = posthorn;
+    const webhookId = await onlyIn('webhooks');
+    endpoint.answerWith(500);
+    const since = new Date().toISOString();
+    // Too few for a circuit, and one more than a page of the resend has.
+    for (let n = 0; n < 3; n += 1) await api.send({ webhookId }, { order: n });
+    await eventually(
+      'three exhausted',
+      async () => {
+        const query = `status=exhausted&webhookId=${webhookId}&from=${since}`;
+        return dataOf<object[]>(await api.get(`/api/v1/webhook-messages?${query}`)).length === 3;
+      },
+      60_000,
+    );
+    endpoint.hold();
+    dataOf(await api.put(`/webhooks/${webhookId}`, { rateLimitPerSecond: 1 }));
+    const started = await api.post(`/api/v1/webhooks/${webhookId}/resend-failed`, { since });
+    const { id } = dataOf<{ id: string }>(started, 202);
+    await page.getByLabel('Find anything by its id').fill(id);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`**/resends/${id}`);
+    await page.reload();
+    await page.getByRole('button', { name: 'Abort resend' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Abort resend' }).click();
+    await page.getByText('aborting').waitFor();
+    endpoint.answerWith(200);
+    await page.getByText('aborted', { exact: true }).waitFor();
+    await page.getByText('1 not sent').waitFor();
+    await page.getByRole('link', { name: 'Other resends of it' }).click();
+    await page.getByRole('table', { name: 'Resends' }).getByText('aborted').waitFor();
+  }, 120_000);
+
+  it('says in words what a portal link will do, and makes it', async () => {
+    const { page } = browser;
+    const appId = await onlyIn('find-apps');
+    await page.goto(`${posthorn.baseUrl}/dashboard/apps/${appId}`);
+    await page.getByLabel('First page').fill('nowhere');
+    await page.getByText('Give a path such as').waitFor();
+    expect(await page.getByRole('button', { name: 'Make a portal link' }).isDisabled()).toBe(true);
+    await page.getByLabel('First page').fill('/messages');
+    await page.getByLabel('Name above the pages').fill('Acme');
+    await page.getByText('The visit begins at /messages').waitFor();
+    await page.getByRole('button', { name: 'Make a portal link' }).click();
+    await page.getByRole('button', { name: /^Copy portal link http.*\/messages#/ }).waitFor();
+  });
+
+  it('rotates an API key, and finds that in the audit log', async () => {
+    const { page } = browser;
+    const made = await posthorn.api.post('/api/v1/api-keys', { name: 'Spare', scopes: ['read'] });
+    const { id } = dataOf<{ id: string }>(made, 201);
+    await page.getByRole('link', { name: 'API keys' }).click();
+    const row = page.getByRole('row').filter({ hasText: 'Spare' });
+    await row.getByRole('button', { name: 'Rotate' }).click();
+    await page.getByLabel('The old key still works').selectOption('3600');
+    await page.getByRole('button', { name: 'Rotate the key' }).click();
+    await page.getByRole('button', { name: /^Copy API key phk_/ }).waitFor();
+    await page.goto(`${posthorn.baseUrl}/dashboard/audit?targetId=${id}`);
+    await page.getByLabel('What', { exact: true }).selectOption('API key rotated');
+    await page.waitForURL('**/audit?*action=api_key.rotated*');
+    await page.getByRole('table', { name: 'Audit events' }).getByText('graceSeconds').waitFor();
   });
 
   it('leaves nothing of a session to the next one, which is that of another company', async () => {
