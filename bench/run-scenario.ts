@@ -8,6 +8,7 @@ import { isComplete, type Report } from './report/report.ts';
 import { describe, writeReport } from './report/write-report.ts';
 import type { ScenarioResult } from './scenario.ts';
 import { describeMachine } from '../tools/local-stack/machine/describe-machine.ts';
+import { ensureDashboard } from '../tools/local-stack/supervisor/ensure-dashboard.ts';
 import { type BenchStack, startStack } from './stack/start-stack.ts';
 
 function log(line: string): void {
@@ -21,6 +22,7 @@ function log(line: string): void {
 export async function runScenario(command: Command, signal: AbortSignal): Promise<boolean> {
   const { serviceFlags: ownFlags = [] } = command.scenario;
   const serviceFlags = command.isProfiling ? [...ownFlags, ...PROFILE_FLAGS] : ownFlags;
+  if (command.scenario.hasDashboard === true) await ensureDashboard(log);
   const interrupted = once(signal, 'abort');
   const isLimited = command.scenario.isLimited === true;
   const stack = await startStack({ serviceFlags, isLimited, log });

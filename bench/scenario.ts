@@ -68,6 +68,8 @@ export interface Scenario<Options extends ScenarioOptions = ScenarioOptions> {
   isLimited?: boolean;
   /** Flags of Node for the three services; none by default. */
   serviceFlags?: readonly string[];
+  /** The dashboard is built first, so that the gateway serves it; false by default. */
+  hasDashboard?: boolean;
   run: (bench: Bench, options: OptionValues<Options>) => Promise<ScenarioResult>;
 }
 
@@ -76,11 +78,13 @@ export function defineScenario<Options extends ScenarioOptions>(
   scenario: Scenario<Options>,
 ): Scenario {
   const { summary, options, isLimited = false, serviceFlags = [] } = scenario;
+  const { hasDashboard = false } = scenario;
   return {
     summary,
     options,
     isLimited,
     serviceFlags,
+    hasDashboard,
     run: (bench, values) => scenario.run(bench, values as OptionValues<Options>),
   };
 }

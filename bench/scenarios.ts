@@ -1,5 +1,6 @@
 import type { Scenario } from './scenario.ts';
 import { accept } from './scenarios/accept.ts';
+import { dashboard } from './scenarios/dashboard/dashboard.ts';
 import { deliver } from './scenarios/deliver.ts';
 import { expiry } from './scenarios/expiry/expiry.ts';
 import { fanOut } from './scenarios/fan-out.ts';
@@ -11,6 +12,7 @@ import { retry } from './scenarios/retry/retry.ts';
 
 export const SCENARIOS: Record<string, Scenario> = {
   accept,
+  dashboard,
   deliver,
   expiry,
   greedy,
