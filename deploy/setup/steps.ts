@@ -59,9 +59,8 @@ export const BEGIN_DAYS: SetupStep<typeof mongodbSettings> = {
   async run(values) {
     const mongo = await connectMongo(values.MONGODB_URL, 'posthorn-setup', mongoTlsOf(values));
     try {
-      const beginMs = await beginDays(mongo.db);
-      if (beginMs === 0) return 'all messages are stored by days already';
-      return `messages from ${new Date(beginMs).toISOString()} on are stored by days`;
+      const beginAt = new Date(await beginDays(mongo.db));
+      return `messages from ${beginAt.toISOString()} on are stored by days`;
     } finally {
       await mongo.close();
     }

@@ -20,8 +20,8 @@ export function PortalClosed({ error }: { error: Error | null }) {
           {isEnd ? 'Your visit has ended' : 'This link does not open the portal'}
         </Title>
         <Text>
-          {failure?.code === 'session_replaced' || !isEnd
-            ? failure?.message
+          {failure !== null && (failure.code === 'session_replaced' || !isEnd)
+            ? failure.message
             : 'A visit lasts as long as its link says, or until it is ended.'}
         </Text>
         <Text>

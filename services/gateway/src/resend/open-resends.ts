@@ -13,7 +13,7 @@ import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { HasApp } from '../projects/has-app.ts';
-import { createPageBudget } from './resend-page-budget.ts';
+import { createPageBudget } from './pages/resend-page-budget.ts';
 import { createResendRunner } from './run-resends.ts';
 import { createStartResend, type StartResend } from './start-resend.ts';
 

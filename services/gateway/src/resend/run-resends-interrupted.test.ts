@@ -13,7 +13,7 @@ import {
   sampleResend,
   type MemoryResends,
 } from '../../../../test/support/memory/memory-resends.ts';
-import { createPageBudget } from './resend-page-budget.ts';
+import { createPageBudget } from './pages/resend-page-budget.ts';
 import { createResendRunner, type ResendRunner, type RunResendsDeps } from './run-resends.ts';
 
 const IDS = ['dlv_1', 'dlv_2', 'dlv_3', 'dlv_4', 'dlv_5'];

@@ -10,7 +10,7 @@ import {
   sampleResend,
   type MemoryResends,
 } from '../../../../test/support/memory/memory-resends.ts';
-import { createPageBudget } from './resend-page-budget.ts';
+import { createPageBudget } from './pages/resend-page-budget.ts';
 import { createResendRunner, type ResendRunner } from './run-resends.ts';
 
 let world: MemoryResends;

@@ -2,8 +2,8 @@ import { createLoop } from '@posthorn/platform/async/loop.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import { isOfOne, type Resend } from '@posthorn/domain/resend.ts';
-import { sendParts, type SendPartsDeps } from './send-resend-parts.ts';
-import { sendPages } from './send-resend-pages.ts';
+import { sendParts, type SendPartsDeps } from './pages/send-resend-parts.ts';
+import { sendPages } from './pages/send-resend-pages.ts';
 
 export interface RunResendsDeps extends SendPartsDeps {
   resends: SendPartsDeps['resends'] & Pick<ResendStore, 'listRunning'>;

@@ -25,6 +25,7 @@ export const ACTION_WORDS: Record<AuditAction, string> = {
   'dashboard_link.created': 'Sign-in link made',
   'dashboard.signed_in': 'Signed in by link',
   'portal_link.created': 'Portal link made',
+  'portal_link.revoked': 'Portal link ended',
   'portal.signed_in': 'Portal opened',
   'portal_settings.updated': 'Portal settings changed',
   'company.created': 'Company created',

@@ -2,7 +2,7 @@ import { Button, Group, Text } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
-import { failedSinceQuery, type FailedCount } from '../../api/failed-since.ts';
+import { failedSinceQuery } from '../../api/failed-since.ts';
 import { Dialog } from '../../parts/dialog.tsx';
 import { outcomeWords } from '../../parts/outcomes.ts';
 import { Failed } from '../../parts/states.tsx';
@@ -87,6 +87,6 @@ function Question({ group: { webhookId, url, outcome }, since }: ResendGroupProp
   );
 }
 
-function countWords({ count, isAll }: FailedCount): string {
-  return `${isAll ? count : `${count} or more`} ${count === 1 ? 'delivery' : 'deliveries'}`;
+function countWords(count: number): string {
+  return `${count} ${count === 1 ? 'delivery' : 'deliveries'}`;
 }

@@ -77,7 +77,7 @@ export function updateProblems(
     const { success, data } = schema.safeParse(fields[name]);
     return success && data !== undefined ? [[name, data] as const] : [];
   });
-  return problemsWith(webhook, Object.fromEntries(valid) as UpdateWebhookBody, asker);
+  return problemsWith(webhook, Object.fromEntries(valid), asker);
 }
 
 function problemsWith(

@@ -1,6 +1,6 @@
 import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
-import { whenAbortAsked } from './abort-resend.ts';
+import { whenAbortAsked } from '../abort-resend.ts';
 import type { PageBudget } from './resend-page-budget.ts';
 import { sendPage, type SendPageDeps, type SentPage } from './send-resend-page.ts';
 

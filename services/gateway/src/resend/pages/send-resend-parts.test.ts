@@ -2,18 +2,18 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { decodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import { eventually } from '../../../../test/support/time/eventually.ts';
+import { eventually } from '../../../../../test/support/time/eventually.ts';
 import {
   createMemoryLeases,
   type MemoryLeases,
-} from '../../../../test/support/memory/memory-leases.ts';
+} from '../../../../../test/support/memory/memory-leases.ts';
 import {
   createMemoryResends,
   sampleResend,
   type MemoryResends,
-} from '../../../../test/support/memory/memory-resends.ts';
+} from '../../../../../test/support/memory/memory-resends.ts';
 import { createPageBudget } from './resend-page-budget.ts';
-import { createResendRunner, type ResendRunner, type RunResendsDeps } from './run-resends.ts';
+import { createResendRunner, type ResendRunner, type RunResendsDeps } from '../run-resends.ts';
 
 const GIVE_UP_AFTER_MS = 300_000;
 

@@ -1,7 +1,7 @@
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
 import { partFor } from '@posthorn/domain/resend.ts';
-import { whenAbortAsked } from './abort-resend.ts';
+import { whenAbortAsked } from '../abort-resend.ts';
 import { sendPages, type SendPagesDeps } from './send-resend-pages.ts';
 
 export interface SendPartsDeps extends SendPagesDeps {

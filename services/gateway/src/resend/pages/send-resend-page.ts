@@ -9,9 +9,9 @@ import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.
 import type { MarkedDelivery } from '@posthorn/domain/resend.ts';
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import { isOfOne, type Resend } from '@posthorn/domain/resend.ts';
-import { countSent, shouldDropPage } from './abort-resend.ts';
+import { countSent, shouldDropPage } from '../abort-resend.ts';
 import { createGiveUpRule, isCircuitOpen, type GiveUpDeps } from './give-up-on-endpoint.ts';
-import { isDueDespiteDeferral, mayBeLost, type Published } from './when-published-again.ts';
+import { isDueDespiteDeferral, mayBeLost, type Published } from '../when-published-again.ts';
 
 export interface SendPageDeps extends GiveUpDeps {
   /** Names this process as the holder of leases. */

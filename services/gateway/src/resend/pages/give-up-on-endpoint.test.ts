@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { sampleResend } from '../../../../test/support/memory/memory-resends.ts';
+import { sampleResend } from '../../../../../test/support/memory/memory-resends.ts';
 import { createGiveUpRule } from './give-up-on-endpoint.ts';
 
 const MINUTE_MS = 60_000;
