@@ -3,7 +3,7 @@ import {
   type MantineColorScheme,
   type MantineColorSchemeManager,
 } from '@mantine/core';
-import { DASHBOARD_PATH } from '../api/addresses.ts';
+import { PAGES_PATH, PORTAL_COMPANY_ID } from '../api/addresses.ts';
 
 /** The colours are in theme.css. */
 export const theme = createTheme({
@@ -14,20 +14,34 @@ export const theme = createTheme({
   },
 });
 
-const COOKIE = 'posthorn_theme';
+/** A portal has its own, so that no theme changes how the dashboard looks to who works there. */
+const COOKIE = PORTAL_COMPANY_ID === null ? 'posthorn_theme' : 'posthorn_portal_theme';
 const YEAR_SECONDS = 31_536_000;
+
+let isKept = true;
+
+function chosenScheme(): MantineColorScheme | undefined {
+  const found = new RegExp(`${COOKIE}=(light|dark|auto)`).exec(document.cookie)?.[1];
+  return found as MantineColorScheme | undefined;
+}
+
+/** Applies a colour scheme that nobody chose here. It is not kept, and gives way to one that was chosen. */
+export function suggestScheme(apply: () => void): void {
+  if (chosenScheme() !== undefined) return;
+  isKept = false;
+  apply();
+  isKept = true;
+}
 
 /** Keeps the colour scheme in a cookie. The dashboard uses no storage of the browser. */
 export const colorSchemes: MantineColorSchemeManager = {
-  get: (byDefault) => {
-    const found = new RegExp(`${COOKIE}=(light|dark|auto)`).exec(document.cookie)?.[1];
-    return (found as MantineColorScheme | undefined) ?? byDefault;
-  },
+  get: (byDefault) => chosenScheme() ?? byDefault,
   set: (value) => {
-    document.cookie = `${COOKIE}=${value}; path=${DASHBOARD_PATH}; max-age=${YEAR_SECONDS}; samesite=strict`;
+    if (!isKept) return;
+    document.cookie = `${COOKIE}=${value}; path=${PAGES_PATH}; max-age=${YEAR_SECONDS}; samesite=strict`;
   },
   clear: () => {
-    document.cookie = `${COOKIE}=; path=${DASHBOARD_PATH}; max-age=0; samesite=strict`;
+    document.cookie = `${COOKIE}=; path=${PAGES_PATH}; max-age=0; samesite=strict`;
   },
   subscribe: () => undefined,
   unsubscribe: () => undefined,

@@ -2,6 +2,7 @@ import { useMantineColorScheme } from '@mantine/core';
 import { useEffect } from 'react';
 import type { PortalTheme } from '../api/session.ts';
 import { isDarkEnough } from './contrast.ts';
+import { suggestScheme } from './theme.ts';
 
 const PRIMARY = '--mantine-color-blue-filled';
 
@@ -10,7 +11,10 @@ export function usePortalTheme(theme: PortalTheme | null): void {
   const { setColorScheme } = useMantineColorScheme({ keepTransitions: true });
   const { colorScheme, primaryColor } = theme ?? {};
   useEffect(() => {
-    if (colorScheme !== undefined) setColorScheme(colorScheme);
+    if (colorScheme === undefined) return;
+    suggestScheme(() => {
+      setColorScheme(colorScheme);
+    });
   }, [colorScheme, setColorScheme]);
   useEffect(() => {
     if (primaryColor === undefined || !isDarkEnough(primaryColor)) return;
