@@ -30,7 +30,8 @@ export function PortalLink({ appId, appName }: { appId: string; appName: string 
     <Section title="Portal">
       <Text size="sm">
         A link opens the webhooks, messages and attempts of this app, and nothing else, for whoever
-        has it. It works once.
+        has it. It works once, and ends with the API key of your session: where a sign-in link began
+        the session, that is when you sign out.
       </Text>
       <LinkFields
         draft={draft}
