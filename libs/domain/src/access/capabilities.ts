@@ -8,17 +8,17 @@ export const CAPABILITIES = ['view', 'manage', 'secrets', 'resend'] as const;
 
 export type Capability = (typeof CAPABILITIES)[number];
 
-/** The scope that a key needs to give a capability: nobody gives more than they have. */
-const NEEDED: Record<Capability, Scope> = {
-  view: 'read',
-  manage: 'webhooks:write',
-  secrets: 'webhooks:write',
-  resend: 'messages:write',
+/** The scopes that a key needs to give a capability: nobody gives more than they have. Who manages sends test messages. */
+const NEEDED: Record<Capability, readonly Scope[]> = {
+  view: ['read'],
+  manage: ['webhooks:write', 'messages:write'],
+  secrets: ['webhooks:write'],
+  resend: ['messages:write'],
 };
 
 /** Returns the scopes that a key must have to give these capabilities. */
 export function scopesToGive(capabilities: readonly Capability[]): Scope[] {
-  return [...new Set(capabilities.map((capability) => NEEDED[capability]))];
+  return [...new Set(capabilities.flatMap((capability) => NEEDED[capability]))];
 }
 
 /** Returns the capabilities in their order, each once. Whoever may do anything may look. */
