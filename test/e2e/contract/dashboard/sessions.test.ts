@@ -73,6 +73,8 @@ describe('A session', () => {
     expect(answer.headers.get('set-cookie')).not.toContain(key);
     const api = createSessionClient(posthorn.baseUrl, cookieOf(answer));
     expect(dataOf(await api.get(SESSION))).toEqual(session);
+    const events = await readAuditEvents(posthorn.api, { actor: id });
+    expect(events).toMatchObject([{ action: 'dashboard.signed_in', outcome: 'done' }]);
   });
 
   it('may do what its key may do, without naming the company', async () => {

@@ -10,8 +10,9 @@ import {
   type LinkStore,
 } from '@posthorn/platform/mongo/companies/links/links.ts';
 import type { Authenticate } from '../../../api-keys/authenticate.ts';
-import type { RecordRequest } from '../../audit/record-request.ts';
+import type { AuditedRequest, RecordRequest } from '../../audit/record-request.ts';
 import { ApiError } from '../../../http/api-error.ts';
+import type { Caller } from '../../../http/request/route.ts';
 import type { WrongKeys } from '../../../limits/rate-limits.ts';
 import { linkRefused } from './link-refused.ts';
 import { SESSION_MS, type Session } from './session.ts';
@@ -77,8 +78,11 @@ export function createSignIn(deps: SignInDeps): SignIn {
   }
 
   return {
-    async byKey(credentials, { address }) {
+    async byKey(credentials, source) {
+      const { address } = source;
       const key = await authenticate({ ...credentials, address }).catch(asWrongKey);
+      const asked = signedInBy(key, source);
+      await deps.recordRequest(SIGNED_IN, asked, () => Promise.resolve({}));
       return begin(hashOfKey(credentials.apiKey), key);
     },
     async byLink(token, source) {
@@ -117,6 +121,12 @@ const SIGNED_IN = {
   audit: { action: 'dashboard.signed_in', target: 'apiKey' },
 } as const;
 
+/** What the audit log says of who signed in. */
+function signedInBy(caller: Caller, { address, requestId }: SignInSource): AuditedRequest {
+  const { keyId } = caller;
+  return { caller, requestId, clientAddress: address ?? null, params: { keyId }, fields: {} };
+}
+
 /**
  * Uses the link up, and makes the API key of its session, which nobody knows. So the session is listed and revoked
  * as a key, the audit log names who did what, and the key goes by itself. Returns the hash of the key.
@@ -124,19 +134,14 @@ const SIGNED_IN = {
 async function makeSessionKey(
   deps: SignInDeps,
   { token, companyId }: { token: string; companyId: string },
-  { address, requestId }: SignInSource,
+  source: SignInSource,
 ): Promise<string> {
   const { links, companies, nowMs } = deps;
   const expiresAt = new Date(nowMs() + SESSION_MS);
   const { document } = makeApiKey(deps, companyId, 'Sign-in by link', { expiresAt });
   const { _id: keyId } = document;
-  const asked = {
-    caller: { companyId, keyId, scopes: ALL_SCOPES, appId: null },
-    requestId,
-    clientAddress: address ?? null,
-    params: { keyId },
-    fields: { expiresAt },
-  };
+  const caller = { companyId, keyId, scopes: ALL_SCOPES, appId: null };
+  const asked = { ...signedInBy(caller, source), fields: { expiresAt } };
   await deps.recordRequest(SIGNED_IN, asked, async () => {
     const used = await links.use('signIn', token, nowMs());
     if ('refusal' in used) throw linkRefused(used.refusal);
