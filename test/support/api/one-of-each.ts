@@ -55,7 +55,7 @@ export async function everythingOf({ api, ids }: Owner): Promise<unknown[]> {
     ...[`/apps/${ids.appId}`, '/webhooks', `/webhooks/${ids.webhookId}`, '/webhook-messages'],
     ...[`/webhooks/${ids.webhookId}/health`, `/webhook-messages/${ids.messageId}`],
     ...[`/webhook-messages/${ids.messageId}/deliveries`, `/deliveries/${ids.deliveryId}`],
-    ...[`/resends/${ids.resendId}`, '/api-keys'],
+    ...[`/resends/${ids.resendId}`, '/resends', '/find-apps', '/api-keys'],
   ];
   const answers = await Promise.all(paths.map((path) => api.get(`/api/v1${path}`)));
   return answers.map((answer) => withoutLastUse(dataOf<unknown>(answer)));
@@ -67,10 +67,20 @@ function withoutLastUse(shown: unknown): unknown {
   return JSON.parse(JSON.stringify(shown, keep)) as unknown;
 }
 
+/** What cursors are ids of, by the end of the path; of messages otherwise. */
+const CURSORS: Record<string, keyof Ids> = {
+  deliveries: 'webhookId',
+  resends: 'resendId',
+  'find-apps': 'appId',
+};
+
 /** Returns the kind of id that belongs in this place, null when none does. Audit events have ids of their own. */
 export function kindOf({ operation, name }: Place, ids: Ids): keyof Ids | null {
   if (operation.path.endsWith('/audit-events')) return null;
-  if (name === 'cursor') return operation.path.endsWith('/deliveries') ? 'webhookId' : 'messageId';
+  if (name === 'cursor') {
+    const [last = ''] = operation.path.split('/').slice(-1);
+    return CURSORS[last] ?? 'messageId';
+  }
   return name in ids ? (name as keyof Ids) : null;
 }
 

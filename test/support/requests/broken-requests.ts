@@ -121,6 +121,7 @@ function twice(name: string, drafts: fc.Arbitrary<Draft>): Broken {
 /** Returns invalid texts for a query parameter, also where it is a number in digits. */
 function wrongTexts(schema: JsonSchema): string[] {
   const { minimum, maximum, maxLength } = schema as Record<string, number | undefined>;
+  const pattern = typeof schema.pattern === 'string' ? new RegExp(schema.pattern, 'u') : null;
   if (schema.type === 'integer') {
     const over = [Number(minimum) - 1, Number(maximum) + 1].map(String);
     return [
@@ -147,7 +148,7 @@ function wrongTexts(schema: JsonSchema): string[] {
       'PENDING',
       'msg_',
       '\0',
-    ];
+    ].filter((text) => pattern?.test(text) !== true);
   }
   return ['', 'x'.repeat(Number(maxLength) + 1)];
 }
