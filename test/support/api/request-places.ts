@@ -39,6 +39,9 @@ export interface PlacedRequest {
   body: object | undefined;
 }
 
+/** What query parameters that a request needs have when nothing else is known for them. */
+const USUAL: Readonly<Record<string, string>> = { since: new Date(0).toISOString() };
+
 /** Returns the request with `value` in this place, and the `known` values in all other places with their names. */
 export function requestWith(
   { operation, where, name, body }: Place,
@@ -51,6 +54,11 @@ export function requestWith(
     encodeURIComponent(String(at('path', param, '')).toWellFormed()),
   );
   const query = new URLSearchParams(where === 'query' ? { [name]: String(value) } : {});
+  for (const { in: kind, name: other, required } of operation.parameters) {
+    const usual = known[other] ?? USUAL[other];
+    const isLeftOut = kind === 'query' && required && !query.has(other);
+    if (isLeftOut && typeof usual === 'string') query.set(other, usual);
+  }
   const members = Object.entries(body ?? {});
   return {
     method: operation.method,

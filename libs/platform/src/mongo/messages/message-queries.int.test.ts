@@ -153,8 +153,8 @@ describe('the outlines of messages', () => {
     await store.insertAll([mine, message(2, { companyId: 'comp_b', targets: ['wh_2'] })]);
     const bounds = { messages: 9, targets: 9 };
     const found = await queries.listOutlines('comp_a', { webhookId: 'wh_2' }, bounds);
-    const outline = { id: mine.id, appId: null, targets: ['wh_2'], disabledTargets: ['wh_2'] };
-    expect(found).toEqual([outline]);
+    const outline = { id: mine.id, appId: null, eventType: null, targets: ['wh_2'] };
+    expect(found).toEqual([{ ...outline, disabledTargets: ['wh_2'] }]);
     const ids = [mine.id, message(2).id];
     expect(await queries.outlinesOf('comp_a', ids, 9)).toEqual(found);
     expect(await queries.findMany('comp_a', ids, 1_000)).toEqual([mine]);
