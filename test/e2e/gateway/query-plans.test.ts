@@ -10,6 +10,7 @@ import { failing, startReceiver, type Receiver } from '../../support/receivers/r
 import { collectionOf, distinct, type Profiled } from '../../support/stores/profiled-queries.ts';
 import { bodiesOf, readOperations, requestWith } from '../../support/api/request-places.ts';
 import { createResources } from '../../support/api/resources.ts';
+import { makePortalLink } from '../../support/api/session-client.ts';
 import { metricOf } from '../../support/process/traffic.ts';
 
 type Database = ReturnType<MongoConnection['db']['client']['db']>;
@@ -18,7 +19,7 @@ interface Id {
   id: string;
 }
 
-type Kind = 'project' | 'app' | 'webhook' | 'message' | 'delivery' | 'key';
+type Kind = 'project' | 'app' | 'webhook' | 'message' | 'delivery' | 'key' | 'link';
 type Known = Record<`${Kind}Id`, string>;
 
 const CROWD = 6_000;
@@ -76,8 +77,10 @@ async function makeKnown(): Promise<Known> {
   const { id: messageId, deliveries } = await make.message({ webhookId });
   const deliveryId = String(deliveries[0]?.id);
   await make.deliveryOnce('exhausted', deliveryId);
+  const { id: linkId } = await makePortalLink(api, appId, { capabilities: ['view'] });
   const key = await api.post('/api/v1/api-keys', { name: 'Key' });
-  return { projectId, appId, webhookId, messageId, deliveryId, keyId: dataOf<Id>(key, 201).id };
+  const keyId = dataOf<Id>(key, 201).id;
+  return { projectId, appId, webhookId, messageId, deliveryId, keyId, linkId };
 }
 
 const rankOf = ({ method, path }: { method: string; path: string }): number =>

@@ -94,6 +94,7 @@ describe('A MongoDB that is frozen', () => {
       deliveryId,
       keyId: 'key_1',
       resendId: 'rsnd_1',
+      linkId: 'plnk_1',
       since,
       until,
     };

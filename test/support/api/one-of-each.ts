@@ -3,11 +3,19 @@ import { createResources } from './resources.ts';
 import { type ApiAnswer, type ApiClient } from './api-client.ts';
 import { dataOf } from './expect-answers.ts';
 import type { Place } from './request-places.ts';
+import { makePortalLink } from './session-client.ts';
 import { eventually } from '../time/eventually.ts';
 
 /** One id of each kind, by the names of the parameters and fields that take them. */
 export type Ids = Record<
-  'projectId' | 'appId' | 'webhookId' | 'messageId' | 'deliveryId' | 'resendId' | 'keyId',
+  | 'projectId'
+  | 'appId'
+  | 'webhookId'
+  | 'messageId'
+  | 'deliveryId'
+  | 'resendId'
+  | 'keyId'
+  | 'linkId',
   string
 >;
 
@@ -42,7 +50,8 @@ export async function createOneOfEach(
   });
   const key = await api.post('/api/v1/api-keys', { name: mark });
   const { id: keyId } = dataOf<{ id: string }>(key, 201);
-  return { projectId, appId, webhookId, messageId, deliveryId, resendId, keyId };
+  const { id: linkId } = await makePortalLink(api, appId, { capabilities: ['view'] });
+  return { projectId, appId, webhookId, messageId, deliveryId, resendId, keyId, linkId };
 }
 
 /**
