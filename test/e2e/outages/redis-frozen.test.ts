@@ -47,9 +47,13 @@ async function requestsToNew(): Promise<PlacedRequest[]> {
   return everyRequest(posthorn.baseUrl, { ...known, url: receiver.url });
 }
 
+/** Nothing else knows which circuits are open. */
+const ONLY_IN_REDIS = 'GET /api/v1/circuits';
+
 function expectAnswered(answers: readonly TimedAnswer[]): void {
   for (const { request, status, tookMs } of answers) {
-    expect([request, status < 500 || status, tookMs < MAX_MS || tookMs]).toEqual([
+    const isAnswered = status < 500 || (request === ONLY_IN_REDIS && status === 503);
+    expect([request, isAnswered || status, tookMs < MAX_MS || tookMs]).toEqual([
       request,
       true,
       true,

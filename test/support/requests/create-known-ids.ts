@@ -1,5 +1,6 @@
 import type { ApiClient } from '../api/api-client.ts';
 import { createResources, type Resources } from '../api/resources.ts';
+import { makePortalLink } from '../api/session-client.ts';
 import { dataOf } from '../api/expect-answers.ts';
 import type { Ids, KnownIds } from './known-ids.ts';
 
@@ -55,6 +56,7 @@ async function makeIds(api: ApiClient, { goodUrl, badUrl }: Places): Promise<Ids
     deliveryId: deliveries.map(({ id }) => id),
     resendId: [await startResend(api, webhookIds[1] ?? '')],
     keyId: [await makeKey(api)],
+    linkId: [await makeLink(api, app.id)],
   };
 }
 
@@ -69,6 +71,10 @@ async function makeKey(api: ApiClient): Promise<string> {
   return dataOf<{ id: string }>(answer, 201).id;
 }
 
+async function makeLink(api: ApiClient, appId: string): Promise<string> {
+  return (await makePortalLink(api, appId, { capabilities: ['view'] })).id;
+}
+
 async function makeDisposable(api: ApiClient, { goodUrl }: Places): Promise<Ids> {
   const make = createResources(api);
   const app = await make.app();
@@ -79,11 +85,12 @@ async function makeDisposable(api: ApiClient, { goodUrl }: Places): Promise<Ids>
     }
     return made;
   };
-  const [projects, apps, webhooks, keyId] = await Promise.all([
+  const [projects, apps, webhooks, keyId, linkId] = await Promise.all([
     each(({ project }) => project()),
     each((resources) => resources.app()),
     each(({ webhook }) => webhook({ appId: app.id, url: goodUrl })),
     each(() => makeKey(api)),
+    each(() => makeLink(api, app.id)),
   ]);
   const idsOf = (made: { id: string }[]): string[] => made.map(({ id }) => id);
   return {
@@ -91,6 +98,7 @@ async function makeDisposable(api: ApiClient, { goodUrl }: Places): Promise<Ids>
     appId: idsOf(apps),
     webhookId: idsOf(webhooks),
     keyId,
+    linkId,
     messageId: [],
     deliveryId: [],
     resendId: [],

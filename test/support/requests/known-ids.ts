@@ -9,6 +9,7 @@ export const ID_FIELDS = {
   deliveryId: 'dlv',
   resendId: 'rsnd',
   keyId: 'key',
+  linkId: 'plnk',
 } as const;
 
 export type IdField = keyof typeof ID_FIELDS;
