@@ -1,4 +1,5 @@
-import type { UseQueryResult } from '@tanstack/react-query';
+import { Button } from '@mantine/core';
+import type { UseInfiniteQueryResult, UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Failed, Loading } from './states.tsx';
 
@@ -23,5 +24,25 @@ export function QueryView<Data>({ query, what, children }: QueryViewProps<Data>)
       {failed}
       {children(data)}
     </>
+  );
+}
+
+interface ShowMoreProps {
+  query: Pick<UseInfiniteQueryResult, 'hasNextPage' | 'isFetchingNextPage' | 'fetchNextPage'>;
+  /** What the button says, such as "Show older events". */
+  children: string;
+}
+
+/** Reads the next page of a list. Not there on the last page. */
+export function ShowMore({ query, children }: ShowMoreProps) {
+  if (!query.hasNextPage) return null;
+  return (
+    <Button
+      variant="default"
+      loading={query.isFetchingNextPage}
+      onClick={() => void query.fetchNextPage()}
+    >
+      {children}
+    </Button>
   );
 }

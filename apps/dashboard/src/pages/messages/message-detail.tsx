@@ -1,4 +1,4 @@
-import { Button, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
@@ -7,7 +7,7 @@ import { useLiveReload } from '../../api/use-live-reload.ts';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Facts } from '../../parts/facts.tsx';
 import { Section } from '../../parts/page.tsx';
-import { QueryView } from '../../parts/query-view.tsx';
+import { QueryView, ShowMore } from '../../parts/query-view.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { DeliveryStatus } from '../../parts/status.tsx';
 import { When } from '../../parts/time/when.tsx';
@@ -36,15 +36,7 @@ export function MessageDetail({ messageId }: { messageId: string }) {
             <QueryView query={deliveries} what="the deliveries">
               {({ pages }) => <Deliveries deliveries={pages.flatMap(({ data }) => data)} />}
             </QueryView>
-            {deliveries.hasNextPage && (
-              <Button
-                variant="default"
-                loading={deliveries.isFetchingNextPage}
-                onClick={() => void deliveries.fetchNextPage()}
-              >
-                Show more deliveries
-              </Button>
-            )}
+            <ShowMore query={deliveries}>Show more deliveries</ShowMore>
           </Section>
           <Payload message={found} />
         </>

@@ -9,7 +9,7 @@ import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { Schemas } from '../../api/client.ts';
 import { messagesQuery, webhooksQuery, type MessageFilter } from '../../api/queries.ts';
-import { QueryView } from '../../parts/query-view.tsx';
+import { QueryView, ShowMore } from '../../parts/query-view.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { DeliveryStatus } from '../../parts/status.tsx';
@@ -46,15 +46,7 @@ export function MessageList({ filter, open }: MessageListProps) {
       <QueryView query={query} what="the messages">
         {() => <MessageRows rows={rows} open={open} isMore={query.hasNextPage} filter={filter} />}
       </QueryView>
-      {query.hasNextPage && (
-        <Button
-          variant="default"
-          loading={query.isFetchingNextPage}
-          onClick={() => void query.fetchNextPage()}
-        >
-          Show older messages
-        </Button>
-      )}
+      <ShowMore query={query}>Show older messages</ShowMore>
     </>
   );
 }

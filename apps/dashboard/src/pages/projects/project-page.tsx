@@ -1,4 +1,4 @@
-import { Button, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { queryOptions, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { answerOf, api, dataOf, type Schemas } from '../../api/client.ts';
@@ -6,7 +6,7 @@ import { appsQuery } from '../../api/queries.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Page, Section } from '../../parts/page.tsx';
-import { QueryView } from '../../parts/query-view.tsx';
+import { QueryView, ShowMore } from '../../parts/query-view.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { When } from '../../parts/time/when.tsx';
@@ -71,15 +71,7 @@ function Apps({ projectId }: { projectId: string }) {
           )
         }
       </QueryView>
-      {apps.hasNextPage && (
-        <Button
-          variant="default"
-          loading={apps.isFetchingNextPage}
-          onClick={() => void apps.fetchNextPage()}
-        >
-          Show newer apps
-        </Button>
-      )}
+      <ShowMore query={apps}>Show newer apps</ShowMore>
     </Section>
   );
 }

@@ -1,11 +1,11 @@
-import { Button, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
 import { resendsQuery } from '../../api/resends.ts';
 import { LinkButton } from '../../parts/link-button.tsx';
 import { Page } from '../../parts/page.tsx';
-import { QueryView } from '../../parts/query-view.tsx';
+import { QueryView, ShowMore } from '../../parts/query-view.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { When } from '../../parts/time/when.tsx';
@@ -35,15 +35,7 @@ export function ResendsPage() {
       <QueryView query={query} what="the resends">
         {({ pages }) => <Resends resends={pages.flatMap(({ data }) => data)} />}
       </QueryView>
-      {query.hasNextPage && (
-        <Button
-          variant="default"
-          loading={query.isFetchingNextPage}
-          onClick={() => void query.fetchNextPage()}
-        >
-          Show older resends
-        </Button>
-      )}
+      <ShowMore query={query}>Show older resends</ShowMore>
     </Page>
   );
 }

@@ -5,7 +5,7 @@ import type { Schemas } from '../../api/client.ts';
 import { webhookPagesQuery } from '../../api/queries.ts';
 import { LinkButton } from '../../parts/link-button.tsx';
 import { Page } from '../../parts/page.tsx';
-import { QueryView } from '../../parts/query-view.tsx';
+import { QueryView, ShowMore } from '../../parts/query-view.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { countText } from '../../parts/time/time-words.ts';
@@ -40,13 +40,7 @@ export function WebhooksPage() {
       </QueryView>
       {query.hasNextPage && (
         <Group>
-          <Button
-            variant="default"
-            loading={query.isFetchingNextPage}
-            onClick={() => void query.fetchNextPage()}
-          >
-            Load newer webhooks
-          </Button>
+          <ShowMore query={query}>Load newer webhooks</ShowMore>
           <Text size="sm">The filter looks at those that are loaded.</Text>
         </Group>
       )}
