@@ -34,7 +34,12 @@ export function withKeptValues(headers: readonly Header[], { customHeaders }: We
 export function maskProblems({ customHeaders = [] }: MovingFields, webhook: Webhook): Problem[] {
   return customHeaders.flatMap(({ key, value }, index) =>
     value === MASK && valueOf(webhook.customHeaders, key) === undefined
-      ? [{ path: `customHeaders.${index}.value`, message: 'stands for a value that there is not' }]
+      ? [
+          {
+            path: `customHeaders.${index}.value`,
+            message: 'is a mask, and no value of this header is stored',
+          },
+        ]
       : [],
   );
 }
@@ -44,7 +49,7 @@ function valueOf(headers: readonly Header[], name: string): string | undefined {
 }
 
 const MESSAGE =
-  'must be given again: the deliveries would take it to another server, and who may not see it cannot send it there';
+  'must be given again: this update would send it to another server, and the caller may not see it';
 
 /**
  * Returns the problems of an update by a caller who sees no secrets: with a URL of their own server they would read
