@@ -2,7 +2,7 @@ import type { EndpointView, QueueKind } from './views.ts';
 
 /*
  * A free place of the dispatcher goes to the company that has been without one for longest, then to
- * the webhook of that company (createPlaceOrder in platform/async/place-order.ts). Which queue of that
+ * the webhook of that company (createPlaceOrder in platform/async/queues/place-order.ts). Which queue of that
  * webhook goes next is decided here.
  */
 
