@@ -18,22 +18,46 @@ export async function readByIds<Document extends mongo.Document, Found>(
   ).flat();
 }
 
-/** Reads one collection after the other until `limit` are found. `read` is told how many are left to find. */
+/**
+ * Reads the collections in order until `limit` are found, a few at once. `read` is told how many are left to find.
+ * Returns at most `limit`.
+ */
 export async function readUpTo<Document extends mongo.Document, Found>(
   collections: readonly mongo.Collection<Document>[],
   limit: number,
   read: Read<Document, Found, number>,
 ): Promise<Found[]> {
   const found: Found[] = [];
-  for (const documents of collections) {
+  // For MongoDB, a limit of 0 is none.
+  if (limit === 0) return found;
+  const readLeft = (documents: mongo.Collection<Document>): Promise<Found[]> =>
+    read(documents, limit - found.length);
+  for await (const some of readInOrder(collections, readLeft)) {
+    found.push(...some);
     if (found.length >= limit) break;
-    found.push(...(await read(documents, limit - found.length)));
   }
-  return found;
+  return found.slice(0, limit);
 }
 
 /** Connections that one read may use at once; a pool has 20. */
 const AT_ONCE = 4;
+
+/** What is newest is in the collection of today. That of tomorrow may have what a clock made which is ahead. */
+const FIRST_AT_ONCE = 2;
+
+/**
+ * Yields the result for each of them, such as collections, in their order. The first two are read at once, then four
+ * at once: a list that its newest days do not fill looks into all 32, one wait for each four of them.
+ */
+export async function* readInOrder<From, Result>(
+  all: readonly From[],
+  read: (from: From) => Promise<Result>,
+): AsyncGenerator<Result> {
+  let size = FIRST_AT_ONCE;
+  for (let from = 0; from < all.length; from += size, size = AT_ONCE) {
+    yield* await Promise.all(all.slice(from, from + size).map(read));
+  }
+}
 
 /** Reads all of them, such as collections, a few at once. The results are in the same order. */
 export async function readAll<From, Found>(

@@ -4,6 +4,7 @@ import { systemClockMs } from '../../service/clock-and-ids.ts';
 import { documentsIn, type CompanyDocuments } from '../company-documents.ts';
 import type { IdSpan } from '../days/daily-collection.ts';
 import type { Database } from '../days/days.ts';
+import { readInOrder } from '../days/read-days.ts';
 import type { MessageDocument } from '../documents/documents.ts';
 import { createKeyHolders, type KeyHolders } from './key-holders.ts';
 import { toMessage } from './message-documents.ts';
@@ -118,24 +119,36 @@ const BATCH = 101;
 
 const OUTLINE = { appId: 1, eventType: 1, targets: 1, disabledTargets: 1 } as const;
 
-/** Reads batch by batch, so that nothing beyond the bounds is fetched. */
 async function readOutlines(
   parts: readonly Part[],
   { messages: limit, targets: maxTargets }: OutlineBounds,
 ): Promise<MessageOutline[]> {
   const read: MessageOutline[] = [];
   let targets = 0;
-  for (const { own, filter } of parts) {
-    if (read.length >= limit) break;
-    const found = own
-      .find(filter)
-      .sort({ _id: -1 })
-      .limit(limit - read.length);
-    for await (const document of found.project<OutlineDocument>(OUTLINE).batchSize(BATCH)) {
-      read.push(toOutline(document));
-      targets += document.targets.length;
-      if (targets >= maxTargets) return read;
+  const readLeft = (part: Part): Promise<MessageOutline[]> =>
+    readPart(part, { messages: limit - read.length, targets: maxTargets - targets });
+  for await (const page of readInOrder(parts, readLeft)) {
+    for (const outline of page) {
+      read.push(outline);
+      targets += outline.targets.length;
+      if (read.length >= limit || targets >= maxTargets) return read;
     }
+  }
+  return read;
+}
+
+/** Reads batch by batch, so that little beyond the bounds is fetched. */
+async function readPart(
+  { own, filter }: Part,
+  { messages: limit, targets: maxTargets }: OutlineBounds,
+): Promise<MessageOutline[]> {
+  const read: MessageOutline[] = [];
+  let targets = 0;
+  const found = own.find(filter).sort({ _id: -1 }).limit(limit);
+  for await (const document of found.project<OutlineDocument>(OUTLINE).batchSize(BATCH)) {
+    read.push(toOutline(document));
+    targets += document.targets.length;
+    if (targets >= maxTargets) break;
   }
   return read;
 }
