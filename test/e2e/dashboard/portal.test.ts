@@ -178,5 +178,15 @@ describe('The portal of an app', () => {
       await takePicture(page, 'portal-in-a-frame');
       expect(await frameAt(name)).toMatch(REFUSED);
     });
+
+    it('says that the browser refuses the cookie of a frame of another site', async () => {
+      const { page } = browser;
+      const { name } = platform.origins;
+      dataOf(await posthorn.api.put('/api/v1/portal-settings', { origins: [name] }));
+      await frameAt(name);
+      const frame = page.frameLocator('iframe');
+      await frame.getByText('Your browser kept no cookie for the portal').waitFor();
+      await frame.getByText('cookie_refused').waitFor();
+    });
   });
 });

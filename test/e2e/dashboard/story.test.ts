@@ -185,7 +185,7 @@ describe('The dashboard, from the first sign-in on', () => {
     await page.getByRole('table', { name: 'Resends' }).getByText('aborted').waitFor();
   }, 120_000);
 
-  it('says in words what a portal link will do, and makes it', async () => {
+  it('says in words what a portal link will do, makes it, and revokes it', async () => {
     const { page } = browser;
     const appId = await onlyIn('find-apps');
     await page.goto(`${posthorn.baseUrl}/dashboard/apps/${appId}`);
@@ -197,6 +197,9 @@ describe('The dashboard, from the first sign-in on', () => {
     await page.getByText('The visit begins at /messages').waitFor();
     await page.getByRole('button', { name: 'Make a portal link' }).click();
     await page.getByRole('button', { name: /^Copy portal link http.*\/messages#/ }).waitFor();
+    await page.getByRole('button', { name: 'Revoke this link' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke this link' }).click();
+    await page.getByText('The link is revoked').waitFor();
   });
 
   it('rotates an API key, and finds that in the audit log', async () => {

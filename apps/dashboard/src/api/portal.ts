@@ -1,10 +1,16 @@
 import { queryOptions } from '@tanstack/react-query';
-import { api, dataOf, type Schemas } from './client.ts';
+import { answerOf, api, dataOf, type Schemas } from './client.ts';
 
 /** Makes a single-use link to the portal of an app. */
 export function makePortalLink(appId: string, body: Schemas['CreatePortalLink']) {
   const params = { path: { appId } };
   return dataOf(api.POST('/api/v1/apps/{appId}/portal-links', { params, body }));
+}
+
+/** The link opens no more, and the visit that it began ends. */
+export function revokePortalLink(linkId: string) {
+  const params = { path: { linkId } };
+  return answerOf(api.DELETE('/api/v1/portal-links/{linkId}', { params }));
 }
 
 export const portalSettingsQuery = queryOptions({

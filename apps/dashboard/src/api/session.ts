@@ -1,7 +1,7 @@
 import { queryOptions, skipToken } from '@tanstack/react-query';
 import { sessionHeaders, showSession } from './client.ts';
 import { DASHBOARD_PATH, PORTAL_COMPANY_ID } from './addresses.ts';
-import { failureOf, type ApiFailure } from './failure.ts';
+import { ApiFailure, failureOf } from './failure.ts';
 
 export type Scope = 'messages:write' | 'read' | 'webhooks:write' | 'keys:write' | 'admin';
 export type Capability = 'view' | 'manage' | 'secrets' | 'resend';
@@ -40,6 +40,13 @@ export async function signOut(): Promise<void> {
   if (!response.ok) throw failureOf(response.status, await bodyOf(response));
 }
 
+/** Browsers may refuse a frame's cookies without saying so. The link is used up all the same. */
+const COOKIE_REFUSED = new ApiFailure(0, {
+  code: 'cookie_refused',
+  message:
+    'Your browser kept no cookie for the portal, so the visit could not begin. Allow cookies for it, or open it in a tab of its own.',
+});
+
 /** Single-use, so it is taken out of the address before anybody can copy it, and used once. */
 let link = takeLinkFromAddress();
 
@@ -59,7 +66,10 @@ export const sessionQuery = queryOptions({
   queryFn: async (): Promise<Session | null> => {
     const given = link;
     link = null;
-    return given === null ? findSession() : signIn({ link: given });
+    if (given === null) return findSession();
+    const session = await signIn({ link: given });
+    if (PORTAL_COMPANY_ID !== null && (await findSession()) === null) throw COOKIE_REFUSED;
+    return session;
   },
 });
 

@@ -1,7 +1,9 @@
 import { Button, Group, Text } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
-import { makePortalLink } from '../../api/portal.ts';
+import { makePortalLink, revokePortalLink } from '../../api/portal.ts';
+import type { Schemas } from '../../api/client.ts';
+import { Confirm } from '../../parts/confirm.tsx';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
@@ -58,18 +60,32 @@ export function PortalLink({ appId, appName }: { appId: string; appName: string 
         </Button>
       </Group>
       {link.error !== null && <Failed error={link.error} what="make the link" />}
-      {link.data !== undefined && <MadeLink {...link.data} />}
+      {link.data !== undefined && <MadeLink key={link.data.id} link={link.data} />}
     </Section>
   );
 }
 
-function MadeLink({ url, expiresAt }: { url: string; expiresAt: string }) {
+function MadeLink({ link: { id, url, expiresAt } }: { link: Schemas['PortalLink'] }) {
+  const [isRevoked, setRevoked] = useState(false);
+  if (isRevoked) return <Text role="status">The link is revoked: it opens nothing any more.</Text>;
   return (
-    <div role="status">
-      <Copyable text={url} name="portal link" />
-      <Text size="sm">
-        It expires <When at={expiresAt} />, and is not shown again.
-      </Text>
-    </div>
+    <>
+      <div role="status">
+        <Copyable text={url} name="portal link" />
+        <Text size="sm">
+          It expires <When at={expiresAt} />, and is not shown again.
+        </Text>
+      </div>
+      <Group>
+        <Confirm
+          action="Revoke this link"
+          consequence="The link will open nothing any more, and a visit that it began ends within two seconds."
+          perform={() => revokePortalLink(id)}
+          onDone={() => {
+            setRevoked(true);
+          }}
+        />
+      </Group>
+    </>
   );
 }
