@@ -4,7 +4,7 @@ import { MantineProvider } from '@mantine/core';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { createRoot } from 'react-dom/client';
 import { queryClient } from './api/query-client.ts';
-import { router } from './router.tsx';
+import { preloadPage } from './router.tsx';
 import { Entrance } from './session/entrance.tsx';
 import { colorSchemes, theme } from './theme/theme.ts';
 
@@ -12,7 +12,7 @@ const root = document.getElementById('root');
 if (root === null) throw new Error('The page has no element #root');
 
 // The page is loaded while the gateway says who is signed in.
-void router.load();
+preloadPage();
 
 createRoot(root).render(
   // Mantine writes no style element: the content security policy forbids them.

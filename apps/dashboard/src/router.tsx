@@ -183,6 +183,12 @@ export const router = createRouter({
   scrollRestoration: false,
 });
 
+/** Loads the file of the page that the address names. A failure is told by the page, which loads it again. */
+export function preloadPage(): void {
+  const [routes] = router.getMatchedRoutes(router.latestLocation.pathname);
+  for (const route of routes) router.loadRouteChunk(route)?.catch(() => undefined);
+}
+
 declare module '@tanstack/react-router' {
   interface Register {
     router: typeof router;

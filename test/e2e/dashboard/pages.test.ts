@@ -121,7 +121,7 @@ describe('Every page of the dashboard', () => {
         await goTo(page, path);
         const word = WORDS[state];
         if (word === null) await untilShown(page);
-        else if (!ASK_NOTHING.has(name)) await waitFor(page, word);
+        else if (!ASK_NOTHING.has(name)) await waitFor(page, word, name);
         await takePicture(page, `${name}-${state}`);
         if (await isTooWide(page)) found.push(`${name} is too wide`);
       }
@@ -141,8 +141,8 @@ describe('Every page of the dashboard', () => {
   }
 
   /** A page asks twice more before it says that a call failed. */
-  async function waitFor(page: Page, text: string): Promise<void> {
-    await eventually(text, async () => {
+  async function waitFor(page: Page, text: string, name: string): Promise<void> {
+    await eventually(`“${text}” on ${name}`, async () => {
       await page.clock.runFor(1_000);
       return (await page.getByText(text).count()) > 0;
     });
