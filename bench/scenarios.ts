@@ -5,6 +5,7 @@ import { deliver } from './scenarios/deliver.ts';
 import { expiry } from './scenarios/expiry/expiry.ts';
 import { fanOut } from './scenarios/fan-out.ts';
 import { greedy } from './scenarios/greedy/greedy.ts';
+import { history } from './scenarios/history/history.ts';
 import { isolation } from './scenarios/isolation.ts';
 import { manyEndpoints } from './scenarios/many-endpoints.ts';
 import { overload } from './scenarios/overload/overload.ts';
@@ -18,6 +19,7 @@ export const SCENARIOS: Record<string, Scenario> = {
   greedy,
   isolation,
   'fan-out': fanOut,
+  history,
   'many-endpoints': manyEndpoints,
   overload,
   retry,

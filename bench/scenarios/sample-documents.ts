@@ -1,10 +1,9 @@
 import { randomInt } from 'node:crypto';
-import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import type {
   DeliveryDocument,
   MessageDocument,
 } from '@posthorn/platform/mongo/documents/documents.ts';
-import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 
 const WORDS =
   'red blue green small large steel oak linen glass copper shirt table lamp chair mug'.split(' ');
@@ -25,39 +24,64 @@ function payload(): string {
   return JSON.stringify({ event: 'order.paid', number: randomInt(100_000_000), customer, lines });
 }
 
-/** A message of one of 50 companies to one webhook, with its delivery, which succeeded at once. */
-export function sampleDocuments(): { message: MessageDocument; delivery: DeliveryDocument } {
-  const _id = systemIds('msg');
+/** Whose message it is. */
+export interface SampleOwner {
+  companyId: string;
+  appId: string;
+  webhookId: string;
+}
+
+/** When and how a sample was made. */
+interface SampleMade {
+  messageId: string;
+  createdAt: Date;
+  eventType?: string;
+  status?: 'delivered' | 'exhausted';
+}
+
+/** One of 50 companies, each with one webhook. */
+export function sampleOwner(): SampleOwner {
   const owner = randomInt(50);
-  const companyId = `comp_01m87v64vk00000000000000${String(owner).padStart(2, '0')}`;
-  const appId = `app_01m87v64vk000000000000000${owner % 10}`;
-  const webhookId = `wh_01m87v64vk00000000000000${String(owner).padStart(2, '0')}`;
-  const createdAt = new Date();
-  const common = { companyId, appId, createdAt };
+  return {
+    companyId: `comp_01m87v64vk00000000000000${String(owner).padStart(2, '0')}`,
+    appId: `app_01m87v64vk000000000000000${owner % 10}`,
+    webhookId: `wh_01m87v64vk00000000000000${String(owner).padStart(2, '0')}`,
+  };
+}
+
+/** A message to one webhook, with its delivery, which ended with the first attempt. */
+export function sampleDocuments(
+  { webhookId, ...owner }: SampleOwner,
+  { messageId, createdAt, eventType, status = 'delivered' }: SampleMade,
+): { message: MessageDocument; delivery: DeliveryDocument } {
+  const common = { ...owner, createdAt };
   const message: MessageDocument = {
-    _id,
+    _id: messageId,
     ...common,
     payload: payload(),
     targets: [webhookId],
     publisherId: 'gw_01m87v64vk0000000000000000',
     requestId: crypto.randomUUID(),
+    ...(eventType !== undefined && { eventType }),
   };
+  const deliveryId = deliveryIdOf(messageId, webhookId);
+  const isGood = status === 'delivered';
   const delivery: DeliveryDocument = {
-    _id: deliveryIdOf(_id, webhookId),
-    messageId: _id,
+    _id: deliveryId,
+    messageId,
     webhookId,
     ...common,
-    status: 'delivered',
+    status,
     reason: null,
     attemptCount: 1,
     attempts: [
       {
-        id: systemIds('att'),
+        id: attemptIdOf(deliveryId, 1),
         number: 1,
         trigger: 'first',
-        outcome: 'success',
-        statusCode: 200,
-        response: 'ok',
+        outcome: isGood ? 'success' : 'http_5xx',
+        statusCode: isGood ? 200 : 503,
+        response: isGood ? 'ok' : 'try again later',
         responseHeaders: [{ key: 'content-type', value: 'text/plain' }],
         startedAt: createdAt,
         durationMs: randomInt(2, 200),

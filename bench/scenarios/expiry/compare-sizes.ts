@@ -1,7 +1,8 @@
 import { DAY_INDEXES } from '@posthorn/platform/mongo/days/day-indexes.ts';
 import type { mongo } from 'mongoose';
+import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Table } from '../../report/report.ts';
-import { sampleDocuments } from './sample-documents.ts';
+import { sampleDocuments, sampleOwner } from '../sample-documents.ts';
 
 export const SAMPLES = 20_000;
 const BATCH = 1_000;
@@ -55,7 +56,9 @@ async function insertSamples(
   kind: (typeof KINDS)[number],
 ): Promise<void> {
   for (let n = 0; n < SAMPLES; n += BATCH) {
-    const batch = Array.from({ length: BATCH }, () => sampleDocuments());
+    const batch = Array.from({ length: BATCH }, () =>
+      sampleDocuments(sampleOwner(), { messageId: systemIds('msg'), createdAt: new Date() }),
+    );
     const documents = batch.map(({ message, delivery }) =>
       kind === 'messages' ? message : delivery,
     );
