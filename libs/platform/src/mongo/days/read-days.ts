@@ -42,12 +42,12 @@ export async function readUpTo<Document extends mongo.Document, Found>(
 /** Connections that one read may use at once; a pool has 20. */
 const AT_ONCE = 4;
 
-/** What is newest is in the collection of today. That of tomorrow may have what a clock made which is ahead. */
+/** Today and tomorrow: the clock that made an id may be ahead. Most lists are full after these. */
 const FIRST_AT_ONCE = 2;
 
 /**
- * Yields the result for each of them, such as collections, in their order. The first two are read at once, then four
- * at once: a list that its newest days do not fill looks into all 32, one wait for each four of them.
+ * Yields the result of each read, in order. The first two run at once, then four at a time: a list that its newest days
+ * do not fill reads 32 days in nine waits.
  */
 export async function* readInOrder<From, Result>(
   all: readonly From[],
@@ -60,15 +60,11 @@ export async function* readInOrder<From, Result>(
 }
 
 /** Reads all of them, such as collections, a few at once. The results are in the same order. */
-export async function readAll<From, Found>(
+export function readAll<From, Found>(
   all: readonly From[],
   read: (from: From) => Promise<Found>,
 ): Promise<Found[]> {
-  const found: Found[] = [];
-  for (let from = 0; from < all.length; from += AT_ONCE) {
-    found.push(...(await Promise.all(all.slice(from, from + AT_ONCE).map(read))));
-  }
-  return found;
+  return Array.fromAsync(readInOrder(all, read));
 }
 
 export interface Counted<Document extends mongo.Document> {

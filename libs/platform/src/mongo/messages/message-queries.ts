@@ -119,38 +119,33 @@ const BATCH = 101;
 
 const OUTLINE = { appId: 1, eventType: 1, targets: 1, disabledTargets: 1 } as const;
 
+/** A few days are asked at once, but beyond its first batch each is read in its turn: together they keep the bounds. */
 async function readOutlines(
   parts: readonly Part[],
   { messages: limit, targets: maxTargets }: OutlineBounds,
 ): Promise<MessageOutline[]> {
   const read: MessageOutline[] = [];
+  const opened: mongo.FindCursor<OutlineDocument>[] = [];
   let targets = 0;
-  const readLeft = (part: Part): Promise<MessageOutline[]> =>
-    readPart(part, { messages: limit - read.length, targets: maxTargets - targets });
-  for await (const page of readInOrder(parts, readLeft)) {
-    for (const outline of page) {
-      read.push(outline);
-      targets += outline.targets.length;
-      if (read.length >= limit || targets >= maxTargets) return read;
+  const open = async ({ own, filter }: Part): Promise<mongo.FindCursor<OutlineDocument>> => {
+    const found = own.find(filter).sort({ _id: -1 });
+    const cursor = found.limit(limit - read.length).project<OutlineDocument>(OUTLINE);
+    opened.push(cursor.batchSize(BATCH));
+    await cursor.hasNext();
+    return cursor;
+  };
+  try {
+    for await (const cursor of readInOrder(parts, open)) {
+      for await (const document of cursor) {
+        read.push(toOutline(document));
+        targets += document.targets.length;
+        if (read.length >= limit || targets >= maxTargets) return read;
+      }
     }
+    return read;
+  } finally {
+    await Promise.all(opened.map((cursor) => cursor.close()));
   }
-  return read;
-}
-
-/** Reads batch by batch, so that little beyond the bounds is fetched. */
-async function readPart(
-  { own, filter }: Part,
-  { messages: limit, targets: maxTargets }: OutlineBounds,
-): Promise<MessageOutline[]> {
-  const read: MessageOutline[] = [];
-  let targets = 0;
-  const found = own.find(filter).sort({ _id: -1 }).limit(limit);
-  for await (const document of found.project<OutlineDocument>(OUTLINE).batchSize(BATCH)) {
-    read.push(toOutline(document));
-    targets += document.targets.length;
-    if (targets >= maxTargets) break;
-  }
-  return read;
 }
 
 /** 4 MB of the largest payloads. */
