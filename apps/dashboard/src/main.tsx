@@ -11,7 +11,7 @@ import { colorSchemes, theme } from './theme/theme.ts';
 const root = document.getElementById('root');
 if (root === null) throw new Error('The page has no element #root');
 
-// The page is loaded while the gateway says who is signed in.
+// The file of the page is loaded while the gateway says who is signed in.
 preloadPage();
 
 createRoot(root).render(

@@ -183,7 +183,7 @@ export const router = createRouter({
   scrollRestoration: false,
 });
 
-/** Loads the file of the page that the address names. A failure is told by the page, which loads it again. */
+/** Loads the file of the page that the address names. If that fails, the page loads it again, and says so if it cannot. */
 export function preloadPage(): void {
   const [routes] = router.getMatchedRoutes(router.latestLocation.pathname);
   for (const route of routes) router.loadRouteChunk(route)?.catch(() => undefined);

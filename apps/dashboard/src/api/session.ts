@@ -47,6 +47,12 @@ const COOKIE_REFUSED = new ApiFailure(0, {
     'Your browser kept no cookie for the portal, so the visit could not begin. Allow cookies for it, or open it in a tab of its own.',
 });
 
+/** What else may fail here ends no visit that has just begun: the calls of its pages tell it. */
+async function assertCookieKept(begun: Session): Promise<void> {
+  const found = await findSession().catch(() => begun);
+  if (found === null) throw COOKIE_REFUSED;
+}
+
 /** Single-use, so it is taken out of the address before anybody can copy it, and used once. */
 let link = takeLinkFromAddress();
 
@@ -68,7 +74,7 @@ export const sessionQuery = queryOptions({
     link = null;
     if (given === null) return findSession();
     const session = await signIn({ link: given });
-    if (PORTAL_COMPANY_ID !== null && (await findSession()) === null) throw COOKIE_REFUSED;
+    if (PORTAL_COMPANY_ID !== null) await assertCookieKept(session);
     return session;
   },
 });

@@ -1,8 +1,8 @@
 import { Button, Group, Text } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
-import { makePortalLink, revokePortalLink } from '../../api/portal.ts';
 import type { Schemas } from '../../api/client.ts';
+import { makePortalLink, revokePortalLink } from '../../api/portal.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Section } from '../../parts/page.tsx';
