@@ -31,7 +31,7 @@ export interface SampleOwner {
   webhookId: string;
 }
 
-/** When and how a sample was made. */
+/** What a sample message is, and what became of it. */
 interface SampleMade {
   messageId: string;
   createdAt: Date;
@@ -39,7 +39,7 @@ interface SampleMade {
   status?: 'delivered' | 'exhausted';
 }
 
-/** One of 50 companies, each with one webhook. */
+/** Chooses one of 50 companies, each with one webhook. */
 export function sampleOwner(): SampleOwner {
   const owner = randomInt(50);
   return {

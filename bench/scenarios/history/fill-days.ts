@@ -28,20 +28,24 @@ export interface Filled {
 }
 
 const BATCH = 1_000;
-/** One delivery of so many is exhausted. */
+/** One in so many deliveries is exhausted. */
 const EXHAUSTED_EVERY = 50;
-/** One message of so many has the rare event type. */
+/** One in so many messages has the rare event type. */
 const RARE_EVERY = 20_000;
 export const RARE_EVENT_TYPE = 'order.refunded';
 /** Messages whose ids are kept for reads of one message. */
 const SAMPLES_PER_DAY = 100;
-/** These are samples, which no crash needs to spare. */
+/** Samples need not survive a crash. */
 const FAST = { ordered: false, writeConcern: { w: 1, j: false } } as const;
 
 /** Moves the beginning of days back. No process may have stored anything in the collections of before. */
 export async function beginDaysAt(db: mongo.Db, ms: number): Promise<void> {
   const layout = db.collection<{ _id: string }>('layout');
-  await layout.updateOne({ _id: 'days' }, { $set: { beginAt: new Date(ms) } });
+  const { matchedCount } = await layout.updateOne(
+    { _id: 'days' },
+    { $set: { beginAt: new Date(ms) } },
+  );
+  if (matchedCount === 0) throw new Error('The collection layout says nothing of days');
 }
 
 /** Stores the same number of messages, each with its delivery, in each day. Returns the ids of some. */

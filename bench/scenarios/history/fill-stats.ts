@@ -8,7 +8,7 @@ import type { Filled, FillDeps } from './fill-days.ts';
 const HOURS = DAY_MS / HOUR_MS;
 const MINUTES = 60;
 
-/** Stores the sums of what `fillDays` has stored: for each hour of each webhook, of the app and of the company. */
+/** Stores counts of attempts as `fillDays` has stored them: by hour, for each webhook, the app and the company. */
 export async function fillStats(
   { db, owner, signal, log }: FillDeps,
   { firstDay, days, deliveries }: Filled,
@@ -53,10 +53,10 @@ function minutesOf(perMinute: number): Record<string, AttemptCounts> {
 /** One of 50 attempts failed; they took 50 to 100 ms. */
 function countsOf(attempts: number): AttemptCounts {
   const count = Math.max(1, Math.round(attempts));
-  const failed = Math.ceil(count / 50);
+  const failed = Math.round(count / 50);
   return {
     ...noAttempts(),
-    outcomes: { success: count, http_5xx: failed },
+    outcomes: { success: count - failed, ...(failed > 0 && { http_5xx: failed }) },
     firstAttempts: count,
     payloadBytes: count * 830,
     durationMs: count * 75,
