@@ -4,15 +4,15 @@ import { MantineProvider } from '@mantine/core';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { createRoot } from 'react-dom/client';
 import { queryClient } from './api/query-client.ts';
-import { preloadPage } from './router.tsx';
+import { followAddress } from './router.tsx';
 import { Entrance } from './session/entrance.tsx';
 import { colorSchemes, theme } from './theme/theme.ts';
 
 const root = document.getElementById('root');
 if (root === null) throw new Error('The page has no element #root');
 
-// The file of the page is loaded while the gateway says who is signed in.
-preloadPage();
+// The page is loaded while the gateway says who is signed in.
+followAddress();
 
 createRoot(root).render(
   // Mantine writes no style element: the content security policy forbids them.

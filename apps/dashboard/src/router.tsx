@@ -183,11 +183,22 @@ export const router = createRouter({
   scrollRestoration: false,
 });
 
-/** Loads the file of the page that the address names. If that fails, the page loads it again, and says so if it cannot. */
-export function preloadPage(): void {
-  const [routes] = router.getMatchedRoutes(router.latestLocation.pathname);
-  for (const route of routes) router.loadRouteChunk(route)?.catch(() => undefined);
+/**
+ * Loads the page that the address names, and those that it names until RouterProvider is shown. That one follows the
+ * address itself, but misses what happens to it while a page is loading.
+ */
+export function followAddress(): void {
+  const load = (): void => void router.load();
+  unfollow = router.history.subscribe(load);
+  load();
 }
+
+/** To be called once RouterProvider follows the address. */
+export function unfollowAddress(): void {
+  unfollow();
+}
+
+let unfollow = (): void => undefined;
 
 declare module '@tanstack/react-router' {
   interface Register {

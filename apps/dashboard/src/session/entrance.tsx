@@ -5,7 +5,7 @@ import { followLive } from '../api/live.ts';
 import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
 import { sessionEndQuery, sessionQuery, type Session } from '../api/session.ts';
 import { Loading } from '../parts/states.tsx';
-import { router } from '../router.tsx';
+import { router, unfollowAddress } from '../router.tsx';
 import { usePortalTheme } from '../theme/use-portal-theme.ts';
 import { PortalClosed } from './portal-closed.tsx';
 import { SessionContext } from './session-context.ts';
@@ -26,6 +26,7 @@ export function Entrance() {
 }
 
 function Pages({ session }: { session: Session }) {
+  useEffect(unfollowAddress, []);
   useEffect(() => {
     const controller = new AbortController();
     void followLive(controller.signal);
