@@ -18,6 +18,8 @@ const CREATE = 'deploy/setup/create-indexes.ts';
 const env = { ...createNamespace(), ...LOCAL, ENCRYPTION_KEYS: newEncryptionKey() };
 /** Enough to take MongoDB a second. */
 const FILLER = 200_000;
+/** Far less than the build takes: with pauses of up to a second a busy machine missed the whole build. */
+const LOOK_EVERY_MS = 20;
 const SLOW = 'targets_1__id_1';
 
 describe('Indexes of a running installation', () => {
@@ -49,7 +51,7 @@ describe('Indexes of a running installation', () => {
 
   /** True while MongoDB builds the index, false when it is ready, null when there is none. */
   async function isBuilding(name: string): Promise<boolean | null> {
-    const stats = await eventually('index statistics', indexStats);
+    const stats = await eventually('index statistics', indexStats, 20_000, LOOK_EVERY_MS);
     const found = stats.find((each) => each.name === name);
     return found ? found.building === true : null;
   }
@@ -66,7 +68,8 @@ describe('Indexes of a running installation', () => {
       await messages.insertMany(documents, { ordered: false });
     }
     const killed = startProgram(CREATE, [], env);
-    await eventually('the build', async () => (await isBuilding(SLOW)) === true, 30_000);
+    const isSeen = async () => (await isBuilding(SLOW)) === true;
+    await eventually('the build', isSeen, 60_000, LOOK_EVERY_MS);
     killed.signal('SIGKILL');
     await killed.ended;
     expect(await pending()).toContain(`messages.${SLOW}`);

@@ -7,12 +7,13 @@ const MAX_PAUSE_MS = 1_000;
 
 /**
  * Calls `check` until it returns something truthy and returns that; throws with `what` and the last
- * result after `withinMs`.
+ * result after `withinMs`. What lasts only a moment needs a `maxPauseMs` that is shorter than that moment.
  */
 export async function eventually<T>(
   what: string,
   check: () => Promise<T> | T,
   withinMs = 20_000,
+  maxPauseMs = MAX_PAUSE_MS,
 ): Promise<NonNullable<T>> {
   const deadlineMs = Date.now() + withinMs;
   for (;;) {
@@ -23,6 +24,6 @@ export async function eventually<T>(
       throw new Error(`${what}: not within ${withinMs} ms, last seen ${JSON.stringify(last)}`);
     }
     const pauseMs = PAUSE_MS + PAUSE_PER_CHECK * (performance.now() - startedMs);
-    await wait(Math.min(pauseMs, MAX_PAUSE_MS));
+    await wait(Math.min(pauseMs, maxPauseMs));
   }
 }
