@@ -108,21 +108,21 @@ describe('a page of a rare status', () => {
     storeMessages(Array<Shape>(count).fill(rest));
 
   test.each([
-    ['pending', 10_000, many(10_700, ['delivered'])],
-    ['cancelled', 5_000, many(5_700, ['exhausted', 'cancelled'])],
-  ] as const)('ends after 10,000 deliveries were read: %s', async (status, messages, stored) => {
+    ['pending', 2_500, many(3_200, ['delivered'])],
+    ['cancelled', 1_500, many(2_200, ['exhausted', 'cancelled'])],
+  ] as const)('ends after 2,500 deliveries were read: %s', async (status, messages, stored) => {
     const [oldest] = stored;
     Object.assign(oldest?.known[0] ?? {}, { status });
     const reads = { count: 0, deliveries: 0 };
     const deps = listDepsOf(stored, reads);
     const first = await listMessages(deps, 'comp_a', { status, limit: 5 });
-    expect([first.messages, reads]).toEqual([[], { count: messages, deliveries: 10_000 }]);
+    expect([first.messages, reads]).toEqual([[], { count: messages, deliveries: 2_500 }]);
     const pages = await pagesOf(deps, { status }, 5);
     expect(pages).toEqual([[], [oldest?.message.id]]);
   });
 
-  test('and one of a rare event type ends after 10,000 messages, the next one finds it', async () => {
-    const stored = many(10_700, ['delivered']).map(({ message, known }, n) => ({
+  test('and one of a rare event type ends after 2,500 messages, the next one finds it', async () => {
+    const stored = many(3_200, ['delivered']).map(({ message, known }, n) => ({
       message: { ...message, eventType: n === 0 ? 'rare' : null },
       known,
     }));
@@ -130,17 +130,17 @@ describe('a page of a rare status', () => {
     const deps = listDepsOf(stored, reads);
     const query = { eventType: 'rare', limit: 5 };
     const { messages } = await listMessages(deps, 'comp_a', query);
-    expect([messages, reads]).toEqual([[], { count: 10_000, deliveries: 0 }]);
+    expect([messages, reads]).toEqual([[], { count: 2_500, deliveries: 0 }]);
     expect(await pagesOf(deps, { eventType: 'rare' }, 5)).toEqual([[], [stored[0]?.message.id]]);
   });
 
-  test('counts failures of other apps among those 10,000', async () => {
-    const stored = many(10_700, ['exhausted']);
+  test('counts failures of other apps among those 2,500', async () => {
+    const stored = many(3_200, ['exhausted']);
     const reads = { count: 0, deliveries: 0 };
     const deps = listDepsOf(stored, reads);
     const query = { appId: 'app_none', status: 'exhausted', limit: 5 } as const;
     const { messages, nextCursor } = await listMessages(deps, 'comp_a', query);
-    expect([messages, reads.count, typeof nextCursor]).toEqual([[], 10_000, 'string']);
+    expect([messages, reads.count, typeof nextCursor]).toEqual([[], 2_500, 'string']);
     expect((await pagesOf(deps, query, 5)).flat()).toEqual([]);
   });
 
@@ -155,11 +155,12 @@ describe('a page of messages to a thousand webhooks each', () => {
   const wide = storeMessages(Array<Shape>(25).fill(Array<DeliveryStatus>(1_000).fill('exhausted')));
 
   test.each([undefined, 'delivered', 'cancelled', 'exhausted'] as const)(
-    'ends after ten of them, and the next page continues there: %s',
+    'ends after a bounded number of them, and the next page continues there: %s',
     async (status) => {
       const reads = { count: 0, deliveries: 0 };
       await listMessages(listDepsOf(wide, reads), 'comp_a', { status, limit: 50 });
-      expect(reads.deliveries).toBeLessThanOrEqual(10_000);
+      // The last message may go past the bound with its thousand.
+      expect(reads.deliveries).toBeLessThanOrEqual(status === undefined ? 10_000 : 3_000);
       const pages = await pagesOf(listDepsOf(wide), { status }, 50);
       expect(pages.flat()).toEqual(expectedIds(wide, { status }));
     },

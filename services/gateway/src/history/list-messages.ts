@@ -50,11 +50,13 @@ interface Candidate {
 
 /** Messages per read when a filter by status or event type may drop most of them. */
 const CHUNK = 500;
+/** A page reads at most this many deliveries and ends there: messages to many webhooks must not cost unbounded work. */
+const MAX_READ = 10_000;
 /**
- * A page reads at most this many deliveries, or messages where those have none, and returns what it has found by
- * then: neither rare states, rare event types nor messages to many webhooks may cost unbounded work.
+ * The same for a filter by status or event type, in deliveries, or messages where those have none: a rare status must
+ * not keep its caller waiting. To look at 10,000 took 0.4 to 1.0 s, with 400,000 deliveries in the store.
  */
-const MAX_SCANNED = 10_000;
+const MAX_SEARCHED = 2_500;
 
 /**
  * Returns one page of messages. The status of a message follows from its deliveries and is not stored, and its event
@@ -66,13 +68,14 @@ export async function listMessages(
   query: MessageQuery,
 ): Promise<ListedMessages> {
   const { limit, status, eventType } = query;
-  const isChosen = status !== undefined || eventType !== undefined;
+  const isSearch = status !== undefined || eventType !== undefined;
+  const maxScanned = isSearch ? MAX_SEARCHED : MAX_READ;
   const kept: Candidate[] = [];
   let beforeId = upperBound(query);
   let scanned = 0;
   for (;;) {
-    const messages = isChosen ? CHUNK : limit + 1;
-    const bounds = { messages, targets: MAX_SCANNED - scanned };
+    const messages = isSearch ? CHUNK : limit + 1;
+    const bounds = { messages, targets: maxScanned - scanned };
     const candidates = await candidatesBefore(deps, companyId, query, beforeId, bounds);
     for (const candidate of candidates.page) {
       if (kept.length === limit) return toPage(deps, companyId, kept, kept.at(-1)?.outline.id);
@@ -81,7 +84,7 @@ export async function listMessages(
     scanned += Math.max(messages, candidates.targets);
     beforeId = candidates.lastId ?? beforeId;
     if (candidates.isEnd) return toPage(deps, companyId, kept, undefined);
-    if (scanned >= MAX_SCANNED) return toPage(deps, companyId, kept, beforeId);
+    if (scanned >= maxScanned) return toPage(deps, companyId, kept, beforeId);
   }
 }
 
