@@ -73,19 +73,22 @@ export async function startGateway(context: Context): Promise<void> {
   const recordRequest = openRecordRequest(context, db);
   const links = createLinkStore(db);
   const portalSettings = createPortalSettings(db, systemClockMs);
+  const { turns, rests } = openTurns();
+  const connections = { db, kafka, redis, budgets, spans, rests, links, portalSettings };
   const forPeople = { db, authenticate, invalidations, wrongKeys, recordRequest, deadlines };
   const app = createApp({
     ...openDashboard(context, { ...forPeople, links, portalSettings, redis, limits }),
     limits,
     memory: openRequestMemory(context, budgets),
-    ...openTurns(),
+    turns,
+    rests,
     underWay: createRequestsUnderWay(),
     deadlines,
     recordRequest,
     trustedProxies: config.TRUSTED_PROXIES,
     metrics: createHttpMetrics(registry),
     logger,
-    ...(await openApi(context, { db, kafka, redis, budgets, spans, links, portalSettings })),
+    ...(await openApi(context, connections)),
   });
   watchDependencies(registry, {
     mongodb: mongo.isConnected,

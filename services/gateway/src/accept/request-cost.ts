@@ -1,3 +1,4 @@
+import { MS_PER_RECORD } from '../outbox/publish-pace.ts';
 import type { ResolvedRequest } from './build-message.ts';
 
 const WEBHOOKS_PER_UNIT = 100;
@@ -13,12 +14,6 @@ export function batchCostOf({ request, targets }: ResolvedRequest): number {
   return 1 + forWebhooks + Math.floor(request.payload.length / CHARS_PER_UNIT);
 }
 
-/**
- * What the process does for one webhook of a message after its turn, in milliseconds: the record is built, signed, sorted
- * into its partition, encoded and sent, and the delivery is part of the response. Beside `npm run bench -- greedy` it
- * took 0.02 to 0.03 ms.
- */
-const MS_PER_WEBHOOK = 0.025;
 const WIDE_WEBHOOKS = 100;
 
 /**
@@ -26,7 +21,7 @@ const WIDE_WEBHOOKS = 100;
  * webhooks is a quarter of a second.
  */
 export function fanOutMsOf({ targets }: ResolvedRequest): number {
-  return targets.length < WIDE_WEBHOOKS ? 0 : targets.length * MS_PER_WEBHOOK;
+  return targets.length < WIDE_WEBHOOKS ? 0 : targets.length * MS_PER_RECORD;
 }
 
 /** Request, response, promises and ids. */

@@ -9,6 +9,7 @@ import type { Spans } from '@posthorn/platform/tracing/spans.ts';
 import type { Vault } from '@posthorn/platform/vault/vault.ts';
 import { openAccept, type Accept } from '../accept/open-accept.ts';
 import type { GatewayConfig } from '../config.ts';
+import type { CompanyRests } from '../http/turns/company-rests.ts';
 import type { GatewayRedis } from '../open-redis.ts';
 import { openOutbox } from '../outbox/open-outbox.ts';
 import { createHasApp, createNotStoredByApp } from '../projects/has-app.ts';
@@ -22,6 +23,7 @@ export interface StepConnections {
   redis: GatewayRedis;
   budgets: MemoryBudgets;
   spans: Spans | null;
+  rests: Pick<CompanyRests, 'restAfter'>;
 }
 
 interface StepDeps {
@@ -37,7 +39,7 @@ interface Steps extends Accept, Resends {
 /** Opens what works on messages, deliveries and removals while the gateway runs. */
 export async function openSteps(
   context: ServiceContext<GatewayConfig>,
-  { db, kafka: { records, topics }, redis, budgets, spans }: StepConnections,
+  { db, kafka: { records, topics }, redis, budgets, spans, rests }: StepConnections,
   { vault, webhooks, circuits }: StepDeps,
 ): Promise<Steps> {
   const { invalidations } = redis;
@@ -51,6 +53,7 @@ export async function openSteps(
     topic,
     budgets,
     spans,
+    restAfter: rests.restAfter,
   });
   const remove = openRemovals(context, { db, invalidate: invalidations.invalidate });
   const { resends, startResend } = openResends(context, {

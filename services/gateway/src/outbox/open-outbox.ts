@@ -13,7 +13,9 @@ import type { Spans } from '@posthorn/platform/tracing/spans.ts';
 import type { mongo } from 'mongoose';
 import { Gauge, type Registry } from 'prom-client';
 import type { GatewayConfig } from '../config.ts';
+import type { CompanyRests } from '../http/turns/company-rests.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
+import { createPublishPace } from './publish-pace.ts';
 
 interface OutboxDeps {
   db: mongo.Db;
@@ -23,12 +25,13 @@ interface OutboxDeps {
   budgets: MemoryBudgets;
   /** Null when nothing is traced. */
   spans: Spans | null;
+  restAfter: CompanyRests['restAfter'];
 }
 
 /** Opens the outbox, with its memory budget and metrics. Registers this process before it stores its first message. */
 export async function openOutbox(
   { config, logger, lifecycle, registry }: ServiceContext<GatewayConfig>,
-  { db, records, messages, topic, budgets, spans }: OutboxDeps,
+  { db, records, messages, topic, budgets, spans, restAfter }: OutboxDeps,
 ): Promise<Outbox> {
   const publishQueueBytes = bytesOfMib(config.PUBLISH_QUEUE_MIB);
   const outbox = createOutbox({
@@ -37,6 +40,11 @@ export async function openOutbox(
     messages,
     publishers: createPublisherStore(db),
     publishQueueBytes,
+    pace: createPublishPace({
+      restAfter,
+      after: (ms, run) => void setTimeout(run, ms),
+      nowMs: systemClockMs,
+    }),
     spans,
     newId: systemIds,
     logger,

@@ -9,6 +9,7 @@ import type { Spans } from '@posthorn/platform/tracing/spans.ts';
 import { OWNED_MS } from './ownership.ts';
 import { createPublishOverflow, type PublishOverflow } from './publish-overflow.ts';
 import { createWatermarkTracker, type Origin, type WatermarkTracker } from './watermark-tracker.ts';
+import type { PublishPace } from './publish-pace.ts';
 import { createPublishQueue, estimatedBytesOf, type PublishQueue } from './publish-queue.ts';
 import { tracePublish } from './trace-publish.ts';
 
@@ -19,6 +20,8 @@ export interface PublicationDeps {
   messages: Pick<MessageStore, 'pageOf'>;
   /** What messages waiting for Kafka may hold in memory, in bytes. */
   publishQueueBytes: number;
+  /** Absent: no message rests. */
+  pace?: PublishPace;
   /** Absent or null when nothing is traced. */
   spans?: Spans | null;
   /** Sorts before the id of every message that will be added. */
@@ -76,7 +79,14 @@ const PAGE_PART = 1 / 8;
  */
 export function createPublication(deps: PublicationDeps): Publication {
   const closing = new AbortController();
-  const queue = createPublishQueue(deps.topic, deps.publishQueueBytes);
+  const queue = createPublishQueue({
+    topic: deps.topic,
+    budgetBytes: deps.publishQueueBytes,
+    pace: deps.pace,
+    onReady: () => {
+      if (!work.isAbandoned) work.running ??= run(work);
+    },
+  });
   const work: Work = {
     ...deps,
     queue: deps.spans ? tracePublish(queue, deps.spans, deps.nowMs) : queue,
@@ -122,9 +132,9 @@ async function run(work: Work): Promise<void> {
   try {
     while (!work.isAbandoned) {
       const afterId = overflow.readToId();
-      if (afterId === null && queue.isEmpty()) return;
-      if (afterId !== null && (queue.isEmpty() || isPageWanted(work)))
-        await queuePage(work, afterId);
+      if (afterId !== null && isPageWanted(work)) await queuePage(work, afterId);
+      // A message that rests starts the next run.
+      else if (queue.isEmpty()) return;
       else await publishNext(work);
     }
   } catch (error) {
@@ -226,6 +236,7 @@ function stateOf({ tracker, overflow, nowMs }: Work): PublicationState {
 
 /** A request to Kafka may take longer than the drain, so it is not awaited any longer. */
 async function close(work: Work, drainMs: number): Promise<void> {
+  work.queue.endRests();
   await withTimeout(work.running ?? Promise.resolve(), drainMs).catch(() => {
     abandon(work);
   });

@@ -7,7 +7,8 @@ import {
   type CreatedSource,
 } from '@posthorn/platform/outbox/created-records.ts';
 import { createShares } from '@posthorn/platform/memory/shares.ts';
-import { createFairQueue } from '@posthorn/platform/async/batching/fair-queue.ts';
+import { createFairQueue, type FairQueue } from '@posthorn/platform/async/batching/fair-queue.ts';
+import { NO_PACE, PIECE_RECORDS, type PublishPace } from './publish-pace.ts';
 import type { TrackedMessage } from './watermark-tracker.ts';
 
 /** The records of one produce request to Kafka, and the messages that it completes. */
@@ -15,6 +16,8 @@ export interface PublishBatch {
   records: OutgoingRecord[];
   bytes: number;
   completed: Pending[];
+  /** Messages that go on after a rest. */
+  paused: Pending[];
 }
 
 interface Pending {
@@ -22,6 +25,18 @@ interface Pending {
   tracked: TrackedMessage;
   /** Index of the first target without a record. */
   next: number;
+  /** Records since the last rest. */
+  sinceRest: number;
+}
+
+export interface PublishQueueDeps {
+  topic: string;
+  /** What waiting messages may hold in memory, in bytes. */
+  budgetBytes: number;
+  /** Absent: no message rests. */
+  pace?: PublishPace | undefined;
+  /** Is called when a message has rested. */
+  onReady?: () => void;
 }
 
 export interface PublishQueue {
@@ -33,8 +48,10 @@ export interface PublishQueue {
   acknowledge: (batch: PublishBatch) => void;
   /** The bytes that a company holds. */
   bytesOf: (companyId: string) => number;
-  /** True when no record waits; the last batch may be under way. */
+  /** True when no record waits; the last batch may be under way, and messages may rest. */
   isEmpty: () => boolean;
+  /** Ends all rests: what is left is published without any. */
+  endRests: () => void;
   usedBytes: () => number;
 }
 
@@ -48,26 +65,53 @@ export const TURN_RECORDS = 20;
 /**
  * Messages that wait for Kafka. Companies take turns of 20 records, so that a message to 10,000
  * webhooks is published in parts, between the messages of other companies. A company that waits alone
- * fills every batch.
+ * fills every batch. Where others use the gateway, a message rests after each part; later messages of its
+ * company do not wait for it.
  */
-export function createPublishQueue(topic: string, budgetBytes: number): PublishQueue {
+export function createPublishQueue({
+  topic,
+  budgetBytes,
+  pace = NO_PACE,
+  onReady = () => undefined,
+}: PublishQueueDeps): PublishQueue {
   const turns = createFairQueue<Pending>(TURN_RECORDS);
   const shares = createShares(budgetBytes);
+  const resting = new Set<Pending>();
+  let restMs = pace.restMs;
   let publishingBytes = 0;
+
+  function release(pending: Pending): void {
+    if (!resting.delete(pending)) return;
+    turns.push(pending.source.message.companyId, pending);
+    onReady();
+  }
+  function rest(pending: Pending): void {
+    const ms = restMs(pending.source.message, pending.sinceRest);
+    pending.sinceRest = 0;
+    resting.add(pending);
+    if (ms === 0) release(pending);
+    else
+      pace.after(ms, () => {
+        release(pending);
+      });
+  }
   return {
     hasRoom: (message) => shares.hasRoom(message.companyId, estimatedBytesOf(message)),
     add(message, tracked) {
       const source = createdSource(message);
       shares.add(message.companyId, bytesOfSource(source));
-      turns.push(message.companyId, { source, tracked, next: 0 });
+      turns.push(message.companyId, { source, tracked, next: 0, sinceRest: 0 });
     },
     takeBatch() {
-      const batch = fillBatch(topic, turns);
+      const mustRest = ({ source, sinceRest }: Pending): boolean =>
+        sinceRest >= PIECE_RECORDS && restMs(source.message, sinceRest) > 0;
+      const batch = fillBatch({ topic, turns, mustRest });
       publishingBytes = batch.bytes;
       return batch;
     },
-    acknowledge({ completed }) {
+    acknowledge({ completed, paused }) {
       publishingBytes = 0;
+      paused.forEach(rest);
       for (const { tracked, source } of completed) {
         tracked.isPublished = true;
         shares.remove(source.message.companyId, bytesOfSource(source));
@@ -75,15 +119,22 @@ export function createPublishQueue(topic: string, budgetBytes: number): PublishQ
     },
     bytesOf: shares.heldBy,
     isEmpty: () => turns.size() === 0,
+    endRests() {
+      restMs = NO_PACE.restMs;
+      resting.forEach(release);
+    },
     usedBytes: () => shares.used() + publishingBytes,
   };
 }
 
-function fillBatch(
-  topic: string,
-  turns: ReturnType<typeof createFairQueue<Pending>>,
-): PublishBatch {
-  const batch: PublishBatch = { records: [], bytes: 0, completed: [] };
+interface FillDeps {
+  topic: string;
+  turns: FairQueue<Pending>;
+  mustRest: (pending: Pending) => boolean;
+}
+
+function fillBatch({ topic, turns, mustRest }: FillDeps): PublishBatch {
+  const batch: PublishBatch = { records: [], bytes: 0, completed: [], paused: [] };
   for (let pending = turns.next(); pending; pending = turns.next()) {
     const { source, next } = pending;
     const left = source.message.targets.length - next;
@@ -92,9 +143,13 @@ function fillBatch(
     batch.records.push(...recordsBetween(topic, source, next, next + count));
     batch.bytes += count * bytesOfRecord(source);
     pending.next += count;
-    if (count === left) batch.completed.push(pending);
+    pending.sinceRest += count;
+    const isComplete = count === left;
+    const isPaused = !isComplete && mustRest(pending);
+    if (isComplete) batch.completed.push(pending);
+    if (isPaused) batch.paused.push(pending);
     // A message without targets publishes nothing, but must use up a turn at some time.
-    turns.charge(Math.max(1, count), count === left);
+    turns.charge(Math.max(1, count), isComplete || isPaused);
   }
   return batch;
 }

@@ -7,6 +7,7 @@ import { publishInBatches } from '@posthorn/platform/outbox/publish-in-batches.t
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { Spans } from '@posthorn/platform/tracing/spans.ts';
 import { createPublication, type Publication, type PublicationState } from './publish-created.ts';
+import type { PublishPace } from './publish-pace.ts';
 import { createOwnership, type Ownership } from './ownership.ts';
 import { createUnconfirmedInserts, type UnconfirmedInserts } from './unconfirmed-inserts.ts';
 
@@ -17,6 +18,8 @@ export interface PublisherDeps {
   publishers: PublisherStore;
   /** What messages waiting for Kafka may hold in memory, in bytes. */
   publishQueueBytes: number;
+  /** Absent: no message rests. */
+  pace?: PublishPace;
   /** Absent or null when nothing is traced. */
   spans?: Spans | null;
   newId: (prefix: IdPrefix) => string;

@@ -11,7 +11,11 @@ const newId = countingIds();
 function open() {
   const spans = recordedSpans();
   let nowMs = 1_000;
-  const queue = tracePublish(createPublishQueue('created', 1e9), spans, () => (nowMs += 1));
+  const queue = tracePublish(
+    createPublishQueue({ topic: 'created', budgetBytes: 1e9 }),
+    spans,
+    () => (nowMs += 1),
+  );
   return { spans, queue };
 }
 

@@ -13,6 +13,12 @@ export interface CompanyRests {
   chargeBytes: (companyId: string, bytes: number) => void;
   /** How long the company has to rest from now on, in milliseconds; 0 when it may work. */
   restMs: (companyId: string) => number;
+  /**
+   * How long work that was charged before and is done in pieces stops after a piece of `workMs`, in milliseconds: at
+   * least as long as the piece took, so that it leaves half of the process to others. 0 for a company that is alone,
+   * or within its share.
+   */
+  restAfter: (companyId: string, workMs: number) => number;
   /** To be called ten times a second, with the part of the time since then in which the process was busy. */
   tick: (busyPart: number) => void;
 }
@@ -47,11 +53,14 @@ export function createCompanyRests(monotonicMs: () => number): CompanyRests {
     companies.set(companyId, company);
     return company;
   }
+  const excessOfCompany = ({ workMs }: Company): number =>
+    excessOf(workMs / allWorkMs, companies.size);
+
   function charge(companyId: string, workMs: number): void {
     const company = companyOf(companyId);
     company.workMs += workMs;
     allWorkMs += workMs;
-    const excess = excessOf(company.workMs / allWorkMs, companies.size);
+    const excess = excessOfCompany(company);
     if (factor === 0 || excess === 0) return;
     const nowMs = monotonicMs();
     const fromMs = Math.max(nowMs, company.restsUntilMs);
@@ -69,6 +78,10 @@ export function createCompanyRests(monotonicMs: () => number): CompanyRests {
       const company = companies.get(companyId);
       if (company === undefined || factor === 0) return 0;
       return Math.max(0, company.restsUntilMs - monotonicMs());
+    },
+    restAfter(companyId, workMs) {
+      const company = companies.get(companyId);
+      return company ? workMs * Math.max(1, factor) * excessOfCompany(company) : 0;
     },
     tick(busyPart) {
       factor = nextRestFactor(factor, busyPart);
