@@ -23,7 +23,7 @@ export interface StepConnections {
   redis: GatewayRedis;
   budgets: MemoryBudgets;
   spans: Spans | null;
-  rests: Pick<CompanyRests, 'restAfter'>;
+  rests: Pick<CompanyRests, 'pauseMs'>;
 }
 
 interface StepDeps {
@@ -53,7 +53,7 @@ export async function openSteps(
     topic,
     budgets,
     spans,
-    restAfter: rests.restAfter,
+    pauseMs: rests.pauseMs,
   });
   const remove = openRemovals(context, { db, invalidate: invalidations.invalidate });
   const { resends, startResend } = openResends(context, {

@@ -25,13 +25,13 @@ interface OutboxDeps {
   budgets: MemoryBudgets;
   /** Null when nothing is traced. */
   spans: Spans | null;
-  restAfter: CompanyRests['restAfter'];
+  pauseMs: CompanyRests['pauseMs'];
 }
 
 /** Opens the outbox, with its memory budget and metrics. Registers this process before it stores its first message. */
 export async function openOutbox(
   { config, logger, lifecycle, registry }: ServiceContext<GatewayConfig>,
-  { db, records, messages, topic, budgets, spans, restAfter }: OutboxDeps,
+  { db, records, messages, topic, budgets, spans, pauseMs }: OutboxDeps,
 ): Promise<Outbox> {
   const publishQueueBytes = bytesOfMib(config.PUBLISH_QUEUE_MIB);
   const outbox = createOutbox({
@@ -41,7 +41,7 @@ export async function openOutbox(
     publishers: createPublisherStore(db),
     publishQueueBytes,
     pace: createPublishPace({
-      restAfter,
+      pauseMs,
       after: (ms, run) => void setTimeout(run, ms),
       nowMs: systemClockMs,
     }),

@@ -43,7 +43,7 @@ beforeEach(() => {
     publisherId: 'gw_1',
     publishQueueBytes: 16_777_216,
     pace: createPublishPace({
-      restAfter: (companyId, workMs) => workMs * (restPerMs[companyId] ?? 0),
+      pauseMs: (companyId, workMs) => workMs * (restPerMs[companyId] ?? 0),
       after: (ms, run) => void timers.push({ ms, run }),
       nowMs: () => nowMs,
     }),
@@ -94,6 +94,21 @@ describe('a message to many webhooks', () => {
     await eventually('both', () => sends.flat().length === 102);
     expect(sends.slice(1).flat()).toEqual(['wh_2_0', 'wh_3_0']);
     expect(publication.state().watermark).toBe('');
+  });
+
+  test('goes on after another one of its company has rested, not beside it', async () => {
+    restPerMs = { comp_a: 8 };
+    send(1, 'comp_a', 300);
+    send(2, 'comp_a', 300);
+    await eventually('the rests', () => sends.flat().length === 200);
+    const before = sends.length;
+    for (let left = 400; left > 0; left -= 100) {
+      expect(timers).toHaveLength(1);
+      expect(passTimer()).toBe(20);
+      await eventually('the next part', () => sends.flat().length === 600 - left + 100);
+    }
+    expect(sizes().slice(before)).toEqual([100, 100, 100, 100]);
+    expect(publication.state()).toMatchObject({ watermark: 'msg_2', unpublished: 0 });
   });
 
   test('rests no more after 10 s, so that the sweep does not take over the gateway', async () => {

@@ -24,16 +24,64 @@ export interface PublishPace {
 export const NO_PACE: PublishPace = { restMs: () => 0, after: () => undefined };
 
 interface PaceDeps {
-  /** How long a company rests after so much work, in milliseconds. */
-  restAfter: (companyId: string, workMs: number) => number;
+  /** How long a company pauses after so much work, in milliseconds. */
+  pauseMs: (companyId: string, workMs: number) => number;
   after: PublishPace['after'];
   nowMs: () => number;
 }
 
-export function createPublishPace({ restAfter, after, nowMs }: PaceDeps): PublishPace {
+export function createPublishPace({ pauseMs, after, nowMs }: PaceDeps): PublishPace {
   return {
     after,
     restMs: ({ companyId, createdAtMs }, records) =>
-      nowMs() - createdAtMs > MAX_AGE_MS ? 0 : restAfter(companyId, records * MS_PER_RECORD),
+      nowMs() - createdAtMs > MAX_AGE_MS ? 0 : pauseMs(companyId, records * MS_PER_RECORD),
+  };
+}
+
+/** A message in the middle of its records. */
+interface Resting {
+  source: { message: Pick<Message, 'companyId' | 'createdAtMs'> };
+}
+
+/** Messages that rest. Those of one company go on one after the other, not all at once. */
+export interface RestingMessages<Item> {
+  /** The message goes on before those of its company that rest already. */
+  add: (item: Item) => void;
+  /** Releases all of them. */
+  releaseAll: () => void;
+}
+
+export function createRestingMessages<Item extends Resting>(
+  { restMs, after }: PublishPace,
+  release: (item: Item) => void,
+): RestingMessages<Item> {
+  const byCompany = new Map<string, Item[]>();
+
+  function releaseAfterRest(companyId: string, { source }: Item): void {
+    after(restMs(source.message, PIECE_RECORDS), () => {
+      releaseFirst(companyId);
+    });
+  }
+  function releaseFirst(companyId: string): void {
+    const [first, next, ...others] = byCompany.get(companyId) ?? [];
+    byCompany.delete(companyId);
+    if (next) {
+      byCompany.set(companyId, [next, ...others]);
+      releaseAfterRest(companyId, next);
+    }
+    if (first) release(first);
+  }
+  return {
+    add(item) {
+      const { companyId } = item.source.message;
+      const before = byCompany.get(companyId);
+      byCompany.set(companyId, [item, ...(before ?? [])]);
+      if (before === undefined) releaseAfterRest(companyId, item);
+    },
+    releaseAll() {
+      const all = [...byCompany.values()].flat();
+      byCompany.clear();
+      all.forEach(release);
+    },
   };
 }

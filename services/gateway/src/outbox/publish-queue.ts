@@ -8,7 +8,7 @@ import {
 } from '@posthorn/platform/outbox/created-records.ts';
 import { createShares } from '@posthorn/platform/memory/shares.ts';
 import { createFairQueue, type FairQueue } from '@posthorn/platform/async/batching/fair-queue.ts';
-import { NO_PACE, PIECE_RECORDS, type PublishPace } from './publish-pace.ts';
+import { createRestingMessages, NO_PACE, PIECE_RECORDS, type PublishPace } from './publish-pace.ts';
 import type { TrackedMessage } from './watermark-tracker.ts';
 
 /** The records of one produce request to Kafka, and the messages that it completes. */
@@ -76,25 +76,14 @@ export function createPublishQueue({
 }: PublishQueueDeps): PublishQueue {
   const turns = createFairQueue<Pending>(TURN_RECORDS);
   const shares = createShares(budgetBytes);
-  const resting = new Set<Pending>();
-  let restMs = pace.restMs;
-  let publishingBytes = 0;
-
-  function release(pending: Pending): void {
-    if (!resting.delete(pending)) return;
+  const resting = createRestingMessages<Pending>(pace, (pending) => {
+    pending.sinceRest = 0;
     turns.push(pending.source.message.companyId, pending);
     onReady();
-  }
-  function rest(pending: Pending): void {
-    const ms = restMs(pending.source.message, pending.sinceRest);
-    pending.sinceRest = 0;
-    resting.add(pending);
-    if (ms === 0) release(pending);
-    else
-      pace.after(ms, () => {
-        release(pending);
-      });
-  }
+  });
+  let { restMs } = pace;
+  let publishingBytes = 0;
+
   return {
     hasRoom: (message) => shares.hasRoom(message.companyId, estimatedBytesOf(message)),
     add(message, tracked) {
@@ -111,7 +100,7 @@ export function createPublishQueue({
     },
     acknowledge({ completed, paused }) {
       publishingBytes = 0;
-      paused.forEach(rest);
+      paused.forEach(resting.add);
       for (const { tracked, source } of completed) {
         tracked.isPublished = true;
         shares.remove(source.message.companyId, bytesOfSource(source));
@@ -121,7 +110,7 @@ export function createPublishQueue({
     isEmpty: () => turns.size() === 0,
     endRests() {
       restMs = NO_PACE.restMs;
-      resting.forEach(release);
+      resting.releaseAll();
     },
     usedBytes: () => shares.used() + publishingBytes,
   };

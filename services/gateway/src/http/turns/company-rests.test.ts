@@ -79,21 +79,18 @@ describe('a company', () => {
     expect(rests.restMs('comp_a')).toBe(0);
   });
 
-  test('rests after a piece of earlier work for as long as that took, when others are present', () => {
+  test('pauses after a part of earlier work for as long as that took, when others are present', () => {
     const { rests } = setUp();
     rests.note('comp_a');
-    rests.charge('comp_a', 100);
-    expect(rests.restAfter('comp_a', 4)).toBe(0);
+    expect(rests.pauseMs('comp_a', 4)).toBe(0);
     rests.note('comp_b');
-    expect([rests.restAfter('comp_a', 4), rests.restAfter('comp_b', 4)]).toEqual([2, 0]);
+    expect([rests.pauseMs('comp_a', 4), rests.pauseMs('comp_gone', 4)]).toEqual([4, 4]);
   });
 
-  test('rests longer after it while the process is busy', () => {
+  test('pauses four times as long in a busy process', () => {
     const { rests, beBusy } = setUp();
     beBusy(['comp_a', 'comp_b']);
-    rests.charge('comp_a', 100);
-    expect(rests.restAfter('comp_a', 4)).toBe(32);
-    expect(rests.restAfter('comp_unknown', 4)).toBe(0);
+    expect(rests.pauseMs('comp_a', 4)).toBe(16);
   });
 
   test('pays one millisecond for 32 KiB', () => {

@@ -14,17 +14,21 @@ export interface CompanyRests {
   /** How long the company has to rest from now on, in milliseconds; 0 when it may work. */
   restMs: (companyId: string) => number;
   /**
-   * How long work that was charged before and is done in pieces stops after a piece of `workMs`, in milliseconds: at
-   * least as long as the piece took, so that it leaves half of the process to others. 0 for a company that is alone,
-   * or within its share.
+   * How long long work that was charged before stops after a part of `workMs`, in milliseconds: as long as the part
+   * took, and up to 4 times as long in a busy process. 0 while no other company is present.
    */
-  restAfter: (companyId: string, workMs: number) => number;
+  pauseMs: (companyId: string, workMs: number) => number;
   /** To be called ten times a second, with the part of the time since then in which the process was busy. */
   tick: (busyPart: number) => void;
 }
 
 /** The longest rest: one very large response must not stop its company for long. */
 const MAX_REST_MS = 2_000;
+/**
+ * The longest pause, as a multiple of the work before it. A message to 10,000 webhooks is published within 2 s then, for
+ * which its company rests because of it. With 8 messages were accepted faster than they were published.
+ */
+const MAX_PAUSE = 4;
 /** A company counts as present for this long after its last request. */
 const PRESENT_MS = 1_000;
 /** At each tick the work of a company is multiplied by this, so that most of what counts was done in the last second. */
@@ -53,14 +57,11 @@ export function createCompanyRests(monotonicMs: () => number): CompanyRests {
     companies.set(companyId, company);
     return company;
   }
-  const excessOfCompany = ({ workMs }: Company): number =>
-    excessOf(workMs / allWorkMs, companies.size);
-
   function charge(companyId: string, workMs: number): void {
     const company = companyOf(companyId);
     company.workMs += workMs;
     allWorkMs += workMs;
-    const excess = excessOfCompany(company);
+    const excess = excessOf(company.workMs / allWorkMs, companies.size);
     if (factor === 0 || excess === 0) return;
     const nowMs = monotonicMs();
     const fromMs = Math.max(nowMs, company.restsUntilMs);
@@ -79,9 +80,9 @@ export function createCompanyRests(monotonicMs: () => number): CompanyRests {
       if (company === undefined || factor === 0) return 0;
       return Math.max(0, company.restsUntilMs - monotonicMs());
     },
-    restAfter(companyId, workMs) {
-      const company = companies.get(companyId);
-      return company ? workMs * Math.max(1, factor) * excessOfCompany(company) : 0;
+    pauseMs(companyId, workMs) {
+      const others = companies.size - (companies.has(companyId) ? 1 : 0);
+      return others === 0 ? 0 : workMs * Math.min(MAX_PAUSE, Math.max(1, factor));
     },
     tick(busyPart) {
       factor = nextRestFactor(factor, busyPart);
