@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { readSettings } from '../tools/local-stack/settings.ts';
 import { FORMAT, LINT, OPERATIONS, PACKAGES, runCheck, SIMULATION, TYPES } from './runner/check.ts';
-import { findTests, readSelection, type Selection, type TestFiles } from './runner/find-tests.ts';
+import { readSelection, selectTests, type Selection, type TestFiles } from './runner/find-tests.ts';
 import { runJest, type JestPart } from './runner/jest.ts';
 import { createReport, type Report } from './runner/report.ts';
 import { usableTests } from './runner/usable-tests.ts';
@@ -18,7 +18,7 @@ const ON_STACK_AT_ONCE = CORES + 1;
 async function run(report: Report, selection: Selection): Promise<void> {
   // Wrong settings are reported at once, not after the parts that need no stack.
   readSettings(process.env);
-  const tests = findTests(selection.patterns);
+  const tests = selectTests(selection);
   const withoutStack = runWithoutStack(report, selection, tests);
   try {
     await runOnStack(report, selection, tests);

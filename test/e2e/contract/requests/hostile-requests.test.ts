@@ -25,7 +25,7 @@ describe('Hostile requests', () => {
     // All requests of this test come from one address.
     posthorn = await joinWithGateway('contract', {
       WRONG_KEYS_PER_MINUTE: '0',
-      REDIS_PREFIX: 'hostile:',
+      REDIS_PREFIX: 'thostile:',
     });
     receiver = await startReceiver();
     ({ webhookId } = await posthorn.api.createTarget(receiver.url));
