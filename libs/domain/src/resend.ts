@@ -1,3 +1,4 @@
+import type { Outcome } from './outcome.ts';
 import type { DeliveryRef, DeliveryStatus } from './message/delivery.ts';
 
 /**
@@ -13,6 +14,8 @@ export interface Resend {
   appId: string | null;
   /** In a part: the id of the app's resend; otherwise null. */
   partOf: string | null;
+  /** Only deliveries whose last attempt ended with it; null for all that failed. */
+  outcome: Outcome | null;
   /** Bounds of the deliveries' ids, both exclusive. `afterId` moves forward with every page. */
   afterId: string;
   beforeId: string;
@@ -79,6 +82,7 @@ export function partFor(resend: Resend, webhookId: string, atMs: number): Resend
     webhookId,
     appId: null,
     partOf: resend.id,
+    outcome: resend.outcome,
     afterId: resend.afterId,
     beforeId: resend.beforeId,
     page: [],

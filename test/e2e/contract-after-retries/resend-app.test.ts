@@ -78,6 +78,7 @@ describe('Resend · POST /api/v1/apps/{id}/resend-failed', () => {
       id: started.id,
       appId,
       webhookId: null,
+      outcome: null,
       status: 'done',
       abortAskedAt: null,
       total: 3,

@@ -112,6 +112,7 @@ describe('Resend · POST /api/v1/webhooks/{id}/resend-failed', () => {
       id: started.id,
       appId: null,
       webhookId,
+      outcome: null,
       status: 'done',
       abortAskedAt: null,
       total: 4,
@@ -127,6 +128,22 @@ describe('Resend · POST /api/v1/webhooks/{id}/resend-failed', () => {
     );
     expect(statuses).toEqual(['delivered', 'delivered', 'exhausted', 'delivered']);
     expect(await make.delivery(String(before?.id))).toMatchObject({ attemptCount: 2 });
+  });
+
+  it('with an outcome resends only what failed with it last', async () => {
+    const { id: webhookId } = await make.webhook({ url: receiver.url });
+    const [other] = await exhausted(webhookId);
+    receiver.answerWith((response) => response.writeHead(404).end());
+    const { deliveries } = await make.message({ webhookId });
+    const missing = await make.deliveryOnce('exhausted', String(deliveries[0]?.id));
+    receiver.answerWith(OK);
+    const since = other?.createdAt;
+    const asked = { since, outcome: 'http_4xx' };
+    const started = dataOf<ShownResend>(await start(webhookId, asked), 202);
+    expect(started).toMatchObject({ outcome: 'http_4xx', total: 2 });
+    expect(await done(started.id)).toMatchObject({ total: 1, succeeded: 1, failed: 0 });
+    expect(await make.delivery(missing.id)).toMatchObject({ status: 'delivered' });
+    expect(await make.delivery(String(other?.id))).toMatchObject({ status: 'exhausted' });
   });
 
   it('takes until, and includes a delivery of exactly that time', async () => {
@@ -162,6 +179,7 @@ describe('Resend · POST /api/v1/webhooks/{id}/resend-failed', () => {
     expectInvalid(await start(id, {}), 'since');
     expectInvalid(await start(id, { since: 'yesterday' }), 'since');
     expectInvalid(await start(id, { since, until: '2026-01-01T00:00:00.000Z' }), 'until');
+    expectInvalid(await start(id, { since, outcome: 'success' }), 'outcome');
     expectNotFound(await start('wh_unknown', { since }));
     expectNotFound(await posthorn.api.get(`/api/v1/resends/rsnd_${'0'.repeat(26)}`));
   });

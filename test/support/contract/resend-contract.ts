@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Outcome } from '@posthorn/domain/outcome.ts';
 import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import { partFor, type Resend } from '@posthorn/domain/resend.ts';
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
@@ -11,7 +12,7 @@ export interface OpenResends {
   addDelivery: (
     id: string,
     status: DeliveryStatus,
-    owner?: { webhookId?: string; companyId?: string },
+    owner?: { webhookId?: string; companyId?: string; lastOutcome?: Outcome },
   ) => Promise<void>;
   /** Adds an enabled webhook of app_1 of comp_a. */
   addWebhook: (id: string) => Promise<void>;
@@ -53,6 +54,13 @@ export function resendContract(open: () => Promise<OpenResends>): void {
       expect(await resends.count(resend)).toBe(3);
     });
 
+    it('are only those whose last attempt had its outcome, and count as all that failed', async () => {
+      await opened.addDelivery('dlv_8', 'exhausted', { lastOutcome: 'timeout' });
+      const resend = sampleResend('rsnd_1', { outcome: 'timeout' });
+      expect(await resends.nextPage(resend, 9)).toEqual(['dlv_8']);
+      expect(await resends.count(resend)).toBe(4);
+    });
+
     it('are between its bounds, both exclusive', async () => {
       const resend = sampleResend('rsnd_1', { afterId: 'dlv_1', beforeId: 'dlv_5' });
       expect(await resends.nextPage(resend, 9)).toEqual(['dlv_2']);
@@ -71,7 +79,7 @@ export function resendContract(open: () => Promise<OpenResends>): void {
 
   describe('a resend', () => {
     it('moves from page to page to its end', async () => {
-      const resend = sampleResend('rsnd_1', { total: 4 });
+      const resend = sampleResend('rsnd_1', { total: 4, outcome: 'timeout' });
       await resends.insert(resend);
       const begun = await resends.beginPage(resend, ['dlv_1', 'dlv_2'], 5);
       expect(begun).toEqual({ ...resend, page: ['dlv_1', 'dlv_2'], updatedAtMs: 5 });

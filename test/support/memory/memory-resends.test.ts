@@ -10,8 +10,8 @@ resendContract(() => {
       for (const each of [memory.running, memory.deliveries, memory.webhooks]) each.clear();
       return Promise.resolve();
     },
-    addDelivery(id, status, { webhookId, companyId = 'comp_a' } = {}) {
-      memory.add(id, status, 7, webhookId).companyId = companyId;
+    addDelivery(id, status, { webhookId, companyId = 'comp_a', lastOutcome } = {}) {
+      memory.add(id, status, 7, webhookId, lastOutcome).companyId = companyId;
       return Promise.resolve();
     },
     addWebhook: (id) => Promise.resolve(void memory.webhooks.add(id)),

@@ -1,3 +1,4 @@
+import type { Outcome } from '@posthorn/domain/outcome.ts';
 import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import { statusesToResend, type MarkedDelivery, type Resend } from '@posthorn/domain/resend.ts';
 import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
@@ -9,7 +10,10 @@ import {
 } from '@posthorn/platform/mongo/resends/resends.ts';
 import type { ResendPartStore } from '@posthorn/platform/mongo/resends/resends-of-app.ts';
 
-export type MemoryDelivery = MarkedDelivery;
+export interface MemoryDelivery extends MarkedDelivery {
+  /** Of its last attempt; null when it had none. */
+  lastOutcome: Outcome | null;
+}
 
 /** The stores of resends in memory. */
 export interface MemoryResends {
@@ -24,6 +28,7 @@ export interface MemoryResends {
     status: DeliveryStatus,
     attemptCount?: number,
     webhookId?: string,
+    lastOutcome?: Outcome,
   ) => MemoryDelivery;
   /** Settles the resend that is marked, as the dispatcher does. */
   settle: (deliveryId: string, isSuccess: boolean) => void;
@@ -39,9 +44,9 @@ export function createMemoryResends(): MemoryResends {
     running,
     deliveries,
     webhooks,
-    add(id, status, attemptCount = 7, webhookId = 'wh_1') {
+    add(id, status, attemptCount = 7, webhookId = 'wh_1', lastOutcome = 'http_5xx') {
       const ref = { messageId: `msg_${id}`, webhookId, companyId: 'comp_a', appId: null };
-      const made = { id, ...ref, createdAtMs: 1, status, attemptCount, mark: null };
+      const made = { id, ...ref, createdAtMs: 1, status, attemptCount, mark: null, lastOutcome };
       deliveries.set(id, made);
       return made;
     },
@@ -60,13 +65,21 @@ function resendsIn(
   deliveries: ReadonlyMap<string, MemoryDelivery>,
   webhooks: ReadonlySet<string>,
 ): ResendStore {
-  const remaining = ({ companyId, webhookId: wanted, afterId, beforeId }: Resend): string[] =>
+  const remaining = ({
+    companyId,
+    webhookId: wanted,
+    afterId,
+    beforeId,
+  }: Resend): MemoryDelivery[] =>
     [...deliveries.values()]
       .filter((each) => each.companyId === companyId)
       .filter(({ id, status }) => id > afterId && id < beforeId && isFailure(status))
       .filter(({ webhookId: to }) => (wanted === null ? webhooks.has(to) : to === wanted))
-      .map(({ id }) => id)
-      .sort();
+      .sort((a, b) => (a.id < b.id ? -1 : 1));
+  const pageOf = (resend: Resend): string[] =>
+    remaining(resend)
+      .filter(({ lastOutcome }) => resend.outcome === null || lastOutcome === resend.outcome)
+      .map(({ id }) => id);
   const move = (seen: Resend, atMs: number, changes: Partial<Resend>): Promise<Resend> => {
     const found = running.get(seen.id);
     const isSame = found?.afterId === seen.afterId && found.page.join() === seen.page.join();
@@ -104,7 +117,7 @@ function resendsIn(
     },
     count: (resend) => Promise.resolve(remaining(resend).length),
     nextPage: (resend, limit) =>
-      Promise.resolve(resend.webhookId === null ? [] : remaining(resend).slice(0, limit)),
+      Promise.resolve(resend.webhookId === null ? [] : pageOf(resend).slice(0, limit)),
     beginPage: (resend, page, atMs) => move(resend, atMs, { page: [...page] }),
     endPage: (resend, { succeeded, failed }, atMs) =>
       move(resend, atMs, {
@@ -215,6 +228,7 @@ export function sampleResend(id: string, overrides: Partial<Resend> = {}): Resen
     webhookId: 'wh_1',
     appId: null,
     partOf: null,
+    outcome: null,
     afterId: '',
     beforeId: '~',
     page: [],

@@ -222,7 +222,7 @@ export interface paths {
         put?: never;
         /**
          * Resend the failed deliveries of a webhook
-         * @description Makes one attempt for each exhausted or cancelled delivery that was created from `since` to `until`. Attempts run in the background, oldest delivery first. Only one such resend of a webhook runs at a time. `GET /api/v1/resends/{id}` shows the progress.
+         * @description Makes one attempt for each exhausted or cancelled delivery that was created from `since` to `until`, or for those of one `outcome`. Attempts run in the background, oldest delivery first. Only one such resend of a webhook runs at a time. `GET /api/v1/resends/{id}` shows the progress.
          */
         post: operations["webhookResendFailed"];
         delete?: never;
@@ -1247,6 +1247,47 @@ export interface components {
             /** @description Number of pending deliveries; counted up to 10,000 */
             backlog: number;
         };
+        ResendFailedOfWebhook: {
+            /**
+             * Format: date-time
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            since: string;
+            /**
+             * Format: date-time
+             * @description Not before `since`. Defaults to the time of the request
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            until?: string;
+            /**
+             * @description Only deliveries whose last attempt ended with it. Without it, all that failed
+             * @enum {string}
+             */
+            outcome?: "http_3xx" | "http_4xx" | "http_429" | "http_5xx" | "timeout" | "dns_error" | "connect_error" | "tls_error" | "egress_blocked" | "response_too_large" | "aborted" | "token_failed";
+        };
+        Resend: {
+            /**
+             * @description Id with the prefix `rsnd_`
+             * @example rsnd_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /** @description The app whose failed deliveries are resent; null for a resend of one webhook or delivery */
+            appId: string | null;
+            /** @description The webhook whose deliveries are resent; null for a resend of an app */
+            webhookId: string | null;
+            /** @description Only deliveries whose last attempt ended with it are resent; null for all that failed */
+            outcome: ("success" | "http_3xx" | "http_4xx" | "http_429" | "http_5xx" | "timeout" | "dns_error" | "connect_error" | "tls_error" | "egress_blocked" | "response_too_large" | "aborted" | "token_failed") | null;
+            /** @enum {string} */
+            status: "running" | "done" | "aborted";
+            /** @description When a client asked to abort it; null when nobody has */
+            abortAskedAt: components["schemas"]["Time"] | null;
+            /** @description Number of deliveries to send again. With an `outcome`, all that failed while it is `running` */
+            total: number;
+            succeeded: number;
+            failed: number;
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+        };
         ResendFailed: {
             /**
              * Format: date-time
@@ -1259,27 +1300,6 @@ export interface components {
              * @example 2026-01-31T09:30:00.000Z
              */
             until?: string;
-        };
-        Resend: {
-            /**
-             * @description Id with the prefix `rsnd_`
-             * @example rsnd_01kdyx3m9e7r8s5tqv2wzcbn4a
-             */
-            id: string;
-            /** @description The app whose failed deliveries are resent; null for a resend of one webhook or delivery */
-            appId: string | null;
-            /** @description The webhook whose deliveries are resent; null for a resend of an app */
-            webhookId: string | null;
-            /** @enum {string} */
-            status: "running" | "done" | "aborted";
-            /** @description When a client asked to abort it; null when nobody has */
-            abortAskedAt: components["schemas"]["Time"] | null;
-            /** @description Number of deliveries to send again */
-            total: number;
-            succeeded: number;
-            failed: number;
-            createdAt: components["schemas"]["Time"];
-            updatedAt: components["schemas"]["Time"];
         };
         ResendEstimate: {
             /** @description Number of deliveries to send again */
@@ -3523,7 +3543,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ResendFailed"];
+                "application/json": components["schemas"]["ResendFailedOfWebhook"];
             };
         };
         responses: {
@@ -3544,6 +3564,7 @@ export interface operations {
                      *         "id": "rsnd_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *         "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *         "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "outcome": "success",
                      *         "status": "running",
                      *         "abortAskedAt": "2026-01-31T09:30:00.000Z",
                      *         "total": 12,
@@ -3610,6 +3631,7 @@ export interface operations {
                      *         "id": "rsnd_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *         "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *         "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "outcome": "success",
                      *         "status": "running",
                      *         "abortAskedAt": "2026-01-31T09:30:00.000Z",
                      *         "total": 12,
@@ -4315,6 +4337,7 @@ export interface operations {
                      *           "id": "rsnd_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *           "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *           "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "outcome": "success",
                      *           "status": "running",
                      *           "abortAskedAt": "2026-01-31T09:30:00.000Z",
                      *           "total": 12,
@@ -4377,6 +4400,7 @@ export interface operations {
                      *         "id": "rsnd_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *         "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *         "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "outcome": "success",
                      *         "status": "running",
                      *         "abortAskedAt": "2026-01-31T09:30:00.000Z",
                      *         "total": 12,
@@ -4440,6 +4464,7 @@ export interface operations {
                      *         "id": "rsnd_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *         "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *         "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "outcome": "success",
                      *         "status": "running",
                      *         "abortAskedAt": "2026-01-31T09:30:00.000Z",
                      *         "total": 12,

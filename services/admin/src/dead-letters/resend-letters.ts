@@ -167,6 +167,7 @@ function newResend(
     webhookId,
     appId: null,
     partOf: null,
+    outcome: null,
     afterId: page.length === 1 ? last : '',
     beforeId: last,
     page,

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { Outcome } from '@posthorn/domain/outcome.ts';
 import type { Delivery, DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import { deliveryIdOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids/ids.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
@@ -111,8 +112,17 @@ describe('the resend of what failed at a webhook', () => {
     world.add(id, 'exhausted');
     return id;
   };
-  const failed = (sinceMs: number, untilMs: number | null) =>
-    startResend.ofWebhook({ companyId: 'comp_a', webhookId: 'wh_1', sinceMs, untilMs });
+  const failed = (sinceMs: number, untilMs: number | null, outcome: Outcome | null = null) =>
+    startResend.ofWebhook({ companyId: 'comp_a', webhookId: 'wh_1', sinceMs, untilMs, outcome });
+
+  test('may be limited to one outcome, and counts all that failed until it has ended', async () => {
+    const [timedOut] = [1_000, 2_000].map(atMs);
+    const first = world.deliveries.get(String(timedOut));
+    if (first) first.lastOutcome = 'timeout';
+    const resend = await failed(1_000, 2_000, 'timeout');
+    expect(resend).toMatchObject({ total: 2, outcome: 'timeout' });
+    expect(await world.resends.nextPage(resend, 9)).toEqual([timedOut]);
+  });
 
   test('includes both ends of the span, to the millisecond', async () => {
     const [before, first, last, after] = [999, 1_000, 2_000, 2_001].map(atMs);

@@ -1,3 +1,4 @@
+import type { Outcome } from '@posthorn/domain/outcome.ts';
 import { isFinal, type Delivery } from '@posthorn/domain/message/delivery.ts';
 import { firstIdAt, type IdPrefix } from '@posthorn/domain/ids/ids.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
@@ -35,7 +36,7 @@ export interface StartResend {
    */
   ofDelivery: (delivery: Delivery) => Promise<void>;
   /** Throws ApiError 404 for an unknown webhook, 409 when it is disabled and while another such resend of it runs. */
-  ofWebhook: (span: FailedSpan & { webhookId: string }) => Promise<Resend>;
+  ofWebhook: (span: FailedSpan & { webhookId: string; outcome: Outcome | null }) => Promise<Resend>;
   /** Throws ApiError 404 for an unknown app, 409 while another resend of it runs. */
   ofApp: (span: FailedSpan & { appId: string }) => Promise<Resend>;
   /**
@@ -55,7 +56,8 @@ export function createStartResend(deps: StartResendDeps): StartResend {
       const webhook = await webhooks.findOne(companyId, webhookId);
       if (!webhook) throw conflict('webhook_deleted', 'The webhook of this delivery was deleted.');
       assertEnabled(webhook);
-      const span = { companyId, webhookId, appId: null, afterId: id, beforeId: id };
+      const chosen = { webhookId, appId: null, outcome: null };
+      const span = { companyId, ...chosen, afterId: id, beforeId: id };
       const resend = { ...newResend(deps, span), page: [id], total: 1 };
       await resends.insert(resend);
       const marked = await mark(deps, resend);
@@ -67,41 +69,41 @@ export function createStartResend(deps: StartResendDeps): StartResend {
       }
       wake(resend);
     },
-    async ofWebhook({ webhookId, ...span }) {
+    async ofWebhook({ webhookId, outcome, ...span }) {
       const webhook = await webhooks.findOne(span.companyId, webhookId);
       if (!webhook) throw notFound('webhook');
       assertEnabled(webhook);
-      return startSpan(deps, span, { webhookId, appId: null });
+      return startSpan(deps, span, { webhookId, appId: null, outcome });
     },
     async ofApp({ appId, ...span }) {
       if (!(await hasApp(span.companyId, appId))) throw notFound('app');
-      return startSpan(deps, span, { webhookId: null, appId });
+      return startSpan(deps, span, { webhookId: null, appId, outcome: null });
     },
     async countOfWebhook({ webhookId, ...span }) {
       if (!(await webhooks.findOne(span.companyId, webhookId))) throw notFound('webhook');
-      return resends.count(resendOf(deps, span, { webhookId, appId: null }));
+      return resends.count(resendOf(deps, span, { webhookId, appId: null, outcome: null }));
     },
     async countOfApp({ appId, ...span }) {
       if (!(await hasApp(span.companyId, appId))) throw notFound('app');
-      return resends.count(resendOf(deps, span, { webhookId: null, appId }));
+      return resends.count(resendOf(deps, span, { webhookId: null, appId, outcome: null }));
     },
   };
 }
 
-type Owner = Pick<Resend, 'webhookId' | 'appId'>;
+type Chosen = Pick<Resend, 'webhookId' | 'appId' | 'outcome'>;
 
 function resendOf(
   deps: StartResendDeps,
   { companyId, sinceMs, untilMs }: FailedSpan,
-  owner: Owner,
+  chosen: Chosen,
 ): Resend {
   const afterId = firstIdAt('dlv', sinceMs);
   const beforeId = firstIdAt('dlv', (untilMs ?? deps.nowMs()) + 1);
-  return newResend(deps, { companyId, ...owner, afterId, beforeId });
+  return newResend(deps, { companyId, ...chosen, afterId, beforeId });
 }
 
-async function startSpan(deps: StartResendDeps, span: FailedSpan, owner: Owner): Promise<Resend> {
-  const resend = resendOf(deps, span, owner);
+async function startSpan(deps: StartResendDeps, span: FailedSpan, chosen: Chosen): Promise<Resend> {
+  const resend = resendOf(deps, span, chosen);
   resend.total = await deps.resends.count(resend);
   if (!(await deps.resends.insert(resend))) throw conflict('resend_running', RUNNING);
   deps.wake(resend);
@@ -123,7 +125,7 @@ async function mark(deps: StartResendDeps, resend: Resend): Promise<MarkedDelive
 
 function newResend(
   { newId, nowMs }: StartResendDeps,
-  span: Pick<Resend, 'companyId' | 'webhookId' | 'appId' | 'afterId' | 'beforeId'>,
+  span: Pick<Resend, 'companyId' | 'afterId' | 'beforeId'> & Chosen,
 ): Resend {
   const atMs = nowMs();
   const counts = { total: 0, succeeded: 0, failed: 0 };

@@ -14,13 +14,12 @@ interface ResendGroupProps {
   since: string;
 }
 
-/** Sends again what failed of the webhook of a group, after a question that says how many that is. */
+/** Sends again what failed at the webhook of a group with its outcome, after a question that says how many that is. */
 export function ResendGroup({ group, since: latest }: ResendGroupProps) {
-  const { webhookId } = group;
   /** Fixed when the question is asked: the page goes on. */
   const [since, setSince] = useState<string | null>(null);
   const start = useMutation({
-    mutationFn: (from: string) => resendFailed(webhookId, from),
+    mutationFn: (from: string) => resendFailed(group, from),
     onSuccess: () => {
       setSince(null);
     },
@@ -36,7 +35,7 @@ export function ResendGroup({ group, since: latest }: ResendGroupProps) {
           setSince(latest);
         }}
       >
-        Resend failed
+        Resend group
       </Button>
       <Dialog
         title="Send failed deliveries again?"
@@ -62,11 +61,14 @@ export function ResendGroup({ group, since: latest }: ResendGroupProps) {
   );
 }
 
-function resendFailed(webhookId: string, since: string): Promise<Schemas['Resend']> {
+function resendFailed(
+  { webhookId, outcome }: Schemas['FailureGroup'],
+  since: string,
+): Promise<Schemas['Resend']> {
   const params = { path: { webhookId } };
-  return dataOf(
-    api.POST('/api/v1/webhooks/{webhookId}/resend-failed', { params, body: { since } }),
-  );
+  // No group is of successes.
+  const body = { since, ...(outcome !== 'success' && { outcome }) };
+  return dataOf(api.POST('/api/v1/webhooks/{webhookId}/resend-failed', { params, body }));
 }
 
 function Question({ group: { webhookId, url, outcome }, since }: ResendGroupProps) {
@@ -75,13 +77,12 @@ function Question({ group: { webhookId, url, outcome }, since }: ResendGroupProp
     <>
       {error !== null && <Failed error={error} what="count what failed" />}
       <Text size="sm">
-        {data === undefined ? 'Counting what failed …' : countWords(data)} to {url} that ended
-        exhausted or cancelled, of messages since {absoluteTime(Date.parse(since))}, will get one
-        attempt each, oldest first.
+        {data === undefined ? 'Counting what failed …' : countWords(data)} to {url} ended exhausted
+        or cancelled, of messages since {absoluteTime(Date.parse(since))}. Those whose last attempt
+        ended with “{outcomeWords(outcome)}” will get one attempt each, oldest first.
       </Text>
       <Text size="sm" mt="xs">
-        A resend takes all failed deliveries of the webhook: also those that failed otherwise than “
-        {outcomeWords(outcome)}”. What is pending or delivered is not touched.
+        What failed otherwise, is pending or was delivered is not touched.
       </Text>
     </>
   );

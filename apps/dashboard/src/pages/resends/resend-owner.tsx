@@ -2,12 +2,21 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
 import { webhookQuery } from '../../api/queries.ts';
+import { outcomeWords } from '../../parts/outcomes.ts';
 import { useSession } from '../../session/session-context.ts';
 
 /** What a resend is of, with the link to it. */
-export function ResendOwner({ resend: { appId, webhookId } }: { resend: Schemas['Resend'] }) {
+export function ResendOwner({ resend }: { resend: Schemas['Resend'] }) {
+  const { appId, webhookId, outcome } = resend;
   const { kind } = useSession();
-  if (webhookId !== null) return <WebhookLink webhookId={webhookId} />;
+  if (webhookId !== null) {
+    return (
+      <>
+        <WebhookLink webhookId={webhookId} />
+        {outcome !== null && <>, only “{outcomeWords(outcome)}”</>}
+      </>
+    );
+  }
   if (appId === null || kind === 'portal') return 'all webhooks of the app';
   return (
     <>

@@ -1,3 +1,4 @@
+import type { Outcome } from '@posthorn/domain/outcome.ts';
 import type { Idempotency } from '@posthorn/domain/message/message.ts';
 import type { Attempt, CancelReason, DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import type { NotStored, StorePayloads } from '@posthorn/domain/message/not-stored.ts';
@@ -212,6 +213,8 @@ export interface ResendDocument extends OwnedDocument {
   appId?: string;
   /** Absent unless it is a part. */
   partOf?: string;
+  /** Absent unless only deliveries whose last attempt had this outcome are resent. */
+  outcome?: Outcome;
   /** The webhook, when its failures of a span of time are resent: one such resend runs at a time. */
   spanOf?: string;
   afterId: string;

@@ -4,13 +4,14 @@ import type { ResendDocument } from '../documents/documents.ts';
 /** Translates between resends and their documents, in which times are dates and a null owner is absent. */
 
 export function toResendDocument(resend: Resend): ResendDocument {
-  const { id, appId, partOf, abortAskedAtMs, createdAtMs, updatedAtMs, ...rest } = resend;
+  const { id, appId, partOf, outcome, abortAskedAtMs, createdAtMs, updatedAtMs, ...rest } = resend;
   const spanOf = spanOwnerOf(resend);
   return {
     _id: id,
     ...rest,
     ...(appId !== null && { appId }),
     ...(partOf !== null && { partOf }),
+    ...(outcome !== null && { outcome }),
     ...(spanOf !== null && { spanOf }),
     ...(abortAskedAtMs !== null && { abortAskedAt: new Date(abortAskedAtMs) }),
     createdAt: new Date(createdAtMs),
@@ -27,7 +28,7 @@ export function spanOwnerOf({ webhookId, appId, partOf, page }: Resend): string 
 }
 
 export function toResend(document: ResendDocument): Resend {
-  const { _id, companyId, webhookId, appId, partOf, afterId, beforeId, page } = document;
+  const { _id, companyId, webhookId, appId, partOf, outcome, afterId, beforeId, page } = document;
   const { status, abortAskedAt, total, succeeded, failed, createdAt, updatedAt } = document;
   return {
     id: _id,
@@ -42,6 +43,7 @@ export function toResend(document: ResendDocument): Resend {
     failed,
     appId: appId ?? null,
     partOf: partOf ?? null,
+    outcome: outcome ?? null,
     abortAskedAtMs: abortAskedAt?.getTime() ?? null,
     createdAtMs: createdAt.getTime(),
     updatedAtMs: updatedAt.getTime(),

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
+import type { Outcome } from '@posthorn/domain/outcome.ts';
 import { resendContract } from '../../../../../test/support/contract/resend-contract.ts';
 import { sampleResend } from '../../../../../test/support/memory/memory-resends.ts';
 import {
@@ -7,7 +8,7 @@ import {
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../documents/collections.ts';
-import type { DeliveryDocument } from '../documents/documents.ts';
+import type { AttemptDocument, DeliveryDocument } from '../documents/documents.ts';
 import { createResendStore } from './resends.ts';
 
 type Db = ScratchDatabase['db'];
@@ -15,8 +16,9 @@ type Db = ScratchDatabase['db'];
 function delivery(
   _id: string,
   status: DeliveryStatus,
-  { webhookId = 'wh_1', companyId = 'comp_a' } = {},
+  owner: { webhookId?: string; companyId?: string; lastOutcome?: Outcome } = {},
 ): DeliveryDocument {
+  const { webhookId = 'wh_1', companyId = 'comp_a', lastOutcome = 'http_5xx' } = owner;
   return {
     _id,
     messageId: `msg_${_id}`,
@@ -26,10 +28,24 @@ function delivery(
     status,
     reason: null,
     attemptCount: 7,
-    attempts: [],
+    attempts: [attempt(1, 'connect_error'), attempt(2, lastOutcome)],
     nextAttemptAt: null,
     createdAt: new Date(),
     updatedAt: new Date(1),
+  };
+}
+
+function attempt(number: number, outcome: Outcome): AttemptDocument {
+  return {
+    id: `att_${number}`,
+    number,
+    trigger: 'retry',
+    outcome,
+    statusCode: null,
+    response: null,
+    responseHeaders: [],
+    startedAt: new Date(1),
+    durationMs: 1,
   };
 }
 

@@ -34,7 +34,10 @@ export interface ResendStore extends ResendPartStore {
   /** Running resends of every company after the id `afterId`, oldest first. Parts are not listed. */
   listRunning: (afterId: string, limit: number) => Promise<Resend[]>;
   findOne: (companyId: string, resendId: string) => Promise<Resend | null>;
-  /** How many failed deliveries are still to be sent; for an app those of its enabled webhooks. */
+  /**
+   * How many failed deliveries may still have to be sent, whatever their outcome; for an app those of its enabled
+   * webhooks.
+   */
   count: (resend: Resend) => Promise<number>;
   /** The ids of the next failed deliveries. Empty at the end, and for an app, whose parts have the pages. */
   nextPage: (resend: Resend, limit: number) => Promise<string[]>;
@@ -150,6 +153,11 @@ function remaining(
   };
 }
 
+/** In no index: the failed deliveries are read. To count them so would take seconds for some 100,000. */
+function withLastOutcome(outcome: Resend['outcome']) {
+  return outcome !== null && { $expr: { $eq: [{ $last: '$attempts.outcome' }, outcome] } };
+}
+
 async function countRemaining(db: Database, resend: Resend): Promise<number> {
   const webhookId = resend.webhookId ?? { $in: await enabledWebhooks(db, resend) };
   const { span, days } = spanOf(db, resend);
@@ -170,14 +178,14 @@ function spanOf({ days: { deliveries } }: Database, { afterId, beforeId }: Resen
 }
 
 function nextPage(db: Database, resend: Resend, limit: number): Promise<string[]> {
-  const { companyId, webhookId } = resend;
+  const { companyId, webhookId, outcome } = resend;
   if (webhookId === null) return Promise.resolve([]);
   const { span, days } = spanOf(db, resend);
   return readUpTo(days, limit, async (documents, left) => {
     const own = documentsIn<'deliveries'>(documents, companyId);
     const pages = FAILED_STATUSES.map((status) => {
       const found = own
-        .find(remaining(webhookId, span, status))
+        .find({ ...remaining(webhookId, span, status), ...withLastOutcome(outcome) })
         .sort({ _id: 1 })
         .limit(left);
       return found.project<{ _id: string }>({ _id: 1 }).toArray();

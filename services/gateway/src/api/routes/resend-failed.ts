@@ -1,3 +1,4 @@
+import { OUTCOMES } from '@posthorn/domain/outcome.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
 import { z } from 'zod';
 import { describeResend, resendSchema } from '../../http/responses/resend.ts';
@@ -9,23 +10,42 @@ export interface ResendFailedDeps {
   startResend: Pick<StartResend, 'ofWebhook' | 'ofApp' | 'countOfWebhook' | 'countOfApp'>;
 }
 
-const resendBody = z
-  .object({
-    since: timeText,
-    until: timeText
-      .optional()
-      .meta({ description: 'Not before `since`. Defaults to the time of the request' }),
-  })
-  .superRefine(
-    ({ since, until }, context) => {
-      if (typeof until !== 'string' || typeof since !== 'string') return;
-      if (!(Date.parse(until) < Date.parse(since))) return;
-      context.addIssue({ code: 'custom', path: ['until'], message: 'must not be before since' });
-    },
-    // Runs even if another field is wrong: one response reports every problem.
-    { when: () => true },
-  )
+const spanFields = {
+  since: timeText,
+  until: timeText
+    .optional()
+    .meta({ description: 'Not before `since`. Defaults to the time of the request' }),
+};
+
+// Runs even if another field is wrong: one response reports every problem.
+const ALWAYS = { when: () => true };
+
+const ofAppBody = z
+  .object(spanFields)
+  .superRefine(refuseUntilBeforeSince, ALWAYS)
   .meta({ id: 'ResendFailed' });
+
+const ofWebhookBody = z
+  .object({
+    ...spanFields,
+    outcome: z.enum(OUTCOMES).exclude(['success']).optional().meta({
+      description: 'Only deliveries whose last attempt ended with it. Without it, all that failed',
+    }),
+  })
+  .superRefine(refuseUntilBeforeSince, ALWAYS)
+  .meta({ id: 'ResendFailedOfWebhook' });
+
+interface SpanBody {
+  since: string;
+  until?: string | undefined;
+}
+
+/** A field that is not a string has a problem of its own. */
+function refuseUntilBeforeSince({ since, until }: SpanBody, context: z.RefinementCtx): void {
+  if (typeof until !== 'string' || typeof since !== 'string') return;
+  if (!(Date.parse(until) < Date.parse(since))) return;
+  context.addIssue({ code: 'custom', path: ['until'], message: 'must not be before since' });
+}
 
 const estimateSchema = z
   .object({ total: z.int().meta({ description: 'Number of deliveries to send again' }) })
@@ -56,13 +76,14 @@ export function resendFailedRoutes({ startResend }: ResendFailedDeps): Route[] {
       tag: 'Webhooks',
       summary: 'Resend the failed deliveries of a webhook',
       description:
-        'Makes one attempt for each exhausted or cancelled delivery that was created from `since` to `until`. Attempts run in the background, oldest delivery first. Only one such resend of a webhook runs at a time. `GET /api/v1/resends/{id}` shows the progress.',
-      body: resendBody,
+        'Makes one attempt for each exhausted or cancelled delivery that was created from `since` to `until`, or for those of one `outcome`. Attempts run in the background, oldest delivery first. Only one such resend of a webhook runs at a time. `GET /api/v1/resends/{id}` shows the progress.',
+      body: ofWebhookBody,
       response,
       errors: ['not_found', 'webhook_disabled', 'resend_running'],
       async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
         const span = spanOf(companyId, value);
-        return started(await startResend.ofWebhook({ ...span, webhookId }), value);
+        const { outcome = null } = value;
+        return started(await startResend.ofWebhook({ ...span, webhookId, outcome }), value);
       },
     }),
     route({
@@ -76,7 +97,7 @@ export function resendFailedRoutes({ startResend }: ResendFailedDeps): Route[] {
       summary: 'Resend the failed deliveries of an app',
       description:
         'Makes one attempt for each exhausted or cancelled delivery to a webhook of the app that was created from `since` to `until`. Attempts run in the background, for several webhooks at a time, oldest delivery of each first. Disabled webhooks are left out. When an endpoint keeps failing for five minutes, its remaining deliveries are not sent: they count as `failed` and keep their status. Only one resend of an app runs at a time. `GET /api/v1/resends/{id}` shows the progress.',
-      body: resendBody,
+      body: ofAppBody,
       response,
       errors: ['not_found', 'resend_running'],
       async handle({ caller: { companyId }, params: { appId = '' }, body: { value } }) {
@@ -116,12 +137,12 @@ function estimateRoutes(startResend: ResendFailedDeps['startResend']): Route[] {
   ];
 }
 
-function started(resend: Resend, asked: z.infer<typeof resendBody>): ApiResponse {
+function started(resend: Resend, asked: SpanBody): ApiResponse {
   const changed = { before: {}, after: { ...asked, resendId: resend.id } };
   return { data: describeResend(resend), changed };
 }
 
-function spanOf(companyId: string, { since, until }: z.infer<typeof resendBody>): FailedSpan {
+function spanOf(companyId: string, { since, until }: SpanBody): FailedSpan {
   return {
     companyId,
     sinceMs: Date.parse(since),
