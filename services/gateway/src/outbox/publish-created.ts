@@ -61,7 +61,9 @@ interface Work extends PublicationDeps {
   tracker: WatermarkTracker;
   /** The id that was handed over last; the first watermark before any was. */
   lastId: string;
-  running: Promise<void> | null;
+  isRunning: boolean;
+  /** Resolves when the last run has ended. */
+  running: Promise<void>;
   isAbandoned: boolean;
   closing: AbortController;
   /** Ends with the time that `close` gives, not with the stop of the process: messages are accepted until then. */
@@ -84,7 +86,7 @@ export function createPublication(deps: PublicationDeps): Publication {
     budgetBytes: deps.publishQueueBytes,
     pace: deps.pace,
     onReady: () => {
-      if (!work.isAbandoned) work.running ??= run(work);
+      start(work);
     },
   });
   const work: Work = {
@@ -93,7 +95,8 @@ export function createPublication(deps: PublicationDeps): Publication {
     overflow: createPublishOverflow(estimatedBytesOf),
     tracker: createWatermarkTracker(deps.firstWatermark),
     lastId: deps.firstWatermark,
-    running: null,
+    isRunning: false,
+    running: Promise.resolve(),
     isAbandoned: false,
     closing,
     keepTrying: createKeepTrying({ logger: deps.logger, signal: closing.signal }),
@@ -120,7 +123,14 @@ function addTo(work: Work, stored: readonly Message[]): void {
     else overflow.add(message, work.lastId);
     work.lastId = message.id;
   }
-  work.running ??= run(work);
+  start(work);
+}
+
+/** A run may end before `run` returns, when all that waits rests: the promise alone does not tell whether one goes on. */
+function start(work: Work): void {
+  if (work.isRunning) return;
+  work.isRunning = true;
+  work.running = run(work);
 }
 
 function enqueue({ queue, tracker }: Work, origin: Origin, message: Message): void {
@@ -144,7 +154,7 @@ async function run(work: Work): Promise<void> {
       'publishing stopped, the sweep publishes the rest',
     );
   } finally {
-    work.running = null;
+    work.isRunning = false;
   }
 }
 
@@ -237,7 +247,7 @@ function stateOf({ tracker, overflow, nowMs }: Work): PublicationState {
 /** A request to Kafka may take longer than the drain, so it is not awaited any longer. */
 async function close(work: Work, drainMs: number): Promise<void> {
   work.queue.endRests();
-  await withTimeout(work.running ?? Promise.resolve(), drainMs).catch(() => {
+  await withTimeout(work.running, drainMs).catch(() => {
     abandon(work);
   });
 }

@@ -12,6 +12,10 @@ let timers: { ms: number; run: () => void }[];
 let restPerMs: Record<string, number>;
 let nowMs: number;
 let publication: Publication;
+/** What the store has, for messages that are read back. */
+let stored: Message[];
+/** Resolves when Kafka has acknowledged a batch. */
+let sent: () => Promise<void>;
 
 const send = (number: number, companyId: string, targetCount: number): void => {
   const message: Message = {
@@ -27,6 +31,7 @@ const send = (number: number, companyId: string, targetCount: number): void => {
     idempotency: null,
     createdAtMs: 0,
   };
+  stored.push(message);
   publication.add([message]);
 };
 const sizes = (): number[] => sends.map(({ length }) => length);
@@ -37,11 +42,16 @@ const passTimer = (): number => {
 };
 
 beforeEach(() => {
-  [sends, timers, restPerMs, nowMs] = [[], [], {}, 0];
+  [sends, timers, restPerMs, nowMs, sent] = [[], [], {}, 0, () => Promise.resolve()];
+  stored = [];
+  open(16_777_216);
+});
+
+function open(publishQueueBytes: number): void {
   publication = createPublication({
     topic: 'created',
     publisherId: 'gw_1',
-    publishQueueBytes: 16_777_216,
+    publishQueueBytes,
     pace: createPublishPace({
       pauseMs: (companyId, workMs) => workMs * (restPerMs[companyId] ?? 0),
       after: (ms, run) => void timers.push({ ms, run }),
@@ -55,12 +65,15 @@ beforeEach(() => {
     records: {
       publish(records) {
         sends.push(records.map(({ key }) => key));
-        return Promise.resolve();
+        return sent();
       },
     },
-    messages: { pageOf: () => Promise.resolve([]) },
+    messages: {
+      pageOf: ({ afterId, limit }) =>
+        Promise.resolve(stored.filter(({ id }) => id > afterId).slice(0, limit)),
+    },
   });
-});
+}
 
 describe('a message to many webhooks', () => {
   test('fills each batch while its company is within its share', async () => {
@@ -129,6 +142,33 @@ describe('a message to many webhooks', () => {
     expect([sizes(), publication.state().unpublished]).toEqual([[100, 500, 400], 0]);
     expect(passTimer()).toBe(40);
     expect(sends.flat()).toHaveLength(1_000);
+  });
+
+  test('does not rest either when a part of it is under way as the gateway stops', async () => {
+    restPerMs = { comp_a: 16 };
+    let acknowledge = (): void => undefined;
+    sent = () => new Promise((resolve) => (acknowledge = resolve));
+    send(1, 'comp_a', 200);
+    const closed = publication.close(5_000);
+    acknowledge();
+    sent = () => Promise.resolve();
+    await closed;
+    expect([sizes(), publication.state().unpublished, timers]).toEqual([[100, 100], 0, []]);
+  });
+
+  test('is published, and so are later ones, when the next one overflows while all others rest', async () => {
+    open(200_000);
+    restPerMs = { comp_a: 16 };
+    for (let number = 1; number <= 4; number += 1) send(number, 'comp_a', 1_000);
+    await eventually('the rest', () => timers.length === 1 && publication.state().unpublished > 0);
+    send(5, 'comp_a', 1_000);
+    send(6, 'comp_b', 1);
+    await eventually('the end', () => {
+      passTimer();
+      return publication.state().unpublished === 0;
+    });
+    expect(new Set(sends.flat()).size).toBe(5_001);
+    expect(publication.state().watermark).toBe('msg_6');
   });
 
   test('is left to the sweep when its gateway has lost it while it rested', async () => {

@@ -20,7 +20,7 @@ export interface PublishPace {
   after: (ms: number, run: () => void) => void;
 }
 
-/** Without rests. */
+/** No message rests. */
 export const NO_PACE: PublishPace = { restMs: () => 0, after: () => undefined };
 
 interface PaceDeps {
@@ -45,10 +45,12 @@ interface Resting {
 
 /** Messages that rest. Those of one company go on one after the other, not all at once. */
 export interface RestingMessages<Item> {
+  /** Whether a message has to rest after so many of its records. */
+  mustRest: (item: Item, records: number) => boolean;
   /** The message goes on before those of its company that rest already. */
   add: (item: Item) => void;
-  /** Releases all of them. */
-  releaseAll: () => void;
+  /** Releases all of them, and at once what is added from now on. */
+  end: () => void;
 }
 
 export function createRestingMessages<Item extends Resting>(
@@ -56,6 +58,7 @@ export function createRestingMessages<Item extends Resting>(
   release: (item: Item) => void,
 ): RestingMessages<Item> {
   const byCompany = new Map<string, Item[]>();
+  let isEnded = false;
 
   function releaseAfterRest(companyId: string, { source }: Item): void {
     after(restMs(source.message, PIECE_RECORDS), () => {
@@ -72,13 +75,20 @@ export function createRestingMessages<Item extends Resting>(
     if (first) release(first);
   }
   return {
+    mustRest: ({ source }, records) =>
+      !isEnded && records >= PIECE_RECORDS && restMs(source.message, records) > 0,
     add(item) {
+      if (isEnded) {
+        release(item);
+        return;
+      }
       const { companyId } = item.source.message;
       const before = byCompany.get(companyId);
       byCompany.set(companyId, [item, ...(before ?? [])]);
       if (before === undefined) releaseAfterRest(companyId, item);
     },
-    releaseAll() {
+    end() {
+      isEnded = true;
       const all = [...byCompany.values()].flat();
       byCompany.clear();
       all.forEach(release);

@@ -8,7 +8,7 @@ import {
 } from '@posthorn/platform/outbox/created-records.ts';
 import { createShares } from '@posthorn/platform/memory/shares.ts';
 import { createFairQueue, type FairQueue } from '@posthorn/platform/async/batching/fair-queue.ts';
-import { createRestingMessages, NO_PACE, PIECE_RECORDS, type PublishPace } from './publish-pace.ts';
+import { createRestingMessages, NO_PACE, type PublishPace } from './publish-pace.ts';
 import type { TrackedMessage } from './watermark-tracker.ts';
 
 /** The records of one produce request to Kafka, and the messages that it completes. */
@@ -81,7 +81,6 @@ export function createPublishQueue({
     turns.push(pending.source.message.companyId, pending);
     onReady();
   });
-  let { restMs } = pace;
   let publishingBytes = 0;
 
   return {
@@ -92,9 +91,7 @@ export function createPublishQueue({
       turns.push(message.companyId, { source, tracked, next: 0, sinceRest: 0 });
     },
     takeBatch() {
-      const mustRest = ({ source, sinceRest }: Pending): boolean =>
-        sinceRest >= PIECE_RECORDS && restMs(source.message, sinceRest) > 0;
-      const batch = fillBatch({ topic, turns, mustRest });
+      const batch = fillBatch({ topic, turns, mustRest: resting.mustRest });
       publishingBytes = batch.bytes;
       return batch;
     },
@@ -108,10 +105,7 @@ export function createPublishQueue({
     },
     bytesOf: shares.heldBy,
     isEmpty: () => turns.size() === 0,
-    endRests() {
-      restMs = NO_PACE.restMs;
-      resting.releaseAll();
-    },
+    endRests: resting.end,
     usedBytes: () => shares.used() + publishingBytes,
   };
 }
@@ -119,7 +113,7 @@ export function createPublishQueue({
 interface FillDeps {
   topic: string;
   turns: FairQueue<Pending>;
-  mustRest: (pending: Pending) => boolean;
+  mustRest: (pending: Pending, records: number) => boolean;
 }
 
 function fillBatch({ topic, turns, mustRest }: FillDeps): PublishBatch {
@@ -134,7 +128,7 @@ function fillBatch({ topic, turns, mustRest }: FillDeps): PublishBatch {
     pending.next += count;
     pending.sinceRest += count;
     const isComplete = count === left;
-    const isPaused = !isComplete && mustRest(pending);
+    const isPaused = !isComplete && mustRest(pending, pending.sinceRest);
     if (isComplete) batch.completed.push(pending);
     if (isPaused) batch.paused.push(pending);
     // A message without targets publishes nothing, but must use up a turn at some time.

@@ -40,7 +40,7 @@ interface SpanBody {
   until?: string | undefined;
 }
 
-/** A field that is not a string has a problem of its own. */
+/** Only compares two times. A field that is not one was reported already. */
 function refuseUntilBeforeSince({ since, until }: SpanBody, context: z.RefinementCtx): void {
   if (typeof until !== 'string' || typeof since !== 'string') return;
   if (!(Date.parse(until) < Date.parse(since))) return;

@@ -14,8 +14,8 @@ export interface CompanyRests {
   /** How long the company has to rest from now on, in milliseconds; 0 when it may work. */
   restMs: (companyId: string) => number;
   /**
-   * How long long work that was charged before stops after a part of `workMs`, in milliseconds: as long as the part
-   * took, and up to 4 times as long in a busy process. 0 while no other company is present.
+   * How long a company pauses between two parts of work that it was charged for before, in milliseconds: as long as
+   * the last part took (`workMs`), and up to 4 times as long in a busy process. 0 while no other company is present.
    */
   pauseMs: (companyId: string, workMs: number) => number;
   /** To be called ten times a second, with the part of the time since then in which the process was busy. */
@@ -25,8 +25,8 @@ export interface CompanyRests {
 /** The longest rest: one very large response must not stop its company for long. */
 const MAX_REST_MS = 2_000;
 /**
- * The longest pause, as a multiple of the work before it. A message to 10,000 webhooks is published within 2 s then, for
- * which its company rests because of it. With 8 messages were accepted faster than they were published.
+ * The longest pause, as a multiple of the work before it. With 4, a message to 10,000 webhooks is published in less than
+ * the 2 s (MAX_REST_MS) for which its company rests; with 8, messages were accepted faster than they were published.
  */
 const MAX_PAUSE = 4;
 /** A company counts as present for this long after its last request. */
