@@ -26,8 +26,8 @@ const ON_SECURED_STORES = [
 ];
 
 /**
- * Ask for messages of days that no message can have, such as in the year 15338. A test server can only have rights for
- * collections that it names, and not for all days of a database as in production.
+ * These tests ask for messages of days that have none, such as one in the year 15338. The roles of a test server name
+ * the collections of a few days; in production they cover the whole database of days.
  */
 const ON_PLAIN_STORES_ONLY = [
   'test/e2e/contract/requests/hostile-values.test.ts',

@@ -153,7 +153,7 @@ function remaining(
   };
 }
 
-/** In no index: the failed deliveries are read. To count them so would take seconds for some 100,000. */
+/** No index has the outcome, so each failed delivery is read. A count would read all of them at once, a page does not. */
 function withLastOutcome(outcome: Resend['outcome']) {
   return outcome !== null && { $expr: { $eq: [{ $last: '$attempts.outcome' }, outcome] } };
 }
