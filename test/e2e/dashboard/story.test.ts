@@ -197,9 +197,12 @@ describe('The dashboard, from the first sign-in on', () => {
     await page.getByText('The visit begins at /messages').waitFor();
     await page.getByRole('button', { name: 'Make a portal link' }).click();
     await page.getByRole('button', { name: /^Copy portal link http.*\/messages#/ }).waitFor();
-    await page.getByRole('button', { name: 'Revoke this link' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Revoke this link' }).click();
-    await page.getByText('The link is revoked').waitFor();
+    const links = page.getByRole('table', { name: 'Portal links' });
+    await links.getByText('not opened yet').waitFor();
+    await links.getByRole('button', { name: 'Revoke' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+    await page.getByText('There is none').waitFor();
+    expect(await page.getByRole('button', { name: /^Copy portal link/ }).count()).toBe(0);
   });
 
   it('rotates an API key, and finds that in the audit log', async () => {

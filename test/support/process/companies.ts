@@ -1,5 +1,6 @@
 import { createApiClient, type ApiClient } from '../api/api-client.ts';
-import type { OwnCompany } from './posthorn.ts';
+import { ADMIN, type OwnCompany } from './posthorn.ts';
+import { runProgram } from './service-process.ts';
 import { setUp } from './setup.ts';
 
 /** A company with a key of its own. */
@@ -21,4 +22,13 @@ export async function createCompany(
 /** As the first company, with the header that apps and the list of projects require (docs/contract.md C4.3). */
 export function withCompanyId({ baseUrl, apiKey, companyId }: OwnCompany): ApiClient {
   return createApiClient(baseUrl, apiKey, { companyid: companyId });
+}
+
+/** Returns the token of a link that opens the dashboard of the company once. */
+export async function makeSignInLink({ companyId, baseUrl, env }: OwnCompany): Promise<string> {
+  const args = ['dashboard-link', companyId, '--url', baseUrl, '--json'];
+  const { url } = JSON.parse(await runProgram(ADMIN, args, env)) as { url: string };
+  const page = `${baseUrl}/dashboard/sign-in#`;
+  if (!url.startsWith(page)) throw new Error(`not a link to ${page}`);
+  return url.slice(page.length);
 }

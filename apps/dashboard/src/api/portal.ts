@@ -1,5 +1,20 @@
-import { queryOptions } from '@tanstack/react-query';
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { answerOf, api, dataOf, type Schemas } from './client.ts';
+import { nextSkip } from './queries.ts';
+
+const LINKS_PER_PAGE = 50;
+
+/** Page by page, those that last longest first. */
+export const portalLinksQuery = (appId: string) =>
+  infiniteQueryOptions({
+    queryKey: ['portal-links', appId],
+    initialPageParam: 0,
+    queryFn: ({ pageParam: skip }) => {
+      const query = { appId, limit: LINKS_PER_PAGE, skip };
+      return dataOf(api.GET('/api/v1/portal-links', { params: { query } }));
+    },
+    getNextPageParam: (last, _pages, skip) => nextSkip(last.length, LINKS_PER_PAGE, skip),
+  });
 
 /** Makes a single-use link to the portal of an app. */
 export function makePortalLink(appId: string, body: Schemas['CreatePortalLink']) {

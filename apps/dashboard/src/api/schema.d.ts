@@ -715,9 +715,29 @@ export interface paths {
         put?: never;
         /**
          * Make a link to the portal of an app
-         * @description The link signs one visitor in to pages that show this app only. It opens once, and the visit ends when the link expires, or when it, or the API key that made it, is revoked. A link cannot give what the API key may not do.
+         * @description The link signs one visitor in to pages that show this app only. It opens once, and the visit ends when the link expires or is revoked, or when the API key that made it is revoked or expires. A link made in a session of the dashboard that a sign-in link began lasts as long as asked. A link cannot give what the API key may not do.
          */
         post: operations["appPortalLinks"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/portal-links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the links to portals, those that last longest first
+         * @description Links that were revoked or have expired are left out. The URL of a link is shown only when it is made.
+         */
+        get: operations["portalLinkList"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1869,6 +1889,28 @@ export interface components {
              * @example https://hooks.example.com/dashboard/portal/comp_01kdyx3m9e7r8s5tqv2wzcbn4a#Y2hv
              */
             url: string;
+            expiresAt: components["schemas"]["Time"];
+        };
+        ListedPortalLink: {
+            /**
+             * @description Id with the prefix `plnk_`
+             * @example plnk_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /**
+             * @description Id with the prefix `app_`
+             * @example app_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            appId: string;
+            /**
+             * @description `ended`: the API key that made it was revoked or has expired
+             * @enum {string}
+             */
+            status: "unopened" | "opened" | "ended";
+            capabilities: ("view" | "manage" | "secrets" | "resend")[];
+            createdAt: components["schemas"]["Time"];
+            /** @description Null until somebody opened it */
+            openedAt: components["schemas"]["Time"] | null;
             expiresAt: components["schemas"]["Time"];
         };
         PortalSettings: {
@@ -5444,6 +5486,71 @@ export interface operations {
             408: components["responses"]["408.request_timeout"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    portalLinkList: {
+        parameters: {
+            query?: {
+                /** @description Only the links to the portal of this app */
+                appId?: string;
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description Number of entries to skip before the page */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Portal links found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Portal links found",
+                     *       "data": [
+                     *         {
+                     *           "id": "plnk_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "status": "unopened",
+                     *           "capabilities": [
+                     *             "view"
+                     *           ],
+                     *           "createdAt": "2026-01-31T09:30:00.000Z",
+                     *           "openedAt": "2026-01-31T09:30:00.000Z",
+                     *           "expiresAt": "2026-01-31T09:30:00.000Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["ListedPortalLink"][];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            404: components["responses"]["404.not_found"];
+            408: components["responses"]["408.request_timeout"];
             417: components["responses"]["417.expectation_failed"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];

@@ -4,8 +4,10 @@ import type { Capability } from './capabilities.ts';
 export interface PortalGrant {
   linkId: string;
   appId: string;
-  /** Of the API key that made the link: what was given ends with it. */
+  /** Of the API key with which the link and its visit end: the key that made it, or one of its own. */
   keyHash: string;
+  /** The key was made for this link only, and goes with it. */
+  ownsKey?: true;
   capabilities: Capability[];
   theme: PortalTheme;
 }

@@ -47,6 +47,8 @@ export interface ApiKeys {
   get: (companyId: string, keyId: string) => Promise<ApiKeyDocument>;
   /** The only app that a key may be used for; null for the whole company, and for an unknown key. */
   appOf: (companyId: string, keyId: string) => Promise<string | null>;
+  /** When the keys with these hashes end, in milliseconds since 1970: Infinity for never. Leaves out unknown ones. */
+  endsOf: (companyId: string, hashes: readonly string[]) => Promise<Map<string, number>>;
   /** Returns the revoked key. Throws ApiError 404 for an unknown one. */
   revoke: (companyId: string, keyId: string) => Promise<ApiKeyDocument>;
 }
@@ -77,6 +79,12 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
     has: async (companyId, _id) => (await keysOf(companyId).findOne({ _id })) !== null,
     get: required,
     appOf: async (companyId, _id) => (await keysOf(companyId).findOne({ _id }))?.appId ?? null,
+    async endsOf(companyId, hashes) {
+      const found = await keysOf(companyId)
+        .find({ hash: { $in: [...hashes] } })
+        .toArray();
+      return new Map(found.map((key) => [key.hash, key.expiresAt?.getTime() ?? Infinity]));
+    },
     async revoke(companyId, _id) {
       const revoked = await required(companyId, _id);
       if ((await keysOf(companyId).deleteMany({ _id })) === 0) throw notFound('API key');

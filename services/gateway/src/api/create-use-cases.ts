@@ -16,8 +16,7 @@ import type { AcceptMessage } from '../accept/accept-message.ts';
 import type { IdempotentAccept } from '../accept/idempotency/idempotent-accept.ts';
 import { createApiKeys } from '../api-keys/api-keys.ts';
 import { createConfineToApp } from '../api-keys/confine-to-app.ts';
-import { createCreatePortalLink } from './dashboard/portal/create-portal-link.ts';
-import { createRevokePortalLink } from './dashboard/portal/revoke-portal-link.ts';
+import { portalUseCases } from './dashboard/portal/portal-use-cases.ts';
 import type { PortalSettingsStore } from './dashboard/portal/portal-settings.ts';
 import type { ApiDeps } from './routes/api-routes.ts';
 import { createReadHealth, type ConcurrencyBounds } from '../history/read-health.ts';
@@ -63,7 +62,7 @@ export interface UseCaseDeps {
   sourceIps: readonly string[];
   /** PUBLIC_URL. */
   publicUrl: string | undefined;
-  links: Pick<LinkStore, 'insert' | 'revoke'>;
+  links: Pick<LinkStore, 'insert' | 'revoke' | 'listLive'>;
   portalSettings: PortalSettingsStore;
   companyKeys: CompanyKeys;
   startResend: StartResend;
@@ -104,9 +103,7 @@ export function createUseCases(deps: UseCaseDeps): ApiDeps {
     acceptIdempotent: deps.acceptIdempotent,
     acceptQueue: deps.acceptQueue,
     ...webhookUseCases(deps, { projects, apps }),
-    createPortalLink: createCreatePortalLink({ ...deps, apps, apiKeys }),
-    revokePortalLink: createRevokePortalLink(deps),
-    portalSettings: deps.portalSettings,
+    ...portalUseCases(deps, { apps, apiKeys }),
     startResend: deps.startResend,
     readHealth: readHealthOf(deps),
     auditEvents: createAuditStore(db),

@@ -14,8 +14,7 @@ import {
   expectInvalid,
 } from '../../../support/api/expect-answers.ts';
 import { cookieOf, createSessionClient, SESSION } from '../../../support/api/session-client.ts';
-import { ADMIN } from '../../../support/process/posthorn.ts';
-import { runProgram } from '../../../support/process/service-process.ts';
+import { makeSignInLink } from '../../../support/process/companies.ts';
 import { joinWithGateway, type OwnGateway } from '../../../support/process/shared-posthorn.ts';
 import { eventually } from '../../../support/time/eventually.ts';
 
@@ -46,14 +45,7 @@ async function signedIn(apiKey: string): Promise<ApiClient> {
   return createSessionClient(posthorn.baseUrl, cookieOf(await signIn(apiKey)));
 }
 
-async function makeLink(): Promise<string> {
-  const args = ['dashboard-link', posthorn.companyId, '--url', posthorn.baseUrl, '--json'];
-  const printed = await runProgram(ADMIN, args, posthorn.env);
-  const { url } = JSON.parse(printed) as { url: string };
-  const [address, token = ''] = url.split('#');
-  expect(address).toBe(`${posthorn.baseUrl}/dashboard/sign-in`);
-  return token;
-}
+const makeLink = (): Promise<string> => makeSignInLink(posthorn);
 
 describe('A session', () => {
   it('is begun by an API key, with a cookie that scripts and other sites cannot use', async () => {

@@ -14,7 +14,8 @@ import { CountsBar } from '../../parts/ratio-bar.tsx';
 import { When } from '../../parts/time/when.tsx';
 import { useRights } from '../../session/session-context.ts';
 import { EditNamed } from './edit-named.tsx';
-import { PortalLink } from './portal-link.tsx';
+import { Portal } from './portal.tsx';
+import { PortalLinks } from './portal-links.tsx';
 
 const route = getRouteApi('/apps/$appId');
 
@@ -48,9 +49,12 @@ export function AppPage() {
         {(found) => <AppFacts app={found} />}
       </QueryView>
       <AppCounts appId={appId} />
-      {canMakePortalLinks && app.data !== undefined && (
-        <PortalLink appId={appId} appName={app.data.name} />
-      )}
+      {app.data !== undefined &&
+        (canMakePortalLinks ? (
+          <Portal appId={appId} appName={app.data.name} />
+        ) : (
+          <PortalLinks appId={appId} />
+        ))}
     </Page>
   );
 }

@@ -26,7 +26,7 @@ export interface CompanyStore {
   companyOfKey: (keyId: string) => Promise<string | null>;
   /** Returns true when it removed one. */
   removeKey: (keyId: string) => Promise<boolean>;
-  /** Removes the key with this hash if it is that of a session which a link began. Returns true when it did. */
+  /** Removes the key with this hash if a link made it, so that nobody knows it. Returns true when it did. */
   removeLinkKey: (keyHash: string) => Promise<boolean>;
 }
 

@@ -46,7 +46,10 @@ export interface ApiKeyDocument extends OwnedDocument {
   expiresAt?: Date;
   /** To the minute; absent before the first use. */
   lastUsedAt?: Date;
-  /** Only of the key of a session that a sign-in link began. It is removed then; nobody ever knew the key. */
+  /**
+   * When it is removed. Only of a key that nobody ever knew: of a session that a sign-in link began, and of a portal
+   * link that such a session made.
+   */
   removeAt?: Date;
 }
 

@@ -22,6 +22,7 @@ import { DASHBOARD_PATHS, filePages } from './files/file-pages.ts';
 import { loadFiles } from './files/load-files.ts';
 import { LIVE_PATH, livePage } from './live/live-page.ts';
 import { openLive } from './live/open-live.ts';
+import { createEndPortalLink } from './portal/end-portal-link.ts';
 import type { PortalSettingsStore } from './portal/portal-settings.ts';
 import { describeSession } from './sessions/describe-session.ts';
 import { createIdentify, type Identify } from './sessions/identify.ts';
@@ -123,17 +124,16 @@ function openSessionPages(deps: DashboardDeps, cookies: SessionCookies, visits: 
 }
 
 async function endSession(
-  { invalidations, links }: DashboardDeps,
+  { invalidations: { invalidate }, links }: DashboardDeps,
   companies: CompanyStore,
   session: Session,
 ): Promise<void> {
-  const { companyId } = session;
+  const { companyId, keyHash } = session;
   if (session.kind === 'portal') {
-    // The key of a visitor is that of the company: it made the link.
-    const { appId, linkId } = session;
-    await links.revoke({ companyId, linkId, appId }, systemClockMs());
-    await invalidations.invalidate({ companyId, id: linkId });
-  } else if (await companies.removeLinkKey(session.keyHash)) {
-    await invalidations.invalidate({ companyId, id: session.keyHash });
+    // The key of a visitor may be that of the company: it made the link.
+    const end = createEndPortalLink({ links, companies, invalidate, nowMs: systemClockMs });
+    await end({ companyId, linkId: session.linkId, appId: session.appId });
+  } else if (await companies.removeLinkKey(keyHash)) {
+    await invalidate({ companyId, id: keyHash });
   }
 }

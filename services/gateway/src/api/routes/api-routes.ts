@@ -6,7 +6,8 @@ import { circuitRoutes, type CircuitDeps } from './circuits.ts';
 import { findAppsRoute, type FindAppsDeps } from './find-apps.ts';
 import { messageRoutes, type HistoryDeps } from './messages.ts';
 import { overviewRoutes, type OverviewDeps } from './overview.ts';
-import { portalRoutes, type PortalDeps } from './portal/portal.ts';
+import { portalLinkRoutes, type PortalLinkDeps } from './portal/portal-links.ts';
+import { portalSettingsRoutes, type PortalSettingsDeps } from './portal/portal-settings.ts';
 import { projectRoutes, type ProjectDeps } from './projects.ts';
 import { resendFailedRoutes, type ResendFailedDeps } from './resend-failed.ts';
 import { resendRoutes, type ResendRouteDeps } from './resends.ts';
@@ -32,7 +33,8 @@ export type ApiDeps = ProjectDeps &
   StatsDeps &
   CircuitDeps &
   FindAppsDeps &
-  PortalDeps &
+  PortalLinkDeps &
+  PortalSettingsDeps &
   OverviewDeps;
 
 /** Every route of the API, in the order of the OpenAPI document. */
@@ -54,6 +56,7 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...overviewRoutes(deps),
     ...circuitRoutes(deps),
     findAppsRoute(deps),
-    ...portalRoutes(deps),
+    ...portalLinkRoutes(deps),
+    ...portalSettingsRoutes(deps),
   ];
 }

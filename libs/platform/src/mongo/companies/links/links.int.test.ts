@@ -82,6 +82,36 @@ describe('a link', () => {
     expect(await store.isRevoked(hashOfToken(newLinkToken()))).toBe(true);
   });
 
+  it('of the portal is listed with its app until it is revoked or expires', async () => {
+    const companyId = 'comp_listed';
+    const insert = async (linkId: string, appId: string, lastsMs: number) => {
+      const grant = { linkId, appId, keyHash: 'hash', theme: {}, capabilities: ['view' as const] };
+      const token = newLinkToken();
+      const link = { companyId, expiresAtMs: NOW_MS + lastsMs, portal: grant };
+      await store.insert(token, link, NOW_MS);
+      return token;
+    };
+    await insert('plnk_short', 'app_a', 1_000);
+    const opened = await insert('plnk_long', 'app_a', 3_000);
+    await insert('plnk_b', 'app_b', 2_000);
+    await insert('plnk_gone', 'app_a', 4_000);
+    await store.insert(newLinkToken(), { ...LINK, companyId }, NOW_MS);
+    await store.use('portal', opened, NOW_MS + 500);
+    await store.revoke({ companyId, linkId: 'plnk_gone', appId: null }, NOW_MS);
+    const listed = async (appId: string | null, atMs = NOW_MS, page = { skip: 0, limit: 10 }) =>
+      (await store.listLive({ companyId, appId, ...page }, atMs)).map((link) => [
+        link.portal.linkId,
+        link.openedAtMs,
+      ]);
+    const long = ['plnk_long', NOW_MS + 500];
+    expect(await listed('app_a')).toEqual([long, ['plnk_short', null]]);
+    expect(await listed('app_a', NOW_MS + 1_000)).toEqual([long]);
+    expect(await listed(null)).toEqual([long, ['plnk_b', null], ['plnk_short', null]]);
+    expect(await listed(null, NOW_MS, { skip: 1, limit: 1 })).toEqual([['plnk_b', null]]);
+    const elsewhere = { companyId: 'comp_other', appId: null, skip: 0, limit: 10 };
+    expect(await store.listLive(elsewhere, NOW_MS)).toEqual([]);
+  });
+
   it('is stored without its token', async () => {
     const token = await insertLink();
     const stored = await collection(database.db, 'links').find({}).toArray();

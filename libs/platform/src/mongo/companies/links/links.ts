@@ -4,6 +4,7 @@ import type { mongo } from 'mongoose';
 import { documentsOf } from '../../company-documents.ts';
 import { collection } from '../../documents/collections.ts';
 import type { LinkDocument } from '../../documents/link-documents.ts';
+import { listLiveLinks, type ListedLinks, type LiveLink } from './live-links.ts';
 
 /** A link that signs in once (docs/decisions/0043-dashboard-sessions.md). */
 export interface Link {
@@ -34,6 +35,8 @@ export interface LinkStore {
   revoke: (asked: RevokedLink, nowMs: number) => Promise<PortalGrant | null>;
   /** Whether the link with this hash of a token is revoked, or there is none. */
   isRevoked: (tokenHash: string) => Promise<boolean>;
+  /** Returns the links to portals that are neither revoked nor expired, those that last longest first. */
+  listLive: (asked: ListedLinks, nowMs: number) => Promise<LiveLink[]>;
   /** Returns how the portal looks to who opened the link with this hash of a token; null for an unknown one. */
   themeOf: (tokenHash: string) => Promise<PortalTheme | null>;
 }
@@ -61,15 +64,8 @@ export function createLinkStore(db: mongo.Db): LinkStore {
   }
 
   return {
-    async insert(token, { companyId, expiresAtMs, portal }, createdAtMs) {
-      await links.insertOne({
-        _id: hashOfToken(token),
-        companyId,
-        kind: portal ? 'portal' : 'signIn',
-        createdAt: new Date(createdAtMs),
-        expiresAt: new Date(expiresAtMs),
-        ...(portal && { portal }),
-      });
+    async insert(token, link, createdAtMs) {
+      await links.insertOne(toDocument(token, link, createdAtMs));
     },
     find,
     async use(kind, token, nowMs) {
@@ -94,6 +90,7 @@ export function createLinkStore(db: mongo.Db): LinkStore {
       const revoked = await documentsOf(db, 'links', companyId).updateOne(open, update);
       return revoked?.portal ?? null;
     },
+    listLive: (asked, nowMs) => listLiveLinks(db, asked, nowMs),
     async isRevoked(_id) {
       const found = await links.findOne({ _id });
       return !found || found.revokedAt !== undefined;
@@ -105,6 +102,21 @@ export function createLinkStore(db: mongo.Db): LinkStore {
 /** Links are looked up by the hash of their token, so no comparison takes a time that depends on its bytes. */
 export function hashOfToken(token: string): string {
   return hash('sha256', token, 'hex');
+}
+
+function toDocument(
+  token: string,
+  { companyId, expiresAtMs, portal }: Link,
+  createdAtMs: number,
+): LinkDocument {
+  return {
+    _id: hashOfToken(token),
+    companyId,
+    kind: portal ? 'portal' : 'signIn',
+    createdAt: new Date(createdAtMs),
+    expiresAt: new Date(expiresAtMs),
+    ...(portal && { portal }),
+  };
 }
 
 function toLink({ companyId, expiresAt, portal }: LinkDocument): Link {

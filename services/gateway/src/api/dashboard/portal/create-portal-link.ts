@@ -3,9 +3,11 @@ import {
   toCapabilities,
   type Capability,
 } from '@posthorn/domain/access/capabilities.ts';
-import type { PortalTheme } from '@posthorn/domain/access/portal.ts';
+import type { PortalGrant, PortalTheme } from '@posthorn/domain/access/portal.ts';
 import { notGrantable } from '@posthorn/domain/access/scopes.ts';
 import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
+import type { CompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
+import { makeApiKey, toKeyRights } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import { newLinkToken, type LinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';
 import type { ApiKeys } from '../../../api-keys/api-keys.ts';
 import { insufficientScope } from '../../../http/api-error.ts';
@@ -15,6 +17,7 @@ import type { Apps } from '../../../projects/apps.ts';
 export interface CreatePortalLinkDeps {
   apps: Pick<Apps, 'get'>;
   apiKeys: Pick<ApiKeys, 'get'>;
+  companies: Pick<CompanyStore, 'insertKey'>;
   links: Pick<LinkStore, 'insert'>;
   /** PUBLIC_URL. */
   publicUrl: string | undefined;
@@ -47,26 +50,53 @@ export type CreatePortalLink = (
 ) => Promise<CreatedPortalLink>;
 
 export function createCreatePortalLink(deps: CreatePortalLinkDeps): CreatePortalLink {
-  const { apps, apiKeys, links, publicUrl, newId, nowMs } = deps;
+  const { apps, links, publicUrl, newId, nowMs } = deps;
   return async (caller, asked) => {
-    const { companyId, keyId } = caller;
+    const { companyId } = caller;
     const { appId, theme } = asked;
     const capabilities = toCapabilities(asked.capabilities);
     assertGivable(caller, capabilities);
     await apps.get(companyId, appId);
-    const { hash: keyHash, expiresAt } = await apiKeys.get(companyId, keyId);
+    const linkId = newId('plnk');
     const createdAtMs = nowMs();
-    const askedMs = createdAtMs + asked.expiresInSeconds * 1_000;
-    // What a key gives ends with it.
-    const expiresAtMs = Math.min(askedMs, expiresAt?.getTime() ?? Infinity);
-    const id = newId('plnk');
+    const expiresAtMs = createdAtMs + asked.expiresInSeconds * 1_000;
+    const { endsAtMs, ...key } = await keyFor(deps, caller, {
+      linkId,
+      appId,
+      capabilities,
+      expiresAtMs,
+    });
     const token = newLinkToken();
-    const portal = { linkId: id, appId, keyHash, capabilities, theme };
-    await links.insert(token, { companyId, expiresAtMs, portal }, createdAtMs);
+    const portal = { linkId, appId, ...key, capabilities, theme };
+    await links.insert(token, { companyId, expiresAtMs: endsAtMs, portal }, createdAtMs);
     const page = `${publicUrl ?? asked.baseUrl()}/dashboard/portal/${companyId}${asked.path}`;
     // Browsers send nobody what is behind the #.
-    return { id, url: `${page}#${token}`, expiresAtMs, capabilities };
+    return { id: linkId, url: `${page}#${token}`, expiresAtMs: endsAtMs, capabilities };
   };
+}
+
+type LinkKey = Pick<PortalGrant, 'keyHash' | 'ownsKey'> & { endsAtMs: number };
+
+/**
+ * Returns the key with which the link ends: that of the caller, so that whoever revokes a leaked key ends what was made
+ * with it. The key of a session that a sign-in link began goes when the person signs out, so a link of that session
+ * gets a key of its own.
+ */
+async function keyFor(
+  { apiKeys, companies, newId, nowMs }: CreatePortalLinkDeps,
+  { companyId, keyId }: Caller,
+  link: { linkId: string; appId: string; capabilities: Capability[]; expiresAtMs: number },
+): Promise<LinkKey> {
+  const { linkId, appId, capabilities, expiresAtMs } = link;
+  const { hash, expiresAt, removeAt } = await apiKeys.get(companyId, keyId);
+  if (!removeAt) {
+    const endsAtMs = Math.min(expiresAtMs, expiresAt?.getTime() ?? Infinity);
+    return { keyHash: hash, endsAtMs };
+  }
+  const rights = toKeyRights({ scopes: scopesToGive(capabilities), appId, expiresAtMs });
+  const made = makeApiKey({ newId, nowMs }, companyId, `Portal link ${linkId}`, rights);
+  await companies.insertKey({ ...made.document, removeAt: new Date(expiresAtMs) });
+  return { keyHash: made.document.hash, ownsKey: true, endsAtMs: expiresAtMs };
 }
 
 function assertGivable({ scopes }: Caller, capabilities: readonly Capability[]): void {

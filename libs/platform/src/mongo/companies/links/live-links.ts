@@ -1,0 +1,44 @@
+import type { PortalGrant } from '@posthorn/domain/access/portal.ts';
+import type { mongo } from 'mongoose';
+import { documentsOf } from '../../company-documents.ts';
+import type { LinkDocument } from '../../documents/link-documents.ts';
+
+export interface ListedLinks {
+  companyId: string;
+  /** Null for those of every app. */
+  appId: string | null;
+  skip: number;
+  limit: number;
+}
+
+export interface LiveLink {
+  createdAtMs: number;
+  expiresAtMs: number;
+  /** Null until somebody opened it. */
+  openedAtMs: number | null;
+  portal: PortalGrant;
+}
+
+/** Returns the links to portals that are neither revoked nor expired, those that last longest first. */
+export async function listLiveLinks(
+  db: mongo.Db,
+  { companyId, appId, skip, limit }: ListedLinks,
+  nowMs: number,
+): Promise<LiveLink[]> {
+  const live = {
+    'portal.appId': appId ?? { $exists: true },
+    expiresAt: { $gt: new Date(nowMs) },
+    revokedAt: { $exists: false },
+  };
+  const found = documentsOf(db, 'links', companyId).find(live);
+  const page = await found.sort({ expiresAt: -1, _id: -1 }).skip(skip).limit(limit).toArray();
+  return page.flatMap(toLiveLink);
+}
+
+function toLiveLink({ createdAt, expiresAt, usedAt, portal }: LinkDocument): LiveLink[] {
+  if (!portal) return [];
+  const openedAtMs = usedAt?.getTime() ?? null;
+  return [
+    { createdAtMs: createdAt.getTime(), expiresAtMs: expiresAt.getTime(), openedAtMs, portal },
+  ];
+}

@@ -1,0 +1,157 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { createApiClient, type ApiClient } from '../../../support/api/api-client.ts';
+import { aTime, anId, dataOf, expectNotFound } from '../../../support/api/expect-answers.ts';
+import { createResources } from '../../../support/api/resources.ts';
+import {
+  cookieOf,
+  createSessionClient,
+  makePortalLink,
+  openLink,
+  SESSION,
+  type MadeLink,
+} from '../../../support/api/session-client.ts';
+import { makeSignInLink } from '../../../support/process/companies.ts';
+import { joinWithGateway, type OwnGateway } from '../../../support/process/shared-posthorn.ts';
+import { eventually } from '../../../support/time/eventually.ts';
+
+const DAY_MS = 86_400_000;
+const WEEK = { capabilities: ['view' as const], expiresInSeconds: 7 * 86_400 };
+
+interface ListedLink {
+  id: string;
+  appId: string;
+  status: string;
+  expiresAt: string;
+  openedAt: string | null;
+}
+
+let posthorn: OwnGateway;
+let appId: string;
+
+beforeAll(async () => {
+  posthorn = await joinWithGateway('contract', { REDIS_PREFIX: 'portal-links:' });
+}, 120_000);
+
+afterAll(() => posthorn.stop(), 60_000);
+
+async function newApp(): Promise<string> {
+  return (await createResources(posthorn.api).app()).id;
+}
+
+async function listed(query: string, api = posthorn.api): Promise<ListedLink[]> {
+  return dataOf<ListedLink[]>(await api.get(`/api/v1/portal-links${query}`));
+}
+
+const statusOf = async (link: MadeLink): Promise<string | undefined> =>
+  (await listed(`?appId=${appId}`)).find(({ id }) => id === link.id)?.status;
+
+interface ShownKey {
+  id: string;
+  key: string;
+  name: string;
+  scopes: string[];
+  appId: string | null;
+}
+
+const keysNow = async (): Promise<ShownKey[]> =>
+  dataOf<ShownKey[]>(await posthorn.api.get('/api/v1/api-keys'));
+
+const makeKey = async (fields: object): Promise<ShownKey> =>
+  dataOf<ShownKey>(await posthorn.api.post('/api/v1/api-keys', { name: 'Spare', ...fields }), 201);
+
+describe('The list of portal links', () => {
+  it('has those of an app that are neither revoked nor expired, the last to expire first', async () => {
+    appId = await newApp();
+    const capabilities = ['view' as const, 'resend' as const];
+    const [hour, week, revoked] = [
+      await makePortalLink(posthorn.api, appId, { capabilities, expiresInSeconds: 3_600 }),
+      await makePortalLink(posthorn.api, appId, WEEK),
+      await makePortalLink(posthorn.api, appId, WEEK),
+    ];
+    const other = await makePortalLink(posthorn.api, await newApp(), WEEK);
+    dataOf(await posthorn.api.delete(`/api/v1/portal-links/${revoked.id}`));
+    await openLink(posthorn.baseUrl, hour);
+    const links = await listed(`?appId=${appId}`);
+    expect(links.map(({ id }) => id)).toEqual([week.id, hour.id]);
+    expect(links[1]).toEqual({
+      id: anId('plnk'),
+      appId,
+      status: 'opened',
+      capabilities,
+      createdAt: aTime,
+      openedAt: aTime,
+      expiresAt: aTime,
+    });
+    expect(links[0]).toMatchObject({ status: 'unopened', openedAt: null });
+    expect(JSON.stringify(links)).not.toContain(week.token);
+    expect(await listed(`?appId=${appId}&limit=1&skip=1`)).toEqual([links[1]]);
+    expect((await listed('')).map(({ id }) => id).sort()).toEqual(
+      [week.id, hour.id, other.id].sort(),
+    );
+    expectNotFound(await posthorn.api.get('/api/v1/portal-links?appId=app_unknown'));
+  });
+
+  it('has only those of its app for a key of one app', async () => {
+    appId = await newApp();
+    const own = await makePortalLink(posthorn.api, appId, WEEK);
+    const otherId = await newApp();
+    await makePortalLink(posthorn.api, otherId, WEEK);
+    const { id, key } = await makeKey({ appId });
+    const api = createApiClient(posthorn.baseUrl, key);
+    expect((await listed('', api)).map((link) => link.id)).toEqual([own.id]);
+    expectNotFound(await api.get(`/api/v1/portal-links?appId=${otherId}`));
+    dataOf(await posthorn.api.delete(`/api/v1/api-keys/${id}`));
+  });
+
+  it('says which ended with the API key that made them', async () => {
+    appId = await newApp();
+    const { id, key } = await makeKey({});
+    const link = await makePortalLink(createApiClient(posthorn.baseUrl, key), appId, WEEK);
+    expect(await statusOf(link)).toBe('unopened');
+    dataOf(await posthorn.api.delete(`/api/v1/api-keys/${id}`));
+    expect(await statusOf(link)).toBe('ended');
+  });
+});
+
+describe('A portal link that was made in a session which a sign-in link began', () => {
+  let session: ApiClient;
+  let link: MadeLink;
+
+  beforeAll(async () => {
+    appId = await newApp();
+    const nobody = createApiClient(posthorn.baseUrl, null);
+    const answer = await nobody.post(SESSION, { link: await makeSignInLink(posthorn) });
+    session = createSessionClient(posthorn.baseUrl, cookieOf(answer));
+    link = await makePortalLink(session, appId, WEEK);
+  });
+
+  const lastsMs = async (): Promise<number> => {
+    const [shown] = await listed(`?appId=${appId}`);
+    return Date.parse(shown?.expiresAt ?? '') - Date.now();
+  };
+
+  it('lasts as long as asked', async () => {
+    expect(await lastsMs()).toBeGreaterThan(6.9 * DAY_MS);
+  });
+
+  it('has an API key of its own, which may do no more than the link gives', async () => {
+    const own = (await keysNow()).find(({ name }) => name === `Portal link ${link.id}`);
+    expect(own).toMatchObject({ scopes: ['read'], appId });
+  });
+
+  it('opens after the session has ended, and its visit goes on', async () => {
+    dataOf(await session.delete(SESSION));
+    await eventually('the end', async () => (await session.get('/webhooks')).status === 401);
+    const cookie = await openLink(posthorn.baseUrl, link);
+    const visitor = createSessionClient(posthorn.baseUrl, cookie, 'portal');
+    dataOf(await visitor.get('/webhooks'));
+    expect(await statusOf(link)).toBe('opened');
+    expect(await lastsMs()).toBeGreaterThan(6.9 * DAY_MS);
+  });
+
+  it('goes with its API key when it is revoked', async () => {
+    dataOf(await posthorn.api.delete(`/api/v1/portal-links/${link.id}`));
+    expect(await listed(`?appId=${appId}`)).toEqual([]);
+    expect((await keysNow()).map(({ name }) => name)).not.toContain(`Portal link ${link.id}`);
+  });
+});
