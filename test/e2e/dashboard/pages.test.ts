@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { NARROW, startBrowser, WIDE, type Browser } from '../../support/browser/browser.ts';
-import { findBarriers, isTooWide, takePicture } from '../../support/browser/check-page.ts';
+import { findBarriers, isTooLarge, takePicture } from '../../support/browser/check-page.ts';
 import { answerAs, STATES, type State } from '../../support/browser/page-states.ts';
 import { signIn } from '../../support/browser/sign-in.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
@@ -91,10 +91,10 @@ describe('Every page of the dashboard', () => {
         await browser.show({ ...WIDE, scheme });
         await takePicture(page, `${name}-wide-${scheme}`);
         found.push(...(await findBarriers(page)).map((each) => `${name} ${scheme}: ${each}`));
-        if (await isTooWide(page)) found.push(`${name} is too wide`);
+        if (await isTooLarge(page)) found.push(`${name} is too large`);
         await browser.show({ ...NARROW, scheme });
         await takePicture(page, `${name}-narrow-${scheme}`);
-        if (await isTooWide(page)) found.push(`${name} is too wide on a narrow screen`);
+        if (await isTooLarge(page)) found.push(`${name} is too large on a narrow screen`);
       }
       // What is hidden on a wide screen, such as the names in cards.
       found.push(...(await findBarriers(page)).map((each) => `${name} narrow: ${each}`));
@@ -123,7 +123,7 @@ describe('Every page of the dashboard', () => {
         if (word === null) await untilShown(page);
         else if (!ASK_NOTHING.has(name)) await waitFor(page, word, name);
         await takePicture(page, `${name}-${state}`);
-        if (await isTooWide(page)) found.push(`${name} is too wide`);
+        if (await isTooLarge(page)) found.push(`${name} is too large`);
       }
       await page.close();
       expect(found).toEqual([]);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { startBrowser, type Browser } from '../../support/browser/browser.ts';
+import { takePicture } from '../../support/browser/check-page.ts';
 import { signIn } from '../../support/browser/sign-in.ts';
 import { createCompany } from '../../support/process/companies.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
@@ -199,6 +200,7 @@ describe('The dashboard, from the first sign-in on', () => {
     await page.getByRole('button', { name: /^Copy portal link http.*\/messages#/ }).waitFor();
     const links = page.getByRole('table', { name: 'Portal links' });
     await links.getByText('not opened yet').waitFor();
+    await takePicture(page, 'app-portal-links');
     await links.getByRole('button', { name: 'Revoke' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
     await page.getByText('There is none').waitFor();

@@ -21,16 +21,30 @@ export async function findBarriers(page: Page): Promise<string[]> {
   return result.value as string[];
 }
 
-/** Whether something is wider than the window, so that one would have to scroll sideways. */
-export async function isTooWide(page: Page): Promise<boolean> {
+/** Whether something makes the page scroll: `main` alone may, and only up and down. */
+export async function isTooLarge(page: Page): Promise<boolean> {
   return page.evaluate<boolean>(
-    `[document.documentElement, ...document.querySelectorAll('main')]
-      .some(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth + 1)`,
+    `(() => {
+      const { scrollWidth, clientWidth, scrollHeight, clientHeight } = document.documentElement;
+      const wide = [...document.querySelectorAll('main')].some(
+        (main) => main.scrollWidth > main.clientWidth + 1);
+      return wide || scrollWidth > clientWidth + 1 || scrollHeight > clientHeight + 1;
+    })()`,
   );
 }
 
-/** Keeps a picture of the page in .local/screenshots. */
+const MAX_HEIGHT = 6_000;
+
+/** Keeps a picture of the page, with all that `main` would scroll to, in .local/screenshots. */
 export async function takePicture(page: Page, name: string): Promise<void> {
   mkdirSync(FOLDER, { recursive: true });
+  const size = page.viewportSize();
+  const below = await page.evaluate<number>(
+    `Math.max(0, ...[...document.querySelectorAll('main')].map(
+      ({ scrollHeight, clientHeight }) => scrollHeight - clientHeight))`,
+  );
+  const height = Math.min((size?.height ?? 0) + below, MAX_HEIGHT);
+  if (size) await page.setViewportSize({ ...size, height });
   await page.screenshot({ path: join(FOLDER, `${name}.png`) });
+  if (size) await page.setViewportSize(size);
 }
