@@ -28,7 +28,7 @@ const seed = Number(process.env.FUZZ_SEED ?? randomInt(2 ** 31));
 
 const SETTINGS = {
   // Wrong keys are counted by address, and all test files have the same.
-  REDIS_PREFIX: 'generated:',
+  REDIS_PREFIX: 'tgenerated:',
   LOG_LEVEL: 'warn',
   RATE_LIMIT_COMPANY_PER_MINUTE: '0',
   RATE_LIMIT_ADDRESS_PER_MINUTE: '0',

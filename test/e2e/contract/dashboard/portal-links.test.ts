@@ -11,7 +11,8 @@ import {
   type MadeLink,
 } from '../../../support/api/session-client.ts';
 import { makeSignInLink } from '../../../support/process/companies.ts';
-import { joinWithGateway, type OwnGateway } from '../../../support/process/shared-posthorn.ts';
+import type { OwnCompany } from '../../../support/process/posthorn.ts';
+import { joinShared } from '../../../support/process/shared-posthorn.ts';
 import { eventually } from '../../../support/time/eventually.ts';
 
 const DAY_MS = 86_400_000;
@@ -25,11 +26,11 @@ interface ListedLink {
   openedAt: string | null;
 }
 
-let posthorn: OwnGateway;
+let posthorn: OwnCompany;
 let appId: string;
 
 beforeAll(async () => {
-  posthorn = await joinWithGateway('contract', { REDIS_PREFIX: 'portal-links:' });
+  posthorn = await joinShared('contract');
 }, 120_000);
 
 afterAll(() => posthorn.stop(), 60_000);

@@ -24,7 +24,7 @@ let posthorn: OwnGateway;
 let nobody: ApiClient;
 
 beforeAll(async () => {
-  posthorn = await joinWithGateway('contract', { REDIS_PREFIX: 'sessions:' });
+  posthorn = await joinWithGateway('contract', { REDIS_PREFIX: 'tsessions:' });
   nobody = createApiClient(posthorn.baseUrl, null);
 }, 120_000);
 

@@ -11,7 +11,7 @@ describe('Wrong API keys', () => {
   let posthorn: OwnGateway;
 
   beforeAll(async () => {
-    posthorn = await joinWithGateway('contract', { REDIS_PREFIX: 'wrong-keys:' });
+    posthorn = await joinWithGateway('contract', { REDIS_PREFIX: 'twrong-keys:' });
   }, 120_000);
 
   afterAll(() => posthorn.stop(), 60_000);
