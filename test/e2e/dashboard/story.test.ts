@@ -203,7 +203,7 @@ describe('The dashboard, from the first sign-in on', () => {
     await takePicture(page, 'app-portal-links');
     await links.getByRole('button', { name: 'Revoke' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
-    await page.getByText('There is none').waitFor();
+    await page.getByText('No link can be used now').waitFor();
     expect(await page.getByRole('button', { name: /^Copy portal link/ }).count()).toBe(0);
   });
 

@@ -1506,6 +1506,8 @@ export interface components {
             expiresAt: components["schemas"]["Time"] | null;
             /** @description To the minute; null before the first use */
             lastUsedAt: components["schemas"]["Time"] | null;
+            /** @description A sign-in link or a portal link made it, for its session. Nobody knows the key, and it cannot be rotated */
+            ofLink: boolean;
             createdAt: components["schemas"]["Time"];
             /**
              * @description The key itself. Returned here only
@@ -1530,6 +1532,8 @@ export interface components {
             expiresAt: components["schemas"]["Time"] | null;
             /** @description To the minute; null before the first use */
             lastUsedAt: components["schemas"]["Time"] | null;
+            /** @description A sign-in link or a portal link made it, for its session. Nobody knows the key, and it cannot be rotated */
+            ofLink: boolean;
             createdAt: components["schemas"]["Time"];
         };
         RotateApiKey: {
@@ -1902,8 +1906,10 @@ export interface components {
              * @example app_01kdyx3m9e7r8s5tqv2wzcbn4a
              */
             appId: string;
+            /** @description The API key with which the link ends; null when it was revoked, or the app was deleted */
+            apiKeyId: string | null;
             /**
-             * @description `ended`: the API key that made it was revoked or has expired
+             * @description `ended`: its API key was revoked or has expired, or its app was deleted
              * @enum {string}
              */
             status: "unopened" | "opened" | "ended";
@@ -2329,6 +2335,26 @@ export interface components {
                 "application/json": {
                     /** @enum {unknown} */
                     code?: "delivery_pending" | "resend_running" | "webhook_deleted" | "webhook_disabled" | "payload_erased";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Conflict
+         *
+         *     - `quota_exceeded`: the company, project, app, webhook or message would have more than it may; the message names the limit and its setting
+         *     - `key_of_link`: a link made the API key, which nobody knows
+         */
+        "409.quota_exceeded.key_of_link": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "quota_exceeded" | "key_of_link";
                 } & components["schemas"]["Failure"];
             };
         };
@@ -4630,6 +4656,7 @@ export interface operations {
                      *           "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *           "expiresAt": "2026-01-31T09:30:00.000Z",
                      *           "lastUsedAt": "2026-01-31T09:30:00.000Z",
+                     *           "ofLink": false,
                      *           "createdAt": "2026-01-31T09:30:00.000Z"
                      *         }
                      *       ]
@@ -4691,6 +4718,7 @@ export interface operations {
                      *         "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *         "expiresAt": "2026-01-31T09:30:00.000Z",
                      *         "lastUsedAt": "2026-01-31T09:30:00.000Z",
+                     *         "ofLink": false,
                      *         "createdAt": "2026-01-31T09:30:00.000Z",
                      *         "key": "phk_Y2hvb3NlIHlvdXIgb3duIGtleSB3aXNlbHksIGZyaWVuZHM4RkQ2"
                      *       }
@@ -4758,6 +4786,7 @@ export interface operations {
                      *         "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *         "expiresAt": "2026-01-31T09:30:00.000Z",
                      *         "lastUsedAt": "2026-01-31T09:30:00.000Z",
+                     *         "ofLink": false,
                      *         "createdAt": "2026-01-31T09:30:00.000Z",
                      *         "key": "phk_Y2hvb3NlIHlvdXIgb3duIGtleSB3aXNlbHksIGZyaWVuZHM4RkQ2"
                      *       }
@@ -4777,7 +4806,7 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
             408: components["responses"]["408.request_timeout"];
-            409: components["responses"]["409.quota_exceeded"];
+            409: components["responses"]["409.quota_exceeded.key_of_link"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
@@ -5526,6 +5555,7 @@ export interface operations {
                      *         {
                      *           "id": "plnk_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *           "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "apiKeyId": "key_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *           "status": "unopened",
                      *           "capabilities": [
                      *             "view"

@@ -8,7 +8,7 @@ import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
-import { foundOr404, notFound } from '../http/api-error.ts';
+import { ApiError, foundOr404, notFound } from '../http/api-error.ts';
 import type { Quotas } from '../limits/quotas.ts';
 import type { ListPage } from '../projects/projects.ts';
 import { rightsFor, rightsLike, type Maker } from './key-rights.ts';
@@ -37,7 +37,8 @@ export interface ApiKeys {
   create: (maker: Maker, key: NewApiKey) => Promise<CreatedApiKey>;
   /**
    * Makes another key with the same name and rights. The old one ends after the grace. Throws ApiError
-   * 403 for rights that the maker does not have, 404 for an unknown key, 409 as `create` does.
+   * 403 for rights that the maker does not have, 404 for an unknown key, 409 as `create` does, and for a key that a
+   * link made.
    */
   rotate: (maker: Maker, keyId: string, graceSeconds: number) => Promise<CreatedApiKey>;
   /** Oldest first. Takes null for the keys of every app, and of the whole company. */
@@ -47,8 +48,11 @@ export interface ApiKeys {
   get: (companyId: string, keyId: string) => Promise<ApiKeyDocument>;
   /** The only app that a key may be used for; null for the whole company, and for an unknown key. */
   appOf: (companyId: string, keyId: string) => Promise<string | null>;
-  /** When the keys with these hashes end, in milliseconds since 1970: Infinity for never. Leaves out unknown ones. */
-  endsOf: (companyId: string, hashes: readonly string[]) => Promise<Map<string, number>>;
+  /** The keys with these hashes, by hash. */
+  byHash: (
+    companyId: string,
+    hashes: readonly string[],
+  ) => Promise<ReadonlyMap<string, ApiKeyDocument>>;
   /** Returns the revoked key. Throws ApiError 404 for an unknown one. */
   revoke: (companyId: string, keyId: string) => Promise<ApiKeyDocument>;
 }
@@ -66,6 +70,7 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
     async rotate(maker, keyId, graceSeconds) {
       const { companyId } = maker;
       const old = await required(companyId, keyId);
+      if (old.removeAt) throw keyOfLink();
       const created = await insertKey(deps, maker, old.name, rightsLike(maker, old));
       const endsAt = new Date(nowMs() + graceSeconds * 1_000);
       await keysOf(companyId).updateMany({ _id: keyId }, { $min: { expiresAt: endsAt } });
@@ -79,11 +84,11 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
     has: async (companyId, _id) => (await keysOf(companyId).findOne({ _id })) !== null,
     get: required,
     appOf: async (companyId, _id) => (await keysOf(companyId).findOne({ _id }))?.appId ?? null,
-    async endsOf(companyId, hashes) {
+    async byHash(companyId, hashes) {
       const found = await keysOf(companyId)
         .find({ hash: { $in: [...hashes] } })
         .toArray();
-      return new Map(found.map((key) => [key.hash, key.expiresAt?.getTime() ?? Infinity]));
+      return new Map(found.map((key) => [key.hash, key]));
     },
     async revoke(companyId, _id) {
       const revoked = await required(companyId, _id);
@@ -92,6 +97,15 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
       return revoked;
     },
   };
+}
+
+/** A new key with these rights would be known, and would not go with the link. */
+function keyOfLink(): ApiError {
+  return new ApiError(
+    409,
+    'key_of_link',
+    'A link made this API key, which nobody knows, so it cannot be rotated. Revoke it instead.',
+  );
 }
 
 function insertKey(

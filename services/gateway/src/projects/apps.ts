@@ -43,6 +43,8 @@ export interface Apps {
   /** Oldest first. */
   list: (companyId: string, query: AppQuery) => Promise<AppDocument[]>;
   get: (companyId: string, appId: string) => Promise<AppDocument>;
+  /** Those of the ids that are ids of apps. */
+  existing: (companyId: string, appIds: readonly string[]) => Promise<ReadonlySet<string>>;
   update: (companyId: string, appId: string, changes: AppChanges) => Promise<Changed<AppDocument>>;
 }
 
@@ -70,6 +72,11 @@ export function createApps(deps: AppsDeps): Apps {
     },
     async get(companyId, _id) {
       return foundOr404(await appsOf(companyId).findOne({ _id }), 'app');
+    },
+    async existing(companyId, ids) {
+      const found = appsOf(companyId).find({ _id: { $in: [...ids] } });
+      const apps = await found.project<{ _id: string }>({ _id: 1 }).toArray();
+      return new Set(apps.map(({ _id }) => _id));
     },
     async update(companyId, _id, changes) {
       const apps = appsOf(companyId);

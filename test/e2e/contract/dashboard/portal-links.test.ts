@@ -1,12 +1,21 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createApiClient, type ApiClient } from '../../../support/api/api-client.ts';
-import { aTime, anId, dataOf, expectNotFound } from '../../../support/api/expect-answers.ts';
+import { readAuditEvents } from '../../../support/api/audit-events.ts';
+import {
+  aTime,
+  anId,
+  dataOf,
+  expectFailure,
+  expectInvalid,
+  expectNotFound,
+} from '../../../support/api/expect-answers.ts';
 import { createResources } from '../../../support/api/resources.ts';
 import {
   cookieOf,
   createSessionClient,
   makePortalLink,
   openLink,
+  PORTAL_SESSION,
   SESSION,
   type MadeLink,
 } from '../../../support/api/session-client.ts';
@@ -52,6 +61,7 @@ interface ShownKey {
   name: string;
   scopes: string[];
   appId: string | null;
+  ofLink: boolean;
 }
 
 const keysNow = async (): Promise<ShownKey[]> =>
@@ -77,6 +87,7 @@ describe('The list of portal links', () => {
     expect(links[1]).toEqual({
       id: anId('plnk'),
       appId,
+      apiKeyId: anId('key'),
       status: 'opened',
       capabilities,
       createdAt: aTime,
@@ -108,9 +119,42 @@ describe('The list of portal links', () => {
     appId = await newApp();
     const { id, key } = await makeKey({});
     const link = await makePortalLink(createApiClient(posthorn.baseUrl, key), appId, WEEK);
-    expect(await statusOf(link)).toBe('unopened');
+    expect(await listed(`?appId=${appId}`)).toMatchObject([{ status: 'unopened', apiKeyId: id }]);
     dataOf(await posthorn.api.delete(`/api/v1/api-keys/${id}`));
     expect(await statusOf(link)).toBe('ended');
+  });
+
+  it('tells the end of the API key where that comes first', async () => {
+    appId = await newApp();
+    const { id, key } = await makeKey({});
+    await makePortalLink(createApiClient(posthorn.baseUrl, key), appId, WEEK);
+    const rotated = await posthorn.api.post(`/api/v1/api-keys/${id}/rotate`, { graceSeconds: 60 });
+    dataOf(rotated, 201);
+    const [shown] = await listed(`?appId=${appId}`);
+    expect(Date.parse(shown?.expiresAt ?? '') - Date.now()).toBeLessThan(61_000);
+  });
+
+  it('says which ended with their app; they are refused as revoked, and not used up', async () => {
+    const deletedId = await newApp();
+    const link = await makePortalLink(posthorn.api, deletedId, WEEK);
+    const { companyId: companyid, baseUrl } = posthorn;
+    dataOf(await posthorn.api.delete(`/api/v1/apps/${deletedId}`, { companyid }));
+    const nobody = createApiClient(baseUrl, null);
+    for (let n = 0; n < 2; n += 1) {
+      const opened = await nobody.post(PORTAL_SESSION, { link: link.token });
+      expectFailure(opened, 410, 'link_revoked');
+    }
+    const shown = (await listed('')).find(({ id }) => id === link.id);
+    expect(shown).toMatchObject({ status: 'ended', openedAt: null });
+    const events = await readAuditEvents(posthorn.api, { actor: link.id });
+    expect(events).toEqual([]);
+  });
+
+  it.each(['limit=0', 'limit=101', 'skip=-1'])('refuses %s', async (query) => {
+    expectInvalid(
+      await posthorn.api.get(`/api/v1/portal-links?${query}`),
+      query.split('=')[0] ?? '',
+    );
   });
 });
 
@@ -123,8 +167,11 @@ describe('A portal link that was made in a session which a sign-in link began', 
     const nobody = createApiClient(posthorn.baseUrl, null);
     const answer = await nobody.post(SESSION, { link: await makeSignInLink(posthorn) });
     session = createSessionClient(posthorn.baseUrl, cookieOf(answer));
-    link = await makePortalLink(session, appId, WEEK);
+    link = await makePortalLink(session, appId, { ...WEEK, capabilities: ['view', 'manage'] });
   });
+
+  const ownKey = async (): Promise<ShownKey | undefined> =>
+    (await keysNow()).find(({ name }) => name === `Portal link ${link.id}`);
 
   const lastsMs = async (): Promise<number> => {
     const [shown] = await listed(`?appId=${appId}`);
@@ -135,9 +182,13 @@ describe('A portal link that was made in a session which a sign-in link began', 
     expect(await lastsMs()).toBeGreaterThan(6.9 * DAY_MS);
   });
 
-  it('has an API key of its own, which may do no more than the link gives', async () => {
-    const own = (await keysNow()).find(({ name }) => name === `Portal link ${link.id}`);
-    expect(own).toMatchObject({ scopes: ['read'], appId });
+  it('has an API key of its own, for its app and its capabilities, which cannot be rotated', async () => {
+    const own = await ownKey();
+    const scopes = ['read', 'messages:write', 'webhooks:write'];
+    expect(own).toMatchObject({ scopes: expect.arrayContaining(scopes), appId, ofLink: true });
+    expect(own?.scopes).toHaveLength(scopes.length);
+    const rotated = await posthorn.api.post(`/api/v1/api-keys/${own?.id ?? ''}/rotate`, {});
+    expectFailure(rotated, 409, 'key_of_link');
   });
 
   it('opens after the session has ended, and its visit goes on', async () => {
@@ -150,9 +201,20 @@ describe('A portal link that was made in a session which a sign-in link began', 
     expect(await lastsMs()).toBeGreaterThan(6.9 * DAY_MS);
   });
 
+  it('goes with its API key when its visitor signs out', async () => {
+    const nobody = createApiClient(posthorn.baseUrl, null);
+    const answer = await nobody.post(SESSION, { link: await makeSignInLink(posthorn) });
+    const again = createSessionClient(posthorn.baseUrl, cookieOf(answer));
+    const other = await makePortalLink(again, appId, WEEK);
+    const cookie = await openLink(posthorn.baseUrl, other);
+    dataOf(await createSessionClient(posthorn.baseUrl, cookie, 'portal').delete(PORTAL_SESSION));
+    const names = (await keysNow()).map(({ name }) => name);
+    expect(names).not.toContain(`Portal link ${other.id}`);
+  });
+
   it('goes with its API key when it is revoked', async () => {
     dataOf(await posthorn.api.delete(`/api/v1/portal-links/${link.id}`));
     expect(await listed(`?appId=${appId}`)).toEqual([]);
-    expect((await keysNow()).map(({ name }) => name)).not.toContain(`Portal link ${link.id}`);
+    expect(await ownKey()).toBeUndefined();
   });
 });

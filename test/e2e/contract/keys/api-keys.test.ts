@@ -111,6 +111,7 @@ describe('API keys · POST /api/v1/api-keys', () => {
       prefix: key.slice(0, made.prefix.length),
       ...UNLIMITED,
       lastUsedAt: null,
+      ofLink: false,
       key,
       createdAt: aTime,
     });
@@ -145,6 +146,7 @@ describe('API keys · GET /api/v1/api-keys', () => {
         prefix,
         ...UNLIMITED,
         lastUsedAt: null,
+        ofLink: false,
         createdAt: aTime,
       })),
     );

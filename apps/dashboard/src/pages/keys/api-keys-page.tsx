@@ -70,7 +70,7 @@ const CHANGE: Column<Key> = {
   name: 'Change',
   cell: (key) => (
     <Group gap="xs">
-      <RotateKey apiKey={key} />
+      {!key.ofLink && <RotateKey apiKey={key} />}
       <Revoke apiKey={key} />
     </Group>
   ),

@@ -28,8 +28,8 @@ export function PortalLinks({ appId, onRevoked }: PortalLinksProps) {
           const links = pages.flat();
           return links.length === 0 ? (
             <Text size="sm">
-              There is none: every link that was made is revoked or has expired. A link is in this
-              list until then, whether it was opened or not.
+              No link can be used now. A link is in this list, opened or not, until it expires or is
+              revoked.
             </Text>
           ) : (
             <Rows

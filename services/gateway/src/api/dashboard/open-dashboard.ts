@@ -112,7 +112,13 @@ function openSessionPages(deps: DashboardDeps, cookies: SessionCookies, visits: 
       (await documentsOf(db, 'apps', companyId).findOne({ _id }))?.name ?? null,
   };
   return sessionPages({
-    signIn: createSignIn({ ...deps, companies, newId: systemIds, nowMs: systemClockMs }),
+    signIn: createSignIn({
+      ...deps,
+      companies,
+      hasApp: createHasApp(db),
+      newId: systemIds,
+      nowMs: systemClockMs,
+    }),
     authenticate,
     cookies,
     visits,

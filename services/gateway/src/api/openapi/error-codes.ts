@@ -136,6 +136,12 @@ const SOMEWHERE: Record<SpecificError, ErrorSpec> = {
     when: 'the company, project, app, webhook or message would have more than it may; the message names the limit and its setting',
     message: 'The limit is 10000 webhooks for each app (QUOTA_WEBHOOKS_PER_APP).',
   },
+  key_of_link: {
+    status: 409,
+    when: 'a link made the API key, which nobody knows',
+    message:
+      'A link made this API key, which nobody knows, so it cannot be rotated. Revoke it instead.',
+  },
   resend_running: {
     status: 409,
     when: 'a resend of it is running',

@@ -104,7 +104,7 @@ function rotateKey({ apiKeys }: ApiKeyDeps): Route {
     body: rotateBody,
     isBodyOptional: true,
     response: { status: 201, message: 'API key created', data: createdApiKeySchema },
-    errors: ['not_found', 'quota_exceeded'],
+    errors: ['not_found', 'quota_exceeded', 'key_of_link'],
     async handle({ caller, params: { keyId = '' }, body: { value } }) {
       const { graceSeconds } = value;
       const { key, document } = await apiKeys.rotate(caller, keyId, graceSeconds);

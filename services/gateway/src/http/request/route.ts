@@ -70,6 +70,7 @@ export type SpecificError =
   | 'delivery_pending'
   | 'quota_exceeded'
   | 'resend_running'
+  | 'key_of_link'
   | 'webhook_deleted'
   | 'webhook_disabled'
   | 'payload_erased'

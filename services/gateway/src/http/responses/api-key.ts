@@ -16,6 +16,10 @@ export const apiKeySchema = z
     lastUsedAt: timeField
       .nullable()
       .meta({ description: 'To the minute; null before the first use' }),
+    ofLink: z.boolean().meta({
+      description:
+        'A sign-in link or a portal link made it, for its session. Nobody knows the key, and it cannot be rotated',
+    }),
     createdAt: timeField,
   })
   .meta({ id: 'ApiKey' });
@@ -42,6 +46,7 @@ export function describeApiKey(
     appId: appId ?? null,
     expiresAt: expiresAt ? isoTime(expiresAt) : null,
     lastUsedAt: lastUsedAt ? isoTime(lastUsedAt) : null,
+    ofLink: document.removeAt !== undefined,
     createdAt: isoTime(document.createdAt),
   };
 }

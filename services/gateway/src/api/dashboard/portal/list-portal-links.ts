@@ -1,12 +1,13 @@
 import type { Capability } from '@posthorn/domain/access/capabilities.ts';
-import type { LinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';
 import type { ListedLinks, LiveLink } from '@posthorn/platform/mongo/companies/links/live-links.ts';
+import type { LinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';
+import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import type { ApiKeys } from '../../../api-keys/api-keys.ts';
 import type { Apps } from '../../../projects/apps.ts';
 
 export interface ListPortalLinksDeps {
-  apps: Pick<Apps, 'get'>;
-  apiKeys: Pick<ApiKeys, 'endsOf'>;
+  apps: Pick<Apps, 'get' | 'existing'>;
+  apiKeys: Pick<ApiKeys, 'byHash'>;
   links: Pick<LinkStore, 'listLive'>;
   nowMs: () => number;
 }
@@ -14,12 +15,14 @@ export interface ListPortalLinksDeps {
 export interface ListedPortalLink {
   id: string;
   appId: string;
-  /** `ended`: its API key was revoked or has expired before the link. */
+  /** With which it ends; null when that was revoked, or the app was deleted. */
+  apiKeyId: string | null;
+  /** `ended`: its API key was revoked or has expired before the link, or its app was deleted. */
   status: 'unopened' | 'opened' | 'ended';
   capabilities: Capability[];
   createdAtMs: number;
   openedAtMs: number | null;
-  /** Not later than its API key expires. */
+  /** Of the link, or of its API key when that expires before. */
   expiresAtMs: number;
 }
 
@@ -35,22 +38,33 @@ export function createListPortalLinks(deps: ListPortalLinksDeps): ListPortalLink
     const { companyId, appId } = asked;
     if (appId !== null) await apps.get(companyId, appId);
     const page = await links.listLive(asked, nowMs());
-    const hashes = new Set(page.map(({ portal }) => portal.keyHash));
-    const keyEndsAtMs = await apiKeys.endsOf(companyId, [...hashes]);
-    return page.map((link) => describe(link, keyEndsAtMs.get(link.portal.keyHash), nowMs()));
+    const keys = await apiKeys.byHash(companyId, distinct(page, 'keyHash'));
+    const appIds = await apps.existing(companyId, distinct(page, 'appId'));
+    return page.map((link) => {
+      const { portal } = link;
+      const hasApp = appIds.has(portal.appId);
+      return describe(link, hasApp ? (keys.get(portal.keyHash) ?? null) : null, nowMs());
+    });
   };
 }
 
-function describe(link: LiveLink, keyEndsAtMs = 0, nowMs: number): ListedPortalLink {
+function distinct(links: readonly LiveLink[], name: 'keyHash' | 'appId'): string[] {
+  return [...new Set(links.map(({ portal }) => portal[name]))];
+}
+
+function describe(link: LiveLink, key: ApiKeyDocument | null, nowMs: number): ListedPortalLink {
   const { createdAtMs, openedAtMs, portal } = link;
+  const keyEndsAtMs = key?.expiresAt?.getTime() ?? Infinity;
+  const isOver = !key || keyEndsAtMs <= nowMs;
   const opened = openedAtMs === null ? 'unopened' : 'opened';
   return {
     id: portal.linkId,
     appId: portal.appId,
-    status: keyEndsAtMs <= nowMs ? 'ended' : opened,
+    apiKeyId: key?._id ?? null,
+    status: isOver ? 'ended' : opened,
     capabilities: portal.capabilities,
     createdAtMs,
     openedAtMs,
-    expiresAtMs: keyEndsAtMs === 0 ? link.expiresAtMs : Math.min(link.expiresAtMs, keyEndsAtMs),
+    expiresAtMs: Math.min(link.expiresAtMs, keyEndsAtMs),
   };
 }

@@ -34,7 +34,7 @@ export type PortalUseCaseDeps = Pick<PortalUseCases, 'portalSettings'> &
   };
 
 type Neighbours = Pick<CreatePortalLinkDeps, 'apps' | 'apiKeys'> &
-  Pick<ListPortalLinksDeps, 'apiKeys'>;
+  Pick<ListPortalLinksDeps, 'apps' | 'apiKeys'>;
 
 export function portalUseCases(
   deps: PortalUseCaseDeps,

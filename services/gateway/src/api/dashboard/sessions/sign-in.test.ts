@@ -19,6 +19,7 @@ test('no link is looked up for an address that has sent too many wrong ones', as
       use: fail,
     },
     companies: { insertKey: fail },
+    hasApp: fail,
     recordRequest: fail,
     wrongKeys: {
       count: () => undefined,

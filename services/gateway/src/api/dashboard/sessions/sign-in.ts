@@ -14,6 +14,7 @@ import type { AuditedRequest, RecordRequest } from '../../audit/record-request.t
 import { ApiError } from '../../../http/api-error.ts';
 import type { Caller } from '../../../http/request/route.ts';
 import type { WrongKeys } from '../../../limits/rate-limits.ts';
+import type { HasApp } from '../../../projects/has-app.ts';
 import { linkRefused } from './link-refused.ts';
 import { SESSION_MS, type Session } from './session.ts';
 
@@ -21,6 +22,7 @@ export interface SignInDeps {
   authenticate: Authenticate;
   links: Pick<LinkStore, 'find' | 'use'>;
   companies: Pick<CompanyStore, 'insertKey'>;
+  hasApp: HasApp;
   recordRequest: RecordRequest;
   wrongKeys: WrongKeys;
   newId: (prefix: IdPrefix) => string;
@@ -48,7 +50,7 @@ export interface SignIn {
   byLink: (token: string, source: SignInSource) => Promise<SignedIn>;
   /**
    * Opens the portal of one app; the company is that of the page, null when it names none. Throws as `byLink` does:
-   * with the key that made it, a link is revoked.
+   * with its key, or its app, a link is revoked.
    */
   toPortal: (
     opened: { token: string; companyId: string | null },
@@ -96,6 +98,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
       if (!portal) throw new Error('a link to the portal without what it gives');
       const { keyHash, appId, linkId, capabilities } = portal;
       const key = await authenticate({ keyHash, address: source.address }).catch(asRevoked);
+      if (!(await deps.hasApp(companyId, appId))) throw linkRefused('revoked');
       await recordVisit(deps, { token, key, linkId, appId }, source);
       const tokenHash = hashOfToken(token);
       const visit = { kind: 'portal' as const, companyId, keyHash, endsAtMs: expiresAtMs };

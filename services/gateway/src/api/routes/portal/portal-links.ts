@@ -61,8 +61,12 @@ const listedSchema = z
   .object({
     id: idField('plnk'),
     appId: idField('app'),
+    apiKeyId: idField('key').nullable().meta({
+      description:
+        'The API key with which the link ends; null when it was revoked, or the app was deleted',
+    }),
     status: z.enum(['unopened', 'opened', 'ended']).meta({
-      description: '`ended`: the API key that made it was revoked or has expired',
+      description: '`ended`: its API key was revoked or has expired, or its app was deleted',
     }),
     capabilities: z.array(z.enum(CAPABILITIES)),
     createdAt: timeField,
@@ -130,10 +134,11 @@ function listLinks({ listPortalLinks }: PortalLinkDeps): Route {
 }
 
 function describeLink(link: ListedPortalLink): z.infer<typeof listedSchema> {
-  const { id, appId, status, capabilities, createdAtMs, openedAtMs, expiresAtMs } = link;
+  const { id, appId, apiKeyId, status, capabilities, createdAtMs, openedAtMs, expiresAtMs } = link;
   return {
     id,
     appId,
+    apiKeyId,
     status,
     capabilities,
     createdAt: isoTime(createdAtMs),
