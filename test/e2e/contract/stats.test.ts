@@ -116,6 +116,17 @@ describe('Statistics · GET /api/v1/stats', () => {
     ]);
   });
 
+  it('are shown for several apps at once', async () => {
+    const { goodApp, badApp } = ids;
+    const counted = await posthorn.api.get(`/api/v1/app-counts?ids=${goodApp},${badApp}`);
+    expect(dataOf<object[]>(counted)).toEqual(
+      expect.arrayContaining([
+        { appId: goodApp, webhooks: 1, succeeded: 3, failed: 0 },
+        { appId: badApp, webhooks: 1, succeeded: 0, failed: 2 },
+      ]),
+    );
+  });
+
   it('says how attempts ended, how long they took and how much was sent', async () => {
     const { points } = await statsOf(`step=day&webhookId=${ids.badWebhook}`);
     const [point] = points;

@@ -69,6 +69,8 @@ describe('Webhooks · GET /api/v1/webhooks/{id}/health', () => {
       concurrency: { now: 16, floor: 1, ceiling: 1_000 },
       ratePerSecond: null,
       heldUntil: null,
+      probeAt: null,
+      lastAttemptAt: null,
       successRate: null,
       backlog: 0,
       latencyMs: { p50: null, p95: null },

@@ -704,6 +704,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/app-counts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count the webhooks of apps and their attempts of the last 24 hours
+         * @description In no order. Ids that do not exist are left out.
+         */
+        get: operations["appCountList"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/find-webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find webhooks of any app by URL, name, event type or id, newest first
+         * @description One request looks at 1,000 webhooks. A page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null. Ids that do not exist are left out.
+         */
+        get: operations["findWebhookList"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/apps/{appId}/portal-links": {
         parameters: {
             query?: never;
@@ -1247,6 +1287,10 @@ export interface components {
              * @enum {string}
              */
             circuit: "closed" | "open" | "half_open";
+            /** @description When the next attempt finds out whether the endpoint has recovered; null while the circuit is closed */
+            probeAt: components["schemas"]["Time"] | null;
+            /** @description When the newest of the examined attempts began; null without attempts */
+            lastAttemptAt: components["schemas"]["Time"] | null;
             /** @description Share of the examined attempts that succeeded; null without attempts */
             successRate: number | null;
             /** @description Duration of the examined attempts; null without attempts */
@@ -1841,6 +1885,34 @@ export interface components {
              */
             projectId: string;
             projectName: string;
+        };
+        AppCounts: {
+            /**
+             * @description Id with the prefix `app_`
+             * @example app_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            appId: string;
+            /** @description Counted up to 10,000 */
+            webhooks: number;
+            /** @description Attempts of the last 24 hours that succeeded */
+            succeeded: number;
+            /** @description Attempts of the last 24 hours that failed */
+            failed: number;
+        };
+        FoundWebhook: {
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            url: string;
+            name: string;
+            /** @description Empty for all */
+            eventTypes: string[];
+            disabled: boolean;
+            /** @description Null for a global webhook */
+            appId: string | null;
+            createdAt: components["schemas"]["Time"];
         };
         CreatePortalLink: {
             /**
@@ -3563,6 +3635,8 @@ export interface operations {
                      *       "message": "Health found",
                      *       "data": {
                      *         "circuit": "closed",
+                     *         "probeAt": "2026-01-31T09:30:00.000Z",
+                     *         "lastAttemptAt": "2026-01-31T09:30:00.000Z",
                      *         "successRate": 0.98,
                      *         "latencyMs": {
                      *           "p50": 84,
@@ -3846,6 +3920,8 @@ export interface operations {
                 /** @description Only messages of exactly this type */
                 eventType?: string;
                 status?: components["schemas"]["DeliveryStatus"];
+                /** @description Only messages whose delivery to `webhookId` has this status. `status` is that of the message, which may have deliveries to other webhooks */
+                deliveryStatus?: components["schemas"]["DeliveryStatus"];
                 /** @description Created at this time or later */
                 from?: string;
                 /** @description Created at this time or earlier */
@@ -5448,6 +5524,132 @@ export interface operations {
                         /** @description For people. The text may change */
                         message: string;
                         data: components["schemas"]["FoundApp"][];
+                        /** @description The `cursor` of the next page; null on the last page */
+                        nextCursor: string | null;
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    appCountList: {
+        parameters: {
+            query: {
+                /** @description Only these, at most 20, with commas between them */
+                ids: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Apps counted */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Apps counted",
+                     *       "data": [
+                     *         {
+                     *           "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "webhooks": 0,
+                     *           "succeeded": 9,
+                     *           "failed": 1
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["AppCounts"][];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    findWebhookList: {
+        parameters: {
+            query?: {
+                /** @description Part of the URL, the name or an event type, in any case, or the whole id */
+                text?: string;
+                /** @description Only these, at most 100, with commas between them */
+                ids?: string;
+                /** @description Only the webhooks of this app */
+                appId?: string;
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description `nextCursor` of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Webhooks found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Webhooks found",
+                     *       "data": [
+                     *         {
+                     *           "id": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "url": "https://example.com/webhooks",
+                     *           "name": "Orders",
+                     *           "eventTypes": [
+                     *             "order.paid"
+                     *           ],
+                     *           "disabled": false,
+                     *           "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "createdAt": "2026-01-31T09:30:00.000Z"
+                     *         }
+                     *       ],
+                     *       "nextCursor": null
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["FoundWebhook"][];
                         /** @description The `cursor` of the next page; null on the last page */
                         nextCursor: string | null;
                     };

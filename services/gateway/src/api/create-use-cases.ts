@@ -22,6 +22,7 @@ import type { ApiDeps } from './routes/api-routes.ts';
 import { createReadHealth, type ConcurrencyBounds } from '../history/read-health.ts';
 import type { Quotas } from '../limits/quotas.ts';
 import type { Invalidations } from '../open-redis.ts';
+import { createCountApps } from '../history/overview/count-apps.ts';
 import { createFindById } from '../history/overview/find-by-id.ts';
 import { createReadCircuits } from '../history/overview/read-circuits.ts';
 import { createReadOverview } from '../history/overview/read-overview.ts';
@@ -36,6 +37,7 @@ import type { StartResend } from '../resend/start-resend.ts';
 import { createChangeWebhook } from '../webhooks/change-webhook.ts';
 import { createCreateWebhook } from '../webhooks/create-webhook.ts';
 import { createDeleteWebhook } from '../webhooks/delete-webhook.ts';
+import { createFindWebhooks } from '../webhooks/find-webhooks.ts';
 import { createListWebhooks } from '../webhooks/list-webhooks.ts';
 import type { CompanyKeys } from '../webhooks/signing-keys/company-keys.ts';
 import { createRotateSecret } from '../webhooks/rotate-secret.ts';
@@ -115,7 +117,14 @@ export function createUseCases(deps: UseCaseDeps): ApiDeps {
 
 type OverviewUseCases = Pick<
   ApiDeps,
-  'stats' | 'readOverview' | 'readOutlines' | 'readCircuits' | 'findApps' | 'findById'
+  | 'stats'
+  | 'readOverview'
+  | 'readOutlines'
+  | 'readCircuits'
+  | 'findApps'
+  | 'findWebhooks'
+  | 'countApps'
+  | 'findById'
 >;
 
 function overviewUseCases(
@@ -132,6 +141,8 @@ function overviewUseCases(
     readOutlines,
     readCircuits,
     findApps: createFindApps(db),
+    countApps: createCountApps({ ...deps, apps, stats }),
+    findWebhooks: createFindWebhooks(db),
     readOverview: createReadOverview({ stats, readPending, readOutlines, readCircuits, nowMs }),
     findById: createFindById({ ...deps, projects, apps, hasKey: apiKeys.has, readOutlines }),
   };

@@ -26,10 +26,18 @@ function statusOf({ message, known }: Stored): DeliveryStatus {
 
 type Filter = Omit<MessageQuery, 'limit' | 'cursor'>;
 
+function hasDeliveryStatus({ message, known }: Stored, filter: Filter): boolean {
+  const { webhookId, deliveryStatus } = filter;
+  if (webhookId === undefined || deliveryStatus === undefined) return true;
+  const delivery = known.find((each) => each.webhookId === webhookId);
+  return (delivery?.status ?? statusBeforeAttempts(message, webhookId)) === deliveryStatus;
+}
+
 /** The same rule without pages, indexes and bounds of work. */
 function expectedIds(stored: readonly Stored[], filter: Filter): string[] {
   const { appId, webhookId, eventType, status, fromMs = 0, toMs = Infinity } = filter;
   return stored
+    .filter((each) => hasDeliveryStatus(each, filter))
     .filter((each) => status === undefined || statusOf(each) === status)
     .map(({ message }) => message)
     .filter((each) => appId === undefined || each.appId === appId)
@@ -62,6 +70,7 @@ const filters = fc.record({
   webhookId: fc.constantFrom(undefined, 'wh_0', 'wh_2'),
   eventType: fc.constantFrom(undefined, 'order.paid'),
   status: fc.constantFrom(undefined, ...STATUSES),
+  deliveryStatus: fc.constantFrom(undefined, ...STATUSES),
   fromMs: atMs,
   toMs: atMs,
 });

@@ -1,21 +1,27 @@
 import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
-import { deliveryIdOf, firstIdAt } from '@posthorn/domain/ids/ids.ts';
-import { messageStatus, type Message } from '@posthorn/domain/message/message.ts';
-import { statusBeforeAttempts } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
+import { firstIdAt } from '@posthorn/domain/ids/ids.ts';
+import type { Message } from '@posthorn/domain/message/message.ts';
 import type {
   DeliveryOutline,
   DeliveryQueries,
+  FailureFilter,
 } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
 import type {
   MessageOutline,
   MessageQueries,
   OutlineBounds,
 } from '@posthorn/platform/mongo/messages/message-queries.ts';
+import {
+  statusOf,
+  withDeliveries,
+  withDeliveryStatus,
+  type Candidate,
+  type DeliveryFilter,
+} from './deliveries-of-messages.ts';
 import type { TakeTurn } from '../http/turns/turns.ts';
 
-export interface MessageQuery {
+export interface MessageQuery extends DeliveryFilter {
   appId?: string | undefined;
-  webhookId?: string | undefined;
   eventType?: string | undefined;
   status?: DeliveryStatus | undefined;
   /** Creation of the message, in milliseconds since 1970, both inclusive. */
@@ -42,12 +48,6 @@ export interface ListStores {
   deliveries: Pick<DeliveryQueries, 'outlinesOf' | 'messagesOfFailed'>;
 }
 
-/** A message that may match, with those of its deliveries that have a document. */
-interface Candidate {
-  outline: MessageOutline;
-  known: DeliveryOutline[];
-}
-
 /** Messages per read when a filter by status or event type may drop most of them. */
 const CHUNK = 500;
 /** A page reads at most this many deliveries and ends there: messages to many webhooks must not cost unbounded work. */
@@ -67,8 +67,8 @@ export async function listMessages(
   companyId: string,
   query: MessageQuery,
 ): Promise<ListedMessages> {
-  const { limit, status, eventType } = query;
-  const isSearch = status !== undefined || eventType !== undefined;
+  const { limit, status } = query;
+  const isSearch = isSearchOf(query);
   const maxScanned = isSearch ? MAX_SEARCHED : MAX_READ;
   const kept: Candidate[] = [];
   let beforeId = upperBound(query);
@@ -86,6 +86,10 @@ export async function listMessages(
     if (candidates.isEnd) return toPage(deps, companyId, kept, undefined);
     if (scanned >= maxScanned) return toPage(deps, companyId, kept, beforeId);
   }
+}
+
+function isSearchOf({ status, eventType, deliveryStatus }: MessageQuery): boolean {
+  return status !== undefined || eventType !== undefined || deliveryStatus !== undefined;
 }
 
 /** Returns the id before which the page starts, exclusive. Undefined when it starts with the newest. */
@@ -111,20 +115,38 @@ async function candidatesBefore(
   beforeId: string | undefined,
   bounds: OutlineBounds,
 ): Promise<Candidates> {
-  const { appId, webhookId, status, fromMs } = query;
+  const { appId, webhookId, fromMs } = query;
   const fromId = fromMs === undefined ? undefined : firstIdAt('msg', fromMs);
-  if (status !== 'exhausted' && status !== 'cancelled') {
+  const status = failureOf(query);
+  if (status === undefined) {
     const filter = { appId, webhookId, fromId, beforeId };
     const outlines = await deps.messages.listOutlines(companyId, filter, bounds);
     const isAll = outlines.length < bounds.messages;
-    const page = await withDeliveries(deps, companyId, outlines.filter(isWanted(query)));
+    const page = await wantedOf(deps, companyId, query, outlines);
     return { page, ...endOf(outlines, bounds, outlines.at(-1)?.id, isAll) };
   }
   const failures = { status, fromId, beforeId };
   const ids = await deps.deliveries.messagesOfFailed(companyId, failures, bounds.messages);
   const outlines = await deps.messages.outlinesOf(companyId, [...new Set(ids)], bounds.targets);
-  const page = await withDeliveries(deps, companyId, outlines.filter(isWanted(query)));
+  const page = await wantedOf(deps, companyId, query, outlines);
   return { page, ...endOf(outlines, bounds, ids.at(-1), ids.length < bounds.messages) };
+}
+
+/** The status that some delivery of each message must have, when it is one of those that the index of failures has. */
+function failureOf(query: MessageQuery): FailureFilter['status'] | undefined {
+  const { webhookId, deliveryStatus, status } = query;
+  const ofDelivery = webhookId === undefined ? undefined : deliveryStatus;
+  return [ofDelivery, status].find((each) => each === 'exhausted' || each === 'cancelled');
+}
+
+async function wantedOf(
+  deps: ListDeps,
+  companyId: string,
+  query: MessageQuery,
+  outlines: readonly MessageOutline[],
+): Promise<Candidate[]> {
+  const wanted = outlines.filter(isWanted(query));
+  return withDeliveries(deps, companyId, await withDeliveryStatus(deps, companyId, query, wanted));
 }
 
 /**
@@ -152,51 +174,6 @@ function endOf(
   const targets = read.reduce((sum, outline) => sum + outline.targets.length, 0);
   if (targets < bounds.targets) return { targets, lastId, isEnd: isAll };
   return { targets, lastId: read.at(-1)?.id, isEnd: false };
-}
-
-/** To read the deliveries to so many targets takes 3 ms of the process. */
-const TARGETS_PER_TURN = 1_000;
-
-async function withDeliveries(
-  deps: ListDeps,
-  companyId: string,
-  outlines: readonly MessageOutline[],
-): Promise<Candidate[]> {
-  const candidates: Candidate[] = outlines.map((outline) => ({ outline, known: [] }));
-  const targets = candidates.flatMap((candidate) =>
-    candidate.outline.targets.map((webhookId) => ({ candidate, webhookId })),
-  );
-  for (let from = 0; from < targets.length; from += TARGETS_PER_TURN) {
-    await deps.takeTurn();
-    await addKnown(deps, companyId, targets.slice(from, from + TARGETS_PER_TURN));
-  }
-  return candidates;
-}
-
-async function addKnown(
-  { deliveries }: ListDeps,
-  companyId: string,
-  targets: readonly { candidate: Candidate; webhookId: string }[],
-): Promise<void> {
-  const candidates = new Map(
-    targets.map(({ candidate, webhookId }) => [
-      deliveryIdOf(candidate.outline.id, webhookId),
-      candidate,
-    ]),
-  );
-  const outlines = await deliveries.outlinesOf(companyId, [...candidates.keys()]);
-  const found = new Map(outlines.map((each) => [each.id, each]));
-  for (const [id, { known }] of candidates) {
-    const delivery = found.get(id);
-    if (delivery) known.push(delivery);
-  }
-}
-
-function statusOf({ outline, known }: Candidate): DeliveryStatus {
-  const byWebhook = new Map(known.map(({ webhookId, status }) => [webhookId, status]));
-  return messageStatus(
-    outline.targets.map((to) => byWebhook.get(to) ?? statusBeforeAttempts(outline, to)),
-  );
 }
 
 /** The page ends with the message with which its payloads reach this length: four of the longest. */

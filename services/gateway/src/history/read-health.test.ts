@@ -21,7 +21,9 @@ async function healthOf(
   const known = new Map<string, DeliveryFigures>();
   for (const [n, made] of deliveries.entries()) {
     if (!made) continue;
-    const attempts = made.map(([outcome, durationMs]) => ({ outcome, durationMs }));
+    const attempts = made.map(([outcome, durationMs], index) => {
+      return { outcome, durationMs, startedAt: new Date(index + 1) };
+    });
     const status = attempts.at(-1)?.outcome === 'success' ? 'delivered' : 'pending';
     known.set(deliveryIdOf(messages[n]?.id ?? '', 'wh_1'), { status, attempts });
   }
@@ -52,6 +54,8 @@ describe('the health of a webhook', () => {
   test('that got no message yet has no rate and no latencies', async () => {
     expect((await healthOf([])).known).toEqual({
       circuit: 'closed',
+      probeAt: null,
+      lastAttemptAt: null,
       concurrency: { now: 16, floor: 1, ceiling: 1_000 },
       ratePerSecond: null,
       heldUntil: null,
@@ -96,13 +100,24 @@ describe('the health of a webhook', () => {
     expect((await healthOf([])).unknown).toBeNull();
   });
 
-  test.each<[string, string, () => Promise<number | null>]>([
-    ['closed', 'no dispatcher has written an open one', () => Promise.resolve(null)],
-    ['open', 'its probe is still to come', () => Promise.resolve(1_001)],
-    ['half_open', 'the time of its probe is over', () => Promise.resolve(1_000)],
-    ['closed', 'Redis is away', () => Promise.reject(new Error('away'))],
-  ])('shows a circuit as %s when %s', async (circuit, _why, readCircuit) => {
-    expect((await healthOf([], 0, readCircuit)).known).toMatchObject({ circuit });
+  const PROBE_LATER = '1970-01-01T00:00:01.001Z';
+  const PROBE_NOW = '1970-01-01T00:00:01.000Z';
+  test.each<[string, string, string | null, () => Promise<number | null>]>([
+    ['closed', 'no dispatcher has written an open one', null, () => Promise.resolve(null)],
+    ['open', 'its probe is still to come', PROBE_LATER, () => Promise.resolve(1_001)],
+    ['half_open', 'the time of its probe is over', PROBE_NOW, () => Promise.resolve(1_000)],
+    ['closed', 'Redis is away', null, () => Promise.reject(new Error('away'))],
+  ])('shows a circuit as %s when %s', async (circuit, _why, probeAt, readCircuit) => {
+    expect((await healthOf([], 0, readCircuit)).known).toMatchObject({ circuit, probeAt });
+  });
+
+  test('tells when the newest attempt began', async () => {
+    const made: Made[] = [
+      ['timeout', 5],
+      ['success', 5],
+    ];
+    const { known } = await healthOf([made, [['success', 5]]]);
+    expect(known).toMatchObject({ lastAttemptAt: '1970-01-01T00:00:00.002Z' });
   });
 
   test('counts attempts, not deliveries', async () => {

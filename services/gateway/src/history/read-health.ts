@@ -62,7 +62,7 @@ export function createReadHealth(deps: HealthDeps): ReadHealth {
     const ended = known.filter(({ status }) => status !== 'pending').length;
     const backlog = Math.min(older + ids.length - ended, MAX_BACKLOG);
     const attempts = known.flatMap((delivery) => delivery.attempts);
-    return { circuit, ...flowOf(deps, flow), ...figuresOf(attempts), backlog };
+    return { ...circuit, ...flowOf(deps, flow), ...figuresOf(attempts), backlog };
   };
 }
 
@@ -70,10 +70,13 @@ export function createReadHealth(deps: HealthDeps): ReadHealth {
 async function circuitOf(
   { circuits, nowMs }: HealthDeps,
   webhookId: string,
-): Promise<Health['circuit']> {
+): Promise<Pick<Health, 'circuit' | 'probeAt'>> {
   const probeAtMs = await circuits.read(webhookId).catch(() => null);
-  if (probeAtMs === null) return 'closed';
-  return probeAtMs > nowMs() ? 'open' : 'half_open';
+  if (probeAtMs === null) return { circuit: 'closed', probeAt: null };
+  return {
+    circuit: probeAtMs > nowMs() ? 'open' : 'half_open',
+    probeAt: new Date(probeAtMs).toISOString(),
+  };
 }
 
 /** An endpoint of which no dispatcher has written is shown as a new one. */
@@ -89,10 +92,14 @@ function flowOf(
   };
 }
 
-function figuresOf(attempts: readonly AttemptFigures[]): Pick<Health, 'successRate' | 'latencyMs'> {
+type Figures = Pick<Health, 'successRate' | 'latencyMs' | 'lastAttemptAt'>;
+
+function figuresOf(attempts: readonly AttemptFigures[]): Figures {
   const durations = attempts.map(({ durationMs }) => durationMs).sort((a, b) => a - b);
   const succeeded = attempts.filter(({ outcome }) => outcome === 'success').length;
+  const lastMs = Math.max(0, ...attempts.map(({ startedAt }) => startedAt.getTime()));
   return {
+    lastAttemptAt: lastMs === 0 ? null : new Date(lastMs).toISOString(),
     successRate: attempts.length === 0 ? null : succeeded / attempts.length,
     latencyMs: { p50: percentile(durations, 0.5), p95: percentile(durations, 0.95) },
   };

@@ -121,8 +121,8 @@ describe('the queries of the API about deliveries', () => {
       {
         status: 'delivered',
         attempts: [
-          { outcome, durationMs: 1 },
-          { outcome, durationMs: 2 },
+          { outcome, durationMs: 1, startedAt: new Date(1) },
+          { outcome, durationMs: 2, startedAt: new Date(1) },
         ],
       },
     ]);

@@ -1,9 +1,9 @@
-import type { Attempt, Delivery, DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
+import type { Delivery, DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import { documentsIn, type CompanyDocuments } from '../company-documents.ts';
 import type { Database, Days } from '../days/days.ts';
 import { countUpTo, readByIds, readUpTo } from '../days/read-days.ts';
 import { toDelivery } from './delivery-documents.ts';
-import type { DeliveryDocument } from '../documents/documents.ts';
+import type { AttemptDocument, DeliveryDocument } from '../documents/documents.ts';
 
 /** A delivery as lists show it, without its attempts. */
 export interface DeliveryOutline {
@@ -22,7 +22,7 @@ export interface FailureFilter {
 }
 
 /** What statistics need of an attempt, without the response. */
-export type AttemptFigures = Pick<Attempt, 'outcome' | 'durationMs'>;
+export type AttemptFigures = Pick<AttemptDocument, 'outcome' | 'durationMs' | 'startedAt'>;
 
 /** What statistics need of a delivery. */
 export interface DeliveryFigures {
@@ -54,7 +54,13 @@ type OutlineDocument = Pick<
 
 const OUTLINE = { webhookId: 1, status: 1, attemptCount: 1, updatedAt: 1 } as const;
 
-const FIGURES = { _id: 0, status: 1, 'attempts.outcome': 1, 'attempts.durationMs': 1 } as const;
+const FIGURES = {
+  _id: 0,
+  status: 1,
+  'attempts.outcome': 1,
+  'attempts.durationMs': 1,
+  'attempts.startedAt': 1,
+} as const;
 
 /** 0.4 MB of the 16 MB that a query may have. A page of messages to 1,000 webhooks each has 500,000 ids. */
 const MAX_IDS = 10_000;

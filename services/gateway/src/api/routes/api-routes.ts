@@ -1,5 +1,6 @@
 import type { Route } from '../../http/request/route.ts';
 import { apiKeyRoutes, type ApiKeyDeps } from './api-keys.ts';
+import { appCountsRoute, type AppCountsDeps } from './app-counts.ts';
 import { appRoutes, type AppRouteDeps } from './apps.ts';
 import { auditEventRoutes, type AuditEventDeps } from './audit-events.ts';
 import { circuitRoutes, type CircuitDeps } from './circuits.ts';
@@ -16,6 +17,7 @@ import { sourceIpsRoute, type SourceIpsDeps } from './source-ips.ts';
 import { webhookActionRoutes, type WebhookActionDeps } from './webhooks/webhook-actions.ts';
 import { statsRoutes, type StatsDeps } from './stats.ts';
 import { createMessageRoute, type CreateMessageDeps } from './create-message.ts';
+import { findWebhooksRoute, type FindWebhooksDeps } from './webhooks/find-webhooks.ts';
 import { webhookRoutes, type WebhookRouteDeps } from './webhooks/webhooks.ts';
 
 export type ApiDeps = ProjectDeps &
@@ -33,6 +35,8 @@ export type ApiDeps = ProjectDeps &
   StatsDeps &
   CircuitDeps &
   FindAppsDeps &
+  AppCountsDeps &
+  FindWebhooksDeps &
   PortalLinkDeps &
   PortalSettingsDeps &
   OverviewDeps;
@@ -56,6 +60,8 @@ export function apiRoutes(deps: ApiDeps): Route[] {
     ...overviewRoutes(deps),
     ...circuitRoutes(deps),
     findAppsRoute(deps),
+    appCountsRoute(deps),
+    findWebhooksRoute(deps),
     ...portalLinkRoutes(deps),
     ...portalSettingsRoutes(deps),
   ];

@@ -72,3 +72,13 @@ export const graceSeconds = z
   .min(0, GRACE_PROBLEM)
   .max(WEEK_SECONDS, GRACE_PROBLEM)
   .default(86_400);
+
+const ID_CHARS = 40;
+
+/** Ids in a query string, with commas between them: see `idsIn`. */
+export const idList = (max: number) =>
+  text(1, max * ID_CHARS)
+    .refine((list) => idsIn(list).length <= max, `must be at most ${max} ids`)
+    .meta({ description: `Only these, at most ${max}, with commas between them` });
+
+export const idsIn = (list: string): string[] => list.split(',');

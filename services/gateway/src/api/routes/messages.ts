@@ -3,7 +3,7 @@ import { listDeliveries } from '../../history/list-deliveries.ts';
 import { listMessages, type ListStores } from '../../history/list-messages.ts';
 import { readDelivery, type ReadDeps } from '../../history/read-delivery.ts';
 import { readMessage, type ReadMessageStores } from '../../history/read-message.ts';
-import { notFound } from '../../http/api-error.ts';
+import { invalidRequest, notFound } from '../../http/api-error.ts';
 import {
   deliverySchema,
   deliveryStatusSchema,
@@ -24,6 +24,10 @@ const listQuery = z.object({
   webhookId: idText('wh').optional(),
   eventType: eventType.optional().meta({ description: 'Only messages of exactly this type' }),
   status: deliveryStatusSchema.optional(),
+  deliveryStatus: deliveryStatusSchema.optional().meta({
+    description:
+      'Only messages whose delivery to `webhookId` has this status. `status` is that of the message, which may have deliveries to other webhooks',
+  }),
   from: timeText.optional().meta({ description: 'Created at this time or later' }),
   to: timeText.optional().meta({ description: 'Created at this time or earlier' }),
   limit: limit(100, 50),
@@ -62,6 +66,9 @@ function listRoute(deps: HistoryDeps): Route {
     },
     async handle({ caller, query, takeTurn }) {
       const { from, to, ...filter } = query;
+      if (filter.deliveryStatus !== undefined && filter.webhookId === undefined) {
+        throw invalidRequest([{ path: 'deliveryStatus', message: 'needs webhookId' }]);
+      }
       const { messages, nextCursor } = await listMessages({ ...deps, takeTurn }, caller.companyId, {
         ...filter,
         appId: filter.appId ?? appOfList(caller, filter.webhookId),

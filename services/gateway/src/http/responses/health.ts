@@ -7,6 +7,13 @@ export const healthSchema = z
       description:
         '`open`: attempts kept failing, and further ones are deferred. `half_open`: one attempt finds out whether the endpoint has recovered',
     }),
+    probeAt: timeField.nullable().meta({
+      description:
+        'When the next attempt finds out whether the endpoint has recovered; null while the circuit is closed',
+    }),
+    lastAttemptAt: timeField.nullable().meta({
+      description: 'When the newest of the examined attempts began; null without attempts',
+    }),
     successRate: z.number().min(0).max(1).nullable().meta({
       description: 'Share of the examined attempts that succeeded; null without attempts',
     }),

@@ -1,0 +1,89 @@
+import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
+import type { WebhookDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import type { mongo } from 'mongoose';
+
+export interface WebhookSearch {
+  /** Part of the URL, the name or an event type, in any case, or the whole id; all when it is left out. */
+  text?: string | undefined;
+  /** Only these. */
+  ids?: readonly string[] | undefined;
+  appId?: string | undefined;
+  /** Id of the last webhook of the page before. */
+  beforeId?: string | undefined;
+  limit: number;
+}
+
+/** What a list shows of a webhook. No secret is opened for it. */
+export interface FoundWebhook {
+  id: string;
+  url: string;
+  name: string;
+  eventTypes: string[];
+  disabled: boolean;
+  appId: string | null;
+  createdAt: Date;
+}
+
+export interface FoundWebhooks {
+  /** Newest first. */
+  webhooks: FoundWebhook[];
+  nextCursor: string | null;
+}
+
+export type FindWebhooks = (companyId: string, search: WebhookSearch) => Promise<FoundWebhooks>;
+
+/** No index has parts of URLs, and a company may have millions of webhooks. To look at so many takes 10 ms. */
+const MAX_SCANNED = 1_000;
+const BATCH = 200;
+
+const OUTLINE = {
+  url: 1,
+  name: 1,
+  eventTypes: 1,
+  disabled: 1,
+  appId: 1,
+  createdAt: 1,
+} as const;
+
+type Outline = Pick<WebhookDocument, '_id' | keyof typeof OUTLINE>;
+
+/** Finds webhooks of any app. Returns what it has found when it has looked at 1,000. */
+export function createFindWebhooks(db: mongo.Db): FindWebhooks {
+  return async (companyId, search) => {
+    const { text = '', limit } = search;
+    const isWanted = wants(text.toLowerCase());
+    const found = documentsOf(db, 'webhooks', companyId)
+      .find(filterOf(search))
+      .sort({ _id: -1 })
+      .limit(MAX_SCANNED)
+      .project<Outline>(OUTLINE)
+      .batchSize(Math.min(limit + 1, BATCH));
+    const kept: Outline[] = [];
+    let scanned = 0;
+    let lastId: string | null = null;
+    for await (const webhook of found) {
+      if (kept.length === limit) return toPage(kept, lastId);
+      scanned += 1;
+      lastId = webhook._id;
+      if (isWanted(webhook)) kept.push(webhook);
+    }
+    return toPage(kept, scanned === MAX_SCANNED ? lastId : null);
+  };
+}
+
+function filterOf({ ids, appId, beforeId }: WebhookSearch) {
+  const range = { ...(ids && { $in: [...ids] }), ...(beforeId !== undefined && { $lt: beforeId }) };
+  return {
+    ...(appId !== undefined && { appId }),
+    ...(Object.keys(range).length > 0 && { _id: range }),
+  };
+}
+
+function wants(text: string): (webhook: Outline) => boolean {
+  return ({ _id, url, name, eventTypes }) =>
+    _id === text || [url, name, ...eventTypes].some((each) => each.toLowerCase().includes(text));
+}
+
+function toPage(kept: readonly Outline[], nextCursor: string | null): FoundWebhooks {
+  return { webhooks: kept.map(({ _id: id, ...shown }) => ({ id, ...shown })), nextCursor };
+}
