@@ -20,14 +20,12 @@ export function overviewSearch({ range }: Raw): OverviewSearch {
 export interface WebhookListSearch {
   q?: string | undefined;
   appId?: string | undefined;
-  page?: number | undefined;
 }
 
-export function webhookListSearch({ q, appId, page }: Raw): WebhookListSearch {
+export function webhookListSearch({ q, appId }: Raw): WebhookListSearch {
   return {
     ...text(q, (found) => ({ q: found })),
     ...text(appId, (found) => ({ appId: found })),
-    ...(typeof page === 'number' && page > 1 && { page }),
   };
 }
 

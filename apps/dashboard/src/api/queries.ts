@@ -6,8 +6,7 @@ const FRESH_MS = 5_000;
 /** How often a message is asked for while an attempt of it is due. */
 const DUE_MS = 3_000;
 const MOST_PROJECTS = 1_000;
-const MOST_APPS = 100;
-const MOST_WEBHOOKS = 1_000;
+const APPS_PER_PAGE = 20;
 const MESSAGES_PER_PAGE = 50;
 const WITHOUT_SECRETS = { secrets: 'false' } as const;
 
@@ -25,10 +24,10 @@ export const appsQuery = (projectId: string) =>
     staleTime: FRESH_MS,
     initialPageParam: 0,
     queryFn: ({ pageParam: skip }) => {
-      const query = { projectId, limit: MOST_APPS, skip };
+      const query = { projectId, limit: APPS_PER_PAGE, skip };
       return dataOf(api.GET('/api/v1/apps', { params: { query } }));
     },
-    getNextPageParam: (last, _pages, skip) => nextSkip(last.length, MOST_APPS, skip),
+    getNextPageParam: (last, _pages, skip) => nextSkip(last.length, APPS_PER_PAGE, skip),
   });
 
 /** The API does not say whether there are more: a full page may be the last one. */
@@ -42,34 +41,6 @@ export const appQuery = (appId: string) =>
     staleTime: FRESH_MS,
     queryFn: () => dataOf(api.GET('/api/v1/apps/{appId}', { params: { path: { appId } } })),
   });
-
-/** The oldest 1,000, without secrets: the audit log says who read them, and nobody has while a page loads names. */
-export const webhooksQuery = (appId?: string) =>
-  queryOptions({
-    queryKey: ['webhooks', appId ?? 'all'],
-    staleTime: FRESH_MS,
-    queryFn: () => readWebhooks(appId, 0),
-  });
-
-/** All of them, 1,000 at a time, oldest first. */
-export const webhookPagesQuery = (appId?: string) =>
-  infiniteQueryOptions({
-    queryKey: ['webhooks', 'pages', appId ?? 'all'],
-    staleTime: FRESH_MS,
-    initialPageParam: 0,
-    queryFn: ({ pageParam }) => readWebhooks(appId, pageParam),
-    getNextPageParam: (last, _pages, skip) => nextSkip(last.length, MOST_WEBHOOKS, skip),
-  });
-
-function readWebhooks(appId: string | undefined, skip: number): Promise<Schemas['Webhook'][]> {
-  const query = { limit: MOST_WEBHOOKS, skip, ...WITHOUT_SECRETS, ...given({ appId }) };
-  return dataOf(api.GET('/api/v1/webhooks', { params: { query } }));
-}
-
-/** How many there are, as far as one page of webhooks tells. */
-export function webhookCountText(read: number): string {
-  return read < MOST_WEBHOOKS ? String(read) : '1,000 or more';
-}
 
 export const webhookQuery = (webhookId: string) =>
   queryOptions({
@@ -107,6 +78,8 @@ export interface MessageFilter {
   webhookId?: string | undefined;
   eventType?: string | undefined;
   status?: Schemas['DeliveryStatus'] | undefined;
+  /** Of the delivery to the webhook. */
+  deliveryStatus?: Schemas['DeliveryStatus'] | undefined;
   from?: string | undefined;
   to?: string | undefined;
 }

@@ -3,7 +3,7 @@ import { useMutation } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { toFailure } from '../api/failure.ts';
-import { findById, type Found } from '../api/find.ts';
+import { findById, type Found } from '../api/find/find.ts';
 import { SearchIcon } from '../parts/icons.tsx';
 import styles from './frame.module.css';
 

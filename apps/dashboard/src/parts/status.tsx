@@ -43,7 +43,7 @@ export function DeliveryStatus({ status }: { status: Schemas['DeliveryStatus'] }
 }
 
 export type WebhookState =
-  'disabled' | 'circuit open' | 'held' | 'failing' | 'slow' | 'ok' | 'idle';
+  'disabled' | 'circuit open' | 'circuit half open' | 'held' | 'failing' | 'slow' | 'ok' | 'idle';
 
 const SLOW_MS = 1_000;
 const FAILING_BELOW = 0.95;
@@ -51,7 +51,8 @@ const FAILING_BELOW = 0.95;
 /** Returns the most important thing to say about a webhook. */
 export function webhookState(isDisabled: boolean, health: Schemas['WebhookHealth']): WebhookState {
   if (isDisabled) return 'disabled';
-  if (health.circuit !== 'closed') return 'circuit open';
+  if (health.circuit === 'open') return 'circuit open';
+  if (health.circuit === 'half_open') return 'circuit half open';
   if (health.heldUntil !== null) return 'held';
   if (health.successRate === null) return 'idle';
   if (health.successRate < FAILING_BELOW) return 'failing';
@@ -61,6 +62,7 @@ export function webhookState(isDisabled: boolean, health: Schemas['WebhookHealth
 const STATE_TONES: Record<WebhookState, Tone> = {
   disabled: 'off',
   'circuit open': 'bad',
+  'circuit half open': 'warning',
   held: 'warning',
   failing: 'bad',
   slow: 'warning',

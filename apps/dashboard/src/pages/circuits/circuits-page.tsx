@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
 import { circuitsQuery } from '../../api/overview.ts';
-import { AppSelect } from '../../parts/app-select.tsx';
+import { AppSelect } from '../../parts/select/app-select.tsx';
 import { Page } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
@@ -94,5 +94,10 @@ const COLUMNS: readonly Column<Schemas['OpenCircuit']>[] = [
     name: 'Since',
     cell: ({ since }) => (since === null ? 'not known' : <When at={since} />),
   },
-  { name: 'Next attempt', cell: ({ probeAt }) => <When at={probeAt} /> },
+  {
+    name: 'Next attempt',
+    // The time of a half-open one has come: it waits for a delivery that is due.
+    cell: ({ circuit, probeAt }) =>
+      circuit === 'open' ? <When at={probeAt} /> : 'with the next delivery that is due',
+  },
 ];

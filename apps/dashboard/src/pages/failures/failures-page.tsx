@@ -4,15 +4,16 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
 import { failuresQuery, RANGE_MS } from '../../api/overview.ts';
 import { RANGES, type Range } from '../../api/ranges.ts';
-import { AppSelect } from '../../parts/app-select.tsx';
+import { AppSelect } from '../../parts/select/app-select.tsx';
 import { outcomeWords } from '../../parts/outcomes.ts';
 import { Page } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
+import { Hour } from '../../parts/time/hour.tsx';
 import { useNowMs } from '../../parts/time/now.ts';
 import { countText } from '../../parts/time/time-words.ts';
-import { When } from '../../parts/time/when.tsx';
+
 import { useRights, useSession } from '../../session/session-context.ts';
 import { ResendGroup } from './resend-group.tsx';
 
@@ -72,7 +73,7 @@ function Groups({ groups, range }: { groups: readonly Schemas['FailureGroup'][];
     <>
       <Text size="sm">
         Failed attempts by webhook and reason. One message can have several failed attempts. They
-        are counted by hour: first and last are the beginnings of hours.
+        are counted by hour, in your time.
       </Text>
       <Rows
         caption="Failures by webhook and reason"
@@ -98,8 +99,8 @@ const COLUMNS: readonly Column<Schemas['FailureGroup']>[] = [
     cell: ({ outcome }) => `the endpoint ${outcomeWords(outcome)}`,
   },
   { name: 'Failed', isNumber: true, cell: ({ count }) => countText(count) },
-  { name: 'First', cell: ({ firstAt }) => <When at={firstAt} /> },
-  { name: 'Last', cell: ({ lastAt }) => <When at={lastAt} /> },
+  { name: 'First in', cell: ({ firstAt }) => <Hour at={firstAt} /> },
+  { name: 'Last in', cell: ({ lastAt }) => <Hour at={lastAt} /> },
 ];
 
 function resendColumn(since: string): Column<Schemas['FailureGroup']> {

@@ -6,9 +6,9 @@ import { Copyable } from '../../parts/copy/copyable.tsx';
 import { cancelWords } from '../../parts/outcomes.ts';
 import { Failed } from '../../parts/states.tsx';
 import { DeliveryStatus } from '../../parts/status.tsx';
-import { When } from '../../parts/time/when.tsx';
 import { useRights } from '../../session/session-context.ts';
 import { AttemptLine } from './attempt-line.tsx';
+import { WhatFollows } from './what-follows.tsx';
 import styles from './messages.module.css';
 
 interface DeliveryCardProps {
@@ -47,27 +47,6 @@ export function DeliveryCard({ delivery, url }: DeliveryCardProps) {
   );
 }
 
-/** The last entry of the time line. */
-function WhatFollows({
-  delivery: { status, nextAttemptAt, attempts },
-}: Pick<DeliveryCardProps, 'delivery'>) {
-  if (status !== 'pending') return null;
-  const isFirst = attempts.length === 0;
-  return (
-    <li className={styles.next}>
-      {nextAttemptAt === null ? (
-        <span>
-          {isFirst ? 'The first attempt is on its way.' : 'The next attempt is on its way.'}
-        </span>
-      ) : (
-        <span>
-          Next attempt <When at={nextAttemptAt} />
-        </span>
-      )}
-    </li>
-  );
-}
-
 function ResendButton({
   delivery: { id, status, messageId },
 }: Pick<DeliveryCardProps, 'delivery'>) {
@@ -85,7 +64,14 @@ function ResendButton({
       void client.invalidateQueries({ queryKey: ['delivery', id] });
     },
   });
-  if (!canResend || status === 'pending') return null;
+  if (!canResend) return null;
+  if (status === 'pending') {
+    return (
+      <Text size="xs" c="dimmed">
+        Can be resent once no attempt follows
+      </Text>
+    );
+  }
   return (
     <Group gap="xs">
       <Button

@@ -2,7 +2,8 @@ import { Text } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
-import { deliveriesQuery, messageQuery, webhooksQuery } from '../../api/queries.ts';
+import { useWebhookUrls } from '../../api/find/use-webhook-urls.ts';
+import { deliveriesQuery, messageQuery } from '../../api/queries.ts';
 import { useLiveReload } from '../../api/use-live-reload.ts';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Facts } from '../../parts/facts.tsx';
@@ -84,8 +85,7 @@ function MessageFacts({ message }: { message: Schemas['Message'] }) {
 }
 
 function Deliveries({ deliveries }: { deliveries: Schemas['Delivery'][] }) {
-  const { data: webhooks = [] } = useQuery(webhooksQuery());
-  const urls = new Map(webhooks.map(({ id, url }) => [id, url]));
+  const urls = useWebhookUrls(deliveries.map(({ webhookId }) => webhookId));
   if (deliveries.length === 0) {
     return (
       <Empty title="No webhook selected this message">

@@ -1,35 +1,39 @@
 import { Button, Text } from '@mantine/core';
-import {
-  useInfiniteQuery,
-  useQuery,
-  useQueryClient,
-  type InfiniteData,
-} from '@tanstack/react-query';
+import { useInfiniteQuery, useQueryClient, type InfiniteData } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
 import type { Schemas } from '../../api/client.ts';
-import { messagesQuery, webhooksQuery, type MessageFilter } from '../../api/queries.ts';
+import { useWebhookUrls } from '../../api/find/use-webhook-urls.ts';
+import { messagesQuery, type MessageFilter } from '../../api/queries.ts';
 import { QueryView, ShowMore } from '../../parts/query-view.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { DeliveryStatus } from '../../parts/status.tsx';
 import { When } from '../../parts/time/when.tsx';
 import { useArrivals } from './use-arrivals.ts';
+import { useRowUpdates } from './use-row-updates.ts';
 import styles from './messages.module.css';
+
+type ListedMessage = Schemas['ListedMessage'];
 
 interface MessageListProps {
   filter: MessageFilter;
   /** Opens a message beside the list; a link to its page when left out. */
   open?: (messageId: string) => void;
+  /** The webhook whose deliveries are shown, in place of all those of the messages. */
+  deliveriesTo?: string;
 }
 
-/** Messages, newest first. What arrives is announced above the list and moves nothing until it is asked for. */
-export function MessageList({ filter, open }: MessageListProps) {
+/**
+ * Messages, newest first. The state of those that are shown follows their attempts. What arrives is announced above
+ * the list and moves nothing until it is asked for.
+ */
+export function MessageList({ filter, open, deliveriesTo }: MessageListProps) {
   const client = useQueryClient();
   const options = messagesQuery(filter);
   const query = useInfiniteQuery(options);
   const rows = query.data?.pages.flatMap(({ data }) => data) ?? [];
   const arrivals = useArrivals(filter, new Set(rows.map(({ id }) => id)));
+  useRowUpdates(options.queryKey, rows);
   const showNew = (): void => {
     arrivals.clear();
     // Only the first page is asked again: the others would move.
@@ -44,7 +48,15 @@ export function MessageList({ filter, open }: MessageListProps) {
         </Button>
       )}
       <QueryView query={query} what="the messages">
-        {() => <MessageRows rows={rows} open={open} isMore={query.hasNextPage} filter={filter} />}
+        {() => (
+          <MessageRows
+            rows={rows}
+            isMore={query.hasNextPage}
+            filter={filter}
+            open={open}
+            deliveriesTo={deliveriesTo}
+          />
+        )}
       </QueryView>
       <ShowMore query={query}>Show older messages</ShowMore>
     </>
@@ -58,17 +70,21 @@ function firstPageOf<Page, Param>(
 }
 
 interface MessageRowsProps {
-  rows: Schemas['ListedMessage'][];
-  open: MessageListProps['open'];
+  rows: ListedMessage[];
   isMore: boolean;
   filter: MessageFilter;
+  open: MessageListProps['open'];
+  deliveriesTo: string | undefined;
 }
 
-function MessageRows({ rows, open, isMore, filter }: MessageRowsProps) {
-  const { data: webhooks = [] } = useQuery(webhooksQuery());
-  const urls = new Map(webhooks.map(({ id, url }) => [id, url]));
+function MessageRows({ rows, isMore, filter, open, deliveriesTo }: MessageRowsProps) {
+  const first = deliveriesTo ?? filter.webhookId;
+  const urls = useWebhookUrls(deliveriesTo === undefined ? shownTargets(rows, first) : []);
   if (rows.length > 0) {
-    const columns = columnsOf(urls, open);
+    const columns =
+      deliveriesTo === undefined
+        ? messageColumns({ urls, open, first })
+        : deliveryColumns(open, deliveriesTo);
     return <Rows caption="Messages" columns={columns} rows={rows} keyOf={({ id }) => id} />;
   }
   if (isMore) return <Text>Nothing matches in the newest messages. Older ones may match.</Text>;
@@ -84,20 +100,47 @@ function MessageRows({ rows, open, isMore, filter }: MessageRowsProps) {
   );
 }
 
-function columnsOf(
-  urls: ReadonlyMap<string, string>,
-  open: MessageListProps['open'],
-): Column<Schemas['ListedMessage']>[] {
+/** Of each message one target, whose URL is shown. */
+function shownTargets(rows: readonly ListedMessage[], first: string | undefined): string[] {
+  return rows.flatMap(({ deliveries }) => targetShown(deliveries, first)?.webhookId ?? []);
+}
+
+interface ShownBy {
+  urls: ReadonlyMap<string, string>;
+  open: MessageListProps['open'];
+  /** The webhook that is named first. */
+  first: string | undefined;
+}
+
+function messageColumns({ urls, open, first }: ShownBy): Column<ListedMessage>[] {
   return [
     { name: 'Message', cell: ({ id }) => <MessageLink messageId={id} open={open} /> },
     { name: 'Status', cell: ({ status }) => <DeliveryStatus status={status} /> },
     { name: 'Event type', cell: ({ eventType }) => eventType ?? 'none' },
-    { name: 'To', cell: ({ deliveries }) => targetsText(deliveries, urls) },
+    { name: 'To', cell: ({ deliveries }) => targetsText(deliveries, urls, first) },
     {
       name: 'Attempts',
       isNumber: true,
       cell: ({ deliveries }) => deliveries.reduce((sum, { attemptCount }) => sum + attemptCount, 0),
     },
+    { name: 'Accepted', cell: ({ createdAt }) => <When at={createdAt} /> },
+  ];
+}
+
+function deliveryColumns(
+  open: MessageListProps['open'],
+  webhookId: string,
+): Column<ListedMessage>[] {
+  const own = ({ deliveries }: ListedMessage) =>
+    deliveries.find((delivery) => delivery.webhookId === webhookId);
+  return [
+    { name: 'Message', cell: ({ id }) => <MessageLink messageId={id} open={open} /> },
+    {
+      name: 'Delivery',
+      cell: (message) => <DeliveryStatus status={own(message)?.status ?? message.status} />,
+    },
+    { name: 'Event type', cell: ({ eventType }) => eventType ?? 'none' },
+    { name: 'Attempts', isNumber: true, cell: (message) => own(message)?.attemptCount ?? 0 },
     { name: 'Accepted', cell: ({ createdAt }) => <When at={createdAt} /> },
   ];
 }
@@ -119,16 +162,20 @@ function MessageLink({ messageId, open }: { messageId: string; open: MessageList
   );
 }
 
-const SHOWN_TARGETS = 1;
+type Targets = ListedMessage['deliveries'];
+
+function targetShown(deliveries: Targets, first: string | undefined): Targets[number] | undefined {
+  return deliveries.find(({ webhookId }) => webhookId === first) ?? deliveries[0];
+}
 
 function targetsText(
-  deliveries: Schemas['ListedMessage']['deliveries'],
+  deliveries: Targets,
   urls: ReadonlyMap<string, string>,
-): ReactNode {
-  if (deliveries.length === 0) return 'no webhook selected it';
-  const shown = deliveries
-    .slice(0, SHOWN_TARGETS)
-    .map(({ webhookId }) => urls.get(webhookId) ?? webhookId);
-  const more = deliveries.length - SHOWN_TARGETS;
-  return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ');
+  first: string | undefined,
+): string {
+  const shown = targetShown(deliveries, first);
+  if (shown === undefined) return 'no webhook selected it';
+  const name = urls.get(shown.webhookId) ?? shown.webhookId;
+  const more = deliveries.length - 1;
+  return more > 0 ? `${name} and ${more} more` : name;
 }

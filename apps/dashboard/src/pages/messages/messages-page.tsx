@@ -1,8 +1,7 @@
 import { Button, NativeSelect } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { webhooksQuery } from '../../api/queries.ts';
-import { AppSelect } from '../../parts/app-select.tsx';
+import { AppSelect } from '../../parts/select/app-select.tsx';
+import { WebhookSelect } from '../../parts/select/webhook-select.tsx';
 import { SidePanel } from '../../parts/dialog.tsx';
 import { EventTypeInput } from '../../parts/filter-input.tsx';
 import { LinkButton } from '../../parts/link-button.tsx';
@@ -82,26 +81,6 @@ function Filters({ filter }: { filter: Omit<MessageSearch, 'open'> }) {
         </Button>
       )}
     </div>
-  );
-}
-
-interface WebhookSelectProps {
-  appId: string | undefined;
-  value: string;
-  onChange: (webhookId: string) => void;
-}
-
-function WebhookSelect({ appId, value, onChange }: WebhookSelectProps) {
-  const { data = [] } = useQuery(webhooksQuery(appId));
-  return (
-    <NativeSelect label="Webhook" value={value} onChange={valueTo(onChange)}>
-      <option value="">All webhooks</option>
-      {data.map(({ id, url }) => (
-        <option key={id} value={id}>
-          {url}
-        </option>
-      ))}
-    </NativeSelect>
   );
 }
 

@@ -6,7 +6,7 @@ import { sessionHeaders, type Schemas } from '../../api/client.ts';
 import { GATEWAY_URL } from '../../api/addresses.ts';
 import { failureOf, toFailure } from '../../api/failure.ts';
 import { curlOf } from '../../api/recorded-calls.ts';
-import { AppSelect } from '../../parts/app-select.tsx';
+import { AppSelect } from '../../parts/select/app-select.tsx';
 import { CodeBlock } from '../../parts/copy/code-block.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';

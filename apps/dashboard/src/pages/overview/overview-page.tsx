@@ -81,7 +81,7 @@ function Numbers({ overview, range }: { overview: Schemas['Overview']; range: Ra
         )}
       </Section>
       <Section title="Webhooks that fail most">
-        <WorstWebhooks worst={worst} />
+        <WorstWebhooks worst={worst} range={range} />
       </Section>
     </>
   );

@@ -1,20 +1,28 @@
 import { Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
+import type { Range } from '../../api/ranges.ts';
 import { outcomeWords } from '../../parts/outcomes.ts';
 import { SuccessRatio } from '../../parts/ratio-bar.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
 import { countText } from '../../parts/time/time-words.ts';
+import { Hour } from '../../parts/time/hour.tsx';
 import { When } from '../../parts/time/when.tsx';
 
 type Worst = Schemas['WorstWebhook'];
 
-export function WorstWebhooks({ worst }: { worst: readonly Worst[] }) {
+interface WorstWebhooksProps {
+  worst: readonly Worst[];
+  range: Range;
+}
+
+/** Longer ranges than an hour are counted by hour. */
+export function WorstWebhooks({ worst, range }: WorstWebhooksProps) {
   if (worst.length === 0) return <Text>No webhook has failed attempts in this time.</Text>;
   return (
     <Rows
       caption="Webhooks with the most failed attempts"
-      columns={COLUMNS}
+      columns={[...COLUMNS, range === '1h' ? SINCE_MINUTE : SINCE_HOUR]}
       rows={worst}
       keyOf={({ webhookId }) => webhookId}
     />
@@ -33,5 +41,14 @@ const COLUMNS: readonly Column<Worst>[] = [
   { name: 'Mostly', cell: ({ reason }) => `the endpoint ${outcomeWords(reason)}` },
   { name: 'Success', cell: ({ successRatio }) => <SuccessRatio ratio={successRatio} /> },
   { name: 'Failed', isNumber: true, cell: ({ failed }) => countText(failed) },
-  { name: 'Since', cell: ({ since }) => <When at={since} /> },
 ];
+
+const SINCE_MINUTE: Column<Worst> = {
+  name: 'Since',
+  cell: ({ since }) => <When at={since} />,
+};
+
+const SINCE_HOUR: Column<Worst> = {
+  name: 'First failed in',
+  cell: ({ since }) => <Hour at={since} />,
+};

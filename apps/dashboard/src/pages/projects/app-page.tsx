@@ -3,7 +3,8 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { answerOf, api, type Schemas } from '../../api/client.ts';
 import { statsQuery } from '../../api/overview.ts';
-import { appQuery, webhookCountText, webhooksQuery } from '../../api/queries.ts';
+import { appCountsQuery } from '../../api/find/app-counts.ts';
+import { appQuery } from '../../api/queries.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Facts } from '../../parts/facts.tsx';
@@ -11,6 +12,7 @@ import { LinkButton } from '../../parts/link-button.tsx';
 import { Page, Section } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
 import { CountsBar } from '../../parts/ratio-bar.tsx';
+import { countText } from '../../parts/time/time-words.ts';
 import { When } from '../../parts/time/when.tsx';
 import { useRights } from '../../session/session-context.ts';
 import { EditNamed } from './edit-named.tsx';
@@ -64,7 +66,7 @@ function AppFacts({
 }: {
   app: Schemas['App'];
 }) {
-  const { data: webhooks } = useQuery(webhooksQuery(id));
+  const { data: counts } = useQuery(appCountsQuery([id]));
   return (
     <Facts
       facts={[
@@ -73,9 +75,9 @@ function AppFacts({
         [
           'Webhooks',
           <Link key="webhooks" to="/webhooks" search={{ appId: id }}>
-            {webhooks === undefined
+            {counts?.[0] === undefined
               ? 'show them'
-              : `${webhookCountText(webhooks.length)}, show them`}
+              : `${countText(counts[0].webhooks)}, show them`}
           </Link>,
         ],
         [
@@ -132,14 +134,12 @@ function AppCounts({ appId }: { appId: string }) {
 function DeleteApp({ app: { id, name } }: { app: Schemas['App'] }) {
   const client = useQueryClient();
   const navigate = route.useNavigate();
-  const { data: webhooks = [] } = useQuery(webhooksQuery(id));
-  const what =
-    webhooks.length === 1 ? 'its webhook' : `its ${webhookCountText(webhooks.length)} webhooks`;
+  const { data: counts } = useQuery(appCountsQuery([id]));
   return (
     <Group>
       <Confirm
         action="Delete app"
-        consequence={`“${name}” and ${what} will be deleted, and pending deliveries cancelled. Messages and deliveries stay readable.`}
+        consequence={`“${name}” and ${itsWebhooks(counts?.[0]?.webhooks)} will be deleted, and pending deliveries cancelled. Messages and deliveries stay readable.`}
         perform={() =>
           answerOf(api.DELETE('/api/v1/apps/{appId}', { params: { path: { appId: id } } }))
         }
@@ -150,6 +150,11 @@ function DeleteApp({ app: { id, name } }: { app: Schemas['App'] }) {
       />
     </Group>
   );
+}
+
+function itsWebhooks(count: number | undefined): string {
+  if (count === undefined) return 'its webhooks';
+  return count === 1 ? 'its webhook' : `its ${countText(count)} webhooks`;
 }
 
 function EditApp({ app: { id, name, description } }: { app: Schemas['App'] }) {

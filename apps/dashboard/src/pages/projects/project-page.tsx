@@ -1,16 +1,14 @@
 import { Text } from '@mantine/core';
 import { queryOptions, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { answerOf, api, dataOf, type Schemas } from '../../api/client.ts';
 import { appsQuery } from '../../api/queries.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Copyable } from '../../parts/copy/copyable.tsx';
-import { Page, Section } from '../../parts/page.tsx';
-import { QueryView, ShowMore } from '../../parts/query-view.tsx';
-import { Rows, type Column } from '../../parts/rows.tsx';
-import { Empty } from '../../parts/states.tsx';
-import { When } from '../../parts/time/when.tsx';
+import { Page } from '../../parts/page.tsx';
+import { QueryView } from '../../parts/query-view.tsx';
 import { useRights } from '../../session/session-context.ts';
+import { Apps } from './apps-of-project.tsx';
 import { CreateApp } from './create-project.tsx';
 import { EditNamed } from './edit-named.tsx';
 
@@ -54,46 +52,6 @@ export function ProjectPage() {
     </Page>
   );
 }
-
-/** Page by page: a project may have any number of apps. */
-function Apps({ projectId }: { projectId: string }) {
-  const apps = useInfiniteQuery(appsQuery(projectId));
-  return (
-    <Section title="Apps">
-      <QueryView query={apps} what="the apps">
-        {({ pages }) =>
-          pages.flat().length === 0 ? (
-            <Empty title="There is no app in this project">
-              <Text>An app is the sender of messages. Its webhooks get them.</Text>
-            </Empty>
-          ) : (
-            <Rows caption="Apps" columns={COLUMNS} rows={pages.flat()} keyOf={({ id }) => id} />
-          )
-        }
-      </QueryView>
-      <ShowMore query={apps}>Show newer apps</ShowMore>
-    </Section>
-  );
-}
-
-const COLUMNS: readonly Column<Schemas['App']>[] = [
-  {
-    name: 'App',
-    cell: ({ id, name, description }) => (
-      <>
-        <Link to="/apps/$appId" params={{ appId: id }}>
-          <strong>{name}</strong>
-        </Link>
-        <Text size="xs" c="dimmed">
-          {description}
-        </Text>
-      </>
-    ),
-  },
-  { name: 'Environment', cell: ({ environment }) => environment },
-  { name: 'Id', cell: ({ id }) => <Copyable text={id} name="app id" /> },
-  { name: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
-];
 
 function DeleteProject({
   project: { id, name },

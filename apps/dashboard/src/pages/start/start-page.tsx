@@ -1,7 +1,8 @@
 import { Text } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { findAppsQuery } from '../../api/find-apps.ts';
-import { messagesQuery, projectsQuery, webhooksQuery } from '../../api/queries.ts';
+import { findAppsQuery } from '../../api/find/find-apps.ts';
+import { findWebhooksQuery } from '../../api/find/find-webhooks.ts';
+import { messagesQuery, projectsQuery } from '../../api/queries.ts';
 import { curlOf } from '../../api/recorded-calls.ts';
 import { CodeBlock } from '../../parts/copy/code-block.tsx';
 import { LinkButton } from '../../parts/link-button.tsx';
@@ -19,7 +20,7 @@ export function StartPage() {
   const projectsRead = useQuery(projectsQuery);
   const projects = projectsRead.data ?? [];
   const apps = useQuery(findAppsQuery('')).data?.apps ?? [];
-  const webhooks = useQuery(webhooksQuery()).data ?? [];
+  const webhooks = useInfiniteQuery(findWebhooksQuery({})).data?.pages[0]?.data ?? [];
   const messages =
     useInfiniteQuery(messagesQuery({})).data?.pages.flatMap(({ data }) => data) ?? [];
   const projectId = projects[0]?.id ?? 'proj_…';

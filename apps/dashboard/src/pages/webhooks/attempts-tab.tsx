@@ -14,7 +14,7 @@ const STATUSES = [
   { value: 'cancelled', label: 'Cancelled' },
 ] as const;
 
-/** The messages to one webhook; each leads to its attempts. */
+/** The deliveries to one webhook; each leads to its attempts. */
 export function AttemptsTab({ webhookId }: { webhookId: string }) {
   const { status, eventType } = route.useSearch();
   const navigate = route.useNavigate();
@@ -42,7 +42,8 @@ export function AttemptsTab({ webhookId }: { webhookId: string }) {
         <EventTypeInput value={eventType} set={setEventType} />
       </Group>
       <MessageList
-        filter={{ webhookId, status, eventType }}
+        filter={{ webhookId, deliveryStatus: status, eventType }}
+        deliveriesTo={webhookId}
         key={`${status ?? ''} ${eventType ?? ''}`}
       />
     </>

@@ -3,6 +3,7 @@ import type { Schemas } from '../../api/client.ts';
 import { healthQuery } from '../../api/queries.ts';
 import { SuccessRatio } from '../../parts/ratio-bar.tsx';
 import { Status, webhookState, WebhookStatus } from '../../parts/status.tsx';
+import { When } from '../../parts/time/when.tsx';
 
 /** Asks for the health of a webhook; until it is known, only what the webhook itself says. */
 export function HealthState({ webhook }: { webhook: Pick<Schemas['Webhook'], 'id' | 'disabled'> }) {
@@ -15,4 +16,9 @@ export function HealthState({ webhook }: { webhook: Pick<Schemas['Webhook'], 'id
 export function HealthRatio({ webhookId }: { webhookId: string }) {
   const { data } = useQuery(healthQuery(webhookId));
   return data === undefined ? '…' : <SuccessRatio ratio={data.successRate} />;
+}
+
+export function LastAttempt({ webhookId }: { webhookId: string }) {
+  const { data } = useQuery(healthQuery(webhookId));
+  return data === undefined ? '…' : <When at={data.lastAttemptAt} />;
 }

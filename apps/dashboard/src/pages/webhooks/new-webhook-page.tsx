@@ -4,7 +4,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
 import { toFailure } from '../../api/failure.ts';
-import { AppSelect } from '../../parts/app-select.tsx';
+import { AppSelect } from '../../parts/select/app-select.tsx';
 import { LinkButton } from '../../parts/link-button.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';

@@ -1,6 +1,7 @@
 import { Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
 import type { Schemas } from '../../api/client.ts';
 import { healthQuery } from '../../api/queries.ts';
 import { statsQuery } from '../../api/overview.ts';
@@ -67,8 +68,7 @@ function AttemptCounts({ points }: { points: Schemas['StatsPoint'][] }) {
 }
 
 function HealthNow({ health }: { health: Schemas['WebhookHealth'] }) {
-  const { successRate, latencyMs, concurrency, ratePerSecond, heldUntil, backlog, circuit } =
-    health;
+  const { successRate, latencyMs, concurrency, ratePerSecond, backlog, circuit } = health;
   return (
     <Figures
       figures={[
@@ -99,15 +99,27 @@ function HealthNow({ health }: { health: Schemas['WebhookHealth'] }) {
         {
           name: 'Circuit',
           value: circuit.replace('_', ' '),
-          note:
-            heldUntil === null ? undefined : (
-              <>
-                held, ends <When at={heldUntil} />
-              </>
-            ),
+          note: circuitNote(health),
         },
       ]}
     />
+  );
+}
+
+function circuitNote({ circuit, probeAt, heldUntil }: Schemas['WebhookHealth']): ReactNode {
+  if (circuit === 'half_open') return 'the next attempt decides';
+  if (circuit === 'open') {
+    return (
+      <>
+        one attempt <When at={probeAt} />
+      </>
+    );
+  }
+  if (heldUntil === null) return undefined;
+  return (
+    <>
+      held, ends <When at={heldUntil} />
+    </>
   );
 }
 

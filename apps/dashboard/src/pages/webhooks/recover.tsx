@@ -128,7 +128,8 @@ function Estimate({ webhookId, since }: { webhookId: string; since: string | nul
   if (count === 0) {
     return (
       <Text size="sm">
-        No delivery of this time ended exhausted or cancelled: there is nothing to do.
+        No delivery of this time ended exhausted or cancelled. What is pending needs no resend: it
+        goes on by itself.
       </Text>
     );
   }

@@ -1,28 +1,29 @@
-import { Button, Group, Pagination, Text, TextInput } from '@mantine/core';
+import { Button, Text, TextInput } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import type { Schemas } from '../../api/client.ts';
-import { webhookPagesQuery } from '../../api/queries.ts';
+import { findWebhooksQuery } from '../../api/find/find-webhooks.ts';
 import { LinkButton } from '../../parts/link-button.tsx';
 import { Page } from '../../parts/page.tsx';
 import { QueryView, ShowMore } from '../../parts/query-view.tsx';
-import { Rows, type Column } from '../../parts/rows.tsx';
+import { AppSelect } from '../../parts/select/app-select.tsx';
 import { Empty } from '../../parts/states.tsx';
-import { countText } from '../../parts/time/time-words.ts';
-import { When } from '../../parts/time/when.tsx';
+import { valueTo } from '../../parts/value-to.ts';
 import { useRights, useSession } from '../../session/session-context.ts';
-import { HealthRatio, HealthState } from './health-cells.tsx';
+import { WebhookRows } from './webhook-rows.tsx';
 import styles from './webhooks.module.css';
 
 const route = getRouteApi('/webhooks');
-/** Each one shown is asked for its health. */
-const PER_PAGE = 20;
+/** While somebody types, the gateway is not asked for each letter. */
+const QUIET_MS = 250;
 
+/** Each webhook that is shown is asked for its health, so they come in small pages. */
 export function WebhooksPage() {
-  const { appId } = route.useSearch();
+  const { q = '', appId } = route.useSearch();
+  const [text] = useDebouncedValue(q.trim(), QUIET_MS);
   const { portal } = useSession();
   const { canManageWebhooks } = useRights();
-  const query = useInfiniteQuery(webhookPagesQuery(appId));
+  const query = useInfiniteQuery(findWebhooksQuery({ text, appId }));
   const owner = appId ?? portal?.app.id;
   const actions = canManageWebhooks && (
     <LinkButton to="/webhooks/new" search={owner === undefined ? {} : { appId: owner }}>
@@ -31,25 +32,69 @@ export function WebhooksPage() {
   );
   return (
     <Page title="Webhooks" actions={actions}>
+      <Filters />
       <QueryView query={query} what="the webhooks">
         {({ pages }) => {
-          const webhooks = pages.flat();
-          if (webhooks.length === 0) return <NoWebhooks />;
-          return <Found webhooks={webhooks} isMore={query.hasNextPage} />;
+          const webhooks = pages.flatMap(({ data }) => data);
+          if (webhooks.length > 0) return <WebhookRows webhooks={webhooks} />;
+          return <NoneFound text={text} isMore={query.hasNextPage} />;
         }}
       </QueryView>
-      {query.hasNextPage && (
-        <Group>
-          <ShowMore query={query}>Load newer webhooks</ShowMore>
-          <Text size="sm">The filter looks at those that are loaded.</Text>
-        </Group>
-      )}
+      <ShowMore query={query}>Show older webhooks</ShowMore>
     </Page>
   );
 }
 
-function NoWebhooks() {
+function Filters() {
+  const { q = '', appId } = route.useSearch();
+  const { key } = useSession();
+  const navigate = route.useNavigate();
+  const set = (name: 'q' | 'appId', value: string): void => {
+    void navigate({
+      search: (before) => ({ ...before, [name]: value || undefined }),
+      replace: true,
+    });
+  };
+  return (
+    <div className={styles.filters}>
+      <TextInput
+        label="Find by URL, name or event type"
+        defaultValue={q}
+        onChange={valueTo((value) => {
+          set('q', value);
+        })}
+      />
+      {key.appId === null && (
+        <AppSelect
+          value={appId ?? ''}
+          noneLabel="All apps"
+          onChange={(chosen) => {
+            set('appId', chosen);
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+/** The gateway looks at 1,000 webhooks for one page. */
+function NoneFound({ text, isMore }: { text: string; isMore: boolean }) {
   const { appId } = route.useSearch();
+  const navigate = route.useNavigate();
+  if (isMore) return <Text>Nothing matches in the newest webhooks. Older ones may match.</Text>;
+  const clear = (
+    <Button variant="default" onClick={() => void navigate({ search: {} })}>
+      Show all webhooks
+    </Button>
+  );
+  if (text !== '') {
+    return (
+      <Empty title={`No webhook matches “${text}”`}>
+        <Text>Its URL, name or an event type must have this text in it.</Text>
+        {clear}
+      </Empty>
+    );
+  }
   return (
     <Empty title="There is no webhook yet">
       <Text>
@@ -61,79 +106,3 @@ function NoWebhooks() {
     </Empty>
   );
 }
-
-function Found({ webhooks, isMore }: { webhooks: Schemas['Webhook'][]; isMore: boolean }) {
-  const { q = '', appId, page = 1 } = route.useSearch();
-  const navigate = route.useNavigate();
-  const found = webhooks.filter((webhook) => matches(webhook, q.toLowerCase()));
-  const pages = Math.max(1, Math.ceil(found.length / PER_PAGE));
-  const shown = found.slice((Math.min(page, pages) - 1) * PER_PAGE).slice(0, PER_PAGE);
-  return (
-    <>
-      <Group align="end">
-        <TextInput
-          className={styles.filter}
-          label="Filter by URL, name or event type"
-          defaultValue={q}
-          onChange={({ currentTarget: { value } }) =>
-            void navigate({
-              search: (before) => ({ ...before, page: undefined, q: value }),
-              replace: true,
-            })
-          }
-        />
-        {appId !== undefined && (
-          <Button variant="default" onClick={() => void navigate({ search: {} })}>
-            Show all apps
-          </Button>
-        )}
-        <Text size="sm">
-          {countText(found.length)} of {countText(webhooks.length)}
-          {isMore && ' or more'}, oldest first
-        </Text>
-      </Group>
-      {shown.length === 0 ? (
-        <Empty title={`No webhook matches “${q}”`}>
-          <Text>The filter looks at URL, name and event types. Shorten it, or clear it.</Text>
-        </Empty>
-      ) : (
-        <Rows caption="Webhooks" columns={COLUMNS} rows={shown} keyOf={({ id }) => id} />
-      )}
-      {pages > 1 && (
-        <Pagination
-          total={pages}
-          value={page}
-          getControlProps={(control) => ({ 'aria-label': `${control} page` })}
-          onChange={(next) => void navigate({ search: (before) => ({ ...before, page: next }) })}
-        />
-      )}
-    </>
-  );
-}
-
-function matches({ url, name, eventTypes }: Schemas['Webhook'], text: string): boolean {
-  return [url, name, ...eventTypes].some((each) => each.toLowerCase().includes(text));
-}
-
-const COLUMNS: readonly Column<Schemas['Webhook']>[] = [
-  {
-    name: 'Webhook',
-    cell: ({ id, url, name }) => (
-      <>
-        <Link to="/webhooks/$webhookId" params={{ webhookId: id }} className={styles.url}>
-          {url}
-        </Link>
-        <Text size="xs" c="dimmed">
-          {name}
-        </Text>
-      </>
-    ),
-  },
-  { name: 'State', cell: (webhook) => <HealthState webhook={webhook} /> },
-  { name: 'Success', cell: ({ id }) => <HealthRatio webhookId={id} /> },
-  {
-    name: 'Event types',
-    cell: ({ eventTypes }) => (eventTypes.length === 0 ? 'receives all' : eventTypes.join(', ')),
-  },
-  { name: 'Changed', cell: ({ updatedAt }) => <When at={updatedAt} /> },
-];

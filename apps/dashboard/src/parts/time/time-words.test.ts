@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { durationText, relativeTime } from './time-words.ts';
+import { durationText, hourText, relativeTime } from './time-words.ts';
 
 const NOW_MS = Date.UTC(2026, 0, 31, 12);
 
@@ -26,5 +26,15 @@ describe('durationText', () => {
     [7_500_000, '2 h 5 min'],
   ])('of %d ms is %s', (durationMs, words) => {
     expect(durationText(durationMs)).toBe(words);
+  });
+});
+
+describe('hourText', () => {
+  const begins = new Date(2026, 0, 31, 13).getTime();
+  test('of today is the hour alone', () => {
+    expect(hourText(begins, begins + 60_000)).toBe('13:00–14:00');
+  });
+  test('of an earlier day names the day', () => {
+    expect(hourText(begins, begins + 2 * 86_400_000)).toBe('31 Jan, 13:00–14:00');
   });
 });

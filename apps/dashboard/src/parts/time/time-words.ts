@@ -28,6 +28,22 @@ export function absoluteTime(atMs: number): string {
   return absolute.format(atMs);
 }
 
+const HOUR_MS = 3_600_000;
+const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
+const dayAndClock = new Intl.DateTimeFormat('en-GB', {
+  day: 'numeric',
+  month: 'short',
+  hour: '2-digit',
+  minute: '2-digit',
+});
+
+/** Returns `13:00–14:00` of the local day, or `24 Nov, 13:00–14:00` of an earlier one, for an hour that begins then. */
+export function hourText(beginsAtMs: number, nowMs: number): string {
+  const isToday = new Date(beginsAtMs).toDateString() === new Date(nowMs).toDateString();
+  const begins = (isToday ? clock : dayAndClock).format(beginsAtMs);
+  return `${begins}–${clock.format(beginsAtMs + HOUR_MS)}`;
+}
+
 /** Returns `120 ms`, `1.5 s` or `2 min 5 s`. */
 export function durationText(durationMs: number): string {
   if (durationMs < 1_000) return `${Math.round(durationMs)} ms`;

@@ -1,6 +1,6 @@
 import { queryOptions, keepPreviousData } from '@tanstack/react-query';
-import { answerOf, api, type Schemas } from './client.ts';
-import { given } from './queries.ts';
+import { answerOf, api, type Schemas } from '../client.ts';
+import { given } from '../queries.ts';
 
 export type FoundApp = Schemas['FoundApp'];
 

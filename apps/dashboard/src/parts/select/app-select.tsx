@@ -2,7 +2,7 @@ import { Select } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { findAppsQuery, foundAppQuery, type FoundApp } from '../api/find-apps.ts';
+import { findAppsQuery, foundAppQuery, type FoundApp } from '../../api/find/find-apps.ts';
 
 interface AppSelectProps {
   value: string;

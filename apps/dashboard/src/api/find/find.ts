@@ -1,4 +1,4 @@
-import { api, dataOf, type Schemas } from './client.ts';
+import { api, dataOf, type Schemas } from '../client.ts';
 
 export type Found = Schemas['Found'];
 

@@ -1,0 +1,81 @@
+import { Text } from '@mantine/core';
+import { useInfiniteQuery, useQueries } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { Schemas } from '../../api/client.ts';
+import { appCountsQuery } from '../../api/find/app-counts.ts';
+import { appsQuery } from '../../api/queries.ts';
+import { Copyable } from '../../parts/copy/copyable.tsx';
+import { Section } from '../../parts/page.tsx';
+import { QueryView, ShowMore } from '../../parts/query-view.tsx';
+import { Rows, type Column } from '../../parts/rows.tsx';
+import { Empty } from '../../parts/states.tsx';
+import { countText } from '../../parts/time/time-words.ts';
+import { When } from '../../parts/time/when.tsx';
+
+type App = Schemas['App'];
+type Counts = ReadonlyMap<string, Schemas['AppCounts']>;
+
+/** Page by page: a project may have any number of apps. */
+export function Apps({ projectId }: { projectId: string }) {
+  const apps = useInfiniteQuery(appsQuery(projectId));
+  const counts = useCounts(apps.data?.pages ?? []);
+  return (
+    <Section title="Apps">
+      <QueryView query={apps} what="the apps">
+        {({ pages }) =>
+          pages.flat().length === 0 ? (
+            <Empty title="There is no app in this project">
+              <Text>An app is the sender of messages. Its webhooks get them.</Text>
+            </Empty>
+          ) : (
+            <Rows
+              caption="Apps"
+              columns={columnsOf(counts)}
+              rows={pages.flat()}
+              keyOf={({ id }) => id}
+            />
+          )
+        }
+      </QueryView>
+      <ShowMore query={apps}>Show newer apps</ShowMore>
+    </Section>
+  );
+}
+
+/** One request for each page of apps. */
+function useCounts(pages: readonly App[][]): Counts {
+  const asked = pages.map((page) => appCountsQuery(page.map(({ id }) => id)));
+  const found = useQueries({ queries: asked });
+  return new Map(found.flatMap(({ data = [] }) => data).map((counts) => [counts.appId, counts]));
+}
+
+function columnsOf(counts: Counts): Column<App>[] {
+  const count =
+    (name: 'webhooks' | 'succeeded' | 'failed') =>
+    ({ id }: App): string => {
+      const found = counts.get(id);
+      return found === undefined ? '…' : countText(found[name]);
+    };
+  return [
+    { name: 'App', cell: (app) => <AppName app={app} /> },
+    { name: 'Environment', cell: ({ environment }) => environment },
+    { name: 'Webhooks', isNumber: true, cell: count('webhooks') },
+    { name: 'Succeeded, 24 h', isNumber: true, cell: count('succeeded') },
+    { name: 'Failed, 24 h', isNumber: true, cell: count('failed') },
+    { name: 'Id', cell: ({ id }) => <Copyable text={id} name="app id" /> },
+    { name: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
+  ];
+}
+
+function AppName({ app: { id, name, description } }: { app: App }) {
+  return (
+    <>
+      <Link to="/apps/$appId" params={{ appId: id }}>
+        <strong>{name}</strong>
+      </Link>
+      <Text size="xs" c="dimmed">
+        {description}
+      </Text>
+    </>
+  );
+}
