@@ -1,6 +1,8 @@
 import { useEffect, useRef, useSyncExternalStore } from 'react';
 import { GATEWAY_URL } from './addresses.ts';
 import { sessionHeaders } from './client.ts';
+import { failureOf } from './failure.ts';
+import { noticeEndOfSession } from './query-client.ts';
 import { readEvents } from './read-events.ts';
 
 /** An attempt that has just ended. */
@@ -18,7 +20,9 @@ export type LiveEvent = { kind: 'attempt'; attempt: LiveAttempt } | { kind: 'mor
 export type LiveState = 'connecting' | 'live' | 'polling';
 
 const POLL_MS = 5_000;
-const RECONNECT_MS = 15_000;
+/** How often the page polls before it asks for the stream again. */
+const POLLS_AFTER_STREAM = 1;
+const POLLS_WITHOUT_STREAM = 3;
 
 const listeners = new Set<(event: LiveEvent) => void>();
 const stateListeners = new Set<() => void>();
@@ -34,23 +38,36 @@ function tell(event: LiveEvent): void {
   for (const listener of listeners) listener(event);
 }
 
-/** Reads the stream until the signal; while there is none, says every five seconds that there may be more. */
+/**
+ * Reads the stream until the signal; while there is none, says every five seconds that there may be more. A stream that
+ * ended is asked for again soon: the gateway ends those of a revoked key, and then says so.
+ */
 export async function followLive(signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    try {
-      const response = await fetch(`${GATEWAY_URL}/api/v1/live`, {
-        headers: sessionHeaders(),
-        signal,
-      });
-      if (!response.ok || response.body === null) throw new Error(`answered ${response.status}`);
-      become('live');
-      for await (const { event, data } of readEvents(response.body)) receive(event, data);
-    } catch {
-      // Also a stream that the gateway ended: what came meanwhile is unknown, and polling shows it.
-    }
+    const wasOpen = await readStream(signal);
     become('polling');
-    await poll(signal);
+    await poll(signal, wasOpen ? POLLS_AFTER_STREAM : POLLS_WITHOUT_STREAM);
   }
+}
+
+/** Resolves at the end of the stream to whether there was one. */
+async function readStream(signal: AbortSignal): Promise<boolean> {
+  let isOpen = false;
+  try {
+    const headers = sessionHeaders();
+    const response = await fetch(`${GATEWAY_URL}/api/v1/live`, { headers, signal });
+    if (!response.ok || response.body === null) {
+      const failure = failureOf(response.status, await response.json().catch(() => null));
+      if (!signal.aborted) noticeEndOfSession(failure);
+      return false;
+    }
+    isOpen = true;
+    become('live');
+    for await (const { event, data } of readEvents(response.body)) receive(event, data);
+  } catch {
+    // The stream broke off: what came meanwhile is unknown, and polling shows it.
+  }
+  return isOpen;
 }
 
 function receive(event: string, data: string): void {
@@ -58,9 +75,8 @@ function receive(event: string, data: string): void {
   if (event === 'more') tell({ kind: 'more' });
 }
 
-async function poll(signal: AbortSignal): Promise<void> {
-  const endsAtMs = Date.now() + RECONNECT_MS;
-  while (!signal.aborted && Date.now() < endsAtMs) {
+async function poll(signal: AbortSignal, times: number): Promise<void> {
+  for (let n = 0; n < times && !signal.aborted; n += 1) {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     if (!document.hidden) tell({ kind: 'more' });
   }

@@ -6,7 +6,7 @@ import { sessionEndQuery, sessionQuery, type Session } from './session.ts';
 const MOST_RETRIES = 2;
 
 /** A session that has ended, or whose key was revoked, leads to the sign-in page; the address stays. */
-function noticeEndOfSession(error: unknown): void {
+export function noticeEndOfSession(error: unknown): void {
   if (error instanceof ApiFailure && error.status === 401) {
     changeSession(null, error);
   }

@@ -2,6 +2,7 @@ import { useRef, useState } from 'react';
 import { answerOf, api } from '../../api/client.ts';
 import { useLive, type LiveEvent } from '../../api/live.ts';
 import { given, type MessageFilter } from '../../api/queries.ts';
+import { noticeEndOfSession } from '../../api/query-client.ts';
 
 interface Arrivals {
   /** For the button that shows them; null when nothing arrived. */
@@ -19,7 +20,7 @@ export function useArrivals(filter: MessageFilter, shown: ReadonlySet<string>): 
   const askForMore = async (): Promise<void> => {
     if (isAsking.current || isMore || filter.to !== undefined) return;
     isAsking.current = true;
-    const newest = await findNewest(filter).catch(() => undefined);
+    const newest = await findNewest(filter).catch(endOrNothing);
     isAsking.current = false;
     if (newest !== undefined && !shown.has(newest)) setMore(true);
   };
@@ -36,6 +37,11 @@ export function useArrivals(filter: MessageFilter, shown: ReadonlySet<string>): 
   };
   if (arrived.size > 0) return { text: `Show ${arrived.size} new`, clear };
   return { text: isMore ? 'Show what is new' : null, clear };
+}
+
+/** Any other failure is left to the next poll. */
+function endOrNothing(error: unknown): undefined {
+  noticeEndOfSession(error);
 }
 
 /** Which attempts there were is not known, so the list is asked for its first entry. */

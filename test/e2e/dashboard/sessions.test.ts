@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { dataOf } from '../../support/api/expect-answers.ts';
+import { startBrowser, type Browser } from '../../support/browser/browser.ts';
+import { signIn } from '../../support/browser/sign-in.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+
+interface MadeKey {
+  id: string;
+  key: string;
+}
+
+/** Longer than the stream takes to end, and to be asked for again. */
+const REVOCATION_TIMEOUT_MS = 25_000;
+
+describe('A session of the dashboard', () => {
+  let posthorn: Posthorn;
+  let browser: Browser;
+  let appId: string;
+
+  beforeAll(async () => {
+    posthorn = await startPosthorn();
+    browser = await startBrowser(posthorn.baseUrl);
+    ({ appId } = await posthorn.api.createTarget('http://127.0.0.1:9/nowhere'));
+  }, 120_000);
+
+  afterAll(async () => {
+    await browser.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  beforeEach(async () => {
+    await browser.page.context().clearCookies();
+  });
+
+  async function makeKey(...scopes: string[]): Promise<MadeKey> {
+    return dataOf(await posthorn.api.post('/api/v1/api-keys', { name: 'Own', scopes }), 201);
+  }
+
+  async function makeLink(...capabilities: string[]): Promise<{ id: string; url: string }> {
+    const body = { expiresInSeconds: 600, capabilities };
+    return dataOf(await posthorn.api.post(`/api/v1/apps/${appId}/portal-links`, body), 201);
+  }
+
+  async function open(path: string): Promise<void> {
+    await browser.page.goto(`${posthorn.baseUrl}/dashboard/${path}`);
+  }
+
+  const heading = async (name: string, timeout?: number): Promise<void> =>
+    browser.page
+      .getByRole('heading', { name, level: 1 })
+      .waitFor(timeout === undefined ? {} : { timeout });
+
+  const untilLive = (): Promise<void> => browser.page.getByText('Live: new attempts').waitFor();
+
+  it('ends on a page that asks nothing by itself, soon after its key was revoked', async () => {
+    const { id, key } = await makeKey('read');
+    await signIn(browser.page, { ...posthorn, apiKey: key });
+    await open('projects');
+    await heading('Projects and apps');
+    await untilLive();
+    await posthorn.api.delete(`/api/v1/api-keys/${id}`);
+    await heading('Sign in to Posthorn', REVOCATION_TIMEOUT_MS);
+  }, 60_000);
+
+  it('ends in the poll of a list, where there is no stream', async () => {
+    const { page } = browser;
+    const { id, key } = await makeKey('read');
+    await page.route('**/api/v1/live', (route) => route.fulfill({ status: 429, json: null }));
+    await signIn(page, { ...posthorn, apiKey: key });
+    await open('messages');
+    await heading('Messages');
+    await page.getByText('No live updates').waitFor();
+    await posthorn.api.delete(`/api/v1/api-keys/${id}`);
+    await heading('Sign in to Posthorn', REVOCATION_TIMEOUT_MS);
+    await page.unroute('**/api/v1/live');
+  }, 60_000);
+
+  it('of the portal ends soon after its link was revoked', async () => {
+    const { id, url } = await makeLink('view');
+    await browser.page.goto(url);
+    await heading('Webhooks');
+    await untilLive();
+    await posthorn.api.delete(`/api/v1/portal-links/${id}`);
+    await heading('Your visit has ended', REVOCATION_TIMEOUT_MS);
+  }, 60_000);
+
+  it('leaves no error in the console', () => {
+    expect(browser.faults()).toEqual([]);
+  });
+});
