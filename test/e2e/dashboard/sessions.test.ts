@@ -84,7 +84,40 @@ describe('A session of the dashboard', () => {
     await heading('Your visit has ended', REVOCATION_TIMEOUT_MS);
   }, 60_000);
 
+  it('says of a page that its key does not open which scope is missing', async () => {
+    const { page } = browser;
+    const { key } = await makeKey('read');
+    await signIn(page, { ...posthorn, apiKey: key });
+    for (const [path, scope] of Object.entries(NEEDED_SCOPES)) {
+      await open(path);
+      await heading('This page is not open to you');
+      await page.getByText(`This API key does not have the scope ${scope}.`).waitFor();
+      expect(await page.locator('main form').count()).toBe(0);
+    }
+  });
+
+  it('of the portal has the pages of the portal only', async () => {
+    const { page } = browser;
+    await page.goto((await makeLink('view')).url);
+    await heading('Webhooks');
+    const portal = page.url().replace(/\/webhooks$/, '');
+    for (const path of ['start', 'projects', 'api-keys', 'audit', 'messages/new', 'nothing']) {
+      await page.goto(`${portal}/${path}`);
+      await heading('There is no such page');
+    }
+    await page.goto(`${portal}/webhooks/new`);
+    await page.getByText('Your link to the portal does not include “manage”.').waitFor();
+    await page.getByRole('main').getByRole('link', { name: 'webhooks' }).click();
+    await heading('Webhooks');
+  });
+
   it('leaves no error in the console', () => {
     expect(browser.faults()).toEqual([]);
   });
 });
+
+const NEEDED_SCOPES = {
+  'messages/new': 'messages:write',
+  'webhooks/new': 'webhooks:write',
+  audit: 'admin',
+};

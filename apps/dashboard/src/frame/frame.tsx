@@ -1,11 +1,14 @@
 import { ActionIcon, Anchor } from '@mantine/core';
-import { Outlet, useLocation } from '@tanstack/react-router';
+import { Outlet, rootRouteId, useLocation, useMatches } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { useLiveState, type LiveState } from '../api/live.ts';
 import { MenuIcon } from '../parts/icons.tsx';
+import { accessTo } from '../session/page-rights.ts';
+import { rightsOf } from '../session/rights.ts';
 import { useSession } from '../session/session-context.ts';
 import { CallsPanel } from './calls-panel.tsx';
 import { Navigation } from './navigation.tsx';
+import { PageDenied, PageMissing } from './page-failed.tsx';
 import { SearchBox } from './search-box.tsx';
 import { Settings } from './settings.tsx';
 import styles from './frame.module.css';
@@ -49,11 +52,22 @@ export function Frame() {
         <LiveNote />
       </div>
       <main className={styles.main} ref={main} tabIndex={-1}>
-        <Outlet />
+        <AllowedPage />
         <CallsPanel />
       </main>
     </div>
   );
+}
+
+/** The page that the address names, unless the rights of the session exclude it. */
+function AllowedPage() {
+  const session = useSession();
+  const page = useMatches({ select: (matches) => matches.at(-1)?.routeId });
+  if (page === undefined || page === rootRouteId) return <Outlet />;
+  const access = accessTo(page, session.kind, rightsOf(session));
+  if (access.kind === 'missing') return <PageMissing />;
+  if (access.kind === 'denied') return <PageDenied why={access.why} />;
+  return <Outlet />;
 }
 
 function Brand() {

@@ -1,29 +1,27 @@
 import { Link } from '@tanstack/react-router';
 import { useSession } from '../session/session-context.ts';
+import { accessTo } from '../session/page-rights.ts';
 import { rightsOf } from '../session/rights.ts';
 import styles from './frame.module.css';
 
 const PLACES = [
-  { to: '/', name: 'Overview', isInPortal: false },
-  { to: '/messages', name: 'Messages', isInPortal: true },
-  { to: '/webhooks', name: 'Webhooks', isInPortal: true },
-  { to: '/failures', name: 'Failures', isInPortal: false },
-  { to: '/circuits', name: 'Circuits', isInPortal: false },
-  { to: '/resends', name: 'Resends', isInPortal: true },
-  { to: '/projects', name: 'Projects and apps', isInPortal: false },
-  { to: '/api-keys', name: 'API keys', isInPortal: false },
-  { to: '/audit', name: 'Audit log', isInPortal: false },
-  { to: '/start', name: 'First steps', isInPortal: false },
+  { to: '/', name: 'Overview' },
+  { to: '/messages', name: 'Messages' },
+  { to: '/webhooks', name: 'Webhooks' },
+  { to: '/failures', name: 'Failures' },
+  { to: '/circuits', name: 'Circuits' },
+  { to: '/resends', name: 'Resends' },
+  { to: '/projects', name: 'Projects and apps' },
+  { to: '/api-keys', name: 'API keys' },
+  { to: '/audit', name: 'Audit log' },
+  { to: '/start', name: 'First steps' },
 ] as const;
 
 /** Only the pages that this session may see. */
 export function Navigation() {
   const session = useSession();
-  const { canReadAudit } = rightsOf(session);
-  const shown = PLACES.filter(
-    ({ to, isInPortal }) =>
-      (session.kind === 'company' || isInPortal) && (to !== '/audit' || canReadAudit),
-  );
+  const rights = rightsOf(session);
+  const shown = PLACES.filter(({ to }) => accessTo(to, session.kind, rights).kind === 'allowed');
   return (
     <nav aria-label="Pages">
       <ul className={styles.places}>

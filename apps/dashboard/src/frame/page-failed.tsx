@@ -1,5 +1,6 @@
 import type { ErrorComponentProps } from '@tanstack/react-router';
 import { Link } from '@tanstack/react-router';
+import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
 import { Failed } from '../parts/states.tsx';
 import { Page } from '../parts/page.tsx';
 
@@ -18,12 +19,29 @@ export function PageFailed({ error }: ErrorComponentProps) {
   );
 }
 
+/** The first page, by the name that the navigation has for it: the portal has no overview. */
+function ToFirstPage() {
+  if (PORTAL_COMPANY_ID !== null) return <Link to="/webhooks">webhooks</Link>;
+  return <Link to="/">overview</Link>;
+}
+
 export function PageMissing() {
   return (
     <Page title="There is no such page">
       <p>
         The address may be incomplete. Paste an id into the search box above, or go to the{' '}
-        <Link to="/">overview</Link>.
+        <ToFirstPage />.
+      </p>
+    </Page>
+  );
+}
+
+/** A page that exists, but not for whoever looks. */
+export function PageDenied({ why }: { why: string }) {
+  return (
+    <Page title="This page is not open to you">
+      <p>
+        {why} Go to the <ToFirstPage />.
       </p>
     </Page>
   );
