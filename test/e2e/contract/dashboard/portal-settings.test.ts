@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { createResources } from '../../../support/api/resources.ts';
 import { dataOf, expectInvalid } from '../../../support/api/expect-answers.ts';
 import type { OwnCompany } from '../../../support/process/posthorn.ts';
 import { joinShared } from '../../../support/process/shared-posthorn.ts';
@@ -37,10 +38,32 @@ describe('The settings of the portal', () => {
     "https://a.example; script-src 'unsafe-inline'",
     'https://a.example,b',
     'https://*.example.com',
+    'https://a.example:65536',
+    'http://localhost:99999',
     "'self'",
     '*',
     '',
   ])('refuse the origin %s', async (origin) => {
     expectInvalid(await posthorn.api.put(SETTINGS, { origins: [origin] }), 'origins.0');
   });
+
+  it('say of which origins the logo of a link may be', async () => {
+    const { id } = await createResources(posthorn.api).app();
+    const askLink = (logoUrl: string) => {
+      const body = { expiresInSeconds: 60, capabilities: ['view'], theme: { logoUrl } };
+      return posthorn.api.post(`/api/v1/apps/${id}/portal-links`, body);
+    };
+    const origins = ['https://cdn.example.com:443', 'https://cdn.example.com:65535'];
+    dataOf(await posthorn.api.put(SETTINGS, { origins }));
+    for (const logo of ['https://cdn.example.com/a.png', `${origins[1]}/a.png`, DATA_LOGO]) {
+      dataOf(await askLink(logo), 201);
+    }
+    const refused = await askLink('https://other.example.com/a.png');
+    expectInvalid(refused, 'theme.logoUrl');
+    expect(refused.body.message).toContain('origins of the portal settings');
+    dataOf(await posthorn.api.put(SETTINGS, { origins: [] }));
+    expectInvalid(await askLink('https://cdn.example.com/a.png'), 'theme.logoUrl');
+  });
 });
+
+const DATA_LOGO = 'data:image/svg+xml;base64,PHN2Zy8+';

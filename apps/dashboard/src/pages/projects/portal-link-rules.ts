@@ -15,7 +15,8 @@ export interface LinkDraft {
 
 export type LinkProblems = Partial<Record<keyof LinkDraft, string>>;
 
-const HOST = '([a-z0-9-]{1,63}\\.){0,6}[a-z][a-z0-9-]{0,62}(:[1-9]\\d{0,4})?';
+const PORT = '([1-9]\\d{0,3}|[1-5]\\d{4}|6[0-4]\\d{3}|65[0-4]\\d{2}|655[0-2]\\d|6553[0-5])';
+const HOST = `([a-z0-9-]{1,63}\\.){0,6}[a-z][a-z0-9-]{0,62}(:${PORT})?`;
 const IMAGE = 'data:image/(png|jpeg|webp|svg\\+xml);base64,[A-Za-z0-9+/]+={0,2}';
 const IMAGE_URL = `https://${HOST}(/[\\w.~%-]{1,100}){0,15}(\\?[\\w.~%=&-]{0,400})?`;
 const LOGO = new RegExp(`^(${IMAGE}|${IMAGE_URL})$`);

@@ -10,15 +10,17 @@ import type { CompanyStore } from '@posthorn/platform/mongo/companies/companies.
 import { makeApiKey, toKeyRights } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import { newLinkToken, type LinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';
 import type { ApiKeys } from '../../../api-keys/api-keys.ts';
-import { insufficientScope } from '../../../http/api-error.ts';
+import { insufficientScope, invalidRequest } from '../../../http/api-error.ts';
 import type { Caller } from '../../../http/request/route.ts';
 import type { Apps } from '../../../projects/apps.ts';
+import type { PortalSettingsStore } from './portal-settings.ts';
 
 export interface CreatePortalLinkDeps {
   apps: Pick<Apps, 'get'>;
   apiKeys: Pick<ApiKeys, 'get'>;
   companies: Pick<CompanyStore, 'insertKey'>;
   links: Pick<LinkStore, 'insert'>;
+  portalSettings: Pick<PortalSettingsStore, 'read'>;
   /** PUBLIC_URL. */
   publicUrl: string | undefined;
   newId: (prefix: IdPrefix) => string;
@@ -43,7 +45,10 @@ export interface CreatedPortalLink {
   capabilities: Capability[];
 }
 
-/** Throws ApiError 404 for an unknown app, 403 for a capability that the key of the caller does not have. */
+/**
+ * Throws ApiError 404 for an unknown app, 403 for a capability that the key of the caller does not have, 400 for a logo
+ * that no browser would load.
+ */
 export type CreatePortalLink = (
   caller: Caller,
   asked: AskedPortalLink,
@@ -57,6 +62,7 @@ export function createCreatePortalLink(deps: CreatePortalLinkDeps): CreatePortal
     const capabilities = toCapabilities(asked.capabilities);
     assertGivable(caller, capabilities);
     await apps.get(companyId, appId);
+    await assertLoadable(deps, companyId, theme);
     const linkId = newId('plnk');
     const createdAtMs = nowMs();
     const expiresAtMs = createdAtMs + asked.expiresInSeconds * 1_000;
@@ -73,6 +79,27 @@ export function createCreatePortalLink(deps: CreatePortalLinkDeps): CreatePortal
     // Browsers send nobody what is behind the #.
     return { id: linkId, url: `${page}#${token}`, expiresAtMs: endsAtMs, capabilities };
   };
+}
+
+/** Pages of the portal load images from the origins of its settings only (`img-src`), so others would not show. */
+async function assertLoadable(
+  { portalSettings }: Pick<CreatePortalLinkDeps, 'portalSettings'>,
+  companyId: string,
+  { logoUrl }: PortalTheme,
+): Promise<void> {
+  if (logoUrl === undefined || logoUrl.startsWith('data:')) return;
+  const { origins } = await portalSettings.read(companyId);
+  const origin = originOf(logoUrl);
+  if (origin !== null && origins.some((listed) => originOf(listed) === origin)) return;
+  throw invalidRequest([{ path: 'theme.logoUrl', message: NOT_LOADABLE }]);
+}
+
+const NOT_LOADABLE =
+  'must be at one of the origins of the portal settings (/api/v1/portal-settings), or a data: URL';
+
+/** Without the port that the scheme has anyway; null for what is no URL, such as one of a port that an earlier version allowed. */
+function originOf(url: string): string | null {
+  return URL.canParse(url) ? new URL(url).origin : null;
 }
 
 type LinkKey = Pick<PortalGrant, 'keyHash' | 'ownsKey'> & { endsAtMs: number };

@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { name, text } from '../fields.ts';
 
-const HOST = '([a-z0-9-]{1,63}\\.){0,6}[a-z][a-z0-9-]{0,62}(:[1-9]\\d{0,4})?';
-const LOOPBACK = '(localhost|127\\.0\\.0\\.1)(:[1-9]\\d{0,4})?';
+/** From 1 to 65535. */
+const PORT = '([1-9]\\d{0,3}|[1-5]\\d{4}|6[0-4]\\d{3}|65[0-4]\\d{2}|655[0-2]\\d|6553[0-5])';
+const HOST = `([a-z0-9-]{1,63}\\.){0,6}[a-z][a-z0-9-]{0,62}(:${PORT})?`;
+const LOOPBACK = `(localhost|127\\.0\\.0\\.1)(:${PORT})?`;
 const ORIGIN = new RegExp(`^(https://${HOST}|https?://${LOOPBACK})$`);
 
 /** Goes into a header of the portal: nothing but an origin may pass. */
