@@ -1,6 +1,8 @@
 import { Alert, Button, Group, Loader, Text, Title } from '@mantine/core';
 import { useEffect, useState, type ReactNode } from 'react';
+import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
 import { toFailure } from '../api/failure.ts';
+import { nextStepOf } from '../words/next-step.ts';
 import { Copyable } from './copy/copyable.tsx';
 import styles from './parts.module.css';
 
@@ -50,7 +52,7 @@ export function Failed({
           ))}
         </ul>
       )}
-      <Text size="sm">{nextStepOf(failure.code, failure.status)}</Text>
+      <Text size="sm">{nextStepOf(failure.code, failure.status, PORTAL_COMPANY_ID !== null)}</Text>
       <Group gap="xs" mt="xs">
         {retry && (
           <Button size="xs" variant="default" onClick={retry}>
@@ -64,16 +66,6 @@ export function Failed({
       </Group>
     </Alert>
   );
-}
-
-function nextStepOf(code: string, status: number): string {
-  if (code === 'insufficient_scope') return 'Sign in with an API key that has the scope.';
-  if (status === 404)
-    return 'It may have been deleted, or belong to another company. Check the id.';
-  if (status === 429) return 'Wait a moment: the company has sent more requests than its limit.';
-  if (status === 503) return 'The gateway waits for one of its stores. Try again in some seconds.';
-  if (status >= 500) return 'Tell the operator, with the request id below.';
-  return '';
 }
 
 /** Why there is nothing to show, and what to do about it. */

@@ -1,0 +1,85 @@
+/** The words for a code; `inPortal` where a visitor, who has no API key and sees one app, needs others. */
+interface Words {
+  text: string;
+  inPortal?: string;
+}
+
+/** The message of the failure says what to do. */
+const NOTHING_MORE: Words = { text: '' };
+const OTHER_VERSION: Words = {
+  text: 'This page may be of another version than the gateway. Reload it.',
+};
+const WAIT_FOR_STORE: Words = {
+  text: 'The gateway waits for one of its stores. Try again in some seconds.',
+};
+const TELL_OPERATOR: Words = {
+  text: 'Tell the operator, with the request id below.',
+  inPortal: 'Tell the site that gave you the link, with the request id below.',
+};
+const GONE: Words = {
+  text: 'It may have been deleted, or belong to another company. Check the id.',
+  inPortal: 'It may have been deleted, or belong to another app. Check the id.',
+};
+const NEW_LINK: Words = {
+  text: 'An operator makes a new one, or sign in with an API key.',
+  inPortal: 'Open the webhooks from the site that gave you the link: it makes a new one.',
+};
+
+/** What to do about each failure of docs/decisions/0004-api-errors.md, behind its message. */
+const NEXT_STEPS = {
+  invalid_request: NOTHING_MORE,
+  invalid_json: NOTHING_MORE,
+  incomplete_body: { text: 'The connection broke off. Try again.' },
+  malformed_request: { text: 'Something between this page and the gateway may change requests.' },
+  delivery_refused: NOTHING_MORE,
+  unauthorized: { text: 'Check that all of the key was copied, and that it was not revoked.' },
+  session_replaced: { text: 'Reload the page to go on with that one.' },
+  company_mismatch: { text: 'Leave the company id empty: the key knows its company.' },
+  company_suspended: { text: 'Ask the operator why.' },
+  insufficient_scope: {
+    text: 'Sign in with an API key that has the scope.',
+    inPortal: 'Ask the site that gave you the link for one that allows it.',
+  },
+  not_found: GONE,
+  route_not_found: OTHER_VERSION,
+  method_not_allowed: OTHER_VERSION,
+  link_unknown: NEW_LINK,
+  link_used: NEW_LINK,
+  link_expired: NEW_LINK,
+  link_revoked: NEW_LINK,
+  request_timeout: { text: 'The connection was too slow. Try again.' },
+  delivery_pending: NOTHING_MORE,
+  quota_exceeded: { text: 'Delete what is not needed any more, or ask the operator for more.' },
+  resend_running: { text: 'Wait until it has ended, or abort it.' },
+  webhook_deleted: { text: 'What was to be delivered there cannot be sent again.' },
+  webhook_disabled: NOTHING_MORE,
+  payload_erased: { text: 'The sender of the message can send it as a new one.' },
+  idempotency_key_running: { text: 'Try again in some seconds.' },
+  body_too_large: { text: 'Make it smaller.' },
+  unsupported_media_type: OTHER_VERSION,
+  expectation_failed: NOTHING_MORE,
+  idempotency_key_reused: NOTHING_MORE,
+  rate_limited: { text: 'Wait a moment, then try again.' },
+  too_many_wrong_keys: {
+    text: 'Wait a minute, then check the key before you try again. A valid key in use keeps working.',
+  },
+  headers_too_large: { text: 'Remove the cookies of this site from the browser.' },
+  internal_error: TELL_OPERATOR,
+  unavailable: WAIT_FOR_STORE,
+} satisfies Record<string, Words>;
+
+/** Returns what to do next about a failure; '' when there is nothing to say. */
+export function nextStepOf(code: string, status: number, isInPortal: boolean): string {
+  const { text, inPortal = text }: Words = hasWords(code) ? NEXT_STEPS[code] : byStatus(status);
+  return isInPortal ? inPortal : text;
+}
+
+export function hasWords(code: string): code is keyof typeof NEXT_STEPS {
+  return Object.hasOwn(NEXT_STEPS, code);
+}
+
+/** What answers in place of the gateway, such as a proxy, has no code. */
+function byStatus(status: number): Words {
+  if (status === 503) return WAIT_FOR_STORE;
+  return status >= 500 ? TELL_OPERATOR : NOTHING_MORE;
+}
