@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { startBrowser, type Browser } from '../../support/browser/browser.ts';
+import { findBarriers, takePicture } from '../../support/browser/check-page.ts';
 import { signIn } from '../../support/browser/sign-in.ts';
+import { makeSignInLink } from '../../support/process/companies.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 
 interface MadeKey {
@@ -109,6 +111,29 @@ describe('A session of the dashboard', () => {
     await page.getByText('Your link to the portal does not include “manage”.').waitFor();
     await page.getByRole('main').getByRole('link', { name: 'webhooks' }).click();
     await heading('Webhooks');
+  });
+
+  it('goes on after a sign-in link that does not open, which says why', async () => {
+    const { page } = browser;
+    const link = `${posthorn.baseUrl}/dashboard/sign-in#${await makeSignInLink(posthorn)}`;
+    await page.goto(link);
+    await heading('Overview');
+    await page.goto('about:blank');
+    await page.goto(link);
+    await page.getByText('This link was used already.').waitFor();
+    expect(await findBarriers(page)).toEqual([]);
+    await takePicture(page, 'sign-in-link-refused');
+    await page.getByRole('button', { name: 'Go on as Test' }).click();
+    await heading('Overview');
+  });
+
+  it('is not offered with a link that does not open where there is none', async () => {
+    const { page } = browser;
+    await page.goto('about:blank');
+    await open(`sign-in#${'x'.repeat(43)}`);
+    await page.getByText('There is no such link.').waitFor();
+    await page.getByText('An operator makes a new one').waitFor();
+    expect(await page.getByRole('button', { name: /^Go on as/ }).count()).toBe(0);
   });
 
   it('leaves no error in the console', () => {

@@ -79,6 +79,21 @@ export const sessionQuery = queryOptions({
   },
 });
 
+/**
+ * The session that this browser has although a sign-in link did not open; null for none. Nothing of it is shown until
+ * somebody chooses to go on with it.
+ */
+export const heldSessionQuery = queryOptions({
+  queryKey: ['session', 'held'],
+  gcTime: 0,
+  retry: false,
+  queryFn: async (): Promise<Session | null> => {
+    const held = await findSession().catch(() => null);
+    showSession(null);
+    return held;
+  },
+});
+
 /** Why the session before has ended; null while there was none, and after signing out. */
 export const sessionEndQuery = queryOptions<ApiFailure | null>({
   queryKey: ['session', 'end'],

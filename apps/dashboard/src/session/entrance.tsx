@@ -13,13 +13,13 @@ import { SignIn } from './sign-in.tsx';
 
 /** Shows the pages to whoever is signed in, and to others how to sign in. */
 export function Entrance() {
-  const { data: session, error, isPending } = useQuery(sessionQuery);
+  const { data: session, error, isPending, refetch } = useQuery(sessionQuery);
   const { data: end = null } = useQuery(sessionEndQuery);
   usePortalTheme(session?.portal?.theme ?? null);
   if (isPending) return <Loading what="the gateway" />;
   if (session) return <Pages session={session} />;
   return PORTAL_COMPANY_ID === null ? (
-    <SignIn error={error} end={end} />
+    <SignIn error={error} end={end} goOn={() => void refetch()} />
   ) : (
     <PortalClosed error={error ?? end} />
   );

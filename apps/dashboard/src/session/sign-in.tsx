@@ -1,15 +1,24 @@
 import { Anchor, Button, PasswordInput, Text, TextInput, Title } from '@mantine/core';
-import { useMutation } from '@tanstack/react-query';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, type SyntheticEvent } from 'react';
 import { GATEWAY_URL } from '../api/addresses.ts';
 import type { ApiFailure } from '../api/failure.ts';
 import { changeSession } from '../api/query-client.ts';
-import { signIn } from '../api/session.ts';
+import { heldSessionQuery, signIn } from '../api/session.ts';
 import { Failed } from '../parts/states.tsx';
 import styles from './session.module.css';
 
-/** Takes an API key with its company. `error` is why a one-time link was refused, `end` why the session before has ended. */
-export function SignIn({ error, end }: { error: Error | null; end: ApiFailure | null }) {
+interface SignInProps {
+  /** Why a one-time link was refused. */
+  error: Error | null;
+  /** Why the session before has ended. */
+  end: ApiFailure | null;
+  /** Goes on with the session that the browser has all the same. */
+  goOn: () => void;
+}
+
+/** Takes an API key with its company. */
+export function SignIn({ error, end, goOn }: SignInProps) {
   const mutation = useMutation({
     mutationFn: signIn,
     onSuccess: (session) => {
@@ -33,6 +42,7 @@ export function SignIn({ error, end }: { error: Error | null; end: ApiFailure | 
           Sign in to Posthorn
         </Title>
         {refused !== null && <Failed error={refused} what="sign in" />}
+        {error !== null && <StillSignedIn goOn={goOn} />}
         {end?.code === 'session_replaced' && (
           <Text role="status">{end.message} Reload the page to go on with that one.</Text>
         )}
@@ -56,6 +66,20 @@ export function SignIn({ error, end }: { error: Error | null; end: ApiFailure | 
         <Help />
       </form>
     </main>
+  );
+}
+
+/** A link that does not open ends no session: whoever is signed in need not sign in again. */
+function StillSignedIn({ goOn }: Pick<SignInProps, 'goOn'>) {
+  const { data: held = null } = useQuery(heldSessionQuery);
+  if (held === null) return null;
+  return (
+    <>
+      <Text>This browser is still signed in. Go on with that session, or sign in with a key.</Text>
+      <Button variant="default" onClick={goOn}>
+        Go on as {held.company.name}
+      </Button>
+    </>
   );
 }
 
