@@ -5,6 +5,7 @@ import { findBarriers, takePicture } from '../../support/browser/check-page.ts';
 import { signIn } from '../../support/browser/sign-in.ts';
 import { makeSignInLink } from '../../support/process/companies.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { eventually } from '../../support/time/eventually.ts';
 
 interface MadeKey {
   id: string;
@@ -135,6 +136,37 @@ describe('A session of the dashboard', () => {
     await page.getByText('An operator makes a new one').waitFor();
     expect(await page.getByRole('button', { name: /^Go on as/ }).count()).toBe(0);
   });
+
+  it('keeps the focus of the keyboard when what it revoked goes, and names it before', async () => {
+    const { page } = browser;
+    await makeKey('read');
+    const { id } = await makeLink('view');
+    await signIn(page, posthorn);
+    await open('api-keys');
+    await revoke('Own', 'Revoke API key “Own”?');
+    await expectFocusOn('API keys');
+    await open(`apps/${appId}`);
+    await revoke(id, `Revoke portal link “${id}”?`);
+    await expectFocusOn('Portal links');
+  });
+
+  async function revoke(name: string, question: string): Promise<void> {
+    const { page } = browser;
+    const button = page.getByRole('button', { name: `Revoke ${name}`, exact: true }).first();
+    await button.focus();
+    await page.keyboard.press('Enter');
+    const dialog = page.getByRole('dialog', { name: question });
+    await dialog.getByRole('button', { name: 'Revoke' }).focus();
+    await page.keyboard.press('Enter');
+    await dialog.waitFor({ state: 'detached' });
+  }
+
+  async function expectFocusOn(name: string): Promise<void> {
+    await eventually(`the focus on “${name}”`, async () => {
+      const focused = await browser.page.evaluate('document.activeElement?.textContent');
+      return focused === name;
+    });
+  }
 
   it('leaves no error in the console', () => {
     expect(browser.faults()).toEqual([]);

@@ -1,12 +1,14 @@
 import { Button, Group, Text } from '@mantine/core';
-import { useMutation } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useMutation, type UseMutationResult } from '@tanstack/react-query';
+import { useEffect, useRef, useState } from 'react';
 import { Dialog } from './dialog.tsx';
 import { Failed } from './states.tsx';
 
 interface ConfirmProps {
   /** On the button, and the title of the question: `Delete webhook`. */
   action: string;
+  /** What it is done to, where a page has several: the question and the name of the button say it. */
+  about?: { kind: string; name: string };
   /** What will happen, in one sentence or two. */
   consequence: string;
   perform: () => Promise<unknown>;
@@ -17,12 +19,15 @@ interface ConfirmProps {
 /** A button that asks before it acts, and says what will go. */
 export function Confirm({
   action,
+  about,
   consequence,
   perform,
   onDone,
   isDangerous = true,
 }: ConfirmProps) {
   const [isOpen, setOpen] = useState(false);
+  const { button, expectToGo } = useFocusAfter();
+  const whole = about ? `${action} ${about.kind} “${about.name}”` : action;
   const close = (): void => {
     setOpen(false);
   };
@@ -30,16 +35,16 @@ export function Confirm({
     mutationFn: perform,
     onSuccess: () => {
       close();
+      expectToGo();
       onDone?.();
     },
   });
-  const act = (): void => {
-    mutation.mutate();
-  };
   return (
     <>
       <Button
+        ref={button}
         variant="default"
+        aria-label={about && `${action} ${about.name}`}
         onClick={() => {
           mutation.reset();
           setOpen(true);
@@ -47,18 +52,62 @@ export function Confirm({
       >
         {action}
       </Button>
-      <Dialog title={`${action}?`} isOpen={isOpen} close={close}>
+      <Dialog title={`${whole}?`} isOpen={isOpen} close={close}>
         <Text mb="md">{consequence}</Text>
-        {mutation.error !== null && <Failed error={mutation.error} what={action.toLowerCase()} />}
-        <Group justify="flex-end" mt="md">
-          <Button variant="default" onClick={close}>
-            Keep it as it is
-          </Button>
-          <Button color={isDangerous ? 'red' : 'blue'} loading={mutation.isPending} onClick={act}>
-            {action}
-          </Button>
-        </Group>
+        {mutation.error !== null && (
+          <Failed error={mutation.error} what={whole.charAt(0).toLowerCase() + whole.slice(1)} />
+        )}
+        <Answers action={action} isDangerous={isDangerous} mutation={mutation} close={close} />
       </Dialog>
     </>
   );
+}
+
+interface AnswersProps {
+  action: string;
+  isDangerous: boolean;
+  mutation: Pick<UseMutationResult<unknown, Error, void>, 'isPending' | 'mutate'>;
+  close: () => void;
+}
+
+function Answers({ action, isDangerous, mutation, close }: AnswersProps) {
+  const act = (): void => {
+    mutation.mutate();
+  };
+  return (
+    <Group justify="flex-end" mt="md">
+      <Button variant="default" onClick={close}>
+        Keep it as it is
+      </Button>
+      <Button color={isDangerous ? 'red' : 'blue'} loading={mutation.isPending} onClick={act}>
+        {action}
+      </Button>
+    </Group>
+  );
+}
+
+/**
+ * Once something is done, the button may go with what it was done to, and the focus with the button. Then the heading of
+ * its section, or of the page, gets it.
+ */
+function useFocusAfter() {
+  const button = useRef<HTMLButtonElement>(null);
+  const heading = useRef<HTMLElement | null>(null);
+  useEffect(
+    () => () => {
+      if (document.activeElement === document.body) heading.current?.focus();
+    },
+    [],
+  );
+  const expectToGo = (): void => {
+    heading.current = headingOf(button.current);
+    // Not by Tab: it is nothing to use.
+    if (heading.current !== null) heading.current.tabIndex = -1;
+  };
+  return { button, expectToGo };
+}
+
+function headingOf(element: Element | null): HTMLElement | null {
+  const section = element?.closest('section') ?? document.querySelector('main');
+  return section?.querySelector<HTMLElement>('h1, h2') ?? null;
 }

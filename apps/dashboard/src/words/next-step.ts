@@ -51,6 +51,7 @@ const NEXT_STEPS = {
   delivery_pending: NOTHING_MORE,
   quota_exceeded: { text: 'Delete what is not needed any more, or ask the operator for more.' },
   resend_running: { text: 'Wait until it has ended, or abort it.' },
+  key_of_link: NOTHING_MORE,
   webhook_deleted: { text: 'What was to be delivered there cannot be sent again.' },
   webhook_disabled: NOTHING_MORE,
   payload_erased: { text: 'The sender of the message can send it as a new one.' },

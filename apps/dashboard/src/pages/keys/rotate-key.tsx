@@ -24,6 +24,7 @@ export function RotateKey({ apiKey: { id, name } }: { apiKey: Schemas['ApiKey'] 
     <>
       <Button
         variant="default"
+        aria-label={`Rotate ${name}`}
         onClick={() => {
           rotate.reset();
           setOpen(true);

@@ -82,6 +82,7 @@ function RevokeLink({
   return (
     <Confirm
       action="Revoke"
+      about={{ kind: 'portal link', name: linkId }}
       consequence="The link will open nothing any more, and a visit that it began ends within two seconds."
       perform={() => revokePortalLink(linkId)}
       onDone={() => {
