@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { STRICT_EGRESS as strict } from '@posthorn/domain/egress/egress-rules.ts';
 import { sampleWebhook } from '../../../../../../test/support/samples/sample-webhook.ts';
-import { changesOf, createWebhookBody, updateWebhookBody } from './webhook-body.ts';
+import { changesOf, createWebhookBody, updateProblems, updateWebhookBody } from './webhook-body.ts';
 
 const schema = createWebhookBody(strict);
 const base = { url: 'https://example.com/hook', appId: 'app_1' };
@@ -184,6 +184,17 @@ describe('an update', () => {
     expect(() => changed({ authMethod: 'hmac', basicAuthPassword: 'p' })).toThrow(
       'basicAuthPassword: belongs to authMethod basic',
     );
+  });
+
+  test('misses no field that is given and wrong by itself', () => {
+    const pathsOf = (fields: Record<string, unknown>): string[] =>
+      updateProblems(fields, seen, strict, { seesSecrets: false }).map(({ path }) => path);
+    const toKey = { authMethod: 'apiKey', apiKey: 'k' };
+    expect(pathsOf(toKey)).toEqual(['apiKeyHeader']);
+    expect(pathsOf({ ...toKey, apiKeyHeader: 'Host' })).toEqual([]);
+    const moved = { url: 'https://mine.example.net/' };
+    expect(pathsOf(moved)).toEqual(['basicAuthPassword']);
+    expect(pathsOf({ ...moved, basicAuthPassword: '' })).toEqual([]);
   });
 
   test('chooses the algorithm of hmac, and keeps the secret for the way back', () => {

@@ -65,7 +65,10 @@ interface Asker {
   seesSecrets: boolean;
 }
 
-/** Returns the problems that an update has with the stored webhook. Ignores fields that are wrong by themselves. */
+/**
+ * Returns the problems that an update has with the stored webhook. Fields that are wrong by themselves are reported as
+ * that: here they are neither read nor missing.
+ */
 export function updateProblems(
   fields: Readonly<Record<string, unknown>>,
   webhook: Webhook,
@@ -73,11 +76,14 @@ export function updateProblems(
   asker: Asker,
 ): Problem[] {
   const { shape } = updateWebhookBody(policy);
+  const wrong = new Set<string>();
   const valid = Object.entries(shape).flatMap(([name, schema]) => {
     const { success, data } = schema.safeParse(fields[name]);
+    if (!success) wrong.add(name);
     return success && data !== undefined ? [[name, data] as const] : [];
   });
-  return problemsWith(webhook, Object.fromEntries(valid), asker);
+  const problems = problemsWith(webhook, Object.fromEntries(valid), asker);
+  return problems.filter(({ path }) => !wrong.has(path));
 }
 
 function problemsWith(
