@@ -5,6 +5,7 @@ import { startFramingPage, type FramingPage } from '../../support/browser/framin
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
+import { startReceiver } from '../../support/receivers/receiver.ts';
 
 interface Target {
   appId: string;
@@ -94,6 +95,44 @@ describe('The portal of an app', () => {
     await page.getByRole('button', { name: 'Save changes' }).click();
     await page.getByText('Saved.').waitFor();
   });
+
+  it('creates a webhook with a password, and asks for it again where another server would get it', async () => {
+    const { page } = browser;
+    const receiver = await startReceiver();
+    await page.goto(await makeLink(['view', 'manage'], { path: '/webhooks/new' }));
+    await page.getByLabel(/^URL/).fill(`${endpoint.url}/guarded`);
+    await page.getByLabel('Method').selectOption('basic');
+    await page.getByLabel(/^User name/).fill('shop');
+    await page.getByLabel(/^Password/).fill('first');
+    await page.getByRole('button', { name: 'Create webhook' }).click();
+    await heading(`${endpoint.url}/guarded`);
+    expect(await authOf(page.url())).toEqual({
+      method: 'basic',
+      username: 'shop',
+      password: 'first',
+    });
+    await page.getByRole('tab', { name: 'Settings' }).click();
+    await page.getByText('Leave empty to keep the stored one').waitFor();
+    await page.getByLabel(/^URL/).fill(receiver.url);
+    await page.getByText('Must be given again').waitFor();
+    expect(await findBarriers(page)).toEqual([]);
+    await takePicture(page, 'portal-password-again');
+    await page.getByLabel(/^Password/).fill('second');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('Saved.').waitFor();
+    expect(await page.getByLabel(/^Password/).inputValue()).toBe('');
+    await page.getByRole('tab', { name: 'Testing' }).click();
+    await page.getByRole('button', { name: 'Send test message' }).click();
+    await page.getByText('the endpoint accepted it (200)').waitFor();
+    expect(receiver.received[0]?.headers.authorization).toBe(`Basic ${btoa('shop:second')}`);
+    await receiver.close();
+  });
+
+  async function authOf(pageUrl: string): Promise<object> {
+    const id = /wh_\w+/.exec(pageUrl)?.[0] ?? '';
+    const answer = await posthorn.api.get(`/api/v1/webhooks/${id}`);
+    return dataOf<{ authMethod: object }>(answer).authMethod;
+  }
 
   it('ends by signing out', async () => {
     const { page } = browser;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { dataOf } from '../../support/api/expect-answers.ts';
-import { startBrowser, type Browser } from '../../support/browser/browser.ts';
-import { takePicture } from '../../support/browser/check-page.ts';
+import { NARROW, startBrowser, WIDE, type Browser } from '../../support/browser/browser.ts';
+import { findBarriers, isTooLarge, takePicture } from '../../support/browser/check-page.ts';
 import { signIn } from '../../support/browser/sign-in.ts';
 import { createCompany } from '../../support/process/companies.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
@@ -66,6 +66,31 @@ describe('The dashboard, from the first sign-in on', () => {
     await page.getByText('the endpoint accepted it (200)').waitFor();
     await page.getByRole('button', { name: /^Answer and headers/ }).click();
     await page.getByText('Headers that were sent').waitFor();
+  });
+
+  it('changes how the webhook authenticates, and says at a field what is wrong with it', async () => {
+    const { page } = browser;
+    await page.getByRole('tab', { name: 'Settings' }).click();
+    await page.getByLabel('Method').selectOption('apiKey');
+    await page.getByLabel(/^Header of the API key/).fill('Host');
+    await page.getByLabel(/^API key/).fill('phk_of_the_endpoint');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('Could not change the webhook').waitFor();
+    expect(await page.getByText('is a header that the service or the connection').count()).toBe(1);
+    await takePicture(page, 'webhook-settings-refused');
+    await page.getByLabel('Method').selectOption('oauth2');
+    await page.getByText('TLS: client certificate and private CA').click();
+    await browser.show({ ...NARROW, scheme: 'dark' });
+    expect(await findBarriers(page)).toEqual([]);
+    expect(await isTooLarge(page)).toBe(false);
+    await takePicture(page, 'webhook-settings-oauth2');
+    await browser.show({ ...WIDE, scheme: 'light' });
+    await page.getByLabel('Method').selectOption('hmac');
+    await page.getByLabel('Algorithm').selectOption('ed25519');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('Saved.').waitFor();
+    const answer = await posthorn.api.get(`/api/v1/webhooks/${await onlyIn('webhooks')}`);
+    expect(dataOf(answer)).toMatchObject({ authMethod: { signatureAlgorithm: 'ed25519' } });
   });
 
   it('shows a message delivered', async () => {

@@ -1,7 +1,7 @@
 import { Alert, Button, Group, Loader, Text, Title } from '@mantine/core';
 import { useEffect, useState, type ReactNode } from 'react';
 import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
-import { toFailure } from '../api/failure.ts';
+import { toFailure, type ApiFailure, type Problem } from '../api/failure.ts';
 import { nextStepOf } from '../words/next-step.ts';
 import { Copyable } from './copy/copyable.tsx';
 import styles from './parts.module.css';
@@ -34,24 +34,18 @@ export function Failed({
   error,
   what,
   retry,
+  isAtField = () => false,
 }: {
   error: unknown;
   what: string;
   retry?: () => void;
+  /** Whether a field of the page says this problem itself. */
+  isAtField?: (problem: Problem) => boolean;
 }) {
   const failure = toFailure(error);
   return (
     <Alert color="red" variant="light" title={`Could not ${what}`} role="alert">
-      <Text size="sm">{failure.message}</Text>
-      {failure.problems.length > 0 && (
-        <ul className={styles.problems}>
-          {failure.problems.map(({ path, message }) => (
-            <li key={path}>
-              <code>{path}</code> {message}
-            </li>
-          ))}
-        </ul>
-      )}
+      <Problems failure={failure} isAtField={isAtField} />
       <Text size="sm">{nextStepOf(failure.code, failure.status, PORTAL_COMPANY_ID !== null)}</Text>
       <Group gap="xs" mt="xs">
         {retry && (
@@ -65,6 +59,33 @@ export function Failed({
         {failure.requestId !== null && <Copyable text={failure.requestId} name="request id" />}
       </Group>
     </Alert>
+  );
+}
+
+interface ProblemsProps {
+  failure: ApiFailure;
+  isAtField: (problem: Problem) => boolean;
+}
+
+/** What is wrong with the request, each once: the message of a failure with problems repeats the first of them. */
+function Problems({ failure: { message, problems }, isAtField }: ProblemsProps) {
+  if (problems.length === 0) return <Text size="sm">{message}</Text>;
+  const others = problems.filter((problem) => !isAtField(problem));
+  return (
+    <>
+      {others.length < problems.length && (
+        <Text size="sm">The fields that are marked say what is wrong with them.</Text>
+      )}
+      {others.length > 0 && (
+        <ul className={styles.problems}>
+          {others.map(({ path, message: wrong }) => (
+            <li key={`${path} ${wrong}`}>
+              <code>{path}</code> {wrong}
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
   );
 }
 

@@ -4,7 +4,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 import { sessionHeaders, type Schemas } from '../../api/client.ts';
 import { GATEWAY_URL } from '../../api/addresses.ts';
-import { failureOf, toFailure } from '../../api/failure.ts';
+import { failureOf, toFailure, type Problem } from '../../api/failure.ts';
 import { curlOf } from '../../api/recorded-calls.ts';
 import { AppSelect } from '../../parts/select/app-select.tsx';
 import { CodeBlock } from '../../parts/copy/code-block.tsx';
@@ -47,7 +47,7 @@ function SendForm() {
         send.mutate(body);
       }}
     >
-      {send.error !== null && <Failed error={send.error} what="send the message" />}
+      <SendFailed error={send.error} />
       {webhookId === undefined && key.appId === null && (
         <AppSelect value={appId} onChange={setAppId} />
       )}
@@ -126,6 +126,14 @@ function isObject(text: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** The other parts of a message have no field that says what is wrong. */
+const hasField = ({ path }: Problem): boolean => path === 'eventType';
+
+function SendFailed({ error }: { error: Error | null }) {
+  if (error === null) return null;
+  return <Failed error={error} what="send the message" isAtField={hasField} />;
 }
 
 function problemOf(error: Error | null, name: string): string | undefined {

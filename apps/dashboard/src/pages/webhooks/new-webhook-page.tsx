@@ -9,8 +9,9 @@ import { LinkButton } from '../../parts/link-button.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
 import { useSession } from '../../session/session-context.ts';
-import { NEW_WEBHOOK, readWebhookForm } from './webhook-fields.ts';
-import { WebhookFormFields } from './webhook-form.tsx';
+import { hasField } from './form/field-errors.ts';
+import { bodyIn } from './form/webhook-body.ts';
+import { WebhookFormFields } from './form/webhook-form.tsx';
 import styles from './webhooks.module.css';
 
 const route = getRouteApi('/webhooks/new');
@@ -23,6 +24,8 @@ export function NewWebhookPage() {
   const client = useQueryClient();
   const navigate = route.useNavigate();
   const create = useMutation({
+    // What was sent may have secrets.
+    gcTime: 0,
     mutationFn: (body: Schemas['CreateWebhook']) => dataOf(api.POST('/api/v1/webhooks', { body })),
     onSuccess: ({ id }) => {
       void client.invalidateQueries({ queryKey: ['webhooks'] });
@@ -40,13 +43,13 @@ export function NewWebhookPage() {
         className={styles.form}
         onSubmit={(event) => {
           event.preventDefault();
-          create.mutate({ ...readWebhookForm(new FormData(event.currentTarget)), appId });
+          create.mutate({ ...bodyIn(new FormData(event.currentTarget)), appId });
         }}
       >
-        {error !== null && <Failed error={error} what="create the webhook" />}
+        {error !== null && <Failed error={error} what="create the webhook" isAtField={hasField} />}
         {confinedTo === null && <AppSelect value={appId} onChange={setAppId} />}
         <WebhookFormFields
-          fields={NEW_WEBHOOK}
+          stored={null}
           problems={error === null ? [] : toFailure(error).problems}
         />
         <Group>

@@ -1,22 +1,30 @@
 import { Button, Group, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
 import { api, dataOf, answerOf, type Schemas } from '../../api/client.ts';
 import { toFailure } from '../../api/failure.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
-import { changedFields } from './webhook-fields.ts';
-import { WebhookFormFields } from './webhook-form.tsx';
+import { hasField } from './form/field-errors.ts';
+import { changesIn } from './form/webhook-body.ts';
+import { WebhookFormFields } from './form/webhook-form.tsx';
 import styles from './webhooks.module.css';
 
 export function SettingsTab({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
   const client = useQueryClient();
   const params = { path: { webhookId: webhook.id } };
+  const [saves, setSaves] = useState(0);
   const update = useMutation({
+    // What was sent may have secrets.
+    gcTime: 0,
     mutationFn: (body: Schemas['UpdateWebhook']) =>
       dataOf(api.PUT('/api/v1/webhooks/{webhookId}', { params, body })),
-    onSuccess: () => client.invalidateQueries(),
+    onSuccess: async () => {
+      await client.invalidateQueries();
+      setSaves((before) => before + 1);
+    },
   });
   const { error } = update;
   return (
@@ -24,12 +32,14 @@ export function SettingsTab({ webhook }: { webhook: Schemas['WebhookWithAuth'] }
       className={styles.form}
       onSubmit={(event) => {
         event.preventDefault();
-        update.mutate(changedFields(new FormData(event.currentTarget), webhook));
+        update.mutate(changesIn(new FormData(event.currentTarget), webhook));
       }}
     >
-      {error !== null && <Failed error={error} what="change the webhook" />}
+      {error !== null && <Failed error={error} what="change the webhook" isAtField={hasField} />}
+      {/* New fields after each save: secrets that were typed do not stay in the page. */}
       <WebhookFormFields
-        fields={webhook}
+        key={saves}
+        stored={webhook}
         problems={error === null ? [] : toFailure(error).problems}
       />
       <Group>

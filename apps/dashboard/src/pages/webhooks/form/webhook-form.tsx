@@ -1,0 +1,103 @@
+import { Checkbox, NumberInput, Textarea, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import type { Schemas } from '../../../api/client.ts';
+import type { Problem } from '../../../api/failure.ts';
+import { valueTo } from '../../../parts/value-to.ts';
+import { useRights } from '../../../session/session-context.ts';
+import styles from '../webhooks.module.css';
+import { Authentication } from './auth-fields.tsx';
+import { isOtherServer } from './auth-rules.ts';
+import { errorIn, type ErrorOf } from './field-errors.ts';
+import { TlsFields } from './tls-fields.tsx';
+import { headersText, MASK, NEW_WEBHOOK, type WebhookFields } from './webhook-fields.ts';
+
+interface FieldsProps {
+  /** Null for a new webhook. */
+  stored: Schemas['WebhookWithAuth'] | null;
+  problems: readonly Problem[];
+}
+
+/** The fields of a webhook, with what is wrong with each. */
+export function WebhookFormFields({ stored, problems }: FieldsProps) {
+  const fields = stored ?? NEW_WEBHOOK;
+  const [url, setUrl] = useState(fields.url);
+  const isMoved = stored !== null && isOtherServer(url, stored.url);
+  const errorOf: ErrorOf = (name) => errorIn(problems, name);
+  return (
+    <>
+      <TextInput
+        name="url"
+        type="url"
+        label="URL"
+        description="Where messages are sent with POST"
+        placeholder="https://shop.example/webhooks"
+        required
+        defaultValue={fields.url}
+        error={errorOf('url')}
+        onChange={valueTo(setUrl)}
+      />
+      <TextInput name="name" label="Name" defaultValue={fields.name} error={errorOf('name')} />
+      <Textarea
+        name="eventTypes"
+        label="Event types, one on each line"
+        description="Leave it empty to receive all messages of the app"
+        rows={3}
+        defaultValue={fields.eventTypes.join('\n')}
+        error={errorOf('eventTypes')}
+      />
+      <Authentication stored={stored?.authMethod ?? null} isMoved={isMoved} errorOf={errorOf} />
+      <LimitFields fields={fields} isMoved={isMoved} errorOf={errorOf} />
+      <TlsFields stored={stored?.tls ?? null} errorOf={errorOf} />
+      <Checkbox
+        name="isEnabled"
+        label="Enabled"
+        description="Disabling cancels what is pending. Later messages are not delivered here."
+        defaultChecked={!fields.disabled}
+      />
+    </>
+  );
+}
+
+interface LimitFieldsProps {
+  fields: WebhookFields;
+  isMoved: boolean;
+  errorOf: ErrorOf;
+}
+
+function LimitFields({ fields, isMoved, errorOf }: LimitFieldsProps) {
+  const { canSeeSecrets } = useRights();
+  const { rateLimitPerSecond, customHeaders } = fields;
+  const hasMask = customHeaders.some(({ value }) => value === MASK);
+  const masked = isMoved && !canSeeSecrets ? MOVED_MASK : KEPT_MASK;
+  return (
+    <>
+      <NumberInput
+        name="rateLimitPerSecond"
+        label="Most attempts per second"
+        description="Empty for no limit"
+        min={1}
+        max={10_000}
+        hideControls
+        defaultValue={rateLimitPerSecond ?? ''}
+        error={errorOf('rateLimitPerSecond')}
+      />
+      <Textarea
+        name="customHeaders"
+        label="Headers to add, one on each line"
+        description={hasMask ? <>Name: value. {masked}</> : 'Name: value'}
+        rows={2}
+        defaultValue={headersText(customHeaders)}
+        error={errorOf('customHeaders')}
+      />
+    </>
+  );
+}
+
+const KEPT_MASK = `${MASK} keeps the value that is not shown`;
+/** See docs/contract.md C20.6. */
+const MOVED_MASK = (
+  <span className={styles.again}>
+    Give the value again where it says {MASK}, or remove the header: the stored one would go to
+    another server, and you may not see it
+  </span>
+);

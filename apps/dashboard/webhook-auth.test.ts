@@ -1,0 +1,50 @@
+import { describe, expect, test } from '@jest/globals';
+import { STRICT_EGRESS } from '../../libs/domain/src/egress/egress-rules.ts';
+import { DEFAULT_HMAC_HEADER, type AuthMethod } from '../../libs/domain/src/webhook.ts';
+import { updateProblems } from '../../services/gateway/src/api/routes/webhooks/webhook-body.ts';
+import {
+  AUTH_FIELDS,
+  REQUIRED_FIELDS,
+} from '../../services/gateway/src/api/routes/webhooks/webhook-fields/webhook-json-schema.ts';
+import { sampleWebhook } from '../../test/support/samples/sample-webhook.ts';
+import { BLANK, METHODS, methodOf } from './src/pages/webhooks/form/auth-draft.ts';
+import { mustGiveAgain } from './src/pages/webhooks/form/auth-rules.ts';
+
+const STORED: AuthMethod[] = [
+  { method: 'hmac', hmacHeader: 'X-Sign', hmacSecret: 'hush' },
+  { method: 'basic', username: 'shop', password: 'hush' },
+  { method: 'api_key', apiKey: 'hush', apiKeyHeader: 'X-Key' },
+  {
+    method: 'oauth2',
+    tokenUrl: 'https://login.example.com/token',
+    clientId: 'shop',
+    clientSecret: 'hush',
+    scope: null,
+    audience: null,
+    clientAuthentication: 'basic',
+  },
+];
+
+describe('the form of a webhook knows the authentication as the gateway does', () => {
+  test.each(Object.entries(METHODS))('fields of %s', (name, { fields, required }) => {
+    const method = name as keyof typeof METHODS;
+    expect(fields.toSorted()).toEqual(AUTH_FIELDS[method].toSorted());
+    expect(required.toSorted()).toEqual(REQUIRED_FIELDS[method].toSorted());
+  });
+
+  test('the header of the signature', () => {
+    expect(BLANK.hmacHeader).toBe(DEFAULT_HMAC_HEADER);
+  });
+
+  test.each(STORED)('what of $method must be given again', (stored) => {
+    const method = methodOf(stored);
+    const webhook = sampleWebhook(1, { authMethod: stored, customHeaders: [] });
+    const fields = { url: 'https://mine.example.net/' };
+    for (const seesSecrets of [true, false]) {
+      const refused = updateProblems(fields, webhook, STRICT_EGRESS, { seesSecrets });
+      const isAsked = mustGiveAgain({ method, stored, seesSecrets, isMoved: true });
+      const paths = isAsked ? [METHODS[method].secret] : [];
+      expect(refused.map(({ path }) => path)).toEqual(paths);
+    }
+  });
+});
