@@ -6,6 +6,7 @@ import { dataOf } from '../../support/api/expect-answers.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { startReceiver } from '../../support/receivers/receiver.ts';
+import { selfSigned } from '../../support/receivers/self-signed.ts';
 
 interface Target {
   appId: string;
@@ -133,6 +134,26 @@ describe('The portal of an app', () => {
     const answer = await posthorn.api.get(`/api/v1/webhooks/${id}`);
     return dataOf<{ authMethod: object }>(answer).authMethod;
   }
+
+  it('gives a webhook a private CA, shows it, and removes it', async () => {
+    const { page } = browser;
+    const path = `/webhooks/${own.webhookId}?tab=settings`;
+    await page.goto(await makeLink(['view', 'manage'], { path }));
+    await page.getByText('TLS: client certificate and private CA').click();
+    await page.getByLabel('Private CA').fill('no PEM');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('The fields that are marked').waitFor();
+    await page.getByLabel('Private CA').fill(selfSigned('ca.example').cert);
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('Saved.').waitFor();
+    expect(await page.getByText('Private CA: CN=ca.example').isVisible()).toBe(false);
+    await page.getByText('TLS: client certificate and private CA').click();
+    await page.getByText('Private CA: CN=ca.example, valid until').waitFor();
+    await takePicture(page, 'portal-webhook-tls');
+    await page.getByLabel('Remove the TLS settings').check();
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByLabel('Remove the TLS settings').waitFor({ state: 'detached' });
+  });
 
   it('ends by signing out', async () => {
     const { page } = browser;
