@@ -7,6 +7,7 @@ import type { RequestDeadlines } from '../../../http/connections/request-deadlin
 import type { DashboardFile, DashboardFiles } from './load-files.ts';
 import { NOT_BUILT } from './not-built.ts';
 import { pageHeaders } from './page-headers.ts';
+import { isRefusedFrame, refusedFrame, REFUSED_FRAME_HEADERS } from './refused-frame.ts';
 import { pageText } from './page-text.ts';
 
 export interface FilePagesDeps {
@@ -40,7 +41,13 @@ export function filePages(deps: FilePagesDeps): Router {
       sendFile(request, response, built?.files.get(path), path);
       return;
     }
-    const headers = pageHeaders(await deps.deadlines.within(response, framedBy(deps, path)));
+    const origins = await deps.deadlines.within(response, framedBy(deps, path));
+    const referrer = request.get('referer');
+    if (isRefusedFrame({ destination: request.get('sec-fetch-dest'), referrer }, origins)) {
+      response.status(403).set(REFUSED_FRAME_HEADERS).send(refusedFrame(referrer));
+      return;
+    }
+    const headers = pageHeaders(origins);
     if (built) response.set(headers).send(pageText(built.page, request.path));
     else response.status(404).set(headers).send(NOT_BUILT);
   };
