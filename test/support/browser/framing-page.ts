@@ -18,7 +18,9 @@ export async function startFramingPage(): Promise<FramingPage> {
   const server = createServer((_request, response) => {
     response.setHeader('Content-Type', 'text/html');
     response.setHeader('Referrer-Policy', referrer);
-    response.end(`<!doctype html><title>Platform</title><iframe src="${shown}"></iframe>`);
+    response.end(
+      `<!doctype html><title>Platform</title><iframe width="800" height="600" src="${shown}"></iframe>`,
+    );
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;

@@ -44,6 +44,7 @@ describe('a visitor of the portal', () => {
       'view get /deliveries/:deliveryId',
       'view get /failures',
       'view get /find',
+      'view get /find-webhooks',
       'view get /overview',
       'view get /resends',
       'view get /resends/:resendId',

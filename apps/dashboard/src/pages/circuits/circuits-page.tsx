@@ -12,7 +12,7 @@ import { Status } from '../../parts/status.tsx';
 import { countText } from '../../parts/time/time-words.ts';
 import { When } from '../../parts/time/when.tsx';
 import { useSession, useRights } from '../../session/session-context.ts';
-import { DeadLetters } from './dead-letters.tsx';
+import { DeadLetters, Services } from './for-operators.tsx';
 
 const route = getRouteApi('/circuits');
 
@@ -39,7 +39,12 @@ export function CircuitsPage() {
       <QueryView query={query} what="the open circuits">
         {(circuits) => <Circuits circuits={circuits} />}
       </QueryView>
-      {canReadAudit && key.appId === null && <DeadLetters />}
+      {canReadAudit && key.appId === null && (
+        <>
+          <DeadLetters />
+          <Services />
+        </>
+      )}
     </Page>
   );
 }
