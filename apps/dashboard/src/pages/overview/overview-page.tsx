@@ -122,7 +122,7 @@ function figuresOf(overview: Schemas['Overview'], range: Range): Figure[] {
       note: openCircuits === null ? 'not known now' : openCircuits === 0 ? 'now' : which,
     },
     {
-      name: 'Response time',
+      name: 'Median response time',
       value: p50 === null ? '–' : durationText(p50),
       note: p99 === null ? 'nothing measured' : `99 % within ${durationText(p99)}`,
     },

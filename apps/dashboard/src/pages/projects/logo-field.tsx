@@ -1,4 +1,5 @@
-import { Group, Text, TextInput } from '@mantine/core';
+import { FileInput, Group, TextInput } from '@mantine/core';
+import { useState } from 'react';
 import { valueTo } from '../../parts/value-to.ts';
 import type { LinkFieldsProps } from './portal-link-form.tsx';
 import styles from './projects.module.css';
@@ -8,13 +9,18 @@ const TYPES = 'image/png,image/jpeg,image/webp,image/svg+xml';
 /** A logo by its URL, or a file that goes with the theme: then no page has to be asked for it. */
 export function LogoField({ draft: { logoUrl }, problems, change }: LinkFieldsProps) {
   const isFile = logoUrl.startsWith('data:');
-  const setFile = (file: File | undefined): void => {
-    if (file === undefined) return;
+  const [file, setFile] = useState<File | null>(null);
+  const choose = (chosen: File | null): void => {
+    setFile(chosen);
+    if (chosen === null) {
+      change({ logoUrl: '' });
+      return;
+    }
     const reader = new FileReader();
     reader.onload = () => {
       if (typeof reader.result === 'string') change({ logoUrl: reader.result });
     };
-    reader.readAsDataURL(file);
+    reader.readAsDataURL(chosen);
   };
   return (
     <Group align="start" mt="md">
@@ -29,16 +35,17 @@ export function LogoField({ draft: { logoUrl }, problems, change }: LinkFieldsPr
           change({ logoUrl: url.trim() });
         })}
       />
-      <label className={styles.file}>
-        <Text size="sm">Logo file, at most 48 kB</Text>
-        <input
-          type="file"
-          accept={TYPES}
-          onChange={({ currentTarget }) => {
-            setFile(currentTarget.files?.[0]);
-          }}
-        />
-      </label>
+      <FileInput
+        className={styles.file}
+        label="Logo file"
+        description="At most 48 kB; it goes with the link"
+        placeholder="Choose an image"
+        accept={TYPES}
+        clearable
+        clearButtonProps={{ 'aria-label': 'Remove the logo file' }}
+        value={isFile ? file : null}
+        onChange={choose}
+      />
       {isFile && problems.logoUrl === undefined && (
         <img src={logoUrl} alt="The logo" className={styles.logo} />
       )}

@@ -16,7 +16,6 @@ const EXAMPLE_URL = 'https://shop.example/webhooks';
 
 /** From nothing to the first delivered message. Each step knows when it is done. */
 export function StartPage() {
-  const { company } = useSession();
   const projectsRead = useQuery(projectsQuery);
   const projects = projectsRead.data ?? [];
   const apps = useQuery(findAppsQuery('')).data?.apps ?? [];
@@ -31,45 +30,77 @@ export function StartPage() {
         <Failed error={projectsRead.error} what="find out which steps are done" />
       )}
       <ol className={styles.steps}>
-        <Step isDone title="Sign in" next={null}>
-          <Text size="sm">You work for the company {company.name}.</Text>
-        </Step>
-        <ProjectStep isDone={projects.length > 0} />
-        <AppStep isDone={apps.length > 0} projectId={projectId} />
-        <WebhookStep isDone={webhooks.length > 0} appId={appId} />
-        <MessageStep isDone={messages.length > 0} appId={appId} />
+        <SignInStep />
+        <ProjectStep madeId={projects[0]?.id} />
+        <AppStep madeId={apps[0]?.id} projectId={projectId} />
+        <WebhookStep madeId={webhooks[0]?.id} appId={appId} />
+        <MessageStep madeId={messages[0]?.id} appId={appId} />
       </ol>
     </Page>
   );
 }
 
+interface CurlProps {
+  name: string;
+  path: string;
+  /** A call without one only reads. */
+  body?: object;
+}
+
 /** The call of the API that does the same as a step. */
-function Curl({ name, path, body }: { name: string; path: string; body: object }) {
+function Curl({ name, path, body }: CurlProps) {
   const { company } = useSession();
-  const call = { method: 'POST', path: `/api/v1/${path}` };
+  const call = { method: body === undefined ? 'GET' : 'POST', path: `/api/v1/${path}` };
+  const sent = body === undefined ? undefined : JSON.stringify(body);
+  return <CodeBlock name={`${name} with curl`} text={curlOf(call, company.id, sent)} />;
+}
+
+function SignInStep() {
+  const { company } = useSession();
   return (
-    <CodeBlock name={`${name} with curl`} text={curlOf(call, company.id, JSON.stringify(body))} />
+    <Step isDone title="Sign in">
+      <Text size="sm">
+        You work for the company {company.name}. Programs sign in with each call; this one shows
+        that their API key works:
+      </Text>
+      <Curl name="Sign in" path="projects?limit=1" />
+    </Step>
   );
 }
 
-function ProjectStep({ isDone }: { isDone: boolean }) {
+interface StepOf {
+  /** What the step made; undefined until it is done. */
+  madeId: string | undefined;
+}
+
+function ProjectStep({ madeId }: StepOf) {
   const next = <LinkButton to="/projects">To the projects</LinkButton>;
+  const made = madeId !== undefined && (
+    <LinkButton to="/projects/$projectId" params={{ projectId: madeId }} variant="default">
+      Open the project
+    </LinkButton>
+  );
   return (
-    <Step isDone={isDone} title="Create a project" next={next}>
+    <Step isDone={madeId !== undefined} title="Create a project" next={next} made={made}>
       <Text size="sm">It groups apps: one for each product, for example.</Text>
       <Curl name="Create a project" path="projects" body={{ name: 'Shop' }} />
     </Step>
   );
 }
 
-function AppStep({ isDone, projectId }: { isDone: boolean; projectId: string }) {
+function AppStep({ madeId, projectId }: StepOf & { projectId: string }) {
   const next = (
     <LinkButton to="/projects/$projectId" params={{ projectId }}>
       To the project
     </LinkButton>
   );
+  const made = madeId !== undefined && (
+    <LinkButton to="/apps/$appId" params={{ appId: madeId }} variant="default">
+      Open the app
+    </LinkButton>
+  );
   return (
-    <Step isDone={isDone} title="Create an app" next={next}>
+    <Step isDone={madeId !== undefined} title="Create an app" next={next} made={made}>
       <Text size="sm">
         It is the sender of messages. A platform has one for each of its customers.
       </Text>
@@ -78,29 +109,39 @@ function AppStep({ isDone, projectId }: { isDone: boolean; projectId: string }) 
   );
 }
 
-function WebhookStep({ isDone, appId }: { isDone: boolean; appId: string }) {
+function WebhookStep({ madeId, appId }: StepOf & { appId: string }) {
   const next = (
     <LinkButton to="/webhooks/new" search={{ appId }}>
       To the new webhook
     </LinkButton>
   );
+  const made = madeId !== undefined && (
+    <LinkButton to="/webhooks/$webhookId" params={{ webhookId: madeId }} variant="default">
+      Open the webhook
+    </LinkButton>
+  );
   return (
-    <Step isDone={isDone} title="Create a webhook" next={next}>
+    <Step isDone={madeId !== undefined} title="Create a webhook" next={next} made={made}>
       <Text size="sm">It is the URL that gets the messages of the app.</Text>
       <Curl name="Create a webhook" path="webhooks" body={{ appId, url: EXAMPLE_URL }} />
     </Step>
   );
 }
 
-function MessageStep({ isDone, appId }: { isDone: boolean; appId: string }) {
+function MessageStep({ madeId, appId }: StepOf & { appId: string }) {
   const next = (
     <LinkButton to="/messages/new" search={{ appId }}>
       To the new message
     </LinkButton>
   );
+  const made = madeId !== undefined && (
+    <LinkButton to="/messages/$messageId" params={{ messageId: madeId }} variant="default">
+      Open the newest message
+    </LinkButton>
+  );
   const body = { appId, eventType: 'order.paid', payload: { order: 17 } };
   return (
-    <Step isDone={isDone} title="Send the first message" next={next}>
+    <Step isDone={madeId !== undefined} title="Send the first message" next={next} made={made}>
       <Text size="sm">Its page shows each attempt with the answer of the endpoint.</Text>
       <Curl name="Send a message" path="webhook-messages" body={body} />
     </Step>

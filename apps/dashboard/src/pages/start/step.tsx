@@ -6,12 +6,15 @@ import styles from './start.module.css';
 interface StepProps {
   title: string;
   isDone: boolean;
-  /** Leads to where the step is taken; not shown once it is done. */
-  next: ReactNode;
+  /** Leads to where the step is taken, until it is done. */
+  next?: ReactNode;
+  /** Leads to what the step made, once it is done. */
+  made?: ReactNode;
   children: ReactNode;
 }
 
-export function Step({ title, isDone, next, children }: StepProps) {
+export function Step({ title, isDone, next, made, children }: StepProps) {
+  const link = isDone ? made : next;
   return (
     <li className={styles.step}>
       <div className={styles.head}>
@@ -21,7 +24,7 @@ export function Step({ title, isDone, next, children }: StepProps) {
         <Status tone={isDone ? 'good' : 'waiting'}>{isDone ? 'done' : 'to do'}</Status>
       </div>
       {children}
-      {!isDone && next !== null && <div>{next}</div>}
+      {link !== undefined && <div>{link}</div>}
     </li>
   );
 }

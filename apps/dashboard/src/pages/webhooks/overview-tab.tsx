@@ -78,7 +78,7 @@ function HealthNow({ health }: { health: Schemas['WebhookHealth'] }) {
           note: 'of the newest 200 messages',
         },
         {
-          name: 'Response time',
+          name: 'Median response time',
           value: latencyMs.p50 === null ? '–' : durationText(latencyMs.p50),
           note:
             latencyMs.p95 === null
