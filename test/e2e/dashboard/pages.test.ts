@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { dataOf } from '../../support/api/expect-answers.ts';
-import { startBrowser, type Browser } from '../../support/browser/browser.ts';
+import { startBrowser, WIDE, type Browser } from '../../support/browser/browser.ts';
 import { findFlaws, findFlawsIn, type Pages } from '../../support/browser/look-at-pages.ts';
 import { STATES } from '../../support/browser/page-states.ts';
 import { signIn } from '../../support/browser/sign-in.ts';
@@ -16,6 +16,14 @@ const WORDS: Pages['words'] = {
   failed: 'Could not load',
   forbidden: 'Sign in with an API key that has the scope.',
   crowded: null,
+};
+
+/** What the first steps make → how the address of its page begins. */
+const MADE = {
+  project: 'projects/proj_',
+  app: 'apps/app_',
+  webhook: 'webhooks/wh_',
+  'newest message': 'messages/msg_',
 };
 
 describe('Every page of the dashboard', () => {
@@ -85,6 +93,20 @@ describe('Every page of the dashboard', () => {
   it('has no barrier, and fits, in light and in dark, wide and narrow', async () => {
     expect(await findFlaws(browser, pages)).toEqual([]);
   }, 480_000);
+
+  it('of the first steps leads to what they made, and shows the call of each', async () => {
+    const { page } = browser;
+    await page.goto(pages.url);
+    await browser.show({ ...WIDE, scheme: 'light' });
+    await page.getByText('Median response time').waitFor();
+    for (const [made, address] of Object.entries(MADE)) {
+      await page.getByRole('link', { name: 'First steps' }).click();
+      await page.getByRole('link', { name: `Open the ${made}` }).waitFor();
+      expect(await page.getByRole('region', { name: / with curl$/ }).count()).toBe(5);
+      await page.getByRole('link', { name: `Open the ${made}` }).click();
+      await page.waitForURL(`**/dashboard/${address}*`);
+    }
+  });
 
   it('asks no other origin, and leaves no error in the console', () => {
     expect(browser.faults()).toEqual([]);

@@ -14,9 +14,6 @@ const LOGO = {
   buffer: Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="24" height="24"/>'),
 };
 
-/** What the first steps make → the heading of its page; null for the URL of the webhook. */
-const MADE = { project: 'Shop', app: 'Orders', webhook: null, 'newest message': 'Message' };
-
 /** Each step goes on where the one before ended, as a person would. */
 describe('The dashboard, from the first sign-in on', () => {
   let posthorn: Posthorn;
@@ -258,19 +255,6 @@ describe('The dashboard, from the first sign-in on', () => {
     await page.getByLabel('What', { exact: true }).selectOption('API key rotated');
     await page.waitForURL('**/audit?*action=api_key.rotated*');
     await page.getByRole('table', { name: 'Audit events' }).getByText('graceSeconds').waitFor();
-  });
-
-  it('leads from the first steps to what they made, and shows the call of each', async () => {
-    const { page } = browser;
-    await page.getByRole('link', { name: 'Overview' }).click();
-    await page.getByText('Median response time').waitFor();
-    for (const [made, shown] of Object.entries(MADE)) {
-      await page.getByRole('link', { name: 'First steps' }).click();
-      await heading('First steps');
-      expect(await page.getByRole('region', { name: / with curl$/ }).count()).toBe(5);
-      await page.getByRole('link', { name: `Open the ${made}` }).click();
-      await heading(shown ?? endpoint.url);
-    }
   });
 
   it('leaves nothing of a session to the next one, which is that of another company', async () => {
