@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { startBrowser, type Browser } from '../../support/browser/browser.ts';
-import { startPrefixProxy, type PrefixProxy } from '../../support/browser/prefix-proxy.ts';
+import { startFrontProxy, type FrontProxy } from '../../support/browser/front-proxy.ts';
 import { signIn } from '../../support/browser/sign-in.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 
@@ -8,12 +8,12 @@ const MOST_BYTES = 300_000;
 
 describe('The dashboard behind a path prefix', () => {
   let posthorn: Posthorn;
-  let proxy: PrefixProxy;
+  let proxy: FrontProxy;
   let browser: Browser;
 
   beforeAll(async () => {
     posthorn = await startPosthorn();
-    proxy = await startPrefixProxy(posthorn.baseUrl, '/hooks/eu');
+    proxy = await startFrontProxy(posthorn.baseUrl, { prefix: '/hooks/eu' });
     browser = await startBrowser(new URL(proxy.url).origin);
   }, 120_000);
 

@@ -42,6 +42,8 @@ export async function startBrowser(origin: string): Promise<Browser> {
     executablePath: findProgram('chromium') ?? 'chromium',
     args: FLAGS,
     viewport: WIDE,
+    // Certificates of tests are self-signed.
+    ignoreHTTPSErrors: true,
     permissions: ['clipboard-read', 'clipboard-write'],
   });
   context.setDefaultTimeout(ACTION_TIMEOUT_MS);

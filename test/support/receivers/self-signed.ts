@@ -7,13 +7,14 @@ export interface SelfSigned {
   cert: string;
 }
 
-/** DER (ITU-T X.690): a tag, the length in 1 to 3 bytes, the content. */
+/** DER (ITU-T X.690): a tag, the length in as few bytes as it needs (browsers refuse more), the content. */
 function der(tag: number, ...parts: (Buffer | string)[]): Buffer {
   const content = Buffer.concat(
     parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'latin1') : part)),
   );
   const { length } = content;
   if (length < 128) return Buffer.concat([Buffer.from([tag, length]), content]);
+  if (length < 256) return Buffer.concat([Buffer.from([tag, 0x81, length]), content]);
   return Buffer.concat([Buffer.from([tag, 0x82, length >> 8, length & 255]), content]);
 }
 

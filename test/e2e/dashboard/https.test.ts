@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { dataOf } from '../../support/api/expect-answers.ts';
+import { startBrowser, type Browser } from '../../support/browser/browser.ts';
+import { takePicture } from '../../support/browser/check-page.ts';
+import { startFramingPage, type FramingPage } from '../../support/browser/framing-page.ts';
+import { startFrontProxy, type FrontProxy } from '../../support/browser/front-proxy.ts';
+import { signIn } from '../../support/browser/sign-in.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+
+describe('The dashboard and the portal over https', () => {
+  let posthorn: Posthorn;
+  let proxy: FrontProxy;
+  let browser: Browser;
+  let platform: FramingPage;
+
+  beforeAll(async () => {
+    posthorn = await startPosthorn({ TRUSTED_PROXIES: '1' });
+    proxy = await startFrontProxy(posthorn.baseUrl, { isSecure: true });
+    browser = await startBrowser(proxy.url);
+    platform = await startFramingPage();
+  }, 120_000);
+
+  afterAll(async () => {
+    await browser.close();
+    await platform.close();
+    await proxy.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  async function cookieNamed(name: string) {
+    const cookies = await browser.page.context().cookies();
+    return cookies.find((cookie) => cookie.name === name);
+  }
+
+  it('keep a session in a cookie of this host alone, which no script and no other site can use', async () => {
+    const { page } = browser;
+    await signIn(page, { ...posthorn, baseUrl: proxy.url });
+    await page.reload();
+    await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor();
+    expect(await cookieNamed('__Host-posthorn_session')).toMatchObject({
+      secure: true,
+      httpOnly: true,
+      sameSite: 'Strict',
+      path: '/',
+    });
+    expect(browser.faults()).toEqual([]);
+  });
+
+  it('show the portal in a frame of another site, from page to page', async () => {
+    const { page } = browser;
+    const { appId, webhookId } = await posthorn.api.createTarget('http://127.0.0.1:1/framed');
+    // Two sites: the frame is on 127.0.0.1.
+    const { name: origin } = platform.origins;
+    dataOf(await posthorn.api.put('/api/v1/portal-settings', { origins: [origin] }));
+    const asked = { expiresInSeconds: 600, capabilities: ['view'] };
+    const made = await posthorn.api.post(`/api/v1/apps/${appId}/portal-links`, asked);
+    const { url } = dataOf<{ url: string }>(made, 201);
+    platform.show(url.replace(posthorn.baseUrl, proxy.url));
+    await page.goto(origin);
+    const frame = page.frameLocator('iframe');
+    await frame.getByRole('heading', { name: 'Webhooks', level: 1 }).waitFor();
+    await frame.getByRole('link', { name: 'http://127.0.0.1:1/framed' }).click();
+    await frame.getByText(webhookId).waitFor();
+    await takePicture(page, 'portal-in-a-frame-of-another-site');
+    expect(await cookieNamed('__Host-posthorn_portal')).toMatchObject({
+      secure: true,
+      httpOnly: true,
+      sameSite: 'None',
+    });
+  });
+
+  it('do not send the visit of a frame to the portal outside of it', async () => {
+    const { page } = browser;
+    await page.goto(`${proxy.url}/dashboard/portal/${posthorn.companyId}/webhooks`);
+    await page.getByRole('heading', { name: 'Your visit has ended', level: 1 }).waitFor();
+  });
+});
