@@ -32,13 +32,19 @@ export function readsOfPages({ appId, webhookIds }: HistoryOwner, messageIds: st
     'exhausted messages': () => list('&status=exhausted'),
     'exhausted messages of a webhook': () => list(`&status=exhausted&webhookId=${webhook()}`),
     'delivered messages of a webhook': () => list(`&status=delivered&webhookId=${webhook()}`),
+    'exhausted deliveries to a webhook': () =>
+      list(`&deliveryStatus=exhausted&webhookId=${webhook()}`),
+    'delivered deliveries to a webhook': () =>
+      list(`&deliveryStatus=delivered&webhookId=${webhook()}`),
     'pending messages, of which there are none': () => list('&status=pending'),
     'messages of a rare event type': () => list(`&eventType=${RARE_EVENT_TYPE}`),
     'messages of an app that has none': () => list('&appId=app_01m87v64vk0000000000000000'),
     'a message': () => `/webhook-messages/${message()}`,
     'deliveries of a message': () => `/webhook-messages/${message()}/deliveries`,
     'anything by its id': () => `/find?id=${message()}`,
-    'all webhooks': () => '/webhooks?limit=1000&secrets=false',
+    'newest webhooks': () => '/find-webhooks',
+    'webhooks by part of their URL': () => '/find-webhooks?text=bench',
+    'the URLs of a list': () => `/find-webhooks?ids=${webhookIds.slice(0, 50).join(',')}`,
     'a webhook': () => `/webhooks/${webhook()}?secrets=false`,
     'health of a webhook': () => `/webhooks/${webhook()}/health`,
     'hours of a webhook': () => `/stats?step=hour&webhookId=${webhook()}`,
@@ -50,6 +56,8 @@ export function readsOfPages({ appId, webhookIds }: HistoryOwner, messageIds: st
     resends: () => '/resends',
     'audit log': () => '/audit-events',
     'API keys': () => '/api-keys',
+    'portal links of an app': () => `/portal-links?appId=${appId}`,
+    'counts of an app': () => `/app-counts?ids=${appId}`,
     'apps by name': () => '/find-apps?text=bench',
   };
 }

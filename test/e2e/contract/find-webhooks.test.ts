@@ -15,7 +15,7 @@ const ids: string[] = [];
 beforeAll(async () => {
   posthorn = await joinShared('contract');
   make = createResources(posthorn.api);
-  ({ id: appId } = await make.app());
+  ({ id: appId } = await make.app({ name: 'Orders' }));
   ({ id: otherId } = await make.app());
   for (const [of, path, name] of [
     [appId, 'Orders', 'First'],
@@ -50,6 +50,7 @@ describe('Webhooks of all apps · GET /api/v1/find-webhooks', () => {
         eventTypes: [],
         disabled: false,
         appId,
+        appName: 'Orders',
         createdAt: aTime,
       },
     ]);

@@ -1912,6 +1912,7 @@ export interface components {
             disabled: boolean;
             /** @description Null for a global webhook */
             appId: string | null;
+            appName: string | null;
             createdAt: components["schemas"]["Time"];
         };
         CreatePortalLink: {
@@ -5638,6 +5639,7 @@ export interface operations {
                      *           ],
                      *           "disabled": false,
                      *           "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "appName": "text",
                      *           "createdAt": "2026-01-31T09:30:00.000Z"
                      *         }
                      *       ],

@@ -21,6 +21,8 @@ export interface FoundWebhook {
   eventTypes: string[];
   disabled: boolean;
   appId: string | null;
+  /** The id of an app that is being deleted; null for a global webhook. */
+  appName: string | null;
   createdAt: Date;
 }
 
@@ -62,12 +64,12 @@ export function createFindWebhooks(db: mongo.Db): FindWebhooks {
     let scanned = 0;
     let lastId: string | null = null;
     for await (const webhook of found) {
-      if (kept.length === limit) return toPage(kept, lastId);
+      if (kept.length === limit) return toPage(db, companyId, kept, lastId);
       scanned += 1;
       lastId = webhook._id;
       if (isWanted(webhook)) kept.push(webhook);
     }
-    return toPage(kept, scanned === MAX_SCANNED ? lastId : null);
+    return toPage(db, companyId, kept, scanned === MAX_SCANNED ? lastId : null);
   };
 }
 
@@ -84,6 +86,19 @@ function wants(text: string): (webhook: Outline) => boolean {
     _id === text || [url, name, ...eventTypes].some((each) => each.toLowerCase().includes(text));
 }
 
-function toPage(kept: readonly Outline[], nextCursor: string | null): FoundWebhooks {
-  return { webhooks: kept.map(({ _id: id, ...shown }) => ({ id, ...shown })), nextCursor };
+async function toPage(
+  db: mongo.Db,
+  companyId: string,
+  kept: readonly Outline[],
+  nextCursor: string | null,
+): Promise<FoundWebhooks> {
+  const ids = [...new Set(kept.flatMap(({ appId }) => appId ?? []))];
+  const apps = documentsOf(db, 'apps', companyId).find({ _id: { $in: ids } });
+  const named = await apps.project<{ _id: string; name: string }>({ name: 1 }).toArray();
+  const names = new Map(named.map(({ _id, name }) => [_id, name]));
+  const webhooks = kept.map(({ _id: id, ...shown }) => {
+    const { appId } = shown;
+    return { id, ...shown, appName: appId === null ? null : (names.get(appId) ?? appId) };
+  });
+  return { webhooks, nextCursor };
 }

@@ -29,12 +29,12 @@ const WEBHOOK: Column<FoundWebhook> = {
 
 const APP: Column<FoundWebhook> = {
   name: 'App',
-  cell: ({ appId }) =>
+  cell: ({ appId, appName }) =>
     appId === null ? (
       'all of its environment'
     ) : (
       <Link to="/apps/$appId" params={{ appId }}>
-        {appId}
+        {appName}
       </Link>
     ),
 };

@@ -29,6 +29,7 @@ const foundWebhookSchema = z
     eventTypes: z.array(z.string()).meta({ description: 'Empty for all' }),
     disabled: z.boolean(),
     appId: idField('app').nullable().meta({ description: 'Null for a global webhook' }),
+    appName: z.string().nullable(),
     createdAt: timeField,
   })
   .meta({ id: 'FoundWebhook' });
