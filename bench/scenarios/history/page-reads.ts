@@ -14,7 +14,6 @@ export function readsOfPages({ appId, webhookIds }: HistoryOwner, messageIds: st
   const webhook = (): string => anyOf(webhookIds);
   const message = (): string => anyOf(messageIds);
   const timeOf = (id: string, plusMs = 0): string => new Date(timeMsOf(id) + plusMs).toISOString();
-  const ago = (days: number): string => new Date(Date.now() - days * DAY_MS).toISOString();
   const list = (filter: string): string => `/webhook-messages?limit=50${filter}`;
   return {
     'overview of an hour': () => '/overview?range=1h',
@@ -46,10 +45,24 @@ export function readsOfPages({ appId, webhookIds }: HistoryOwner, messageIds: st
     'webhooks by part of their URL': () => '/find-webhooks?text=bench',
     'the URLs of a list': () => `/find-webhooks?ids=${webhookIds.slice(0, 50).join(',')}`,
     'a webhook': () => `/webhooks/${webhook()}?secrets=false`,
+    ...readsOfWebhooks(webhook),
+    ...readsOfCompany(appId),
+  };
+}
+
+const ago = (days: number): string => new Date(Date.now() - days * DAY_MS).toISOString();
+
+function readsOfWebhooks(webhook: () => string): Reads {
+  return {
     'health of a webhook': () => `/webhooks/${webhook()}/health`,
     'hours of a webhook': () => `/stats?step=hour&webhookId=${webhook()}`,
     'what a resend of 7 days would send': () =>
       `/webhooks/${webhook()}/resend-failed/estimate?since=${ago(7)}`,
+  };
+}
+
+function readsOfCompany(appId: string): Reads {
+  return {
     'failures of a day': () => `/failures?since=${ago(1)}`,
     'failures of 30 days': () => `/failures?since=${ago(30)}`,
     circuits: () => '/circuits',
