@@ -80,7 +80,7 @@ describe('Webhooks of all apps · GET /api/v1/find-webhooks', () => {
     expectNotFound(await find(`?appId=${otherId}`, api));
   });
 
-  it.each(['ids=', 'limit=0', 'text='])('refuse %s', async (query) => {
+  it.each(['ids=', 'ids=,,,', 'limit=0', 'text='])('refuse %s', async (query) => {
     expectInvalid(await find(`?${query}`), query.split('=')[0] ?? '');
   });
 

@@ -5,6 +5,7 @@ import { startBrowser, type Browser } from '../../support/browser/browser.ts';
 import { takePicture } from '../../support/browser/check-page.ts';
 import { signIn } from '../../support/browser/sign-in.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { eventually } from '../../support/time/eventually.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 
 describe('The deliveries of a message in the dashboard', () => {
@@ -45,17 +46,33 @@ describe('The deliveries of a message in the dashboard', () => {
     await page.getByText('No message matches').waitFor();
   }, 60_000);
 
+  it('empties the field of a list when something else clears its filter', async () => {
+    const { page } = browser;
+    await page.goto(`${posthorn.baseUrl}/dashboard/webhooks`);
+    const field = page.getByLabel('Find by URL, name or event type');
+    await field.fill('none-of-them');
+    await page.getByRole('button', { name: 'Show all webhooks' }).click();
+    await page.getByRole('table', { name: 'Webhooks' }).waitFor();
+    await eventually('the empty field', async () => (await field.inputValue()) === '');
+  });
+
   it('says why an attempt waits whose time has come', async () => {
     const { page } = browser;
     const { webhookId } = await posthorn.api.createTarget('http://127.0.0.1:1/waits');
     const { messageId } = await posthorn.api.send({ webhookId }, { order: 22 });
-    const open = { circuit: 'open', probeAt: new Date(Date.now() + 60_000).toISOString() };
+    const probeAt = new Date(Date.now() + 90_000).toISOString();
+    const circuit = { webhookId, url: 'http://127.0.0.1:1/waits', appId: null, since: null };
     await page.route(/\/deliveries\?|\/deliveries$/, (route) => changeData(route, asOverdue));
-    await page.route(/\/health$/, (route) =>
-      changeData<object>(route, (health) => ({ ...health, ...open })),
+    await page.route(/\/circuits$/, (route) =>
+      changeData<object>(route, () => [{ ...circuit, circuit: 'open', probeAt }]),
     );
     await page.goto(`${posthorn.baseUrl}/dashboard/messages/${messageId}`);
-    await page.getByText('The circuit of').or(page.getByText('the circuit of')).waitFor();
+    const waits = page.getByRole('listitem').filter({ hasText: 'waits' });
+    await waits
+      .getByText(
+        /^The next attempt was due 1 minute ago and waits: the circuit of the endpoint is open\. It gets one attempt in 1 minute,/,
+      )
+      .waitFor();
     await page.getByText('Can be resent once no attempt follows').waitFor();
     await takePicture(page, 'message-waits');
     await page.unrouteAll({ behavior: 'wait' });

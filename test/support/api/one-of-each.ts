@@ -81,6 +81,7 @@ const CURSORS: Record<string, keyof Ids> = {
   deliveries: 'webhookId',
   resends: 'resendId',
   'find-apps': 'appId',
+  'find-webhooks': 'webhookId',
 };
 
 /** Returns the kind of id that belongs in this place, null when none does. Audit events have ids of their own. */

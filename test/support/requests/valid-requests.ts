@@ -130,7 +130,7 @@ function bodyOf(
 
 /** Makes a body follow the rules that JSON Schema cannot express (docs/decisions/0011-openapi-from-zod.md). */
 function fitToUnwrittenRules(body: Record<string, unknown>): Record<string, unknown> {
-  const { customHeaders, since, until, hmacHeader, apiKeyHeader } = body;
+  const { customHeaders, since, until, hmacHeader, apiKeyHeader, theme } = body;
   const taken = new Set([hmacHeader, apiKeyHeader, 'X-Service-Signature'].map(lower));
   const distinct = (customHeaders as { key: string }[] | undefined)?.filter(({ key }) => {
     const isNew = !taken.has(lower(key));
@@ -141,14 +141,25 @@ function fitToUnwrittenRules(body: Record<string, unknown>): Record<string, unkn
   return {
     ...body,
     ...(distinct && { customHeaders: distinct }),
+    ...(theme !== undefined && { theme: withoutForeignLogo(theme as Theme) }),
     ...(until !== undefined && { since: span[0], until: span[1] }),
   };
+}
+
+interface Theme {
+  logoUrl?: string;
+}
+
+/** A logo is at an origin of the portal settings, or comes with the theme. */
+function withoutForeignLogo({ logoUrl, ...theme }: Theme): Theme {
+  return logoUrl?.startsWith('data:') === true ? { ...theme, logoUrl } : theme;
 }
 
 type Query = Record<string, unknown>;
 
 /** The same for the queries of the statistics and of the overview. Of the texts that are looked for, half are ids. */
 function fitQuery({ own }: KnownIds, { path }: Operation, query: Query): Query {
+  if (path.endsWith('/webhook-messages')) return fitStatus(query);
   if (path.endsWith('/find')) return { id: ownIdOr(String(query.id), own) };
   if (!path.endsWith('/stats') && !path.endsWith('/overview')) return query;
   const { appId, from, to, ...others } = query;
@@ -160,6 +171,11 @@ function fitQuery({ own }: KnownIds, { path }: Operation, query: Query): Query {
     ...(first !== undefined && { from: first }),
     ...(last !== undefined && { to: last }),
   };
+}
+
+function fitStatus({ deliveryStatus, ...others }: Query): Query {
+  if (deliveryStatus === undefined || others.webhookId === undefined) return others;
+  return { ...others, deliveryStatus };
 }
 
 function ownIdOr(text: string, own: Ids): string {

@@ -59,13 +59,17 @@ const RESOURCE_INDEXES: readonly IndexSpec[] = [
   { collection: 'links', key: { expiresAt: 1 }, options: { expireAfterSeconds: DAY_SECONDS } },
   // A link to the portal is revoked by its id; those to the dashboard have none.
   { collection: 'links', key: { 'portal.linkId': 1 }, options: { sparse: true } },
-  // The links to portals that have not expired: of a company, and of an app.
+  // The links to portals that may be used: of a company, and of an app. A revoked one is in neither.
   {
     collection: 'links',
     key: { companyId: 1, expiresAt: -1, _id: -1 },
-    options: { partialFilterExpression: { 'portal.appId': { $exists: true } } },
+    options: { partialFilterExpression: { isLive: true } },
   },
-  { collection: 'links', key: { companyId: 1, 'portal.appId': 1, expiresAt: -1, _id: -1 } },
+  {
+    collection: 'links',
+    key: { companyId: 1, 'portal.appId': 1, expiresAt: -1, _id: -1 },
+    options: { partialFilterExpression: { isLive: true } },
+  },
   // A company is removed with its links, and with what it has set for its portal.
   { collection: 'links', key: { companyId: 1, _id: 1 } },
   { collection: 'portalSettings', key: { companyId: 1, _id: 1 } },

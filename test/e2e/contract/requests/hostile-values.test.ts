@@ -73,6 +73,8 @@ const FILTERED = [
   '/api/v1/audit-events',
   '/api/v1/resends',
   '/api/v1/find-apps',
+  '/api/v1/find-webhooks',
+  '/api/v1/app-counts',
 ];
 
 describe('Hostile values', () => {

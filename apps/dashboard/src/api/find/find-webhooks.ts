@@ -27,15 +27,16 @@ export const findWebhooksQuery = (filter: WebhookFilter) =>
     getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
   });
 
-/** Those of at most 100 ids that exist. */
+/** The webhooks of at most 100 ids, by id; null for those that do not exist. */
 export const webhooksOfQuery = (ids: readonly string[]) =>
   queryOptions({
     queryKey: ['webhooks', 'of', ids],
     staleTime: FRESH_MS,
     enabled: ids.length > 0,
-    queryFn: async (): Promise<FoundWebhook[]> => {
+    queryFn: async (): Promise<ReadonlyMap<string, FoundWebhook | null>> => {
       const query = { ids: ids.join(','), limit: 100 };
       const { data } = await answerOf(api.GET('/api/v1/find-webhooks', { params: { query } }));
-      return data;
+      const found = new Map(data.map((webhook) => [webhook.id, webhook]));
+      return new Map(ids.map((id) => [id, found.get(id) ?? null]));
     },
   });

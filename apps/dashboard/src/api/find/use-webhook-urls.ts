@@ -1,15 +1,20 @@
-import { useQueries } from '@tanstack/react-query';
-import { webhooksOfQuery } from './find-webhooks.ts';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { webhooksOfQuery, type FoundWebhook } from './find-webhooks.ts';
 
 const PER_REQUEST = 100;
+const NONE: ReadonlyMap<string, FoundWebhook | null> = new Map();
 
-/** The URLs of the webhooks of these ids, by id, without those that are not known yet or were deleted. */
+/**
+ * The URLs of the webhooks of these ids, by id, without those that are not known yet or were deleted. What is known
+ * stays while others are asked for.
+ */
 export function useWebhookUrls(ids: readonly string[]): ReadonlyMap<string, string> {
-  const distinct = [...new Set(ids)];
-  const chunks = [];
-  for (let from = 0; from < distinct.length; from += PER_REQUEST) {
-    chunks.push(distinct.slice(from, from + PER_REQUEST));
+  const [known, setKnown] = useState(NONE);
+  const unknown = [...new Set(ids)].filter((id) => !known.has(id)).slice(0, PER_REQUEST);
+  const { data } = useQuery(webhooksOfQuery(unknown));
+  if (data !== undefined && [...data.keys()].some((id) => !known.has(id))) {
+    setKnown(new Map([...known, ...data]));
   }
-  const found = useQueries({ queries: chunks.map((chunk) => webhooksOfQuery(chunk)) });
-  return new Map(found.flatMap(({ data = [] }) => data).map(({ id, url }) => [id, url]));
+  return new Map([...known].flatMap(([id, found]) => (found === null ? [] : [[id, found.url]])));
 }

@@ -4,7 +4,7 @@ import { answerOf, api, type Schemas } from '../../api/client.ts';
 import { apiKeysQuery } from '../../api/queries.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Copyable } from '../../parts/copy/copyable.tsx';
-import { Page } from '../../parts/page.tsx';
+import { Page, Section } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
@@ -25,12 +25,7 @@ export function ApiKeysPage() {
               <Text>Create one: programs send messages with it.</Text>
             </Empty>
           ) : (
-            <Rows
-              caption="API keys"
-              columns={canManageKeys ? [...COLUMNS, CHANGE] : COLUMNS}
-              rows={keys}
-              keyOf={({ id }) => id}
-            />
+            <KeysByMaker keys={keys} columns={canManageKeys ? [...COLUMNS, CHANGE] : COLUMNS} />
           )
         }
       </QueryView>
@@ -39,6 +34,28 @@ export function ApiKeysPage() {
 }
 
 type Key = Schemas['ApiKey'];
+
+/** Links make many, which nobody knows and which go by themselves: they stand apart. */
+function KeysByMaker({ keys, columns }: { keys: readonly Key[]; columns: readonly Column<Key>[] }) {
+  const ofLinks = keys.filter(({ ofLink }) => ofLink);
+  const others = keys.filter(({ ofLink }) => !ofLink);
+  return (
+    <>
+      {others.length > 0 && (
+        <Rows caption="API keys" columns={columns} rows={others} keyOf={({ id }) => id} />
+      )}
+      {ofLinks.length > 0 && (
+        <Section title="Of sign-in links and portal links">
+          <Text size="sm">
+            Nobody knows these keys. Each ends with its session or its link, and revoking it ends
+            them.
+          </Text>
+          <Rows caption="Keys of links" columns={columns} rows={ofLinks} keyOf={({ id }) => id} />
+        </Section>
+      )}
+    </>
+  );
+}
 
 const COLUMNS: readonly Column<Key>[] = [
   {

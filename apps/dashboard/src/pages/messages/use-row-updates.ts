@@ -1,6 +1,7 @@
 import { useQueryClient, type InfiniteData, type QueryKey } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
 import { answerOf, api, type Schemas } from '../../api/client.ts';
+import { noticeEndOfSession } from '../../api/query-client.ts';
 import { useLive, type LiveEvent } from '../../api/live.ts';
 import { withMessage, type Page } from './with-message.ts';
 
@@ -14,16 +15,19 @@ export function useRowUpdates(key: QueryKey, rows: readonly Schemas['ListedMessa
   const client = useQueryClient();
   const stale = useRef(new Set<string>());
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  useEffect(
-    () => () => {
+  const isGone = useRef(false);
+  useEffect(() => {
+    isGone.current = false;
+    return () => {
+      isGone.current = true;
       clearTimeout(timer.current);
-    },
-    [],
-  );
+    };
+  }, []);
   const readAgain = async (): Promise<void> => {
     const ids = [...stale.current].slice(0, MAX_AT_ONCE);
     for (const id of ids) stale.current.delete(id);
     const read = await Promise.all(ids.map((id) => findMessage(id)));
+    if (isGone.current) return;
     for (const message of read) {
       if (message === null) continue;
       client.setQueryData<InfiniteData<Page>>(key, (data) => data && withMessage(data, message));
@@ -32,6 +36,7 @@ export function useRowUpdates(key: QueryKey, rows: readonly Schemas['ListedMessa
   };
   const later = () => setTimeout(() => void readAgain(), PAUSE_MS);
   useLive((event) => {
+    if (document.hidden) return;
     for (const id of concerned(event, rows)) stale.current.add(id);
     if (stale.current.size > 0) timer.current ??= later();
   });
@@ -50,7 +55,10 @@ function concerned(event: LiveEvent, rows: readonly Schemas['ListedMessage'][]):
 async function findMessage(messageId: string): Promise<Schemas['Message'] | null> {
   const params = { path: { messageId } };
   const found = await answerOf(api.GET('/api/v1/webhook-messages/{messageId}', { params })).catch(
-    () => null,
+    (error: unknown) => {
+      noticeEndOfSession(error);
+      return null;
+    },
   );
   return found?.data ?? null;
 }

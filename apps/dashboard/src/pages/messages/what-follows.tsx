@@ -1,8 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
 import type { Schemas } from '../../api/client.ts';
-import { healthQuery } from '../../api/queries.ts';
+import { circuitsQuery } from '../../api/overview.ts';
 import { useNowMs } from '../../parts/time/now.ts';
 import { When } from '../../parts/time/when.tsx';
 import styles from './messages.module.css';
@@ -30,59 +29,44 @@ export function WhatFollows({ delivery }: { delivery: Schemas['Delivery'] }) {
   );
 }
 
-const ASK_AGAIN_MS = 5_000;
-
 interface DueAttemptProps {
   name: string;
   dueAt: string | null;
   webhookId: string;
 }
 
-/** An attempt whose time has come waits when its endpoint is not to get any now. */
+/** An attempt whose time has come waits while the circuit of its endpoint is open. One request tells of all endpoints. */
 function DueAttempt({ name, dueAt, webhookId }: DueAttemptProps) {
-  const { data: health } = useQuery({ ...healthQuery(webhookId), refetchInterval: ASK_AGAIN_MS });
-  const waits = health === undefined ? null : whyItWaits(health, webhookId);
-  if (waits === null) return <span>{name} is on its way.</span>;
+  const { data: circuits = [] } = useQuery(circuitsQuery());
+  const circuit = circuits.find((each) => each.webhookId === webhookId);
+  if (circuit === undefined) return <span>{name} is on its way.</span>;
   return (
     <span>
-      {name} {dueAt !== null && <DueSince at={dueAt} />} waits: {waits}
+      {name}{' '}
+      {dueAt !== null && (
+        <>
+          was due <When at={dueAt} /> and
+        </>
+      )}{' '}
+      waits: <WhyItWaits circuit={circuit} />
     </span>
   );
 }
 
-function DueSince({ at }: { at: string }) {
-  return (
-    <>
-      was due <When at={at} /> and
-    </>
-  );
-}
-
-/** Null when nothing holds the endpoint back. */
-function whyItWaits(
-  { circuit, probeAt, heldUntil }: Schemas['WebhookHealth'],
-  webhookId: string,
-): ReactNode {
+function WhyItWaits({ circuit }: { circuit: Schemas['OpenCircuit'] }) {
+  const { webhookId, probeAt } = circuit;
   const endpoint = (
     <Link to="/webhooks/$webhookId" params={{ webhookId }}>
       the endpoint
     </Link>
   );
-  if (circuit === 'open') {
-    return (
-      <>
-        the circuit of {endpoint} is open. It gets one attempt <When at={probeAt} />, and a success
-        lets all others go on.
-      </>
-    );
-  }
-  if (circuit === 'half_open') {
+  if (circuit.circuit === 'half_open') {
     return <>the circuit of {endpoint} is half open. Its next attempt decides.</>;
   }
-  if (heldUntil === null) return null;
   return (
     <>
-      {endpoint} asked for a pause that ends <When at={heldUntil} />.
+      the circuit of {endpoint} is open. It gets one attempt <When at={probeAt} />, and a success
+      lets all others go on.
     </>
   );
 }

@@ -1,26 +1,22 @@
-import { Button, Text, TextInput } from '@mantine/core';
-import { useDebouncedValue } from '@mantine/hooks';
+import { Button, Text } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { findWebhooksQuery } from '../../api/find/find-webhooks.ts';
+import { FilterInput } from '../../parts/filter-input.tsx';
 import { LinkButton } from '../../parts/link-button.tsx';
 import { Page } from '../../parts/page.tsx';
 import { QueryView, ShowMore } from '../../parts/query-view.tsx';
 import { AppSelect } from '../../parts/select/app-select.tsx';
 import { Empty } from '../../parts/states.tsx';
-import { valueTo } from '../../parts/value-to.ts';
 import { useRights, useSession } from '../../session/session-context.ts';
 import { WebhookRows } from './webhook-rows.tsx';
 import styles from './webhooks.module.css';
 
 const route = getRouteApi('/webhooks');
-/** While somebody types, the gateway is not asked for each letter. */
-const QUIET_MS = 250;
 
 /** Each webhook that is shown is asked for its health, so they come in small pages. */
 export function WebhooksPage() {
-  const { q = '', appId } = route.useSearch();
-  const [text] = useDebouncedValue(q.trim(), QUIET_MS);
+  const { q: text = '', appId } = route.useSearch();
   const { portal } = useSession();
   const { canManageWebhooks } = useRights();
   const query = useInfiniteQuery(findWebhooksQuery({ text, appId }));
@@ -46,7 +42,7 @@ export function WebhooksPage() {
 }
 
 function Filters() {
-  const { q = '', appId } = route.useSearch();
+  const { q, appId } = route.useSearch();
   const { key } = useSession();
   const navigate = route.useNavigate();
   const set = (name: 'q' | 'appId', value: string): void => {
@@ -57,12 +53,12 @@ function Filters() {
   };
   return (
     <div className={styles.filters}>
-      <TextInput
+      <FilterInput
         label="Find by URL, name or event type"
-        defaultValue={q}
-        onChange={valueTo((value) => {
-          set('q', value);
-        })}
+        value={q}
+        set={(text) => {
+          set('q', text);
+        }}
       />
       {key.appId === null && (
         <AppSelect

@@ -19,7 +19,7 @@ export function WebhookSelect({ value, appId, onChange }: WebhookSelectProps) {
   const [typed, setTyped] = useState('');
   const [text] = useDebouncedValue(typed, QUIET_MS);
   const { data: chosen } = useQuery(webhooksOfQuery(value === '' ? [] : [value]));
-  const shown = chosen?.[0]?.url ?? value;
+  const shown = chosen?.get(value)?.url ?? value;
   // What is chosen stands in the field as if it were typed.
   const asked = text === shown ? '' : text.trim();
   const { data, error, hasNextPage } = useInfiniteQuery(findWebhooksQuery({ text: asked, appId }));

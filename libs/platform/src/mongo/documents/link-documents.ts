@@ -12,6 +12,11 @@ export interface LinkDocument {
   usedAt?: Date;
   /** Absent until it is revoked, or its visitor signs out. */
   revokedAt?: Date;
+  /**
+   * Of a link to the portal until it is revoked: the index of the links that may be used has no others. Absent in those
+   * of earlier versions, which are in no list.
+   */
+  isLive?: true;
   /** Only of a link to the portal. */
   portal?: PortalGrant;
 }

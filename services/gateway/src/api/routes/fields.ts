@@ -78,6 +78,7 @@ const ID_CHARS = 40;
 /** Ids in a query string, with commas between them: see `idsIn`. */
 export const idList = (max: number) =>
   text(1, max * ID_CHARS)
+    .regex(/^\w+(,\w+)*$/, 'must be ids with commas between them')
     .refine((list) => idsIn(list).length <= max, `must be at most ${max} ids`)
     .meta({ description: `Only these, at most ${max}, with commas between them` });
 

@@ -86,7 +86,7 @@ export function createLinkStore(db: mongo.Db): LinkStore {
         revokedAt: { $exists: false },
         ...(appId !== null && { 'portal.appId': appId }),
       };
-      const update = { $set: { revokedAt: new Date(nowMs) } };
+      const update = { $set: { revokedAt: new Date(nowMs) }, $unset: { isLive: true as const } };
       const revoked = await documentsOf(db, 'links', companyId).updateOne(open, update);
       return revoked?.portal ?? null;
     },
@@ -115,7 +115,7 @@ function toDocument(
     kind: portal ? 'portal' : 'signIn',
     createdAt: new Date(createdAtMs),
     expiresAt: new Date(expiresAtMs),
-    ...(portal && { portal }),
+    ...(portal && { isLive: true, portal }),
   };
 }
 

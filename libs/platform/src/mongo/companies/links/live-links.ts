@@ -26,8 +26,10 @@ export async function listLiveLinks(
   nowMs: number,
 ): Promise<LiveLink[]> {
   const live = {
-    'portal.appId': appId ?? { $exists: true },
+    isLive: true as const,
+    ...(appId !== null && { 'portal.appId': appId }),
     expiresAt: { $gt: new Date(nowMs) },
+    // A gateway of the version before leaves the mark.
     revokedAt: { $exists: false },
   };
   const found = documentsOf(db, 'links', companyId).find(live);

@@ -7,6 +7,13 @@ describe('a frame', () => {
   test.each([
     ['of an origin that is not listed', 'iframe', 'https://evil.example/page', LISTED, true],
     ['of a listed origin', 'iframe', 'https://app.example.com/', LISTED, false],
+    [
+      'of a listed origin with the port of its scheme',
+      'iframe',
+      'https://port.example/',
+      ['https://port.example:443'],
+      false,
+    ],
     ['where none is listed', 'iframe', 'https://app.example.com/', [], true],
     ['where none is listed and the page is not told', 'embed', undefined, [], true],
     ['whose page is not told', 'iframe', undefined, LISTED, false],
@@ -24,6 +31,10 @@ describe('a frame', () => {
     const page = refusedFrame('https://evil.example/<script>alert(1)</script>?a="b"');
     expect(page).toContain('<strong>https://evil.example</strong>');
     expect(page).not.toContain('<script>');
+    // A host may have these characters.
+    expect(refusedFrame(`http://a&lt;b"'.example/`)).toContain(
+      'http://a&amp;lt;b&quot;&#39;.example',
+    );
     expect(refusedFrame('"><script>')).toContain('The page around this frame');
   });
 });

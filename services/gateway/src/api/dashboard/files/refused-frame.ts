@@ -1,15 +1,16 @@
 export interface FrameRequest {
   /** `Sec-Fetch-Dest`: what the browser asks the page for. Browsers send it over https and to loopback. */
   destination: string | undefined;
-  /** `Referer`: the page around the frame, as far as that page lets it be told. */
+  /** `Referer`: the page that asked, which is the one around the frame, or one that was in the frame before. */
   referrer: string | undefined;
 }
 
 const FRAMES = ['iframe', 'frame', 'embed', 'object'];
 
 /**
- * Whether the browser will refuse to show the page in this frame, by `frame-ancestors`. False where it cannot be known:
- * the browser decides all the same, and then shows a page of its own.
+ * Whether the page is asked for a frame of an origin that is not listed. False where the origin is not told: then the
+ * browser refuses by `frame-ancestors`, with a page of its own. A site that leads to the portal within the frame of a
+ * listed one must be listed too.
  */
 export function isRefusedFrame(
   { destination = '', referrer }: FrameRequest,
@@ -18,14 +19,25 @@ export function isRefusedFrame(
   if (!FRAMES.includes(destination)) return false;
   if (origins.length === 0) return true;
   const origin = originOf(referrer);
-  return origin !== null && !origins.includes(origin);
+  return origin !== null && !origins.some((listed) => originOf(listed) === origin);
 }
 
-/** Null for a text that is no URL. An origin has no character that HTML would take for its own. */
-export function originOf(referrer: string | undefined): string | null {
-  const url = URL.parse(referrer ?? '');
-  return url === null || url.origin === 'null' ? null : url.origin;
+/** Without the port that the scheme has anyway; null for a text that is no URL. */
+function originOf(url: string | undefined): string | null {
+  const origin = URL.parse(url ?? '')?.origin ?? 'null';
+  return origin === 'null' ? null : origin;
 }
+
+const ESCAPED: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+const escapeHtml = (text: string): string =>
+  text.replaceAll(/[&<>"']/g, (each) => ESCAPED[each] ?? each);
 
 /** It may be framed by anyone, so that people see why they do not see the page: it shows nothing of any company. */
 export const REFUSED_FRAME_HEADERS = {
@@ -39,7 +51,7 @@ export const REFUSED_FRAME_HEADERS = {
 
 /** The page in place of one that may not be shown in this frame. */
 export function refusedFrame(referrer: string | undefined): string {
-  const site = originOf(referrer) ?? 'The page around this frame';
+  const site = escapeHtml(originOf(referrer) ?? 'The page around this frame');
   return `<!doctype html>
 <html lang="en">
   <head>

@@ -11,7 +11,7 @@ export interface FindWebhooksDeps {
 const MAX_IDS = 100;
 
 const findQuery = z.object({
-  text: text(1, 2_048).optional().meta({
+  text: text(1, 512).optional().meta({
     description: 'Part of the URL, the name or an event type, in any case, or the whole id',
     example: 'example.com',
   }),
