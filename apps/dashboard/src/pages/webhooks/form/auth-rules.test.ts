@@ -1,4 +1,4 @@
-import { describe, expect, it, test } from '@jest/globals';
+import { describe, expect, it, jest, test } from '@jest/globals';
 import type { AuthName, StoredAuth } from './auth-draft.ts';
 import { authBody, isOtherServer, isRequired, mustGiveAgain, readAuth } from './auth-rules.ts';
 
@@ -112,3 +112,14 @@ test.each([
 ])('%s names another server than https://shop.example/a: %s', (url, isOther) => {
   expect(isOtherServer(url, 'https://shop.example/a')).toBe(isOther);
 });
+
+it('tells servers apart without URL.parse, which Safari before version 18 lacks', () => {
+  const parse = jest.spyOn(URL, 'parse').mockImplementation(missing);
+  expect(isOtherServer('http://shop.example/a', 'https://shop.example/a')).toBe(true);
+  expect(isOtherServer('https://', 'https://shop.example/a')).toBe(false);
+  parse.mockRestore();
+});
+
+function missing(): never {
+  throw new TypeError('URL.parse is not a function');
+}

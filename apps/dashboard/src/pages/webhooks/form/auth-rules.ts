@@ -109,6 +109,11 @@ export function isNewMethod(method: AuthName, stored: StoredAuth | null): boolea
 
 /** Whether two URLs differ in scheme, host or port. What is no URL yet names no server. */
 export function isOtherServer(after: string, before: string): boolean {
-  const url = URL.parse(after.trim());
-  return url !== null && url.origin !== URL.parse(before)?.origin;
+  const origin = originOf(after.trim());
+  return origin !== null && origin !== originOf(before);
+}
+
+/** `URL.parse` would say the same, but Safari before version 18 lacks it. */
+function originOf(url: string): string | null {
+  return URL.canParse(url) ? new URL(url).origin : null;
 }
