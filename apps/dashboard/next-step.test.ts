@@ -1,8 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import { ERROR_CODES } from '../../services/gateway/src/api/openapi/error-codes.ts';
 import { hasWords, nextStepOf } from './src/words/next-step.ts';
+import { portalMessageOf } from './src/words/portal-message.ts';
 
 const CODES = Object.entries(ERROR_CODES).map(([code, { status }]) => [code, status] as const);
+
+const UNKNOWN_TO_VISITORS = /\bkeys?\b|compan|operator|quota|scope|gateway/i;
 
 describe('what to do next', () => {
   it.each(CODES)('is decided for %s', (code) => {
@@ -27,15 +30,40 @@ describe('what to do next', () => {
     }
   });
 
-  it('names no API key, company or operator to a visitor of the portal', () => {
-    const words = ['insufficient_scope', 'not_found', 'internal_error', 'link_used'];
-    const steps = words.map((code) => nextStepOf(code, 500, true));
-    expect(steps.join()).not.toMatch(/API key|company|operator/);
+  it.each(CODES)(
+    'names nothing that a visitor of the portal does not know for %s',
+    (code, status) => {
+      expect(nextStepOf(code, status, true)).not.toMatch(UNKNOWN_TO_VISITORS);
+    },
+  );
+
+  it('names none of that for an answer without a known code either', () => {
+    for (const status of [418, 502, 503]) {
+      expect(nextStepOf('unknown_answer', status, true)).not.toMatch(UNKNOWN_TO_VISITORS);
+    }
   });
 
   it('follows the status of an answer without a known code', () => {
     expect(nextStepOf('unknown_answer', 503, false)).toContain('Try again');
     expect(nextStepOf('unknown_answer', 502, false)).toContain('Tell the operator');
     expect(nextStepOf('unknown_answer', 418, false)).toBe('');
+  });
+});
+
+describe('the message of a failure in the portal', () => {
+  // No page of the portal rotates API keys or sends messages.
+  const notThere = ['key_of_link', 'idempotency_key_running', 'idempotency_key_reused'];
+  const there = Object.entries(ERROR_CODES).filter(([code]) => !notThere.includes(code));
+
+  it.each(there)('names nothing that a visitor does not know for %s', (code, { message }) => {
+    const shown = portalMessageOf(code, message);
+    expect(shown).not.toBe('');
+    expect(shown).not.toMatch(UNKNOWN_TO_VISITORS);
+  });
+
+  it('keeps the number of a limit', () => {
+    const message = 'The limit is 20 webhooks for each app (QUOTA_WEBHOOKS_PER_APP).';
+    const shown = portalMessageOf('quota_exceeded', message);
+    expect(shown).toBe('The limit is 20 webhooks for each app.');
   });
 });

@@ -1,3 +1,6 @@
+import { portalMessageOf } from '../words/portal-message.ts';
+import { PORTAL_COMPANY_ID } from './addresses.ts';
+
 /** A call that the gateway refused, or that it did not answer. */
 export class ApiFailure extends Error {
   readonly status: number;
@@ -29,9 +32,14 @@ interface FailureBody {
 
 /** Returns why a call failed, from what the gateway answered. */
 export function failureOf(status: number, body: unknown): ApiFailure {
-  if (isFailureBody(body)) return new ApiFailure(status, body);
+  if (isFailureBody(body)) return new ApiFailure(status, inShownWords(body));
   const message = `The gateway answered ${status} without saying why. Something between it and this page may have answered.`;
   return new ApiFailure(status, { code: 'unknown_answer', message });
+}
+
+function inShownWords(body: FailureBody): FailureBody {
+  if (PORTAL_COMPANY_ID === null) return body;
+  return { ...body, message: portalMessageOf(body.code, body.message) };
 }
 
 function isFailureBody(body: unknown): body is FailureBody {

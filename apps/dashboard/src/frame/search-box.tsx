@@ -2,6 +2,7 @@ import { Kbd, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
+import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
 import { toFailure } from '../api/failure.ts';
 import { findById, type Found } from '../api/find/find.ts';
 import { SearchIcon } from '../parts/icons.tsx';
@@ -20,7 +21,7 @@ export function SearchBox() {
     },
   });
   const error = mutation.error === null ? undefined : toFailure(mutation.error);
-  const problem = error?.status === 404 ? 'Nothing of this company has this id' : error?.message;
+  const problem = error?.status === 404 ? NOTHING_FOUND : error?.message;
   return (
     <form
       role="search"
@@ -47,6 +48,9 @@ export function SearchBox() {
     </form>
   );
 }
+
+const NOTHING_FOUND =
+  PORTAL_COMPANY_ID === null ? 'Nothing of this company has this id' : 'Nothing here has this id';
 
 function useSlashKey() {
   const input = useRef<HTMLInputElement>(null);

@@ -8,9 +8,11 @@ interface Words {
 const NOTHING_MORE: Words = { text: '' };
 const OTHER_VERSION: Words = {
   text: 'This page may be of another version than the gateway. Reload it.',
+  inPortal: 'This page may be of another version. Reload it.',
 };
 const WAIT_FOR_STORE: Words = {
   text: 'The gateway waits for one of its stores. Try again in some seconds.',
+  inPortal: 'Try again in some seconds.',
 };
 const TELL_OPERATOR: Words = {
   text: 'Tell the operator, with the request id below.',
@@ -20,7 +22,7 @@ const GONE: Words = {
   text: 'It may have been deleted, or belong to another company. Check the id.',
   inPortal: 'It may have been deleted, or belong to another app. Check the id.',
 };
-const NEW_LINK: Words = {
+const NEW_LINK = {
   text: 'An operator makes a new one, or sign in with an API key.',
   inPortal: 'Open the webhooks from the site that gave you the link: it makes a new one.',
 };
@@ -30,12 +32,24 @@ const NEXT_STEPS = {
   invalid_request: NOTHING_MORE,
   invalid_json: NOTHING_MORE,
   incomplete_body: { text: 'The connection broke off. Try again.' },
-  malformed_request: { text: 'Something between this page and the gateway may change requests.' },
+  malformed_request: {
+    text: 'Something between this page and the gateway may change requests.',
+    inPortal: 'Something between this page and its server may change requests.',
+  },
   delivery_refused: NOTHING_MORE,
-  unauthorized: { text: 'Check that all of the key was copied, and that it was not revoked.' },
+  unauthorized: {
+    text: 'Check that all of the key was copied, and that it was not revoked.',
+    inPortal: NEW_LINK.inPortal,
+  },
   session_replaced: { text: 'Reload the page to go on with that one.' },
-  company_mismatch: { text: 'Leave the company id empty: the key knows its company.' },
-  company_suspended: { text: 'Ask the operator why.' },
+  company_mismatch: {
+    text: 'Leave the company id empty: the key knows its company.',
+    inPortal: NEW_LINK.inPortal,
+  },
+  company_suspended: {
+    text: 'Ask the operator why.',
+    inPortal: 'Ask the site that gave you the link why.',
+  },
   insufficient_scope: {
     text: 'Sign in with an API key that has the scope.',
     inPortal: 'Ask the site that gave you the link for one that allows it.',
@@ -49,12 +63,19 @@ const NEXT_STEPS = {
   link_revoked: NEW_LINK,
   request_timeout: { text: 'The connection was too slow. Try again.' },
   delivery_pending: NOTHING_MORE,
-  quota_exceeded: { text: 'Delete what is not needed any more, or ask the operator for more.' },
+  quota_exceeded: {
+    text: 'Delete what is not needed any more, or ask the operator for more.',
+    inPortal:
+      'Delete what is not needed any more, or ask the site that gave you the link for more.',
+  },
   resend_running: { text: 'Wait until it has ended, or abort it.' },
   key_of_link: NOTHING_MORE,
   webhook_deleted: { text: 'What was to be delivered there cannot be sent again.' },
   webhook_disabled: NOTHING_MORE,
-  payload_erased: { text: 'The sender of the message can send it as a new one.' },
+  payload_erased: {
+    text: 'The sender of the message can send it as a new one.',
+    inPortal: 'The site that gave you the link can send it as a new message.',
+  },
   idempotency_key_running: { text: 'Try again in some seconds.' },
   body_too_large: { text: 'Make it smaller.' },
   unsupported_media_type: OTHER_VERSION,
@@ -63,6 +84,7 @@ const NEXT_STEPS = {
   rate_limited: { text: 'Wait a moment, then try again.' },
   too_many_wrong_keys: {
     text: 'Wait a minute, then check the key before you try again. A valid key in use keeps working.',
+    inPortal: 'Wait a minute, then open the webhooks again from the site that gave you the link.',
   },
   headers_too_large: { text: 'Remove the cookies of this site from the browser.' },
   internal_error: TELL_OPERATOR,
