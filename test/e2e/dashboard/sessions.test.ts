@@ -15,6 +15,8 @@ interface MadeKey {
 /** Longer than the stream takes to end, and to be asked for again. */
 const REVOCATION_TIMEOUT_MS = 25_000;
 
+const ENDED = 'Your session has ended: its API key was revoked or has expired';
+
 describe('A session of the dashboard', () => {
   let posthorn: Posthorn;
   let browser: Browser;
@@ -63,7 +65,22 @@ describe('A session of the dashboard', () => {
     await untilLive();
     await posthorn.api.delete(`/api/v1/api-keys/${id}`);
     await heading('Sign in to Posthorn', REVOCATION_TIMEOUT_MS);
+    await browser.page.getByRole('status').getByText(ENDED).waitFor();
+    expect(await findBarriers(browser.page)).toEqual([]);
   }, 60_000);
+
+  it('has not ended for whoever gives a wrong key, or signs out', async () => {
+    const { page } = browser;
+    await open('');
+    await page.getByLabel(/^API key/).fill('wrong');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('Could not sign in').waitFor();
+    expect(await page.getByText(ENDED).count()).toBe(0);
+    await signIn(page, posthorn);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await heading('Sign in to Posthorn');
+    expect(await page.getByText(ENDED).count()).toBe(0);
+  });
 
   it('ends in the poll of a list, where there is no stream', async () => {
     const { page } = browser;

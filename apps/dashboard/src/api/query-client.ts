@@ -5,9 +5,13 @@ import { sessionEndQuery, sessionQuery, type Session } from './session.ts';
 
 const MOST_RETRIES = 2;
 
-/** A session that has ended, or whose key was revoked, leads to the sign-in page; the address stays. */
+/**
+ * A session that has ended, or whose key was revoked, leads to the sign-in page; the address stays. Where there is none
+ * already, as when a wrong key was given or after signing out, none has ended.
+ */
 export function noticeEndOfSession(error: unknown): void {
-  if (error instanceof ApiFailure && error.status === 401) {
+  const isSignedOut = queryClient.getQueryData(sessionQuery.queryKey) === null;
+  if (error instanceof ApiFailure && error.status === 401 && !isSignedOut) {
     changeSession(null, error);
   }
 }

@@ -43,9 +43,7 @@ export function SignIn({ error, end, goOn }: SignInProps) {
         </Title>
         {refused !== null && <Failed error={refused} what="sign in" />}
         {error !== null && <StillSignedIn goOn={goOn} />}
-        {end?.code === 'session_replaced' && (
-          <Text role="status">{end.message} Reload the page to go on with that one.</Text>
-        )}
+        {end !== null && <Text role="status">{whyEnded(end)}</Text>}
         <PasswordInput
           name="apiKey"
           label="API key"
@@ -67,6 +65,13 @@ export function SignIn({ error, end, goOn }: SignInProps) {
       </form>
     </main>
   );
+}
+
+/** The gateway says the same of every session that it does not have any more. */
+function whyEnded({ code, message }: ApiFailure): string {
+  return code === 'session_replaced'
+    ? `${message} Reload the page to go on with that one.`
+    : 'Your session has ended: its API key was revoked or has expired, its 12 hours are over, or you signed out in another tab. Sign in again.';
 }
 
 /** A link that does not open ends no session: whoever is signed in need not sign in again. */
