@@ -50,6 +50,7 @@ export function SignIn({ error, end, goOn }: SignInProps) {
           required
           autoFocus
           autoComplete="current-password"
+          visibilityToggleFocusable
           visibilityToggleButtonProps={{ 'aria-label': 'Show or hide the API key' }}
         />
         <TextInput

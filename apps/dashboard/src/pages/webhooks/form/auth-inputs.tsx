@@ -60,6 +60,7 @@ export function SecretInput({ name, label, blank, asked, errorOf }: SecretInputP
       autoComplete="new-password"
       required={isRequired(name, asked)}
       error={errorOf(name)}
+      visibilityToggleFocusable
       visibilityToggleButtonProps={{ 'aria-label': `Show or hide what is typed as ${label}` }}
     />
   );
