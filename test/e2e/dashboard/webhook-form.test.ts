@@ -49,6 +49,20 @@ describe('The form of a webhook', () => {
     expect(await findBarriers(page)).toEqual([]);
   });
 
+  it('shows no field of one webhook under the title of another', async () => {
+    const { page } = browser;
+    const url = `${NOWHERE}/other`;
+    const { webhookId: other } = await posthorn.api.createTarget(url);
+    await page.getByLabel('Find anything by its id').fill(other);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: url, level: 1 }).waitFor();
+    await page.getByRole('tab', { name: 'Settings' }).click();
+    expect(await page.getByLabel(/^URL/).inputValue()).toBe(url);
+    await page.evaluate('history.go(-2)');
+    await page.getByRole('heading', { name: `${NOWHERE}/own`, level: 1 }).waitFor();
+    expect(await page.getByLabel(/^URL/).inputValue()).toBe(`${NOWHERE}/own`);
+  });
+
   it('leaves no error in the console', () => {
     expect(browser.faults()).toEqual([]);
   });

@@ -37,7 +37,8 @@ export function WebhookPage() {
   );
   return (
     <Page title={webhook.url} under={state}>
-      <WebhookTabs webhook={webhook} />
+      {/* Another webhook gets tabs of its own: nothing typed or done for one is shown under the title of the other. */}
+      <WebhookTabs key={webhook.id} webhook={webhook} />
     </Page>
   );
 }
