@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { dataOf } from '../../support/api/expect-answers.ts';
 import { startBrowser, type Browser } from '../../support/browser/browser.ts';
-import { findBarriers } from '../../support/browser/check-page.ts';
+import { findBarriers, takePicture } from '../../support/browser/check-page.ts';
 import { signIn } from '../../support/browser/sign-in.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { eventually } from '../../support/time/eventually.ts';
 
 const NOWHERE = 'http://127.0.0.1:9';
 
@@ -48,6 +50,46 @@ describe('The form of a webhook', () => {
     expect(await secret.getAttribute('type')).toBe('password');
     expect(await findBarriers(page)).toEqual([]);
   });
+
+  it('keeps what somebody else changed since it was filled, and offers to show it', async () => {
+    const { page } = browser;
+    const other = { name: 'Of somebody else', eventTypes: ['order.paid'] };
+    dataOf(await posthorn.api.put(`/api/v1/webhooks/${webhookId}`, other));
+    const notice = page.getByText('Somebody changed this webhook');
+    await eventually('the notice', async () => {
+      await reconnect();
+      return notice.isVisible();
+    });
+    expect(await findBarriers(page)).toEqual([]);
+    await takePicture(page, 'webhook-changed-meanwhile');
+    await field('Name').fill('Typed and given up');
+    await page.getByRole('button', { name: 'Reload the fields' }).click();
+    await notice.waitFor({ state: 'detached' });
+    expect(await field('Name').inputValue()).toBe('Of somebody else');
+  });
+
+  it('sends only what was typed, even when the webhook changed since', async () => {
+    const { page } = browser;
+    dataOf(await posthorn.api.put(`/api/v1/webhooks/${webhookId}`, { name: 'Of somebody else' }));
+    await eventually('the notice', async () => {
+      await reconnect();
+      return page.getByText('Somebody changed this webhook').isVisible();
+    });
+    await field('Most attempts per second').fill('7');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('Saved.').waitFor();
+    const answer = await posthorn.api.get(`/api/v1/webhooks/${webhookId}`);
+    expect(dataOf(answer)).toMatchObject({ name: 'Of somebody else', rateLimitPerSecond: 7 });
+    expect(await field('Name').inputValue()).toBe('Of somebody else');
+    expect(await page.getByText('Somebody changed this webhook').count()).toBe(0);
+  });
+
+  /** Lets the page load again what is older than some seconds, as after a gap in the network. */
+  async function reconnect(): Promise<void> {
+    for (const event of ['offline', 'online']) {
+      await browser.page.evaluate(`window.dispatchEvent(new Event('${event}'))`);
+    }
+  }
 
   it('shows no field of one webhook under the title of another', async () => {
     const { page } = browser;

@@ -1,9 +1,10 @@
-import { Button, Group, Text } from '@mantine/core';
+import { Alert, Button, Group, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { api, dataOf, answerOf, type Schemas } from '../../api/client.ts';
 import { toFailure } from '../../api/failure.ts';
+import { webhookQuery } from '../../api/queries.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
@@ -12,48 +13,99 @@ import { changesIn } from './form/webhook-body.ts';
 import { WebhookFormFields } from './form/webhook-form.tsx';
 import styles from './webhooks.module.css';
 
-export function SettingsTab({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
+type Webhook = Schemas['WebhookWithAuth'];
+
+export function SettingsTab({ webhook }: { webhook: Webhook }) {
+  const { filled, said, fill } = useFilled(webhook);
+  const update = useUpdate(webhook.id, (stored) => {
+    fill(stored ?? filled, 'Saved. Dispatchers use it within two seconds.');
+  });
+  const { error, isPending } = update;
+  return (
+    <form
+      className={styles.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        update.mutate(changesIn(new FormData(event.currentTarget), filled));
+      }}
+    >
+      {error !== null && <Failed error={error} what="change the webhook" isAtField={hasField} />}
+      {/* New fields after each save: secrets that were typed do not stay in the page. */}
+      <WebhookFormFields
+        key={said.times}
+        stored={filled}
+        problems={error === null ? [] : toFailure(error).problems}
+      />
+      {webhook.updatedAt !== filled.updatedAt && !isPending && (
+        <ChangedMeanwhile
+          reload={() => {
+            update.reset();
+            fill(webhook, 'The fields show what is stored now.');
+          }}
+        />
+      )}
+      <Group>
+        <Button type="submit" loading={isPending}>
+          Save changes
+        </Button>
+        {error === null && !isPending && <Said key={said.times} text={said.text} />}
+      </Group>
+      <DeleteWebhook webhookId={webhook.id} />
+    </form>
+  );
+}
+
+/**
+ * Keeps the webhook that the fields were filled with. What was typed is compared with that one: beside a newer one,
+ * fields that were not touched would look changed, and a save would undo what somebody else changed.
+ */
+function useFilled(webhook: Webhook) {
+  const [filled, setFilled] = useState(webhook);
+  const [said, setSaid] = useState({ text: '', times: 0 });
+  const fill = (stored: Webhook, text: string): void => {
+    setFilled(stored);
+    setSaid(({ times }) => ({ text, times: times + 1 }));
+  };
+  return { filled, said, fill };
+}
+
+/** Saves changes, and then passes on what is stored. */
+function useUpdate(webhookId: string, onSaved: (stored: Webhook | undefined) => void) {
   const client = useQueryClient();
-  const params = { path: { webhookId: webhook.id } };
-  const [saves, setSaves] = useState(0);
-  const update = useMutation({
+  const params = { path: { webhookId } };
+  return useMutation({
     // What was sent may have secrets.
     gcTime: 0,
     mutationFn: (body: Schemas['UpdateWebhook']) =>
       dataOf(api.PUT('/api/v1/webhooks/{webhookId}', { params, body })),
     onSuccess: async () => {
       await client.invalidateQueries();
-      setSaves((before) => before + 1);
+      onSaved(client.getQueryData(webhookQuery(webhookId).queryKey));
     },
   });
-  const { error } = update;
+}
+
+function ChangedMeanwhile({ reload }: { reload: () => void }) {
   return (
-    <form
-      className={styles.form}
-      onSubmit={(event) => {
-        event.preventDefault();
-        update.mutate(changesIn(new FormData(event.currentTarget), webhook));
-      }}
-    >
-      {error !== null && <Failed error={error} what="change the webhook" isAtField={hasField} />}
-      {/* New fields after each save: secrets that were typed do not stay in the page. */}
-      <WebhookFormFields
-        key={saves}
-        stored={webhook}
-        problems={error === null ? [] : toFailure(error).problems}
-      />
-      <Group>
-        <Button type="submit" loading={update.isPending}>
-          Save changes
-        </Button>
-        {update.isSuccess && (
-          <Text size="sm" role="status">
-            Saved. Dispatchers use it within two seconds.
-          </Text>
-        )}
-      </Group>
-      <DeleteWebhook webhookId={webhook.id} />
-    </form>
+    <Alert color="blue" variant="light" role="status" title="Somebody changed this webhook">
+      <Text size="sm">
+        The fields show it as it was before. Saving changes only the fields that you changed.
+      </Text>
+      <Button size="xs" variant="default" mt="xs" onClick={reload}>
+        Reload the fields
+      </Button>
+    </Alert>
+  );
+}
+
+/** What was done. */
+function Said({ text }: { text: string }) {
+  return (
+    text !== '' && (
+      <Text size="sm" role="status">
+        {text}
+      </Text>
+    )
   );
 }
 
