@@ -66,6 +66,7 @@ describe('The form of a webhook', () => {
     await page.getByRole('button', { name: 'Reload the fields' }).click();
     await notice.waitFor({ state: 'detached' });
     expect(await field('Name').inputValue()).toBe('Of somebody else');
+    expect(await focused()).toBe('The fields show what is stored now.');
   });
 
   it('sends only what was typed, even when the webhook changed since', async () => {
@@ -90,6 +91,16 @@ describe('The form of a webhook', () => {
       await browser.page.evaluate(`window.dispatchEvent(new Event('${event}'))`);
     }
   }
+
+  it('keeps the focus of the keyboard when Enter saves', async () => {
+    const { page } = browser;
+    for (const name of ['First', 'Second']) {
+      await field('Name').fill(name);
+      await page.keyboard.press('Enter');
+      await eventually('the focus on “Saved.”', async () => (await focused()).startsWith('Saved.'));
+      expect(await field('Name').inputValue()).toBe(name);
+    }
+  });
 
   it('shows no field of one webhook under the title of another', async () => {
     const { page } = browser;

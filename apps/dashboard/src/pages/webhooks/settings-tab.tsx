@@ -1,7 +1,7 @@
 import { Alert, Button, Group, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { api, dataOf, answerOf, type Schemas } from '../../api/client.ts';
 import { toFailure } from '../../api/failure.ts';
 import { webhookQuery } from '../../api/queries.ts';
@@ -98,11 +98,15 @@ function ChangedMeanwhile({ reload }: { reload: () => void }) {
   );
 }
 
-/** What was done. */
+/** What was done. New fields took the place of the one with the focus, which would be lost. */
 function Said({ text }: { text: string }) {
+  const ref = useRef<HTMLParagraphElement>(null);
+  useEffect(() => {
+    if (text !== '' && document.activeElement === document.body) ref.current?.focus();
+  }, [text]);
   return (
     text !== '' && (
-      <Text size="sm" role="status">
+      <Text ref={ref} size="sm" role="status" tabIndex={-1}>
         {text}
       </Text>
     )
