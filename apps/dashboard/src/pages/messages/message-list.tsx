@@ -93,7 +93,7 @@ function MessageRows({ rows, isMore, filter, open, deliveriesTo }: MessageRowsPr
     <Empty title={isFiltered ? 'No message matches' : 'There is no message yet'}>
       <Text>
         {isFiltered
-          ? 'Messages are kept for 30 days, unless the operator set another time. Loosen a filter to see more.'
+          ? 'Messages are kept for 30 days, unless another time is set. Loosen a filter to see more.'
           : 'Send one with the API, or from this page. It shows up here once it is accepted.'}
       </Text>
     </Empty>
