@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Route } from 'playwright-core';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { startBrowser, type Browser } from '../../support/browser/browser.ts';
@@ -54,6 +54,9 @@ describe('The deliveries of a message in the dashboard', () => {
     await page.getByRole('button', { name: 'Show all webhooks' }).click();
     await page.getByRole('table', { name: 'Webhooks' }).waitFor();
     await eventually('the empty field', async () => (await field.inputValue()) === '');
+    await page.goBack();
+    await page.getByText('No webhook matches').waitFor();
+    expect(await field.inputValue()).toBe('none-of-them');
   });
 
   it('says why an attempt waits whose time has come', async () => {

@@ -25,7 +25,10 @@ export function FilterInput({ label, placeholder, value, set }: FilterInputProps
   if (value !== seen) {
     setSeen(value);
     // Something else than this field has changed it, such as a button that clears filters, or the way back.
-    if ((value ?? '') !== sent) setTyped(value ?? '');
+    if ((value ?? '') !== sent) {
+      setSent(value ?? '');
+      setTyped(value ?? '');
+    }
   }
   return (
     <TextInput

@@ -1,3 +1,5 @@
+import { originOf } from '../portal/origin-of.ts';
+
 export interface FrameRequest {
   /** `Sec-Fetch-Dest`: what the browser asks the page for. Browsers send it over https and to loopback. */
   destination: string | undefined;
@@ -18,14 +20,8 @@ export function isRefusedFrame(
 ): boolean {
   if (!FRAMES.includes(destination)) return false;
   if (origins.length === 0) return true;
-  const origin = originOf(referrer);
+  const origin = originOf(referrer ?? '');
   return origin !== null && !origins.some((listed) => originOf(listed) === origin);
-}
-
-/** Without the port that the scheme has anyway; null for a text that is no URL. */
-function originOf(url: string | undefined): string | null {
-  const origin = URL.parse(url ?? '')?.origin ?? 'null';
-  return origin === 'null' ? null : origin;
 }
 
 const ESCAPED: Readonly<Record<string, string>> = {
@@ -51,7 +47,7 @@ export const REFUSED_FRAME_HEADERS = {
 
 /** The page in place of one that may not be shown in this frame. */
 export function refusedFrame(referrer: string | undefined): string {
-  const site = escapeHtml(originOf(referrer) ?? 'The page around this frame');
+  const site = escapeHtml(originOf(referrer ?? '') ?? 'The page around this frame');
   return `<!doctype html>
 <html lang="en">
   <head>

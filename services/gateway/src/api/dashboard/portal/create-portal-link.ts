@@ -13,6 +13,7 @@ import type { ApiKeys } from '../../../api-keys/api-keys.ts';
 import { insufficientScope, invalidRequest } from '../../../http/api-error.ts';
 import type { Caller } from '../../../http/request/route.ts';
 import type { Apps } from '../../../projects/apps.ts';
+import { originOf } from './origin-of.ts';
 import type { PortalSettingsStore } from './portal-settings.ts';
 
 export interface CreatePortalLinkDeps {
@@ -96,11 +97,6 @@ async function assertLoadable(
 
 const NOT_LOADABLE =
   'must be at one of the origins of the portal settings (/api/v1/portal-settings), or a data: URL';
-
-/** Without the port that the scheme has anyway; null for what is no URL, such as one of a port that an earlier version allowed. */
-function originOf(url: string): string | null {
-  return URL.canParse(url) ? new URL(url).origin : null;
-}
 
 type LinkKey = Pick<PortalGrant, 'keyHash' | 'ownsKey'> & { endsAtMs: number };
 
