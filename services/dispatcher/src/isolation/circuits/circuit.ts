@@ -1,5 +1,6 @@
 import type { EventEmitter } from 'node:events';
 import CircuitBreaker from 'opossum';
+import type { CircuitChanges } from './tell-circuit-changes.ts';
 import { OPENS_WHEN } from './when-circuit-opens.ts';
 
 export type CircuitState = 'closed' | 'open' | 'half_open';
@@ -31,15 +32,13 @@ export interface Circuit {
   shutDown: () => void;
 }
 
-export interface CircuitOptions {
+export interface CircuitOptions extends CircuitChanges {
   url: string;
   /** How long an open circuit waits before its probe. */
   resetMs: number;
   nowMs: () => number;
   /** One timer moves the windows of all circuits, and bounds the times of their probes. */
   rotation: EventEmitter;
-  onOpen: (probeAtMs: number) => void;
-  onClose: () => void;
   /** When given, the circuit starts open, with its probe at this time. */
   probeAtMs?: number;
 }
@@ -80,10 +79,11 @@ export function createCircuit(options: CircuitOptions): Circuit {
   let openings = 0;
   let lastFailureMs = nowMs();
   if (options.probeAtMs !== undefined) opossum.open();
-  const waitForProbe = (): void => {
+  const { probe, beginProbe } = createProbe(nowMs);
+  const waitForProbe = (tell: (probeAtMs: number) => void): void => {
     openings += 1;
     probeAtMs = nowMs() + resetMs;
-    options.onOpen(probeAtMs);
+    tell(probeAtMs);
   };
   /** No probe is more than one reset away; a later time means that the clock was set back. */
   const boundedProbeAtMs = (): number => Math.min(probeAtMs, nowMs() + resetMs);
@@ -91,9 +91,10 @@ export function createCircuit(options: CircuitOptions): Circuit {
     probeAtMs = boundedProbeAtMs();
   };
   rotation.on('rotate', keepBound);
-  opossum.on('open', waitForProbe);
+  opossum.on('open', () => {
+    waitForProbe(options.onOpen);
+  });
   opossum.on('close', options.onClose);
-  const { probe, beginProbe } = createProbe(nowMs);
   return {
     url: options.url,
     probe,
@@ -110,7 +111,7 @@ export function createCircuit(options: CircuitOptions): Circuit {
       if (!hasFailed) opossum.close();
       else {
         lastFailureMs = nowMs();
-        waitForProbe();
+        waitForProbe(options.onStayOpen);
       }
     },
     shutDown: () => {

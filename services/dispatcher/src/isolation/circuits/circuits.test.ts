@@ -76,6 +76,28 @@ describe('a circuit', () => {
     ]);
   });
 
+  it('is told to the operator once, however many probes fail', async () => {
+    await attempt('timeout', 10);
+    for (let n = 0; n < 5; n += 1) {
+      jest.advanceTimersByTime(RESET_MS);
+      await attempt('timeout', 1);
+      expect(shared.get('wh_1')).toBe(Date.now() + RESET_MS);
+    }
+    expect(told).toEqual([['circuit.opened', 'wh_1']]);
+  });
+
+  it('is told to the operator as closed when its URL was changed, if it was open', async () => {
+    await attempt('timeout', 10);
+    await attempt('timeout', 1, other);
+    for (const { id } of [endpoint, other]) {
+      circuits.takeUp({ ...endpoint, id, url: 'https://new.example/' });
+    }
+    expect(told).toEqual([
+      ['circuit.opened', 'wh_1'],
+      ['circuit.closed', 'wh_1'],
+    ]);
+  });
+
   it.each<Outcome>(['timeout', 'http_5xx', 'http_429', 'connect_error', 'dns_error', 'tls_error'])(
     'opens for %s',
     async (outcome) => {

@@ -6,6 +6,7 @@ import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { createCircuit, type Circuit, type CircuitState } from './circuit.ts';
+import { tellCircuitChanges, tellUrlChanged } from './tell-circuit-changes.ts';
 import { blockOf, type CircuitBlock } from './when-circuit-blocks.ts';
 import {
   countsAsFailure,
@@ -160,8 +161,9 @@ function takeUp(state: State, endpoint: CircuitEndpoint): Circuit | undefined {
   const circuit = state.circuits.get(id);
   if (circuit?.url === url) return circuit;
   if (circuit) {
+    const wasOpen = circuit.state() !== 'closed';
     drop(state, id);
-    state.shared.closed(id);
+    tellUrlChanged(state, endpoint, wasOpen);
   }
   const probeAtMs = state.inherited.get(id);
   if (probeAtMs === undefined) return undefined;
@@ -169,33 +171,18 @@ function takeUp(state: State, endpoint: CircuitEndpoint): Circuit | undefined {
   return create(state, endpoint, probeAtMs);
 }
 
-function create(
-  state: State,
-  { id, companyId, url }: CircuitEndpoint,
-  probeAtMs?: number,
-): Circuit {
-  const { circuits, shared, logger, report, nowMs, resetMs, rotation } = state;
-  const whose = { webhookId: id, companyId };
+function create(state: State, endpoint: CircuitEndpoint, probeAtMs?: number): Circuit {
+  const { circuits, nowMs, resetMs, rotation } = state;
   dropOldestIfFull(state);
   const circuit = createCircuit({
-    url,
+    url: endpoint.url,
     resetMs,
     nowMs,
     rotation,
     ...(probeAtMs !== undefined && { probeAtMs }),
-    onOpen: (untilMs) => {
-      shared.opened(id, untilMs);
-      logger.info({ ...whose, resetMs }, 'circuit open');
-      const detail = `most attempts of two minutes failed, the next one is made in ${resetMs} ms`;
-      report({ type: 'circuit.opened', ...whose, detail });
-    },
-    onClose: () => {
-      shared.closed(id);
-      logger.info(whose, 'circuit closed');
-      report({ type: 'circuit.closed', ...whose, detail: 'an attempt succeeded' });
-    },
+    ...tellCircuitChanges(state, endpoint),
   });
-  circuits.set(id, circuit);
+  circuits.set(endpoint.id, circuit);
   return circuit;
 }
 
