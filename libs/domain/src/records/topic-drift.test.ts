@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import {
+  findCopyDrift,
   findLayoutDrift,
   findSettingDrift,
   findUnpinned,
@@ -117,9 +118,27 @@ describe('the layout of topics', () => {
   });
 
   test('warns of fewer copies, and accepts more', () => {
-    expect(drifts('p.retry-due', { replication: 1 })).toEqual([
-      'p.retry-due replication 1 warn reassign',
+    expect(drifts('p.retry-due', { replication: 2 })).toEqual([
+      'p.retry-due replication 2 warn reassign',
     ]);
     expect(drifts('p.retry-due', { replication: 5 })).toEqual([]);
+  });
+
+  test('is refused where a topic has the only copy of its records, and others have more', () => {
+    expect(drifts('p.retry-due', { replication: 1 })).toEqual([
+      'p.retry-due replication 1 refuse reassign',
+    ]);
+    const alone = observed().map((topic) => ({ ...topic, replication: 1 }));
+    const severities = findLayoutDrift(names, alone, LAYOUT).map(({ severity }) => severity);
+    expect(new Set(severities)).toEqual(new Set(['warn']));
+  });
+
+  test('is found without settings where topics differ in their copies', () => {
+    const found = (replication: number) =>
+      findCopyDrift(observed('p.retry-due', {}, { replication })).map(
+        ({ topic, wanted, severity }) => [topic, wanted, severity].join(' '),
+      );
+    expect([1, 2, 3].map(found)).toEqual([['p.retry-due 3 refuse'], ['p.retry-due 3 warn'], []]);
+    expect(findCopyDrift([])).toEqual([]);
   });
 });

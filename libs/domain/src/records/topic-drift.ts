@@ -102,8 +102,18 @@ export function findLayoutDrift(
   const areEqual = new Set(counts).size <= 1;
   return observed.flatMap((topic) => [
     ...partitionDrift(topic, layout.partitions, !areEqual && together.has(topic.name)),
-    ...replicationDrift(topic, layout.replication),
+    ...copyDrift(topic, layout.replication, mostCopies(observed)),
   ]);
+}
+
+/** Returns the topics that have fewer copies than another one: somebody else has made them, or changed them. */
+export function findCopyDrift(observed: readonly ObservedTopic[]): Drift[] {
+  const most = mostCopies(observed);
+  return observed.flatMap((topic) => copyDrift(topic, most, most));
+}
+
+function mostCopies(observed: readonly ObservedTopic[]): number {
+  return Math.max(0, ...observed.map(({ replication }) => replication));
 }
 
 function partitionDrift(
@@ -127,16 +137,20 @@ function partitionDrift(
   ];
 }
 
-function replicationDrift({ name, replication }: ObservedTopic, wanted: number): Drift[] {
+/** One copy is refused only beside topics with more: an installation may have one broker. */
+function copyDrift({ name, replication }: ObservedTopic, wanted: number, most: number): Drift[] {
   if (replication >= wanted) return [];
+  const isOnlyCopy = replication === 1 && most > 1;
   return [
     {
       topic: name,
       setting: 'replication',
       value: String(replication),
       wanted: String(wanted),
-      severity: 'warn',
-      meaning: 'fewer copies than TOPIC_REPLICATION; records are lost with fewer brokers',
+      severity: isOnlyCopy ? 'refuse' : 'warn',
+      meaning: isOnlyCopy
+        ? 'records are lost with one broker, and other topics have more copies'
+        : 'records are lost with fewer brokers than wanted',
       remedy: 'reassign',
     },
   ];

@@ -5,17 +5,19 @@ import { sampleTopicSpec } from '../../../../../test/support/samples/sample-topi
 import { StartupError } from '../../service/errors.ts';
 import { checkTopics } from './check-topics.ts';
 
-const specs = [sampleTopicSpec('p.retry-due')];
+const specs = [sampleTopicSpec('p.retry-due'), sampleTopicSpec('p.slow-lane')];
 
-function checking(changed: Record<string, string>, unreadable: string | null = null) {
+/** With changes to the first topic. */
+function checking(changed: Record<string, string>, unreadable: string | null = null, copies = 3) {
   const registry = new Registry();
   const warnings: string[] = [];
-  const observed = specs.map((spec) => {
-    const values = { ...wantedSettings({ spec, replication: 3 }), ...changed };
+  const observed = specs.map((spec, n) => {
+    const replication = n === 0 ? copies : 3;
+    const values = { ...wantedSettings({ spec, replication }), ...(n === 0 && changed) };
     const settings = Object.entries(values).map(
       ([name, value]) => [name, { value, isPinned: true }] as const,
     );
-    return { name: spec.name, partitions: 12, replication: 3, settings: new Map(settings) };
+    return { name: spec.name, partitions: 12, replication, settings: new Map(settings) };
   });
   const logger = {
     warn: (fields: object, text: string) => void warnings.push(`${JSON.stringify(fields)} ${text}`),
@@ -33,7 +35,7 @@ describe('a start', () => {
     const { run, warnings, gauges } = checking({});
     run();
     expect(warnings).toEqual([]);
-    expect(await gauges()).toEqual([[1], [0]]);
+    expect(await gauges()).toEqual([[2], [0]]);
   });
 
   it('fails when a setting could lose records, and says which, and what mends it', async () => {
@@ -43,10 +45,21 @@ describe('a start', () => {
         'Settings of topics could lose records or stop deliveries:\n' +
           '  p.retry-due has cleanup.policy=compact, wanted delete: ' +
           'only the newest record of each webhook is kept, the others are lost\n' +
-          'Mend them with `npm run admin -- topics apply` (docs/topics.md), then start again.',
+          'Mend settings with `npm run admin -- topics apply` (docs/topics.md), then start again.',
       ),
     );
-    expect(await gauges()).toEqual([[1], [2]]);
+    expect(await gauges()).toEqual([[2], [2]]);
+  });
+
+  it('fails when a topic has one copy and another one more', () => {
+    expect(checking({}, null, 1).run).toThrow(
+      new StartupError(
+        'Settings of topics could lose records or stop deliveries:\n' +
+          '  p.retry-due has replication=1, wanted 3: ' +
+          'records are lost with one broker, and other topics have more copies\n' +
+          'Add copies with kafka-reassign-partitions.sh (docs/topics.md), then start again.',
+      ),
+    );
   });
 
   it('goes on with one warning when settings differ that are harmless', async () => {
@@ -56,7 +69,7 @@ describe('a start', () => {
       '{"differences":2,"first":"p.retry-due has retention.ms=-1, wanted 3600000"} ' +
         'settings of the topics differ from docs/topics.md, without danger for records: npm run admin -- topics check',
     ]);
-    expect(await gauges()).toEqual([[1], [2]]);
+    expect(await gauges()).toEqual([[2], [2]]);
   });
 
   it('goes on with a warning when this user may not read the settings', async () => {

@@ -1,4 +1,8 @@
-import { findSettingDrift, type Drift } from '@posthorn/domain/records/topic-drift.ts';
+import {
+  findCopyDrift,
+  findSettingDrift,
+  type Drift,
+} from '@posthorn/domain/records/topic-drift.ts';
 import { Gauge, type Registry } from 'prom-client';
 import { StartupError } from '../../service/errors.ts';
 import type { Logger } from '../../service/logger.ts';
@@ -27,7 +31,7 @@ export function checkTopics(
     );
     return;
   }
-  const drifts = findSettingDrift(specs, observed);
+  const drifts = [...findSettingDrift(specs, observed), ...findCopyDrift(observed)];
   gauges.checked.set(observed.length);
   gauges.differing.set(drifts.length);
   const refused = drifts.filter(({ severity }) => severity === 'refuse');
@@ -45,9 +49,18 @@ function refusalOf(drifts: readonly Drift[]): StartupError {
     [
       'Settings of topics could lose records or stop deliveries:',
       ...lines,
-      `Mend them with \`${COMMAND} apply\` (docs/topics.md), then start again.`,
+      `${remediesOf(drifts)} (docs/topics.md), then start again.`,
     ].join('\n'),
   );
+}
+
+function remediesOf(drifts: readonly Drift[]): string {
+  const areCopies = drifts.map(({ remedy }) => remedy === 'reassign');
+  const remedies = [
+    ...(areCopies.includes(false) ? [`Mend settings with \`${COMMAND} apply\``] : []),
+    ...(areCopies.includes(true) ? ['Add copies with kafka-reassign-partitions.sh'] : []),
+  ];
+  return remedies.join('. ');
 }
 
 function describe(drift: Drift | undefined): string {
