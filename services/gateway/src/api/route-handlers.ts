@@ -14,7 +14,7 @@ import { beginPages, sendPages, type Pages } from '../http/responses/send-pages.
 import type { CompanyRests } from '../http/turns/company-rests.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
 import type { RequestsUnderWay } from '../limits/requests-under-way.ts';
-import type { Turns } from '../http/turns/turns.ts';
+import type { TakeTurn, Turns } from '../http/turns/turns.ts';
 import type { RecordRequest } from './audit/record-request.ts';
 
 export interface RouteHandlerDeps {
@@ -22,7 +22,7 @@ export interface RouteHandlerDeps {
   limits: Pick<RateLimits, 'limitCompany'>;
   memory: Pick<RequestMemory, 'tryReserve' | 'reserve' | 'keepUntil' | 'reserveOrRefuse'>;
   turns: Pick<Turns, 'take'>;
-  rests: Pick<CompanyRests, 'note' | 'charge' | 'chargeBytes'>;
+  rests: Pick<CompanyRests, 'note' | 'charge' | 'chargeBytes' | 'restMs'>;
   underWay: RequestsUnderWay;
   confineToApp: ConfineToApp;
   deadlines: Pick<RequestDeadlines, 'within'>;
@@ -125,12 +125,9 @@ async function callRoute(
   const params = request.params as Record<string, string>;
   const confine = confinementOf(caller, confineToApp);
   await confine?.(params);
-  const takeTurn = async (laterMs = 0): Promise<void> => {
-    await turns.take(caller.companyId);
-    if (laterMs > 0) rests.charge(caller.companyId, laterMs);
-    // The request was refused while it waited. The client sends it again, so what is done now would be done twice.
-    if (response.writableEnded || response.destroyed) throw unavailable('deadline_over');
-  };
+  const takeTurn = turnsFor(caller, response, { turns, rests });
+  // Work that takes no turns of its own waits too: many short requests are a company's work as well.
+  if (!route.queue && rests.restMs(caller.companyId) > 0) await takeTurn();
   const bytes = bytesOf(route, request);
   if (route.queue?.hasRoom(caller.companyId, bytes.length) === false) throw overloaded();
   if (bytes.length >= LARGE_BODY_BYTES) {
@@ -163,6 +160,19 @@ async function callRoute(
   const clientAddress = request.ip ?? null;
   const asked = { caller, requestId, clientAddress, params, fields: body.value };
   return recordRequest(route, asked, handle);
+}
+
+function turnsFor(
+  { companyId }: Caller,
+  response: Response,
+  { turns, rests }: Pick<CallDeps, 'turns' | 'rests'>,
+): TakeTurn {
+  return async (laterMs = 0) => {
+    await turns.take(companyId);
+    if (laterMs > 0) rests.charge(companyId, laterMs);
+    // The request was refused while it waited. The client sends it again, so what is done now would be done twice.
+    if (response.writableEnded || response.destroyed) throw unavailable('deadline_over');
+  };
 }
 
 /** Null for a key of the whole company. */

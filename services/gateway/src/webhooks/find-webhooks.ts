@@ -1,6 +1,9 @@
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { WebhookDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import { readInParts } from '@posthorn/platform/mongo/documents/read-in-parts.ts';
 import type { mongo } from 'mongoose';
+import { workMsOf } from '../http/turns/company-rests.ts';
+import type { TakeTurn } from '../http/turns/turns.ts';
 
 export interface WebhookSearch {
   /** Part of the URL, the name or an event type, in any case, or the whole id; all when it is left out. */
@@ -32,11 +35,16 @@ export interface FoundWebhooks {
   nextCursor: string | null;
 }
 
-export type FindWebhooks = (companyId: string, search: WebhookSearch) => Promise<FoundWebhooks>;
+export type FindWebhooks = (
+  companyId: string,
+  search: WebhookSearch,
+  takeTurn: TakeTurn,
+) => Promise<FoundWebhooks>;
 
 /** No index has parts of URLs, and a company may have millions of webhooks. To look at so many takes 70 ms. */
 const MAX_SCANNED = 1_000;
-const BATCH = 200;
+/** The widest outlines have 16 kB each: about 7 ms of the process. */
+const PART = 100;
 
 const OUTLINE = {
   url: 1,
@@ -51,26 +59,38 @@ type Outline = Pick<WebhookDocument, '_id' | keyof typeof OUTLINE>;
 
 /** Finds webhooks of any app. Returns what it has found when it has looked at 1,000. */
 export function createFindWebhooks(db: mongo.Db): FindWebhooks {
-  return async (companyId, search) => {
+  return async (companyId, search, takeTurn) => {
     const { text = '', limit } = search;
     const isWanted = wants(text.toLowerCase());
+    const part = text === '' ? Math.min(limit + 1, PART) : PART;
     const found = documentsOf(db, 'webhooks', companyId)
       .find(filterOf(search))
       .sort({ _id: -1 })
       .limit(MAX_SCANNED)
-      .project<Outline>(OUTLINE)
-      .batchSize(text === '' ? Math.min(limit + 1, BATCH) : BATCH);
+      .project<Outline>(OUTLINE);
     const kept: Outline[] = [];
     let scanned = 0;
     let lastId: string | null = null;
-    for await (const webhook of found) {
-      if (kept.length === limit) return toPage(db, companyId, kept, lastId);
-      scanned += 1;
-      lastId = webhook._id;
-      if (isWanted(webhook)) kept.push(webhook);
+    for await (const outlines of readInParts(found, { batch: part, part })) {
+      await takeTurn(workMsOf(bytesOf(outlines)));
+      for (const webhook of outlines) {
+        if (kept.length === limit) return toPage(db, companyId, kept, lastId);
+        scanned += 1;
+        lastId = webhook._id;
+        if (isWanted(webhook)) kept.push(webhook);
+      }
     }
     return toPage(db, companyId, kept, scanned === MAX_SCANNED ? lastId : null);
   };
+}
+
+/** About as many as were read, for what it costs to read them. */
+function bytesOf(outlines: readonly Outline[]): number {
+  let characters = 0;
+  for (const { url, name, eventTypes } of outlines) {
+    characters += url.length + name.length + eventTypes.join().length;
+  }
+  return characters;
 }
 
 function filterOf({ ids, appId, beforeId }: WebhookSearch) {

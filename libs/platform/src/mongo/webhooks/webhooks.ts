@@ -3,6 +3,7 @@ import type { mongo } from 'mongoose';
 import { SealedValueError, type Vault } from '../../vault/vault.ts';
 import { collection } from '../documents/collections.ts';
 import { documentsOf } from '../company-documents.ts';
+import { readInParts } from '../documents/read-in-parts.ts';
 import type { WebhookDocument } from '../documents/documents.ts';
 import { openWebhook, sealWebhook } from './webhooks-sealed.ts';
 
@@ -163,13 +164,8 @@ async function* inParts(
   found: mongo.FindCursor<WebhookDocument>,
   toFound: (document: WebhookDocument) => FoundWebhook,
 ): AsyncGenerator<FoundWebhook[]> {
-  found.batchSize(BATCH);
-  try {
-    for (let first = await found.next(); first; first = await found.next()) {
-      yield [first, ...found.readBufferedDocuments(PART - 1)].map(toFound);
-    }
-  } finally {
-    await found.close();
+  for await (const part of readInParts(found, { batch: BATCH, part: PART })) {
+    yield part.map(toFound);
   }
 }
 

@@ -32,7 +32,12 @@ function mountedRoutes(): string[] {
     metrics: { observe: () => pass },
     memory: createRequestMemory(1),
     turns: { take: () => Promise.resolve() },
-    rests: { note: () => undefined, charge: () => undefined, chargeBytes: () => undefined },
+    rests: {
+      note: () => undefined,
+      charge: () => undefined,
+      chargeBytes: () => undefined,
+      restMs: () => 0,
+    },
     underWay: createRequestsUnderWay(),
     deadlines: { within: (_response, step) => step },
     identify: () => Promise.reject(new Error('not called')),

@@ -8,7 +8,9 @@ import {
   describeProject,
   projectSchema,
 } from '../../http/responses/project.ts';
+import { describeParts } from '../../http/responses/long-list.ts';
 import { route, type Route } from '../../http/request/route.ts';
+import { inTurns } from '../../http/turns/turns.ts';
 import type { Apps } from '../../projects/apps.ts';
 import type { Projects } from '../../projects/projects.ts';
 import type { RemoveTree } from '../../removal/remove-tree.ts';
@@ -25,6 +27,9 @@ const createBody = z
 const updateBody = z
   .object({ name: name.exactOptional(), description: description.exactOptional() })
   .meta({ id: 'UpdateProject' });
+
+/** Two parts of 50 projects of up to 5 kB each, as objects and as text. */
+const LONG_LIST_BYTES = 1_048_576;
 
 const listQuery = z.object({ limit: limit(1_000, 1_000), skip });
 
@@ -78,10 +83,11 @@ function listProjects(deps: ProjectDeps): Route {
     needsCompanyId: true,
     query: listQuery,
     response: { status: 200, message: 'Projects found', data: z.array(projectSchema) },
-    async handle({ caller: { companyId, appId }, query }) {
+    async handle({ caller: { companyId, appId }, query, reserve, takeTurn }) {
       const id = appId === null ? undefined : (await deps.apps.get(companyId, appId)).projectId;
-      const page = await deps.projects.list(companyId, { ...query, id });
-      return { data: page.map(describeProject) };
+      const parts = inTurns(deps.projects.list(companyId, { ...query, id }), takeTurn);
+      const shown = { describe: describeProject, bytes: LONG_LIST_BYTES, reserve };
+      return { pages: describeParts(parts, shown) };
     },
   });
 }

@@ -39,6 +39,11 @@ const KEPT_PER_TICK = 0.9;
  */
 const BYTES_PER_MS = 32_768;
 
+/** The work that is charged for so many bytes, in milliseconds. */
+export function workMsOf(bytes: number): number {
+  return bytes / BYTES_PER_MS;
+}
+
 interface Company {
   seenAtMs: number;
   workMs: number;
@@ -73,7 +78,7 @@ export function createCompanyRests(monotonicMs: () => number): CompanyRests {
     },
     charge,
     chargeBytes: (companyId, bytes) => {
-      charge(companyId, bytes / BYTES_PER_MS);
+      charge(companyId, workMsOf(bytes));
     },
     restMs(companyId) {
       const company = companies.get(companyId);

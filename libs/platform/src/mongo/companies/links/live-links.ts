@@ -16,8 +16,12 @@ export interface LiveLink {
   expiresAtMs: number;
   /** Null until somebody opened it. */
   openedAtMs: number | null;
-  portal: PortalGrant;
+  portal: Grant;
 }
+
+/** A theme has up to 64 KiB, and no list shows it. */
+const LISTED = { 'portal.theme': 0 } as const;
+type Grant = Omit<PortalGrant, 'theme'>;
 
 /** Returns the links to portals that are neither revoked nor expired, those that last longest first. */
 export async function listLiveLinks(
@@ -32,12 +36,14 @@ export async function listLiveLinks(
     // A gateway of the version before leaves the mark.
     revokedAt: { $exists: false },
   };
-  const found = documentsOf(db, 'links', companyId).find(live);
-  const page = await found.sort({ expiresAt: -1, _id: -1 }).skip(skip).limit(limit).toArray();
-  return page.flatMap(toLiveLink);
+  const found = documentsOf(db, 'links', companyId).find(live).sort({ expiresAt: -1, _id: -1 });
+  const page = found.skip(skip).limit(limit).project<ListedDocument>(LISTED);
+  return (await page.toArray()).flatMap(toLiveLink);
 }
 
-function toLiveLink({ createdAt, expiresAt, usedAt, portal }: LinkDocument): LiveLink[] {
+type ListedDocument = Omit<LinkDocument, 'portal'> & { portal?: Grant };
+
+function toLiveLink({ createdAt, expiresAt, usedAt, portal }: ListedDocument): LiveLink[] {
   if (!portal) return [];
   const openedAtMs = usedAt?.getTime() ?? null;
   return [

@@ -53,15 +53,16 @@ export function findWebhooksRoute({ findWebhooks }: FindWebhooksDeps): Route {
       hasCursor: true,
       data: z.array(foundWebhookSchema),
     },
-    async handle({ caller: { companyId, appId: onlyOf }, query }) {
+    async handle({ caller: { companyId, appId: onlyOf }, query, takeTurn }) {
       const { cursor: beforeId, ids, ...search } = query;
       const appId = search.appId ?? onlyOf ?? undefined;
-      const found = await findWebhooks(companyId, {
+      const wanted = {
         ...search,
         ids: ids === undefined ? undefined : idsIn(ids),
         appId,
         beforeId,
-      });
+      };
+      const found = await findWebhooks(companyId, wanted, takeTurn);
       const data = found.webhooks.map((each) => ({
         ...each,
         createdAt: isoTime(each.createdAt),

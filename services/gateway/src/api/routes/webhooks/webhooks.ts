@@ -1,6 +1,5 @@
 import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
 import { fieldsOfWebhook } from '@posthorn/domain/audit/webhook-fields.ts';
-import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { z } from 'zod';
 import { forOneApp, notFound } from '../../../http/api-error.ts';
@@ -11,6 +10,7 @@ import {
   webhookWithAuthSchema,
 } from '../../../http/responses/webhook.ts';
 import { seesSecrets } from '../../../api-keys/sees-secrets.ts';
+import { describeParts } from '../../../http/responses/long-list.ts';
 import { shownTo } from '../../../api-keys/shown-to.ts';
 import { route, type Route } from '../../../http/request/route.ts';
 import { checkHeaderBytes } from '../../../limits/quotas.ts';
@@ -116,29 +116,14 @@ function listWebhooks(deps: WebhookRouteDeps): Route {
       const hidesSecrets = query.secrets === 'false';
       const parts = await deps.listWebhooks(caller.companyId, { appId, skip, limit }, takeTurn);
       const describe = shownTo(caller, describeWebhook, !hidesSecrets);
-      return { pages: described(parts, describe, reserve), hidesSecrets };
+      const shown = { describe, bytes: LONG_LIST_BYTES, reserve };
+      return { pages: describeParts(parts, shown), hidesSecrets };
     },
   });
 }
 
-/** What a response without parts holds: 1 MB of the widest webhooks. */
-const SHORT_LIST = 50;
 /** Twice as many webhooks of at most 21 kB each, as objects and as text. */
 const LONG_LIST_BYTES = 4_194_304;
-
-async function* described(
-  parts: AsyncIterable<Webhook[]>,
-  describe: (webhook: Webhook) => z.infer<typeof webhookSchema>,
-  reserve: (bytes: number) => void,
-): AsyncGenerator<z.infer<typeof webhookSchema>[]> {
-  let read = 0;
-  for await (const part of parts) {
-    const isLongNow = read <= SHORT_LIST && read + part.length > SHORT_LIST;
-    if (isLongNow) reserve(LONG_LIST_BYTES);
-    read += part.length;
-    yield part.map(describe);
-  }
-}
 
 function getWebhook(deps: WebhookRouteDeps): Route {
   return route({
