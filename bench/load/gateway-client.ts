@@ -4,6 +4,7 @@ export type Sending = { id: string } | { refusedWith: string };
 
 /** The Posthorn under load, as an API client sees it. */
 export interface GatewayClient {
+  createProject: (fields: { name: string; description?: string }) => Promise<string>;
   createApp: () => Promise<string>;
   /** Creates one webhook for each URL, in that order; only for the first ones when the signal aborts it. */
   createWebhooks: (
@@ -59,9 +60,11 @@ export function createGatewayClient(
     }
   }
 
+  const createProject: GatewayClient['createProject'] = (fields) => create('/projects', fields);
   return {
+    createProject,
     async createApp() {
-      const projectId = await create('/projects', { name: 'bench' });
+      const projectId = await createProject({ name: 'bench' });
       return create('/apps', { name: 'bench', projectId });
     },
     createWebhooks: (appId, urls, signal, fieldsOf) =>

@@ -8,6 +8,7 @@ import { Agent, request } from 'undici';
 /** What the attack is told, as its only argument, in JSON. */
 export interface AttackOrder {
   baseUrl: string;
+  companyId: string;
   apiKey: string;
   /** An app with wide webhooks. */
   appId: string;
@@ -54,6 +55,8 @@ function kindsOf(order: AttackOrder): Record<string, Kind> {
   };
   return {
     'long lists': get(20, '/webhooks?limit=1000'),
+    'lists of projects': get(10, '/api/v1/projects?limit=1000'),
+    searches: get(10, '/api/v1/find-webhooks?text=in-no-webhook'),
     'lists of messages': get(10, '/api/v1/webhook-messages?limit=100'),
     'large messages': post(20, '/webhook-messages', { webhookId, payload }),
     'messages to wide webhooks': post(5, '/webhook-messages', { appId, payload }),
@@ -89,7 +92,7 @@ async function attack(order: AttackOrder): Promise<void> {
 }
 
 async function repeat(
-  { baseUrl, apiKey }: AttackOrder,
+  { baseUrl, companyId, apiKey }: AttackOrder,
   kind: Kind,
   counts: Record<string, number>,
   dispatcher: Agent,
@@ -97,7 +100,11 @@ async function repeat(
 ): Promise<void> {
   const { method, pathOf, body = null, apiKeyOf = () => apiKey } = kind;
   while (!signal.aborted) {
-    const headers = { 'x-api-key': apiKeyOf(), 'content-type': 'application/json' };
+    const headers = {
+      'x-api-key': apiKeyOf(),
+      companyid: companyId,
+      'content-type': 'application/json',
+    };
     const options = { dispatcher, method, headers, body };
     const status = await request(`${baseUrl}${pathOf()}`, options).then(
       async (response) => {

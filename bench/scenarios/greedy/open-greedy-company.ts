@@ -10,6 +10,10 @@ const WIDEST = {
   eventTypes: Array.from({ length: 100 }, (_, n) => `t${n}.${'e'.repeat(110)}`),
 };
 
+/** As wide as they can be: a description of 1,000 characters of three bytes. A list shows 1,000 at most. */
+const WIDE_PROJECTS = 1_000;
+const WIDE_PROJECT = { name: 'wide', description: '€'.repeat(1_000) };
+
 const FAILED_WEBHOOKS = 50;
 const FAILED_DELIVERIES_EACH = 20;
 
@@ -26,18 +30,22 @@ export async function openGreedyCompany(
   { stack, signal }: Bench,
   { wide, targets }: GreedyWebhooks,
 ): Promise<AttackOrder> {
-  const { baseUrl, apiKey } = await stack.createCompany('Greedy');
+  const { baseUrl, companyId, apiKey } = await stack.createCompany('Greedy');
   const client = createGatewayClient({ baseUrl, apiKey });
   const appId = await client.createApp();
   const ids = await client.createWebhooks(appId, urlsOf('wide', wide), signal, (n) => {
     return n % 2 === 0 ? WIDEST : { customHeaders: WIDEST.customHeaders };
   });
+  for (let n = 0; n < WIDE_PROJECTS && !signal.aborted; n += 1) {
+    await client.createProject(WIDE_PROJECT);
+  }
   const manyTargetsAppId = await client.createApp();
   await client.createWebhooks(manyTargetsAppId, urlsOf('target', targets), signal);
   const failedWebhookIds = await failDeliveries(client, { baseUrl, apiKey }, signal);
   await client.close();
   const webhookId = requiredAt(ids, 1, 'webhook');
-  return { baseUrl, apiKey, appId, webhookId, manyTargetsAppId, failedWebhookIds };
+  const targetsOfAttack = { appId, webhookId, manyTargetsAppId, failedWebhookIds };
+  return { baseUrl, companyId, apiKey, ...targetsOfAttack };
 }
 
 const urlsOf = (name: string, count: number): string[] =>
