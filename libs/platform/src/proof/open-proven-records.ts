@@ -9,7 +9,7 @@ import type { ReportIncident } from '../operator-events/report-incidents.ts';
 import { systemClockMs } from '../service/clock-and-ids.ts';
 import type { ServiceContext } from '../service/run-service.ts';
 import { createConfirmRecord } from './confirm-record.ts';
-import { provenOnly, type ProvenOnlyDeps } from './proven-records.ts';
+import { createConfirmedRecords, provenOnly, type ProvenOnlyDeps } from './proven-records.ts';
 
 type Context = ServiceContext<{
   TOPIC_PREFIX: string;
@@ -34,9 +34,10 @@ export function openProvenRecords(
     keepTrying,
     nowMs: systemClockMs,
   });
-  const unprovenRecords = config.UNPROVEN_RECORDS;
+  const confirmed = createConfirmedRecords(registry);
+  const proving = { prefix, mac, unprovenRecords: config.UNPROVEN_RECORDS, confirm };
   return {
-    records: provenOnly(records, { prefix, mac, unprovenRecords, confirm, deadLetters }),
+    records: provenOnly(records, { ...proving, deadLetters, confirmed }),
     deadLetters,
     report,
   };

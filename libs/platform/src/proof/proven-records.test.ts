@@ -10,10 +10,11 @@ let isProven: boolean;
 let checks: number;
 let confirmed: Confirmed | null;
 
+let counted: number;
 let confirming: Promise<Confirmed | null> | null;
 
 beforeEach(() => {
-  confirming = null;
+  [confirming, counted] = [null, 0];
   [handled, refused, isProven, checks, confirmed] = [[], [], true, 0, null];
 });
 
@@ -46,6 +47,7 @@ async function consumeWith(
     deadLetters: {
       put: (_record, reason, detail) => Promise.resolve(void refused.push([reason, detail])),
     },
+    confirmed: { inc: () => (counted += 1) },
   });
   await proven.consume({
     groupId: 'group',
@@ -71,21 +73,21 @@ describe('a record that is read', () => {
     await handle(record);
     isProven = false;
     await handle(record);
-    expect([handled, refused, checks]).toEqual([[record, record], [], 1]);
+    expect([handled, refused, checks, counted]).toEqual([[record, record], [], 1, 0]);
   });
 
   test('is handled as the store confirms it when it has no right MAC', async () => {
     [isProven, confirmed] = [false, sampleRecord({}, { isInherited: true })];
     const { handle } = await consumeWith();
     await handle(record);
-    expect([handled, refused]).toEqual([[{ ...record, isInherited: true }], []]);
+    expect([handled, refused, counted]).toEqual([[{ ...record, isInherited: true }], [], 1]);
   });
 
   test('is a dead letter when the store does not confirm it', async () => {
     isProven = false;
     const { handle } = await consumeWith();
     await handle(record);
-    expect(handled).toEqual([]);
+    expect([handled, counted]).toEqual([[], 0]);
     expect(refused).toMatchObject([['unproven_record', expect.stringContaining('MongoDB')]]);
   });
 

@@ -1,4 +1,5 @@
 import { logFieldsIn } from '@posthorn/domain/records/record-subject.ts';
+import { Counter, type Registry } from 'prom-client';
 import type { DeadLetters } from '../dead-letters/dead-letters.ts';
 import type { ConsumeOptions, LogRecord, RecordLog } from '../kafka/record-log.ts';
 import type { RecordMac } from '../kafka/publishing/record-mac.ts';
@@ -14,6 +15,16 @@ export interface ProvenOnlyDeps {
   unprovenRecords: (typeof UNPROVEN_RECORDS)[number];
   confirm: ConfirmRecord;
   deadLetters: DeadLetters;
+  confirmed: Pick<Counter, 'inc'>;
+}
+
+/** Counts the records without a right MAC that were processed all the same. */
+export function createConfirmedRecords(registry: Registry): Counter {
+  return new Counter({
+    name: 'posthorn_unproven_records_confirmed_total',
+    help: 'Records in Kafka without a right MAC that MongoDB confirmed, so that they were processed. Expected while records of a release without MACs are read; otherwise somebody else writes to the topics.',
+    registers: [registry],
+  });
 }
 
 /** Of records that wait for MongoDB, besides those that are counted once they are handled. */
@@ -33,7 +44,7 @@ export function provenOnly(records: RecordLog, deps: ProvenOnlyDeps): RecordLog 
 
 function checked(
   { handle, delayMs, mayRead = () => true, ...options }: ConsumeOptions,
-  { prefix, mac, unprovenRecords, confirm, deadLetters }: ProvenOnlyDeps,
+  { prefix, mac, unprovenRecords, confirm, deadLetters, confirmed }: ProvenOnlyDeps,
 ): ConsumeOptions {
   // A record is handled again after an outage, and its value may have been cut meanwhile.
   const proven = new WeakSet<LogRecord>();
@@ -69,7 +80,9 @@ function checked(
     async handle(record) {
       if (isProven(record)) return handle(record);
       if (unprovenRecords === 'refuse') return refuse(record, UNPROVEN);
-      return (await confirmInPlace(record)) ? handle(record) : refuse(record, UNCONFIRMED);
+      if (!(await confirmInPlace(record))) return refuse(record, UNCONFIRMED);
+      confirmed.inc();
+      return handle(record);
     },
   };
 }
