@@ -51,6 +51,9 @@ const quotas = z.object({
   QUOTA_KEYS_PER_COMPANY: wholeNumber(1, 1_000_000)
     .default(1_000)
     .describe('API keys of one company'),
+  QUOTA_PORTAL_LINKS_PER_APP: wholeNumber(1, 1_000_000)
+    .default(1_000)
+    .describe('Links to the portal of one app that may be used'),
   // A message is one document of at most 16 MB: 93,000 targets and their first response did not fit.
   QUOTA_TARGETS_PER_MESSAGE: wholeNumber(1, 50_000)
     .default(10_000)

@@ -5717,6 +5717,7 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
             408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.quota_exceeded"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];

@@ -49,6 +49,8 @@ const RESOURCE_INDEXES: readonly IndexSpec[] = [
   // Every request looks up its API key by hash.
   { collection: 'apiKeys', key: { hash: 1 }, options: { unique: true } },
   { collection: 'apiKeys', key: { companyId: 1, _id: 1 } },
+  // Counts the keys of a company for its quota, without those of links and sessions.
+  { collection: 'apiKeys', key: { companyId: 1, removeAt: 1 } },
   // Keys of sessions that links began go by themselves; no other key has the field.
   {
     collection: 'apiKeys',

@@ -38,6 +38,7 @@ beforeEach(() => {
       keys = keys.filter(({ _id }) => _id !== id);
       return Promise.resolve(keys.length < before);
     },
+    linkKeyOf: () => Promise.resolve(null),
     removeLinkKey: () => Promise.resolve(false),
   };
   const record: RecordAdmin = async (action, make, fieldsOf) => {

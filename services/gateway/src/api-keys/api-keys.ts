@@ -108,6 +108,9 @@ function keyOfLink(): ApiError {
   );
 }
 
+/** The keys of links and of the sessions that they began are none of those that a company manages. */
+const NOT_OF_LINK = { removeAt: { $exists: false } };
+
 function insertKey(
   { db, quotas, newId, nowMs }: ApiKeysDeps,
   { companyId }: Maker,
@@ -120,7 +123,7 @@ function insertKey(
     setting: 'QUOTA_KEYS_PER_COMPANY',
     companyId,
     ownerId: companyId,
-    count: (upTo) => keys.count({}, { limit: upTo }),
+    count: (upTo) => keys.count(NOT_OF_LINK, { limit: upTo }),
     async create() {
       await keys.insert(created.document);
       return created;

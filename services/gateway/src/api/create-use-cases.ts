@@ -37,8 +37,8 @@ import type { StartResend } from '../resend/start-resend.ts';
 import { createChangeWebhook } from '../webhooks/change-webhook.ts';
 import { createCreateWebhook } from '../webhooks/create-webhook.ts';
 import { createDeleteWebhook } from '../webhooks/delete-webhook.ts';
-import { createFindWebhooks } from '../webhooks/find-webhooks.ts';
-import { createListWebhooks } from '../webhooks/list-webhooks.ts';
+import { createFindWebhooks } from '../webhooks/lists/find-webhooks.ts';
+import { createListWebhooks } from '../webhooks/lists/list-webhooks.ts';
 import type { CompanyKeys } from '../webhooks/signing-keys/company-keys.ts';
 import { createRotateSecret } from '../webhooks/rotate-secret.ts';
 import { createSendTestMessage } from '../webhooks/send-test-message.ts';
@@ -64,7 +64,7 @@ export interface UseCaseDeps {
   sourceIps: readonly string[];
   /** PUBLIC_URL. */
   publicUrl: string | undefined;
-  links: Pick<LinkStore, 'insert' | 'revoke' | 'listLive'>;
+  links: Pick<LinkStore, 'insert' | 'countLive' | 'revoke' | 'listLive'>;
   portalSettings: PortalSettingsStore;
   companyKeys: CompanyKeys;
   startResend: StartResend;

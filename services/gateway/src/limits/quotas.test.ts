@@ -7,6 +7,7 @@ const LIMITS = {
   QUOTA_WEBHOOKS_PER_APP: 1,
   QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT: 1,
   QUOTA_KEYS_PER_COMPANY: 1,
+  QUOTA_PORTAL_LINKS_PER_APP: 1,
 };
 
 let stored: Map<string, number>;

@@ -15,6 +15,7 @@ const WHAT: Record<QuotaSetting, string> = {
   QUOTA_WEBHOOKS_PER_APP: 'webhooks for each app',
   QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT: 'global webhooks for each project',
   QUOTA_KEYS_PER_COMPANY: 'API keys for each company',
+  QUOTA_PORTAL_LINKS_PER_APP: 'links to its portal for each app',
   QUOTA_TARGETS_PER_MESSAGE: 'webhooks that one message goes to',
   QUOTA_HEADER_BYTES: 'bytes of custom headers for each webhook',
 };

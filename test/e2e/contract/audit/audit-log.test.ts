@@ -72,7 +72,7 @@ async function doEverything(): Promise<void> {
   const projectId = id(await send('POST', '/projects', { name: 'Old' }, 201));
   await send('PUT', `/projects/${projectId}`, { name: 'New' });
   const appId = id(await send('POST', '/apps', { name: 'App', projectId }, 201));
-  await send('PUT', `/apps/${appId}`, { description: 'Changed' });
+  await send('PUT', `/apps/${appId}`, { storePayloads: 'until-delivered' });
   const url = `${receiver.url}/?token=hush-url`;
   const customHeaders = [{ key: 'X-Tenant', value: 'hush-header' }];
   const basic = {
@@ -174,9 +174,9 @@ describe('The audit log', () => {
 
   it('shows what was changed, before and after', () => {
     expect(changesOf('project.updated')).toEqual([{ field: 'name', before: 'Old', after: 'New' }]);
-    const tokenUrl = `${receiver.url}/?token=${MASK}`;
+    expect(changesOf('app.updated')).toMatchObject([{ field: 'storePayloads', before: null }]);
     expect(changesOf('webhook.updated')).toEqual([
-      { field: 'url', before: tokenUrl, after: receiver.url },
+      { field: 'url', before: `${receiver.url}/?token=${MASK}`, after: receiver.url },
       { field: 'authMethod', before: 'hmac', after: 'basic' },
       { field: 'hmacHeader', before: 'X-Service-Signature', after: null },
       { field: 'hmacSecret', before: MASK, after: null },

@@ -168,6 +168,9 @@ describe('A sign-in link', () => {
 
     expect((await api.delete(SESSION)).status).toBe(200);
     expectFailure(await api.get('/projects'), 401, 'unauthorized');
+    const [ended] = await readAuditEvents(posthorn.api, { actor: session.key.id });
+    const target = { kind: 'apiKey', id: session.key.id };
+    expect(ended).toMatchObject({ action: 'api_key.revoked', target, outcome: 'done' });
   });
 
   it('opens once, however many try at the same time', async () => {

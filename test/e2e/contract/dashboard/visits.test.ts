@@ -108,6 +108,10 @@ describe('The end of a visit', () => {
     const answer = await visitor.delete(PORTAL_SESSION);
     expect([answer.status, cookieOf(answer)]).toEqual([200, 'posthorn_portal=']);
     expectFailure(await visitor.get('/webhooks'), 401, 'unauthorized');
+    const [ended] = await readAuditEvents(posthorn.api, { action: 'portal_link.revoked' });
+    const { id: linkId } = link;
+    const actor = { kind: 'portalLink', linkId };
+    expect(ended).toMatchObject({ actor, target: { kind: 'portalLink', id: linkId } });
     const beside = await openLink(posthorn.baseUrl, await makeLink());
     dataOf(await visitWith(beside).get('/webhooks'));
   });

@@ -14,6 +14,7 @@ const QUOTAS = {
   QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT: '1',
   // One is the test's own.
   QUOTA_KEYS_PER_COMPANY: '2',
+  QUOTA_PORTAL_LINKS_PER_APP: '2',
   QUOTA_TARGETS_PER_MESSAGE: '119',
   QUOTA_HEADER_BYTES: '8192',
 };
@@ -71,6 +72,16 @@ describe('Quotas', () => {
     const global = { projectId, environmentId: 'live', url };
     await make.webhook(global);
     await expectRefused('/webhooks', global, 'QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT');
+  });
+
+  it('refuse one more link to the portal of an app, until one is revoked', async () => {
+    const path = `/api/v1/apps/${appId}/portal-links`;
+    const link = { expiresInSeconds: 600, capabilities: ['view'] };
+    const first = dataOf<{ id: string }>(await posthorn.api.post(path, link), 201);
+    dataOf(await posthorn.api.post(path, link), 201);
+    await expectRefused(path, link, 'QUOTA_PORTAL_LINKS_PER_APP');
+    dataOf(await posthorn.api.delete(`/api/v1/portal-links/${first.id}`));
+    dataOf(await posthorn.api.post(path, link), 201);
   });
 
   it('refuse a message to more webhooks than it may have, until one is removed', async () => {

@@ -26,6 +26,8 @@ export interface CompanyStore {
   companyOfKey: (keyId: string) => Promise<string | null>;
   /** Returns true when it removed one. */
   removeKey: (keyId: string) => Promise<boolean>;
+  /** The id of the key with this hash if a link made it; null for others. */
+  linkKeyOf: (keyHash: string) => Promise<string | null>;
   /** Removes the key with this hash if a link made it, so that nobody knows it. Returns true when it did. */
   removeLinkKey: (keyHash: string) => Promise<boolean>;
 }
@@ -75,12 +77,14 @@ export function createCompanyStore(db: mongo.Db): CompanyStore {
     },
     companyOfKey: async (_id) => (await apiKeys.findOne({ _id }))?.companyId ?? null,
     removeKey: async (_id) => (await apiKeys.deleteOne({ _id })).deletedCount === 1,
+    linkKeyOf: async (hash) => (await apiKeys.findOne(madeByLink(hash)))?._id ?? null,
     async removeLinkKey(hash) {
-      const removed = await apiKeys.deleteOne({ hash, removeAt: { $exists: true } });
-      return removed.deletedCount === 1;
+      return (await apiKeys.deleteOne(madeByLink(hash))).deletedCount === 1;
     },
   };
 }
+
+const madeByLink = (hash: string) => ({ hash, removeAt: { $exists: true } });
 
 function toKeyRecord(
   { _id, companyId, scopes, appId, expiresAt }: ApiKeyDocument,

@@ -28,7 +28,7 @@ import { describeSession } from './sessions/describe-session.ts';
 import { createIdentify, type Identify } from './sessions/identify.ts';
 import { createSessionCookies, type SessionCookies } from './sessions/session-cookies.ts';
 import { PORTAL_SESSION_PATH, SESSION_PATH, sessionPages } from './sessions/session-pages.ts';
-import type { Session } from './sessions/session.ts';
+import { createSignOut, type SignOut } from './sessions/sign-out.ts';
 import { createSignIn } from './sessions/sign-in.ts';
 import { createVisits, type Visits } from './sessions/visits.ts';
 
@@ -123,23 +123,16 @@ function openSessionPages(deps: DashboardDeps, cookies: SessionCookies, visits: 
     cookies,
     visits,
     describe: (session, key) => describeSession(described, session, key),
-    endSession: (session) => endSession(deps, companies, session),
+    signOut: openSignOut(deps, companies),
     limits,
     deadlines,
   });
 }
 
-async function endSession(
-  { invalidations: { invalidate }, links }: DashboardDeps,
+function openSignOut(
+  { invalidations: { invalidate }, links, recordRequest }: DashboardDeps,
   companies: CompanyStore,
-  session: Session,
-): Promise<void> {
-  const { companyId, keyHash } = session;
-  if (session.kind === 'portal') {
-    // The key of a visitor may be that of the company: it made the link.
-    const end = createEndPortalLink({ links, companies, invalidate, nowMs: systemClockMs });
-    await end({ companyId, linkId: session.linkId, appId: session.appId });
-  } else if (await companies.removeLinkKey(keyHash)) {
-    await invalidate({ companyId, id: keyHash });
-  }
+): SignOut {
+  const endPortalLink = createEndPortalLink({ links, companies, invalidate, nowMs: systemClockMs });
+  return createSignOut({ companies, endPortalLink, invalidate, recordRequest });
 }

@@ -159,6 +159,6 @@ function deleteApp(deps: AppRouteDeps): Route {
 }
 
 function fieldsOfApp(app: AppDocument): AuditedFields {
-  const { name, description, environment, projectId } = app;
-  return { name, description, environment, projectId };
+  const { name, description, environment, projectId, storeResponses, storePayloads } = app;
+  return { name, description, environment, projectId, storeResponses, storePayloads };
 }

@@ -4,7 +4,7 @@ import type { mongo } from 'mongoose';
 import { documentsOf } from '../../company-documents.ts';
 import { collection } from '../../documents/collections.ts';
 import type { LinkDocument } from '../../documents/link-documents.ts';
-import { listLiveLinks, type ListedLinks, type LiveLink } from './live-links.ts';
+import { countLiveLinks, listLiveLinks, type ListedLinks, type LiveLink } from './live-links.ts';
 
 /** A link that signs in once (docs/decisions/0043-dashboard-sessions.md). */
 export interface Link {
@@ -37,6 +37,11 @@ export interface LinkStore {
   isRevoked: (tokenHash: string) => Promise<boolean>;
   /** Returns the links to portals that are neither revoked nor expired, those that last longest first. */
   listLive: (asked: ListedLinks, nowMs: number) => Promise<LiveLink[]>;
+  /** Counts those of one app, up to `limit`. */
+  countLive: (
+    asked: { companyId: string; appId: string; limit: number },
+    nowMs: number,
+  ) => Promise<number>;
   /** Returns how the portal looks to who opened the link with this hash of a token; null for an unknown one. */
   themeOf: (tokenHash: string) => Promise<PortalTheme | null>;
 }
@@ -91,6 +96,7 @@ export function createLinkStore(db: mongo.Db): LinkStore {
       return revoked?.portal ?? null;
     },
     listLive: (asked, nowMs) => listLiveLinks(db, asked, nowMs),
+    countLive: (asked, nowMs) => countLiveLinks(db, asked, nowMs),
     async isRevoked(_id) {
       const found = await links.findOne({ _id });
       return !found || found.revokedAt !== undefined;

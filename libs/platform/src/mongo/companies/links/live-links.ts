@@ -29,16 +29,30 @@ export async function listLiveLinks(
   { companyId, appId, skip, limit }: ListedLinks,
   nowMs: number,
 ): Promise<LiveLink[]> {
-  const live = {
+  const found = documentsOf(db, 'links', companyId)
+    .find(liveAt(nowMs, appId))
+    .sort({ expiresAt: -1, _id: -1 });
+  const page = found.skip(skip).limit(limit).project<ListedDocument>(LISTED);
+  return (await page.toArray()).flatMap(toLiveLink);
+}
+
+/** Counts those of one app, up to `limit`. */
+export function countLiveLinks(
+  db: mongo.Db,
+  { companyId, appId, limit }: { companyId: string; appId: string; limit: number },
+  nowMs: number,
+): Promise<number> {
+  return documentsOf(db, 'links', companyId).count(liveAt(nowMs, appId), { limit });
+}
+
+function liveAt(nowMs: number, appId: string | null) {
+  return {
     isLive: true as const,
     ...(appId !== null && { 'portal.appId': appId }),
     expiresAt: { $gt: new Date(nowMs) },
     // A gateway of the version before leaves the mark.
     revokedAt: { $exists: false },
   };
-  const found = documentsOf(db, 'links', companyId).find(live).sort({ expiresAt: -1, _id: -1 });
-  const page = found.skip(skip).limit(limit).project<ListedDocument>(LISTED);
-  return (await page.toArray()).flatMap(toLiveLink);
 }
 
 type ListedDocument = Omit<LinkDocument, 'portal'> & { portal?: Grant };

@@ -12,6 +12,7 @@ import { newLinkToken, type LinkStore } from '@posthorn/platform/mongo/companies
 import type { ApiKeys } from '../../../api-keys/api-keys.ts';
 import { insufficientScope, invalidRequest } from '../../../http/api-error.ts';
 import type { Caller } from '../../../http/request/route.ts';
+import type { Quotas } from '../../../limits/quotas.ts';
 import type { Apps } from '../../../projects/apps.ts';
 import { originOf } from './origin-of.ts';
 import type { PortalSettingsStore } from './portal-settings.ts';
@@ -20,7 +21,8 @@ export interface CreatePortalLinkDeps {
   apps: Pick<Apps, 'get'>;
   apiKeys: Pick<ApiKeys, 'get'>;
   companies: Pick<CompanyStore, 'insertKey'>;
-  links: Pick<LinkStore, 'insert'>;
+  links: Pick<LinkStore, 'insert' | 'countLive'>;
+  quotas: Quotas;
   portalSettings: Pick<PortalSettingsStore, 'read'>;
   /** PUBLIC_URL. */
   publicUrl: string | undefined;
@@ -47,7 +49,7 @@ export interface CreatedPortalLink {
 }
 
 /**
- * Throws ApiError 404 for an unknown app, 403 for a capability that the key of the caller does not have, 400 for a logo
+ * Throws ApiError 404 for an unknown app, 409 when it has as many links as it may, 403 for a capability that the key of the caller does not have, 400 for a logo
  * that no browser would load.
  */
 export type CreatePortalLink = (
@@ -56,7 +58,7 @@ export type CreatePortalLink = (
 ) => Promise<CreatedPortalLink>;
 
 export function createCreatePortalLink(deps: CreatePortalLinkDeps): CreatePortalLink {
-  const { apps, links, publicUrl, newId, nowMs } = deps;
+  const { apps, links, quotas, nowMs } = deps;
   return async (caller, asked) => {
     const { companyId } = caller;
     const { appId, theme } = asked;
@@ -64,22 +66,39 @@ export function createCreatePortalLink(deps: CreatePortalLinkDeps): CreatePortal
     assertGivable(caller, capabilities);
     await apps.get(companyId, appId);
     await assertLoadable(deps, companyId, theme);
-    const linkId = newId('plnk');
-    const createdAtMs = nowMs();
-    const expiresAtMs = createdAtMs + asked.expiresInSeconds * 1_000;
-    const { endsAtMs, ...key } = await keyFor(deps, caller, {
-      linkId,
-      appId,
-      capabilities,
-      expiresAtMs,
+    return quotas.createWithin({
+      setting: 'QUOTA_PORTAL_LINKS_PER_APP',
+      companyId,
+      ownerId: appId,
+      count: (limit) => links.countLive({ companyId, appId, limit }, nowMs()),
+      create: () => makeLink(deps, caller, { ...asked, capabilities }),
     });
-    const token = newLinkToken();
-    const portal = { linkId, appId, ...key, capabilities, theme };
-    await links.insert(token, { companyId, expiresAtMs: endsAtMs, portal }, createdAtMs);
-    const page = `${publicUrl ?? asked.baseUrl()}/dashboard/portal/${companyId}${asked.path}`;
-    // Browsers send nobody what is behind the #.
-    return { id: linkId, url: `${page}#${token}`, expiresAtMs: endsAtMs, capabilities };
   };
+}
+
+async function makeLink(
+  deps: CreatePortalLinkDeps,
+  caller: Caller,
+  asked: AskedPortalLink & { capabilities: Capability[] },
+): Promise<CreatedPortalLink> {
+  const { links, publicUrl, newId, nowMs } = deps;
+  const { companyId } = caller;
+  const { appId, theme, capabilities } = asked;
+  const linkId = newId('plnk');
+  const createdAtMs = nowMs();
+  const expiresAtMs = createdAtMs + asked.expiresInSeconds * 1_000;
+  const { endsAtMs, ...key } = await keyFor(deps, caller, {
+    linkId,
+    appId,
+    capabilities,
+    expiresAtMs,
+  });
+  const token = newLinkToken();
+  const portal = { linkId, appId, ...key, capabilities, theme };
+  await links.insert(token, { companyId, expiresAtMs: endsAtMs, portal }, createdAtMs);
+  const page = `${publicUrl ?? asked.baseUrl()}/dashboard/portal/${companyId}${asked.path}`;
+  // Browsers send nobody what is behind the #.
+  return { id: linkId, url: `${page}#${token}`, expiresAtMs: endsAtMs, capabilities };
 }
 
 /** Pages of the portal load images from the origins of its settings only (`img-src`), so others would not show. */

@@ -28,9 +28,9 @@ export interface PortalUseCases {
 
 export type PortalUseCaseDeps = Pick<PortalUseCases, 'portalSettings'> &
   Pick<EndPortalLinkDeps, 'invalidate'> &
-  Pick<CreatePortalLinkDeps, 'publicUrl' | 'newId' | 'nowMs'> & {
+  Pick<CreatePortalLinkDeps, 'quotas' | 'publicUrl' | 'newId' | 'nowMs'> & {
     db: mongo.Db;
-    links: Pick<LinkStore, 'insert' | 'revoke' | 'listLive'>;
+    links: Pick<LinkStore, 'insert' | 'countLive' | 'revoke' | 'listLive'>;
   };
 
 type Neighbours = Pick<CreatePortalLinkDeps, 'apps' | 'apiKeys'> &

@@ -33,7 +33,7 @@ beforeEach(async () => {
         described += 1;
         return fail();
       },
-      endSession: () => Promise.reject(unavailable('mongodb_unavailable')),
+      signOut: () => Promise.reject(unavailable('mongodb_unavailable')),
       limits: {
         limitCompany: (_request, response, next) => {
           expect(response.locals.caller).toMatchObject({ companyId: 'comp_a' });

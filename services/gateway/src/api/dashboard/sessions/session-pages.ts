@@ -14,6 +14,7 @@ import { readNamedSession, sessionNamed } from './named-session.ts';
 import type { SessionCookies } from './session-cookies.ts';
 import type { Session, SessionKind } from './session.ts';
 import type { SignedIn, SignIn, SignInSource } from './sign-in.ts';
+import type { SignOut } from './sign-out.ts';
 import type { Visits } from './visits.ts';
 
 export interface SessionPagesDeps {
@@ -23,7 +24,7 @@ export interface SessionPagesDeps {
   visits: Pick<Visits, 'assertGoesOn'>;
   describe: (session: Session, key: KeyRecord) => Promise<ShownSession>;
   /** Ends the session also for who has a copy of its cookie, when a link began it. */
-  endSession: (session: Session) => Promise<void>;
+  signOut: SignOut;
   limits: Pick<RateLimits, 'limitCompany'>;
   deadlines: Pick<RequestDeadlines, 'within'>;
 }
@@ -115,7 +116,8 @@ function endSession(deps: SessionPagesDeps, kind: SessionKind): RequestHandler {
     const session = cookies.read(request, kind) ? sessionOf(deps, request, kind) : null;
     // First: the browser forgets the session also when the rest fails.
     cookies.clear(request, response, kind);
-    if (session) await deadlines.within(response, deps.endSession(session));
+    const source = sourceOf(request, response);
+    if (session) await deadlines.within(response, deps.signOut(session, source));
     response.json({ success: true, message: 'Signed out' });
   };
 }

@@ -99,7 +99,7 @@ function createLink({ createPortalLink }: PortalLinkDeps): Route {
       'The link signs one visitor in to pages that show this app only. It opens once, and the visit ends when the link expires or is revoked, or when the API key that made it is revoked or expires. A link made in a session of the dashboard that a sign-in link began lasts as long as asked. A link cannot give what the API key may not do.',
     body: linkBody,
     response: { status: 201, message: 'Portal link created', data: linkSchema },
-    errors: ['not_found'],
+    errors: ['not_found', 'quota_exceeded'],
     async handle({ caller, params: { appId = '' }, body: { value }, baseUrl }) {
       const { expiresInSeconds, capabilities, theme = {}, path = '' } = value;
       const asked = { appId, expiresInSeconds, capabilities, theme, path, baseUrl };

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { idField, isoTime, timeField } from '../../../http/responses/fields.ts';
 import { route, type Route } from '../../../http/request/route.ts';
-import type { FindWebhooks } from '../../../webhooks/find-webhooks.ts';
+import type { FindWebhooks } from '../../../webhooks/lists/find-webhooks.ts';
 import { cursor, idList, idsIn, idText, limit, text } from '../fields.ts';
 
 export interface FindWebhooksDeps {

@@ -19,7 +19,7 @@ import type { ChangeWebhook } from '../../../webhooks/change-webhook.ts';
 import type { CompanyKeys } from '../../../webhooks/signing-keys/company-keys.ts';
 import type { CreateWebhook } from '../../../webhooks/create-webhook.ts';
 import type { DeleteWebhook } from '../../../webhooks/delete-webhook.ts';
-import type { ListWebhooks } from '../../../webhooks/list-webhooks.ts';
+import type { ListWebhooks } from '../../../webhooks/lists/list-webhooks.ts';
 import { idText, limit, skip } from '../fields.ts';
 import { deleteWebhookRoute } from './delete-webhook-route.ts';
 import { changesOf, createWebhookBody, updateProblems, updateWebhookBody } from './webhook-body.ts';

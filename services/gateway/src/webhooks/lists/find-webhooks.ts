@@ -2,8 +2,8 @@ import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { WebhookDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import { readInParts } from '@posthorn/platform/mongo/documents/read-in-parts.ts';
 import type { mongo } from 'mongoose';
-import { workMsOf } from '../http/turns/company-rests.ts';
-import type { TakeTurn } from '../http/turns/turns.ts';
+import { workMsOf } from '../../http/turns/company-rests.ts';
+import type { TakeTurn } from '../../http/turns/turns.ts';
 
 export interface WebhookSearch {
   /** Part of the URL, the name or an event type, in any case, or the whole id; all when it is left out. */

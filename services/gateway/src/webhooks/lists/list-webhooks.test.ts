@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
-import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
-import { ApiError, notFound } from '../http/api-error.ts';
+import { openedWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
+import { ApiError, notFound } from '../../http/api-error.ts';
 import { createListWebhooks } from './list-webhooks.ts';
 
 async function* partsOf(found: FoundWebhook[]): AsyncGenerator<FoundWebhook[]> {

@@ -5,8 +5,8 @@ import type {
   WebhookStore,
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import { inTurns, type TakeTurn } from '../http/turns/turns.ts';
-import type { Apps } from '../projects/apps.ts';
+import { inTurns, type TakeTurn } from '../../http/turns/turns.ts';
+import type { Apps } from '../../projects/apps.ts';
 
 export interface ListWebhooksDeps {
   apps: Pick<Apps, 'get'>;

@@ -2,11 +2,11 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createVault } from '@posthorn/platform/vault/vault.ts';
-import { randomKey, sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
-} from '../../../../test/support/stores/scratch-database.ts';
+} from '../../../../../test/support/stores/scratch-database.ts';
 import { createFindWebhooks } from './find-webhooks.ts';
 
 const WEBHOOKS = 250;
