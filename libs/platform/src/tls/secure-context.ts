@@ -15,7 +15,7 @@ interface Loaded {
 }
 
 /**
- * The TLS context of the connections to one store. Its files are read again when a connection is opened
+ * The TLS context of the connections to one store, or to the egress proxy. Its files are read again when a connection is opened
  * and one of them has changed, so that renewed certificates need no restart. While they cannot be used,
  * for example between the renewal of a certificate and of its key, the former ones stay in use. Throws
  * StartupError when they cannot be used at the start; `name` is that of the store.

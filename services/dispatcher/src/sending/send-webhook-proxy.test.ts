@@ -23,7 +23,7 @@ let lookups: number;
 function openSender(target: EgressProxy['target'], addresses = ['8.8.8.8']): LoneSender {
   const limits = { connectTimeoutMs: 5_000, answerTimeoutMs: 5_000, probeTimeoutMs: 5_000 };
   return openLoneSender({
-    proxy: openProxy({ url: proxy.url, ca: null, target, ...limits, onResult: () => undefined }),
+    proxy: openProxy({ url: proxy.url, tls: null, target, ...limits, onResult: () => undefined }),
     policy: { allowLoopback: false },
     resolve() {
       lookups += 1;

@@ -58,7 +58,7 @@ describe('an endpoint with a private authority that demands a certificate', () =
     const limits = { connectTimeoutMs: 5_000, answerTimeoutMs: 5_000, probeTimeoutMs: 5_000 };
     const onResult = () => undefined;
     const behindProxy = openLoneSender({
-      proxy: openProxy({ url: proxy.url, ca: null, target: 'address', ...limits, onResult }),
+      proxy: openProxy({ url: proxy.url, tls: null, target: 'address', ...limits, onResult }),
       resolve: () => Promise.resolve([{ address: '8.8.8.8', family: 4 }]),
     });
     const attempt = await behindProxy.send(endpoint.url, tlsOf('a', known, own.cert));

@@ -34,7 +34,7 @@ afterEach(async () => {
 });
 
 function ask(tokenUrl: string, policy: EgressPolicy = OPEN, proxy: ConnectProxy | null = null) {
-  const access = { ca: null, target: 'name' as const, ...LIMITS, onResult: () => undefined };
+  const access = { tls: null, target: 'name' as const, ...LIMITS, onResult: () => undefined };
   const agent = createDeliveryAgent({
     policy,
     connectTimeoutMs: 5_000,

@@ -6,13 +6,14 @@ import {
 } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import type { Socket } from 'node:net';
+import type { SecureContext } from 'node:tls';
 
 /** Where the egress proxy is, and how long a connection to it may take. */
 export interface ProxyAccess {
   /** http or https, with user and password if it asks for them. */
   url: URL;
-  /** CA of an https proxy, in PEM; null for the CAs that Node trusts. */
-  ca: string | null;
+  /** Of an https proxy; null for the CAs that Node trusts. */
+  tls: SecureContext | null;
   /** For the connection to the proxy itself, its TLS handshake included. */
   connectTimeoutMs: number;
 }
@@ -67,7 +68,7 @@ export function askProxy(access: ProxyAccess, question: Question): Promise<Answe
 const isTls = ({ url }: ProxyAccess): boolean => url.protocol === 'https:';
 
 function startRequest(access: ProxyAccess, { method, path, host }: Question): ClientRequest {
-  const { url, ca, connectTimeoutMs } = access;
+  const { url, tls, connectTimeoutMs } = access;
   const options = {
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: Number(url.port) || (isTls(access) ? 443 : 80),
@@ -79,7 +80,7 @@ function startRequest(access: ProxyAccess, { method, path, host }: Question): Cl
     maxHeaderSize: MAX_HEADER_BYTES,
   };
   if (!isTls(access)) return requestHttp(options);
-  return requestHttps({ ...options, rejectUnauthorized: true, ...(ca !== null && { ca }) });
+  return requestHttps({ ...options, rejectUnauthorized: true, ...(tls && { secureContext: tls }) });
 }
 
 function headersOf({ username, password }: URL, host: string): OutgoingHttpHeaders {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { followTlsFiles } from '@posthorn/platform/tls/secure-context.ts';
 import type { DispatcherConfig } from '../../../config.ts';
 import type { TunnelResult } from './judge-answer.ts';
 import { openProxy, type EgressProxy } from './open-proxy.ts';
@@ -11,7 +11,7 @@ const CONNECT_SHARE = 0.2;
 const ANSWER_SHARE = 0.5;
 const PROBE_SHARE = 0.1;
 
-/** Returns the proxy of the settings; null when there is none. */
+/** Returns the proxy of the settings; null when there is none. Throws StartupError when its CA cannot be read. */
 export function openEgressProxy(
   config: Pick<
     DispatcherConfig,
@@ -27,7 +27,7 @@ export function openEgressProxy(
   if (!url) return null;
   return openProxy({
     url,
-    ca: caFile ? readFileSync(caFile, 'utf8') : null,
+    tls: caFile ? followTlsFiles('the egress proxy', { ca: caFile }) : null,
     target: config.EGRESS_PROXY_TARGET,
     connectTimeoutMs: Math.ceil(wholeMs * CONNECT_SHARE),
     answerTimeoutMs: Math.ceil(wholeMs * ANSWER_SHARE),

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server } from 'node:net';
+import { createSecureContext, type SecureContext } from 'node:tls';
 import {
   startConnectProxy,
   type ConnectProxy,
@@ -26,7 +27,7 @@ afterEach(() => proxy.close());
 const open = (url: URL, options: Partial<ProxyOptions> = {}): EgressProxy =>
   openProxy({
     url,
-    ca: null,
+    tls: null,
     target: 'address',
     connectTimeoutMs: LONG_MS,
     answerTimeoutMs: LONG_MS,
@@ -34,6 +35,8 @@ const open = (url: URL, options: Partial<ProxyOptions> = {}): EgressProxy =>
     onResult: (result) => results.push(result),
     ...options,
   });
+
+const trusting = (ca: string): SecureContext => createSecureContext({ ca });
 
 describe('a tunnel', () => {
   let endpoint: Server;
@@ -62,9 +65,9 @@ describe('a tunnel', () => {
     try {
       secure.behave(conduct);
       secure.url.hostname = 'localhost';
-      const socket = await open(secure.url, { ca: identity.cert }).openTunnel(AUTHORITY);
+      const socket = await open(secure.url, { tls: trusting(identity.cert) }).openTunnel(AUTHORITY);
       expect(String(Buffer.concat(await socket.toArray()))).toBe('hello');
-      const other = open(secure.url, { ca: selfSigned('localhost').cert });
+      const other = open(secure.url, { tls: trusting(selfSigned('localhost').cert) });
       await expect(other.openTunnel(AUTHORITY)).rejects.toMatchObject({ result: 'fault' });
       expect(secure.asked).toHaveLength(1);
     } finally {
