@@ -1,9 +1,38 @@
+export const INTRODUCTION = `# Reliability
+
+## The promise
+
+1. **A message that was answered with 202 is never lost.** It is in MongoDB, confirmed by a majority, before the answer. It is
+   attempted until an endpoint has answered with 2xx, the schedule is exhausted, its webhook is disabled or deleted, or
+   its retention ends; and every one of these ends is recorded.
+2. **A message is sent at least once, and more often only for a reason.** A second request with the same \`webhook-id\` for the
+   same attempt comes only when a process was killed, or cut off, while the attempt was under way, or when the endpoint's
+   answer did not arrive in time. Receivers ignore an id that they have seen.
+3. **No retry is early.** The delay of the schedule counts from the end of the attempt before it.
+4. **Every request is signed**, and its body is the payload byte for byte.
+5. **The API answers within ten seconds**, whatever is away. 503 with \`Retry-After\`, and no answer at all, promise nothing: the
+   message may have been accepted or not. Repeat it with its \`Idempotency-Key\`, and it is accepted once.
+6. **No outage needs a person.** When the store is back, deliveries go on by themselves.
+7. **SIGTERM ends each service** within its drain time, with exit code 0.
+
+What the promise does not cover: a MongoDB that loses writes it has confirmed (a backup that is older, one member only and its
+disk), and a topic that is deleted: what was only there is published again after \`RECONCILE_AFTER\`.
+
+## How it was checked
+
+\`npm run faults\` breaks a running Posthorn under load and compares what it promised with what was received;
+[faults.md](faults.md) says how, what the audit calls wrong, and which faults are replaced by similar ones. Each line below is
+made from the JSON of its runs in [faults/results](../faults/results) by \`node docs/write-reliability.ts\`. Repeat one with
+\`npm run faults -- ROUND\`. The table has the newest runs of each round; [older ones](#earlier-runs) follow below.
+
+`;
+
 /** What is known of single runs beyond their files, for docs/reliability.md; written by hand. */
 export const REMARKS = `One run is not in the table, because its file was deleted: F2, 15 s, commit fe58179, 2026-11-22, 17:56 UTC. 3,126 accepted, 0 lost,
 0 early, **3 unexplained duplicates**: repeated 2.1 s, 9.0 s and 9.0 s after the request before.
 
 Until commit e42f98f the audit guessed which of three requests was the repeated one, and could name an attempt and its lawful
-retry; the unexplained duplicates above and below are of that time. Whether that explains all of them
+retry; the unexplained duplicates of the earlier runs are of that time. Whether that explains all of them
 cannot be told any more, because the requests of those runs were not kept. Since then it reads the recorded attempts: the repeated
 request is the one that none of them has made.
 

@@ -5,36 +5,7 @@ import { findingsOf, isSound, type Result } from '../faults/report/result.ts';
 import { RESULTS, type WrittenResult } from '../faults/report/write-result.ts';
 import { ROUNDS } from '../faults/rounds.ts';
 import { table } from './table.ts';
-import { REMARKS, SUSPICIONS } from './reliability-remarks.ts';
-
-const INTRODUCTION = `# Reliability
-
-## The promise
-
-1. **A message that was answered with 202 is never lost.** It is in MongoDB, confirmed by a majority, before the answer. It is
-   attempted until an endpoint has answered with 2xx, the schedule is exhausted, its webhook is disabled or deleted, or
-   its retention ends; and every one of these ends is recorded.
-2. **A message is sent at least once, and more often only for a reason.** A second request with the same \`webhook-id\` for the
-   same attempt comes only when a process was killed, or cut off, while the attempt was under way, or when the endpoint's
-   answer did not arrive in time. Receivers ignore an id that they have seen.
-3. **No retry is early.** The delay of the schedule counts from the end of the attempt before it.
-4. **Every request is signed**, and its body is the payload byte for byte.
-5. **The API answers within ten seconds**, whatever is away. 503 with \`Retry-After\`, and no answer at all, promise nothing: the
-   message may have been accepted or not. Repeat it with its \`Idempotency-Key\`, and it is accepted once.
-6. **No outage needs a person.** When the store is back, deliveries go on by themselves.
-7. **SIGTERM ends each service** within its drain time, with exit code 0.
-
-What the promise does not cover: a MongoDB that loses writes it has confirmed (a backup that is older, one member only and its
-disk), and a topic that is deleted: what was only there is published again after \`RECONCILE_AFTER\`.
-
-## How it was checked
-
-\`npm run faults\` breaks a running Posthorn under load and compares what it promised with what was received;
-[faults.md](faults.md) says how, what the audit calls wrong, and which faults are replaced by similar ones. Each line below is
-made from the JSON of its runs in [faults/results](../faults/results) by \`node docs/write-reliability.ts\`. Repeat one with
-\`npm run faults -- ROUND\`.
-
-`;
+import { INTRODUCTION, REMARKS, SUSPICIONS } from './reliability-remarks.ts';
 
 interface Line {
   round: string;
@@ -47,18 +18,42 @@ export function reliabilityText(): string {
   const written = globSync('*.json', { cwd: RESULTS })
     .sort()
     .map((file) => JSON.parse(readFileSync(join(RESULTS, file), 'utf8')) as WrittenResult);
-  const lines = linesOf(written);
+  const { newest, earlier } = splitRuns(written);
   return [
     INTRODUCTION,
-    table([HEADER, ...lines.map(rowOf)]),
+    table([HEADER, ...linesOf(newest).map(rowOf)]),
     `\n${MACHINES}\n`,
-    ...machinesOf(written),
-    `\n${REMARKS}\n`,
-    wrongText(written),
+    ...machinesOf(newest),
+    '\n',
+    wrongText(newest),
     `\n${SUSPECTED}`,
     `\n${LONG_OUTAGE}`,
     `\n${REBALANCES}`,
+    earlierText(earlier),
   ].join('');
+}
+
+function earlierText(earlier: readonly WrittenResult[]): string {
+  if (earlier.length === 0) return '';
+  const rows = table([HEADER, ...linesOf(earlier).map(rowOf)]);
+  const machines = machinesOf(earlier).join('');
+  return `\n## Earlier runs\n\n${rows}\n${machines}\n${REMARKS}\n${wrongText(earlier)}`;
+}
+
+/** When the rounds were begun anew. A round without a run since then shows what it has. */
+const BEGUN_ANEW_AT = '2026-11-25T17:00';
+
+function splitRuns(
+  written: readonly WrittenResult[],
+): Record<'newest' | 'earlier', WrittenResult[]> {
+  const isNew = ({ result }: WrittenResult): boolean => result.startedAt >= BEGUN_ANEW_AT;
+  const runAgain = new Set(written.filter(isNew).map(({ result }) => result.round));
+  const isNewest = (each: WrittenResult): boolean =>
+    isNew(each) || !runAgain.has(each.result.round);
+  return {
+    newest: written.filter(isNewest),
+    earlier: written.filter((each) => !isNewest(each)),
+  };
 }
 
 const SUSPECTED = `## What was suspected
@@ -120,6 +115,8 @@ const HEADER = [
   'Duplicates and why',
   'Early retries',
   'Lag < 2 s after',
+  'First request, at most',
+  'Retry late by, at most',
   'Slowest answer',
   'Other answers',
   'Verdict',
@@ -149,7 +146,7 @@ function rowOf({ round, seconds, runs }: Line): string[] {
   const audited = results.filter((each) => each.kind === 'audited');
   const verdicts = audited.map(({ verdict }) => verdict);
   const { summary = '' } = ROUNDS.find(({ name }) => name === round) ?? {};
-  const figures = verdicts.length === 0 ? Array<string>(7).fill('–') : figuresOf(verdicts);
+  const figures = verdicts.length === 0 ? Array<string>(9).fill('–') : figuresOf(verdicts);
   return [
     `${round}, ${seconds} s`,
     summary,
@@ -166,12 +163,16 @@ function figuresOf(verdicts: readonly Verdict[]): string[] {
     String(verdicts.reduce((sum, verdict) => sum + count(verdict), 0));
   const lags = verdicts.map(({ recoveredAfterMs }) => recoveredAfterMs ?? Infinity);
   const slowest = Math.max(...verdicts.map(({ slowestAnswerMs }) => slowestAnswerMs));
+  const longest = (ofRuns: readonly number[]): string =>
+    ofRuns.length === 0 ? '–' : inSeconds(Math.max(...ofRuns));
   return [
     sumOf(({ accepted }) => accepted),
     sumOf(({ lost }) => lost),
     countsOf(verdicts.map(({ duplicatesByReason }) => duplicatesByReason)),
     sumOf(({ earlyRetries }) => earlyRetries),
     Number.isFinite(Math.max(...lags)) ? inSeconds(Math.max(...lags)) : 'never',
+    longest(verdicts.flatMap(({ longestFirstMs }) => longestFirstMs ?? [])),
+    longest(verdicts.flatMap(({ latestRetryMs }) => latestRetryMs ?? [])),
     inSeconds(slowest),
     countsOf(verdicts.map(({ answers }) => answers).map(without202)),
   ];

@@ -172,6 +172,18 @@ describe('the audit', () => {
     expect(findingsOf({ slowestAnswerMs: 1_001 })).toEqual({ 'slow answer': 1 });
   });
 
+  it('measures the longest wait for a first request, and how late a retry was at most', () => {
+    const retried = audit(
+      evidenceOf({
+        arrivals: [arrival(1, { status: 500 }), arrival(1, { atMs: 3_160 })],
+        refusalsOf: () => 1,
+        shown: new Map([['msg_1/0', { status: 'delivered', attemptCount: 2 }]]),
+      }),
+      LIMITS,
+    );
+    expect(retried).toMatchObject({ longestFirstMs: 40, latestRetryMs: 100, findings: [] });
+  });
+
   it('measures how long after the fault deliveries still were late', () => {
     const verdictAt = (atMs: number) =>
       audit(evidenceOf({ arrivals: [arrival(1, { atMs })] }), LIMITS);

@@ -1,9 +1,9 @@
 import { acceptedDeliveries, type AuditedDelivery, isSuccess } from './deliveries.ts';
 import { countByReason, type Duplicate, duplicatesOf, UNEXPLAINED } from './duplicates.ts';
-import { hasEarlyRetry } from './early-retries.ts';
+import { hasEarlyRetry, latestRetryMs } from './retry-times.ts';
 import type { Evidence, Stop } from './evidence.ts';
 import { strangeArrivals } from './never-sent.ts';
-import { recoveredAfterMs } from './recovery.ts';
+import { longestFirstMs, recoveredAfterMs } from './recovery.ts';
 import { stateProblem } from './states.ts';
 
 /** Something that must not happen, and examples of it. */
@@ -42,6 +42,10 @@ export interface Verdict {
   duplicatesByReason: Record<string, number>;
   earlyRetries: number;
   recoveredAfterMs: number | null;
+  /** From acceptance to the first request. Absent in results of before 2026-11-25. */
+  longestFirstMs?: number;
+  /** How much longer than its delay a retry waited, at most. Absent where the one above is. */
+  latestRetryMs?: number;
   slowestAnswerMs: number;
   answers: Readonly<Record<string, number>>;
   findings: Finding[];
@@ -69,6 +73,8 @@ export function audit(evidence: Evidence, limits: Limits): Verdict {
     duplicatesByReason: countByReason(duplicates),
     earlyRetries: early.length,
     recoveredAfterMs: recovered,
+    longestFirstMs: longestFirstMs(deliveries),
+    latestRetryMs: latestRetryMs(deliveries, evidence),
     slowestAnswerMs,
     answers: evidence.answers,
     findings: [

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { acceptedDeliveries } from './deliveries.ts';
 import { duplicatesOf } from './duplicates.ts';
-import { hasEarlyRetry } from './early-retries.ts';
+import { hasEarlyRetry } from './retry-times.ts';
 import type { Evidence } from './evidence.ts';
 
 /** One message to an endpoint that refuses it once, with a retry after two seconds. */

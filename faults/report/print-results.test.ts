@@ -22,6 +22,8 @@ const AUDITED: Result = {
     duplicatesByReason: { 'in flight at the kill': 3 },
     earlyRetries: 0,
     recoveredAfterMs: 4_100,
+    longestFirstMs: 5_000.4,
+    latestRetryMs: 700,
     slowestAnswerMs: 30.4,
     answers: { 202: 10, 'no answer': 2 },
     findings: [],
@@ -42,6 +44,8 @@ describe('the table of results', () => {
       duplicates: '3 in flight at the kill',
       'early retries': 0,
       'lag < 2 s after': '4100 ms',
+      'first request, at most': '5000 ms',
+      'retry late by, at most': '700 ms',
       'slowest answer': '30 ms',
       answers: '10 × 202, 2 × no answer',
     });

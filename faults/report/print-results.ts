@@ -32,6 +32,8 @@ export function rowOf(result: Result): Record<string, string | number> {
     duplicates: reasonsOf(rest.duplicatesByReason),
     'early retries': earlyRetries,
     'lag < 2 s after': rest.recoveredAfterMs === null ? 'never' : `${rest.recoveredAfterMs} ms`,
+    'first request, at most': `${Math.round(rest.longestFirstMs ?? 0)} ms`,
+    'retry late by, at most': `${Math.round(rest.latestRetryMs ?? 0)} ms`,
     'slowest answer': `${Math.round(rest.slowestAnswerMs)} ms`,
     answers: answersOf(rest.answers),
   };

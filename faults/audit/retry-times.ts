@@ -15,6 +15,15 @@ export function hasEarlyRetry(delivery: AuditedDelivery, evidence: Evidence): bo
   );
 }
 
+/** How much longer than its delay a retry waited, at most, in milliseconds; 0 without retries. */
+export function latestRetryMs(deliveries: readonly AuditedDelivery[], evidence: Evidence): number {
+  const { delaysMs } = evidence;
+  const late = deliveries.flatMap((each) =>
+    waitsOf(each, evidence).map((waitMs, index) => waitMs - (delaysMs[index] ?? waitMs)),
+  );
+  return late.reduce((latest, each) => Math.max(latest, each), 0);
+}
+
 function waitsOf(
   delivery: AuditedDelivery,
   { shown, recorded, hasClockJumps }: Evidence,
