@@ -6,6 +6,7 @@ import { runProgram } from '../programs/run-program.ts';
 import { builtFromSource, GO } from '../programs/go-programs.ts';
 import { renderedInstallations } from './installations.ts';
 import { objectsIn } from './rendered.ts';
+import { strimziPods } from './strimzi-pods.ts';
 
 const SOURCE = join(import.meta.dirname, 'pod-security');
 
@@ -42,12 +43,15 @@ async function requireRefusal(checker: string, file: string): Promise<void> {
   if (admitted) throw new Error('A privileged container was admitted.');
 }
 
-/** One line for each object that runs pods, as both tools render it. */
+/** One line for each object that runs pods, as both tools render it; those of Strimzi too. */
 async function podTemplates(progress: (line: string) => void): Promise<string[]> {
   const lines: string[] = [];
   for (const { name, byKustomize, byHelm } of await renderedInstallations(progress)) {
     for (const text of [byKustomize, byHelm]) {
-      for (const { kind, metadata, spec } of objectsIn(text)) {
+      const objects = objectsIn(text);
+      const made = strimziPods(objects);
+      lines.push(...made.map((pod) => JSON.stringify({ ...pod, name: `${name}: ${pod.name}` })));
+      for (const { kind, metadata, spec } of objects) {
         if (!['Deployment', 'Job', 'StatefulSet'].includes(kind)) continue;
         const workload = `${name}: ${kind} ${metadata.name}`;
         lines.push(JSON.stringify({ name: workload, template: spec?.template }));
