@@ -6,7 +6,7 @@ import { containerOf, find, readBase } from '../read-manifests.ts';
 const COMPONENTS = `networkPolicies:
   enabled: true
 
-# KEDA 2.16 or later, the metrics server, and the rules of \`monitoring\` in Prometheus.
+# KEDA 2.17 or later, the metrics server, and the rules of \`monitoring\` in Prometheus.
 autoscaling:
   enabled: false
   prometheusAddress: http://prometheus-operated.monitoring:9090
