@@ -27,12 +27,18 @@ interface PodTemplate {
   spec: { containers: [Container]; terminationGracePeriodSeconds: number };
 }
 
+interface Spec {
+  selector: { matchLabels: Record<string, string> };
+  template: PodTemplate;
+  jobTemplate?: { spec: Spec };
+}
+
 /** The parts of a manifest that the tests read. */
 export interface Manifest {
   kind: string;
   metadata: { name: string; labels: Record<string, string> };
   data?: Record<string, string>;
-  spec: { selector: { matchLabels: Record<string, string> }; template: PodTemplate };
+  spec: Spec;
 }
 
 interface Kustomization {
@@ -70,9 +76,13 @@ export function renderBase(): Manifest[] | undefined {
   return parseAll(stdout);
 }
 
-/** The manifests that run pods. */
+/** The manifests that run pods; a CronJob has the `spec` of the Jobs that it makes. */
 export function workloads(manifests: Manifest[]): Manifest[] {
-  return manifests.filter(({ kind }) => kind === 'Deployment' || kind === 'Job');
+  const found = manifests.filter(({ kind }) => ['Deployment', 'Job', 'CronJob'].includes(kind));
+  return found.map((manifest) => {
+    const { jobTemplate } = manifest.spec;
+    return jobTemplate ? { ...manifest, spec: jobTemplate.spec } : manifest;
+  });
 }
 
 /** Names of the manifests of one kind, without `posthorn-`, sorted. */
@@ -85,7 +95,7 @@ export function namesOf(manifests: Manifest[], wanted: string): string[] {
 export function find(manifests: Manifest[], name: string, kind?: string): Manifest {
   const among = kind ? manifests.filter((each) => each.kind === kind) : workloads(manifests);
   const found = among.find(({ metadata }) => metadata.name === `posthorn-${name}`);
-  if (!found) throw new Error(`k8s/base has no ${kind ?? 'Deployment or Job'} posthorn-${name}`);
+  if (!found) throw new Error(`k8s/base has no ${kind ?? 'workload'} posthorn-${name}`);
   return found;
 }
 

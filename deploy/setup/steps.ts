@@ -1,9 +1,11 @@
-import { topicNames, topicSpecs } from '@posthorn/domain/records/topics.ts';
+import { delayTopicsAmong, topicNames, topicSpecs } from '@posthorn/domain/records/topics.ts';
 import { kafkaAccessOf } from '@posthorn/platform/kafka/connection/access.ts';
 import {
   assertKafkaReachable,
   createKafkaClient,
+  readTopics,
 } from '@posthorn/platform/kafka/connection/connect.ts';
+import { addPartitions } from '@posthorn/platform/kafka/topics/add-partitions.ts';
 import { createTopics } from '@posthorn/platform/kafka/topics/create-topics.ts';
 import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/connect.ts';
 import { createIndexes } from '@posthorn/platform/mongo/create-indexes.ts';
@@ -29,6 +31,28 @@ export const CREATE_TOPICS: SetupStep<typeof topicSettings> = {
     const layout = { partitions: values.TOPIC_PARTITIONS, replication: values.TOPIC_REPLICATION };
     const created = await createTopics(kafka, specs, layout, logger);
     return `${specs.length} topics, ${created.length} of them created`;
+  },
+};
+
+export const ADD_PARTITIONS: SetupStep<typeof topicSettings> = {
+  name: 'add-partitions',
+  // With TOPIC_REPLICATION, which it does not read: on Kubernetes both are in one ConfigMap.
+  settings: topicSettings,
+  async run(values, logger) {
+    const { TOPIC_PREFIX: prefix, TOPIC_PARTITIONS: partitions } = values;
+    const access = kafkaAccessOf(values);
+    const kafka = createKafkaClient('posthorn-setup', access, logger);
+    await assertKafkaReachable(kafka, access.brokers);
+    const existing = await readTopics(kafka);
+    const specs = topicSpecs(topicNames(prefix, values.RETRY_DELAYS, values.DEFERRAL_DELAYS));
+    const ours = new Set([
+      ...specs.map(({ name }) => name),
+      // Those of earlier settings too: the retry service reads them.
+      ...delayTopicsAmong(prefix, existing.keys()).keys(),
+    ]);
+    const topics = new Map([...existing].filter(([name]) => ours.has(name)));
+    const raised = await addPartitions(kafka, { topics, partitions, groupPrefix: prefix }, logger);
+    return `${topics.size} topics with ${partitions} partitions, ${raised.length} of them raised`;
   },
 };
 

@@ -1,72 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { kafkaLogin, PART_OF, pods, resourcesOf, SECRET } from './pods.ts';
 import { substitute, type Substitution } from './substitute.ts';
 
 const K8S = join(import.meta.dirname, '..');
 
-/** Labels of objects and of pods, not those that select pods; `labels` of k8s/base/kustomization.yaml. */
-const PART_OF: Substitution = {
-  from: /(?<=[^a-zA-Z])labels:\n( +)app.kubernetes.io\/name: posthorn\n/,
-  to: 'labels:\n<1>app.kubernetes.io/name: posthorn\n<1>app.kubernetes.io/part-of: posthorn\n',
-};
-
-/** What every pod has: image, settings, Secrets, and where it may run. */
-const PODS: readonly Substitution[] = [
-  {
-    from: '          image: posthorn\n',
-    to: '          image: {{ include "posthorn.image" . }}\n',
-  },
-  {
-    from: /configMapRef: \{ name: posthorn-([a-z]+) \}/,
-    to: 'configMapRef: { name: {{ include "posthorn.configMapName" (list . "<1>") }} }',
-  },
-  {
-    from: 'secret: { secretName: posthorn-tls, optional: true }\n',
-    to: 'secret: { secretName: {{ .Values.secrets.tls }}, optional: true }\n',
-  },
-  {
-    from: '      automountServiceAccountToken: false\n',
-    to: '      automountServiceAccountToken: false\n{{- include "posthorn.podSettings" . }}\n',
-  },
-];
-
-/** The login to Kafka from the Secret, or the one that Strimzi made. */
-const KAFKA_LOGIN: Substitution = {
-  from: / {12}- name: KAFKA_SASL_USERNAME\n.*\n.*\n {12}- name: KAFKA_SASL_PASSWORD\n.*\n.*\n/,
-  to: '            {{- include "posthorn.kafkaLogin" (list . "KAFKA_USER") | nindent 12 }}\n',
-};
-
-const KAFKA_CA: readonly Substitution[] = [
-  {
-    from: '          volumeMounts:\n',
-    to: '          volumeMounts:\n            {{- include "posthorn.kafkaCaMount" . | nindent 12 }}\n',
-  },
-  {
-    from: '      volumes:\n',
-    to: '      volumes:\n        {{- include "posthorn.kafkaCaVolume" . | nindent 8 }}\n',
-  },
-];
-
-const SECRET: Substitution = {
-  from: 'secretKeyRef: { name: posthorn, key:',
-  to: 'secretKeyRef: { name: {{ .Values.secrets.settings }}, key:',
-};
-
-function resourcesOf(value: string): Substitution {
-  return {
-    from: / {10}resources:\n(?: +#.*\n)* +requests: .*\n +limits: .*\n/,
-    to: `          resources: {{ toJson .Values.${value}.resources }}\n`,
-  };
-}
-
-function kafkaLogin(user: string): Substitution[] {
-  return [{ ...KAFKA_LOGIN, to: KAFKA_LOGIN.to.replace('KAFKA_USER', user) }, ...KAFKA_CA];
-}
-
 function service(name: string): string {
   const text = substitute(read(`base/${name}.yaml`), [
     PART_OF,
-    ...PODS,
+    ...pods(),
     ...kafkaLogin('posthorn-services'),
     SECRET,
     resourcesOf(name),
@@ -84,7 +26,7 @@ function setup(): string {
   const job = (text: string, name: string, more: readonly Substitution[]): string =>
     substitute(text, [
       PART_OF,
-      ...PODS,
+      ...pods(),
       ...more,
       resourcesOf('setup'),
       {
@@ -96,6 +38,21 @@ function setup(): string {
     job(topics, 'create-topics', kafkaLogin('posthorn-create-topics')),
     job(indexes, 'create-indexes', [SECRET]),
   ].join('---\n');
+}
+
+/** What an operator runs by hand. Unlike a Job, a CronJob can be changed, and keeps its name. */
+function topicJobs(): string {
+  const jobs = read('base/topic-jobs.yaml').split('---\n');
+  return jobs
+    .map((job) =>
+      substitute(job, [
+        PART_OF,
+        ...pods(4),
+        ...kafkaLogin('posthorn-administer-topics', 4),
+        resourcesOf('setup', 4),
+      ]),
+    )
+    .join('---\n');
 }
 
 function scaledObject(name: string): string {
@@ -154,31 +111,35 @@ const CANARY: readonly Substitution[] = [
   },
 ];
 
-/** Returns the templates that are made from manifests, by file name. */
+/** Returns the templates that are made from manifests, by path in `templates`. */
 export function templates(): Map<string, string> {
   return new Map([
     ['gateway.yaml', service('gateway')],
     ['dispatcher.yaml', service('dispatcher')],
     ['retry.yaml', service('retry')],
     ['setup.yaml', setup()],
+    ['topic-jobs.yaml', topicJobs()],
     ['service-accounts.yaml', substitute(read('base/service-accounts.yaml'), [PART_OF])],
     [
       'network-policies.yaml',
       onlyIf('networkPolicies', substitute(read('base/network-policies.yaml'), [PART_OF])),
     ],
-    ['gateway-scaler.yaml', component('autoscaling/gateway.yaml', 'autoscaling', GATEWAY_SCALER)],
-    ['dispatcher-scaler.yaml', scaledObject('dispatcher')],
-    ['retry-scaler.yaml', scaledObject('retry')],
+    [
+      'autoscaling/gateway.yaml',
+      component('autoscaling/gateway.yaml', 'autoscaling', GATEWAY_SCALER),
+    ],
+    ['autoscaling/dispatcher.yaml', scaledObject('dispatcher')],
+    ['autoscaling/retry.yaml', scaledObject('retry')],
     ['pod-monitor.yaml', component('monitoring/pod-monitor.yaml', 'monitoring')],
     ['http-route.yaml', component('http-route/http-route.yaml', 'httpRoute', ROUTE)],
     ['ingress.yaml', component('ingress/ingress.yaml', 'ingress', INGRESS)],
-    ['canary.yaml', component('canary/service.yaml', 'canary')],
+    ['canary/service.yaml', component('canary/service.yaml', 'canary')],
     [
-      'canary-policy.yaml',
+      'canary/network-policy.yaml',
       onlyIf('networkPolicies', component('canary/network-policy.yaml', 'canary', CANARY)),
     ],
-    ['kafka.yaml', component('strimzi/kafka.yaml', 'strimzi', BROKERS)],
-    ['kafka-users.yaml', component('strimzi/users.yaml', 'strimzi')],
+    ['strimzi/kafka.yaml', component('strimzi/kafka.yaml', 'strimzi', BROKERS)],
+    ['strimzi/users.yaml', component('strimzi/users.yaml', 'strimzi')],
   ]);
 }
 

@@ -19,24 +19,33 @@ const PAGE = readFileSync(join(ROOT, 'docs/security.md'), 'utf8');
 
 const users = parseAllDocuments(USERS).map((document) => document.toJS() as KafkaUser);
 
-/** What the page allows a process, on topics and on groups. */
-function documented(process: string): string[][] {
-  const row = PAGE.split('\n').find((line) => line.startsWith(`| ${process} `)) ?? '';
-  const [, , topics = '', groups = ''] = row.split('|').map((cell) => cell.trim());
-  expect(topics).not.toBe('');
-  return [topics, groups].map((cell) => (cell === '–' ? [] : cell.split(', ')));
+/** What the page allows these processes together, on topics and on groups. */
+function documented(processes: readonly string[]): Set<string>[] {
+  const rights = processes.map((process) => {
+    const row = PAGE.split('\n').find((line) => line.startsWith(`| ${process} `)) ?? '';
+    const [, , topics = '', groups = ''] = row.split('|').map((cell) => cell.trim());
+    expect(topics).not.toBe('');
+    return [topics, groups].map((cell) => (cell === '–' ? [] : cell.split(', ')));
+  });
+  return [0, 1].map((kind) => new Set(rights.flatMap((cells) => cells[kind] ?? [])));
 }
 
 describe('the users of Kafka that Strimzi makes', () => {
   it.each([
-    ['posthorn-services', 'gateway, dispatcher, retry'],
-    ['posthorn-create-topics', 'create-topics'],
-  ])('%s has the rights in docs/security.md, and no others', (name, process) => {
+    ['posthorn-services', ['gateway, dispatcher, retry']],
+    ['posthorn-create-topics', ['create-topics']],
+    [
+      'posthorn-administer-topics',
+      ['add-partitions', '`admin topics check`', '`admin topics apply`'],
+    ],
+  ])('%s has the rights in docs/security.md, and no others', (name, processes) => {
     const user = users.find(({ metadata }) => metadata.name === name);
     const acls = user?.spec.authorization.acls ?? [];
-    const of = (type: string): string[] =>
-      acls.flatMap(({ resource, operations }) => (resource.type === type ? operations : []));
-    expect([of('topic'), of('group')]).toEqual(documented(process));
+    const of = (type: string): Set<string> =>
+      new Set(
+        acls.flatMap(({ resource, operations }) => (resource.type === type ? operations : [])),
+      );
+    expect([of('topic'), of('group')]).toEqual(documented(processes));
     for (const { resource } of acls) {
       expect(resource).toMatchObject({ name: 'posthorn.', patternType: 'prefix' });
     }

@@ -14,7 +14,8 @@ import {
   workloads,
 } from '../../k8s/read-manifests.ts';
 import { generatedFiles } from '../../k8s/write-generated.ts';
-import { CREATE_INDEXES, CREATE_TOPICS } from '../../deploy/setup/steps.ts';
+import { ADD_PARTITIONS, CREATE_INDEXES, CREATE_TOPICS } from '../../deploy/setup/steps.ts';
+import { topicsConfig } from '../../services/admin/src/topics/examine-topics.ts';
 import { dispatcherConfig } from '../../services/dispatcher/src/config.ts';
 import { gatewayConfig } from '../../services/gateway/src/config.ts';
 import { retryConfig } from '../../services/retry/src/config.ts';
@@ -24,6 +25,12 @@ const SERVICES = { gateway: gatewayConfig, dispatcher: dispatcherConfig, retry: 
 const SETUP = {
   'create-topics': CREATE_TOPICS.settings,
   'create-indexes': CREATE_INDEXES.settings,
+};
+/** Suspended CronJobs, from which an operator makes a Job. */
+const BY_HAND = {
+  'check-topics': topicsConfig,
+  'apply-topics': topicsConfig,
+  'add-partitions': ADD_PARTITIONS.settings,
 };
 /** Contents of the Secret `posthorn`. */
 const SECRET: Record<string, string> = {
@@ -64,17 +71,18 @@ if (rendered) {
 }
 
 function holdTheRules(manifests: Manifest[]): void {
-  it('has three Deployments and two Jobs', () => {
+  it('has three Deployments, two Jobs, and the Jobs that an operator runs by hand', () => {
     expect(namesOf(manifests, 'Deployment')).toEqual(Object.keys(SERVICES).sort());
     expect(namesOf(manifests, 'Job')).toEqual(Object.keys(SETUP).sort());
+    expect(namesOf(manifests, 'CronJob')).toEqual(Object.keys(BY_HAND).sort());
   });
 
-  describe.each(Object.keys({ ...SERVICES, ...SETUP }))('pods of %s', (name) => {
+  describe.each(Object.keys({ ...SERVICES, ...SETUP, ...BY_HAND }))('pods of %s', (name) => {
     const workload = find(manifests, name);
 
     it('meet the restricted pod security standard, with a read-only root and no token', () => {
       expect(workload.spec.template.spec).toMatchObject({
-        serviceAccountName: `posthorn-${name in SETUP ? 'setup' : name}`,
+        serviceAccountName: `posthorn-${name in SERVICES ? name : 'setup'}`,
         automountServiceAccountToken: false,
         enableServiceLinks: false,
         securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
@@ -184,11 +192,21 @@ function holdTheRules(manifests: Manifest[]): void {
     },
   );
 
-  it.each(Object.entries(SETUP))('the Job %s gets valid settings that it reads', (name, schema) => {
-    const env = envOf(manifests, containerOf(find(manifests, name)));
-    expect(Object.keys(env).filter((setting) => !(setting in schema.shape))).toEqual([]);
-    expect(() => parseConfig(name, schema, env)).not.toThrow();
+  it.each(Object.keys(BY_HAND))('the CronJob %s runs only by hand, and once', (name) => {
+    expect(find(manifests, name, 'CronJob').spec).toMatchObject({
+      suspend: true,
+      jobTemplate: { spec: { backoffLimit: 0 } },
+    });
   });
+
+  it.each(Object.entries({ ...SETUP, ...BY_HAND }))(
+    'the Job %s gets every setting that it reads, and no other',
+    (name, schema) => {
+      const env = envOf(manifests, containerOf(find(manifests, name)));
+      expect(Object.keys(env).sort()).toEqual(Object.keys(schema.shape).sort());
+      expect(() => parseConfig(name, schema, env)).not.toThrow();
+    },
+  );
 }
 
 describe('what is made from k8s/base', () => {

@@ -51,7 +51,8 @@ function policiesOf(workload: string): PolicySpec[] {
 const SERVICES = ['gateway', 'dispatcher', 'retry'];
 /** The processes that make spans may reach the collector. */
 const TRACED = new Set(['gateway', 'dispatcher']);
-const NAMES = [...SERVICES, 'create-topics', 'create-indexes'];
+const BY_HAND = ['check-topics', 'apply-topics', 'add-partitions'];
+const NAMES = [...SERVICES, 'create-topics', 'create-indexes', ...BY_HAND];
 
 describe('the NetworkPolicies of k8s/base', () => {
   it.each(NAMES)('deny what is not allowed, in both directions, to pods of %s', (name) => {

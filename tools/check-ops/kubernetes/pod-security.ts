@@ -52,11 +52,16 @@ async function podTemplates(progress: (line: string) => void): Promise<string[]>
       const made = strimziPods(objects);
       lines.push(...made.map((pod) => JSON.stringify({ ...pod, name: `${name}: ${pod.name}` })));
       for (const { kind, metadata, spec } of objects) {
-        if (!['Deployment', 'Job', 'StatefulSet'].includes(kind)) continue;
+        if (!['Deployment', 'Job', 'CronJob', 'StatefulSet'].includes(kind)) continue;
         const workload = `${name}: ${kind} ${metadata.name}`;
-        lines.push(JSON.stringify({ name: workload, template: spec?.template }));
+        const { template } = kind === 'CronJob' ? jobOf(spec) : { template: spec?.template };
+        lines.push(JSON.stringify({ name: workload, template }));
       }
     }
   }
   return lines;
+}
+
+function jobOf(spec: Record<string, unknown> | undefined): { template: unknown } {
+  return (spec?.jobTemplate as { spec: { template: unknown } }).spec;
 }
