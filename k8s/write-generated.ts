@@ -4,6 +4,7 @@ import { templates } from './chart/templates.ts';
 import { valuesSchemaText } from './chart/values-schema.ts';
 import { valuesText } from './chart/values.ts';
 import { prometheusRuleText } from './prometheus-rule.ts';
+import { DEFAULT_PARTITIONS, stepsGroup, stepsRule, yamlOf } from './scaling-steps.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const CHART = 'deploy/helm/posthorn';
@@ -12,7 +13,9 @@ const CHART = 'deploy/helm/posthorn';
 export function generatedFiles(): Map<string, string> {
   const rule = prometheusRuleText();
   const files = new Map([
+    ['deploy/prometheus/scaling-steps.yaml', steps({ groups: [stepsGroup(DEFAULT_PARTITIONS)] })],
     ['k8s/components/monitoring/prometheus-rule.yaml', rule],
+    ['k8s/components/monitoring/scaling-steps.yaml', steps(stepsRule(DEFAULT_PARTITIONS))],
     [`${CHART}/files/prometheus-rule.yaml`, rule],
     [`${CHART}/Chart.yaml`, chartText()],
     [`${CHART}/values.yaml`, valuesText()],
@@ -23,6 +26,12 @@ export function generatedFiles(): Map<string, string> {
     files.set(`${CHART}/templates/${name}`, `${heading}${text}`);
   }
   return files;
+}
+
+/** Of another number of partitions, k8s/print-scaling-steps.ts prints them; the chart calculates them. */
+function steps(content: object): string {
+  const number = `${DEFAULT_PARTITIONS} partitions; of others: node k8s/print-scaling-steps.ts`;
+  return `# Written by k8s/write-generated.ts for ${number}\n${yamlOf(content)}`;
 }
 
 function chartText(): string {

@@ -56,12 +56,13 @@ function topicJobs(): string {
 }
 
 function scaledObject(name: string): string {
-  const values = `.Values.autoscaling.${name}`;
+  const limit = (value: string): string =>
+    `{{ include "posthorn.replicaLimit" (list . "${name}" "${value}") }}`;
   return onlyIf(
     'autoscaling',
     substitute(read(`components/autoscaling/${name}.yaml`), [
-      { from: 'minReplicaCount: 2', to: `minReplicaCount: {{ ${values}.minReplicas }}` },
-      { from: 'maxReplicaCount: 12', to: `maxReplicaCount: {{ ${values}.maxReplicas }}` },
+      { from: 'minReplicaCount: 2', to: `minReplicaCount: ${limit('minReplicas')}` },
+      { from: 'maxReplicaCount: 12', to: `maxReplicaCount: ${limit('maxReplicas')}` },
       {
         from: 'http://prometheus-operated.monitoring:9090',
         to: '{{ .Values.autoscaling.prometheusAddress }}',

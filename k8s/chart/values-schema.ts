@@ -14,11 +14,13 @@ const resources = object({
   limits: object({ cpu: quantity, memory: quantity }),
 });
 const service = object({ replicas: { type: ['integer', 'null'], minimum: 0 }, resources });
-/** Even shares of 12 partitions; more pods than partitions are idle. */
+/** That they divide the partitions is checked by the template. */
 const scaled = object({
-  minReplicas: { enum: [1, 2, 3, 4, 6, 12] },
-  maxReplicas: { enum: [1, 2, 3, 4, 6, 12] },
+  minReplicas: { type: 'integer', minimum: 1 },
+  maxReplicas: { type: 'integer', minimum: 1 },
 });
+/** The chart calculates with it. */
+const wholeNumber: Schema = { type: 'string', pattern: '^[1-9][0-9]{0,2}$|^1000$' };
 const list = (items: Schema): Schema => ({ type: 'array', items });
 const anything: Schema = { type: 'object' };
 
@@ -81,7 +83,9 @@ function settings(): Record<string, Schema> {
   const maps = readBase().filter(({ kind }) => kind === 'ConfigMap');
   return Object.fromEntries(
     maps.map(({ metadata, data = {} }) => {
-      const known = Object.keys(data).map((setting) => [setting, text] as const);
+      const known = Object.keys(data).map(
+        (setting) => [setting, setting === 'TOPIC_PARTITIONS' ? wholeNumber : text] as const,
+      );
       return [metadata.name.replace(/^posthorn-/, ''), object(Object.fromEntries(known))];
     }),
   );

@@ -11,7 +11,7 @@ autoscaling:
   enabled: false
   prometheusAddress: http://prometheus-operated.monitoring:9090
   gateway: { minReplicas: 2, maxReplicas: 12, cpu: 700m }
-  # Numbers that divide TOPIC_PARTITIONS.
+  # Numbers that divide settings.topics.TOPIC_PARTITIONS; others are refused.
   dispatcher: { minReplicas: 2, maxReplicas: 12 }
   retry: { minReplicas: 2, maxReplicas: 12 }
 

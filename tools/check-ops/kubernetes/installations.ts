@@ -1,6 +1,7 @@
 import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import { stepsPatches, yamlOf } from '../../../k8s/scaling-steps.ts';
 import { ROOT } from '../programs/run-program.ts';
 import { objectsIn, renderedByHelm, renderedByKustomize } from './rendered.ts';
 
@@ -25,12 +26,12 @@ const COMMITTED: readonly Installation[] = [
   },
 ];
 
-/** What no overlay of the repository changes: numbers of pods, settings of every ConfigMap, an Ingress and the canary. */
+/** What no overlay of the repository changes: numbers of pods, settings of every ConfigMap, an Ingress, the canary, other steps of autoscaling. */
 const OTHER_OVERLAY = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 namespace: posthorn
 resources: [K8S/base]
-components: [K8S/components/ingress, K8S/components/monitoring, K8S/components/canary]
+components: [K8S/components/ingress, K8S/components/autoscaling, K8S/components/monitoring, K8S/components/canary]
 images:
   - { name: posthorn, newName: other.example.com/team/posthorn, digest: DIGEST }
 replicas:
@@ -44,6 +45,7 @@ configMapGenerator:
   - { name: posthorn-egress, behavior: merge, literals: ['EGRESS_DENY_HOSTS=<a> & "b"'] }
   - { name: posthorn-retry, behavior: merge, literals: ['CANARY_GATEWAY_URL=https://other.example.com', 'CANARY_RECEIVER_URL=https://canary.example.com'] }
 patches:
+  - path: steps.yaml
   - target: { kind: NetworkPolicy, name: posthorn-canary }
     patch: |
       - { op: replace, path: /spec/egress/0/to, value: [{ ipBlock: { cidr: 8.8.8.8/32 } }, { ipBlock: { cidr: 8.8.4.4/32 } }] }
@@ -55,6 +57,7 @@ dispatcher: { replicas: 4 }
 retry: { replicas: 2 }
 ingress: { enabled: true }
 monitoring: { enabled: true }
+autoscaling: { enabled: true, dispatcher: { maxReplicas: 24 }, retry: { maxReplicas: 24 } }
 canary: { enabled: true, gatewayCidrs: [8.8.8.8/32, 8.8.4.4/32] }
 settings:
   kafka: { KAFKA_BROKERS: 'a:9092,b:9092', KAFKA_SSL: 'false' }
@@ -100,6 +103,7 @@ function writeOther(scratch: string): Installation {
   const k8s = relative(realpathSync(scratch), join(ROOT, 'k8s'));
   const overlay = OTHER_OVERLAY.replace('DIGEST', DIGEST).replaceAll('K8S', k8s);
   writeFileSync(join(scratch, 'kustomization.yaml'), overlay);
+  writeFileSync(join(scratch, 'steps.yaml'), yamlOf(...stepsPatches(24)));
   const values = join(scratch, 'values.yaml');
   writeFileSync(values, OTHER_VALUES.replace('DIGEST', DIGEST));
   return { name: 'other', kustomize: scratch, values: [values] };

@@ -1,10 +1,22 @@
-import { globSync, readFileSync } from 'node:fs';
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { stepsGroup, yamlOf } from '../../../k8s/scaling-steps.ts';
 import type { OpsCheck } from '../ops-check.ts';
 import { ROOT, runProgram } from '../programs/run-program.ts';
 import { PROMTOOL } from '../prometheus/programs.ts';
 
 const RULES = 'deploy/prometheus/scaling.yaml';
+const STEPS = 'deploy/prometheus/scaling-steps.yaml';
+/** The most that is needed of a dispatcher → how many of 36 partitions' divisors. */
+const OF_36 = [
+  [0.3, 1],
+  [4.2, 6],
+  [13, 18],
+  [18, 18],
+  [18.1, 36],
+  [99, 36],
+] as const;
 
 export const SCALING_RULES: OpsCheck = {
   name: 'scaling-rules',
@@ -12,16 +24,47 @@ export const SCALING_RULES: OpsCheck = {
   programs: [PROMTOOL],
   isQuick: true,
   run: async () => {
-    await runProgram('promtool', ['check', 'rules', '--lint-fatal', RULES]);
+    await runProgram('promtool', ['check', 'rules', '--lint-fatal', RULES, STEPS]);
     await runProgram('promtool', ['test', 'rules', 'deploy/prometheus/scaling.test.yaml']);
-    const recorded = namesIn(RULES, /record: (\S+)/g);
+    await checkOtherPartitions();
+    const recorded = [RULES, STEPS].flatMap((file) => namesIn(file, /record: (\S+)/g));
     const scalers = globSync('k8s/components/autoscaling/*.yaml', { cwd: ROOT });
     const queried = scalers.flatMap((file) => namesIn(file, /query: max\((\S+?)\{/g));
     const unknown = queried.filter((name) => !recorded.includes(name));
-    if (unknown.length > 0) throw new Error(`${RULES} does not record ${unknown.join(', ')}`);
-    return `${recorded.length} rules, ${queried.length} of them scale`;
+    if (unknown.length > 0) throw new Error(`No rule records ${unknown.join(', ')}`);
+    return `${recorded.length} rules, ${queried.length} of them scale; also the steps of 36 partitions`;
   },
 };
+
+/** Tests the steps of a number of partitions that the files are not written for. */
+async function checkOtherPartitions(): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-steps-'));
+  try {
+    writeFileSync(join(folder, 'steps.yaml'), yamlOf({ groups: [stepsGroup(36)] }));
+    const file = join(folder, 'steps.test.yaml');
+    writeFileSync(file, yamlOf({ rule_files: ['steps.yaml'], tests: OF_36.map(caseOf) }));
+    await runProgram('promtool', ['check', 'rules', '--lint-fatal', join(folder, 'steps.yaml')]);
+    await runProgram('promtool', ['test', 'rules', file]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function caseOf([needed, steps]: readonly [number, number]): object {
+  const labels = (metric: string): string =>
+    `posthorn:dispatcher_replicas:${metric}{namespace="n"}`;
+  return {
+    interval: '15s',
+    input_series: [{ series: labels('needed'), values: `${needed}x4` }],
+    promql_expr_test: [
+      {
+        expr: 'posthorn:dispatcher_replicas:steps',
+        eval_time: '1m',
+        exp_samples: [{ labels: labels('steps'), value: steps }],
+      },
+    ],
+  };
+}
 
 function namesIn(file: string, pattern: RegExp): string[] {
   return [...readFileSync(join(ROOT, file), 'utf8').matchAll(pattern)].map(([, name = '']) => name);

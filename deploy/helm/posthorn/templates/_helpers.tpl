@@ -94,3 +94,32 @@ and both ways of installing make the same names.
   secret: { secretName: posthorn-kafka-cluster-ca-cert }
 {{- end -}}
 {{- end -}}
+
+{{/* The smallest divisor of TOPIC_PARTITIONS that is enough; takes the root and the service. k8s/scaling-steps.ts explains the sum. */}}
+{{- define "posthorn.steps" -}}
+{{- $partitions := int (index . 0).Values.settings.topics.TOPIC_PARTITIONS -}}
+{{- $needed := printf "max by (namespace) (posthorn:%s_replicas:needed)" (index . 1) -}}
+{{- if eq $partitions 1 -}}
+{{ $needed }} > bool -1
+{{- else -}}
+1
+{{- $step := 1 -}}
+{{- range $next := untilStep 2 (int (add1 $partitions)) 1 -}}
+{{- if eq 0 (mod $partitions $next) }}
+  + {{ sub $next $step }} * ({{ $needed }} > bool {{ $step }})
+{{- $step = $next -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A limit of an autoscaler; takes the root, the service and the name of the limit. Other numbers share partitions unevenly. */}}
+{{- define "posthorn.replicaLimit" -}}
+{{- $root := index . 0 -}}
+{{- $partitions := $root.Values.settings.topics.TOPIC_PARTITIONS -}}
+{{- $limit := index $root.Values.autoscaling (index . 1) (index . 2) -}}
+{{- if mod (int $partitions) (int $limit) -}}
+{{- fail (printf "autoscaling.%s.%s is %v, which does not divide the %s partitions (settings.topics.TOPIC_PARTITIONS)" (index . 1) (index . 2) $limit $partitions) -}}
+{{- end -}}
+{{- $limit -}}
+{{- end -}}

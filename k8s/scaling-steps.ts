@@ -1,0 +1,64 @@
+import { stringify } from 'yaml';
+import { dividingReplicas, replicaSteps } from '../tools/capacity/partitions.ts';
+
+/** `TOPIC_PARTITIONS` of k8s/base. */
+export const DEFAULT_PARTITIONS = 12;
+const LABELS = { 'app.kubernetes.io/name': 'posthorn', 'app.kubernetes.io/part-of': 'posthorn' };
+const SCALED = ['dispatcher', 'retry'];
+const MIN_REPLICAS = 2;
+
+/**
+ * Returns the smallest divisor of `partitions` that is not below the metric, as PromQL: 1, and for each step the difference to the
+ * next one when the metric is above it. Of a metric above the last step it is that step.
+ */
+export function stepsExpression(metric: string, partitions: number): string {
+  const steps = replicaSteps(partitions);
+  const terms = steps.slice(0, -1).map((step, index) => {
+    const more = (steps[index + 1] ?? step) - step;
+    return `\n  + ${more} * (max by (namespace) (${metric}) > bool ${step})`;
+  });
+  // Without terms it would have a value in no namespace.
+  return steps.length === 1 ? `max by (namespace) (${metric}) > bool -1\n` : `1${terms.join('')}\n`;
+}
+
+/** Returns the rules that round up what posthorn-scaling says is needed. */
+export function stepsGroup(partitions: number): object {
+  return {
+    name: 'posthorn-scaling-steps',
+    interval: '15s',
+    rules: SCALED.map((service) => ({
+      record: `posthorn:${service}_replicas:steps`,
+      expr: stepsExpression(`posthorn:${service}_replicas:needed`, partitions),
+    })),
+  };
+}
+
+/** Returns the manifest that gives them to the Prometheus operator. */
+export function stepsRule(partitions: number): object {
+  return {
+    apiVersion: 'monitoring.coreos.com/v1',
+    kind: 'PrometheusRule',
+    metadata: { name: 'posthorn-scaling-steps', labels: LABELS },
+    spec: { groups: [stepsGroup(partitions)] },
+  };
+}
+
+/** Returns patches for an overlay with this number of partitions: the steps, and the limits of both autoscalers. */
+export function stepsPatches(partitions: number): object[] {
+  const limits = {
+    minReplicaCount: dividingReplicas(partitions, MIN_REPLICAS),
+    maxReplicaCount: partitions,
+  };
+  const scaledObjects = SCALED.map((service) => ({
+    apiVersion: 'keda.sh/v1alpha1',
+    kind: 'ScaledObject',
+    metadata: { name: `posthorn-${service}` },
+    spec: limits,
+  }));
+  return [stepsRule(partitions), ...scaledObjects];
+}
+
+export function yamlOf(...documents: object[]): string {
+  const options = { lineWidth: 0, aliasDuplicateObjects: false };
+  return documents.map((document) => stringify(document, options)).join('---\n');
+}
