@@ -16,7 +16,8 @@ function service(name: string): string {
   // The first `spec` is that of the Deployment.
   return text.replace(
     '\nspec:\n',
-    `\nspec:\n  {{- with .Values.${name}.replicas }}\n  replicas: {{ . }}\n  {{- end }}\n`,
+    // Not `with`, which takes 0 for nothing.
+    `\nspec:\n  {{- if not (kindIs "invalid" .Values.${name}.replicas) }}\n  replicas: {{ .Values.${name}.replicas }}\n  {{- end }}\n`,
   );
 }
 

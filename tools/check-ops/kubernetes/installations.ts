@@ -37,7 +37,7 @@ images:
 replicas:
   - { name: posthorn-gateway, count: 3 }
   - { name: posthorn-dispatcher, count: 4 }
-  - { name: posthorn-retry, count: 2 }
+  - { name: posthorn-retry, count: 0 }
 configMapGenerator:
   - { name: posthorn-kafka, behavior: merge, literals: ['KAFKA_BROKERS=a:9092,b:9092', KAFKA_SSL=false] }
   - { name: posthorn-topics, behavior: merge, literals: [TOPIC_PARTITIONS=24] }
@@ -54,7 +54,7 @@ patches:
 const OTHER_VALUES = `image: { repository: other.example.com/team/posthorn, digest: 'DIGEST' }
 gateway: { replicas: 3 }
 dispatcher: { replicas: 4 }
-retry: { replicas: 2 }
+retry: { replicas: 0 }
 ingress: { enabled: true }
 monitoring: { enabled: true }
 autoscaling: { enabled: true, dispatcher: { maxReplicas: 24 }, retry: { maxReplicas: 24 } }
