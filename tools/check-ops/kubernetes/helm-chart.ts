@@ -5,6 +5,7 @@ import type { OpsCheck } from '../ops-check.ts';
 import { ROOT } from '../programs/run-program.ts';
 import { GO } from '../programs/go-programs.ts';
 import { ownObjects, renderedInstallations } from './installations.ts';
+import type { KubernetesObject } from './rendered.ts';
 import { differencesBetween } from './same-objects.ts';
 
 export const HELM_CHART: OpsCheck = {
@@ -18,12 +19,23 @@ export const HELM_CHART: OpsCheck = {
     for (const { name, byKustomize, byHelm } of await renderedInstallations(progress)) {
       const objects = ownObjects(byKustomize);
       const different = differencesBetween(objects, ownObjects(byHelm));
+      requireKept(ownObjects(byHelm));
       if (different.length > 0) throw new Error([`${name}:`, ...different].join('\n'));
       counts.push(`${name} ${objects.length}`);
     }
     return `the same objects in each: ${counts.join(', ')}`;
   },
 };
+
+/** Without it, Helm deletes the settings of pods that a rollout has not replaced yet. */
+function requireKept(objects: readonly KubernetesObject[]): void {
+  const maps = objects.filter(({ kind }) => kind === 'ConfigMap');
+  const dropped = maps.filter(
+    ({ metadata }) => metadata.annotations?.['helm.sh/resource-policy'] !== 'keep',
+  );
+  if (maps.length > 0 && dropped.length === 0) return;
+  throw new Error(`Helm would delete ${dropped.map(({ metadata }) => metadata.name).join(', ')}`);
+}
 
 function requireUpToDate(): void {
   const stale = [...generatedFiles()].filter(

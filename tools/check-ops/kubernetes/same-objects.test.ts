@@ -52,4 +52,14 @@ describe('the differences between kustomize and the chart', () => {
     const [one, other] = [deployment(1, 'setup'), deployment(1, 'setup-0123456789')];
     expect(differencesBetween([one], [other])).toHaveLength(2);
   });
+
+  test('do not include what only Helm reads, but other annotations', () => {
+    const annotated = (annotations: Record<string, string>): KubernetesObject => {
+      const object = deployment(1);
+      return { ...object, metadata: { ...object.metadata, annotations } };
+    };
+    const kept = annotated({ 'helm.sh/resource-policy': 'keep' });
+    expect(differencesBetween([deployment(1)], [kept])).toEqual([]);
+    expect(differencesBetween([deployment(1)], [annotated({ other: 'a' })])).toHaveLength(1);
+  });
 });

@@ -21,10 +21,17 @@ function byName(objects: readonly KubernetesObject[]): Map<string, unknown> {
     objects.map((object) => {
       const name = nameOf(object);
       // The overlays name the namespace; Helm leaves that to its command.
-      const metadata = { ...object.metadata, name, namespace: undefined };
+      const annotations = withoutHelm(object.metadata.annotations);
+      const metadata = { ...object.metadata, name, annotations, namespace: undefined };
       return [`${object.kind} ${name}`, { ...object, metadata }];
     }),
   );
+}
+
+/** What tells Helm how to treat an object says nothing to the cluster. Nothing is left of annotations that are all for Helm. */
+function withoutHelm(annotations: Record<string, string> = {}): object | undefined {
+  const rest = Object.entries(annotations).filter(([name]) => !name.startsWith('helm.sh/'));
+  return rest.length === 0 ? undefined : Object.fromEntries(rest);
 }
 
 /** The chart's Jobs end in a hash, because Helm deletes no Job before it creates it again. */
