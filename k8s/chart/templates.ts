@@ -103,6 +103,13 @@ const BROKERS: readonly Substitution[] = [
   },
 ];
 
+const USERS: readonly Substitution[] = [
+  {
+    from: 'name: posthorn., patternType: prefix',
+    to: 'name: {{ toJson .Values.settings.kafka.TOPIC_PREFIX }}, patternType: prefix',
+  },
+];
+
 const CANARY: readonly Substitution[] = [
   {
     from: '        - ipBlock: { cidr: 203.0.113.10/32 }\n',
@@ -141,7 +148,7 @@ export function templates(): Map<string, string> {
       onlyIf('networkPolicies', component('canary/network-policy.yaml', 'canary', CANARY)),
     ],
     ['strimzi/kafka.yaml', component('strimzi/kafka.yaml', 'strimzi', BROKERS)],
-    ['strimzi/users.yaml', component('strimzi/users.yaml', 'strimzi')],
+    ['strimzi/users.yaml', component('strimzi/users.yaml', 'strimzi', USERS)],
   ]);
 }
 

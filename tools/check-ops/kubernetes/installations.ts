@@ -1,4 +1,4 @@
-import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { stepsPatches, yamlOf } from '../../../k8s/scaling-steps.ts';
@@ -67,6 +67,28 @@ settings:
   retry: { CANARY_GATEWAY_URL: 'https://other.example.com', CANARY_RECEIVER_URL: 'https://canary.example.com' }
 `;
 
+/** A Kafka of Strimzi whose topics have another prefix. */
+const PREFIX_OVERLAY = `apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+namespace: posthorn
+resources: [K8S/base]
+components: [K8S/components/strimzi]
+configMapGenerator:
+  - { name: posthorn-kafka, behavior: merge, literals: [TOPIC_PREFIX=other.] }
+patches:
+  - target: { kind: KafkaUser }
+    patch: |
+      - { op: replace, path: /spec/authorization/acls/0/resource/name, value: other. }
+  - target: { kind: KafkaUser, name: posthorn-services|posthorn-administer-topics }
+    patch: |
+      - { op: replace, path: /spec/authorization/acls/1/resource/name, value: other. }
+`;
+
+const PREFIX_VALUES = `strimzi: { enabled: true }
+settings:
+  kafka: { TOPIC_PREFIX: other. }
+`;
+
 const DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`;
 
 export interface Rendered {
@@ -87,7 +109,7 @@ async function renderAll(progress: Progress): Promise<Rendered[]> {
   const scratch = mkdtempSync(join(tmpdir(), 'posthorn-overlay-'));
   try {
     const all: Rendered[] = [];
-    for (const { name, kustomize, values } of [...COMMITTED, writeOther(scratch)]) {
+    for (const { name, kustomize, values } of [...COMMITTED, ...writeOthers(scratch)]) {
       progress(name);
       const byKustomize = await renderedByKustomize(kustomize, progress);
       all.push({ name, byKustomize, byHelm: await renderedByHelm(values, progress) });
@@ -98,15 +120,31 @@ async function renderAll(progress: Progress): Promise<Rendered[]> {
   }
 }
 
-function writeOther(scratch: string): Installation {
+function writeOthers(scratch: string): Installation[] {
+  return [
+    writeInstallation(scratch, 'other', OTHER_OVERLAY, OTHER_VALUES),
+    writeInstallation(scratch, 'prefix', PREFIX_OVERLAY, PREFIX_VALUES),
+  ];
+}
+
+function writeInstallation(
+  scratch: string,
+  name: string,
+  overlay: string,
+  values: string,
+): Installation {
+  const folder = join(scratch, name);
+  mkdirSync(folder);
+  const write = (file: string, text: string): string => {
+    const path = join(folder, file);
+    writeFileSync(path, text.replace('DIGEST', DIGEST));
+    return path;
+  };
   // kustomize refuses an absolute path.
-  const k8s = relative(realpathSync(scratch), join(ROOT, 'k8s'));
-  const overlay = OTHER_OVERLAY.replace('DIGEST', DIGEST).replaceAll('K8S', k8s);
-  writeFileSync(join(scratch, 'kustomization.yaml'), overlay);
-  writeFileSync(join(scratch, 'steps.yaml'), yamlOf(...stepsPatches(24)));
-  const values = join(scratch, 'values.yaml');
-  writeFileSync(values, OTHER_VALUES.replace('DIGEST', DIGEST));
-  return { name: 'other', kustomize: scratch, values: [values] };
+  const k8s = relative(realpathSync(folder), join(ROOT, 'k8s'));
+  write('kustomization.yaml', overlay.replaceAll('K8S', k8s));
+  write('steps.yaml', yamlOf(...stepsPatches(24)));
+  return { name, kustomize: folder, values: [write('values.yaml', values)] };
 }
 
 /** The objects of Posthorn, and not those that stand beside it in an overlay: a Namespace, and the stores of `local`. */
