@@ -79,14 +79,27 @@ function object(properties: Readonly<Record<string, Schema>>): Schema {
   return { type: 'object', properties, additionalProperties: false };
 }
 
+/** What the exporter of traces reads itself (docs/tracing.md). None has a default, so the base does not set them. */
+const OF_EXPORTER = [
+  'OTEL_EXPORTER_OTLP_CERTIFICATE',
+  'OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE',
+  'OTEL_EXPORTER_OTLP_CLIENT_KEY',
+  'OTEL_EXPORTER_OTLP_COMPRESSION',
+  'OTEL_EXPORTER_OTLP_TIMEOUT',
+  'OTEL_RESOURCE_ATTRIBUTES',
+  'OTEL_SERVICE_NAME',
+];
+
 function settings(): Record<string, Schema> {
   const maps = readBase().filter(({ kind }) => kind === 'ConfigMap');
   return Object.fromEntries(
     maps.map(({ metadata, data = {} }) => {
-      const known = Object.keys(data).map(
+      const group = metadata.name.replace(/^posthorn-/, '');
+      const names = [...Object.keys(data), ...(group === 'tracing' ? OF_EXPORTER : [])];
+      const known = names.map(
         (setting) => [setting, setting === 'TOPIC_PARTITIONS' ? wholeNumber : text] as const,
       );
-      return [metadata.name.replace(/^posthorn-/, ''), object(Object.fromEntries(known))];
+      return [group, object(Object.fromEntries(known))];
     }),
   );
 }

@@ -42,6 +42,7 @@ configMapGenerator:
   - { name: posthorn-kafka, behavior: merge, literals: ['KAFKA_BROKERS=a:9092,b:9092', KAFKA_SSL=false] }
   - { name: posthorn-topics, behavior: merge, literals: [TOPIC_PARTITIONS=24] }
   - { name: posthorn-process, behavior: merge, literals: [LOG_LEVEL=debug] }
+  - { name: posthorn-tracing, behavior: merge, literals: [OTEL_EXPORTER_OTLP_COMPRESSION=gzip] }
   - { name: posthorn-egress, behavior: merge, literals: ['EGRESS_DENY_HOSTS=<a> & "b"'] }
   - { name: posthorn-retry, behavior: merge, literals: ['CANARY_GATEWAY_URL=https://other.example.com', 'CANARY_RECEIVER_URL=https://canary.example.com'] }
 patches:
@@ -63,6 +64,7 @@ settings:
   kafka: { KAFKA_BROKERS: 'a:9092,b:9092', KAFKA_SSL: 'false' }
   topics: { TOPIC_PARTITIONS: '24' }
   process: { LOG_LEVEL: debug }
+  tracing: { OTEL_EXPORTER_OTLP_COMPRESSION: gzip }
   egress: { EGRESS_DENY_HOSTS: '<a> & "b"' }
   retry: { CANARY_GATEWAY_URL: 'https://other.example.com', CANARY_RECEIVER_URL: 'https://canary.example.com' }
 `;
