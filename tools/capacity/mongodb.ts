@@ -16,7 +16,8 @@ const {
   messageIndexBytes,
   deliveryIndexBytes,
   keptResponseBytes,
-  storedShare,
+  storedMessageShare,
+  storedDeliveryShare,
 } = CONSTANTS;
 
 export interface MongodbPlan {
@@ -34,7 +35,8 @@ interface Daily {
 
 export function planMongodb(load: Load, rates: Rates): MongodbPlan {
   const { messages, deliveries, indexes } = dailyOf(load, rates);
-  const perDay = (messages + deliveries) * storedShare.value + indexes;
+  const perDay =
+    messages * storedMessageShare.value + deliveries * storedDeliveryShare.value + indexes;
   return {
     cores: writesOf(load, rates) / mongodbWrites.value,
     diskTerabytes: (perDay * load.days) / 1_000,
@@ -98,7 +100,11 @@ function diskLines(load: Load, rates: Rates): Line[] {
   const again = `${figure(rates.retries)} retries × (${attemptBytes.value} + ${kept}) bytes`;
   const messageKeys = `${sent} messages × ${messageIndexBytes.value} bytes`;
   const deliveryKeys = `${figure(rates.deliveries)} deliveries × ${deliveryIndexBytes.value} bytes`;
-  const daily = `(${figure(messages)} + ${figure(deliveries)}) × ${storedShare.value} + ${figure(indexes)}`;
+  const compressed = [
+    `${figure(messages)} × ${storedMessageShare.value}`,
+    `${figure(deliveries)} × ${storedDeliveryShare.value}`,
+  ];
+  const daily = `${compressed.join(' + ')} + ${figure(indexes)}`;
   return [
     product('messages', `${sent} messages × ${bytes} × ${PER_DAY}`, messages, 'GB a day'),
     product('deliveries', `(${made} + ${again}) × ${PER_DAY}`, deliveries, 'GB a day'),
