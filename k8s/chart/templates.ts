@@ -110,15 +110,21 @@ const USERS: readonly Substitution[] = [
   },
 ];
 
-const CANARY: readonly Substitution[] = [
-  {
-    from: '        - ipBlock: { cidr: 203.0.113.10/32 }\n',
-    to: `        {{- range .Values.canary.gatewayCidrs }}
+/** The addresses of one peer of a policy, in place of the example. */
+function cidrs(example: string, values: string): Substitution {
+  return {
+    from: `        - ipBlock: { cidr: ${example} }\n`,
+    to: `        {{- range .Values.${values} }}
         - ipBlock: { cidr: {{ toJson . }} }
         {{- end }}
 `,
-  },
-];
+  };
+}
+
+function policy(folder: string, value: string, addresses: Substitution): string {
+  const text = component(`${folder}/network-policy.yaml`, value, [addresses]);
+  return onlyIf('networkPolicies', text);
+}
 
 /** Returns the templates that are made from manifests, by path in `templates`. */
 export function templates(): Map<string, string> {
@@ -145,7 +151,19 @@ export function templates(): Map<string, string> {
     ['canary/service.yaml', component('canary/service.yaml', 'canary')],
     [
       'canary/network-policy.yaml',
-      onlyIf('networkPolicies', component('canary/network-policy.yaml', 'canary', CANARY)),
+      policy('canary', 'canary', cidrs('203.0.113.10/32', 'canary.gatewayCidrs')),
+    ],
+    [
+      'egress/operator-webhook.yaml',
+      policy(
+        'operator-webhook',
+        'operatorWebhook',
+        cidrs('203.0.113.20/32', 'operatorWebhook.cidrs'),
+      ),
+    ],
+    [
+      'egress/egress-proxy.yaml',
+      policy('egress-proxy', 'egressProxy', cidrs('203.0.113.30/32', 'egressProxy.cidrs')),
     ],
     ['strimzi/kafka.yaml', component('strimzi/kafka.yaml', 'strimzi', BROKERS)],
     ['strimzi/users.yaml', component('strimzi/users.yaml', 'strimzi', USERS)],

@@ -22,6 +22,8 @@ const scaled = object({
 /** The chart calculates with it. */
 const wholeNumber: Schema = { type: 'string', pattern: '^[1-9][0-9]{0,2}$|^1000$' };
 const list = (items: Schema): Schema => ({ type: 'array', items });
+/** An empty list of peers would allow every address. */
+const addresses: Schema = { ...list(name), minItems: 1 };
 const anything: Schema = { type: 'object' };
 
 /** Returns the schema of the values: a name that it does not know, or a value of another type, is refused by Helm. */
@@ -61,11 +63,9 @@ export function valuesSchemaText(): string {
       monitoring: object({ enabled: flag }),
       httpRoute: object({ enabled: flag, hostnames: list(name), parentRefs: list(anything) }),
       ingress: object({ enabled: flag, className: name, host: name, tlsSecret: name }),
-      canary: object({
-        enabled: flag,
-        // An empty list of peers would allow every address.
-        gatewayCidrs: { ...list(name), minItems: 1 },
-      }),
+      canary: object({ enabled: flag, gatewayCidrs: addresses }),
+      operatorWebhook: object({ enabled: flag, cidrs: addresses }),
+      egressProxy: object({ enabled: flag, cidrs: addresses }),
       strimzi: object({ enabled: flag, brokerDisk: quantity, brokerMemory: quantity }),
       settings: object(settings()),
       // Helm gives these to every chart.

@@ -37,6 +37,15 @@ canary:
   enabled: false
   gatewayCidrs: [203.0.113.10/32]
 
+# The ways to OPERATOR_WEBHOOK_URL and to a private EGRESS_PROXY_URL of the Secret: at these addresses, or in namespaces with the label
+# posthorn/operator-webhook=true or posthorn/egress-proxy=true.
+operatorWebhook:
+  enabled: false
+  cidrs: [203.0.113.20/32]
+egressProxy:
+  enabled: false
+  cidrs: [203.0.113.30/32]
+
 # A Kafka of the Strimzi operator 0.49 or later in this namespace, and its users. It sets KAFKA_BROKERS and the login.
 strimzi:
   enabled: false

@@ -139,6 +139,23 @@ describe('the policy of k8s/components/canary', () => {
   });
 });
 
+describe.each([
+  ['operator-webhook', 'retry'],
+  ['egress-proxy', 'dispatcher'],
+])('the policy of k8s/components/%s', (component, process) => {
+  const spec = specOf(find(readComponent(component), component, 'NetworkPolicy'));
+
+  it('lets this process alone out, to one address and to namespaces with its label', () => {
+    const { labels } = find(manifests, process).spec.template.metadata;
+    expect(labels).toMatchObject(spec.podSelector.matchLabels);
+    expect(spec.podSelector.matchLabels['app.kubernetes.io/component']).toBe(process);
+    expect(spec.policyTypes).toEqual(['Egress']);
+    const peers = (spec.egress ?? []).flatMap(({ to = [] }) => to);
+    expect(peers.map(({ ipBlock }) => ipBlock?.cidr.split('/')[1])).toEqual(['32', undefined]);
+    expect(peers[1]?.namespaceSelector?.matchLabels).toEqual({ [`posthorn/${component}`]: 'true' });
+  });
+});
+
 describe('the way out of the dispatcher', () => {
   const blocks = policiesOf('dispatcher')
     .flatMap(({ egress = [] }) => egress.flatMap(({ to = [] }) => to))

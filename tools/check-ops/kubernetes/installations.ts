@@ -31,7 +31,7 @@ const OTHER_OVERLAY = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 namespace: posthorn
 resources: [K8S/base]
-components: [K8S/components/ingress, K8S/components/autoscaling, K8S/components/monitoring, K8S/components/canary]
+components: [K8S/components/ingress, K8S/components/autoscaling, K8S/components/monitoring, K8S/components/canary, K8S/components/operator-webhook, K8S/components/egress-proxy]
 images:
   - { name: posthorn, newName: other.example.com/team/posthorn, digest: DIGEST }
 replicas:
@@ -50,6 +50,9 @@ patches:
   - target: { kind: NetworkPolicy, name: posthorn-canary }
     patch: |
       - { op: replace, path: /spec/egress/0/to, value: [{ ipBlock: { cidr: 8.8.8.8/32 } }, { ipBlock: { cidr: 8.8.4.4/32 } }] }
+  - target: { kind: NetworkPolicy, name: posthorn-operator-webhook }
+    patch: |
+      - { op: replace, path: /spec/egress/0/to/0/ipBlock/cidr, value: 8.8.8.8/32 }
 `;
 
 const OTHER_VALUES = `image: { repository: other.example.com/team/posthorn, digest: 'DIGEST' }
@@ -60,6 +63,8 @@ ingress: { enabled: true }
 monitoring: { enabled: true }
 autoscaling: { enabled: true, dispatcher: { maxReplicas: 24 }, retry: { maxReplicas: 24 } }
 canary: { enabled: true, gatewayCidrs: [8.8.8.8/32, 8.8.4.4/32] }
+operatorWebhook: { enabled: true, cidrs: [8.8.8.8/32] }
+egressProxy: { enabled: true }
 settings:
   kafka: { KAFKA_BROKERS: 'a:9092,b:9092', KAFKA_SSL: 'false' }
   topics: { TOPIC_PARTITIONS: '24' }
