@@ -42,17 +42,10 @@ function setup(): string {
 }
 
 /** What an operator runs by hand. Unlike a Job, a CronJob can be changed, and keeps its name. */
-function topicJobs(): string {
-  const jobs = read('base/topic-jobs.yaml').split('---\n');
+function cronJobs(file: string, login: readonly Substitution[]): string {
+  const jobs = read(file).split('---\n');
   return jobs
-    .map((job) =>
-      substitute(job, [
-        PART_OF,
-        ...pods(4),
-        ...kafkaLogin('posthorn-administer-topics', 4),
-        resourcesOf('setup', 4),
-      ]),
-    )
+    .map((job) => substitute(job, [PART_OF, ...pods(4), ...login, resourcesOf('setup', 4)]))
     .join('---\n');
 }
 
@@ -133,7 +126,11 @@ export function templates(): Map<string, string> {
     ['dispatcher.yaml', service('dispatcher')],
     ['retry.yaml', service('retry')],
     ['setup.yaml', setup()],
-    ['topic-jobs.yaml', topicJobs()],
+    [
+      'topic-jobs.yaml',
+      cronJobs('base/topic-jobs.yaml', kafkaLogin('posthorn-administer-topics', 4)),
+    ],
+    ['begin-days.yaml', cronJobs('base/begin-days.yaml', [SECRET])],
     ['service-accounts.yaml', substitute(read('base/service-accounts.yaml'), [PART_OF])],
     [
       'network-policies.yaml',

@@ -13,8 +13,12 @@ import {
   renderBase,
   workloads,
 } from '../../k8s/read-manifests.ts';
-import { generatedFiles } from '../../k8s/write-generated.ts';
-import { ADD_PARTITIONS, CREATE_INDEXES, CREATE_TOPICS } from '../../deploy/setup/steps.ts';
+import {
+  ADD_PARTITIONS,
+  BEGIN_DAYS,
+  CREATE_INDEXES,
+  CREATE_TOPICS,
+} from '../../deploy/setup/steps.ts';
 import { topicsConfig } from '../../services/admin/src/topics/examine-topics.ts';
 import { dispatcherConfig } from '../../services/dispatcher/src/config.ts';
 import { gatewayConfig } from '../../services/gateway/src/config.ts';
@@ -31,6 +35,7 @@ const BY_HAND = {
   'check-topics': topicsConfig,
   'apply-topics': topicsConfig,
   'add-partitions': ADD_PARTITIONS.settings,
+  'begin-days': BEGIN_DAYS.settings,
 };
 /** Contents of the Secret `posthorn`. */
 const SECRET: Record<string, string> = {
@@ -45,7 +50,6 @@ const LEFT_OUT = /^(OPS_)?(HOST|PORT)$|^REDIS_PREFIX$|^EGRESS_ALLOW_LOOPBACK$/;
 
 /** Read by the exporter of traces and not by a service (docs/tracing.md). */
 const OF_EXPORTER = new Set(['OTEL_EXPORTER_OTLP_HEADERS']);
-
 const dockerfile = readFileSync(join(ROOT, 'deploy/Dockerfile'), 'utf8');
 const performancePage = readFileSync(join(ROOT, 'docs/performance.md'), 'utf8');
 /** The folders that it copies completely. */
@@ -212,12 +216,6 @@ function holdTheRules(manifests: Manifest[]): void {
     },
   );
 }
-
-describe('what is made from k8s/base', () => {
-  it.each([...generatedFiles()])('%s is up to date (node k8s/write-generated.ts)', (path, text) => {
-    expect(readFileSync(join(ROOT, path), 'utf8')).toBe(text);
-  });
-});
 
 /** The highest resident memory of a service in the table of docs/performance.md#memory, in MiB. */
 function measuredMiB(service: string): number {

@@ -1,0 +1,27 @@
+import { expect, test } from '@jest/globals';
+import { settings } from '@posthorn/platform/service/settings/settings.ts';
+import { containerOf, find, readBase } from '../../k8s/read-manifests.ts';
+import { lettersConfig } from '../../services/admin/src/dead-letters/open-letters.ts';
+import { topicsConfig } from '../../services/admin/src/topics/examine-topics.ts';
+
+const manifests = readBase();
+const { env = [], envFrom } = containerOf(find(manifests, 'gateway'));
+const maps = envFrom.map(({ configMapRef }) => configMapRef.name);
+const set = new Set([
+  ...env.map(({ name }) => name),
+  ...manifests
+    .filter(({ kind, metadata }) => kind === 'ConfigMap' && maps.includes(metadata.name))
+    .flatMap(({ data = {} }) => Object.keys(data)),
+]);
+
+const missing = (shape: object): string[] => Object.keys(shape).filter((name) => !set.has(name));
+
+test('a gateway pod has the settings of the admin commands that docs/runbook.md runs in it', () => {
+  const { mongodb, encryption, sealing, publicUrl } = settings;
+  const shape = { ...mongodb, ...encryption, ...sealing, ...publicUrl, ...lettersConfig.shape };
+  expect(missing(shape)).toEqual([]);
+});
+
+test('a gateway pod has not those of the topics commands, which have CronJobs', () => {
+  expect(missing(topicsConfig.shape)).toEqual(['TOPIC_PARTITIONS', 'TOPIC_REPLICATION']);
+});
