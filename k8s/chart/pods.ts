@@ -38,7 +38,9 @@ export function pods(deeper = 0): Substitution[] {
 /** The login to Kafka from the Secret, or the one that Strimzi made; with its CA. */
 export function kafkaLogin(user: string, deeper = 0): Substitution[] {
   const [volume, mount] = [8 + deeper, 12 + deeper];
-  const [spec, container, entry] = [volume - 2, mount - 2, mount].map((depth) => ' '.repeat(depth));
+  const spec = ' '.repeat(volume - 2);
+  const container = ' '.repeat(mount - 2);
+  const entry = `${container}  `;
   return [
     {
       from: new RegExp(
