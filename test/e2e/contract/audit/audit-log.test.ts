@@ -72,7 +72,7 @@ async function doEverything(): Promise<void> {
   const projectId = id(await send('POST', '/projects', { name: 'Old' }, 201));
   await send('PUT', `/projects/${projectId}`, { name: 'New' });
   const appId = id(await send('POST', '/apps', { name: 'App', projectId }, 201));
-  await send('PUT', `/apps/${appId}`, { storePayloads: 'until-delivered' });
+  await send('PUT', `/apps/${appId}`, { storeResponses: false });
   const url = `${receiver.url}/?token=hush-url`;
   const customHeaders = [{ key: 'X-Tenant', value: 'hush-header' }];
   const basic = {
@@ -174,7 +174,7 @@ describe('The audit log', () => {
 
   it('shows what was changed, before and after', () => {
     expect(changesOf('project.updated')).toEqual([{ field: 'name', before: 'Old', after: 'New' }]);
-    expect(changesOf('app.updated')).toMatchObject([{ field: 'storePayloads', before: null }]);
+    expect(changesOf('app.updated')).toMatchObject([{ field: 'storeResponses', before: null }]);
     expect(changesOf('webhook.updated')).toEqual([
       { field: 'url', before: `${receiver.url}/?token=${MASK}`, after: receiver.url },
       { field: 'authMethod', before: 'hmac', after: 'basic' },
