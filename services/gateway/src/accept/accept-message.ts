@@ -6,7 +6,11 @@ import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { CountMessage } from '@posthorn/platform/stats/count-messages.ts';
-import type { CreatedMessage } from '../http/responses/message.ts';
+import {
+  describeAcceptedInRounds,
+  type CreatedMessage,
+  type ShownWebhook,
+} from '../http/responses/message.ts';
 import { cancelDisabledDeliveries, type CancelDisabledDeps } from './cancel-disabled-deliveries.ts';
 import {
   buildMessage,
@@ -67,7 +71,7 @@ const MAX_WAITING = 5_000;
 
 /** What became of one request of a batch. */
 type BatchResult =
-  | { kind: 'stored'; message: Message; response: CreatedMessage }
+  | { kind: 'stored'; message: Message; shown: ShownWebhook }
   /** Another message has its idempotency key. */
   | { kind: 'repeated' }
   | { kind: 'not_stored' }
@@ -104,7 +108,7 @@ export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
     switch (result.kind) {
       case 'stored':
         await cancelDisabledDeliveries(deps, result.message);
-        return result.response;
+        return describeAcceptedInRounds(result.message, result.shown);
       case 'repeated':
         return null;
       case 'not_stored':
@@ -154,12 +158,12 @@ function tryToBuild(deps: AcceptDeps, resolved: ResolvedRequest): BuiltMessage |
 }
 
 function resultOf(
-  { message, response }: BuiltMessage,
+  { message, shown }: BuiltMessage,
   outcome: InsertOutcome | undefined,
 ): BatchResult {
   switch (outcome) {
     case 'stored':
-      return { kind: 'stored', message, response };
+      return { kind: 'stored', message, shown };
     case 'repeated':
       return { kind: 'repeated' };
     case 'refused':

@@ -1,11 +1,6 @@
 import { timeMsOf, type IdPrefix } from '@posthorn/domain/ids/ids.ts';
 import type { Idempotency, Message } from '@posthorn/domain/message/message.ts';
-import {
-  describeAccepted,
-  shownOf,
-  type CreatedMessage,
-  type ShownWebhook,
-} from '../http/responses/message.ts';
+import { shownOf, type ShownWebhook } from '../http/responses/message.ts';
 import type { SealedResponses } from './sealed-responses.ts';
 import type { Address, ResolvedTargets } from './targets/resolve-targets.ts';
 
@@ -31,8 +26,8 @@ export interface ResolvedRequest extends ResolvedTargets {
 export interface BuiltMessage {
   kind: 'built';
   message: Message;
-  /** The `data` of the response. */
-  response: CreatedMessage;
+  /** What the response shows of the oldest webhook. */
+  shown: ShownWebhook;
 }
 
 export interface BuildMessageDeps {
@@ -49,8 +44,7 @@ export interface BuildMessageDeps {
 export function buildMessage(deps: BuildMessageDeps, resolved: ResolvedRequest): BuiltMessage {
   const message = toMessage(deps, resolved);
   const shown = shownOf(message, resolved.oldest);
-  const response = describeAccepted(message, shown);
-  return { kind: 'built', message: withSealedResponse(deps, message, shown), response };
+  return { kind: 'built', message: withSealedResponse(deps, message, shown), shown };
 }
 
 function toMessage(

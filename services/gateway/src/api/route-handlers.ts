@@ -61,6 +61,12 @@ export function handlersOf(route: Route, deps: RouteHandlerDeps): RequestHandler
       await sendPages(response, route.response, rest, charge);
       return;
     }
+    if (sent.longField) {
+      const { parts, ...field } = sent.longField;
+      response.set(sent.headers ?? {});
+      await sendPages(response, route.response, parts, charge, field);
+      return;
+    }
     sendResponse(response, route, sent);
     charge(Number(response.get('Content-Length')));
     // What the client has not received yet; usually nothing.

@@ -133,7 +133,8 @@ function createWebhookReads(
     },
     async findTargets(companyId, query) {
       const found = own(companyId).find(wanting(query)).sort({ _id: 1 }).limit(query.limit);
-      const targets = (await found.project<TargetDocument>(TARGET).toArray()).map(toTarget);
+      const outlines = found.project<TargetDocument>(TARGET).batchSize(TARGETS_OF_A_BATCH);
+      const targets = (await outlines.toArray()).map(toTarget);
       const [first] = targets;
       const oldest = first ? await findTarget(companyId, first.id) : null;
       return { targets, oldest };
@@ -168,6 +169,9 @@ async function* inParts(
     yield part.map(toFound);
   }
 }
+
+/** To decode the 10,000 that a message may go to in one piece takes 20 ms of the process. */
+const TARGETS_OF_A_BATCH = 1_000;
 
 type TargetDocument = Pick<WebhookDocument, '_id' | 'disabled'>;
 

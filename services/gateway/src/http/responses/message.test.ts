@@ -8,7 +8,13 @@ import type { FoundWebhook, OpenedWebhook } from '@posthorn/platform/mongo/webho
 import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
 import { createHmac } from 'node:crypto';
 import { openedWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
-import { describeAccepted, describeMessage, shownOf } from './message.ts';
+import {
+  DELIVERIES_OF_A_ROUND,
+  describeAccepted,
+  describeAcceptedInRounds,
+  describeMessage,
+  shownOf,
+} from './message.ts';
 
 const CREATED_MS = Date.UTC(2024, 0, 2, 3, 4, 5, 678);
 const CREATED = '2024-01-02T03:04:05.678Z';
@@ -71,6 +77,30 @@ const headerOf = (response: object, name: string) =>
   )?.value;
 
 describe('an accepted message', () => {
+  test.each([
+    [0, 0],
+    [DELIVERIES_OF_A_ROUND, 0],
+    [2 * DELIVERIES_OF_A_ROUND + 1, 2],
+  ])(
+    'to %d webhooks is described in %d further rounds as it is at once',
+    async (webhooks, rounds) => {
+      const targets = Array.from({ length: webhooks }, (_, n) => `wh_${n}`);
+      const source = { ...message, targets, disabledTargets: targets.slice(-1) };
+      const shown = shownOf(source, webhook('wh_0'));
+      let counted = 0;
+      let counting: NodeJS.Immediate;
+      const count = (): void => {
+        counted += 1;
+        counting = setImmediate(count);
+      };
+      counting = setImmediate(count);
+      const described = await describeAcceptedInRounds(source, shown);
+      clearImmediate(counting);
+      expect(JSON.stringify(described)).toBe(JSON.stringify(describeAccepted(source, shown)));
+      expect(counted).toBe(rounds);
+    },
+  );
+
   test('has the fields of the contract, and the signature and headers of the oldest webhook', () => {
     const headers = [
       { key: 'Content-Type', value: 'application/json' },

@@ -2,9 +2,11 @@ import type { Attempt, Delivery } from '@posthorn/domain/message/delivery.ts';
 import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import { messageStatus, type Message } from '@posthorn/domain/message/message.ts';
 import { statusBeforeAttempts } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
+import { slicesOf } from '@posthorn/domain/slices-of.ts';
 import type { Header } from '@posthorn/domain/webhook.ts';
 import type { DeliveryOutline } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
 import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { setImmediate as nextRound } from 'node:timers/promises';
 import { z } from 'zod';
 import { attemptSchema, deliveryStatusSchema, describeAttempt } from './delivery.ts';
 import { headerFields, idField, isoTime, timeField } from './fields.ts';
@@ -75,20 +77,54 @@ export function shownOf(source: Message, oldest: FoundWebhook | null): ShownWebh
 }
 
 /** Describes a message as it was accepted, before any attempt. */
-export function describeAccepted(
+export function describeAccepted(source: Message, shown: ShownWebhook): CreatedMessage {
+  return acceptedWith(source, shown, plannedDeliveries(source, source.targets));
+}
+
+/** The same over several rounds of the event loop: the ids of 10,000 deliveries take 17 ms of the process. */
+export async function describeAcceptedInRounds(
+  source: Message,
+  shown: ShownWebhook,
+): Promise<CreatedMessage> {
+  const [first = [], ...others] = slicesOf(source.targets, DELIVERIES_OF_A_ROUND);
+  const deliveries = plannedDeliveries(source, first);
+  for (const targets of others) {
+    await nextRound();
+    deliveries.push(...plannedDeliveries(source, targets));
+  }
+  return acceptedWith(source, shown, deliveries);
+}
+
+/** To describe so many takes a millisecond, and so does their JSON. */
+export const DELIVERIES_OF_A_ROUND = 500;
+
+function plannedDeliveries(
+  source: Message,
+  targets: readonly string[],
+): CreatedMessage['deliveries'] {
+  return targets.map((webhookId) => ({
+    id: deliveryIdOf(source.id, webhookId),
+    webhookId,
+    status: statusBeforeAttempts(source, webhookId),
+    attemptCount: 0,
+  }));
+}
+
+function acceptedWith(
   source: Message,
   { signature, headers }: ShownWebhook,
+  deliveries: CreatedMessage['deliveries'],
 ): CreatedMessage {
-  const { id, delivered, createdAt, updatedAt, deliveries } = describeListed(source, []);
+  const createdAt = isoTime(source.createdAtMs);
   const [oldestId] = source.targets;
   return {
-    id,
-    delivered,
+    id: source.id,
+    delivered: false,
     payload: source.payload,
     signature,
     headers,
     createdAt,
-    updatedAt,
+    updatedAt: createdAt,
     deliveryAttempt: oldestId === undefined ? null : plannedAttempt(source, oldestId, headers),
     deliveries,
   };
