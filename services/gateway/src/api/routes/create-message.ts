@@ -1,5 +1,5 @@
 import { ImpossibleError } from '@posthorn/domain/required.ts';
-import { slicesOf } from '@posthorn/domain/slices-of.ts';
+import { slicesOf } from '@posthorn/platform/async/batching/slices-of.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { setImmediate as nextRound } from 'node:timers/promises';

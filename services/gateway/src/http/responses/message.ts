@@ -2,7 +2,7 @@ import type { Attempt, Delivery } from '@posthorn/domain/message/delivery.ts';
 import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import { messageStatus, type Message } from '@posthorn/domain/message/message.ts';
 import { statusBeforeAttempts } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
-import { slicesOf } from '@posthorn/domain/slices-of.ts';
+import { slicesOf } from '@posthorn/platform/async/batching/slices-of.ts';
 import type { Header } from '@posthorn/domain/webhook.ts';
 import type { DeliveryOutline } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
 import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
