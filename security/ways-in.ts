@@ -6,7 +6,11 @@ export const WAYS_IN: readonly Check[] = [
     id: 'R1',
     tried: 'the widest webhooks in the largest pages, by one key',
     holds: 'custom headers have a limit, pages end by bytes, a company has a budget of memory',
-    tests: ['contract/limits/quotas', 'webhooks/lists/list-webhooks', 'http/request/request-memory'],
+    tests: [
+      'contract/limits/quotas',
+      'webhooks/lists/list-webhooks',
+      'http/request/request-memory',
+    ],
   },
   {
     id: 'R2',
