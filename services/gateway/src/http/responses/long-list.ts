@@ -1,5 +1,4 @@
-/** What a response without parts holds (see send-pages.ts). */
-const SHORT_LIST = 50;
+import { SHORT_LIST } from './send-pages.ts';
 
 export interface LongList<Found, Shown> {
   describe: (found: Found) => Shown;

@@ -41,6 +41,7 @@ async function endVisit(
   source: SignInSource,
 ): Promise<void> {
   const portal = { linkId, capabilities };
+  // The visitor is the actor. The key is not looked up: it may be gone, and signing out must still work.
   const asked = askedBy({ companyId, keyId: '', scopes: [], appId, portal }, { linkId }, source);
   const end = async () => {
     foundOr404(await endPortalLink({ companyId, linkId, appId }), 'portal link');
