@@ -25,6 +25,15 @@ describe('the chosen rule, in the simulation', () => {
     },
   );
 
+  test.each(['200 ms, busy in each second', '200 ms, busy at times'])(
+    'soon returns after a latency that no queue raised: %s',
+    (name) => {
+      const { throughput, mostWaiting } = scored(name);
+      expect(throughput).toBeGreaterThan(0.98);
+      expect(mostWaiting).toBeLessThan(1_500);
+    },
+  );
+
   test.each([
     ['8 workers of 50 ms', 0.95, 32],
     ['64 workers of 50 ms', 0.95, 100],

@@ -78,6 +78,18 @@ export function warmingUp(fromMs: number, toMs: number, overMs: number): Receive
   return (nowMs) => success(Math.max(toMs, fromMs - ((fromMs - toMs) * nowMs) / overMs));
 }
 
+/** Shares a machine that is busy at times: requests that begin in one of these periods take `extraMs` longer. */
+export function busyAtTimes(
+  { everyMs, forMs, extraMs }: { everyMs: number; forMs: number; extraMs: number },
+  inner: Receiver,
+): Receiver {
+  return (nowMs, running) => {
+    const answer = inner(nowMs, running);
+    const isBusy = nowMs % everyMs >= everyMs - forMs;
+    return isBusy ? { ...answer, afterMs: answer.afterMs + extraMs } : answer;
+  };
+}
+
 export function changed(atMs: number, before: Receiver, after: Receiver): Receiver {
   return (nowMs, running) => (nowMs < atMs ? before : after)(nowMs, running);
 }

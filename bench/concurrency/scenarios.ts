@@ -162,6 +162,24 @@ export const SCENARIOS: Scenario[] = [
     receiver: () => receivers.warmingUp(500, 20, 20_000),
   },
   {
+    name: '200 ms, busy in each second',
+    offered: 900,
+    possible: 900,
+    seconds: 30,
+    fromSecond: 0,
+    receiver: () =>
+      receivers.busyAtTimes({ everyMs: 1_000, forMs: 300, extraMs: 200 }, fixedLatency(200)),
+  },
+  {
+    name: '200 ms, busy at times',
+    offered: 900,
+    possible: 900,
+    seconds: 120,
+    fromSecond: 0,
+    receiver: () =>
+      receivers.busyAtTimes({ everyMs: 5_000, forMs: 500, extraMs: 200 }, fixedLatency(200)),
+  },
+  {
     name: '20 ms, after 20 s 200 ms',
     offered: 900,
     possible: 900,

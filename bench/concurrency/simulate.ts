@@ -36,6 +36,8 @@ export interface Second {
   longestQueue: number;
   /** The limit at the end of the second. */
   limit: number;
+  /** The most attempts that waited at once. */
+  waiting: number;
 }
 
 export interface Run {
@@ -99,6 +101,8 @@ export function simulate(load: Load, rule: Rule): Run {
 function arrive(simulation: Simulation): void {
   const { queue, nowMs, load } = simulation;
   simulation.waiting += 1;
+  const second = secondOf(simulation);
+  second.waiting = Math.max(second.waiting, simulation.waiting);
   queue.add(nowMs + 1_000 / load.offered(nowMs), () => {
     arrive(simulation);
   });
@@ -163,7 +167,7 @@ function secondOf({ run, nowMs }: Simulation): Second {
 }
 
 function emptySecond(): Second {
-  return { sent: 0, succeeded: 0, refused: 0, longestQueue: 0, limit: 0 };
+  return { sent: 0, succeeded: 0, refused: 0, longestQueue: 0, limit: 0, waiting: 0 };
 }
 
 function nextStartMs({ rate, nextPacedMs, sent, holdUntilMs, nowMs }: Simulation): number {

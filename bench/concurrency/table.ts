@@ -14,6 +14,8 @@ export interface Score {
   /** Refused requests divided by sent requests, 0 to 1. */
   refused: number;
   meanLimit: number;
+  /** The most attempts that waited at once. */
+  mostWaiting: number;
 }
 
 export function scoreOf(
@@ -40,6 +42,7 @@ export function scoreOf(
         total(({ sent }) => sent),
       ),
     meanLimit: total(({ limit }) => limit) / scored.length,
+    mostWaiting: Math.max(...scored.map(({ waiting }) => waiting)),
   };
 }
 
@@ -50,6 +53,7 @@ const COLUMNS: Record<string, (score: Score) => string> = {
   p99: ({ p99Ms }) => `${p99Ms.toFixed(0)} ms`,
   refused: ({ refused }) => `${(refused * 100).toFixed(2)} %`,
   'mean limit': ({ meanLimit }) => meanLimit.toFixed(0),
+  waiting: ({ mostWaiting }) => mostWaiting.toString(),
 };
 
 /** Returns a Markdown table with one row for each receiver and rule. */

@@ -57,8 +57,11 @@ const FAST_GROWTH = 0.5;
  * 1.4 % with this.
  */
 const GENTLE = { share: 0.01, ms: 1_000 };
-/** This far beyond it, the endpoint must have changed: 10 % per round trip. */
-const PROBING = { fromShare: 1.25, growth: 0.1 };
+/**
+ * This far beyond it, the endpoint must have changed: 10 % per 200 ms or round trip, whichever is
+ * longer. Per round trip, an endpoint whose latency rises from 20 ms had 90 % of its throughput, not 94 %.
+ */
+const PROBING = { fromShare: 1.25, share: 0.1, ms: 200 };
 /**
  * The share kept at a decrease. CUBIC (RFC 9438) keeps 0.7; RFC 5681 halves, which is right when
  * nothing gets through.
@@ -68,9 +71,11 @@ const KEPT = { afterSuccess: 0.7, afterNone: 0.5 };
 const THRESHOLD_SHARE = 0.9;
 /**
  * Gradient2 takes off at most half at once. Another tenth goes, so that the queue at the endpoint
- * empties.
+ * empties. The threshold is so low that the limit is probed at once: latency tells in time when it is
+ * too high, and what raised it is often no queue. With gentle growth, an endpoint of 200 ms on a machine
+ * that is busy for half a second in five had 17,000 attempts waiting at 900/s; now none.
  */
-const GRADIENT = { lowest: 0.5, drain: 0.9 };
+const GRADIENT = { lowest: 0.5, drain: 0.9, threshold: 0.75 };
 
 export function initialLimit(bounds: LimitBounds): ConcurrencyLimit {
   return {
@@ -179,9 +184,11 @@ function growthOf(
   { startedMs, endedMs }: EndedAttempt,
 ): number {
   if (value < slowStartThreshold) return FAST_GROWTH;
-  if (value > slowStartThreshold * PROBING.fromShare) return PROBING.growth;
-  const roundTrip = Math.max(1 / value, GENTLE.share);
-  return roundTrip * Math.min(1, (endedMs - startedMs) / GENTLE.ms);
+  const tookMs = endedMs - startedMs;
+  if (value > slowStartThreshold * PROBING.fromShare) {
+    return PROBING.share * Math.min(1, tookMs / PROBING.ms);
+  }
+  return Math.max(1 / value, GENTLE.share) * Math.min(1, tookMs / GENTLE.ms);
 }
 
 function afterRoundTrip(
@@ -211,7 +218,7 @@ function afterRoundTrip(
   const kept = within(Math.min(fitting, value), bounds);
   return decrease(limit, {
     value: kept,
-    slowStartThreshold: kept / GRADIENT.drain,
+    slowStartThreshold: kept * GRADIENT.threshold,
     nowMs: endedMs,
   });
 }
