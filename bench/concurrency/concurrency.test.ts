@@ -100,6 +100,15 @@ describe('the learned rate, in the simulation', () => {
     expect(refused).toBeLessThan(0.005);
   });
 
+  test.each([
+    ['300/s, fixed window, both busy', 0.85],
+    ['300/s, sliding window, both busy', 0.8],
+  ])('reaches most of the limit on a full machine: %s', (name, share) => {
+    const { throughput, refused } = scored(name);
+    expect(throughput).toBeGreaterThan(share);
+    expect(refused).toBeLessThan(0.005);
+  });
+
   test('finds a limit that was raised tenfold within two minutes', () => {
     expect(scored('30/s, after 60 s 300/s').secondsTo95).toBeLessThan(120);
   });

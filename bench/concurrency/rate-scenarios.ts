@@ -5,13 +5,15 @@ interface Limited {
   ms?: number;
   retryAfterMs?: number;
   noise?: Scenario['noise'];
+  /** The process of the receiver is busy as well. */
+  isReceiverBusy?: boolean;
 }
 
 /** 600/s to a receiver that takes 300/s, scored from the second minute on. */
 function limited(
   name: string,
   limiter: () => receivers.RateLimiter,
-  { ms = 20, retryAfterMs = 1_000, noise }: Limited = {},
+  { ms = 20, retryAfterMs = 1_000, noise, isReceiverBusy = false }: Limited = {},
 ): Scenario {
   return {
     name,
@@ -19,8 +21,11 @@ function limited(
     possible: 300,
     seconds: 120,
     fromSecond: 60,
-    receiver: (random) =>
-      receivers.limitedRate(limiter(), receivers.spreadLatency(ms, random), retryAfterMs),
+    receiver: (random) => {
+      const inner = receivers.spreadLatency(ms, random);
+      const receiver = receivers.limitedRate(limiter(), inner, retryAfterMs);
+      return isReceiverBusy ? receivers.blockedAtTimes(receiver, random) : receiver;
+    },
     ...(noise && { noise }),
   };
 }
@@ -49,6 +54,9 @@ const { fixedWindow, slidingWindow, tokenBucket } = receivers;
 /** Without `Retry-After`. */
 const NO_RETRY_AFTER = { retryAfterMs: 0 };
 
+/** As on one machine that is full. */
+const BOTH_BUSY = { noise: busy, isReceiverBusy: true };
+
 export const RATE_SCENARIOS: Scenario[] = [
   limited('300/s, fixed window', () => fixedWindow(300)),
   limited('300/s, fixed window, 200 ms', () => fixedWindow(300), { ms: 200 }),
@@ -65,6 +73,9 @@ export const RATE_SCENARIOS: Scenario[] = [
   limited('300/s, fixed window, own process busy', () => fixedWindow(300), { noise: busy }),
   limited('300/s, sliding window, own process busy', () => slidingWindow(300), { noise: busy }),
   limited('300/s, bucket of 30, own process busy', () => tokenBucket(300, 30), { noise: busy }),
+  limited('300/s, fixed window, both busy', () => fixedWindow(300), BOTH_BUSY),
+  limited('300/s, sliding window, both busy', () => slidingWindow(300), BOTH_BUSY),
+  limited('300/s, bucket of 30, both busy', () => tokenBucket(300, 30), BOTH_BUSY),
   changedLimit('30/s, after 60 s 300/s', 30, 300, 60),
   changedLimit('300/s, after 60 s 30/s', 300, 30, 60),
 ];

@@ -90,6 +90,23 @@ export function busyAtTimes(
   };
 }
 
+/**
+ * A receiver whose process is blocked for 20 to 120 ms, three times in two seconds on average. What arrives meanwhile is
+ * handled together afterwards.
+ */
+export function blockedAtTimes(inner: Receiver, random: () => number): Receiver {
+  let [fromMs, toMs] = [0, 0];
+  return (nowMs, running) => {
+    while (toMs < nowMs) {
+      fromMs = toMs + random() * 1_200;
+      toMs = fromMs + 20 + random() * 100;
+    }
+    const handledMs = Math.max(nowMs, nowMs > fromMs ? toMs : nowMs);
+    const answer = inner(handledMs, running);
+    return { ...answer, afterMs: answer.afterMs + handledMs - nowMs };
+  };
+}
+
 export function changed(atMs: number, before: Receiver, after: Receiver): Receiver {
   return (nowMs, running) => (nowMs < atMs ? before : after)(nowMs, running);
 }
