@@ -8,6 +8,8 @@ export interface KafkaProxy {
   block: () => void;
   /** Ends the blocked connections with what they hold; new connections reach the broker. */
   unblock: () => void;
+  /** Ends the connection of the next request of this kind instead of passing it on. The numbers are those of Kafka. */
+  refuseNext: (apiKey: number) => void;
   close: () => Promise<void>;
 }
 
@@ -17,6 +19,8 @@ interface ProxyState {
   /** How long a request is delayed. */
   delayMs: number;
   isBlocked: boolean;
+  /** The kind of request that is refused once; null when none is. */
+  refused: number | null;
   clients: Set<Socket>;
 }
 
@@ -28,6 +32,7 @@ export async function startKafkaProxy(broker: string, delayMs = 0): Promise<Kafk
     server,
     delayMs,
     isBlocked: false,
+    refused: null,
     clients: new Set(),
     to: { host, port: Number(port) },
   };
@@ -44,6 +49,9 @@ export async function startKafkaProxy(broker: string, delayMs = 0): Promise<Kafk
     unblock() {
       state.isBlocked = false;
       endAll(state);
+    },
+    refuseNext(apiKey) {
+      state.refused = apiKey;
     },
     close() {
       endAll(state);
@@ -69,7 +77,12 @@ function forward(state: ProxyState, client: Socket): void {
   const broker = connect(to);
   clients.add(client);
   if (state.isBlocked) client.pause();
-  client.on('data', (chunk) => {
+  client.on('data', (chunk: Buffer) => {
+    if (isRefused(state, chunk)) {
+      state.refused = null;
+      client.destroy();
+      return;
+    }
     setTimeout(() => {
       if (!broker.destroyed && !state.isBlocked) broker.write(chunk);
     }, delayMs);
@@ -85,6 +98,11 @@ function forward(state: ProxyState, client: Socket): void {
       broker.destroy();
     });
   }
+}
+
+/** A request begins with its length in four bytes and its kind in two. Small ones come in one piece. */
+function isRefused({ refused }: ProxyState, chunk: Buffer): boolean {
+  return refused !== null && chunk.length >= 6 && chunk.readInt16BE(4) === refused;
 }
 
 /**

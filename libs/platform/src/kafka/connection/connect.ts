@@ -8,6 +8,7 @@ import { withTimeout } from '../../async/with-timeout.ts';
 import { messageOf, StartupError } from '../../service/errors.ts';
 import type { Logger } from '../../service/logger.ts';
 import type { KafkaAccess, Sasl } from './access.ts';
+import { patchConsumerGroup } from '../kafkajs/patch-consumer-group.ts';
 import { patchRequestQueue } from '../kafkajs/patch-request-queue.ts';
 
 const START_TIMEOUT_MS = 10_000;
@@ -20,6 +21,7 @@ export function createKafkaClient(
   logger: Logger,
 ): Kafka {
   patchRequestQueue();
+  patchConsumerGroup();
   return new Kafka({
     clientId,
     brokers,

@@ -1,0 +1,41 @@
+import { createRequire } from 'node:module';
+
+/** The part of kafkajs's consumer group, one for each run of a consumer, that is used here. */
+interface ConsumerGroup {
+  joinAndSync: () => Promise<void>;
+  heartbeat: (options: { interval: number }) => Promise<void>;
+}
+
+const REBALANCE_IN_PROGRESS = 27;
+
+let isPatched = false;
+
+/**
+ * When a consumer of kafkajs 2.2.4 cannot join its group again, because of a time-out or a lost connection, it reads
+ * on with the partitions that it had before. When its session has expired it has no member id by then, and without
+ * one kafkajs sends no heartbeat that could tell it so. After an outage of Kafka of 15 s, two dispatchers delivered
+ * each message, for a minute. After the patch a consumer whose last join failed has no heartbeat, as during a
+ * rebalance: it hands no record over, and joins again.
+ */
+export function patchConsumerGroup(): void {
+  if (isPatched) return;
+  isPatched = true;
+  const require = createRequire(import.meta.url);
+  const { prototype } = require('kafkajs/src/consumer/consumerGroup.js') as {
+    prototype: ConsumerGroup;
+  };
+  const { createErrorFromCode } = require('kafkajs/src/protocol/error.js') as {
+    createErrorFromCode: (code: number) => Error;
+  };
+  const members = new WeakSet<ConsumerGroup>();
+  const { joinAndSync, heartbeat } = prototype;
+  prototype.joinAndSync = async function (this: ConsumerGroup): Promise<void> {
+    members.delete(this);
+    await joinAndSync.call(this);
+    members.add(this);
+  };
+  prototype.heartbeat = async function (this: ConsumerGroup, options): Promise<void> {
+    if (!members.has(this)) throw createErrorFromCode(REBALANCE_IN_PROGRESS);
+    await heartbeat.call(this, options);
+  };
+}
