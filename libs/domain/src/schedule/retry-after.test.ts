@@ -25,11 +25,16 @@ describe('Retry-After', () => {
 
   test('holds an endpoint for an hour at most', () => {
     expect(ask('86400')).toBe(MAX_HOLD_MS);
+    for (const digits of [10, 11, 400]) expect(ask('9'.repeat(digits))).toBe(MAX_HOLD_MS);
     expect(ask('Mon, 01 Jan 2035 00:00:00 GMT')).toBe(MAX_HOLD_MS);
   });
 
   test('says nothing when it is absent or cannot be read', () => {
     expect(retryAfterMsOf([], NOW_MS)).toBeNull();
     for (const value of ['', 'soon', '-', 'NaN']) expect(ask(value)).toBeNull();
+  });
+
+  test('says nothing when it is a number that is no count of seconds', () => {
+    for (const value of ['-5', '1.5', '+5', '-0']) expect(ask(value)).toBeNull();
   });
 });

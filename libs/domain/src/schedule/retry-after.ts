@@ -10,7 +10,12 @@ export const MAX_HOLD_MS = 3_600_000;
 export function retryAfterMsOf(headers: readonly Header[], nowMs: number): number | null {
   const text = headers.find(({ key }) => key.toLowerCase() === 'retry-after')?.value.trim();
   if (!text) return null;
-  const waitMs = /^\d{1,10}$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - nowMs;
+  const waitMs = /^\d+$/.test(text) ? Number(text) * 1_000 : dateMsOf(text) - nowMs;
   if (Number.isNaN(waitMs)) return null;
   return Math.min(Math.max(waitMs, 0), MAX_HOLD_MS);
+}
+
+/** NaN without a letter: `Date.parse` takes `-5` and `1.5` for days of 2001. */
+function dateMsOf(text: string): number {
+  return /[a-z]/i.test(text) ? Date.parse(text) : NaN;
 }
