@@ -17,7 +17,7 @@ export const OPENS_WHEN = {
 /** What an attempt showed of its endpoint. */
 export interface CircuitReport {
   outcome: Outcome;
-  /** It said when to come again: a 429 or 503 with Retry-After. */
+  /** It said when to come again: a 429 or 503 with a Retry-After above 0. */
   asksForHold: boolean;
   /** Attempts of its endpoint that succeeded in the last second or two before it ended. */
   recentSuccesses: number;

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import {
+  asksForHold,
   concurrencyOf,
   createEndpoint,
   learn,
@@ -97,6 +98,15 @@ describe('the hold that an endpoint asks for', () => {
     observe(10, refused(null));
     expect(endpoint.holdUntilMs).toBe(0);
     expect(paceOf(endpoint, NOW_MS)).not.toBeNull();
+  });
+
+  it('is none with a Retry-After of 0, which counts as absent', () => {
+    observe(10, { outcome: 'http_5xx', statusCode: 503, retryAfterMs: 0 });
+    expect(endpoint.holdUntilMs).toBe(0);
+    expect(paceOf(endpoint, NOW_MS)).toBeNull();
+    expect(asksForHold({ statusCode: 503, retryAfterMs: 0 })).toBe(false);
+    expect(asksForHold({ statusCode: 429, retryAfterMs: 0 })).toBe(false);
+    expect(asksForHold({ statusCode: 503, retryAfterMs: 1 })).toBe(true);
   });
 
   it('lowers the rate with a 503, which a 503 without one does not', () => {

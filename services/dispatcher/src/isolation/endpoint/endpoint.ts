@@ -128,15 +128,15 @@ function quickestOf(knownMs: number, durationMs: number): number {
   return Math.min(durationMs, knownMs + (durationMs - knownMs) * QUICKEST_RISES_BY);
 }
 
-/** True for a 429 or 503 with Retry-After. */
+/** True for a 429 or 503 with a Retry-After that is not over: one of 0 asks for nothing. */
 export function asksForHold({
   statusCode,
   retryAfterMs,
 }: Pick<ObservedAttempt, 'statusCode' | 'retryAfterMs'>): boolean {
-  return retryAfterMs !== null && (statusCode === 429 || statusCode === 503);
+  return (retryAfterMs ?? 0) > 0 && (statusCode === 429 || statusCode === 503);
 }
 
-/** True when the endpoint says that it gets too much: a 429, or a 503 with Retry-After. */
+/** True when the endpoint says that it gets too much: a 429, or a 503 that asks for a hold. */
 function isRefusal(observed: ObservedAttempt): boolean {
   return observed.outcome === 'http_429' || asksForHold(observed);
 }
