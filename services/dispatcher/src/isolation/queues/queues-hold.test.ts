@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { MAX_HOLD_MS } from '@posthorn/domain/schedule/retry-after.ts';
 import {
   count,
   createQueueHarness,
@@ -128,6 +129,16 @@ describe('a hold that a former owner was asked for', () => {
     const one = await harness.enter('a', 'first', 1);
     await harness.pass(8_000);
     expect(count(one).waiting).toBe(1);
+  });
+
+  it('holds for an hour at most, whatever the clock of the former owner said', async () => {
+    await harness.finish(await harness.enter('known', 'first', 1));
+    harness.queues.inheritHolds(new Map(['known', 'new'].map((id) => [id, 3 * MAX_HOLD_MS])));
+    harness.time.jump(MAX_HOLD_MS - 1);
+    expect(count(await harness.enter('known', 'first', 1)).waiting).toBe(1);
+    harness.time.jump(1);
+    expect(count(await harness.enter('known', 'retry', 1)).started).toBe(1);
+    expect(count(await harness.enter('new', 'first', 1)).started).toBe(1);
   });
 
   it('applies to attempts that already wait for a place', async () => {

@@ -1,3 +1,4 @@
+import { MAX_HOLD_MS } from '@posthorn/domain/schedule/retry-after.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
 import { expectedWaitMs } from '../gate/how-long-attempts-wait.ts';
 import type { Admission, Candidate } from './admission.ts';
@@ -26,7 +27,10 @@ export interface Queues {
   endpoints: () => Iterable<Endpoint>;
   /** How many endpoints are remembered. */
   size: () => number;
-  /** `holds`: webhook id → the milliseconds that are left of a hold that a former owner was asked for. */
+  /**
+   * `holds`: webhook id → the milliseconds that are left of a hold that a former owner was asked for. Of
+   * more than an hour, an hour counts.
+   */
   inheritHolds: (holds: ReadonlyMap<string, number>) => void;
   /**
    * Marks endpoints that turned slow, evicts attempts that waited too long or that memory has no
@@ -75,7 +79,9 @@ export function createQueues(deps: QueueDeps): Queues {
 
 function inheritHolds(state: QueueState, holds: ReadonlyMap<string, number>): void {
   const nowMs = state.monotonicMs();
-  state.inheritedHolds = new Map([...holds].map(([id, forMs]) => [id, nowMs + forMs]));
+  // The clock of a former owner may be ahead of ours by any time.
+  const ends = [...holds].map(([id, forMs]) => [id, nowMs + Math.min(forMs, MAX_HOLD_MS)] as const);
+  state.inheritedHolds = new Map(ends);
   for (const [id, untilMs] of state.inheritedHolds) {
     const endpoint = state.endpoints.get(id);
     if (endpoint) endpoint.holdUntilMs = Math.max(endpoint.holdUntilMs, untilMs);
