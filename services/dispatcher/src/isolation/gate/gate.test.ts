@@ -73,8 +73,13 @@ describe('an attempt', () => {
       SLOW_LANE,
     ],
     [
-      'is deferred when its endpoint is slow and its webhook has a rate limit',
-      { attempt: { ahead: 1 }, endpoint: { isSlow: true, hasRateLimit: true } },
+      'is made when its endpoint is slow, has others outside the slow lane, and its webhook has a rate limit',
+      { endpoint: { isSlow: true, hasRateLimit: true, running: { first: 9, retry: 2, slow: 0 } } },
+      NOW,
+    ],
+    [
+      'is deferred when its webhook has a rate limit and slow endpoints together have enough places',
+      { endpoint: { isSlow: true, hasRateLimit: true }, dispatcher: { maySlowUseFast: false } },
       defer('slow', 0),
     ],
     [

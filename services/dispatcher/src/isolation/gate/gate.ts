@@ -80,7 +80,9 @@ function byCircuit(circuit: CircuitView): Decision | null {
 /**
  * One attempt at a time stays outside the slow lane, to find out when the endpoint is fast again.
  * A webhook with a rate limit never uses the slow lane: while a consumer group rebalances, two
- * processes may serve the webhook, and could not keep one rate together.
+ * processes may serve the webhook, and could not keep one rate together. Its attempts stay outside
+ * while slow endpoints may take more places there: one at a time would be 0.8/s with responses of
+ * 1.2 s, whatever its limit is.
  */
 function bySlowness(
   { queue, ahead }: AttemptView,
@@ -88,7 +90,8 @@ function bySlowness(
   { maySlowUseFast }: DispatcherView,
 ): Decision | null {
   if (!isSlow || queue === 'slow') return null;
-  if (running.first + running.retry + ahead === 0 && maySlowUseFast) return null;
+  const mayStay = hasRateLimit || running.first + running.retry + ahead === 0;
+  if (mayStay && maySlowUseFast) return null;
   return hasRateLimit
     ? { kind: 'defer', because: 'slow', inMs: 0 }
     : { kind: 'slow_lane', because: 'slow' };

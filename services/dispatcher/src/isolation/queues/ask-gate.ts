@@ -48,7 +48,7 @@ export function decideFor(
     {
       hasPlace,
       // Slow endpoints together hold at most a quarter of the fast places.
-      maySlowUseFast: state.overdueFast < state.limits.fast / 4,
+      maySlowUseFast: state.slowFast < state.limits.fast / 4,
       maxWaitMs: state.maxWaitMs(),
       isOverloaded: isDueToOverload(state, poolOf(candidate.queue), ahead),
     },

@@ -1,6 +1,7 @@
 import { isOverdue } from '../endpoint/when-endpoint-is-slow.ts';
 import type { QueueState, RunningAttempt } from './queue-state.ts';
 import { reschedule } from './serve-queues.ts';
+import { countSlowFast } from './take-place.ts';
 
 /**
  * Marks the attempts that are overdue, which makes their endpoints slow and empties the fast queues of
@@ -19,6 +20,6 @@ function markOverdue(state: QueueState, attempt: RunningAttempt): void {
   const { endpoint, queue } = attempt;
   attempt.isOverdue = true;
   endpoint.overdue += 1;
-  if (queue !== 'slow') state.overdueFast += 1;
+  if (queue !== 'slow') countSlowFast(state, attempt);
   reschedule(state, endpoint);
 }

@@ -77,6 +77,8 @@ export interface RunningAttempt {
   /** The same by `monotonicMs`. */
   startedMs: number;
   isOverdue: boolean;
+  /** It is counted in `slowFast`. */
+  isSlowFast: boolean;
   isOver: boolean;
 }
 
@@ -92,8 +94,8 @@ export interface QueueState extends QueueDeps {
   startsLeft: Record<Pool, number>;
   isNextLoopScheduled: boolean;
   order: Record<Pool, PlaceOrder<QueuedEndpoint>>;
-  /** Overdue attempts that hold a fast place. */
-  overdueFast: number;
+  /** Fast places of attempts that are overdue, or got them while their endpoint was slow. */
+  slowFast: number;
   isClosed: boolean;
   /** Holds that former owners were asked for, until when (monotonic). */
   inheritedHolds: ReadonlyMap<string, number>;
@@ -112,7 +114,7 @@ export function createQueueState(deps: QueueDeps): QueueState {
     startsLeft: { ...deps.limits.startsPerLoop },
     isNextLoopScheduled: false,
     order: { fast: createPlaceOrder(), slow: createPlaceOrder() },
-    overdueFast: 0,
+    slowFast: 0,
     isClosed: false,
     inheritedHolds: new Map(),
   };

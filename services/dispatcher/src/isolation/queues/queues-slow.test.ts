@@ -50,15 +50,14 @@ describe('an endpoint with an attempt that takes a second', () => {
     expect(count(await harness.enter('a', 'first', 3)).started).toBe(3);
   });
 
-  it('defers attempts of a webhook with a rate limit', async () => {
-    const [first, second] = await harness.enter('a', 'first', 2, { rateLimitPerSecond: 1 });
-    await harness.pass(1_100);
-    expect(first?.admission?.kind).toBe('place');
-    const [third] = await harness.enter('a', 'first', 1, { rateLimitPerSecond: 1 });
-    expect([second?.admission?.kind, third?.admission]).toEqual([
-      'place',
-      expect.objectContaining({ kind: 'defer', because: 'slow' }),
-    ]);
+  it('delivers what a webhook with a rate limit is offered: 5/s of 10/s, in 1.2 s each', async () => {
+    const all: Entered[] = [];
+    for (let passedMs = 0; passedMs < 30_000; passedMs += 200) {
+      await harness.finish(startedBefore(all, 1_200));
+      all.push(...(await harness.enter('a', 'first', 1, { rateLimitPerSecond: 10 })));
+      await harness.pass(200);
+    }
+    expect(count(all)).toEqual({ started: 150, waiting: 0, slowLane: 0, deferred: 0 });
   });
 
   it('is not slow because the event loop was blocked', async () => {
@@ -135,6 +134,10 @@ describe('an attempt that got no token', () => {
   });
 });
 
+/** Those that got their places this long ago or earlier. */
+const startedBefore = (all: readonly Entered[], agoMs: number): Entered[] =>
+  all.filter(({ startedAtMs = Infinity }) => startedAtMs <= harness.time.nowMs() - agoMs);
+
 /** One company for several webhooks. */
 const COMPANY = { companyId: 'company of all' };
 
@@ -156,6 +159,17 @@ describe('slow endpoints together', () => {
     expect(count(await harness.enter('known', 'first', 1)).slowLane).toBe(1);
     await harness.finish(overdueFast.flat());
     expect(count(await harness.enter('known', 'first', 1)).started).toBe(1);
+  });
+
+  it('take no more when their webhooks have rate limits, from the start of their attempts on', async () => {
+    harness = createQueueHarness({ limits: { fast: 40 } });
+    const ids = Array.from({ length: 20 }, (_, n) => `limited-${n}`);
+    for (const id of ids) await harness.finish(await slowDownOf(id));
+    const as = { rateLimitPerSecond: 10_000 };
+    const all = (await Promise.all(ids.map((id) => harness.enter(id, 'first', 16, as)))).flat();
+    await harness.pass(100);
+    expect(count(all)).toMatchObject({ started: 10, waiting: 0, deferred: 310 });
+    expect(count(await harness.enter('healthy', 'first', 16)).started).toBe(16);
   });
 
   it('are not charged for attempts that hang in the slow lane', async () => {

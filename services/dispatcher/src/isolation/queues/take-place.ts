@@ -3,6 +3,7 @@ import { asksForHold, learn, learnWithoutToken, runningOf } from '../endpoint/en
 import { recentSuccesses } from '../endpoint/learned-rate.ts';
 import { advanceHostPace } from '../endpoint/host-pace.ts';
 import { advancePace } from '../endpoint/pace.ts';
+import { isSlow } from '../endpoint/when-endpoint-is-slow.ts';
 import type { AttemptReport, Candidate, Place } from './admission.ts';
 import {
   poolOf,
@@ -30,8 +31,10 @@ export function takePlace(
     startedStallFreeMs: null,
     startedMs: 0,
     isOverdue: false,
+    isSlowFast: false,
     isOver: false,
   };
+  if (queue !== 'slow' && isSlow(endpoint, state.monotonicMs())) countSlowFast(state, attempt);
   state.taken[poolOf(queue)] += 1;
   endpoint.running[queue] += 1;
   endpoint.wasSlowLast = queue === 'slow';
@@ -41,6 +44,13 @@ export function takePlace(
     begin: () => begin(state, attempt),
     end: (report) => end(state, attempt, report, afterEnd),
   };
+}
+
+/** Counts a fast place that a slow endpoint holds, once. */
+export function countSlowFast(state: QueueState, attempt: RunningAttempt): void {
+  if (attempt.isSlowFast) return;
+  attempt.isSlowFast = true;
+  state.slowFast += 1;
 }
 
 function begin(state: QueueState, attempt: RunningAttempt): boolean {
@@ -112,11 +122,10 @@ function durationMs(state: QueueState, { startedStallFreeMs }: RunningAttempt): 
 }
 
 function freePlace(state: QueueState, attempt: RunningAttempt): void {
-  const { endpoint, queue, isOverdue } = attempt;
+  const { endpoint, queue, isOverdue, isSlowFast } = attempt;
   state.requests.delete(attempt);
   state.taken[poolOf(queue)] -= 1;
   endpoint.running[queue] -= 1;
-  if (!isOverdue) return;
-  endpoint.overdue -= 1;
-  if (queue !== 'slow') state.overdueFast -= 1;
+  if (isOverdue) endpoint.overdue -= 1;
+  if (isSlowFast) state.slowFast -= 1;
 }
