@@ -30,6 +30,7 @@ interface Subject {
 
 const PREFIX = 'trights:';
 const CIRCUITS = `${PREFIX}open-circuits`;
+const URL = 'https://one.example/';
 const WEBHOOK = 'wh_1';
 const NOW_MS = 1_700_000_000_000;
 const FLOW = { concurrency: 1, ratePerSecond: null, heldUntilMs: null };
@@ -165,8 +166,8 @@ async function doAsDispatcher(redis: RedisClient): Promise<void> {
   await eventually('a circuit', async () => (await circuits.readAll()).has(WEBHOOK));
   const flows = createEndpointFlows(redis, PREFIX, () => NOW_MS);
   flows.report(new Map([[WEBHOOK, FLOW]]));
-  flows.reportHold(WEBHOOK, NOW_MS + 1);
-  flows.reportHold('wh_held-long-ago', 0);
+  flows.reportHold(WEBHOOK, URL, NOW_MS + 1);
+  flows.reportHold('wh_held-long-ago', URL, 0);
   await eventually('a hold', async () => (await flows.readHolds()).has(WEBHOOK));
   const attempts = createRunningAttempts(redis, PREFIX, 'dispatcher-1');
   attempts.announce(['a', 'b'], 60_000);

@@ -112,7 +112,7 @@ export function createQueueHarness({
         return Promise.resolve();
       };
     },
-    onHold: (webhookId, forMs) => {
+    onHold: (webhookId, _url, forMs) => {
       holds.push([webhookId, forMs]);
     },
     nowMs: () => EPOCH_MS + time.nowMs(),

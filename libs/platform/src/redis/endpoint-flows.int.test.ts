@@ -4,10 +4,12 @@ import { REDIS_KINDS, type TestedRedis } from '../../../../test/support/stores/t
 import {
   createEndpointFlows,
   FLOW_TTL_MS,
+  urlHashOf,
   type EndpointFlow,
   type EndpointFlows,
 } from './endpoint-flows.ts';
 
+const URL = 'https://one.example/hook?token=secret';
 const PLAIN: EndpointFlow = { concurrency: 16, ratePerSecond: null, heldUntilMs: null };
 
 describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
@@ -61,24 +63,35 @@ describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
   });
 
   it('give a new owner the current holds, the newest of each endpoint', async () => {
-    owner.reportHold('wh_1', nowMs + 500);
-    owner.reportHold('wh_1', nowMs + 900);
-    owner.reportHold('wh_2', nowMs + 700);
+    owner.reportHold('wh_1', URL, nowMs + 500);
+    owner.reportHold('wh_1', URL, nowMs + 900);
+    owner.reportHold('wh_2', URL, nowMs + 700);
     const expected = new Map([
-      ['wh_1', nowMs + 900],
-      ['wh_2', nowMs + 700],
+      ['wh_1', { untilMs: nowMs + 900, urlHash: urlHashOf(URL) }],
+      ['wh_2', { untilMs: nowMs + 700, urlHash: urlHashOf(URL) }],
     ]);
     expect(await reader.readHolds()).toEqual(expected);
   });
 
   it('remove holds that have ended', async () => {
-    owner.reportHold('wh_1', nowMs + 500);
-    owner.reportHold('wh_2', nowMs + 501);
+    owner.reportHold('wh_1', URL, nowMs + 500);
+    owner.reportHold('wh_2', URL, nowMs + 501);
     nowMs += 500;
-    expect(await reader.readHolds()).toEqual(new Map([['wh_2', nowMs + 1]]));
+    const urlHash = urlHashOf(URL);
+    const left = new Map([['wh_2', { untilMs: nowMs + 1, urlHash }]]);
+    expect(await reader.readHolds()).toEqual(left);
     // The report is not awaited. It goes over the same connection, so it arrives first.
     nowMs = 1_000_000;
-    expect(await reader.readHolds()).toEqual(new Map([['wh_2', nowMs + 501]]));
+    expect(await reader.readHolds()).toEqual(
+      new Map([['wh_2', { untilMs: nowMs + 501, urlHash }]]),
+    );
+    expect(await store.redis.hlen(`${prefix}endpoint-holds`)).toBe(2);
+  });
+
+  it('have no URL in a hold that an earlier version has stored', async () => {
+    await store.redis.hset(`${prefix}endpoint-holds`, 'wh_1', String(nowMs + 500));
+    const hold = { untilMs: nowMs + 500, urlHash: null };
+    expect(await reader.readHolds()).toEqual(new Map([['wh_1', hold]]));
   });
 
   it('are unknown without Redis: reading rejects, reporting does not', async () => {
@@ -86,7 +99,7 @@ describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
     away.disconnect();
     const cutOff = createEndpointFlows(away, prefix, () => nowMs);
     cutOff.report(new Map([['wh_1', PLAIN]]));
-    cutOff.reportHold('wh_1', nowMs + 500);
+    cutOff.reportHold('wh_1', URL, nowMs + 500);
     await expect(cutOff.read('wh_1')).rejects.toThrow();
     await expect(cutOff.readHolds()).rejects.toThrow();
   });

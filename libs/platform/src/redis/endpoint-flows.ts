@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { sendAll, type Command } from './across-slots.ts';
 import type { RedisClient } from './connect.ts';
@@ -16,12 +17,19 @@ export interface EndpointFlow {
 export interface EndpointFlows {
   /** Null when nothing was reported in the last three minutes. Rejects without Redis. */
   read: (webhookId: string) => Promise<EndpointFlow | null>;
-  /** When each current hold ends, in milliseconds since 1970, by webhook id. Rejects without Redis. */
-  readHolds: () => Promise<Map<string, number>>;
+  /** The current holds by webhook id. Rejects without Redis. */
+  readHolds: () => Promise<Map<string, SharedHold>>;
   /** Stores flows by webhook id, without waiting for Redis; while Redis is away nothing is stored. */
   report: (flows: ReadonlyMap<string, EndpointFlow>) => void;
-  /** Stores a hold, without waiting for Redis. */
-  reportHold: (webhookId: string, untilMs: number) => void;
+  /** Stores a hold that the endpoint at this URL asked for, without waiting for Redis. */
+  reportHold: (webhookId: string, url: string, untilMs: number) => void;
+}
+
+export interface SharedHold {
+  /** Milliseconds since 1970. */
+  untilMs: number;
+  /** See `urlHashOf`. Null when a dispatcher of an earlier version has stored the hold. */
+  urlHash: string | null;
 }
 
 const flowSchema = z.object({
@@ -33,6 +41,16 @@ const flowSchema = z.object({
 /** Dispatchers report again before this; reports of a dispatcher that crashed expire. */
 export const FLOW_TTL_MS = 180_000;
 const HOLDS_KEY = 'endpoint-holds';
+/**
+ * The field of a hold's URL: webhook id and this. Apart, because earlier versions read the value of the
+ * other field as a number. They ignore this one.
+ */
+const URL_FIELD = ' url';
+
+/** Returns what tells two URLs apart. A URL may contain secrets, and is not stored here. */
+export function urlHashOf(url: string): string {
+  return `url:${createHash('sha256').update(url).digest('base64url').slice(0, 16)}`;
+}
 
 /** Uses a key for each flow, which expires, and one hash of the holds, which a new owner reads at once. */
 export function createEndpointFlows(
@@ -49,12 +67,15 @@ export function createEndpointFlows(
       return text === null ? null : flowSchema.parse(JSON.parse(text));
     },
     async readHolds() {
-      const all = Object.entries(await redis.hgetall(holdsKey)).map(
-        ([id, text]): [string, number] => [id, Number(text)],
-      );
-      const ended = all.filter(([, untilMs]) => untilMs <= nowMs()).map(([id]) => id);
+      const fields = await redis.hgetall(holdsKey);
+      const all = Object.keys(fields).filter((field) => !field.endsWith(URL_FIELD));
+      const isCurrent = (id: string): boolean => Number(fields[id]) > nowMs();
+      const ended = all.filter((id) => !isCurrent(id)).flatMap((id) => [id, id + URL_FIELD]);
       if (ended.length > 0) ignoreFailure(redis.hdel(holdsKey, ...ended));
-      return new Map(all.filter(([, untilMs]) => untilMs > nowMs()));
+      const holdOf = (id: string): [string, SharedHold] => {
+        return [id, { untilMs: Number(fields[id]), urlHash: fields[id + URL_FIELD] ?? null }];
+      };
+      return new Map(all.filter(isCurrent).map(holdOf));
     },
     report(flows) {
       const toCommand = ([id, flow]: [string, EndpointFlow]): Command => {
@@ -62,8 +83,9 @@ export function createEndpointFlows(
       };
       ignoreFailure(sendAll(redis, [...flows].map(toCommand)));
     },
-    reportHold(webhookId, untilMs) {
-      ignoreFailure(redis.hset(holdsKey, webhookId, String(untilMs)));
+    reportHold(webhookId, url, untilMs) {
+      const values = [webhookId, String(untilMs), webhookId + URL_FIELD, urlHashOf(url)];
+      ignoreFailure(redis.hset(holdsKey, ...values));
     },
   };
 }

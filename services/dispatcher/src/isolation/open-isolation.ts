@@ -116,7 +116,10 @@ async function takeOverHolds({ endpointFlows }: SharedState, queues: Queues): Pr
   const held = await endpointFlows.readHolds().catch(() => null);
   if (!held) return;
   const nowMs = systemClockMs();
-  queues.inheritHolds(new Map([...held].map(([id, untilMs]) => [id, untilMs - nowMs])));
+  const left = [...held].map(([id, { untilMs, urlHash }]) => {
+    return [id, { forMs: untilMs - nowMs, urlHash }] as const;
+  });
+  queues.inheritHolds(new Map(left));
 }
 
 interface Watched {

@@ -12,7 +12,7 @@ export function markSlow(state: QueueState): void {
   // In the order in which they started: the first one that is not overdue ends the search.
   for (const attempt of state.requests) {
     if (!isOverdue(nowMs - (attempt.startedStallFreeMs ?? nowMs))) break;
-    if (!attempt.isOverdue) markOverdue(state, attempt);
+    if (!attempt.isOverdue && !attempt.isOfFormerUrl) markOverdue(state, attempt);
   }
 }
 

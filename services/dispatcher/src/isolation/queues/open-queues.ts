@@ -50,8 +50,8 @@ export function openQueues({
     },
     suspendedForMs: companies.suspendedForMs,
     beginAttempt: (candidate) => circuits.beginAttempt(endpointOf(candidate)),
-    onHold: (webhookId, forMs) => {
-      shared.endpointFlows.reportHold(webhookId, Math.ceil(systemClockMs() + forMs));
+    onHold: (webhookId, url, forMs) => {
+      shared.endpointFlows.reportHold(webhookId, url, Math.ceil(systemClockMs() + forMs));
     },
     nowMs: systemClockMs,
     monotonicMs: monotonicClockMs,

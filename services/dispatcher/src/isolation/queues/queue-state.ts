@@ -2,8 +2,9 @@ import { createFifo, type Fifo } from '@posthorn/platform/async/queues/fifo.ts';
 import { createPlaceOrder, type PlaceOrder } from '@posthorn/platform/async/queues/place-order.ts';
 import type { ReportToCircuit } from '../circuits/circuits.ts';
 import type { LimitBounds } from '../endpoint/concurrency-limit.ts';
-import { createEndpoint, runningOf, type Endpoint } from '../endpoint/endpoint.ts';
+import { createEndpoint, runningOf, startAnew, type Endpoint } from '../endpoint/endpoint.ts';
 import { createHostPace, type HostPace } from '../endpoint/host-pace.ts';
+import { inheritedUntilMs, type InheritedHolds } from '../endpoint/inherited-holds.ts';
 import type { CircuitView, QueueKind } from '../gate/views.ts';
 import type { Admission, Candidate } from './admission.ts';
 
@@ -33,8 +34,8 @@ export interface QueueDeps {
   suspendedForMs: (companyId: string) => number | null;
   /** Tells the circuit that the attempt begins. Call the returned function with its report, or null. */
   beginAttempt: (candidate: Candidate) => ReportToCircuit;
-  /** The endpoint asked for a hold of this many milliseconds. */
-  onHold: (webhookId: string, forMs: number) => void;
+  /** The endpoint at this URL asked for a hold of this many milliseconds. */
+  onHold: (webhookId: string, url: string, forMs: number) => void;
   nowMs: () => number;
   /** For waits, holds and paces. */
   monotonicMs: () => number;
@@ -58,6 +59,8 @@ export interface WaitingAttempt {
 
 /** An endpoint with its queues. */
 export interface QueuedEndpoint extends Endpoint {
+  /** Where its attempts go. What is known of it is known of this URL. */
+  url: string;
   waiting: Record<QueueKind, Fifo<WaitingAttempt>>;
   /** Cancels the timer that wakes its queues; null when there is none. */
   cancelWake: (() => void) | null;
@@ -79,6 +82,8 @@ export interface RunningAttempt {
   isOverdue: boolean;
   /** It is counted in `slowFast`. */
   isSlowFast: boolean;
+  /** The URL was changed while its request was under way, which says nothing of the new one. */
+  isOfFormerUrl: boolean;
   isOver: boolean;
 }
 
@@ -97,8 +102,7 @@ export interface QueueState extends QueueDeps {
   /** Fast places of attempts that are overdue, or got them while their endpoint was slow. */
   slowFast: number;
   isClosed: boolean;
-  /** Holds that former owners were asked for, until when (monotonic). */
-  inheritedHolds: ReadonlyMap<string, number>;
+  inheritedHolds: InheritedHolds;
 }
 
 export const QUEUES: readonly QueueKind[] = ['first', 'retry', 'slow'];
@@ -135,9 +139,22 @@ export function updateEndpoint(state: QueueState, candidate: Candidate): QueuedE
   const known = state.endpoints.get(webhookId);
   const endpoint = known ?? createQueuedEndpoint(state, candidate);
   if (!known) state.endpoints.set(webhookId, endpoint);
+  if (endpoint.url !== candidate.url) moveTo(state, endpoint, candidate.url);
   endpoint.rateLimitPerSecond = rateLimitPerSecond;
   endpoint.host = ensureHostPace(state, candidate);
   return endpoint;
+}
+
+/** A changed URL is another endpoint: the hold of the old one would keep it without attempts for an hour. */
+function moveTo(state: QueueState, endpoint: QueuedEndpoint, url: string): void {
+  endpoint.url = url;
+  startAnew(endpoint, state.limits.perEndpoint);
+  endpoint.holdUntilMs = inheritedUntilMs(state.inheritedHolds, endpoint);
+  for (const attempt of state.requests) {
+    if (attempt.endpoint !== endpoint) continue;
+    attempt.isOfFormerUrl = true;
+    attempt.isOverdue = false;
+  }
 }
 
 /** Returns the pace of the candidate's company to its host, added when it is new; null without a limit. */
@@ -159,7 +176,8 @@ function createQueuedEndpoint(
 ): QueuedEndpoint {
   return {
     ...createEndpoint(candidate, limits.perEndpoint),
-    holdUntilMs: inheritedHolds.get(candidate.webhookId) ?? 0,
+    url: candidate.url,
+    holdUntilMs: inheritedUntilMs(inheritedHolds, candidate),
     waiting: { first: createFifo(), retry: createFifo(), slow: createFifo() },
     cancelWake: null,
     wakeAtMs: Infinity,

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { MAX_HOLD_MS } from '@posthorn/domain/schedule/retry-after.ts';
+import { urlHashOf } from '@posthorn/platform/redis/endpoint-flows.ts';
 import {
   count,
   createQueueHarness,
@@ -8,6 +9,8 @@ import {
   type Entered,
   type QueueHarness,
 } from '../../../../../test/support/isolation/queue-harness.ts';
+import type { HandedOverHold } from '../endpoint/inherited-holds.ts';
+import { NO_RATE } from '../endpoint/learned-rate.ts';
 import { MAX_IDLE_ENDPOINTS } from './forget-idle.ts';
 
 let harness: QueueHarness;
@@ -21,6 +24,11 @@ async function hold(retryAfterMs: number, id = 'a'): Promise<void> {
   const one = await harness.enter(id, 'first', 1);
   await harness.finish(one, { outcome: 'http_429', statusCode: 429, retryAfterMs });
 }
+
+/** What is left of a hold, as a dispatcher of an earlier version has stored it, or with its URL. */
+const left = (forMs: number, url?: string): HandedOverHold => {
+  return { forMs, urlHash: url === undefined ? null : urlHashOf(url) };
+};
 
 describe('an endpoint that asks for a hold', () => {
   it('gets nothing during it, and everything that waited after it', async () => {
@@ -102,7 +110,7 @@ describe('an attempt that has a place when the hold is asked for', () => {
   it('does not begin when the hold is that of a former owner', async () => {
     harness = createQueueHarness({ begins: false });
     const [late] = await harness.enter('a', 'first', 1);
-    harness.queues.inheritHolds(new Map([['a', 500]]));
+    harness.queues.inheritHolds(new Map([['a', left(500)]]));
     expect(late?.place?.begin()).toBe(false);
     harness.time.jump(500);
     expect(late?.place?.begin()).toBe(true);
@@ -112,7 +120,7 @@ describe('an attempt that has a place when the hold is asked for', () => {
 describe('a hold that a former owner was asked for', () => {
   it('is kept by the new owner, for endpoints that it knows or does not know', async () => {
     await harness.finish(await harness.enter('known', 'first', 1));
-    harness.queues.inheritHolds(new Map(['known', 'new'].map((id) => [id, 2_000])));
+    harness.queues.inheritHolds(new Map(['known', 'new'].map((id) => [id, left(2_000)])));
     const all = [
       ...(await harness.enter('known', 'first', 1)),
       ...(await harness.enter('new', 'first', 1)),
@@ -125,7 +133,7 @@ describe('a hold that a former owner was asked for', () => {
 
   it('does not shorten a longer hold that is known here', async () => {
     await hold(9_000);
-    harness.queues.inheritHolds(new Map([['a', 1_000]]));
+    harness.queues.inheritHolds(new Map([['a', left(1_000)]]));
     const one = await harness.enter('a', 'first', 1);
     await harness.pass(8_000);
     expect(count(one).waiting).toBe(1);
@@ -133,7 +141,7 @@ describe('a hold that a former owner was asked for', () => {
 
   it('holds for an hour at most, whatever the clock of the former owner said', async () => {
     await harness.finish(await harness.enter('known', 'first', 1));
-    harness.queues.inheritHolds(new Map(['known', 'new'].map((id) => [id, 3 * MAX_HOLD_MS])));
+    harness.queues.inheritHolds(new Map(['known', 'new'].map((id) => [id, left(3 * MAX_HOLD_MS)])));
     harness.time.jump(MAX_HOLD_MS - 1);
     expect(count(await harness.enter('known', 'first', 1)).waiting).toBe(1);
     harness.time.jump(1);
@@ -143,7 +151,7 @@ describe('a hold that a former owner was asked for', () => {
 
   it('applies to attempts that already wait for a place', async () => {
     const all = await harness.enter('a', 'first', 17);
-    harness.queues.inheritHolds(new Map([['a', 2_000]]));
+    harness.queues.inheritHolds(new Map([['a', left(2_000)]]));
     await harness.finish(all.slice(0, 16));
     expect(count(all.slice(16)).waiting).toBe(1);
     await harness.pass(2_000);
@@ -162,6 +170,42 @@ it('keeps the hold of an idle endpoint, however many endpoints are known', async
   await harness.finish(await harness.enter('b', 'first', 1, { rateLimitPerSecond: 1 }));
   expect(count(await harness.enter('a', 'first', 1)).waiting).toBe(1);
   expect(count(await harness.enter('b', 'first', 1, { rateLimitPerSecond: 1 })).waiting).toBe(1);
+});
+
+describe('a webhook whose URL is changed', () => {
+  const NEW = { url: 'https://two.example/' };
+
+  it('starts without the hold of the old URL, and what waits for that hold is made too', async () => {
+    await hold(20_000);
+    const waiting = await harness.enter('a', 'first', 2);
+    const moved = await harness.enter('a', 'retry', 1, NEW);
+    await harness.nextLoop();
+    expect(count([...waiting, ...moved]).started).toBe(3);
+  });
+
+  it('has a new pace, latency and limit, and learns nothing from requests to the old URL', async () => {
+    const [slow, asks] = await harness.enter('a', 'first', 2);
+    await harness.pass(1_100);
+    const refusal = { outcome: 'http_429', statusCode: 429, retryAfterMs: 600_000 } as const;
+    await harness.finish(slow ? [slow] : [], refusal);
+    const moved = await harness.enter('a', 'first', 3, NEW);
+    await harness.pass(200);
+    await harness.finish(asks ? [asks] : [], refusal);
+    expect(count([...moved, ...(await harness.enter('a', 'first', 2, NEW))]).started).toBe(5);
+    const [endpoint] = harness.queues.endpoints();
+    const anew = { holdUntilMs: 0, slowUntilMs: 0, overdue: 0, quickestMs: 0, bookedUntilMs: 0 };
+    expect(endpoint).toMatchObject({ ...anew, rate: NO_RATE, running: { first: 5 } });
+    expect(harness.holds).toEqual([['a', 600_000]]);
+  });
+
+  it('inherits no hold of another URL', async () => {
+    await harness.finish(await harness.enter('known', 'first', 1, NEW));
+    const old = left(9_000, 'https://one.example/');
+    harness.queues.inheritHolds(new Map(['known', 'new'].map((id) => [id, old])));
+    expect(count(await harness.enter('known', 'first', 1, NEW)).started).toBe(1);
+    expect(count(await harness.enter('new', 'first', 1, NEW)).started).toBe(1);
+    expect(count(await harness.enter('new', 'first', 1)).waiting).toBe(1);
+  });
 });
 
 describe('a company that is suspended', () => {

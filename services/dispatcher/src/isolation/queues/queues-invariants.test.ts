@@ -31,6 +31,7 @@ const step = fc.oneof(
       times: fc.integer({ min: 1, max: 12 }),
       rate: fc.constantFrom(null, null, 0.5, 20),
       isLarge: fc.boolean(),
+      url: fc.constantFrom('https://one.example/', 'https://two.example/'),
     }),
   },
   {
@@ -83,7 +84,7 @@ async function apply(run: Run, next: Step): Promise<void> {
   switch (next.kind) {
     case 'enter': {
       const companyId = next.isLarge ? 'large' : next.id;
-      const as = { rateLimitPerSecond: next.rate, companyId };
+      const as = { rateLimitPerSecond: next.rate, companyId, url: next.url };
       run.all.push(...(await harness.enter(next.id, next.queue, next.times, as)));
       return;
     }
@@ -107,7 +108,7 @@ async function apply(run: Run, next: Step): Promise<void> {
       harness.maxWait.ms = next.ms;
       return;
     case 'inherit':
-      harness.queues.inheritHolds(new Map([[next.id, next.ms]]));
+      harness.queues.inheritHolds(new Map([[next.id, { forMs: next.ms, urlHash: null }]]));
   }
 }
 
@@ -128,6 +129,8 @@ function expectTrue(run: Run): void {
       own.filter(({ candidate }) => candidate.queue === queue).length;
     const counted = { first: of('first'), retry: of('retry'), slow: of('slow') };
     expect(endpoint.running).toEqual(counted);
+    expect(endpoint.overdue).toBeGreaterThanOrEqual(0);
+    expect(endpoint.overdue).toBeLessThanOrEqual(own.length);
     expect(own.length).toBeLessThanOrEqual(LIMITS.perEndpoint.ceiling);
   }
 }

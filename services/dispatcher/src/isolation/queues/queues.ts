@@ -1,5 +1,9 @@
-import { MAX_HOLD_MS } from '@posthorn/domain/schedule/retry-after.ts';
 import type { Endpoint } from '../endpoint/endpoint.ts';
+import {
+  inheritedHolds,
+  inheritedUntilMs,
+  type HandedOverHold,
+} from '../endpoint/inherited-holds.ts';
 import { expectedWaitMs } from '../gate/how-long-attempts-wait.ts';
 import type { Admission, Candidate } from './admission.ts';
 import { decideForNew } from './ask-gate.ts';
@@ -27,11 +31,8 @@ export interface Queues {
   endpoints: () => Iterable<Endpoint>;
   /** How many endpoints are remembered. */
   size: () => number;
-  /**
-   * `holds`: webhook id → the milliseconds that are left of a hold that a former owner was asked for. Of
-   * more than an hour, an hour counts.
-   */
-  inheritHolds: (holds: ReadonlyMap<string, number>) => void;
+  /** `holds`: webhook id → what is left of a hold that a former owner was asked for. */
+  inheritHolds: (holds: ReadonlyMap<string, HandedOverHold>) => void;
   /**
    * Marks endpoints that turned slow, evicts attempts that waited too long or that memory has no
    * capacity for, and forgets idle endpoints. To be called each 100 ms.
@@ -77,20 +78,22 @@ export function createQueues(deps: QueueDeps): Queues {
   };
 }
 
-function inheritHolds(state: QueueState, holds: ReadonlyMap<string, number>): void {
-  const nowMs = state.monotonicMs();
-  // The clock of a former owner may be ahead of ours by any time.
-  const ends = [...holds].map(([id, forMs]) => [id, nowMs + Math.min(forMs, MAX_HOLD_MS)] as const);
-  state.inheritedHolds = new Map(ends);
-  for (const [id, untilMs] of state.inheritedHolds) {
+function inheritHolds(state: QueueState, holds: ReadonlyMap<string, HandedOverHold>): void {
+  state.inheritedHolds = inheritedHolds(holds, state.monotonicMs());
+  for (const id of holds.keys()) {
     const endpoint = state.endpoints.get(id);
-    if (endpoint) endpoint.holdUntilMs = Math.max(endpoint.holdUntilMs, untilMs);
+    if (!endpoint) continue;
+    const untilMs = inheritedUntilMs(state.inheritedHolds, endpoint);
+    endpoint.holdUntilMs = Math.max(endpoint.holdUntilMs, untilMs);
   }
 }
 
 function enter(state: QueueState, candidate: Candidate): Promise<Admission> {
   state.onArrival(candidate);
+  const formerUrl = state.endpoints.get(candidate.webhookId)?.url ?? candidate.url;
   const endpoint = updateEndpoint(state, candidate);
+  // What waits for the hold of the former URL need not wait any more.
+  if (formerUrl !== candidate.url) state.inNextLoop(() => void reschedule(state, endpoint));
   const { queue } = candidate;
   const ahead = endpoint.waiting[queue].size();
   const decision = decideForNew(state, endpoint, candidate, ahead);

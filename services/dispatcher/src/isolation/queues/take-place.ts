@@ -32,6 +32,7 @@ export function takePlace(
     startedMs: 0,
     isOverdue: false,
     isSlowFast: false,
+    isOfFormerUrl: false,
     isOver: false,
   };
   if (queue !== 'slow' && isSlow(endpoint, state.monotonicMs())) countSlowFast(state, attempt);
@@ -59,6 +60,7 @@ function begin(state: QueueState, attempt: RunningAttempt): boolean {
   if (attempt.startedStallFreeMs !== null) state.requests.delete(attempt);
   attempt.startedStallFreeMs = state.stallFreeMs();
   attempt.startedMs = state.monotonicMs();
+  attempt.isOfFormerUrl = false;
   state.requests.add(attempt);
   return true;
 }
@@ -98,8 +100,8 @@ function circuitReportOf(
 }
 
 function learnFrom(state: QueueState, attempt: RunningAttempt, report: AttemptReport): void {
-  const { endpoint, startedStallFreeMs, startedMs } = attempt;
-  if (startedStallFreeMs === null) return;
+  const { endpoint, startedStallFreeMs, startedMs, isOfFormerUrl } = attempt;
+  if (startedStallFreeMs === null || isOfFormerUrl) return;
   const endedMs = state.monotonicMs();
   const observed = {
     ...report,
@@ -112,7 +114,7 @@ function learnFrom(state: QueueState, attempt: RunningAttempt, report: AttemptRe
   const heldUntilMs = endpoint.holdUntilMs;
   learn(endpoint, observed, state.limits.perEndpoint);
   if (endpoint.holdUntilMs > heldUntilMs) {
-    state.onHold(endpoint.webhookId, endpoint.holdUntilMs - endedMs);
+    state.onHold(endpoint.webhookId, endpoint.url, endpoint.holdUntilMs - endedMs);
   }
 }
 
