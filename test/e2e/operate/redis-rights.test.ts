@@ -33,7 +33,7 @@ const CIRCUITS = `${PREFIX}open-circuits`;
 const URL = 'https://one.example/';
 const WEBHOOK = 'wh_1';
 const NOW_MS = 1_700_000_000_000;
-const FLOW = { concurrency: 1, ratePerSecond: null, heldUntilMs: null };
+const FLOW = { concurrency: 1, ceiling: 8, ratePerSecond: null, heldUntilMs: null };
 
 async function startServer(): Promise<Subject> {
   const dir = mkdtempSync(join(tmpdir(), 'posthorn-redis-rights-'));

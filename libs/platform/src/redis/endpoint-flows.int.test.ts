@@ -10,7 +10,12 @@ import {
 } from './endpoint-flows.ts';
 
 const URL = 'https://one.example/hook?token=secret';
-const PLAIN: EndpointFlow = { concurrency: 16, ratePerSecond: null, heldUntilMs: null };
+const PLAIN: EndpointFlow = {
+  concurrency: 16,
+  ceiling: 1_000,
+  ratePerSecond: null,
+  heldUntilMs: null,
+};
 
 describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
   const env = createNamespace();
@@ -36,7 +41,7 @@ describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
   afterAll(() => store.stop());
 
   it('are read as they were reported last, and are null for other endpoints', async () => {
-    const held = { concurrency: 2, ratePerSecond: 0.2, heldUntilMs: nowMs + 5_000 };
+    const held = { ...PLAIN, concurrency: 2, ratePerSecond: 0.2, heldUntilMs: nowMs + 5_000 };
     owner.report(
       new Map([
         ['wh_1', PLAIN],
@@ -48,6 +53,12 @@ describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
     expect(await reader.read('wh_3')).toBeNull();
     owner.report(new Map([['wh_1', held]]));
     expect(await reader.read('wh_1')).toEqual(held);
+  });
+
+  it('have no ceiling when an earlier version has reported them', async () => {
+    const flow = { concurrency: 2, ratePerSecond: null, heldUntilMs: null };
+    await store.redis.set(`${prefix}endpoint-flow:wh_1`, JSON.stringify(flow));
+    expect(await reader.read('wh_1')).toEqual({ ...flow, ceiling: null });
   });
 
   it('expire when they are not reported again', async () => {

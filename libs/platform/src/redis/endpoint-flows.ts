@@ -7,6 +7,8 @@ import type { RedisClient } from './connect.ts';
 export interface EndpointFlow {
   /** Attempts that it may have at once. */
   concurrency: number;
+  /** The most that `concurrency` may become there; null when a dispatcher of an earlier version has reported. */
+  ceiling: number | null;
   /** Attempts per second, configured or learned; null without a limit. */
   ratePerSecond: number | null;
   /** The end of the hold that it asked for, in milliseconds since 1970; null without a hold. */
@@ -34,6 +36,7 @@ export interface SharedHold {
 
 const flowSchema = z.object({
   concurrency: z.number(),
+  ceiling: z.number().nullable().default(null),
   ratePerSecond: z.number().nullable(),
   heldUntilMs: z.number().nullable(),
 });

@@ -15,7 +15,7 @@ import { createStallFreeClock, type StallFreeClock } from './endpoint/stall-free
 import { createIsolationMetrics, watchIsolation } from './isolation-metrics.ts';
 import { createMoveToSlowLane, type MoveToSlowLane } from './move-to-slow-lane.ts';
 import { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS } from './queues/forget-idle.ts';
-import { openQueues } from './queues/open-queues.ts';
+import { concurrencyCeilingOf, openQueues } from './queues/open-queues.ts';
 import type { Queues } from './queues/queues.ts';
 import { createFlowReporter } from './report-flows.ts';
 import { createOverloadWatch, type OverloadWatch } from './watch-overload.ts';
@@ -159,6 +159,7 @@ function keepTicking(
     endpoints: queues.endpoints,
     flows: shared.endpointFlows,
     startConcurrency: config.ENDPOINT_CONCURRENCY,
+    ceiling: concurrencyCeilingOf(config),
     nowMs: systemClockMs,
     monotonicMs: monotonicClockMs,
   });

@@ -17,6 +17,7 @@ beforeEach(() => {
     endpoints: () => endpoints,
     flows: { report: (news) => void told.push(new Map(news)) },
     startConcurrency: BOUNDS.start,
+    ceiling: BOUNDS.ceiling,
     // Whole milliseconds, as Date.now() gives them; those of performance.now() are not.
     nowMs: () => EPOCH_MS + Math.floor(clockMs),
     monotonicMs: () => clockMs,
@@ -45,10 +46,15 @@ describe('the report of endpoint flows', () => {
     expect(told).toEqual([]);
   });
 
-  it('contains the concurrency, rate and hold of each', () => {
+  it('contains the concurrency, its ceiling, the rate and the hold of each', () => {
     known('a', { rateLimitPerSecond: 2.25, holdUntilMs: clockMs + 5_000 });
     flows.tick();
-    const flow = { concurrency: 16, ratePerSecond: 2.3, heldUntilMs: EPOCH_MS + 6_000 };
+    const flow = {
+      concurrency: 16,
+      ceiling: 64,
+      ratePerSecond: 2.3,
+      heldUntilMs: EPOCH_MS + 6_000,
+    };
     expect(told).toEqual([new Map([['a', flow]])]);
   });
 
@@ -68,7 +74,7 @@ describe('the report of endpoint flows', () => {
     flows.tick();
     endpoint.rateLimitPerSecond = null;
     pass(1);
-    const flow = { concurrency: 16, ratePerSecond: null, heldUntilMs: null };
+    const flow = { concurrency: 16, ceiling: 64, ratePerSecond: null, heldUntilMs: null };
     expect(told.at(-1)).toEqual(new Map([['a', flow]]));
   });
 

@@ -11,6 +11,8 @@ export interface FlowReporterDeps {
   flows: Pick<EndpointFlows, 'report'>;
   /** The limit of attempts at once of a new endpoint. */
   startConcurrency: number;
+  /** The highest limit of attempts at once. */
+  ceiling: number;
   nowMs: () => number;
   monotonicMs: () => number;
 }
@@ -52,6 +54,7 @@ function flowOf(deps: FlowReporterDeps, endpoint: Endpoint, monotonicMs: number)
   const pace = paceOf(endpoint, monotonicMs);
   return {
     concurrency: concurrencyOf(endpoint),
+    ceiling: deps.ceiling,
     ratePerSecond: pace === null ? null : Math.round(pace * 10) / 10,
     heldUntilMs:
       holdUntilMs > monotonicMs ? Math.round(deps.nowMs() + holdUntilMs - monotonicMs) : null,

@@ -50,6 +50,14 @@ async function healthOf(
   return { known: await read('comp_a', 'wh_1'), unknown: await read('comp_a', 'wh_2') };
 }
 
+/** Of a dispatcher with 1,000 places. */
+const FLOW: EndpointFlow = {
+  concurrency: 16,
+  ceiling: 500,
+  ratePerSecond: null,
+  heldUntilMs: null,
+};
+
 describe('the health of a webhook', () => {
   test('that got no message yet has no rate and no latencies', async () => {
     expect((await healthOf([])).known).toEqual({
@@ -68,22 +76,23 @@ describe('the health of a webhook', () => {
   test.each<[string, EndpointFlow, object]>([
     [
       'how many attempts at once and how fast',
-      { concurrency: 180, ratePerSecond: 285.5, heldUntilMs: null },
+      { ...FLOW, concurrency: 180, ratePerSecond: 285.5 },
       {
-        concurrency: { now: 180, floor: 1, ceiling: 1_000 },
+        concurrency: { now: 180, floor: 1, ceiling: 500 },
         ratePerSecond: 285.5,
         heldUntil: null,
       },
     ],
     [
       'until when nothing is sent',
-      { concurrency: 16, ratePerSecond: null, heldUntilMs: 61_000 },
+      { ...FLOW, heldUntilMs: 61_000 },
       { heldUntil: '1970-01-01T00:01:01.000Z' },
     ],
+    ['no hold that has ended', { ...FLOW, heldUntilMs: 1_000 }, { heldUntil: null }],
     [
-      'no hold that has ended',
-      { concurrency: 16, ratePerSecond: null, heldUntilMs: 1_000 },
-      { heldUntil: null },
+      'no ceiling of its own, when it is of an earlier version',
+      { ...FLOW, ceiling: null },
+      { concurrency: { now: 16, floor: 1, ceiling: 1_000 } },
     ],
   ])('shows what its dispatcher has written: %s', async (_what, flow, shown) => {
     const { known } = await healthOf([], 0, undefined, () => Promise.resolve(flow));

@@ -79,12 +79,16 @@ async function circuitOf(
   };
 }
 
-/** An endpoint of which no dispatcher has written is shown as a new one. */
+/**
+ * An endpoint of which no dispatcher has written is shown as a new one. A dispatcher's own ceiling is lower than the
+ * setting when that is more than half of its places.
+ */
 function flowOf(
-  { concurrency: { floor, start, ceiling }, nowMs }: HealthDeps,
+  { concurrency: { floor, start, ceiling: setting }, nowMs }: HealthDeps,
   flow: EndpointFlow | null,
 ): Pick<Health, 'concurrency' | 'ratePerSecond' | 'heldUntil'> {
   const heldUntilMs = flow?.heldUntilMs ?? 0;
+  const ceiling = flow?.ceiling ?? setting;
   return {
     concurrency: { now: flow?.concurrency ?? Math.min(start, ceiling), floor, ceiling },
     ratePerSecond: flow?.ratePerSecond ?? null,

@@ -66,15 +66,21 @@ export function openQueues({
   });
 }
 
+/** However well an endpoint does, half of the places are left for others. */
+export function concurrencyCeilingOf({
+  ENDPOINT_CONCURRENCY_MAX,
+  MAX_IN_FLIGHT,
+}: DispatcherConfig): number {
+  return Math.max(1, Math.min(ENDPOINT_CONCURRENCY_MAX, Math.ceil(MAX_IN_FLIGHT / 2)));
+}
+
 function limitsOf(config: DispatcherConfig): QueueLimits {
-  const { ENDPOINT_CONCURRENCY, ENDPOINT_CONCURRENCY_MAX, MAX_IN_FLIGHT } = config;
-  // However well an endpoint does, half of the places are left for others.
-  const ceiling = Math.max(1, Math.min(ENDPOINT_CONCURRENCY_MAX, Math.ceil(MAX_IN_FLIGHT / 2)));
-  const start = Math.min(ENDPOINT_CONCURRENCY, ceiling);
+  const ceiling = concurrencyCeilingOf(config);
+  const start = Math.min(config.ENDPOINT_CONCURRENCY, ceiling);
   return {
     perEndpoint: { floor: CONCURRENCY_FLOOR, start, ceiling },
     perHostPerSecond: config.HOST_ATTEMPTS_PER_SECOND,
-    fast: MAX_IN_FLIGHT,
+    fast: config.MAX_IN_FLIGHT,
     slow: config.SLOW_LANE_CONCURRENCY,
     startsPerLoop: STARTS_PER_LOOP,
   };
