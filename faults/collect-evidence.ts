@@ -1,3 +1,4 @@
+import { afterSuccess } from './audit/after-success.ts';
 import { arrivalsByDelivery } from './audit/deliveries.ts';
 import type { Evidence, Sent, ShownDelivery } from './audit/evidence.ts';
 import type { Plan } from './load/plan.ts';
@@ -30,8 +31,9 @@ export async function collectEvidence(collect: Collect): Promise<Evidence> {
   );
   const byKey = arrivalsByDelivery(book.arrivals);
   const doubtful = [...shown.idOf].filter(([key]) => {
-    const requests = byKey.get(key)?.length ?? 0;
-    return requests > (hasClockJumps ? 1 : (shown.shown.get(key)?.attemptCount ?? 0));
+    const requests = byKey.get(key) ?? [];
+    const attempts = hasClockJumps ? 1 : (shown.shown.get(key)?.attemptCount ?? 0);
+    return requests.length > attempts || afterSuccess(requests).length > 0;
   });
   return {
     sent: book.sent.map((sent) => withoutForgotten(sent, injected)),

@@ -124,6 +124,56 @@ describe('duplicates', () => {
     expect(found).toMatchObject([{ firstAtMs: 50, secondAtMs: 700, reason: 'unexplained' }]);
   });
 
+  it('are requests after a 2xx that are recorded as attempts', () => {
+    const requests = [50, 2_060, 5_070].map((atMs) => [atMs, 200] as const);
+    expect(duplicates(requests, 3)).toMatchObject([
+      { firstAtMs: 50, secondAtMs: 2_060, reason: 'unexplained' },
+      { firstAtMs: 2_060, secondAtMs: 5_070, reason: 'unexplained' },
+    ]);
+    const excuses = [{ reason: 'in flight at the kill', fromMs: 40, toMs: 60 }];
+    expect(duplicates(requests, 3, { excuses }).map(({ reason }) => reason)).toEqual([
+      'in flight at the kill',
+      'unexplained',
+    ]);
+  });
+
+  it('are found after a 2xx beside another one that a fault explains', () => {
+    const requests = [
+      [95, 404],
+      [700, 404],
+      [2_710, 200],
+      [5_720, 200],
+    ] as const;
+    expect(duplicates(requests, 3, { recorded: recordedAt([699, 2_709, 5_719]) })).toMatchObject([
+      { firstAtMs: 95, secondAtMs: 700, reason: 'in flight at the kill' },
+      { firstAtMs: 2_710, secondAtMs: 5_720, reason: 'unexplained' },
+    ]);
+  });
+
+  it('count once when the request with the 2xx, or the one after it, was not recorded', () => {
+    const requests = [95, 900].map((atMs) => [atMs, 200] as const);
+    for (const startMs of [94, 899]) {
+      expect(duplicates(requests, 1, { recorded: recordedAt([startMs]) })).toHaveLength(1);
+    }
+    const thrice = [...requests, [2_910, 200]] as const;
+    expect(duplicates(thrice, 2, { recorded: recordedAt([899, 2_909]) })).toMatchObject([
+      { firstAtMs: 95, secondAtMs: 900, reason: 'in flight at the kill' },
+      { firstAtMs: 900, secondAtMs: 2_910, reason: 'unexplained' },
+    ]);
+  });
+
+  it('are none when the second request came before the response to the first', () => {
+    const slow = evidenceOf(
+      [
+        [50, 200],
+        [2_060, 200],
+      ],
+      2,
+    );
+    const arrivals = slow.arrivals.map((each) => ({ ...each, answeredAtMs: 3_000 }));
+    expect(duplicates([], 2, { arrivals })).toEqual([]);
+  });
+
   it('count from the planned attempts where the API shows nothing', () => {
     const requests = [50, 2_060, 2_080].map((atMs) => [atMs, atMs === 50 ? 404 : 200] as const);
     expect(duplicates(requests, 0, { shown: new Map() })).toHaveLength(1);

@@ -1,10 +1,11 @@
+import { afterSuccess, type Pair } from './after-success.ts';
 import { type AuditedDelivery, isSuccess } from './deliveries.ts';
 import type { Arrival, Evidence, Excuse, RecordedAttempt } from './evidence.ts';
 import { unrecordedAmong } from './unrecorded.ts';
 
 export const UNEXPLAINED = 'unexplained';
 
-/** A request beyond the recorded attempts of its delivery. */
+/** A request beyond the recorded attempts of its delivery, or after one that was answered with 2xx. */
 export interface Duplicate {
   key: string;
   /** One of the reasons that the fault allows, or `UNEXPLAINED`. */
@@ -16,27 +17,48 @@ export interface Duplicate {
   history: string;
 }
 
-/** A request does not say which attempt it is. So duplicates are the requests received less the attempts recorded. */
+/**
+ * A request does not say which attempt it is. So duplicates are the requests received less the attempts recorded, and
+ * those after a 2xx: a dispatcher may repeat a request and record that as one more attempt.
+ */
 export function duplicatesOf(delivery: AuditedDelivery, evidence: Evidence): Duplicate[] {
   const { key, sent, endpoint, arrivals } = delivery;
   const { shown, recorded, refusalsOf, delaysMs, excuses } = evidence;
   const planned = Math.min(refusalsOf(sent.n, endpoint), delaysMs.length) + 1;
   const attempts = shown.get(key)?.attemptCount ?? planned;
-  const extra = arrivals.length - attempts;
-  if (extra <= 0) return [];
   const attemptsOf = recorded.get(key) ?? [];
-  return repeatsAmong(arrivals, attemptsOf, delaysMs)
-    .slice(0, extra)
-    .map(([first, second]) => ({
+  const extra = Math.max(0, arrivals.length - attempts);
+  const beyond = extra === 0 ? [] : repeatsAmong(arrivals, attemptsOf, delaysMs).slice(0, extra);
+  return [...beyond, ...withoutCounted(afterSuccess(arrivals), beyond)].map(
+    ({ first, second }) => ({
       key,
       reason: excuseFor(first, excuses)?.reason ?? UNEXPLAINED,
       firstAtMs: first.atMs,
       secondAtMs: second.atMs,
       history: historyOf(delivery, attemptsOf),
-    }));
+    }),
+  );
 }
 
-type Pair = readonly [first: Arrival, second: Arrival];
+/**
+ * A request that nobody recorded is counted already. If it was the one after a 2xx, or the one with the 2xx, nobody knew
+ * of it or of its response, and the recorded one was due.
+ */
+function withoutCounted(pairs: readonly Pair[], counted: readonly Repeat[]): Pair[] {
+  const left = [...pairs];
+  for (const { unrecorded } of counted) {
+    const index = left.findIndex(
+      ({ first, second }) => first === unrecorded || second === unrecorded,
+    );
+    if (index !== -1) left.splice(index, 1);
+  }
+  return left;
+}
+
+/** One of the two was made by no recorded attempt. */
+interface Repeat extends Pair {
+  unrecorded: Arrival;
+}
 
 /**
  * Returns pairs of a request and the one that repeats it. Without recorded attempts these are all neighbours, first
@@ -46,24 +68,24 @@ function repeatsAmong(
   arrivals: readonly Arrival[],
   recorded: readonly RecordedAttempt[],
   delaysMs: readonly number[],
-): Pair[] {
+): Repeat[] {
   const shortestMs = Math.min(...delaysMs);
-  const isTooSoon = ([first, second]: Pair): boolean =>
+  const isTooSoon = ({ first, second }: Pair): boolean =>
     isSuccess(first) || second.atMs - first.answeredAtMs < shortestMs;
-  const pairs = arrivals.slice(1).flatMap((second, index): Pair[] => {
+  const pairs = arrivals.slice(1).flatMap((second, index): Repeat[] => {
     const first = arrivals[index];
-    return first ? [[first, second]] : [];
+    return first ? [{ first, second, unrecorded: second }] : [];
   });
   const unrecorded = unrecordedAmong(arrivals, recorded);
   if (!unrecorded) {
     return [...pairs.filter(isTooSoon), ...pairs.filter((pair) => !isTooSoon(pair))];
   }
-  return unrecorded.flatMap((request): Pair[] => {
-    const asSecond = pairs.find(([, second]) => second === request);
-    const asFirst = pairs.find(([first]) => first === request);
+  return unrecorded.flatMap((request): Repeat[] => {
+    const asSecond = pairs.find(({ second }) => second === request);
+    const asFirst = pairs.find(({ first }) => first === request);
     // A retry that was due and was not recorded is repeated by the next request; any other repeats the one before.
     const pair = asSecond && (isTooSoon(asSecond) || !asFirst) ? asSecond : asFirst;
-    return pair ? [pair] : [];
+    return pair ? [{ ...pair, unrecorded: request }] : [];
   });
 }
 
