@@ -1,4 +1,6 @@
-import { audit, type Finding, type Verdict } from './audit/audit.ts';
+import { isAccepting } from './audit/accepting.ts';
+import { audit, type Verdict } from './audit/audit.ts';
+import type { Finding } from './audit/finding.ts';
 import { LAG_MS } from './audit/recovery.ts';
 import { collectEvidence } from './collect-evidence.ts';
 import { stopOneSomewhen } from './disturb.ts';
@@ -53,10 +55,11 @@ async function injectAll(scene: Scene, { round, hasSigterm }: RoundRun): Promise
   return { ...injected, excuses, answers: stopped.answers };
 }
 
-/** Waits until new messages arrive in time again. The audit decides whether that took too long. */
+/** Waits until new messages are accepted and arrive in time again. The audit decides whether that took too long. */
 async function untilRecovered({ book, until, pause }: Scene, limitMs: number): Promise<void> {
   const isBehind = (): boolean => Date.now() - (book.oldestUnseenAtMs() ?? Infinity) > LAG_MS;
-  await until('recovery', () => !isBehind(), limitMs).catch(rethrowAbort);
+  const isRecovered = (): boolean => !isBehind() && isAccepting(book.sent, Date.now() - LAG_MS);
+  await until('recovery', isRecovered, limitMs).catch(rethrowAbort);
   await pause(AFTER_MS);
 }
 

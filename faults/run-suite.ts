@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs';
-import { type Finding } from './audit/audit.ts';
+import type { Finding } from './audit/finding.ts';
 import type { Command } from './command-line.ts';
 import type { AnyRound, LoneRound, Round } from './round.ts';
 import { runRound, STOP_WITHIN_MS } from './run-round.ts';

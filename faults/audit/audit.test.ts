@@ -15,6 +15,13 @@ function sentMessage(n: number, answer: Sent['answer'] = accepted(n)): Sent {
   return { n, endpoints: [0], sentAtMs: 1_000, answeredAtMs: 1_010, answer };
 }
 
+/** A message that was accepted and delivered long after the others. */
+const LAST = {
+  sent: { ...sentMessage(99), sentAtMs: 9_000, answeredAtMs: 9_010 },
+  arrival: arrival(99, { atMs: 9_050 }),
+  shown: ['msg_99/0', { status: 'delivered', attemptCount: 1 }],
+} as const;
+
 function accepted(n: number): Sent['answer'] {
   return { kind: 'accepted', messageId: `msg_${n}` };
 }
@@ -78,6 +85,20 @@ describe('the audit', () => {
     expect(findingsOf({ arrivals: [] })).toMatchObject({ lost: 1, 'slow recovery': 1 });
   });
 
+  it('finds a gateway that never accepts a message again', () => {
+    const away = { kind: 'unknown', why: '503' } as const;
+    const sent = Array.from({ length: 500 }, (_, n) => ({
+      ...sentMessage(n, away),
+      sentAtMs: 11_000,
+    }));
+    const none = { arrivals: [], shown: new Map(), answers: { 503: 500 } };
+    expect(findingsOf({ ...none, sent })).toEqual({ 'nothing accepted': 1 });
+    const one = { arrivals: [arrival(1)], answers: { 202: 1, 503: 500 } };
+    expect(findingsOf({ ...one, sent: [sentMessage(1), ...sent.slice(2)] })).toEqual({
+      'not accepting again': 1,
+    });
+  });
+
   it('counts a message as lost when its endpoint refused every request that came', () => {
     const retried = { refusalsOf: () => 1, arrivals: [arrival(1, { status: 404 })] };
     expect(findingsOf(retried)).toEqual({ lost: 1 });
@@ -85,30 +106,34 @@ describe('the audit', () => {
 
   it('counts a message whose answer was lost neither as lost nor as a duplicate', () => {
     const lostAnswer = sentMessage(1, { kind: 'unknown', why: 'no answer' });
-    const seen = { sent: [lostAnswer], arrivals: [arrival(1)] };
+    const shown = new Map([LAST.shown]);
+    const seen = { sent: [lostAnswer, LAST.sent], arrivals: [arrival(1), LAST.arrival], shown };
     expect(audit(evidenceOf(seen), LIMITS)).toMatchObject({
-      accepted: 0,
+      accepted: 1,
       unknown: 1,
       unknownArrived: 1,
       lost: 0,
       findings: [],
     });
-    expect(findingsOf({ ...seen, arrivals: [] })).toEqual({});
+    expect(findingsOf({ ...seen, arrivals: [LAST.arrival] })).toEqual({});
   });
 
   it('finds a lost answer to an accepted message where none may be lost', () => {
     const lostAnswer = sentMessage(1, { kind: 'unknown', why: 'connection closed' });
-    const { findings } = audit(evidenceOf({ sent: [lostAnswer] }), {
-      ...LIMITS,
-      losesNoAnswer: true,
+    const evidence = evidenceOf({
+      sent: [lostAnswer, LAST.sent],
+      arrivals: [arrival(1), LAST.arrival],
+      shown: new Map([LAST.shown]),
     });
+    const { findings } = audit(evidence, { ...LIMITS, losesNoAnswer: true });
     expect(findings).toEqual([{ what: 'accepted without an answer', count: 1, examples: [] }]);
   });
 
   it('finds a message that was repeated by the client and accepted twice', () => {
     const lostAnswer = sentMessage(1, { kind: 'unknown', why: 'no answer' });
     const twice = [arrival(1), arrival(1, { messageId: 'msg_9' })];
-    expect(findingsOf({ sent: [lostAnswer], arrivals: twice })).toEqual({
+    const repeated = { sent: [lostAnswer, LAST.sent], arrivals: [...twice, LAST.arrival] };
+    expect(findingsOf({ ...repeated, shown: new Map([LAST.shown]) })).toEqual({
       'received and never sent': 1,
     });
     expect(findingsOf({ arrivals: twice })).toEqual({ 'received and never sent': 1 });
@@ -118,8 +143,9 @@ describe('the audit', () => {
     const none = { 'received and never sent': 1 };
     expect(findingsOf({ arrivals: [arrival(1), arrival(2)] })).toEqual(none);
     expect(findingsOf({ arrivals: [arrival(1), arrival(1, { endpoint: 3 })] })).toEqual(none);
-    const refused = [sentMessage(1), sentMessage(2, { kind: 'refused', status: 400 })];
-    expect(findingsOf({ sent: refused, arrivals: [arrival(1), arrival(2)] })).toEqual(none);
+    const refused = { ...sentMessage(2, { kind: 'refused', status: 400 }), sentAtMs: -9_000 };
+    const sent = [sentMessage(1), refused];
+    expect(findingsOf({ sent, arrivals: [arrival(1), arrival(2)] })).toEqual(none);
   });
 
   it('finds a wrong signature and a wrong body', () => {

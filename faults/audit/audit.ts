@@ -1,17 +1,12 @@
+import { findingsOfAcceptance } from './accepting.ts';
 import { acceptedDeliveries, type AuditedDelivery, isSuccess } from './deliveries.ts';
 import { countByReason, type Duplicate, duplicatesOf, UNEXPLAINED } from './duplicates.ts';
 import { hasEarlyRetry, latestRetryMs } from './retry-times.ts';
 import type { Evidence, Stop } from './evidence.ts';
+import { finding, type Finding } from './finding.ts';
 import { strangeArrivals } from './never-sent.ts';
 import { longestFirstMs, recoveredAfterMs } from './recovery.ts';
 import { stateProblem } from './states.ts';
-
-/** Something that must not happen, and examples of it. */
-export interface Finding {
-  what: string;
-  count: number;
-  examples: string[];
-}
 
 /** What the round allows. */
 export interface Limits {
@@ -51,7 +46,6 @@ export interface Verdict {
   findings: Finding[];
 }
 
-const EXAMPLES = 5;
 const ACCEPTED = '202';
 
 /** Compares what was promised with what was received. Reads no clock and changes nothing. */
@@ -95,6 +89,7 @@ export function audit(evidence: Evidence, limits: Limits): Verdict {
         evidence.stops.flatMap((stop) => stopProblem(stop, limits)),
       ),
       ...(limits.losesNoAnswer ? lostAnswers(messages) : []),
+      ...findingsOfAcceptance(evidence.sent),
       ...findingsOfLimits(recovered, slowestAnswerMs, evidence, limits),
     ],
   };
@@ -179,9 +174,4 @@ function findingsOfLimits(
 function lostAnswers({ unknownArrived }: Pick<Verdict, 'unknownArrived'>): Finding[] {
   if (unknownArrived === 0) return [];
   return [{ what: 'accepted without an answer', count: unknownArrived, examples: [] }];
-}
-
-function finding(what: string, examples: readonly string[]): Finding[] {
-  if (examples.length === 0) return [];
-  return [{ what, count: examples.length, examples: examples.slice(0, EXAMPLES) }];
 }

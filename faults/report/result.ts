@@ -1,4 +1,5 @@
-import type { Finding, Verdict } from '../audit/audit.ts';
+import type { Verdict } from '../audit/audit.ts';
+import type { Finding } from '../audit/finding.ts';
 
 interface Base {
   round: string;
