@@ -2,7 +2,8 @@ import { findingsOfAcceptance } from './accepting.ts';
 import { acceptedDeliveries, type AuditedDelivery, isSuccess } from './deliveries.ts';
 import { countByReason, type Duplicate, duplicatesOf, UNEXPLAINED } from './duplicates.ts';
 import { hasEarlyRetry, latestRetryMs } from './retry-times.ts';
-import type { Evidence, Stop } from './evidence.ts';
+import { findingsOfEnds } from './ends.ts';
+import type { Evidence } from './evidence.ts';
 import { finding, type Finding } from './finding.ts';
 import { strangeArrivals } from './never-sent.ts';
 import { longestFirstMs, recoveredAfterMs } from './recovery.ts';
@@ -83,11 +84,7 @@ export function audit(evidence: Evidence, limits: Limits): Verdict {
       ),
       ...findingsOfArrivals(evidence),
       ...finding('the API and the receiver disagree', disagreements(deliveries, evidence)),
-      ...finding('a service ended by itself', evidence.crashes),
-      ...finding(
-        'a stop went wrong',
-        evidence.stops.flatMap((stop) => stopProblem(stop, limits)),
-      ),
+      ...findingsOfEnds(evidence, limits.stopWithinMs),
       ...(limits.losesNoAnswer ? lostAnswers(messages) : []),
       ...findingsOfAcceptance(evidence.sent),
       ...findingsOfLimits(recovered, slowestAnswerMs, evidence, limits),
@@ -142,11 +139,6 @@ function findingsOfArrivals(evidence: Evidence): Finding[] {
 
 function disagreements(deliveries: readonly AuditedDelivery[], evidence: Evidence): string[] {
   return deliveries.flatMap((each) => stateProblem(each, evidence) ?? []);
-}
-
-function stopProblem({ service, tookMs, exit }: Stop, { stopWithinMs }: Limits): string[] {
-  if (exit === 'exit code 0' && tookMs <= stopWithinMs) return [];
-  return [`${service} ended with ${exit} after ${Math.round(tookMs)} ms`];
 }
 
 function findingsOfLimits(
