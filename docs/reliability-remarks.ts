@@ -13,7 +13,7 @@ export const INTRODUCTION = `# Reliability
 5. **The API answers within ten seconds**, whatever is away. 503 with \`Retry-After\`, and no answer at all, promise nothing: the
    message may have been accepted or not. Repeat it with its \`Idempotency-Key\`, and it is accepted once.
 6. **No outage needs a person.** When the store is back, deliveries go on by themselves.
-7. **SIGTERM ends each service** within its drain time, with exit code 0.
+7. **SIGTERM ends each service** within its drain time (\`DRAIN_TIMEOUT_MS\`) plus ten seconds, with exit code 0.
 
 What the promise does not cover: a MongoDB that loses writes it has confirmed (a backup that is older, one member only and its
 disk), and a topic that is deleted: what was only there is published again after \`RECONCILE_AFTER\`.

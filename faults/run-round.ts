@@ -6,7 +6,7 @@ import { collectEvidence } from './collect-evidence.ts';
 import { stopOneSomewhen } from './disturb.ts';
 import { type OpenScene, openScene, type RoundRun } from './open-scene.ts';
 import type { RoundResult } from './report/result.ts';
-import type { Injected, Round, Scene } from './round.ts';
+import { answerLimitMs, type Injected, type Round, type Scene } from './round.ts';
 import { MEMBERS, startMembers } from './stack/fleet.ts';
 import type { FaultStack } from './stack/start-stack.ts';
 
@@ -19,7 +19,6 @@ const SWEPT_WITHIN_MS = 15_000;
 const QUIET_MS = 2_000;
 /** How long deliveries may take to end after the load. */
 const QUIESCENCE_MS = 180_000;
-const ANSWER_WITHIN_MS = 12_000;
 /** DRAIN_TIMEOUT_MS, and ten seconds to close. */
 export const STOP_WITHIN_MS = 35_000;
 
@@ -110,7 +109,7 @@ async function judge(
     endedAtMs: injected.endedAtMs,
     recoverWithinMs: round.recoverWithinMs?.(seconds) ?? null,
     stopWithinMs: STOP_WITHIN_MS,
-    answerWithinMs: round.answerWithinMs?.(seconds) ?? ANSWER_WITHIN_MS,
+    answerWithinMs: answerLimitMs(round, seconds),
     answers: [...(round.answers ?? []), ...(injected.answers ?? [])],
     losesNoAnswer: round.losesNoAnswer ?? false,
   });

@@ -1,5 +1,5 @@
 import { CLOSED_CONNECTION, NO_ANSWER, REFUSED_CONNECTION } from '../load/client.ts';
-import type { Round } from '../round.ts';
+import { ANSWER_WITHIN_MS, type Round } from '../round.ts';
 import type { Member } from '../stack/fleet.ts';
 import { serviceOf } from '../stack/launch-service.ts';
 import { USUAL_LAYOUT } from '../stack/layout.ts';
@@ -7,11 +7,9 @@ import { inFlightAt } from './excuses.ts';
 
 const WATCHDOG_MS = 150_000;
 
-/** A suspended gateway responds to the requests it has when it is resumed. */
-const ANSWER_WITHIN_MS = 12_000;
-
 function freezing(member: Member, answers: readonly string[]): Round {
   return {
+    // A suspended gateway responds to the requests it has when it is resumed.
     answerWithinMs: (seconds) => seconds * 1_000 + ANSWER_WITHIN_MS,
     name: `F7-${member}`,
     touches: [serviceOf(member)],
