@@ -37,6 +37,7 @@ export async function collectEvidence(collect: Collect): Promise<Evidence> {
   });
   return {
     sent: book.sent.map((sent) => withoutForgotten(sent, injected)),
+    notSent: traffic.skipped(),
     arrivals: book.arrivals,
     excuses: injected.excuses ?? [],
     delaysMs: DELAYS_MS,

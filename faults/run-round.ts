@@ -113,8 +113,8 @@ async function judge(
     answers: [...(round.answers ?? []), ...(injected.answers ?? [])],
     losesNoAnswer: round.losesNoAnswer ?? false,
   });
-  const skipped = traffic.skipped();
-  if (skipped > 0) scene.say(`${skipped} messages not sent: too many had no response yet`);
+  const { notSent = 0 } = verdict;
+  if (notSent > 0) scene.say(`${notSent} messages not sent: too many had no response yet`);
   const own = (injected.findings ?? []).map((what) => ({ what, count: 1, examples: [] }));
   return { ...verdict, findings: judged(round, scene, [...verdict.findings, ...own]) };
 }

@@ -45,6 +45,7 @@ function arrival(n: number, changed: Partial<Arrival> = {}): Arrival {
 function evidenceOf(changed: Partial<Evidence> = {}): Evidence {
   return {
     sent: [sentMessage(1)],
+    notSent: 0,
     arrivals: [arrival(1)],
     shown: new Map([['msg_1/0', { status: 'delivered', attemptCount: 1 }]]),
     recorded: new Map(),
@@ -79,6 +80,10 @@ describe('the audit', () => {
       slowestAnswerMs: 10,
       findings: [],
     });
+  });
+
+  it('says how many messages of the load were not sent', () => {
+    expect(audit(evidenceOf({ notSent: 7 }), LIMITS)).toMatchObject({ notSent: 7, findings: [] });
   });
 
   it('finds what was accepted and never arrived', () => {

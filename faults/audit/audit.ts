@@ -27,6 +27,8 @@ export interface Limits {
 /** The figures of one round, and what is wrong. */
 export interface Verdict {
   accepted: number;
+  /** Messages of the load that were left out. Absent in older results. */
+  notSent?: number;
   /** Messages whose response was lost, and how many of them arrived. */
   unknown: number;
   unknownArrived: number;
@@ -60,6 +62,7 @@ export function audit(evidence: Evidence, limits: Limits): Verdict {
   const messages = messagesOf(evidence);
   return {
     ...messages,
+    notSent: evidence.notSent,
     deliveries: deliveries.length,
     delivered: deliveries.filter(({ arrivals }) => arrivals.some(isSuccess)).length,
     exhausted: [...evidence.shown.values()].filter(({ status }) => status === 'exhausted').length,

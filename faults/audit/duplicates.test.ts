@@ -20,6 +20,7 @@ function evidenceOf(
         answer: { kind: 'accepted', messageId: 'msg_1' },
       },
     ],
+    notSent: 0,
     arrivals: requests.map(([atMs, status]) => ({
       messageId: 'msg_1',
       n: 1,

@@ -60,6 +60,8 @@ export interface Stop {
 /** Everything that is known about one round. */
 export interface Evidence {
   sent: readonly Sent[];
+  /** Messages of the load that were left out, because too many had no response yet. */
+  notSent: number;
   arrivals: readonly Arrival[];
   /** By `deliveryKey`. */
   shown: ReadonlyMap<string, ShownDelivery>;

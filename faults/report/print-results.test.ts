@@ -12,6 +12,7 @@ const AUDITED: Result = {
   notes: [],
   verdict: {
     accepted: 10,
+    notSent: 3,
     unknown: 2,
     unknownArrived: 1,
     deliveries: 12,
@@ -36,6 +37,7 @@ describe('the table of results', () => {
       round: 'F2 2 (10 s)',
       verdict: 'good',
       accepted: 10,
+      'not sent': 3,
       deliveries: 12,
       delivered: 11,
       exhausted: 1,

@@ -24,6 +24,7 @@ export function rowOf(result: Result): Record<string, string | number> {
     round: name,
     verdict,
     accepted,
+    'not sent': rest.notSent ?? '–',
     deliveries,
     delivered,
     exhausted,
