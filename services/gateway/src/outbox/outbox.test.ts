@@ -70,6 +70,15 @@ const built = (): Message => sampleMessage(newId('msg'), { publisherId: outbox.p
 const namesOf = () => calls.map(([name]) => name);
 const watermarkOf = (call: unknown[] | undefined) => String(call?.[2]);
 
+/** Inserts are not executed until the returned function is called. */
+function delayInserts(): () => void {
+  const delay = Promise.withResolvers<InsertOutcome[]>();
+  insertAll = () => delay.promise;
+  return () => {
+    delay.resolve(['stored']);
+  };
+}
+
 async function storeOne(): Promise<Message> {
   const message = built();
   await outbox.store([message]);
@@ -110,11 +119,7 @@ describe('the outbox', () => {
 
   test('keeps its watermark below a message that is being stored', async () => {
     await outbox.start();
-    let store: () => void = () => undefined;
-    insertAll = async (batch) => {
-      await new Promise<void>((resolve) => (store = resolve));
-      return batch.map(() => 'stored');
-    };
+    const store = delayInserts();
     const message = built();
     const storing = outbox.store([message]);
     await outbox.tick();
@@ -186,11 +191,7 @@ describe('an outbox whose publisher the sweep has taken over', () => {
 
   test('does not publish a message that was stored under the old name meanwhile', async () => {
     await outbox.start();
-    let store: () => void = () => undefined;
-    insertAll = async (batch) => {
-      await new Promise<void>((resolve) => (store = resolve));
-      return batch.map(() => 'stored');
-    };
+    const store = delayInserts();
     const storing = storeOne();
     isOwn = false;
     await outbox.tick();
@@ -247,11 +248,7 @@ describe('an outbox that stops', () => {
 
   test('hands over what an insert stores that outlives the drain', async () => {
     await outbox.start();
-    let store: () => void = () => undefined;
-    insertAll = async (batch) => {
-      await new Promise<void>((resolve) => (store = resolve));
-      return batch.map(() => 'stored');
-    };
+    const store = delayInserts();
     const storing = storeOne();
     await outbox.stop(0);
     store();
@@ -265,5 +262,13 @@ describe('an outbox that stops', () => {
     await storeOne();
     await outbox.stop(0);
     expect(namesOf().at(-1)).toBe('handOver');
+  });
+
+  test('stores nothing once it forgets its publisher: nobody would publish it', async () => {
+    await outbox.start();
+    callStore = () => new Promise(() => undefined);
+    void outbox.stop(0);
+    await eventually('the end', () => namesOf().includes('forget'));
+    await expect(storeOne()).rejects.toThrow('this gateway stops');
   });
 });

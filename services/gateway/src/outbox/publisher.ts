@@ -4,6 +4,7 @@ import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { InsertOutcome, MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { PublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { publishInBatches } from '@posthorn/platform/outbox/publish-in-batches.ts';
+import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { Spans } from '@posthorn/platform/tracing/spans.ts';
 import { createPublication, type Publication, type PublicationState } from './publish-created.ts';
@@ -59,6 +60,8 @@ interface Work extends PublisherDeps {
   publication: Publication;
   unconfirmed: UnconfirmedInserts;
   isHandedOver: boolean;
+  /** What is stored from now on would never be published. */
+  isEnded: boolean;
   runningInserts: number;
   /** Everything up to this id is published: it was made at a moment when nothing was left. */
   idleWatermark: string;
@@ -89,8 +92,10 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       // What a late insert stores is handed over: nothing may be published once the heartbeats end.
       publication.abandon();
     },
-    end: () =>
-      isIdle(work) ? publishers.forget(id, 0) : publishers.handOver(id, watermarkOf(work)),
+    end: () => {
+      work.isEnded = true;
+      return isIdle(work) ? publishers.forget(id, 0) : publishers.handOver(id, watermarkOf(work));
+    },
     state: publication.state,
     usedBytes: publication.usedBytes,
   };
@@ -120,12 +125,14 @@ function createWork(deps: PublisherDeps): Work {
       confirmedForMs: ownership.confirmedForMs,
     }),
     isHandedOver: false,
+    isEnded: false,
     runningInserts: 0,
     idleWatermark: firstWatermark,
   };
 }
 
 async function store(work: Work, batch: readonly Message[]): Promise<InsertOutcome[]> {
+  if (work.isEnded) throw new StoreUnavailableError('this gateway stops');
   work.runningInserts += 1;
   try {
     const outcomes = await work.messages.insertAll(batch);
