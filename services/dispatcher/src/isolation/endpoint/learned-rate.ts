@@ -99,6 +99,16 @@ export function ratePerSecond(rate: LearnedRate, nowMs: number): number | null {
   return bound === null ? null : rateOf(bound, bound.grownMs + growthMs(rate, nowMs));
 }
 
+/**
+ * Returns the attempts per second at which a backlog will be taken; null when no bound is known. While
+ * everything is refused the rate is that of probes. Turns that were booked by it in an outage of two minutes at
+ * 100/s lay up to 17 hours ahead.
+ */
+export function expectedRate(rate: LearnedRate, nowMs: number): number | null {
+  const now = ratePerSecond(rate, nowMs);
+  return now === null ? null : Math.max(now, rate.bound?.plateau ?? FIRST_RATE);
+}
+
 /** Returns how many attempts succeeded in the last second or two. */
 export function recentSuccesses(
   { successes, successesBefore, lastMs }: LearnedRate,

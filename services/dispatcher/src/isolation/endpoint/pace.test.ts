@@ -108,4 +108,18 @@ describe('the spacing of an endpoint', () => {
     endpoint.rateLimitPerSecond = 0.5;
     expect(spacingMs(endpoint, NOW_MS)).toBe(2_000);
   });
+
+  it('goes by the rate that is expected after an outage, not by that of probes in it', () => {
+    for (let n = 0; n < 200; n += 1) observe(10, { endedMs: NOW_MS + n * 10 });
+    const refusedMs = (n: number): number => NOW_MS + 2_000 + n * 1_500;
+    for (let n = 0; n < 20; n += 1) observe(10, { ...REFUSED, endedMs: refusedMs(n) });
+    const nowMs = refusedMs(20);
+    expect(paceOf(endpoint, nowMs)).toBeLessThan(1);
+    expect(1_000 / spacingMs(endpoint, nowMs)).toBeCloseTo(98, 0);
+  });
+
+  it('expects ten attempts a second of an endpoint that has only refused', () => {
+    for (let n = 0; n < 20; n += 1) observe(10, { ...REFUSED, endedMs: NOW_MS + n * 1_500 });
+    expect(spacingMs(endpoint, NOW_MS + 30_000)).toBe(100);
+  });
 });

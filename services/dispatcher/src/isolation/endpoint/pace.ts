@@ -1,5 +1,5 @@
 import { concurrencyOf, type Endpoint } from './endpoint.ts';
-import { ratePerSecond } from './learned-rate.ts';
+import { expectedRate, ratePerSecond } from './learned-rate.ts';
 import { countSent, createSentLastSecond, untilRateAllowsMs } from './sent-last-second.ts';
 
 /** What a late timer missed is caught up, up to this much. */
@@ -15,19 +15,22 @@ export function paceOf(
   { rateLimitPerSecond, rate }: Pick<Endpoint, 'rateLimitPerSecond' | 'rate'>,
   nowMs: number,
 ): number | null {
-  const learned = ratePerSecond(rate, nowMs);
-  if (learned === null || rateLimitPerSecond === null) return learned ?? rateLimitPerSecond;
-  return Math.min(learned, rateLimitPerSecond);
+  return lowest(ratePerSecond(rate, nowMs), rateLimitPerSecond);
+}
+
+function lowest(learned: number | null, ofWebhook: number | null): number | null {
+  if (learned === null || ofWebhook === null) return learned ?? ofWebhook;
+  return Math.min(learned, ofWebhook);
 }
 
 /**
- * Returns the mean time between two starts while all places of the endpoint are taken, in
- * milliseconds. It goes by the quickest responses: when this process is short of CPU, every endpoint
+ * Returns the mean time between two starts of a backlog, in milliseconds: while all places of the
+ * endpoint are taken, or at the rate that is expected of it. It goes by the quickest responses: when this process is short of CPU, every endpoint
  * looks slow, and none should wait for that.
  */
 export function spacingMs(endpoint: Endpoint, nowMs: number): number {
   const byPlacesMs = (endpoint.quickestMs || UNKNOWN_MS) / concurrencyOf(endpoint);
-  const pace = paceOf(endpoint, nowMs);
+  const pace = lowest(expectedRate(endpoint.rate, nowMs), endpoint.rateLimitPerSecond);
   return pace === null ? byPlacesMs : Math.max(byPlacesMs, 1_000 / pace);
 }
 
