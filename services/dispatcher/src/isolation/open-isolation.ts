@@ -86,8 +86,9 @@ export function openIsolation(
       slowLaneTopic: topics.slowLane,
       count: metrics.countSlowLane,
     }),
-    mayRead: () => memory.hasRoom() && !queues.isFull(),
-    mayReadSlowLane: memory.hasRoom,
+    mayRead: () => memory.hasRoom() && !queues.isFull('fast'),
+    // Otherwise its backlog would fill the memory, and stop the reading for endpoints that are not slow.
+    mayReadSlowLane: () => memory.hasRoom() && !queues.isFull('slow'),
     takeOver,
   };
 }

@@ -94,11 +94,19 @@ describe('the dispatcher', () => {
   it('is full when all places are taken and half as many attempts wait', async () => {
     harness = createQueueHarness({ limits: { fast: 10 } });
     const all = await harness.enter('a', 'first', 14);
-    expect(harness.queues.isFull()).toBe(false);
+    expect(harness.queues.isFull('fast')).toBe(false);
     await harness.enter('b', 'first', 1);
-    expect(harness.queues.isFull()).toBe(true);
+    expect(harness.queues.isFull('fast')).toBe(true);
     await harness.finish(all.slice(0, 1));
-    expect(harness.queues.isFull()).toBe(false);
+    expect(harness.queues.isFull('fast')).toBe(false);
+  });
+
+  it('has a full slow lane when its places are taken, and not when one endpoint is waited for', async () => {
+    harness = createQueueHarness({ limits: { slow: 20 } });
+    await harness.enter('a', 'slow', 40);
+    expect(harness.queues.isFull('slow')).toBe(false);
+    await harness.enter('b', 'slow', 4);
+    expect([harness.queues.isFull('slow'), harness.queues.isFull('fast')]).toEqual([true, false]);
   });
 
   it('has a slow lane with places of its own', async () => {

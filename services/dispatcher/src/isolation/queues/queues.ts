@@ -15,6 +15,7 @@ import {
   createQueueState,
   updateEndpoint,
   poolOf,
+  type Pool,
   type QueueDeps,
   type QueueState,
 } from './queue-state.ts';
@@ -25,8 +26,8 @@ export interface Queues {
   enter: (candidate: Candidate) => Promise<Admission>;
   /** Requests under way. */
   running: () => number;
-  /** True when all fast places are taken and enough attempts wait to take them over. */
-  isFull: () => boolean;
+  /** True when all places of the pool are taken and enough attempts wait to take them over. */
+  isFull: (pool: Pool) => boolean;
   waiting: () => number;
   endpoints: () => Iterable<Endpoint>;
   /** How many endpoints are remembered. */
@@ -58,7 +59,7 @@ export function createQueues(deps: QueueDeps): Queues {
   return {
     enter: (candidate) => enter(state, candidate),
     running: () => state.requests.size,
-    isFull: () => taken.fast >= limits.fast && waiting.fast >= limits.fast / 2,
+    isFull: (pool) => taken[pool] >= limits[pool] && waiting[pool] >= limits[pool] / 2,
     waiting: () => waiting.fast + waiting.slow,
     endpoints: () => state.endpoints.values(),
     size: () => state.endpoints.size,
