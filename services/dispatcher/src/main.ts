@@ -4,5 +4,4 @@ const takeOver = exitOnSignals();
 const { runService } = await import('@posthorn/platform/service/run-service.ts');
 const { dispatcherConfig } = await import('./config.ts');
 const { startDispatcher } = await import('./start-dispatcher.ts');
-takeOver();
-await runService('dispatcher', dispatcherConfig, startDispatcher);
+await runService('dispatcher', dispatcherConfig, startDispatcher, takeOver);

@@ -4,5 +4,4 @@ const takeOver = exitOnSignals();
 const { runService } = await import('@posthorn/platform/service/run-service.ts');
 const { gatewayConfig } = await import('./config.ts');
 const { startGateway } = await import('./start-gateway.ts');
-takeOver();
-await runService('gateway', gatewayConfig, startGateway);
+await runService('gateway', gatewayConfig, startGateway, takeOver);

@@ -4,5 +4,4 @@ const takeOver = exitOnSignals();
 const { runService } = await import('@posthorn/platform/service/run-service.ts');
 const { retryConfig } = await import('./config.ts');
 const { startRetry } = await import('./start-retry.ts');
-takeOver();
-await runService('retry', retryConfig, startRetry);
+await runService('retry', retryConfig, startRetry, takeOver);

@@ -32,11 +32,13 @@ const CLOSING_MS = 10_000;
 /**
  * Runs one service from its environment to its exit code: settings, logger, signals, then `start`.
  * A start that fails prints one message on standard error, runs the steps of the stop and exits with 1.
+ * Calls `takeOver` once the service itself ends on signals: there must be a handler at any time.
  */
 export async function runService<Schema extends z.ZodObject>(
   name: string,
   schema: Schema,
   start: (context: ServiceContext<z.infer<Schema> & ProcessSettings>) => Promise<void>,
+  takeOver: () => void,
 ): Promise<void> {
   try {
     const config = parseConfig(name, schema, process.env) as z.infer<Schema> & ProcessSettings;
@@ -46,6 +48,7 @@ export async function runService<Schema extends z.ZodObject>(
       exit: (code) => process.exit(code),
     });
     endOnSignals(lifecycle, logger);
+    takeOver();
     const keepTrying = createKeepTrying({ logger, signal: lifecycle.stopping });
     const drained = abortedAfter(lifecycle.stopping, config.DRAIN_TIMEOUT_MS);
     const keepTryingWhileDraining = createKeepTrying({ logger, signal: drained });
