@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { createLoop, type Loop } from './loop.ts';
+import { createLoop, stopSoon, type Loop } from './loop.ts';
 
 let rounds: { end: () => void; fail: (error: Error) => void; signal: AbortSignal }[];
 let logged: [object, string][];
@@ -95,5 +95,16 @@ describe('a loop', () => {
     rounds[0]?.end();
     await stopped;
     expect(rounds).toHaveLength(1);
+  });
+
+  test('can be stopped without waiting for a round that hangs', async () => {
+    void loop.tick();
+    let isStopped = false;
+    const stopping = stopSoon(loop).then(() => (isStopped = true));
+    await jest.advanceTimersByTimeAsync(1_999);
+    expect([rounds[0]?.signal.aborted, isStopped]).toEqual([true, false]);
+    await jest.advanceTimersByTimeAsync(1);
+    await stopping;
+    expect(isStopped).toBe(true);
   });
 });

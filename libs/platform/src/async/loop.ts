@@ -1,3 +1,5 @@
+import { withTimeout } from './with-timeout.ts';
+
 export interface LoopDeps {
   /** Names the loop in the log. */
   name: string;
@@ -55,4 +57,14 @@ export function createLoop({ name, everyMs, run, logger }: LoopDeps): Signalling
       await running;
     },
   };
+}
+
+const STOP_MS = 2_000;
+
+/**
+ * Stops a loop whose round a store may delay, and waits for the round for two seconds at most: it may be repeated, and
+ * the steps of the stop that follow need the time. Never rejects.
+ */
+export async function stopSoon(loop: Pick<Loop, 'stop'>): Promise<void> {
+  await withTimeout(loop.stop(), STOP_MS).catch(() => undefined);
 }

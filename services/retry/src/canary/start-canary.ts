@@ -1,4 +1,4 @@
-import { createLoop } from '@posthorn/platform/async/loop.ts';
+import { createLoop, stopSoon } from '@posthorn/platform/async/loop.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { closeServer } from '@posthorn/platform/service/close-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
@@ -40,5 +40,5 @@ export async function startCanary(
   lifecycle.onStop('canary receiver', () => closeServer(server, CLOSE_AFTER_MS));
   const loop = createLoop({ name: 'canary', everyMs: config.CANARY_INTERVAL, run: send, logger });
   loop.start();
-  lifecycle.onStop('canary', loop.stop);
+  lifecycle.onStop('canary', () => stopSoon(loop));
 }

@@ -1,6 +1,5 @@
 import { dayName } from '@posthorn/domain/ids/days.ts';
-import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
-import { withTimeout } from '@posthorn/platform/async/with-timeout.ts';
+import { createLoop, stopSoon, type Loop } from '@posthorn/platform/async/loop.ts';
 import type { DayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
 import type { DayKind } from '@posthorn/platform/mongo/days/days.ts';
 import type { StoredLayout } from '@posthorn/platform/mongo/days/stored-layout.ts';
@@ -22,8 +21,6 @@ export interface KeepDaysDeps {
 
 const LEASE = 'keep-days';
 const EVERY_MS = 60_000;
-/** MongoDB goes on with an index that it builds. */
-const STOP_MS = 2_000;
 
 /**
  * Makes the collections of the next days ahead of time, completes those that a write has made, and drops those of which
@@ -46,7 +43,7 @@ export function createKeepDays(deps: KeepDaysDeps): Loop {
     },
     tick: loop.tick,
     async stop() {
-      await withTimeout(loop.stop(), STOP_MS).catch(() => undefined);
+      await stopSoon(loop);
       await leases.release(LEASE, holder).catch(() => undefined);
     },
   };

@@ -8,7 +8,7 @@ import {
 import type { OperatorIncident } from '@posthorn/domain/operator-events/operator-event.ts';
 import { beginningOf, HOUR_MS, MINUTE_MS } from '@posthorn/domain/stats/steps.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
-import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
+import { createLoop, stopSoon, type Loop } from '@posthorn/platform/async/loop.ts';
 import type { AuditLog } from '@posthorn/platform/audit/audit-log.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
 import type { StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
@@ -73,7 +73,7 @@ export function createFailingWatch(deps: FailingWatchDeps): Loop {
     tick: loop.tick,
     async stop() {
       closing.abort();
-      await loop.stop();
+      await stopSoon(loop);
     },
   };
 }

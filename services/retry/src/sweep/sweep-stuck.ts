@@ -1,5 +1,5 @@
 import { timeMsOf } from '@posthorn/domain/ids/ids.ts';
-import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
+import { createLoop, stopSoon, type Loop } from '@posthorn/platform/async/loop.ts';
 import type { StuckDeliveries } from '@posthorn/platform/mongo/deliveries/stuck-deliveries.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
 import { ifLeaseIsFree } from '@posthorn/platform/mongo/leases/with-lease.ts';
@@ -59,7 +59,7 @@ export function createStuckSweep(deps: SweepStuckDeps): Loop {
       void loop.tick();
     },
     tick: loop.tick,
-    stop: loop.stop,
+    stop: () => stopSoon(loop),
   };
 }
 

@@ -1,6 +1,5 @@
 import { required } from '@posthorn/domain/required.ts';
-import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
-import { withTimeout } from '@posthorn/platform/async/with-timeout.ts';
+import { createLoop, stopSoon, type Loop } from '@posthorn/platform/async/loop.ts';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
 import {
   LEASE,
@@ -24,7 +23,6 @@ const EVERY_MS = 2_000;
  * What is under way may end. A send to a Kafka that is away would take longer: the next holder of the lease
  * publishes the same page, and the dispatcher looks up what is late.
  */
-const STOP_MS = 2_000;
 
 /**
  * Publishes what a gateway stored and did not publish: everything after its watermark that has no
@@ -51,7 +49,7 @@ export function createUnpublishedSweep(deps: SweepUnpublishedDeps): UnpublishedS
     tick: loop.tick,
     oldestAtMs: () => (work.oldestAtMs.size > 0 ? Math.min(...work.oldestAtMs.values()) : null),
     async stop() {
-      await withTimeout(loop.stop(), STOP_MS).catch(() => undefined);
+      await stopSoon(loop);
       await deps.leases.release(LEASE, deps.holder).catch(() => undefined);
     },
   };
