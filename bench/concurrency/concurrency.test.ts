@@ -109,6 +109,13 @@ describe('the learned rate, in the simulation', () => {
     expect(refused).toBeLessThan(0.005);
   });
 
+  test.each(['429 for 0.1 % at random', '429 for 1 % at random'])(
+    'does not lower the rate for refusals that are unrelated to it: %s',
+    (name) => {
+      expect(scored(name).throughput).toBeGreaterThan(0.99);
+    },
+  );
+
   test('finds a limit that was raised tenfold within two minutes', () => {
     expect(scored('30/s, after 60 s 300/s').secondsTo95).toBeLessThan(120);
   });

@@ -30,6 +30,19 @@ function limited(
   };
 }
 
+/** A 429 that has nothing to do with the rate: of one of many replicas, or of one of many users. */
+function atRandom(share: number): Scenario {
+  return {
+    name: `429 for ${share * 100} % at random`,
+    offered: 600,
+    possible: 600 * (1 - share),
+    seconds: 120,
+    fromSecond: 60,
+    receiver: (random) =>
+      receivers.failingAtRandom(share, receivers.fixedLatency(50), random, '429'),
+  };
+}
+
 /** The limit changes after a minute. */
 function changedLimit(
   name: string,
@@ -76,6 +89,8 @@ export const RATE_SCENARIOS: Scenario[] = [
   limited('300/s, fixed window, both busy', () => fixedWindow(300), BOTH_BUSY),
   limited('300/s, sliding window, both busy', () => slidingWindow(300), BOTH_BUSY),
   limited('300/s, bucket of 30, both busy', () => tokenBucket(300, 30), BOTH_BUSY),
+  atRandom(0.001),
+  atRandom(0.01),
   changedLimit('30/s, after 60 s 300/s', 30, 300, 60),
   changedLimit('300/s, after 60 s 30/s', 300, 30, 60),
 ];

@@ -111,9 +111,14 @@ export function changed(atMs: number, before: Receiver, after: Receiver): Receiv
   return (nowMs, running) => (nowMs < atMs ? before : after)(nowMs, running);
 }
 
-/** Responds with 503 to a share of the requests, at random. */
-export function failingAtRandom(share: number, inner: Receiver, random: () => number): Receiver {
-  return (nowMs, running) => (random() < share ? refusal('503') : inner(nowMs, running));
+/** Responds with 503 or 429 to a share of the requests, at random. */
+export function failingAtRandom(
+  share: number,
+  inner: Receiver,
+  random: () => number,
+  status: '503' | '429' = '503',
+): Receiver {
+  return (nowMs, running) => (random() < share ? refusal(status) : inner(nowMs, running));
 }
 
 export function fixedWindow(perSecond: number): RateLimiter {

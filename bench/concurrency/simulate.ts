@@ -194,7 +194,7 @@ function learnRate(
   const ended = { startedMs, endedMs: nowMs };
   if (status === 'success') simulation.rate = rateAfterSuccess(rate, ended);
   if (status !== '429') return;
-  if (load.isRateLearned) simulation.rate = rateAfterRefusal(rate, ended);
+  if (load.isRateLearned) simulation.rate = rateAfterRefusal(rate, ended, retryAfterMs > 0);
   if (retryAfterMs === 0) return;
   simulation.holdUntilMs = Math.max(simulation.holdUntilMs, nowMs + retryAfterMs);
   // There is no catch-up after a hold: the burst would be refused.

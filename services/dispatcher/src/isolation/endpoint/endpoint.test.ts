@@ -94,8 +94,10 @@ describe('the hold that an endpoint asks for', () => {
     expect(endpoint.holdUntilMs).toBe(NOW_MS + 60_000);
   });
 
-  it('is none with a 429 without Retry-After, which only lowers the rate', () => {
+  it('is none with 429 without Retry-After, of which many only lower the rate', () => {
     observe(10, refused(null));
+    expect([endpoint.holdUntilMs, paceOf(endpoint, NOW_MS)]).toEqual([0, null]);
+    for (let n = 0; n < 8; n += 1) observe(10, refused(null));
     expect(endpoint.holdUntilMs).toBe(0);
     expect(paceOf(endpoint, NOW_MS)).not.toBeNull();
   });

@@ -115,7 +115,8 @@ export function learn(endpoint: Endpoint, observed: ObservedAttempt, bounds: Lim
     endpoint.rate = rateAfterSuccess(endpoint.rate, observed);
     endpoint.deferredByCircuit = 0;
   }
-  if (isRefusal(observed)) endpoint.rate = rateAfterRefusal(endpoint.rate, observed);
+  if (isRefusal(observed))
+    endpoint.rate = rateAfterRefusal(endpoint.rate, observed, asksForHold(observed));
   if (asksForHold(observed) && retryAfterMs !== null) {
     endpoint.holdUntilMs = Math.max(endpoint.holdUntilMs, endedMs + retryAfterMs);
     // Otherwise the pace would catch up on what it missed during the hold, and be refused again.

@@ -30,7 +30,7 @@ function succeed(
 /** 300/s for five seconds, then a refusal. */
 function refusedAt300(): LearnedRate {
   const before = succeed(NO_RATE, { fromMs: 0, toMs: 5_000, perSecond: 300 });
-  return rateAfterRefusal(before, at(5_000));
+  return rateAfterRefusal(before, at(5_000), true);
 }
 
 const clock = fc.oneof(
@@ -45,7 +45,7 @@ describe('the learned rate, for any history', () => {
       fc.property(fc.array(step, { maxLength: 200 }), clock, (steps, nowMs) => {
         let rate = NO_RATE;
         for (const { isRefusal, ...ended } of steps) {
-          rate = isRefusal ? rateAfterRefusal(rate, ended) : rateAfterSuccess(rate, ended);
+          rate = isRefusal ? rateAfterRefusal(rate, ended, true) : rateAfterSuccess(rate, ended);
           expect(ratePerSecond(rate, nowMs) ?? 1).toBeGreaterThanOrEqual(0.2);
           expect(ratePerSecond(rate, nowMs) ?? 1).toBeLessThan(Infinity);
         }
@@ -64,7 +64,9 @@ describe('the learned rate, for any history', () => {
         for (const { isRefusal, passedMs } of steps) {
           nowMs += passedMs;
           const before = ratePerSecond(rate, nowMs);
-          rate = isRefusal ? rateAfterRefusal(rate, at(nowMs)) : rateAfterSuccess(rate, at(nowMs));
+          rate = isRefusal
+            ? rateAfterRefusal(rate, at(nowMs), true)
+            : rateAfterSuccess(rate, at(nowMs));
           if (!isRefusal) continue;
           const next = ratePerSecond(rate, nowMs) ?? Infinity;
           const isSameEpisode = nowMs - TOOK_MS < loweredMs + 1_000;
@@ -122,17 +124,17 @@ describe('the learned rate of an endpoint', () => {
 
   test('returns to a limit that was found again in twice the time', () => {
     let rate = succeed(refusedAt300(), { fromMs: 6_000, toMs: 28_500, perSecond: 600 });
-    rate = rateAfterRefusal(rate, at(28_500));
+    rate = rateAfterRefusal(rate, at(28_500), true);
     rate = succeed(rate, { fromMs: 29_500, toMs: 49_500, perSecond: 600 });
     expect(ratePerSecond(rate, 49_500)).toBeLessThan(0.98 * 300);
   });
 
   test('falls little from a confirmed limit when a stall of this process caused a burst', () => {
     let rate = succeed(refusedAt300(), { fromMs: 6_000, toMs: 28_500, perSecond: 600 });
-    rate = rateAfterRefusal(rate, at(28_500));
+    rate = rateAfterRefusal(rate, at(28_500), true);
     rate = succeed(rate, { fromMs: 29_500, toMs: 40_000, perSecond: 600 });
     // Half a second without an attempt, and the catch-up is refused.
-    rate = rateAfterRefusal(rateAfterSuccess(rate, at(40_500)), at(40_501));
+    rate = rateAfterRefusal(rateAfterSuccess(rate, at(40_500)), at(40_501), true);
     expect(ratePerSecond(rate, 40_501)).toBeGreaterThan(0.9 * 300);
   });
 
@@ -148,7 +150,7 @@ describe('the learned rate of an endpoint', () => {
   });
 
   test('starts at 10/s when the very first attempt is refused', () => {
-    const refused = rateAfterRefusal(NO_RATE, at(1_000));
+    const refused = rateAfterRefusal(NO_RATE, at(1_000), true);
     expect(ratePerSecond(refused, 1_000)).toBeCloseTo(9.5);
     const later = succeed(refused, { fromMs: 2_000, toMs: 8_000, perSecond: 600 });
     expect(ratePerSecond(later, 8_000) ?? Infinity).toBeGreaterThan(300);
@@ -157,9 +159,28 @@ describe('the learned rate of an endpoint', () => {
   test('halves while nothing succeeds, and is back at its plateau 12 s after the first success', () => {
     let rate = refusedAt300();
     for (let second = 7; second < 40; second += 2)
-      rate = rateAfterRefusal(rate, at(second * 1_000));
+      rate = rateAfterRefusal(rate, at(second * 1_000), true);
     expect(ratePerSecond(rate, 40_000)).toBe(0.2);
     const back = succeed(rate, { fromMs: 41_000, toMs: 54_000, perSecond: 600 });
     expect(ratePerSecond(back, 54_000)).toBeGreaterThan(0.9 * 294);
+  });
+
+  test('is not lowered by a few refusals that ask for no hold, however long they come', () => {
+    let rate = NO_RATE;
+    for (let n = 1; n <= 10_000; n += 1) {
+      const ended = at(n * 2);
+      rate = n % 100 === 0 ? rateAfterRefusal(rate, ended, false) : rateAfterSuccess(rate, ended);
+    }
+    expect(ratePerSecond(rate, 20_000)).toBeNull();
+    expect(ratePerSecond(rateAfterRefusal(rate, at(20_000), true), 20_000)).not.toBeNull();
+  });
+
+  test('is lowered when more than 3 % are refused', () => {
+    let rate = NO_RATE;
+    for (let n = 1; n <= 1_000; n += 1) {
+      const ended = at(n * 2);
+      rate = n % 20 === 0 ? rateAfterRefusal(rate, ended, false) : rateAfterSuccess(rate, ended);
+    }
+    expect(ratePerSecond(rate, 2_000)).not.toBeNull();
   });
 });

@@ -6,6 +6,8 @@ export interface LearnedRate {
   readonly successesBefore: number;
   /** The last success; -Infinity before the first. */
   readonly lastMs: number;
+  /** The share of the last 256 attempts or so that were refused, from 0 to 1: a moving average. */
+  readonly refusedShare: number;
   readonly bound: RateBound | null;
 }
 
@@ -35,8 +37,17 @@ export const NO_RATE: LearnedRate = {
   successes: 0,
   successesBefore: 0,
   lastMs: -Infinity,
+  refusedShare: 0,
   bound: null,
 };
+
+/**
+ * Fewer refusals than this share say nothing about the rate, as those of one of many replicas, or of one of
+ * many users. With a decrease for each, an endpoint that refused one request in a hundred at random had 2 % of its
+ * throughput.
+ */
+const UNUSUAL_SHARE = 0.03;
+const SHARE_WEIGHT = 1 / 256;
 
 /** Most receivers limit a second. Over less time, a burst would count as the rate. */
 const SECOND_MS = 1_000;
@@ -69,7 +80,7 @@ const FORGOTTEN_AT = 10;
 
 export function rateAfterSuccess(rate: LearnedRate, ended: Ended): LearnedRate {
   if (!isMeasured(ended)) return rate;
-  const counted = withSuccess(rate, ended.endedMs);
+  const counted = withSuccess(withShare(rate, 0), ended.endedMs);
   const { bound } = rate;
   if (bound === null || ended.startedMs <= bound.refusedMs) return counted;
   const grownMs = bound.grownMs + growthMs(rate, ended.endedMs);
@@ -81,9 +92,18 @@ export function rateAfterSuccess(rate: LearnedRate, ended: Ended): LearnedRate {
   };
 }
 
-/** A 429, or a 503 with Retry-After. */
-export function rateAfterRefusal(rate: LearnedRate, ended: Ended): LearnedRate {
-  if (!isMeasured(ended)) return rate;
+/**
+ * After a 429, or a 503 with Retry-After. One that asks for a hold (`asksForHold`) always lowers the rate: each costs
+ * a hold, however few there are.
+ */
+export function rateAfterRefusal(
+  before: LearnedRate,
+  ended: Ended,
+  asksForHold: boolean,
+): LearnedRate {
+  if (!isMeasured(ended)) return before;
+  const rate = withShare(before, 1);
+  if (!asksForHold && rate.refusedShare <= UNUSUAL_SHARE) return rate;
   const { bound } = rate;
   // Until a limit per second allows more, every refusal says the same.
   if (bound !== null && ended.startedMs < bound.refusedMs + SECOND_MS) return rate;
@@ -121,6 +141,11 @@ function isMeasured({ startedMs, endedMs }: Ended): boolean {
   return Number.isFinite(endedMs - startedMs) && endedMs >= startedMs;
 }
 
+function withShare(rate: LearnedRate, refused: 0 | 1): LearnedRate {
+  const { refusedShare } = rate;
+  return { ...rate, refusedShare: refusedShare + (refused - refusedShare) * SHARE_WEIGHT };
+}
+
 /** The rate does not grow while nothing is sent (a hold) or nothing succeeds: it would be a guess. */
 function growthMs({ bound, lastMs }: LearnedRate, nowMs: number): number {
   return bound?.hasSucceeded === true ? Math.max(0, Math.min(nowMs - lastMs, SECOND_MS)) || 0 : 0;
@@ -128,7 +153,7 @@ function growthMs({ bound, lastMs }: LearnedRate, nowMs: number): number {
 
 /** A second without a success (a hold) starts a new count: earlier successes belong to another second. */
 function withSuccess(rate: LearnedRate, nowMs: number): LearnedRate {
-  const { sinceMs, successes, lastMs, bound } = rate;
+  const { sinceMs, successes, lastMs, refusedShare, bound } = rate;
   const isPaused = nowMs - lastMs > SECOND_MS;
   const isOver = nowMs - sinceMs >= SECOND_MS;
   if (!isPaused && !isOver) return { ...rate, successes: successes + 1, lastMs: nowMs };
@@ -137,6 +162,7 @@ function withSuccess(rate: LearnedRate, nowMs: number): LearnedRate {
     successes: 1,
     successesBefore: isPaused ? 0 : successes,
     lastMs: nowMs,
+    refusedShare,
     bound,
   };
 }

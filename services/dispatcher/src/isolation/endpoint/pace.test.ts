@@ -43,7 +43,7 @@ describe('the pace of an endpoint', () => {
   it('is that of the webhook, or the learned one when that is less', () => {
     endpoint.rateLimitPerSecond = 1_000;
     expect(paceOf(endpoint, NOW_MS)).toBe(1_000);
-    observe(10, REFUSED);
+    observe(10, { ...REFUSED, retryAfterMs: 1_000 });
     const learned = paceOf(endpoint, NOW_MS);
     expect(learned).toBeLessThan(1_000);
     endpoint.rateLimitPerSecond = 0.1;
