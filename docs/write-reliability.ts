@@ -40,20 +40,23 @@ function earlierText(earlier: readonly WrittenResult[]): string {
   return `\n## Earlier runs\n\n${rows}\n${machines}\n${REMARKS}\n${wrongText(earlier)}`;
 }
 
-/** When the rounds were begun anew. A round without a run since then shows what it has. */
-const BEGUN_ANEW_AT = '2026-11-25T17:00';
+/**
+ * When the rounds were begun anew, the last time first. A round shows its runs since the last of these times after which
+ * it was run, and all of them when it was not.
+ */
+const BEGUN_ANEW_AT = ['2026-11-25T22:20', '2026-11-25T17:00'];
 
 function splitRuns(
   written: readonly WrittenResult[],
 ): Record<'newest' | 'earlier', WrittenResult[]> {
-  const isNew = ({ result }: WrittenResult): boolean => result.startedAt >= BEGUN_ANEW_AT;
-  const runAgain = new Set(written.filter(isNew).map(({ result }) => result.round));
-  const isNewest = (each: WrittenResult): boolean =>
-    isNew(each) || !runAgain.has(each.result.round);
-  return {
-    newest: written.filter(isNewest),
-    earlier: written.filter((each) => !isNewest(each)),
-  };
+  const sinceOf = (round: string): string =>
+    BEGUN_ANEW_AT.find((atTime) =>
+      written.some(({ result }) => result.round === round && result.startedAt >= atTime),
+    ) ?? '';
+  const { newest = [], earlier = [] } = Object.groupBy(written, ({ result }) =>
+    result.startedAt >= sinceOf(result.round) ? 'newest' : 'earlier',
+  );
+  return { newest, earlier };
 }
 
 const SUSPECTED = `## What was suspected
