@@ -94,7 +94,11 @@ function enter(state: QueueState, candidate: Candidate): Promise<Admission> {
   const formerUrl = state.endpoints.get(candidate.webhookId)?.url ?? candidate.url;
   const endpoint = updateEndpoint(state, candidate);
   // What waits for the hold of the former URL need not wait any more.
-  if (formerUrl !== candidate.url) state.inNextLoop(() => void reschedule(state, endpoint));
+  if (formerUrl !== candidate.url) {
+    state.inNextLoop(() => {
+      reschedule(state, endpoint);
+    });
+  }
   const { queue } = candidate;
   const ahead = endpoint.waiting[queue].size();
   const decision = decideForNew(state, endpoint, candidate, ahead);
