@@ -62,6 +62,12 @@ The 18 duplicates of the upgrade from 306837c at 02:41 very likely come from tha
 were due while a dispatcher of this version joined, at the slow endpoint, and were repeated within 0.1 s of one another. A dispatcher of 306837c
 begins records until its next heartbeat, up to 1.5 s after its partition has gone to another member; since e74e3a2 it asks first.
 The upgrade from 84f4dff, which has that, repeated none.
+
+On 2026-11-25 from 22:03 to 22:07, two suites and other work shared the two cores. **\`F5-frozen\` at 22:04 found a fault of
+Posthorn**: after the 15 s the first join of a dispatcher failed, and kafkajs read on with the partitions it had before. Without
+a member id it sent no heartbeat that could tell it so, and two dispatchers delivered each message until the end of the run. Since
+1bb47eb a consumer whose join failed hands no record over and joins again. \`F7-dispatcher-1\` at 22:05 and 22:06: very likely MongoDB
+took longer than the 0.6 s that the audit allows between a response and its record, when the dispatcher was suspended.
 `;
 
 /** Faults that a review of version 306837c held for possible: what of Posthorn might break, what came of it, and where to see it. */
