@@ -16,6 +16,7 @@ export const ENDPOINT: EndpointView = {
   circuit: { kind: 'closed' },
   isSlow: false,
   hasRateLimit: false,
+  isPaced: false,
   holdInMs: 0,
   paceInMs: 0,
   hostInMs: 0,

@@ -1,9 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { decide, REASONS, type Decision } from './gate.ts';
-import { PROBE_WAIT_MS } from './how-long-attempts-wait.ts';
+import { isTurnNear, longestWaitMs, PROBE_WAIT_MS } from './how-long-attempts-wait.ts';
 import type { AttemptView, CircuitView, DispatcherView, EndpointView } from './views.ts';
-import { isTurnNear, longestWaitMs } from './how-long-attempts-wait.ts';
 
 const ms = fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 100_000 }));
 const few = fc.nat(20);
@@ -23,6 +22,7 @@ const endpoint: fc.Arbitrary<EndpointView> = fc.record({
   circuit: fc.oneof(fc.constant({ kind: 'closed' as const }), circuit),
   isSlow: fc.boolean(),
   hasRateLimit: fc.boolean(),
+  isPaced: fc.boolean(),
   holdInMs: ms,
   paceInMs: ms,
   hostInMs: ms,
@@ -129,10 +129,11 @@ describe('the gate, for any attempt, endpoint and dispatcher', () => {
     });
   });
 
-  it('defers an attempt to its turn while that is far, whatever its endpoint can take', () => {
+  it('defers an attempt to its turn while that is far, and something limits its endpoint', () => {
     always((a, e, d) => {
       const decision = decide(a, e, d);
-      const isFar = a.suspendedForMs === null && !isTurnNear(a.turnInMs, d.maxWaitMs);
+      const isLimited = e.isPaced || e.holdInMs > 0 || e.circuit.kind !== 'closed';
+      const isFar = a.suspendedForMs === null && isLimited && !isTurnNear(a.turnInMs, d.maxWaitMs);
       expect(reasonOf(decision) === 'turn').toBe(isFar);
       if (isFar) expect(decision).toEqual({ kind: 'defer', because: 'turn', inMs: a.turnInMs });
     });

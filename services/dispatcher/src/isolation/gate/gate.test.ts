@@ -31,11 +31,29 @@ describe('an attempt', () => {
       defer('suspended', 20_000),
     ],
 
-    ['is deferred when its turn is far', { attempt: { turnInMs: 10_001 } }, defer('turn', 10_001)],
+    [
+      'is deferred when its turn is far',
+      { attempt: { turnInMs: 10_001 }, endpoint: { isPaced: true } },
+      defer('turn', 10_001),
+    ],
+    [
+      'is deferred until its turn while its endpoint is held',
+      { attempt: { turnInMs: 10_001 }, endpoint: { holdInMs: 1_000 } },
+      defer('turn', 10_001),
+    ],
+    [
+      'is made before its turn when nothing limits its endpoint any more',
+      { attempt: { turnInMs: 3_600_000 } },
+      NOW,
+    ],
     ['is made when its turn is near', { attempt: { turnInMs: 10_000 } }, NOW],
     [
       'is deferred when its turn is further than it may wait with little memory',
-      { attempt: { turnInMs: 8_001 }, dispatcher: { maxWaitMs: 24_000 } },
+      {
+        attempt: { turnInMs: 8_001 },
+        endpoint: { isPaced: true },
+        dispatcher: { maxWaitMs: 24_000 },
+      },
       defer('turn', 8_001),
     ],
     [

@@ -51,7 +51,7 @@ export function decide(
 ): Decision {
   return (
     bySuspension(attempt) ??
-    byTurn(attempt, dispatcher) ??
+    byTurn(attempt, endpoint, dispatcher) ??
     byCircuit(endpoint.circuit) ??
     bySlowness(attempt, endpoint, dispatcher) ??
     byEndpoint(attempt, endpoint, dispatcher) ??
@@ -64,10 +64,15 @@ function bySuspension({ suspendedForMs }: AttemptView): Decision | null {
   return { kind: 'defer', because: 'suspended', inMs: suspensionDefersMs(suspendedForMs) };
 }
 
-function byTurn({ turnInMs }: AttemptView, { maxWaitMs }: DispatcherView): Decision | null {
-  return isTurnNear(turnInMs, maxWaitMs)
-    ? null
-    : { kind: 'defer', because: 'turn', inMs: turnInMs };
+/** Turns keep the pace of a backlog. At an endpoint that has none any more they are not waited for. */
+function byTurn(
+  { turnInMs }: AttemptView,
+  { isPaced, holdInMs, circuit }: EndpointView,
+  { maxWaitMs }: DispatcherView,
+): Decision | null {
+  const isKept = isPaced || holdInMs > 0 || circuit.kind !== 'closed';
+  if (!isKept || isTurnNear(turnInMs, maxWaitMs)) return null;
+  return { kind: 'defer', because: 'turn', inMs: turnInMs };
 }
 
 function byCircuit(circuit: CircuitView): Decision | null {

@@ -1,6 +1,6 @@
 import { concurrencyOf } from '../endpoint/endpoint.ts';
 import { hostSpacingMs, untilHostAllowsMs } from '../endpoint/host-pace.ts';
-import { spacingMs, untilPaceAllowsMs } from '../endpoint/pace.ts';
+import { paceOf, spacingMs, untilPaceAllowsMs } from '../endpoint/pace.ts';
 import { isSlow } from '../endpoint/when-endpoint-is-slow.ts';
 import type { AttemptView, EndpointView } from '../gate/views.ts';
 import type { Candidate } from './admission.ts';
@@ -39,6 +39,7 @@ export function endpointViewOf(
     circuit: state.circuitOf(candidate),
     isSlow: isSlow(endpoint, nowMs),
     hasRateLimit: candidate.rateLimitPerSecond !== null,
+    isPaced: host !== null || paceOf(endpoint, nowMs) !== null,
     holdInMs: Math.max(0, holdUntilMs - nowMs),
     paceInMs: untilPaceAllowsMs(endpoint, nowMs),
     hostInMs: untilHostAllowsMs(endpoint, nowMs),

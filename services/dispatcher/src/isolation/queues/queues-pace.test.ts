@@ -135,6 +135,16 @@ describe('attempts of a webhook with a rate limit that cannot wait here', () => 
     expect(near?.admission?.kind).toBe('place');
   });
 
+  it('need not wait for their turn when they come back after the limit was removed', async () => {
+    const all = await offer(4_000, 1);
+    const turnAtMs = EPOCH_MS + sinceMs + Math.max(...turnsOf(all, sinceMs));
+    const as = { rateLimitPerSecond: null, turnAtMs };
+    const [back] = await harness.enter('a', 'first', 1, as);
+    // The first of them are still here.
+    await passFinishing([...all, ...(back ? [back] : [])], 1_000, 100);
+    expect(back?.admission).toMatchObject({ kind: 'place' });
+  });
+
   it('wait ahead of attempts that were never deferred', async () => {
     const all = await offer(60, 1);
     const [turnAtMs = 0] = turnsOf(all, sinceMs).map((ms) => EPOCH_MS + sinceMs + ms);
