@@ -68,6 +68,9 @@ Posthorn**: after the 15 s the first join of a dispatcher failed, and kafkajs re
 a member id it sent no heartbeat that could tell it so, and two dispatchers delivered each message until the end of the run. Since
 1bb47eb a consumer whose join failed hands no record over and joins again. \`F7-dispatcher-1\` at 22:05 and 22:06: very likely MongoDB
 took longer than the 0.6 s that the audit allows between a response and its record, when the dispatcher was suspended.
+
+The commits 18b363f and 9f4132d, which the runs from 22:23 to 22:48 name, were rebased before they were published: they are
+bdc3603 and 9908e30, with the audit of 1bb47eb in the first.
 `;
 
 /** Faults that a review of version 306837c held for possible: what of Posthorn might break, what came of it, and where to see it. */
