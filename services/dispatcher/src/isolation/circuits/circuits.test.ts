@@ -155,6 +155,14 @@ describe('a circuit', () => {
     expect(blockedUntilMs()).toBeNull();
   });
 
+  it('stays open when an attempt to the former URL ends', async () => {
+    const endFormer = circuits.beginAttempt(endpoint);
+    const moved = { ...endpoint, url: 'https://moved.example/' };
+    await attempt('timeout', 10, moved);
+    await endFormer(reportOf('success'));
+    expect(blockedUntilMs(moved)).toBe(Date.now() + RESET_MS);
+  });
+
   it('starts closed for another URL of the same webhook', async () => {
     await attempt('timeout', 10);
     expect(blockedUntilMs({ ...endpoint, url: 'https://moved.example/' })).toBeNull();

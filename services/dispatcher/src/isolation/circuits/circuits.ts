@@ -97,12 +97,21 @@ function find({ circuits }: State, { id, url }: CircuitEndpoint): Circuit | unde
   return circuit?.url === url ? circuit : undefined;
 }
 
+function isOfAnotherUrl({ circuits }: State, { id, url }: CircuitEndpoint): boolean {
+  return (circuits.get(id)?.url ?? url) !== url;
+}
+
 function beginAttempt(state: State, endpoint: CircuitEndpoint): ReportToCircuit {
   const circuit = takeUp(state, endpoint);
   const isProbe = circuit !== undefined && circuit.state() !== 'closed';
   const endProbe = isProbe ? circuit.beginProbe() : null;
   const openings = circuit?.openings() ?? 0;
   return async (report) => {
+    // The URL was changed meanwhile. An attempt to the former one says nothing about it.
+    if (isOfAnotherUrl(state, endpoint)) {
+      endProbe?.();
+      return;
+    }
     const present = takeUp(state, endpoint);
     const hasFailed = report && countsAsFailure(report);
     if (isProbe) {
