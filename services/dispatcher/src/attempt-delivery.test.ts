@@ -29,6 +29,7 @@ const createdRecord = (n: number) => {
   return sampleRecord({}, { topic: 'created', value });
 };
 const retry = sampleRecord({}, { topic: 'due', value: RETRY });
+const LIMITED = { ...FOUND, webhook: sampleWebhook(1, { rateLimitPerSecond: 5 }) };
 const problem = new SealedValueError('secret of wh_1 is not a sealed value', null);
 
 const sealed = {
@@ -227,8 +228,7 @@ describe('an attempt that its endpoint cannot take', () => {
   });
 
   it('is made instead of moved to the slow lane when its webhook has a rate limit', async () => {
-    const limited = { ...FOUND, webhook: sampleWebhook(1, { rateLimitPerSecond: 5 }) };
-    const { attempt, sent, pass } = createAttemptHarness({ ...finding(limited), send: never });
+    const { attempt, sent, pass } = createAttemptHarness({ ...finding(LIMITED), send: never });
     void attempt(createdRecord(1));
     await settledNow();
     pass(1_000);
@@ -261,9 +261,9 @@ describe('an attempt that waited for a place', () => {
   });
 });
 
-it('an attempt that comes back long before its turn is deferred again', async () => {
+it('an attempt that comes back long before its turn is deferred again, if its webhook has a rate limit', async () => {
   const turnAtMs = NOW_MS + 20_000;
-  const { attempt, published, sent } = createAttemptHarness();
+  const { attempt, published, sent } = createAttemptHarness(finding(LIMITED));
   await attempt(sampleRecord({ 'turn-at': String(turnAtMs) }, { topic: 'due', value: RETRY }));
   expect(sent).toEqual([]);
   expect(published).toMatchObject([
