@@ -17,7 +17,8 @@ import { createMoveToSlowLane, type MoveToSlowLane } from './move-to-slow-lane.t
 import { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS } from './queues/forget-idle.ts';
 import { concurrencyCeilingOf, openQueues } from './queues/open-queues.ts';
 import type { Queues } from './queues/queues.ts';
-import { createFlowReporter } from './report-flows.ts';
+import { createFlowReporter, MAX_REPORTED, REPORTED_BYTES } from './report-flows.ts';
+import { INHERITED_BYTES, MAX_INHERITED } from './endpoint/inherited-holds.ts';
 import { createOverloadWatch, type OverloadWatch } from './watch-overload.ts';
 
 /** What keeps endpoints and companies apart, and where their attempts go meanwhile. */
@@ -65,7 +66,7 @@ export function openIsolation(
   const metrics = createIsolationMetrics(registry);
   watchIsolation(registry, { queues, circuits, limit: placesOf(config) });
   watchMemory({ config, budgets, memory, circuits, queues });
-  keepTicking(context, { queues, circuits, clock, overload, shared });
+  keepTicking(context, { budgets, queues, circuits, clock, overload, shared });
   const takeOver = async (): Promise<void> => {
     await Promise.all([circuits.takeOver(), takeOverHolds(shared, queues)]);
   };
@@ -142,9 +143,15 @@ function watchMemory({ config, budgets, memory, circuits, queues }: Watched): vo
     MAX_IDLE_ENDPOINTS * ENDPOINT_BYTES,
     () => queues.size() * ENDPOINT_BYTES,
   );
+  budgets.add(
+    'inherited',
+    2 * MAX_INHERITED * INHERITED_BYTES,
+    () => (queues.inheritedHolds() + circuits.inherited()) * INHERITED_BYTES,
+  );
 }
 
 interface Ticking {
+  budgets: MemoryBudgets;
   queues: Queues;
   circuits: Circuits;
   clock: StallFreeClock;
@@ -154,7 +161,7 @@ interface Ticking {
 
 function keepTicking(
   { config, lifecycle }: Context,
-  { queues, circuits, clock, overload, shared }: Ticking,
+  { budgets, queues, circuits, clock, overload, shared }: Ticking,
 ): void {
   const flows = createFlowReporter({
     endpoints: queues.endpoints,
@@ -164,6 +171,7 @@ function keepTicking(
     nowMs: systemClockMs,
     monotonicMs: monotonicClockMs,
   });
+  budgets.add('flows', MAX_REPORTED * REPORTED_BYTES, () => flows.size() * REPORTED_BYTES);
   const tickers = [
     startTicker(CLOCK_EVERY_MS, clock.tick),
     startTicker(OVERLOAD_EVERY_MS, measureLoop(overload.tick)),

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { EndpointFlow } from '@posthorn/platform/redis/endpoint-flows.ts';
 import { createEndpoint, type Endpoint } from './endpoint/endpoint.ts';
-import { createFlowReporter } from './report-flows.ts';
+import { createFlowReporter, MAX_REPORTED, type FlowReporter } from './report-flows.ts';
 
 const BOUNDS = { floor: 1, start: 16, ceiling: 64 };
 const EPOCH_MS = 1_700_000_000_000;
@@ -9,7 +9,7 @@ const EPOCH_MS = 1_700_000_000_000;
 let endpoints: Endpoint[];
 let told: Map<string, EndpointFlow>[];
 let clockMs: number;
-let flows: { tick: () => void };
+let flows: FlowReporter;
 
 beforeEach(() => {
   [endpoints, told, clockMs] = [[], [], 1_000];
@@ -103,5 +103,14 @@ describe('the report of endpoint flows', () => {
     );
     pass(1);
     expect(told).toHaveLength(1);
+  });
+
+  it('remembers a limited number of endpoints', () => {
+    for (let n = 0; n < MAX_REPORTED + 1_000; n += 1) known(`wh_${n}`, { holdUntilMs: 60_000 });
+    for (let n = 0; n < 25; n += 1) {
+      clockMs += 1_000;
+      flows.tick();
+    }
+    expect(flows.size()).toBe(MAX_REPORTED);
   });
 });

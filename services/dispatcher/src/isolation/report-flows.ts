@@ -27,11 +27,22 @@ interface Reported {
 const REPEAT_AFTER_MS = FLOW_TTL_MS / 3;
 /** At most this many in one tick; the rest follow in the next ones. */
 const MAX_PER_TICK = 1_000;
+/** Of more endpoints at once, the rest are not reported. */
+export const MAX_REPORTED = 20_000;
+/** What is kept about one that was reported. */
+export const REPORTED_BYTES = 256;
+
+export interface FlowReporter {
+  tick: () => void;
+  /** How many endpoints it remembers. */
+  size: () => number;
+}
 
 /** Reports the endpoints that are treated differently from a new one to the gateways, through Redis. */
-export function createFlowReporter(deps: FlowReporterDeps): { tick: () => void } {
+export function createFlowReporter(deps: FlowReporterDeps): FlowReporter {
   const reported = new Map<string, Reported>();
   return {
+    size: () => reported.size,
     tick() {
       const nowMs = deps.monotonicMs();
       for (const [id, { atMs }] of reported) if (nowMs - atMs > FLOW_TTL_MS) reported.delete(id);
@@ -40,7 +51,9 @@ export function createFlowReporter(deps: FlowReporterDeps): { tick: () => void }
         if (flows.size >= MAX_PER_TICK) break;
         const flow = flowOf(deps, endpoint, nowMs);
         const key = keyOf(flow, endpoint);
-        if (!isNew(deps, reported.get(endpoint.webhookId), { flow, key, nowMs })) continue;
+        const before = reported.get(endpoint.webhookId);
+        if (!before && reported.size >= MAX_REPORTED) continue;
+        if (!isNew(deps, before, { flow, key, nowMs })) continue;
         flows.set(endpoint.webhookId, flow);
         reported.set(endpoint.webhookId, { key, atMs: nowMs });
       }

@@ -5,6 +5,7 @@ import type { ReportIncident } from '@posthorn/platform/operator-events/report-i
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import { MAX_INHERITED } from '../endpoint/inherited-holds.ts';
 import { createCircuit, type Circuit, type CircuitState } from './circuit.ts';
 import { tellCircuitChanges, tellUrlChanged } from './tell-circuit-changes.ts';
 import { blockOf, type CircuitBlock } from './when-circuit-blocks.ts';
@@ -43,6 +44,8 @@ export interface Circuits {
   takeOver: () => Promise<void>;
   /** Circuits by state, for the metrics. */
   count: () => Record<CircuitState, number>;
+  /** How many open circuits of former owners are kept that were not needed yet. */
+  inherited: () => number;
   stop: () => void;
 }
 
@@ -85,6 +88,7 @@ export function createCircuits(deps: CircuitsDeps): Circuits {
     beginAttempt: (endpoint) => beginAttempt(state, endpoint),
     takeOver: () => takeOver(state),
     count: () => count(state),
+    inherited: () => state.inherited.size,
     stop() {
       ticker.stop();
       for (const id of state.circuits.keys()) drop(state, id);
@@ -226,7 +230,7 @@ async function takeOver(state: State): Promise<void> {
         state.shared.opened(id, circuit.probeAtMs());
       }
     }
-    state.inherited = shared;
+    state.inherited = new Map([...shared].slice(0, MAX_INHERITED));
   } catch (error) {
     state.logger.warn(
       { error: messageOf(error) },

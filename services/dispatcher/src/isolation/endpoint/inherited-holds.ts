@@ -17,12 +17,18 @@ interface InheritedHold {
 /** Holds that former owners were asked for, by webhook id. */
 export type InheritedHolds = ReadonlyMap<string, InheritedHold>;
 
+/** Of more former owners' holds, or open circuits, the rest are forgotten, so that they do not fill the memory. */
+export const MAX_INHERITED = 50_000;
+/** What one of them takes: its id, its time and the hash of a URL. */
+export const INHERITED_BYTES = 200;
+
 /** The clock of a former owner may be ahead of ours by any time: an hour is left at most. */
 export function inheritedHolds(
   handedOver: ReadonlyMap<string, HandedOverHold>,
   nowMs: number,
 ): InheritedHolds {
-  const all = [...handedOver].map(([id, { forMs, urlHash }]) => {
+  const kept = [...handedOver].slice(0, MAX_INHERITED);
+  const all = kept.map(([id, { forMs, urlHash }]) => {
     return [id, { untilMs: nowMs + Math.min(forMs, MAX_HOLD_MS), urlHash }] as const;
   });
   return new Map(all);

@@ -32,6 +32,8 @@ export interface Queues {
   endpoints: () => Iterable<Endpoint>;
   /** How many endpoints are remembered. */
   size: () => number;
+  /** How many inherited holds are kept. */
+  inheritedHolds: () => number;
   /** `holds`: webhook id → what is left of a hold that a former owner was asked for. */
   inheritHolds: (holds: ReadonlyMap<string, HandedOverHold>) => void;
   /**
@@ -63,6 +65,7 @@ export function createQueues(deps: QueueDeps): Queues {
     waiting: () => waiting.fast + waiting.slow,
     endpoints: () => state.endpoints.values(),
     size: () => state.endpoints.size,
+    inheritedHolds: () => state.inheritedHolds.size,
     inheritHolds: (holds) => {
       inheritHolds(state, holds);
     },
