@@ -71,6 +71,11 @@ took longer than the 0.6 s that the audit allows between a response and its reco
 
 The commits 18b363f and 9f4132d, which the runs from 22:23 to 22:48 name, were rebased before they were published: they are
 bdc3603 and 9908e30, with the audit of 1bb47eb in the first.
+
+Later that evening \`F8-stalled\` ran for its 600 s beside other rounds. Its client repeats what is refused, 136,000 requests in five
+minutes, and both cores were full: a response took 16.0 s once; nothing was lost or sent twice. Beside it, \`restarts-together\` had 36 and
+14 **unexplained duplicates**, repeated after 0.6 to 2.6 s by the dispatcher that had taken the partition over from one that was stopping.
+They are not explained yet. Alone, right afterwards, the same round had none, and no first request later than 1.2 s.
 `;
 
 /** Faults that a review of version 306837c held for possible: what of Posthorn might break, what came of it, and where to see it. */
