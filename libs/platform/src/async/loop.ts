@@ -1,5 +1,8 @@
 import { withTimeout } from './with-timeout.ts';
 
+/** How long `stopSoon` waits for a round. */
+const STOP_MS = 2_000;
+
 export interface LoopDeps {
   /** Names the loop in the log. */
   name: string;
@@ -58,8 +61,6 @@ export function createLoop({ name, everyMs, run, logger }: LoopDeps): Signalling
     },
   };
 }
-
-const STOP_MS = 2_000;
 
 /**
  * Stops a loop whose round a store may delay, and waits for the round for two seconds at most: it may be repeated, and

@@ -20,11 +20,6 @@ export interface UnpublishedSweep extends Loop {
 
 const EVERY_MS = 2_000;
 /**
- * What is under way may end. A send to a Kafka that is away would take longer: the next holder of the lease
- * publishes the same page, and the dispatcher looks up what is late.
- */
-
-/**
  * Publishes what a gateway stored and did not publish: everything after its watermark that has no
  * delivery yet. It takes over a publisher first, so that only one process publishes its messages
  * (docs/decisions/0023-one-owner-of-a-backlog.md). It publishes first and stores its progress
@@ -49,6 +44,8 @@ export function createUnpublishedSweep(deps: SweepUnpublishedDeps): UnpublishedS
     tick: loop.tick,
     oldestAtMs: () => (work.oldestAtMs.size > 0 ? Math.min(...work.oldestAtMs.values()) : null),
     async stop() {
+      // A send that is cut short is no loss: the next holder of the lease publishes the same page, and the dispatcher
+      // looks up what is late.
       await stopSoon(loop);
       await deps.leases.release(LEASE, deps.holder).catch(() => undefined);
     },

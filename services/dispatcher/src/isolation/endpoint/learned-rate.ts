@@ -80,7 +80,7 @@ const FORGOTTEN_AT = 10;
 
 export function rateAfterSuccess(rate: LearnedRate, ended: Ended): LearnedRate {
   if (!isMeasured(ended)) return rate;
-  const counted = withSuccess(withShare(rate, 0), ended.endedMs);
+  const counted = withSuccess(rate, ended.endedMs);
   const { bound } = rate;
   if (bound === null || ended.startedMs <= bound.refusedMs) return counted;
   const grownMs = bound.grownMs + growthMs(rate, ended.endedMs);
@@ -102,7 +102,7 @@ export function rateAfterRefusal(
   asksForHold: boolean,
 ): LearnedRate {
   if (!isMeasured(ended)) return before;
-  const rate = withShare(before, 1);
+  const rate = { ...before, refusedShare: shareAfter(before, 1) };
   if (!asksForHold && rate.refusedShare <= UNUSUAL_SHARE) return rate;
   const { bound } = rate;
   // Until a limit per second allows more, every refusal says the same.
@@ -141,9 +141,8 @@ function isMeasured({ startedMs, endedMs }: Ended): boolean {
   return Number.isFinite(endedMs - startedMs) && endedMs >= startedMs;
 }
 
-function withShare(rate: LearnedRate, refused: 0 | 1): LearnedRate {
-  const { refusedShare } = rate;
-  return { ...rate, refusedShare: refusedShare + (refused - refusedShare) * SHARE_WEIGHT };
+function shareAfter({ refusedShare }: LearnedRate, refused: 0 | 1): number {
+  return refusedShare + (refused - refusedShare) * SHARE_WEIGHT;
 }
 
 /** The rate does not grow while nothing is sent (a hold) or nothing succeeds: it would be a guess. */
@@ -153,10 +152,13 @@ function growthMs({ bound, lastMs }: LearnedRate, nowMs: number): number {
 
 /** A second without a success (a hold) starts a new count: earlier successes belong to another second. */
 function withSuccess(rate: LearnedRate, nowMs: number): LearnedRate {
-  const { sinceMs, successes, lastMs, refusedShare, bound } = rate;
+  const { sinceMs, successes, lastMs, bound } = rate;
+  const refusedShare = shareAfter(rate, 0);
   const isPaused = nowMs - lastMs > SECOND_MS;
   const isOver = nowMs - sinceMs >= SECOND_MS;
-  if (!isPaused && !isOver) return { ...rate, successes: successes + 1, lastMs: nowMs };
+  if (!isPaused && !isOver) {
+    return { ...rate, successes: successes + 1, lastMs: nowMs, refusedShare };
+  }
   return {
     sinceMs: isPaused ? nowMs : sinceMs + SECOND_MS,
     successes: 1,

@@ -24,9 +24,9 @@ function lowest(learned: number | null, ofWebhook: number | null): number | null
 }
 
 /**
- * Returns the mean time between two starts of a backlog, in milliseconds: while all places of the
- * endpoint are taken, or at the rate that is expected of it. It goes by the quickest responses: when this process is short of CPU, every endpoint
- * looks slow, and none should wait for that.
+ * Returns the mean time between two starts of a backlog, in milliseconds: with all places of the endpoint
+ * taken, or at the rate that is expected of it, whichever is longer. It goes by the quickest responses: when
+ * this process is short of CPU, every endpoint looks slow, and none should wait for that.
  */
 export function spacingMs(endpoint: Endpoint, nowMs: number): number {
   const byPlacesMs = (endpoint.quickestMs || UNKNOWN_MS) / concurrencyOf(endpoint);
