@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { partitionHash } from '@posthorn/platform/kafka/platformatic/partition-hash.ts';
+import type { ApiClient } from '../../support/api/api-client.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import {
+  LOCAL,
   startPosthorn,
   type Posthorn,
   type RunningService,
@@ -16,6 +19,15 @@ import {
 
 const ENDPOINTS = 10;
 const ANSWER_AFTER_MS = 1_500;
+const PARTITIONS = Number(LOCAL.TOPIC_PARTITIONS);
+
+/** Returns a webhook whose messages are in this partition: webhook ids are the keys of their records. */
+async function createWebhookIn(api: ApiClient, partition: number, url: string): Promise<string> {
+  for (;;) {
+    const { webhookId } = await api.createTarget(url);
+    if (partitionHash(Buffer.from(webhookId)) % PARTITIONS === partition) return webhookId;
+  }
+}
 
 describe('A dispatcher that starts while others deliver', () => {
   let posthorn: Posthorn;
@@ -31,8 +43,10 @@ describe('A dispatcher that starts while others deliver', () => {
     await posthorn.start('dispatcher');
     endpoints = await Promise.all(Array.from({ length: ENDPOINTS }, startBusyEndpoint));
     for (const endpoint of endpoints) endpoint.answerWith(200, ANSWER_AFTER_MS);
-    const targets = await Promise.all(endpoints.map(({ url }) => posthorn.api.createTarget(url)));
-    webhookIds = targets.map(({ webhookId }) => webhookId);
+    // A dispatcher that joins gets one partition at least, and there must be messages for it in each.
+    webhookIds = await Promise.all(
+      endpoints.map(({ url }, index) => createWebhookIn(posthorn.api, index % PARTITIONS, url)),
+    );
   }, 120_000);
 
   afterAll(async () => {
