@@ -5,7 +5,7 @@ import {
   createEndpointFlows,
   type EndpointFlows,
 } from '@posthorn/platform/redis/endpoint-flows.ts';
-import { measureCommands } from '@posthorn/platform/redis/measure-commands.ts';
+import { measureCommands } from '@posthorn/platform/redis/commands/measure-commands.ts';
 import { createLiveAttempts, type LiveAttempts } from '@posthorn/platform/redis/live-attempts.ts';
 import { createOpenCircuits, type OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import {

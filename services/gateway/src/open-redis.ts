@@ -12,7 +12,7 @@ import {
   type LiveAttempts,
   type LiveNews,
 } from '@posthorn/platform/redis/live-attempts.ts';
-import { measureCommands } from '@posthorn/platform/redis/measure-commands.ts';
+import { measureCommands } from '@posthorn/platform/redis/commands/measure-commands.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { GatewayConfig } from './config.ts';

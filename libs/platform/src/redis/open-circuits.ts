@@ -1,3 +1,4 @@
+import { readUntilAnswered } from './commands/read-until-answered.ts';
 import type { RedisClient } from './connect.ts';
 
 /**
@@ -42,7 +43,8 @@ export function createOpenCircuits(
   const ignoreFailure = (command: Promise<unknown>): void => void command.catch(() => undefined);
   return {
     async readAll() {
-      const entries = Object.entries(await redis.hgetall(key));
+      const stored = await readUntilAnswered(redis, () => redis.hgetall(key));
+      const entries = Object.entries(stored);
       const all = entries.map(([id, text]): [string, number] => [id, Number(text)]);
       const stale = all.filter(([, untilMs]) => !isCurrent(untilMs)).map(([id]) => id);
       if (stale.length > 0) {

@@ -8,7 +8,7 @@ import { eventually } from '../../../../test/support/time/eventually.ts';
 import { createLogger } from '../service/logger.ts';
 import { redisAccess } from '../service/stores/store-settings.ts';
 import { redisAccessOf } from './access.ts';
-import { readAll, sendAll, type Reply } from './across-slots.ts';
+import { readAll, sendAll, type Reply } from './commands/across-slots.ts';
 import { connectRedis, type RedisClient } from './connect.ts';
 import { announce, listenForInvalidations } from './invalidations.ts';
 

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
+import { startStoreProxy } from '../../../../test/support/process/store-proxy.ts';
 import {
+  openTestedRedis,
   REDIS_KINDS,
   serversOf,
   type TestedRedis,
@@ -74,4 +76,21 @@ describe.each(REDIS_KINDS)('running attempts in %s', (_kind, open) => {
     cutOff.withdraw(['att_1']);
     await expect(cutOff.claim(['att_1'], LONG_MS)).rejects.toThrow();
   });
+});
+
+it('An attempt that another process has announced is not claimed because the reply of Redis is late', async () => {
+  const { REDIS_URL, REDIS_PREFIX } = createNamespace();
+  const proxy = await startStoreProxy(REDIS_URL);
+  const { redis, stop } = await openTestedRedis({ REDIS_URL: proxy.url }, () => proxy.close());
+  const owner = createRunningAttempts(redis, REDIS_PREFIX, 'owner');
+  const successor = createRunningAttempts(redis, REDIS_PREFIX, 'successor');
+  await owner.claim(['att_1'], LONG_MS);
+  proxy.freeze();
+  const claiming = successor.claim(['att_1', 'att_2'], LONG_MS);
+  // A claim writes, and then it reads.
+  await expect(redis.ping()).rejects.toThrow('Command timed out');
+  await expect(redis.ping()).rejects.toThrow('Command timed out');
+  proxy.thaw();
+  expect(await claiming).toEqual(new Set(['att_2']));
+  await stop();
 });

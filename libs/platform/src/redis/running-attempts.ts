@@ -1,4 +1,4 @@
-import { readAll, removeAll, sendAll, type Command } from './across-slots.ts';
+import { readAll, removeAll, sendAll, type Command } from './commands/across-slots.ts';
 import type { RedisClient } from './connect.ts';
 
 /** The attempts that are being made, so that two processes that read the same record do not both make it. */
@@ -7,9 +7,15 @@ export interface RunningAttempts {
   announce: (attemptIds: readonly string[], ttlMs: number) => void;
   /** Ends announcements of this process, without waiting for Redis. */
   withdraw: (attemptIds: readonly string[]) => void;
-  /** Announces the attempts that no other process has announced, and returns them. Rejects without Redis. */
+  /**
+   * Announces the attempts that no other process has announced, and returns them. Waits for a late reply; rejects
+   * without Redis.
+   */
   claim: (attemptIds: readonly string[], ttlMs: number) => Promise<Set<string>>;
 }
+
+/** A claim that took longer than this is announced anew: its time has run since it was sent. */
+const LATE_MS = 500;
 
 /** `instanceId` names this process, which may claim what it announced itself. */
 export function createRunningAttempts(
@@ -19,21 +25,25 @@ export function createRunningAttempts(
 ): RunningAttempts {
   const keyOf = (attemptId: string): string => `${prefix}running:${attemptId}`;
   const ignoreFailure = (command: Promise<unknown>): void => void command.catch(() => undefined);
+  const announce: RunningAttempts['announce'] = (attemptIds, ttlMs) => {
+    const toCommand = (id: string): Command => ['set', keyOf(id), instanceId, 'PX', ttlMs];
+    ignoreFailure(sendAll(redis, attemptIds.map(toCommand)));
+  };
   return {
-    announce(attemptIds, ttlMs) {
-      const toCommand = (id: string): Command => ['set', keyOf(id), instanceId, 'PX', ttlMs];
-      ignoreFailure(sendAll(redis, attemptIds.map(toCommand)));
-    },
+    announce,
     withdraw: (attemptIds) => {
       ignoreFailure(removeAll(redis, attemptIds.map(keyOf)));
     },
     async claim(attemptIds, ttlMs) {
+      const startedAtMs = performance.now();
       const toCommand = (id: string): Command => ['set', keyOf(id), instanceId, 'PX', ttlMs, 'NX'];
       await sendAll(redis, attemptIds.map(toCommand));
       const holders = await readAll(redis, attemptIds.map(keyOf));
       // When Redis refuses writes (out of memory, a failed save), an attempt has no holder.
       const isFree = (index: number): boolean => (holders[index] ?? instanceId) === instanceId;
-      return new Set(attemptIds.filter((_, index) => isFree(index)));
+      const claimed = attemptIds.filter((_, index) => isFree(index));
+      if (performance.now() - startedAtMs > LATE_MS) announce(claimed, ttlMs);
+      return new Set(claimed);
     },
   };
 }

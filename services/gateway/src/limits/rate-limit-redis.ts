@@ -1,4 +1,8 @@
-import { sendAll, type Command, type Reply } from '@posthorn/platform/redis/across-slots.ts';
+import {
+  sendAll,
+  type Command,
+  type Reply,
+} from '@posthorn/platform/redis/commands/across-slots.ts';
 import type { RedisClient } from '@posthorn/platform/redis/connect.ts';
 import { WINDOW_MS, type Increment, type Totals } from './rate-limit-counts.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { Command } from 'ioredis';
 import { Registry } from 'prom-client';
-import type { RedisClient } from './connect.ts';
+import type { RedisClient } from '../connect.ts';
 import { measureCommands } from './measure-commands.ts';
 
 /** A client whose commands are answered by the test. */

@@ -1,7 +1,7 @@
 import type { Cluster } from 'ioredis';
 import type { Registry } from 'prom-client';
-import { createStoreMetrics, type OperationOf } from '../service/stores/store-metrics.ts';
-import type { RedisClient } from './connect.ts';
+import { createStoreMetrics, type OperationOf } from '../../service/stores/store-metrics.ts';
+import type { RedisClient } from '../connect.ts';
 
 const OPERATIONS: Readonly<Record<string, OperationOf<'redis'>>> = {
   get: 'read',

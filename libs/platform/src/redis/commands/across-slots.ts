@@ -1,5 +1,6 @@
 import { Redis, type Cluster } from 'ioredis';
-import type { RedisClient } from './connect.ts';
+import type { RedisClient } from '../connect.ts';
+import { readUntilAnswered } from './read-until-answered.ts';
 
 /** The name of a command, its key, and what follows. */
 export type Command = [name: string, key: string, ...rest: (string | number)[]];
@@ -16,36 +17,41 @@ export async function sendAll(redis: RedisClient, commands: Command[]): Promise<
   return sendEach(redis, commands);
 }
 
-/** Returns the value of each key, in order, null without one. Rejects while no node of these keys can be asked. */
+/**
+ * Returns the value of each key, in order, null without one; waits for late replies. Rejects while no node of these
+ * keys can be asked.
+ */
 export function readAll(redis: RedisClient, keys: string[]): Promise<(string | null)[]> {
-  return redis instanceof Redis ? redis.mget(keys) : readEach(redis, keys);
+  if (!(redis instanceof Redis)) return readEach(redis, keys);
+  return readUntilAnswered(redis, () => redis.mget(keys));
 }
 
 /** Removes keys. Those of a node that is away stay. */
 export async function removeAll(redis: RedisClient, keys: string[]): Promise<void> {
   if (redis instanceof Redis) await redis.del(keys);
-  else await sendEach(redis, toCommands('del', keys));
+  else
+    await sendEach(
+      redis,
+      keys.map((key): Command => ['del', key]),
+    );
 }
 
 /** The key of a node that is away counts as one without a value, so that the others are of use. */
 async function readEach(cluster: Cluster, keys: string[]): Promise<(string | null)[]> {
-  const replies = await sendEach(cluster, toCommands('get', keys));
+  const read = (key: string) => readUntilAnswered(cluster, () => cluster.get(key));
+  const replies = await Promise.all(keys.map((key) => toReply(read(key))));
   const [firstError] = replies[0] ?? [];
   if (firstError && replies.every(([error]) => error)) throw firstError;
   return replies.map(([error, value]) => (error ? null : (value as string | null)));
 }
 
 function sendEach(cluster: Cluster, commands: Command[]): Promise<Reply[]> {
-  return Promise.all(
-    commands.map(([name, ...args]) =>
-      cluster.call(name, ...args).then(
-        (value): Reply => [null, value],
-        (error: unknown): Reply => [error as Error],
-      ),
-    ),
-  );
+  return Promise.all(commands.map(([name, ...args]) => toReply(cluster.call(name, ...args))));
 }
 
-function toCommands(name: string, keys: string[]): Command[] {
-  return keys.map((key) => [name, key]);
+function toReply(answer: Promise<unknown>): Promise<Reply> {
+  return answer.then(
+    (value): Reply => [null, value],
+    (error: unknown): Reply => [error as Error],
+  );
 }
