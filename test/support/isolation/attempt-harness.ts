@@ -14,10 +14,7 @@ import { createMoveToSlowLane } from '../../../services/dispatcher/src/isolation
 import { createQueues } from '../../../services/dispatcher/src/isolation/queues/queues.ts';
 import type { LoadWebhook } from '../../../services/dispatcher/src/load/load-webhook.ts';
 import { createMakeAttempt } from '../../../services/dispatcher/src/make-attempt.ts';
-import type {
-  CheckRecorded,
-  Remaining,
-} from '../../../services/dispatcher/src/once/check-recorded.ts';
+import type { Remaining } from '../../../services/dispatcher/src/once/check-recorded.ts';
 import {
   createDoubleSendGuard,
   type DoubleSendGuard,
@@ -60,8 +57,8 @@ export interface AttemptHarness {
   heldBytes: () => number;
   /** Advances the clock and ticks the queues. */
   pass: (ms: number) => void;
-  /** How many times a webhook, or what is recorded of an attempt, was loaded. */
-  loads: { recorded: number; webhook: number };
+  /** How many times a webhook, or what is recorded of an attempt, was loaded, and how many attempts were claimed. */
+  loads: { recorded: number; webhook: number; claimed: number };
 }
 
 export interface AttemptHarnessOptions {
@@ -86,6 +83,8 @@ export interface AttemptHarnessOptions {
   leaseClockMs?: () => number;
   /** Resolves when an outcome is recorded; at once by default. */
   settling?: () => Promise<void>;
+  /** When this process got its partitions, in milliseconds since 1970; 0 by default. */
+  assignedAtMs?: number;
 }
 
 export function createAttemptHarness(options: AttemptHarnessOptions = {}): AttemptHarness {
@@ -98,7 +97,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     deferred: [],
     erased: [],
   };
-  const loads = { recorded: 0, webhook: 0 };
+  const loads = { recorded: 0, webhook: 0, claimed: 0 };
   const records = {
     publish(records: readonly OutgoingRecord[]) {
       harness.published.push(...records);
@@ -153,10 +152,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
       put: (_record, reason) => Promise.resolve(void harness.deadLetters.push(reason)),
     },
     memory,
-    doubleSends: createGuard(() => {
-      loads.recorded += 1;
-      return Promise.resolve(options.remaining ?? { kind: 'send' });
-    }, options),
+    doubleSends: createGuard(loads, options),
     loadWebhook,
     isCompanyRemoved: () => Promise.resolve(options.isCompanyRemoved ?? false),
     queues,
@@ -197,16 +193,20 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
 }
 
 function createGuard(
-  checkRecorded: CheckRecorded,
-  { outageFreeMs = () => 0, leaseClockMs = () => 0 }: AttemptHarnessOptions,
+  loads: AttemptHarness['loads'],
+  options: AttemptHarnessOptions,
 ): DoubleSendGuard {
+  const { outageFreeMs = () => 0, leaseClockMs = () => 0, assignedAtMs = 0 } = options;
   const recentIds = createRecentIds(1_000);
   return createDoubleSendGuard({
     leases: createAttemptLeases({
       running: {
         announce: () => undefined,
         withdraw: () => undefined,
-        claim: (ids) => Promise.resolve(new Set(ids)),
+        claim: (ids) => {
+          loads.claimed += ids.length;
+          return Promise.resolve(new Set(ids));
+        },
       },
       onReleased: recentIds.add,
       monotonicMs: leaseClockMs,
@@ -216,8 +216,12 @@ function createGuard(
       isStopping: () => false,
     }),
     recentIds,
-    checkRecorded,
+    checkRecorded: () => {
+      loads.recorded += 1;
+      return Promise.resolve(options.remaining ?? { kind: 'send' });
+    },
     slowLaneTopic: 'slow',
+    assignedAtMs: () => assignedAtMs,
     nowMs: () => NOW_MS,
   });
 }

@@ -18,8 +18,8 @@ export interface OpenDoubleSendGuard extends DoubleSendGuard {
   /** Announces the attempts under way. To be called before partitions can go to another dispatcher. */
   handOver: () => void;
   /**
-   * Resolves when the former owner of newly assigned partitions has announced the attempts that it
-   * works on. To be awaited before the first record of those partitions is claimed.
+   * To be called when partitions were assigned. Resolves when their former owner has announced the attempts that it
+   * works on; to be awaited before the first record of those partitions is claimed.
    */
   takeOver: () => Promise<void>;
 }
@@ -57,9 +57,11 @@ export function openDoubleSendGuard(
     ticker.stop();
     leases.tick();
   });
+  let assignedAtMs = 0;
   const guard = createDoubleSendGuard({
     leases,
     recentIds,
+    assignedAtMs: () => assignedAtMs,
     checkRecorded: createCheckRecorded({
       deliveries: createDeliveryStore(db),
       marks: createResendMarks(db),
@@ -71,6 +73,9 @@ export function openDoubleSendGuard(
   return {
     claim: guard.claim,
     handOver: leases.announceAll,
-    takeOver: () => wait(ANNOUNCED_WITHIN_MS),
+    takeOver() {
+      assignedAtMs = systemClockMs();
+      return wait(ANNOUNCED_WITHIN_MS);
+    },
   };
 }

@@ -45,6 +45,16 @@ describe('an attempt that may have been read before', () => {
     expect([loads.recorded, sent, settled]).toEqual([1, [], []]);
   });
 
+  it.each([
+    ['before this process got its partition', -1, 1],
+    ['less than five seconds after that, as clocks differ', 4_999, 1],
+    ['later than that', 5_000, 0],
+  ])('is claimed and looked up when it was due %s', async (_when, dueAfterMs, expected) => {
+    const { attempt, loads } = createAttemptHarness({ assignedAtMs: NOW_MS - dueAfterMs });
+    await attempt(retry);
+    expect([loads.claimed, loads.recorded]).toEqual([expected, expected]);
+  });
+
   it('is sent when it is not recorded', async () => {
     const { attempt, loads, sent } = createAttemptHarness();
     await attempt({ ...created, isInherited: true });
