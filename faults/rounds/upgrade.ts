@@ -4,6 +4,7 @@ import { CLOSED_CONNECTION, REFUSED_CONNECTION } from '../load/client.ts';
 import { type Plan, usualPlan } from '../load/plan.ts';
 import type { Round, Scene } from '../round.ts';
 import { type Changed, MEMBERS } from '../stack/fleet.ts';
+import { USUAL_LAYOUT } from '../stack/layout.ts';
 import { checkOutSources, lastTag } from '../stack/source-copy.ts';
 
 const SLOW_ENDPOINT = 1;
@@ -25,6 +26,8 @@ export const UPGRADE: Round = {
     'rolling restarts under load: to the older version, to this one, back, and forward again',
   promise: '0 lost, 0 duplicates, no retry early; each version reads what the other has written',
   seconds: [10],
+  // The older version looks for messages nowhere else.
+  layout: { ...USUAL_LAYOUT, isOfBefore: true },
   answers: [REFUSED_CONNECTION, CLOSED_CONNECTION],
   losesNoAnswer: true,
   plan: withSlowEndpoint,

@@ -10,6 +10,8 @@ export interface Layout {
   smallDisk: { store: 'kafka' | 'mongodb'; mebibytes: number } | null;
   /** Whether the clock of dispatchers and retry services can be set. */
   hasOwnClock: boolean;
+  /** Whether it keeps messages as an earlier version does, without a collection for each day (docs/upgrade.md#days). */
+  isOfBefore: boolean;
 }
 
 /** Short enough that every attempt of a schedule belongs to its round. */
@@ -27,4 +29,5 @@ export const USUAL_LAYOUT: Layout = {
   hasRedisProxy: false,
   smallDisk: null,
   hasOwnClock: false,
+  isOfBefore: false,
 };
