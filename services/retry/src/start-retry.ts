@@ -4,7 +4,7 @@ import { required } from '@posthorn/domain/required.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import { openProvenRecords } from '@posthorn/platform/proof/open-proven-records.ts';
 import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
-import type { Consumption, LogRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { Consumption, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
@@ -122,7 +122,7 @@ function openRelease(
     metrics,
     latestRelease,
   }: Wires,
-): (record: LogRecord) => Promise<void> {
+): ReturnType<typeof createReleaseParked> {
   const overdue = createOverdueWatch();
   showParked(registry, delayTopics, (topic) => overdue.overdueMs(topic, systemClockMs()));
   return createReleaseParked({

@@ -8,10 +8,9 @@ import type { World } from '../world/world.ts';
 
 export interface ConsumerOptions extends Pick<
   ConsumeOptions,
-  'groupId' | 'topics' | 'delayMs' | 'inFlightLimits'
+  'groupId' | 'topics' | 'delayMs' | 'inFlightLimits' | 'handle'
 > {
   process: SimulatedProcess;
-  handle: (record: LogRecord) => Promise<void>;
   /** Used by the invariants. */
   observer: ConsumerObserver;
 }

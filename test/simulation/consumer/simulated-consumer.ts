@@ -3,7 +3,7 @@ import { createUnreadRecords } from '@posthorn/platform/kafka/backlog/unread-rec
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createOwnedPartitions } from '@posthorn/platform/kafka/offsets/owned-partitions.ts';
 import { createPausedPartitions } from '@posthorn/platform/kafka/offsets/paused-partitions.ts';
-import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
+import type { ConsumeOptions } from '@posthorn/platform/kafka/record-log.ts';
 import { handleBatch, type BatchHandling } from '@posthorn/platform/kafka/consumer/handle-batch.ts';
 import type { EachBatchPayload } from 'kafkajs';
 import { setMaxListeners } from 'node:events';
@@ -62,7 +62,7 @@ function createConsumer(
   setMaxListeners(0, stopping);
   const paused = new Set<string>();
   const offsets = createOwnedPartitions();
-  const handle = (record: LogRecord): Promise<void> => handleOne(consumer, record);
+  const handle: ConsumeOptions['handle'] = (...given) => handleOne(consumer, ...given);
   const pauses = createPausedPartitions(
     createPausableConsumer(paused, (topicPartition) => {
       fetch(consumer, topicPartition);
@@ -104,12 +104,15 @@ function createConsumer(
   return consumer;
 }
 
-async function handleOne(consumer: SimulatedConsumer, record: LogRecord): Promise<void> {
+async function handleOne(
+  consumer: SimulatedConsumer,
+  ...[record, isOurs]: Parameters<ConsumeOptions['handle']>
+): Promise<void> {
   const { observer, group, process, handle, uncommittedRecords } = consumer;
   const key = keyOf(record);
   uncommittedRecords.set(key, [...(uncommittedRecords.get(key) ?? []), record]);
   observer.onHandled(group, record, process);
-  await handle(record);
+  await handle(record, isOurs);
   observer.onDone(group, record);
   scheduleCommit(consumer);
 }

@@ -1,4 +1,4 @@
-import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
+import type { ConsumeOptions, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
@@ -19,7 +19,7 @@ import { DELAY_TOPICS, SCHEDULE, TOPICS } from '../world/world.ts';
 
 export interface RetrySteps {
   park: (record: LogRecord) => Promise<void>;
-  release: (record: LogRecord) => Promise<void>;
+  release: ConsumeOptions['handle'];
   sweeper: UnpublishedSweep;
 }
 

@@ -51,6 +51,12 @@ export type Sharing =
    */
   | { kind: 'evenly'; after: number };
 
+/**
+ * Returns false once the partition of a record has gone to another member, or is read anew here: the record is handled
+ * there again, whatever becomes of it here.
+ */
+export type IsOurs = () => boolean;
+
 export interface ConsumeOptions {
   groupId: string;
   topics: readonly string[];
@@ -62,7 +68,7 @@ export interface ConsumeOptions {
    * when a stop comes first, the record stays uncommitted and is read again after the next start.
    * Records are handled concurrently and may end in any order.
    */
-  handle: (record: LogRecord) => Promise<void>;
+  handle: (record: LogRecord, isOurs: IsOurs) => Promise<void>;
   /** Returns the ids of whom a record is about, for the line that says that it failed. Must not throw. */
   logFieldsIn?: (record: LogRecord) => object | null;
   /**

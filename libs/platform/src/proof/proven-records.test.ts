@@ -62,6 +62,7 @@ async function consumeWith(
 }
 
 let record: LogRecord;
+const isOurs = () => true;
 
 beforeEach(() => {
   record = sampleRecord();
@@ -70,23 +71,23 @@ beforeEach(() => {
 describe('a record that is read', () => {
   test('is handled when it is proven, and not checked again after an outage', async () => {
     const { handle } = await consumeWith();
-    await handle(record);
+    await handle(record, isOurs);
     isProven = false;
-    await handle(record);
+    await handle(record, isOurs);
     expect([handled, refused, checks, counted]).toEqual([[record, record], [], 1, 0]);
   });
 
   test('is handled as the store confirms it when it has no right MAC', async () => {
     [isProven, confirmed] = [false, sampleRecord({}, { isInherited: true })];
     const { handle } = await consumeWith();
-    await handle(record);
+    await handle(record, isOurs);
     expect([handled, refused, counted]).toEqual([[{ ...record, isInherited: true }], [], 1]);
   });
 
   test('is a dead letter when the store does not confirm it', async () => {
     isProven = false;
     const { handle } = await consumeWith();
-    await handle(record);
+    await handle(record, isOurs);
     expect([handled, counted]).toEqual([[], 0]);
     expect(refused).toMatchObject([['unproven_record', expect.stringContaining('MongoDB')]]);
   });
@@ -105,7 +106,7 @@ describe('a record that is read', () => {
     });
     const { handle, mayRead } = await consumeWith();
     record.value = Buffer.alloc(9_000_000);
-    const handling = handle(record);
+    const handling = handle(record, isOurs);
     expect(mayRead?.()).toBe(false);
     answer(null);
     await handling;
@@ -115,7 +116,7 @@ describe('a record that is read', () => {
   test('without a right MAC is not even looked up where that is refused', async () => {
     [isProven, confirmed] = [false, record];
     const { handle } = await consumeWith('refuse');
-    await handle(record);
+    await handle(record, isOurs);
     expect(handled).toEqual([]);
     expect(refused).toMatchObject([['unproven_record', expect.not.stringContaining('MongoDB')]]);
   });

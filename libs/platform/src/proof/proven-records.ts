@@ -77,12 +77,12 @@ function checked(
       delayMs: (record: LogRecord, endOffset: number) =>
         unprovenRecords === 'refuse' && !isProven(record) ? 0 : delayMs(record, endOffset),
     }),
-    async handle(record) {
-      if (isProven(record)) return handle(record);
+    async handle(record, isOurs) {
+      if (isProven(record)) return handle(record, isOurs);
       if (unprovenRecords === 'refuse') return refuse(record, UNPROVEN);
       if (!(await confirmInPlace(record))) return refuse(record, UNCONFIRMED);
       confirmed.inc();
-      return handle(record);
+      return handle(record, isOurs);
     },
   };
 }

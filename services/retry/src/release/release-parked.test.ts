@@ -3,6 +3,7 @@ import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import { delayTopicsAmong } from '@posthorn/domain/records/topics.ts';
+import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { Registry } from 'prom-client';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
@@ -35,8 +36,8 @@ beforeEach(() => {
   nowMs = () => DUE_MS;
 });
 
-function createRelease() {
-  return createReleaseParked({
+function createRelease(isOurs = true): (record: LogRecord) => Promise<void> {
+  const release = createReleaseParked({
     keepTrying,
     retryDueTopic: 'retry-due',
     metrics: createRetryMetrics(registry, [5_000]),
@@ -70,6 +71,7 @@ function createRelease() {
     monotonicMs: () => 0,
     latestRelease: () => Infinity,
   });
+  return (record) => release(record, () => isOurs);
 }
 
 function parked(messageId: string, attemptNumber: number, offset = 0, dueAtMs = DUE_MS): LogRecord {
@@ -114,6 +116,12 @@ describe('releasing a parked record', () => {
       1,
       [records[0]?.value, records[2]?.value],
     ]);
+  });
+
+  test('leaves it to another process when its partition has gone there', async () => {
+    stateOf('msg_1', 'pending', 1);
+    await expect(createRelease(false)(parked('msg_1', 2))).rejects.toThrow(StoppedError);
+    expect(published).toEqual([]);
   });
 
   test('drops it when its delivery has moved on', async () => {

@@ -15,8 +15,13 @@ import {
 } from '@posthorn/domain/delivery-lifecycle/when-released.ts';
 import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
-import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import type {
+  ConsumeOptions,
+  LogRecord,
+  OutgoingRecord,
+  RecordLog,
+} from '@posthorn/platform/kafka/record-log.ts';
+import { StoppedError, type KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import type { WebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
@@ -64,9 +69,10 @@ const BATCH = { maxItems: 500, lingerMs: 2, maxInFlight: 2 };
 /**
  * Release: publishes a parked or deferred record to `retry-due` when it is due, unless its
  * delivery has moved on or its webhook was deleted or disabled. Resolves when Kafka has the record, or
- * when the cancellation is stored; only then may its offset be committed.
+ * when the cancellation is stored; only then may its offset be committed. A record whose partition has
+ * gone to another retry service meanwhile is released there; rejects with StoppedError here.
  */
-export function createReleaseParked(deps: ReleaseDeps): (record: LogRecord) => Promise<void> {
+export function createReleaseParked(deps: ReleaseDeps): ConsumeOptions['handle'] {
   const batcher = createBatcher<Parked, undefined>({
     ...BATCH,
     run: async (batch) => {
@@ -74,7 +80,7 @@ export function createReleaseParked(deps: ReleaseDeps): (record: LogRecord) => P
       return batch.map(() => undefined);
     },
   });
-  return async (record) => {
+  return async (record, isOurs) => {
     const due = readRecord(() => read(record));
     if (due instanceof UnreadableRecordError) {
       await deps.keepTrying('publish a dead letter', () =>
@@ -85,6 +91,7 @@ export function createReleaseParked(deps: ReleaseDeps): (record: LogRecord) => P
     const end = deps.overdue.begin(record.topic, due.dueAtMs);
     try {
       await waitUntilDue(due.dueAtMs, () => deps.latestRelease(record), deps);
+      if (!isOurs()) throw new StoppedError('its partition has gone to another retry service');
       await batcher.add({ record, due });
     } finally {
       end();

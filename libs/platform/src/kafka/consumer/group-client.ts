@@ -15,8 +15,11 @@ export interface GroupClient extends Pausable {
 export interface GroupEvents {
   /** At each round of the fetch loop. */
   onFetch: () => void;
-  /** Before the member asks to join again, because the group is to change. */
-  onRebalancing: () => void;
+  /**
+   * Before the member asks to join again, because the group is to change. Resolves when what is finished is committed,
+   * within a second.
+   */
+  onRebalancing: () => Promise<void>;
   /** The broker has answered a heartbeat: this is a member, and its group does not change now. */
   onConfirmed: () => void;
   /** Each time the group has changed. `assignment`: topic → partitions that this member owns now. */

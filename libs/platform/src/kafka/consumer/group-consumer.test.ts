@@ -9,9 +9,16 @@ import { createGroupConsumer } from './group-consumer.ts';
 let events: GroupEvents;
 let begun: string[];
 let changes: number;
+/** The offsets that were committed, and what the broker does with a commit. */
+let committed: number[];
+let onCommit: () => Promise<void>;
+/** Whether the partition of each record was still this member's when it was handled. */
+let wereOurs: boolean[];
+let handling: () => Promise<void>;
 
 beforeEach(() => {
-  [begun, changes] = [[], 0];
+  [begun, changes, committed, wereOurs] = [[], 0, [], []];
+  onCommit = handling = () => Promise.resolve();
   const logger = createLogger('test', 'silent');
   createGroupConsumer(
     {
@@ -36,7 +43,11 @@ beforeEach(() => {
       groupId: 'group',
       topics: ['a'],
       inFlightLimits: { pauseAt: 10, resumeAt: 5 },
-      handle: ({ offset }) => Promise.resolve(void begun.push(String(offset))),
+      async handle({ offset }, isOurs) {
+        begun.push(String(offset));
+        await handling();
+        wereOurs.push(isOurs());
+      },
       onRebalancing: () => (changes += 1),
     },
   );
@@ -54,7 +65,10 @@ function handOver(offset: number): number {
       batch: { topic: 'a', partition: 0, highWatermark: String(offset + 1), messages },
       resolveOffset: (resolved) => (next = Number(resolved) + 1),
     },
-    () => Promise.resolve(),
+    (commits) => {
+      committed.push(...commits.map((commit) => commit.offset));
+      return onCommit();
+    },
   );
   return next;
 }
@@ -63,18 +77,43 @@ describe('a member whose group is about to change', () => {
   test('says so, and begins nothing until it has joined again', async () => {
     expect(handOver(5)).toBe(6);
     await new Promise(setImmediate);
-    events.onRebalancing();
+    await events.onRebalancing();
     expect(handOver(6)).toBe(6);
     events.onJoined({ a: [0] });
     expect(handOver(6)).toBe(7);
     expect([begun, changes]).toEqual([['5', '6'], 1]);
   });
 
-  test('goes on when the group turns out not to change', () => {
-    events.onRebalancing();
+  test('goes on when the group turns out not to change', async () => {
+    await events.onRebalancing();
     expect(handOver(5)).toBe(5);
     events.onConfirmed();
     expect(handOver(5)).toBe(6);
     expect(begun).toEqual(['5']);
   });
+
+  test('commits what is finished before it joins again, so that nobody does it again', async () => {
+    handOver(5);
+    await new Promise(setImmediate);
+    await events.onRebalancing();
+    expect(committed).toEqual([6]);
+  });
+
+  test('joins again although the broker refuses the commit', async () => {
+    onCommit = () => Promise.reject(new Error('the generation is not valid'));
+    handOver(5);
+    await new Promise(setImmediate);
+    await events.onRebalancing();
+    expect(committed).not.toEqual([]);
+  });
+});
+
+test('A record learns that its partition has gone to another member', async () => {
+  let finish: () => void = () => undefined;
+  handling = () => new Promise((resolve) => (finish = resolve));
+  handOver(5);
+  events.onJoined({ a: [1] });
+  finish();
+  await new Promise(setImmediate);
+  expect(wereOurs).toEqual([false]);
 });

@@ -1,6 +1,7 @@
 import type { UnreadRecords } from '../backlog/unread-records.ts';
 import type { KafkaMetrics } from '../kafka-metrics.ts';
-import type { SendCommit } from '../offsets/offset-committer.ts';
+import { withTimeout } from '../../async/with-timeout.ts';
+import type { OffsetCommitter, SendCommit } from '../offsets/offset-committer.ts';
 import type { OwnedPartitions } from '../offsets/owned-partitions.ts';
 import type { PausedPartitions } from '../offsets/paused-partitions.ts';
 import type { ConsumeOptions } from '../record-log.ts';
@@ -28,7 +29,11 @@ export interface MemberParts {
   pausedPartitions: PausedPartitions;
   metrics: KafkaMetrics;
   membership: Membership;
+  committer: Pick<OffsetCommitter, 'commitNow'>;
 }
+
+/** The other members wait for the join of this one. */
+const COMMITTED_WITHIN_MS = 1_000;
 
 /** Handlers that keep a consumer up to date with its group. `parts` is called with each event. */
 export function membershipEvents(
@@ -40,10 +45,12 @@ export function membershipEvents(
       parts().membership.fetches += 1;
     },
     onRebalancing() {
-      const { membership, options } = parts();
-      if (membership.isOver) return;
+      const { membership, options, committer } = parts();
+      if (membership.isOver) return Promise.resolve();
       membership.isRebalancing = true;
       options.onRebalancing?.();
+      // What is not committed before the join is done again by the next owner.
+      return withTimeout(committer.commitNow(), COMMITTED_WITHIN_MS).catch(() => undefined);
     },
     onConfirmed() {
       // A change that came to nothing ends so: a coordinator that has just moved refuses both the

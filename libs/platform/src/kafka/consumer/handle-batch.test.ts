@@ -29,7 +29,7 @@ beforeEach(() => {
   };
   const { signal } = stopping;
   handling = {
-    handle: (record) => handle(record),
+    handle: (record, isOurs) => handle(record, isOurs),
     logFieldsIn: ({ offset }) => ({ companyId: `comp_${offset}` }),
     delayMs: undefined,
     inFlightLimits: { pauseAt: 10, resumeAt: 5 },

@@ -133,7 +133,8 @@ async function work(
   };
   handling.running.add(record);
   try {
-    await handling.keepTrying('handle a record', () => handling.handle(record), placeOf);
+    const isOurs = (): boolean => handling.offsets.isCurrent(owned);
+    await handling.keepTrying('handle a record', () => handling.handle(record, isOurs), placeOf);
     offsets.finish(record.offset);
     if (finished) finished.records += 1;
   } catch (error) {

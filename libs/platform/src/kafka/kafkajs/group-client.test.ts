@@ -38,7 +38,7 @@ beforeEach(async () => {
   const nothing = (): void => undefined;
   client = openKafkajsGroupClient(kafka, 'instance', options, {
     onFetch: nothing,
-    onRebalancing: nothing,
+    onRebalancing: () => Promise.resolve(),
     onConfirmed: nothing,
     onJoined: nothing,
     onBatch: nothing,

@@ -9,6 +9,7 @@ import { pause } from '../../async/pause.ts';
 import { byTopic } from '../by-topic.ts';
 import { createCoPartitionAssigner } from './co-partition-assigner.ts';
 import type { GroupClient, GroupEvents } from '../consumer/group-client.ts';
+import { delayJoin } from './patch-consumer-group.ts';
 import {
   HEARTBEAT_EVERY_MS,
   REBALANCE_TIMEOUT_MS,
@@ -115,7 +116,9 @@ function createConsumer(
 function follow(member: Member): void {
   const { consumer, events, left } = member;
   consumer.on(consumer.events.FETCH_START, events.onFetch);
-  consumer.on(consumer.events.REBALANCING, events.onRebalancing);
+  consumer.on(consumer.events.REBALANCING, ({ payload }) => {
+    delayJoin(payload.memberId, events.onRebalancing());
+  });
   consumer.on(consumer.events.HEARTBEAT, events.onConfirmed);
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
     // kafkajs cannot cancel a join; this ends one of a restart that completes after the consumer has left.

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { createRequire } from 'node:module';
-import { patchConsumerGroup } from './patch-consumer-group.ts';
+import { delayJoin, patchConsumerGroup } from './patch-consumer-group.ts';
 
 interface Group {
   joinAndSync: () => Promise<void>;
@@ -17,7 +17,9 @@ function createCoordinator() {
   const coordinator = {
     refused: null as 'join' | 'assignment' | null,
     heartbeats: 0,
+    joins: 0,
     joinGroup() {
+      coordinator.joins += 1;
       if (coordinator.refused === 'join') throw new Error('the connection was closed');
       const group = { generationId: 1, leaderId: 'other', memberId: 'me', members: [] };
       return Promise.resolve({ ...group, groupProtocol: 'any' });
@@ -88,4 +90,16 @@ describe('a consumer of kafkajs', () => {
       expect(coordinator.heartbeats).toBe(1);
     },
   );
+
+  it('waits once before its next join when that is to be delayed', async () => {
+    let end: () => void = () => undefined;
+    delayJoin('me', new Promise((resolve) => (end = resolve)));
+    const joining = group.joinAndSync();
+    await new Promise(setImmediate);
+    expect(coordinator.joins).toBe(1);
+    end();
+    await joining;
+    await group.joinAndSync();
+    expect(coordinator.joins).toBe(3);
+  });
 });

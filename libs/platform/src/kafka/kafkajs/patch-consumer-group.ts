@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 
 /** The part of kafkajs's consumer group, one for each run of a consumer, that is used here. */
 interface ConsumerGroup {
+  memberId: string | null;
   joinAndSync: () => Promise<void>;
   heartbeat: (options: { interval: number }) => Promise<void>;
 }
@@ -9,6 +10,13 @@ interface ConsumerGroup {
 const REBALANCE_IN_PROGRESS = 27;
 
 let isPatched = false;
+/** Member id → what its next join waits for. */
+const delays = new Map<string, Promise<void>>();
+
+/** Delays the next join of the member until the promise has resolved; it must not reject. */
+export function delayJoin(memberId: string, until: Promise<void>): void {
+  delays.set(memberId, until);
+}
 
 /**
  * When a consumer of kafkajs 2.2.4 cannot join its group again, because of a time-out or a lost connection, it reads
@@ -16,6 +24,8 @@ let isPatched = false;
  * one kafkajs sends no heartbeat that could tell it so. After an outage of Kafka of 15 s, two dispatchers delivered
  * each message, for a minute. After the patch a consumer whose last join failed has no heartbeat, as during a
  * rebalance: it hands no record over, and joins again.
+ *
+ * kafkajs joins at once when its group changes. After the patch a join can be delayed.
  */
 export function patchConsumerGroup(): void {
   if (isPatched) return;
@@ -31,6 +41,7 @@ export function patchConsumerGroup(): void {
   const { joinAndSync, heartbeat } = prototype;
   prototype.joinAndSync = async function (this: ConsumerGroup): Promise<void> {
     members.delete(this);
+    await takeDelay(this.memberId);
     await joinAndSync.call(this);
     members.add(this);
   };
@@ -38,4 +49,11 @@ export function patchConsumerGroup(): void {
     if (!members.has(this)) throw createErrorFromCode(REBALANCE_IN_PROGRESS);
     await heartbeat.call(this, options);
   };
+}
+
+async function takeDelay(memberId: string | null): Promise<void> {
+  if (memberId === null) return;
+  const delay = delays.get(memberId);
+  delays.delete(memberId);
+  await delay;
 }

@@ -17,6 +17,8 @@ export interface OffsetCommitterDeps {
 
 export interface OffsetCommitter {
   start: () => void;
+  /** Commits what is finished by now. Never rejects. */
+  commitNow: () => Promise<void>;
   /** Waits for the commit that runs, and makes a last one. */
   stop: () => Promise<void>;
   /** Begins no further commit. */
@@ -36,6 +38,11 @@ export function createOffsetCommitter(deps: OffsetCommitterDeps): OffsetCommitte
   });
   return {
     start: loop.start,
+    async commitNow() {
+      // The first may be one that runs already.
+      await loop.tick();
+      await loop.tick();
+    },
     async stop() {
       await loop.stop();
       await commit(deps);

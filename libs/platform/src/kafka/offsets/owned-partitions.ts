@@ -15,6 +15,8 @@ export interface OwnedPartitions {
    * it may have been fetched before the group changed.
    */
   ofBatch: (topic: string, partition: number, batch: BatchRange) => OwnedPartition | null;
+  /** Returns false once the partition belongs to another member, or is read anew here. */
+  isCurrent: (owned: OwnedPartition) => boolean;
   /** Records of the partition that were begun and are not covered by a commit. */
   uncommittedIn: (topic: string, partition: number) => number;
   /** Forgets every partition that is not in `assignment`: it belongs to another member now. */
@@ -71,6 +73,7 @@ export function createOwnedPartitions(): OwnedPartitions {
   const entryOf = (topic: string, partition: number) => owned.get(keyOf({ topic, partition }));
   return {
     ofBatch: (topic, partition, batch) => ofBatch(owned, { topic, partition }, batch),
+    isCurrent: (entry) => entryOf(entry.topic, entry.partition) === entry,
     uncommittedIn(topic, partition) {
       const entry = entryOf(topic, partition);
       return entry ? begunBeyondCommit(entry) : 0;

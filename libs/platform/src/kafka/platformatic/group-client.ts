@@ -134,7 +134,8 @@ function follow(membership: Membership): void {
   });
   consumer.on('consumer:group:rebalance', () => {
     void membership.reading?.stop();
-    events.onRebalancing();
+    // The wait before the join is long enough for a commit.
+    void events.onRebalancing();
   });
   // The client reports so that it could not join again after the group had changed, and then does nothing.
   consumer.on('error', (error: unknown) => {
