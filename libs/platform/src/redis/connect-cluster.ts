@@ -20,7 +20,7 @@ export function connectCluster(
 ): Cluster {
   const cluster = new ImpatientCluster(nodes, {
     clusterRetryStrategy: retryStrategy,
-    // Commands fail at once while a node is away: no caller can wait for it to come back, or for a failover.
+    // Commands fail at once while a node is away: no caller waits for it to come back, or for a failover.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
     // Finds new nodes also where no command asks for them: a subscriber sends none.

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { sendAll, type Command } from './commands/across-slots.ts';
-import { readUntilAnswered } from './commands/read-until-answered.ts';
+import { readPatiently } from './commands/read-patiently.ts';
 import type { RedisClient } from './connect.ts';
 
 /** How the dispatcher that owns a webhook sends to its endpoint. */
@@ -71,7 +71,7 @@ export function createEndpointFlows(
       return text === null ? null : flowSchema.parse(JSON.parse(text));
     },
     async readHolds() {
-      const fields = await readUntilAnswered(redis, () => redis.hgetall(holdsKey));
+      const fields = (await readPatiently(redis, 'hgetall', [holdsKey])) as Record<string, string>;
       const all = Object.keys(fields).filter((field) => !field.endsWith(URL_FIELD));
       const isCurrent = (id: string): boolean => Number(fields[id]) > nowMs();
       const ended = all.filter((id) => !isCurrent(id)).flatMap((id) => [id, id + URL_FIELD]);

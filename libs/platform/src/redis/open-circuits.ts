@@ -1,4 +1,4 @@
-import { readUntilAnswered } from './commands/read-until-answered.ts';
+import { readPatiently } from './commands/read-patiently.ts';
 import type { RedisClient } from './connect.ts';
 
 /**
@@ -43,7 +43,7 @@ export function createOpenCircuits(
   const ignoreFailure = (command: Promise<unknown>): void => void command.catch(() => undefined);
   return {
     async readAll() {
-      const stored = await readUntilAnswered(redis, () => redis.hgetall(key));
+      const stored = (await readPatiently(redis, 'hgetall', [key])) as Record<string, string>;
       const entries = Object.entries(stored);
       const all = entries.map(([id, text]): [string, number] => [id, Number(text)]);
       const stale = all.filter(([, untilMs]) => !isCurrent(untilMs)).map(([id]) => id);

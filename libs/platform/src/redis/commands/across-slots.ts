@@ -1,6 +1,6 @@
 import { Redis, type Cluster } from 'ioredis';
 import type { RedisClient } from '../connect.ts';
-import { readUntilAnswered } from './read-until-answered.ts';
+import { readPatiently } from './read-patiently.ts';
 
 /** The name of a command, its key, and what follows. */
 export type Command = [name: string, key: string, ...rest: (string | number)[]];
@@ -21,9 +21,9 @@ export async function sendAll(redis: RedisClient, commands: Command[]): Promise<
  * Returns the value of each key, in order, null without one; waits for late replies. Rejects while no node of these
  * keys can be asked.
  */
-export function readAll(redis: RedisClient, keys: string[]): Promise<(string | null)[]> {
+export async function readAll(redis: RedisClient, keys: string[]): Promise<(string | null)[]> {
   if (!(redis instanceof Redis)) return readEach(redis, keys);
-  return readUntilAnswered(redis, () => redis.mget(keys));
+  return (await readPatiently(redis, 'mget', keys)) as (string | null)[];
 }
 
 /** Removes keys. Those of a node that is away stay. */
@@ -38,8 +38,9 @@ export async function removeAll(redis: RedisClient, keys: string[]): Promise<voi
 
 /** The key of a node that is away counts as one without a value, so that the others are of use. */
 async function readEach(cluster: Cluster, keys: string[]): Promise<(string | null)[]> {
-  const read = (key: string) => readUntilAnswered(cluster, () => cluster.get(key));
-  const replies = await Promise.all(keys.map((key) => toReply(read(key))));
+  const replies = await Promise.all(
+    keys.map((key) => toReply(readPatiently(cluster, 'get', [key]))),
+  );
   const [firstError] = replies[0] ?? [];
   if (firstError && replies.every(([error]) => error)) throw firstError;
   return replies.map(([error, value]) => (error ? null : (value as string | null)));
