@@ -90,7 +90,14 @@ function failure(attemptNumber: number, changes: Partial<DeliveryFailed> = {}): 
 
 function recordOf(value: Buffer): LogRecord {
   const headers = { requestId: 'request-1' };
-  const place = { topic: 'failed', partition: 3, offset: 9, isInherited: false, timestampMs: 0 };
+  const place = {
+    topic: 'failed',
+    partition: 3,
+    offset: 9,
+    isInherited: false,
+    ownedSinceMs: 0,
+    timestampMs: 0,
+  };
   return { ...place, key: 'wh_1', value, headers };
 }
 

@@ -177,6 +177,7 @@ describe('Dead letters behind TLS and ACLs', () => {
       headers: {},
       timestampMs: 0,
       isInherited: false,
+      ownedSinceMs: 0,
     };
     const letter = toDeadLetter(`${prefix}dead-letters`, read, 'unreadable_record', 'no JSON');
     await publish('kafkajs', accessOf(services), letter);

@@ -61,7 +61,7 @@ function createConsumer(
   const stopping = new AbortController().signal;
   setMaxListeners(0, stopping);
   const paused = new Set<string>();
-  const offsets = createOwnedPartitions();
+  const offsets = createOwnedPartitions(options.process.nowMs);
   const handle: ConsumeOptions['handle'] = (...given) => handleOne(consumer, ...given);
   const pauses = createPausedPartitions(
     createPausableConsumer(paused, (topicPartition) => {

@@ -147,8 +147,6 @@ function admitOrDefer({ world, process }: ServiceDeps): Admission {
 function openGuard({ world, process, db }: ServiceDeps): DoubleSendGuard {
   const { time } = world;
   const recentIds = createRecentIds(REMEMBERED_IDS);
-  // It gets its first partitions then. Later changes of the group are not followed, which allows more duplicates.
-  const startedAtMs = process.nowMs();
   return createDoubleSendGuard({
     leases: createAttemptLeases({
       running: {
@@ -177,7 +175,6 @@ function openGuard({ world, process, db }: ServiceDeps): DoubleSendGuard {
       keepTrying,
     }),
     slowLaneTopic: TOPICS.slowLane,
-    assignedAtMs: () => startedAtMs,
     nowMs: process.nowMs,
   });
 }

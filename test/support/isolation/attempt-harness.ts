@@ -83,8 +83,6 @@ export interface AttemptHarnessOptions {
   leaseClockMs?: () => number;
   /** Resolves when an outcome is recorded; at once by default. */
   settling?: () => Promise<void>;
-  /** When this process got its partitions, in milliseconds since 1970; 0 by default. */
-  assignedAtMs?: number;
 }
 
 export function createAttemptHarness(options: AttemptHarnessOptions = {}): AttemptHarness {
@@ -196,7 +194,7 @@ function createGuard(
   loads: AttemptHarness['loads'],
   options: AttemptHarnessOptions,
 ): DoubleSendGuard {
-  const { outageFreeMs = () => 0, leaseClockMs = () => 0, assignedAtMs = 0 } = options;
+  const { outageFreeMs = () => 0, leaseClockMs = () => 0 } = options;
   const recentIds = createRecentIds(1_000);
   return createDoubleSendGuard({
     leases: createAttemptLeases({
@@ -221,7 +219,6 @@ function createGuard(
       return Promise.resolve(options.remaining ?? { kind: 'send' });
     },
     slowLaneTopic: 'slow',
-    assignedAtMs: () => assignedAtMs,
     nowMs: () => NOW_MS,
   });
 }

@@ -26,7 +26,7 @@ export interface WorkedPartitions {
 }
 
 export function createWorkedPartitions(): WorkedPartitions {
-  const partitions = createOwnedPartitions();
+  const partitions = createOwnedPartitions(() => 0);
   const ofBatch: WorkedPartitions['ofBatch'] = (topic, partition, firstOffset, endOffset = 100) => {
     const owned = partitions.ofBatch(topic, partition, { firstOffset, endOffset });
     if (!owned) throw new Error('the batch was skipped');

@@ -7,6 +7,7 @@ const record: LogRecord = {
   partition: 3,
   offset: 42,
   isInherited: false,
+  ownedSinceMs: 0,
   timestampMs: 0,
   key: 'wh_1',
   value: Buffer.from([0xff, 0x0a]),

@@ -14,6 +14,7 @@ const record: LogRecord = {
   key: 'wh_1',
   value: Buffer.from([0xff, 0x0a]),
   isInherited: false,
+  ownedSinceMs: 0,
   timestampMs: 0,
   headers: { requestId: 'request-1', 'due-at': '5' },
 };

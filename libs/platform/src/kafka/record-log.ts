@@ -12,6 +12,8 @@ export interface LogRecord {
    * Work with an effect outside is checked against what is recorded before it is repeated.
    */
   isInherited: boolean;
+  /** Since when this process reads the partition, in milliseconds since 1970. */
+  ownedSinceMs: number;
   /** When it was written, as its producer says, in milliseconds since 1970. */
   timestampMs: number;
 }
@@ -52,8 +54,8 @@ export type Sharing =
   | { kind: 'evenly'; after: number };
 
 /**
- * Returns false once the partition of a record has gone to another member, or is read anew here: the record is handled
- * there again, whatever becomes of it here.
+ * Returns false once the partition of a record has gone to another member, or the consumer has left its group: unless
+ * the record is finished, the next owner handles it again.
  */
 export type IsOurs = () => boolean;
 

@@ -18,8 +18,8 @@ export interface OpenDoubleSendGuard extends DoubleSendGuard {
   /** Announces the attempts under way. To be called before partitions can go to another dispatcher. */
   handOver: () => void;
   /**
-   * To be called when partitions were assigned. Resolves when their former owner has announced the attempts that it
-   * works on; to be awaited before the first record of those partitions is claimed.
+   * Resolves when the former owner of newly assigned partitions has announced the attempts that it
+   * works on. To be awaited before the first record of those partitions is claimed.
    */
   takeOver: () => Promise<void>;
 }
@@ -57,11 +57,9 @@ export function openDoubleSendGuard(
     ticker.stop();
     leases.tick();
   });
-  let assignedAtMs = 0;
   const guard = createDoubleSendGuard({
     leases,
     recentIds,
-    assignedAtMs: () => assignedAtMs,
     checkRecorded: createCheckRecorded({
       deliveries: createDeliveryStore(db),
       marks: createResendMarks(db),
@@ -73,9 +71,6 @@ export function openDoubleSendGuard(
   return {
     claim: guard.claim,
     handOver: leases.announceAll,
-    takeOver() {
-      assignedAtMs = systemClockMs();
-      return wait(ANNOUNCED_WITHIN_MS);
-    },
+    takeOver: () => wait(ANNOUNCED_WITHIN_MS),
   };
 }

@@ -46,12 +46,12 @@ describe('an attempt that may have been read before', () => {
   });
 
   it.each([
-    ['before this process got its partition', -1, 1],
+    ['before this process read its partition', -1, 1],
     ['less than five seconds after that, as clocks differ', 4_999, 1],
     ['later than that', 5_000, 0],
   ])('is claimed and looked up when it was due %s', async (_when, dueAfterMs, expected) => {
-    const { attempt, loads } = createAttemptHarness({ assignedAtMs: NOW_MS - dueAfterMs });
-    await attempt(retry);
+    const { attempt, loads } = createAttemptHarness();
+    await attempt({ ...retry, ownedSinceMs: NOW_MS - dueAfterMs });
     expect([loads.claimed, loads.recorded]).toEqual([expected, expected]);
   });
 

@@ -25,8 +25,6 @@ export interface DoubleSendDeps {
   recentIds: Pick<RecentIds, 'has'>;
   checkRecorded: CheckRecorded;
   slowLaneTopic: string;
-  /** When this process got the partitions that it reads, in milliseconds since 1970. */
-  assignedAtMs: () => number;
   nowMs: () => number;
 }
 
@@ -54,10 +52,11 @@ const SEND: Remaining = { kind: 'send' };
  *    for longer than a lease lasts claims the attempt again before its request.
  * 3. The document of the delivery, written before the offset is committed: an attempt that it has is
  *    not made again (check-recorded.ts). Only an attempt that may have been read before is looked up:
- *    its record lay in a partition when that changed hands, or it was due before (a former owner may
- *    have read another copy of its record); it came over the slow lane or from a deferral; it is over
- *    ten seconds late; or its id is one of the last 50,000 (recent-ids.ts), which cover half a minute
- *    at 1,500 attempts/s. All others are not looked up: the hot path asks nobody.
+ *    its record lay in a partition when that changed hands; it was due before that, so that a former
+ *    owner may have read another copy (the retry service releases an attempt twice, up to a minute
+ *    apart, when its own partitions change hands); it came over the slow lane or from a deferral; it is
+ *    over ten seconds late; or its id is one of the last 50,000 (recent-ids.ts), which cover half a
+ *    minute at 1,500 attempts/s. All others are not looked up: the hot path asks nobody.
  * 4. The mark of a resend, which is looked up for every resend: it is sent only while it is asked for.
  * 5. Ids that are derived from message, webhook and attempt number: records and documents that are
  *    written twice are recognised as the same attempt.
@@ -101,7 +100,7 @@ function mayBeReadBefore(
   const { leases, recentIds, slowLaneTopic, nowMs } = deps;
   return (
     record.isInherited ||
-    isDueBeforeAssignment(deps, dueAtMs) ||
+    dueAtMs < record.ownedSinceMs + CLOCKS_DIFFER_MS ||
     record.topic === slowLaneTopic ||
     turnAtOf(record, nowMs()) !== null ||
     leases.isHeld(attemptId) ||
@@ -110,15 +109,7 @@ function mayBeReadBefore(
 }
 
 /**
- * The retry service may release an attempt twice, up to a minute apart, when its own partitions change hands: a former
- * owner may have the first copy in its queue while this process reads the second one.
- */
-function isDueBeforeAssignment({ assignedAtMs }: DoubleSendDeps, dueAtMs: number): boolean {
-  return dueAtMs < assignedAtMs() + CLOCKS_DIFFER_MS;
-}
-
-/**
- * Both copies of such an attempt are read by this process, as it was due after the partition was assigned: no claim in
+ * Both copies of such an attempt are read by this process, as it was due after the partition came here: no claim in
  * Redis is needed, which would cost more than the look-up.
  */
 function isLate({ nowMs }: DoubleSendDeps, { dueAtMs }: DueAttempt): boolean {

@@ -20,7 +20,7 @@ beforeEach(() => {
 
 function parked(dueAtMs: number, offset = 0, partition = 0, topic = 'retry.5s'): LogRecord {
   const headers = { 'due-at': String(dueAtMs) };
-  const place = { topic, partition, offset, isInherited: false, timestampMs: 0 };
+  const place = { topic, partition, offset, isInherited: false, ownedSinceMs: 0, timestampMs: 0 };
   return { ...place, key: 'wh_1', value: Buffer.alloc(0), headers };
 }
 

@@ -24,6 +24,7 @@ const states = new Map<string, { status: DeliveryStatus; attemptCount: number }>
 const webhooks = new Map<string, WebhookState>();
 let backlogs: string[] = [];
 let nowMs: () => number;
+let onPublish: () => Promise<void>;
 let registry: Registry;
 
 beforeEach(() => {
@@ -34,9 +35,10 @@ beforeEach(() => {
   webhooks.clear();
   webhooks.set('wh_1', { disabled: false, hasRateLimit: false, deferredAtMs: null });
   nowMs = () => DUE_MS;
+  onPublish = () => Promise.resolve();
 });
 
-function createRelease(isOurs = true): (record: LogRecord) => Promise<void> {
+function createRelease(isOurs = (): boolean => true): (record: LogRecord) => Promise<void> {
   const release = createReleaseParked({
     keepTrying,
     retryDueTopic: 'retry-due',
@@ -47,7 +49,7 @@ function createRelease(isOurs = true): (record: LogRecord) => Promise<void> {
     records: {
       publish: (records) => {
         published.push([...records]);
-        return Promise.resolve();
+        return onPublish();
       },
     },
     deliveries: {
@@ -71,7 +73,7 @@ function createRelease(isOurs = true): (record: LogRecord) => Promise<void> {
     monotonicMs: () => 0,
     latestRelease: () => Infinity,
   });
-  return (record) => release(record, () => isOurs);
+  return (record) => release(record, isOurs);
 }
 
 function parked(messageId: string, attemptNumber: number, offset = 0, dueAtMs = DUE_MS): LogRecord {
@@ -85,7 +87,14 @@ function parked(messageId: string, attemptNumber: number, offset = 0, dueAtMs = 
     dueAtMs,
   });
   const headers = { requestId: 'request-1', 'due-at': String(dueAtMs) };
-  const place = { topic: 'retry.5s', partition: 0, offset, isInherited: false, timestampMs: 0 };
+  const place = {
+    topic: 'retry.5s',
+    partition: 0,
+    offset,
+    isInherited: false,
+    ownedSinceMs: 0,
+    timestampMs: 0,
+  };
   return { ...place, key: 'wh_1', value, headers };
 }
 
@@ -120,8 +129,21 @@ describe('releasing a parked record', () => {
 
   test('leaves it to another process when its partition has gone there', async () => {
     stateOf('msg_1', 'pending', 1);
-    await expect(createRelease(false)(parked('msg_1', 2))).rejects.toThrow(StoppedError);
+    const leave = createRelease(() => false);
+    await expect(leave(parked('msg_1', 2))).rejects.toThrow(StoppedError);
     expect(published).toEqual([]);
+  });
+
+  test('leaves it to another process when its partition has gone there during an outage', async () => {
+    let [isAway, isOurs] = [true, true];
+    onPublish = () => {
+      if (!isAway) return Promise.resolve();
+      [isAway, isOurs] = [false, false];
+      return Promise.reject(new Error('Kafka is away'));
+    };
+    const release = createRelease(() => isOurs);
+    await expect(release(parked('msg_1', 2))).rejects.toThrow(StoppedError);
+    expect(published.at(-1)).toEqual([]);
   });
 
   test('drops it when its delivery has moved on', async () => {

@@ -17,6 +17,7 @@ import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import type {
   ConsumeOptions,
+  IsOurs,
   LogRecord,
   OutgoingRecord,
   RecordLog,
@@ -53,6 +54,7 @@ export interface ReleaseDeps {
 interface Parked {
   record: LogRecord;
   due: DueAttempt;
+  isOurs: IsOurs;
 }
 
 interface Decided extends Parked {
@@ -73,11 +75,11 @@ const BATCH = { maxItems: 500, lingerMs: 2, maxInFlight: 2 };
  * gone to another retry service meanwhile is released there; rejects with StoppedError here.
  */
 export function createReleaseParked(deps: ReleaseDeps): ConsumeOptions['handle'] {
-  const batcher = createBatcher<Parked, undefined>({
+  const batcher = createBatcher<Parked, 'done' | 'left'>({
     ...BATCH,
     run: async (batch) => {
-      await releaseBatch(deps, batch);
-      return batch.map(() => undefined);
+      const left = await releaseBatch(deps, batch);
+      return batch.map((parked) => (left.has(parked.record) ? 'left' : 'done'));
     },
   });
   return async (record, isOurs) => {
@@ -91,8 +93,8 @@ export function createReleaseParked(deps: ReleaseDeps): ConsumeOptions['handle']
     const end = deps.overdue.begin(record.topic, due.dueAtMs);
     try {
       await waitUntilDue(due.dueAtMs, () => deps.latestRelease(record), deps);
-      if (!isOurs()) throw new StoppedError('its partition has gone to another retry service');
-      await batcher.add({ record, due });
+      const outcome = isOurs() ? await batcher.add({ record, due, isOurs }) : 'left';
+      if (outcome === 'left') throw new StoppedError('its partition has gone to another process');
     } finally {
       end();
     }
@@ -108,17 +110,22 @@ function read(record: LogRecord): DueAttempt {
   return due;
 }
 
-async function releaseBatch(deps: ReleaseDeps, batch: readonly Parked[]): Promise<void> {
+/** Returns the records that are left to other processes. */
+async function releaseBatch(
+  deps: ReleaseDeps,
+  batch: readonly Parked[],
+): Promise<ReadonlySet<LogRecord>> {
   const cancelled: Cancelled[] = [];
   const released: Parked[] = [];
   const seen = new Set<string>();
-  for (const { record, due, decision } of await decideAll(deps, batch)) {
+  for (const { decision, ...parked } of await decideAll(deps, batch)) {
+    const { due } = parked;
     // After a crash one failure may be parked twice.
     if (decision.kind === 'drop' || seen.has(due.attemptId)) continue;
     seen.add(due.attemptId);
     switch (decision.kind) {
       case 'release':
-        released.push({ record, due });
+        released.push(parked);
         break;
       case 'cancel':
         cancelled.push({ due, reason: decision.reason });
@@ -127,18 +134,27 @@ async function releaseBatch(deps: ReleaseDeps, batch: readonly Parked[]): Promis
   }
   if (cancelled.length > 0) await cancel(deps, cancelled);
   deps.markBacklogs(released);
-  await release(deps, released);
+  return release(deps, released);
 }
 
-async function release(deps: ReleaseDeps, released: readonly Parked[]): Promise<void> {
+/** Asks before each try: partitions change hands in the outages that make it wait. Returns the records that it left. */
+async function release(
+  deps: ReleaseDeps,
+  released: readonly Parked[],
+): Promise<ReadonlySet<LogRecord>> {
   const { records, keepTrying, delayTopics, metrics, nowMs } = deps;
-  await keepTrying('publish released records', () =>
-    records.publish(released.map((parked) => toRetryDue(deps, parked))),
-  );
-  for (const { record, due } of released) {
+  let ours: Parked[] = [];
+  await keepTrying('publish released records', () => {
+    ours = released.filter(({ isOurs }) => isOurs());
+    return records.publish(ours.map((parked) => toRetryDue(deps, parked)));
+  });
+  for (const { record, due } of ours) {
     const topic = required(delayTopics, record.topic, 'delay topic');
     metrics.observeLateness(topic, nowMs() - due.dueAtMs);
   }
+  const left = new Set(released.map(({ record }) => record));
+  for (const { record } of ours) left.delete(record);
+  return left;
 }
 
 async function decideAll(
@@ -151,11 +167,12 @@ async function decideAll(
     keepTrying('look up deliveries', () => deliveries.statesOf(deliveryIds)),
     keepTrying('look up webhooks', () => webhooks.statesOf(webhookIds)),
   ]);
-  return batch.map(({ record, due }) => {
+  return batch.map((parked) => {
+    const { record, due } = parked;
     const isDeferred = record.headers[TURN_AT_HEADER] !== undefined;
     const delivery = deliveryStates.get(due.deliveryId);
     const webhook = webhookStates.get(due.webhookId);
-    return { record, due, decision: decideRelease({ due, isDeferred, delivery, webhook }) };
+    return { ...parked, decision: decideRelease({ due, isDeferred, delivery, webhook }) };
   });
 }
 

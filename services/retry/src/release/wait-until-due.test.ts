@@ -6,7 +6,14 @@ const DUE_MS = 1_700_000_000_000;
 
 function parked(dueAt?: string): LogRecord {
   const headers = dueAt === undefined ? {} : { 'due-at': dueAt };
-  const place = { topic: 't', partition: 0, offset: 0, isInherited: false, timestampMs: 0 };
+  const place = {
+    topic: 't',
+    partition: 0,
+    offset: 0,
+    isInherited: false,
+    ownedSinceMs: 0,
+    timestampMs: 0,
+  };
   return { ...place, key: 'wh_1', value: Buffer.alloc(0), headers };
 }
 

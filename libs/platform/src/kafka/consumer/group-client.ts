@@ -16,8 +16,8 @@ export interface GroupEvents {
   /** At each round of the fetch loop. */
   onFetch: () => void;
   /**
-   * Before the member asks to join again, because the group is to change. Resolves when what is finished is committed,
-   * within a second.
+   * Before the member asks to join again, because the group is to change. Resolves when the commit of what is finished
+   * has ended, and after a second at the latest.
    */
   onRebalancing: () => Promise<void>;
   /** The broker has answered a heartbeat: this is a member, and its group does not change now. */

@@ -4,8 +4,9 @@ import { createLogger } from '../../service/logger.ts';
 import { createKafkaClient } from '../connection/connect.ts';
 import { createKafkaMetrics } from '../kafka-metrics.ts';
 import type { GroupEvents } from './group-client.ts';
-import { createGroupConsumer } from './group-consumer.ts';
+import { createGroupConsumer, type GroupConsumer } from './group-consumer.ts';
 
+let consumer: GroupConsumer;
 let events: GroupEvents;
 let begun: string[];
 let changes: number;
@@ -20,7 +21,7 @@ beforeEach(() => {
   [begun, changes, committed, wereOurs] = [[], 0, [], []];
   onCommit = handling = () => Promise.resolve();
   const logger = createLogger('test', 'silent');
-  createGroupConsumer(
+  consumer = createGroupConsumer(
     {
       // Nothing connects.
       kafka: createKafkaClient('test', { brokers: ['127.0.0.1:1'] }, logger),
@@ -106,14 +107,43 @@ describe('a member whose group is about to change', () => {
     await events.onRebalancing();
     expect(committed).not.toEqual([]);
   });
+
+  test('joins again after a second although the broker answers no commit', async () => {
+    onCommit = () => new Promise(() => undefined);
+    handOver(5);
+    await new Promise(setImmediate);
+    await events.onRebalancing();
+    expect(committed).toEqual([6]);
+  });
 });
 
-test('A record learns that its partition has gone to another member', async () => {
+describe('a record', () => {
   let finish: () => void = () => undefined;
-  handling = () => new Promise((resolve) => (finish = resolve));
-  handOver(5);
-  events.onJoined({ a: [1] });
-  finish();
-  await new Promise(setImmediate);
-  expect(wereOurs).toEqual([false]);
+
+  beforeEach(() => {
+    handling = () => new Promise((resolve) => (finish = resolve));
+    handOver(5);
+  });
+
+  async function whetherItWasOurs(): Promise<boolean[]> {
+    finish();
+    await new Promise(setImmediate);
+    return wereOurs;
+  }
+
+  test('learns that its partition has gone to another member', async () => {
+    events.onJoined({ a: [1] });
+    expect(await whetherItWasOurs()).toEqual([false]);
+  });
+
+  test('learns that its consumer was replaced', async () => {
+    await consumer.discard();
+    expect(await whetherItWasOurs()).toEqual([false]);
+  });
+
+  test('stays with a member that keeps its partition', async () => {
+    await events.onRebalancing();
+    events.onJoined({ a: [0, 1] });
+    expect(await whetherItWasOurs()).toEqual([true]);
+  });
 });

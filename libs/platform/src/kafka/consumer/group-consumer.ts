@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createKeepTrying } from '../../async/keep-trying.ts';
 import { withTimeout } from '../../async/with-timeout.ts';
+import { systemClockMs } from '../../service/clock-and-ids.ts';
 import {
   createOffsetCommitter,
   type OffsetCommitter,
@@ -114,7 +115,7 @@ function createParts(deps: ConsumeDeps, options: ConsumeOptions): Parts {
     delayMs: options.delayMs,
     inFlightLimits: options.inFlightLimits,
     mayRead: options.mayRead,
-    offsets: createOwnedPartitions(),
+    offsets: createOwnedPartitions(systemClockMs),
     unread: createUnreadRecords((topic) => readiness.afterMs(topic) > 0),
     readiness,
     finished: new Map(
@@ -167,12 +168,13 @@ async function waitFor(isOver: () => boolean, untilMs: () => number): Promise<vo
 }
 
 async function leave(parts: Parts): Promise<void> {
-  const { membership, stopReading, pausedPartitions, client, logger } = parts;
+  const { membership, stopReading, pausedPartitions, offsets, client, logger } = parts;
   membership.isOver = true;
   membership.isRunning = false;
   membership.sendCommit = null;
   stopReading.abort();
   pausedPartitions.close();
+  offsets.retainOnly({});
   await withTimeout(client.leave(), LEAVE_TIMEOUT_MS).catch((error: unknown) => {
     logger.warn(
       { err: error },

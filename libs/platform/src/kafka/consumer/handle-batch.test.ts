@@ -19,7 +19,7 @@ let handle: jest.Mock<BatchHandling['handle']>;
 
 beforeEach(() => {
   stopping = new AbortController();
-  offsets = createOwnedPartitions();
+  offsets = createOwnedPartitions(() => 0);
   errors = [];
   finished = { records: 0 };
   handle = jest.fn(() => Promise.resolve());

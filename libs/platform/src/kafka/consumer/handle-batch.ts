@@ -133,7 +133,7 @@ async function work(
   };
   handling.running.add(record);
   try {
-    const isOurs = (): boolean => handling.offsets.isCurrent(owned);
+    const isOurs = (): boolean => !owned.isGone;
     await handling.keepTrying('handle a record', () => handling.handle(record, isOurs), placeOf);
     offsets.finish(record.offset);
     if (finished) finished.records += 1;
@@ -167,7 +167,7 @@ export function resumeReading(handling: BatchHandling, topic: string): void {
 }
 
 function toRecord(
-  { topic, partition, inheritedBelow }: OwnedPartition,
+  { topic, partition, inheritedBelow, sinceMs }: OwnedPartition,
   message: FetchedMessage,
 ): LogRecord {
   const offset = Number(message.offset);
@@ -177,6 +177,7 @@ function toRecord(
     offset,
     ...contentOf(message),
     isInherited: offset < inheritedBelow,
+    ownedSinceMs: sinceMs,
     timestampMs: Number(message.timestamp),
   };
 }

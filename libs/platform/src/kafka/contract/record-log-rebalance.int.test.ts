@@ -86,6 +86,33 @@ describe.each(KAFKA_CLIENTS)('the record log while members come and go, on %s', 
     expect(last.reduce((a, b) => a + b, 0)).toBe(2 * ROUNDS * PER_ROUND);
   });
 
+  it('hands nothing over again that was finished when a member joined', async () => {
+    const topic = await scratch.newTopic('finished');
+    const handled: string[] = [];
+    const join = (records: RecordLog): Promise<Consumption> =>
+      records.consume({
+        groupId: `${topic}-group`,
+        topics: [topic],
+        inFlightLimits: { pauseAt: 100, resumeAt: 50 },
+        handle: ({ value }) => Promise.resolve(void handled.push(value.toString())),
+      });
+    const publishing: Promise<void>[] = [];
+    const publishOne = (): void => {
+      const name = String(publishing.length);
+      const record = { topic, key: name, value: Buffer.from(name) };
+      publishing.push(scratch.records.publish([record]));
+    };
+    const first = await join(scratch.records);
+    const timer = setInterval(publishOne, 10);
+    await eventually('records are read', () => handled.length >= 20);
+    const second = await join(others);
+    clearInterval(timer);
+    await Promise.all(publishing);
+    await eventually('all are read', () => new Set(handled).size === publishing.length);
+    expect(handled).toHaveLength(publishing.length);
+    await Promise.all([first.stop(1_000), second.stop(1_000)]);
+  });
+
   it('tells records that a former owner may have begun from later ones', async () => {
     const topic = await scratch.newTopic('inherited');
     const seen: LogRecord[] = [];

@@ -90,6 +90,7 @@ describe('a partition that has lost records after a crash of its brokers', () =>
   ])(
     'starts afresh, so that new records with the old offsets are handled: %s',
     (_end, first, end) => {
+      const before = ofBatch('a', 0, 1);
       work('a', 0, [1, 2, 3, 4, 5, 6], [1, 2, 3]);
       commit();
       const { offsets, inheritedBelow } = ofBatch('a', 0, first, end);
@@ -97,6 +98,8 @@ describe('a partition that has lost records after a crash of its brokers', () =>
         ...[true, true, end],
       ]);
       expect(partitions.uncommitted()).toEqual([]);
+      // What was read before is nowhere else any more: nobody else can finish it.
+      expect(before.isGone).toBe(false);
     },
   );
 

@@ -15,11 +15,9 @@ export interface OwnedPartitions {
    * it may have been fetched before the group changed.
    */
   ofBatch: (topic: string, partition: number, batch: BatchRange) => OwnedPartition | null;
-  /** Returns false once the partition belongs to another member, or is read anew here. */
-  isCurrent: (owned: OwnedPartition) => boolean;
   /** Records of the partition that were begun and are not covered by a commit. */
   uncommittedIn: (topic: string, partition: number) => number;
-  /** Forgets every partition that is not in `assignment`: it belongs to another member now. */
+  /** Marks every partition that is not in `assignment` as gone, and forgets it: it belongs to another member now. */
   retainOnly: (assignment: Readonly<Record<string, number[]>>) => void;
   /** The group has changed: others may have read and committed meanwhile. */
   markAllStale: () => void;
@@ -43,6 +41,10 @@ export interface OwnedPartition {
   topic: string;
   partition: number;
   offsets: ContiguousOffsets;
+  /** Since when it is read here, in milliseconds since 1970. */
+  sinceMs: number;
+  /** True once it belongs to another member. */
+  isGone: boolean;
   /** Where the group would resume: the last commit, or the first offset read here. */
   resumesAt: number;
   reading: ReadingPosition;
@@ -68,19 +70,26 @@ export interface Commit extends TopicPartition {
  */
 export const MAX_UNCOMMITTED = 100_000;
 
-export function createOwnedPartitions(): OwnedPartitions {
+interface State {
+  owned: Map<string, OwnedPartition>;
+  nowMs: () => number;
+}
+
+/** `nowMs` returns milliseconds since 1970. */
+export function createOwnedPartitions(nowMs: () => number): OwnedPartitions {
   const owned = new Map<string, OwnedPartition>();
   const entryOf = (topic: string, partition: number) => owned.get(keyOf({ topic, partition }));
   return {
-    ofBatch: (topic, partition, batch) => ofBatch(owned, { topic, partition }, batch),
-    isCurrent: (entry) => entryOf(entry.topic, entry.partition) === entry,
+    ofBatch: (topic, partition, batch) => ofBatch({ owned, nowMs }, { topic, partition }, batch),
     uncommittedIn(topic, partition) {
       const entry = entryOf(topic, partition);
       return entry ? begunBeyondCommit(entry) : 0;
     },
     retainOnly(assignment) {
-      for (const [key, { topic, partition }] of owned) {
-        if (!assignment[topic]?.includes(partition)) owned.delete(key);
+      for (const [key, entry] of owned) {
+        if (assignment[entry.topic]?.includes(entry.partition)) continue;
+        entry.isGone = true;
+        owned.delete(key);
       }
     },
     markAllStale() {
@@ -123,7 +132,7 @@ export function canBegin({ resumesAt }: OwnedPartition, offset: number): boolean
  * was under way during the change is handed over after it, and would skip what is in flight.
  */
 function ofBatch(
-  owned: Map<string, OwnedPartition>,
+  { owned, nowMs }: State,
   { topic, partition }: TopicPartition,
   batch: BatchRange,
 ): OwnedPartition | null {
@@ -147,6 +156,8 @@ function ofBatch(
     topic,
     partition,
     offsets: createContiguousOffsets(),
+    sinceMs: nowMs(),
+    isGone: false,
     resumesAt: batch.firstOffset,
     reading: startReadingAt(batch.firstOffset),
     inheritedBelow,

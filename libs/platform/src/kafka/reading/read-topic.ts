@@ -8,7 +8,10 @@ import { contentOf } from '../record-content.ts';
 import type { LogRecord } from '../record-log.ts';
 
 /** A record as it is stored in its topic. */
-export interface StoredRecord extends Omit<LogRecord, 'isInherited' | 'timestampMs'> {
+export interface StoredRecord extends Omit<
+  LogRecord,
+  'isInherited' | 'ownedSinceMs' | 'timestampMs'
+> {
   /** When it was stored, in milliseconds since 1970. */
   atMs: number;
 }
