@@ -6,6 +6,7 @@ import { RESULTS, type WrittenResult } from '../faults/report/write-result.ts';
 import { ROUNDS } from '../faults/rounds.ts';
 import { table } from './table.ts';
 import { INTRODUCTION, REMARKS, SUSPICIONS } from './reliability-remarks.ts';
+import { splitRuns } from './split-runs.ts';
 
 interface Line {
   round: string;
@@ -38,25 +39,6 @@ function earlierText(earlier: readonly WrittenResult[]): string {
   const rows = table([HEADER, ...linesOf(earlier).map(rowOf)]);
   const machines = machinesOf(earlier).join('');
   return `\n## Earlier runs\n\n${rows}\n${machines}\n${REMARKS}\n${wrongText(earlier)}`;
-}
-
-/**
- * When the rounds were begun anew, the last time first. A round shows its runs since the last of these times after which
- * it was run, and all of them when it was not.
- */
-const BEGUN_ANEW_AT = ['2026-11-25T22:20', '2026-11-25T17:00'];
-
-function splitRuns(
-  written: readonly WrittenResult[],
-): Record<'newest' | 'earlier', WrittenResult[]> {
-  const sinceOf = (round: string): string =>
-    BEGUN_ANEW_AT.find((atTime) =>
-      written.some(({ result }) => result.round === round && result.startedAt >= atTime),
-    ) ?? '';
-  const { newest = [], earlier = [] } = Object.groupBy(written, ({ result }) =>
-    result.startedAt >= sinceOf(result.round) ? 'newest' : 'earlier',
-  );
-  return { newest, earlier };
 }
 
 const SUSPECTED = `## What was suspected
