@@ -13,7 +13,7 @@ export interface BrokenBuild {
 }
 
 const HANDLE =
-  "await handling.keepTrying('handle a record', () => handling.handle(record), placeOf);";
+  "await handling.keepTrying('handle a record', () => handling.handle(record, isOurs), placeOf);";
 
 /** The production code has no switch for any of these: the changes are made in a copy of the sources. */
 export const BROKEN_BUILDS: readonly BrokenBuild[] = [
