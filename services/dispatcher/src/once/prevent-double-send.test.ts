@@ -49,10 +49,19 @@ describe('an attempt that may have been read before', () => {
     ['before this process read its partition', -1, 1],
     ['less than five seconds after that, as clocks differ', 4_999, 1],
     ['later than that', 5_000, 0],
-  ])('is claimed and looked up when it was due %s', async (_when, dueAfterMs, expected) => {
+  ])(
+    'is claimed and looked up when it is a retry that was due %s',
+    async (_when, dueAfterMs, expected) => {
+      const { attempt, loads } = createAttemptHarness();
+      await attempt({ ...retry, ownedSinceMs: NOW_MS - dueAfterMs });
+      expect([loads.claimed, loads.recorded]).toEqual([expected, expected]);
+    },
+  );
+
+  it('is neither claimed nor looked up when it is a first attempt that was due before', async () => {
     const { attempt, loads } = createAttemptHarness();
-    await attempt({ ...retry, ownedSinceMs: NOW_MS - dueAfterMs });
-    expect([loads.claimed, loads.recorded]).toEqual([expected, expected]);
+    await attempt({ ...created, ownedSinceMs: NOW_MS + 1 });
+    expect([loads.claimed, loads.recorded]).toEqual([0, 0]);
   });
 
   it('is sent when it is not recorded', async () => {

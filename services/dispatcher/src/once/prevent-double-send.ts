@@ -52,9 +52,9 @@ const SEND: Remaining = { kind: 'send' };
  *    for longer than a lease lasts claims the attempt again before its request.
  * 3. The document of the delivery, written before the offset is committed: an attempt that it has is
  *    not made again (check-recorded.ts). Only an attempt that may have been read before is looked up:
- *    its record lay in a partition when that changed hands; it was due before that, so that a former
- *    owner may have read another copy (the retry service releases an attempt twice, up to a minute
- *    apart, when its own partitions change hands); it came over the slow lane or from a deferral; it is
+ *    its record lay in a partition when that changed hands; it is a retry that was due before that, so
+ *    that a former owner may have read another copy (the retry service releases an attempt twice, up
+ *    to a minute apart, when its own partitions change hands); it came over the slow lane or from a deferral; it is
  *    over ten seconds late; or its id is one of the last 50,000 (recent-ids.ts), which cover half a
  *    minute at 1,500 attempts/s. All others are not looked up: the hot path asks nobody.
  * 4. The mark of a resend, which is looked up for every resend: it is sent only while it is asked for.
@@ -92,25 +92,32 @@ export function createDoubleSendGuard(deps: DoubleSendDeps): DoubleSendGuard {
 }
 
 /** Item 3 of the list above, without the late ones. */
-function mayBeReadBefore(
-  deps: DoubleSendDeps,
-  record: LogRecord,
-  { attemptId, dueAtMs }: DueAttempt,
-): boolean {
+function mayBeReadBefore(deps: DoubleSendDeps, record: LogRecord, due: DueAttempt): boolean {
   const { leases, recentIds, slowLaneTopic, nowMs } = deps;
   return (
     record.isInherited ||
-    dueAtMs < record.ownedSinceMs + CLOCKS_DIFFER_MS ||
+    mayHaveCopyElsewhere(record, due) ||
     record.topic === slowLaneTopic ||
     turnAtOf(record, nowMs()) !== null ||
-    leases.isHeld(attemptId) ||
-    recentIds.has(attemptId)
+    leases.isHeld(due.attemptId) ||
+    recentIds.has(due.attemptId)
   );
 }
 
 /**
- * Both copies of such an attempt are read by this process, as it was due after the partition came here: no claim in
- * Redis is needed, which would cost more than the look-up.
+ * First attempts are left out: after an outage of Kafka the whole backlog was due before its partitions came here, and
+ * a claim in Redis costs more than the look-up of what is late.
+ */
+function mayHaveCopyElsewhere(
+  { ownedSinceMs }: LogRecord,
+  { trigger, dueAtMs }: DueAttempt,
+): boolean {
+  return trigger === 'retry' && dueAtMs < ownedSinceMs + CLOCKS_DIFFER_MS;
+}
+
+/**
+ * Both copies of a late attempt are in one partition, which one process reads: no claim in Redis is
+ * needed, which would cost more than the look-up.
  */
 function isLate({ nowMs }: DoubleSendDeps, { dueAtMs }: DueAttempt): boolean {
   return nowMs() - dueAtMs > LATE_MS;
