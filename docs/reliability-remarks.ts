@@ -83,6 +83,13 @@ is what it was called wrong for.
 
 The two upgrades of 2026-11-26 at 00:42 and 00:50 are wrong because of the suite: it set up a fresh installation, which keeps messages
 in a collection for each day. The older version looks for them elsewhere. The round sets up an installation of the older version now.
+
+\`F5-frozen\` of 2026-11-26 at 02:26, 280 s at 900 messages/s, is wrong and only partly explained. Two processes of each service, three stores,
+a suite that keeps every request, and from 02:35 the checks of the sources shared two cores. Nothing was lost. The audit read 392,000
+deliveries while the last were being recorded, and the histories of 2,000 of them: three of its five examples of duplicates were
+made and recorded as the schedule says, as the logs show. **The other two are not explained yet**: requests without a failure in the logs
+came again after 73 and 77 s, four minutes after the last change of the group. That build, e7ab696, claimed every message of the
+backlog in Redis; the next change of it takes that back. The measurement [above](#kafka-away-for-280-s-at-900-messagess) had no duplicate.
 `;
 
 /** Faults that a review of version 306837c held for possible: what of Posthorn might break, what came of it, and where to see it. */
