@@ -5,7 +5,7 @@ import type { RedisClient } from '../connect.ts';
 const READS = 2;
 /** Together as long as a connection may stand on which nothing arrives (connect.ts). */
 const SERVER_TIMEOUT_MS = 2_500;
-/** A node that hangs stays a node until it is replaced: no longer than for other commands (connect.ts). */
+/** As for other commands (connect.ts): while a node hangs, the rest of its cluster works, and must not wait longer. */
 const CLUSTER_TIMEOUT_MS = 1_000;
 /** What ioredis says when the command timeout ends. */
 const LATE = 'Command timed out';
