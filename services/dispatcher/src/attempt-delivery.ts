@@ -13,7 +13,7 @@ import {
 } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
 import type { CancelReason } from '@posthorn/domain/message/delivery.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
-import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
+import type { ConsumeOptions, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
 import { enterQueue, type AttemptUnderWay, type EnterQueueDeps } from './enter-queue.ts';
 import type { Defer } from './isolation/defer-attempt.ts';
@@ -55,8 +55,8 @@ type Disposition =
  * Attempt: one record becomes one request to the endpoint, or another disposition applies.
  * Resolves when that is stored and published; then the offset of the record may be committed.
  */
-export function createAttemptDelivery(deps: AttemptDeps) {
-  return async (record: LogRecord): Promise<void> => {
+export function createAttemptDelivery(deps: AttemptDeps): ConsumeOptions['handle'] {
+  return async (record, isOurs) => {
     const due = readRecord(() => decode(deps, record));
     if (due instanceof UnreadableRecordError) {
       await deps.deadLetters.put(record, 'unreadable_record', due.message);
@@ -64,7 +64,7 @@ export function createAttemptDelivery(deps: AttemptDeps) {
     }
     const held = deps.memory.hold(record.value.length);
     try {
-      await attemptOnce(deps, { record, due, held });
+      await attemptOnce(deps, { record, due, held, isOurs });
     } finally {
       held.release();
     }
@@ -76,8 +76,9 @@ function decode({ messageCreatedTopic }: AttemptDeps, { topic, value }: LogRecor
 }
 
 async function attemptOnce(deps: AttemptDeps, underWay: AttemptUnderWay): Promise<void> {
+  const { record, due, isOurs } = underWay;
   for (;;) {
-    const { remaining, lease } = await deps.doubleSends.claim(underWay.record, underWay.due);
+    const { remaining, lease } = await deps.doubleSends.claim(record, due, isOurs);
     try {
       const outcome = remaining.kind === 'send' ? await send(deps, underWay, lease) : remaining;
       if (outcome.kind === 'claim_again') continue;

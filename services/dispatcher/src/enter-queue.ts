@@ -1,18 +1,19 @@
 import { DEFERRED_SINCE_HEADER, readMs } from '@posthorn/domain/records/record-headers.ts';
 import { payloadlessValue, type DueAttempt } from '@posthorn/domain/records/records.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
-import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
+import type { IsOurs, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { Held } from '@posthorn/platform/memory/record-memory.ts';
 import { turnAtOf } from './isolation/defer-attempt.ts';
 import type { QueueKind } from './isolation/gate/views.ts';
 import type { Admission } from './isolation/queues/admission.ts';
 import type { Queues } from './isolation/queues/queues.ts';
 
-/** A record, what it says, and the memory that it takes. */
+/** A record, what it says, the memory that it takes, and whether its partition is still read here. */
 export interface AttemptUnderWay {
   record: LogRecord;
   due: DueAttempt;
   held: Held;
+  isOurs: IsOurs;
 }
 
 export interface EnterQueueDeps {

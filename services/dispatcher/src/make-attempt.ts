@@ -20,7 +20,7 @@ export type Made =
   | { kind: 'message_missing' }
   /** The webhook was changed, or its endpoint asked for a hold meanwhile: the attempt enters again. */
   | { kind: 'start_over' }
-  /** This process was suspended, and another one may have made the attempt meanwhile. */
+  /** This process was suspended or the work hung, and the attempt may have been made meanwhile. */
   | { kind: 'claim_again' }
   /** Our proxy failed before anything was sent, or the host of the token server has no start left. */
   | { kind: 'defer'; because: 'proxy' | 'host'; turnAtMs: number };
@@ -28,7 +28,7 @@ export type Made =
 /** What an attempt holds while its request is made. */
 export interface Rights {
   place: Place;
-  lease: Pick<HeldLease, 'hasLapsed'>;
+  lease: Pick<HeldLease, 'begin'>;
 }
 
 /** Uses the place for one request. The place is free again when the promise resolves. */
@@ -123,7 +123,7 @@ async function begin(
   { place, lease }: Rights,
 ): Promise<Ready | Stopped> {
   const target = await findTarget(loadWebhook, due);
-  if (lease.hasLapsed()) return { kind: 'claim_again' };
+  if (!lease.begin()) return { kind: 'claim_again' };
   if (target.kind !== 'send' || !place.begin()) return { kind: 'start_over' };
   return target;
 }

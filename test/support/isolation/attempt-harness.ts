@@ -1,6 +1,6 @@
 import type { Attempt } from '@posthorn/domain/message/delivery.ts';
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
-import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
+import type { IsOurs, LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createRecordMemory } from '@posthorn/platform/memory/record-memory.ts';
 import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt-delivery.ts';
 import { createAttemptLeases } from '../../../services/dispatcher/src/once/attempt-leases.ts';
@@ -40,7 +40,8 @@ export const FOUND = {
 
 /** The real steps of an attempt between fakes, with what they have done. */
 export interface AttemptHarness {
-  attempt: ReturnType<typeof createAttemptDelivery>;
+  /** Attempts a record of a partition that is read here, unless `isOurs` says otherwise. */
+  attempt: (record: LogRecord, isOurs?: IsOurs) => Promise<void>;
   /** The settled first attempts, retries and tests. */
   settled: Settled[];
   settledResends: Settled[];
@@ -143,7 +144,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
   });
   const memory = createRecordMemory(1_000_000);
   const payload = options.payload === undefined ? Buffer.from('{}') : options.payload;
-  const attempt = createAttemptDelivery({
+  const attemptDelivery = createAttemptDelivery({
     messageCreatedTopic: 'created',
     slowLaneTopic: 'slow',
     deadLetters: {
@@ -183,6 +184,8 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     settleResend: settleInto(harness.settledResends),
     nowMs,
   });
+  const attempt: AttemptHarness['attempt'] = (record, isOurs = () => true) =>
+    attemptDelivery(record, isOurs);
   const pass = (ms: number): void => {
     passedMs += ms;
     queues.tick();

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
-import { createAttemptLeases, type AttemptLeases } from './attempt-leases.ts';
+import { createAttemptLeases, type AttemptLeases, type HeldLease } from './attempt-leases.ts';
 
 let clockMs: number;
 let outageFreeMs: number;
@@ -12,12 +12,19 @@ let elsewhere: Set<string>;
 let isRedisAway: boolean;
 let isStopping: boolean;
 let stop: (value?: unknown) => void;
+/** Whether the partitions of the records are still read here. */
+let areOurs: boolean;
 let leases: AttemptLeases;
+
+const isOurs = (): boolean => areOurs;
+const take = (attemptId: string): HeldLease => leases.take(attemptId, isOurs);
+const takeWhenFree = (attemptId: string): Promise<HeldLease> =>
+  leases.takeWhenFree(attemptId, isOurs);
 
 beforeEach(() => {
   [clockMs, outageFreeMs] = [0, 0];
   [announced, withdrawn, released] = [[], [], []];
-  [isRedisAway, isStopping] = [false, false];
+  [isRedisAway, isStopping, areOurs] = [false, false, true];
   elsewhere = new Set();
   leases = createAttemptLeases({
     running: {
@@ -51,7 +58,7 @@ function tickAfter(ms: number): void {
 
 describe('a lease', () => {
   it('is never announced when it is released within 50 ms', () => {
-    const { release } = leases.take('att_1');
+    const { release } = take('att_1');
     tickAfter(49);
     release();
     tickAfter(50);
@@ -59,15 +66,15 @@ describe('a lease', () => {
   });
 
   it('is announced at once when partitions are about to change hands', () => {
-    leases.take('att_1');
-    leases.take('att_2').release();
+    take('att_1');
+    take('att_2').release();
     leases.announceAll();
     tickAfter(50);
     expect(announced).toEqual([['att_1']]);
   });
 
   it('is announced after 50 ms, renewed every four seconds, and withdrawn when it is released', () => {
-    const { release } = leases.take('att_1');
+    const { release } = take('att_1');
     tickAfter(50);
     tickAfter(50);
     expect(announced).toEqual([['att_1']]);
@@ -79,10 +86,10 @@ describe('a lease', () => {
   });
 
   it('is announced together with others of its age', () => {
-    leases.take('att_1');
-    leases.take('att_2');
+    take('att_1');
+    take('att_2');
     clockMs += 30;
-    leases.take('att_3');
+    take('att_3');
     tickAfter(20);
     expect(announced).toEqual([['att_1', 'att_2']]);
     tickAfter(30);
@@ -91,13 +98,13 @@ describe('a lease', () => {
 
   it('is taken by those that wait for it one after the other', async () => {
     const order: string[] = [];
-    const first = leases.take('att_1');
+    const first = take('att_1');
     const others = ['second', 'third'].map(async (name) => {
-      const { release } = await leases.takeWhenFree('att_1');
+      const { release } = await takeWhenFree('att_1');
       order.push(name);
       release();
     });
-    const free = await leases.takeWhenFree('att_2');
+    const free = await takeWhenFree('att_2');
     expect(order).toEqual([]);
     free.release();
     first.release();
@@ -107,31 +114,31 @@ describe('a lease', () => {
 
   it('is taken when another process has ended its work', async () => {
     elsewhere = new Set(['att_1']);
-    await leases.takeWhenFree('att_1');
+    await takeWhenFree('att_1');
     expect(elsewhere.size).toBe(0);
   });
 
   describe('of a process that was suspended', () => {
     it('has lapsed after 4 s when it was never announced', () => {
-      const lease = leases.take('att_1');
+      const lease = take('att_1');
       clockMs += 3_999;
-      expect(lease.hasLapsed()).toBe(false);
+      expect(lease.begin()).toBe(true);
       clockMs += 1;
-      expect(lease.hasLapsed()).toBe(true);
+      expect(lease.begin()).toBe(false);
     });
 
     it('has lapsed 9 s after its last announcement', () => {
-      const lease = leases.take('att_1');
+      const lease = take('att_1');
       tickAfter(50);
       tickAfter(4_000);
       clockMs += 8_999;
-      expect(lease.hasLapsed()).toBe(false);
+      expect(lease.begin()).toBe(true);
       clockMs += 1;
-      expect(lease.hasLapsed()).toBe(true);
+      expect(lease.begin()).toBe(false);
     });
 
     it('is neither announced nor withdrawn once it has lapsed: Redis may have that of another process', () => {
-      const lease = leases.take('att_1');
+      const lease = take('att_1');
       tickAfter(50);
       tickAfter(9_000);
       lease.release();
@@ -140,7 +147,7 @@ describe('a lease', () => {
     });
 
     it('is not withdrawn when it is released before the first tick', () => {
-      const lease = leases.take('att_1');
+      const lease = take('att_1');
       tickAfter(50);
       clockMs += 9_000;
       lease.release();
@@ -158,37 +165,63 @@ describe('a lease', () => {
         tickAfter(4_000);
       }
       let isTakenOver = false;
-      void leases.takeWhenFree('att_1').then(() => (isTakenOver = true));
+      void takeWhenFree('att_1').then(() => (isTakenOver = true));
       // Claimed together with the first, and granted after it.
-      (await leases.takeWhenFree('att_other')).release();
+      (await takeWhenFree('att_other')).release();
       return { isTakenOver, announced: announced.flat() };
     }
 
-    it('is taken over', async () => {
-      leases.take('att_1');
+    it('is taken over when its record is not ours any more', async () => {
+      take('att_1');
+      areOurs = false;
       outageFreeMs += 120_000;
       expect(await lookAfter(120_000)).toEqual({ isTakenOver: true, announced: [] });
     });
 
+    it('begins no request once it is taken over', async () => {
+      const hung = take('att_1');
+      areOurs = false;
+      outageFreeMs += 120_000;
+      const next = await takeWhenFree('att_1');
+      expect([hung.begin(), next.begin()]).toEqual([false, true]);
+    });
+
+    it('is kept for as long while its record is ours: it waits for its turn', async () => {
+      take('att_1');
+      outageFreeMs += 600_000;
+      expect(await lookAfter(600_000)).toEqual({ isTakenOver: false, announced: ['att_1'] });
+    });
+
+    it('is kept for another 120 s when its request has begun', async () => {
+      const lease = take('att_1');
+      areOurs = false;
+      outageFreeMs += 119_999;
+      lease.begin();
+      outageFreeMs += 119_999;
+      expect(await lookAfter(4_000)).toEqual({ isTakenOver: false, announced: ['att_1'] });
+    });
+
     it('is kept while a store is away, however long that takes', async () => {
-      leases.take('att_1');
+      take('att_1');
+      areOurs = false;
       expect(await lookAfter(600_000)).toEqual({ isTakenOver: false, announced: ['att_1'] });
     });
 
     it('is kept when the request was made, until that is recorded', async () => {
-      const lease = leases.take('att_1');
+      const lease = take('att_1');
       lease.markMade();
+      areOurs = false;
       outageFreeMs += 600_000;
       expect(await lookAfter(600_000)).toEqual({ isTakenOver: false, announced: ['att_1'] });
       lease.release();
-      await leases.takeWhenFree('att_2');
+      await takeWhenFree('att_2');
       expect(leases.isHeld('att_1')).toBe(true);
     });
   });
 
   it('is held until it is released, which is reported', () => {
     expect(leases.isHeld('att_1')).toBe(false);
-    const { release } = leases.take('att_1');
+    const { release } = take('att_1');
     expect(leases.isHeld('att_1')).toBe(true);
     release();
     expect([leases.isHeld('att_1'), released]).toEqual([false, ['att_1']]);
@@ -196,21 +229,21 @@ describe('a lease', () => {
 
   it('is taken at once when Redis is away', async () => {
     isRedisAway = true;
-    await leases.takeWhenFree('att_1');
+    await takeWhenFree('att_1');
     expect(withdrawn).toEqual([]);
   });
 
   it('is waited for no longer than the process lives', async () => {
-    leases.take('att_1');
-    const waiting = leases.takeWhenFree('att_1');
+    take('att_1');
+    const waiting = takeWhenFree('att_1');
     isStopping = true;
     stop();
     await expect(waiting).rejects.toThrow(StoppedError);
   });
 
   it('is not withdrawn while it is claimed again after its release', async () => {
-    (await leases.takeWhenFree('att_1')).release();
-    const claiming = leases.takeWhenFree('att_1');
+    (await takeWhenFree('att_1')).release();
+    const claiming = takeWhenFree('att_1');
     tickAfter(50);
     const { release } = await claiming;
     tickAfter(50);
@@ -221,8 +254,8 @@ describe('a lease', () => {
   });
 
   it('is not withdrawn when it was taken again right after its release', async () => {
-    (await leases.takeWhenFree('att_1')).release();
-    const { release } = await leases.takeWhenFree('att_1');
+    (await takeWhenFree('att_1')).release();
+    const { release } = await takeWhenFree('att_1');
     tickAfter(50);
     expect(withdrawn).toEqual([]);
     release();

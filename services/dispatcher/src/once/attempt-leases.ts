@@ -1,5 +1,6 @@
 import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
 import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
+import type { IsOurs } from '@posthorn/platform/kafka/record-log.ts';
 import type { RunningAttempts } from '@posthorn/platform/redis/running-attempts.ts';
 
 /** The right to work on an attempt alone. */
@@ -7,21 +8,21 @@ export interface HeldLease {
   /** To be called when the request was made: from then on nobody takes the lease over before its release. */
   markMade: () => void;
   /**
-   * True when this process was suspended for so long that the lease may have ended, and another process
-   * may have made the attempt. To be asked right before the request; the attempt is claimed again then.
+   * To be called right before the request. Returns false when the lease may have ended and the attempt have been made
+   * meanwhile: this process was suspended, or the lease was taken over. The attempt is claimed again then.
    */
-  hasLapsed: () => boolean;
+  begin: () => boolean;
   release: () => void;
 }
 
 export interface AttemptLeases {
-  /** Takes the lease of an attempt that nobody else can be working on. */
-  take: (attemptId: string) => HeldLease;
+  /** Takes the lease of an attempt that nobody else can be working on. `isOurs` is asked of its record. */
+  take: (attemptId: string, isOurs: IsOurs) => HeldLease;
   /**
    * Takes the lease of an attempt that somebody may be working on, in this process or another, once
    * nobody does. Rejects with StoppedError when the process stops first.
    */
-  takeWhenFree: (attemptId: string) => Promise<HeldLease>;
+  takeWhenFree: (attemptId: string, isOurs: IsOurs) => Promise<HeldLease>;
   /** True while this process works on the attempt. */
   isHeld: (attemptId: string) => boolean;
   /** Announces all leases at once, because a former owner is asked for them next. */
@@ -57,18 +58,20 @@ const LASTS_MS = 9_000;
 const LASTS_UNANNOUNCED_MS = 4_000;
 const CLAIMED_AGAIN_AFTER_MS = 250;
 /**
- * While the stores respond, work that takes longer has hung, and stall-watch.ts has replaced its consumer
- * by then. Work that waits for a store does end, and a request that was made must be recorded.
+ * Work on a record that is not ours any more has hung when it takes longer while the stores respond: stall-watch.ts has
+ * replaced its consumer. Work that waits for a store does end, and a request that was made must be recorded. A record
+ * that is ours may wait for its turn for longer: 50,000 at 340/s took 147 s.
  */
 const ABANDONED_AFTER_MS = 120_000;
 const CLAIMS = { maxItems: 2_000, lingerMs: 2, maxInFlight: 2 };
 
 interface Lease {
-  /** By `outageFreeMs`. */
-  takenAtMs: number;
+  /** When it was taken, or its request begun, by `outageFreeMs`. */
+  activeAtMs: number;
   /** By the monotonic clock; moved by each announcement that comes before it. */
   lapsesAtMs: number;
   isMade: boolean;
+  isOurs: IsOurs;
   /** Called when it is released. */
   waiting: (() => void)[];
 }
@@ -102,9 +105,9 @@ export function createAttemptLeases(deps: LeaseDeps): AttemptLeases {
   };
   const askRedis = createClaim(running);
   return {
-    take: (attemptId) => take(state, attemptId, false),
+    take: (attemptId, isOurs) => take(state, attemptId, { isOurs, isAnnounced: false }),
     isHeld: (attemptId) => state.leases.has(attemptId),
-    async takeWhenFree(attemptId) {
+    async takeWhenFree(attemptId, isOurs) {
       for (;;) {
         if (state.isStopping()) throw new StoppedError('stopped while somebody had the attempt');
         const lease = state.leases.get(attemptId);
@@ -115,7 +118,8 @@ export function createAttemptLeases(deps: LeaseDeps): AttemptLeases {
           });
           await wait(ABANDONED_AFTER_MS, released.signal);
         } else if (!(await claim(state, attemptId, askRedis))) await wait(CLAIMED_AGAIN_AFTER_MS);
-        else if (state.leases.get(attemptId) === lease) return take(state, attemptId, true);
+        else if (state.leases.get(attemptId) === lease)
+          return take(state, attemptId, { isOurs, isAnnounced: true });
       }
     },
     announceAll() {
@@ -127,13 +131,20 @@ export function createAttemptLeases(deps: LeaseDeps): AttemptLeases {
   };
 }
 
-function take(state: State, attemptId: string, isAnnounced: boolean): HeldLease {
+interface Taking {
+  isOurs: IsOurs;
+  isAnnounced: boolean;
+}
+
+function take(state: State, attemptId: string, { isOurs, isAnnounced }: Taking): HeldLease {
   const { leases, unannounced, announced } = state;
   const nowMs = state.monotonicMs();
+  endAbandoned(leases.get(attemptId), nowMs);
   const lease: Lease = {
-    takenAtMs: state.outageFreeMs(),
+    activeAtMs: state.outageFreeMs(),
     lapsesAtMs: nowMs + (isAnnounced ? LASTS_MS : LASTS_UNANNOUNCED_MS),
     isMade: false,
+    isOurs,
     waiting: [],
   };
   leases.set(attemptId, lease);
@@ -143,11 +154,20 @@ function take(state: State, attemptId: string, isAnnounced: boolean): HeldLease 
     markMade() {
       lease.isMade = true;
     },
-    hasLapsed: () => hasLapsed(state, lease),
+    begin() {
+      if (hasLapsed(state, lease)) return false;
+      lease.activeAtMs = state.outageFreeMs();
+      return true;
+    },
     release() {
       release(state, attemptId, lease);
     },
   };
+}
+
+/** Whoever comes back to it claims the attempt again, instead of making it beside the one who has taken it over. */
+function endAbandoned(lease: Lease | undefined, nowMs: number): void {
+  if (lease) lease.lapsesAtMs = nowMs;
 }
 
 function release(state: State, attemptId: string, lease: Lease): void {
@@ -166,8 +186,8 @@ function hasLapsed({ monotonicMs }: State, { lapsesAtMs }: Lease): boolean {
   return monotonicMs() >= lapsesAtMs;
 }
 
-function isAbandoned({ outageFreeMs }: State, { takenAtMs, isMade }: Lease): boolean {
-  return !isMade && outageFreeMs() - takenAtMs >= ABANDONED_AFTER_MS;
+function isAbandoned({ outageFreeMs }: State, { activeAtMs, isMade, isOurs }: Lease): boolean {
+  return !isMade && !isOurs() && outageFreeMs() - activeAtMs >= ABANDONED_AFTER_MS;
 }
 
 function tick(state: State): void {

@@ -9,6 +9,7 @@ import {
   sendSuccessfully,
   type AttemptHarnessOptions,
 } from '../../../../test/support/isolation/attempt-harness.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
 import { sampleDue, sampleRecord } from '../../../../test/support/samples/sample-record.ts';
 
 const REF = { ...refOf(sampleDue()), createdAtMs: NOW_MS };
@@ -121,6 +122,40 @@ describe('an attempt that may have been read before', () => {
     recorded();
     await Promise.all(both);
     expect(sent).toEqual([3]);
+  });
+
+  describe('while its copy has waited for its turn for ten minutes', () => {
+    /** Attempts both copies, the second after ten minutes, and returns how often a request was made. */
+    async function requestsOf(isFirstOurs: boolean): Promise<number> {
+      let outageFreeMs = 0;
+      let letGo: () => void = () => undefined;
+      const turn = new Promise<void>((resolve) => (letGo = resolve));
+      const options: AttemptHarnessOptions = {
+        outageFreeMs: () => outageFreeMs,
+        loadWebhook: () => turn.then(() => FOUND),
+        send: (...given) => {
+          options.remaining = { kind: 'drop' };
+          return sendSuccessfully(...given);
+        },
+      };
+      const { attempt, sent, loads } = createAttemptHarness(options);
+      const all = [attempt(retry, () => isFirstOurs)];
+      outageFreeMs = 600_000;
+      // What a claim of the copy would do is done when the claim after it has been looked up.
+      all.push(attempt(retry), attempt({ ...created, isInherited: true }));
+      await eventually('the look-up', () => loads.recorded > 0);
+      letGo();
+      await Promise.all(all);
+      return sent.filter((number) => number === 3).length;
+    }
+
+    it('waits for it', async () => {
+      expect(await requestsOf(true)).toBe(1);
+    });
+
+    it('goes before it when the partition of that one has gone, which is not made then', async () => {
+      expect(await requestsOf(false)).toBe(1);
+    });
   });
 
   it('is looked up when this process has worked on it a moment ago', async () => {

@@ -1,5 +1,5 @@
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
-import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
+import type { IsOurs, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { turnAtOf } from '../isolation/defer-attempt.ts';
 import type { AttemptLeases, HeldLease } from './attempt-leases.ts';
 import type { CheckRecorded, Remaining } from './check-recorded.ts';
@@ -16,7 +16,7 @@ export interface DoubleSendGuard {
    * Resolves when nobody else works on the attempt, with what is left to do of it. Rejects when the
    * store cannot be asked; then nothing needs to be released.
    */
-  claim: (record: LogRecord, due: DueAttempt) => Promise<Claim>;
+  claim: (record: LogRecord, due: DueAttempt, isOurs: IsOurs) => Promise<Claim>;
 }
 
 export interface DoubleSendDeps {
@@ -49,7 +49,8 @@ const SEND: Remaining = { kind: 'send' };
  *    outcome of the first is recorded (attempt-leases.ts).
  * 2. The announcement of that lease in Redis, for attempts that last longer than 50 ms: a dispatcher
  *    that takes over a partition waits for what its former owner still works on. A process that was suspended
- *    for longer than a lease lasts claims the attempt again before its request.
+ *    for longer than a lease lasts claims the attempt again before its request, and so does work that hung until
+ *    its consumer was replaced and its lease was taken over.
  * 3. The document of the delivery, written before the offset is committed: an attempt that it has is
  *    not made again (check-recorded.ts). Only an attempt that may have been read before is looked up:
  *    its record lay in a partition when that changed hands; it is a retry that was due before that, so
@@ -75,10 +76,12 @@ const SEND: Remaining = { kind: 'send' };
 export function createDoubleSendGuard(deps: DoubleSendDeps): DoubleSendGuard {
   const { leases, checkRecorded } = deps;
   return {
-    async claim(record, due) {
+    async claim(record, due, isOurs) {
       const { attemptId } = due;
       const mayBeUnderWay = mayBeReadBefore(deps, record, due);
-      const lease = mayBeUnderWay ? await leases.takeWhenFree(attemptId) : leases.take(attemptId);
+      const lease = mayBeUnderWay
+        ? await leases.takeWhenFree(attemptId, isOurs)
+        : leases.take(attemptId, isOurs);
       const isLookedUp = mayBeUnderWay || isLate(deps, due) || due.trigger === 'resend';
       if (!isLookedUp) return { remaining: SEND, lease };
       try {

@@ -1,4 +1,4 @@
-import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
+import type { ConsumeOptions } from '@posthorn/platform/kafka/record-log.ts';
 
 export interface TakeOverDeps {
   /** Reads the circuits and holds that former owners of the endpoints have shared. */
@@ -7,7 +7,7 @@ export interface TakeOverDeps {
   handOverAttempts: () => void;
   /** Waits until former owners have announced the attempts that they still work on. */
   takeOverAttempts: () => Promise<void>;
-  attempt: (record: LogRecord) => Promise<void>;
+  attempt: ConsumeOptions['handle'];
 }
 
 export interface TakeOver {
@@ -16,7 +16,7 @@ export interface TakeOver {
   /** To be called when partitions were assigned, before their first record is handled. */
   onAssigned: () => void;
   /** Makes the attempt of a record, once what its former owner shared is taken over. */
-  handle: (record: LogRecord) => Promise<void>;
+  handle: ConsumeOptions['handle'];
 }
 
 export function createTakeOver(deps: TakeOverDeps): TakeOver {
@@ -27,9 +27,9 @@ export function createTakeOver(deps: TakeOverDeps): TakeOver {
     onAssigned() {
       takenOver = Promise.all([takeOverEndpoints(), takeOverAttempts()]);
     },
-    async handle(record) {
+    async handle(record, isOurs) {
       await takenOver;
-      await attempt(record);
+      await attempt(record, isOurs);
     },
   };
 }
