@@ -66,8 +66,8 @@ export interface Evidence {
   /** By `deliveryKey`. */
   shown: ReadonlyMap<string, ShownDelivery>;
   /**
-   * The attempts of those deliveries that have more requests than attempts, or one after a 2xx, or more than one with a
-   * clock that jumps, oldest first.
+   * The attempts of those deliveries that were pending when they were read first, have more requests than attempts, or
+   * one after a 2xx, or more than one with a clock that jumps, oldest first.
    */
   recorded: ReadonlyMap<string, readonly RecordedAttempt[]>;
   /** How often an endpoint refuses a message before it accepts it; Infinity for always. */

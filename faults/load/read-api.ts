@@ -1,10 +1,21 @@
 import { createApiClient, type ApiClient } from '../../test/support/api/api-client.ts';
 import { deliveryKey, type RecordedAttempt, type ShownDelivery } from '../audit/evidence.ts';
 
-/** Deliveries as the API shows them, by `deliveryKey`, and their ids. */
+/** Deliveries as the API shows them, by `deliveryKey`, and where each can be read again. */
 export interface ShownDeliveries {
   shown: Map<string, ShownDelivery>;
-  idOf: Map<string, string>;
+  placeOf: Map<string, Place>;
+}
+
+/** A delivery and the company that may read it. */
+export interface Place {
+  api: ApiClient;
+  id: string;
+}
+
+/** One delivery with its recorded attempts. */
+export interface DeliveryHistory extends ShownDelivery {
+  attempts: RecordedAttempt[];
 }
 
 interface ReadOptions {
@@ -24,6 +35,10 @@ interface ShownAttempt {
   updatedAt: string;
 }
 
+interface ShownHistory extends ShownDelivery {
+  attempts: ShownAttempt[];
+}
+
 const PAGE = 100;
 /** Clocks of services differ by less. */
 const MARGIN_MS = 1_000;
@@ -37,7 +52,7 @@ export async function readShown({
   sinceMs,
   endpointOf,
 }: ReadOptions): Promise<ShownDeliveries> {
-  const all: ShownDeliveries = { shown: new Map(), idOf: new Map() };
+  const all: ShownDeliveries = { shown: new Map(), placeOf: new Map() };
   const from = new Date(sinceMs - MARGIN_MS).toISOString();
   for (const apiKey of apiKeys) {
     const api = createApiClient(baseUrl, apiKey);
@@ -47,7 +62,7 @@ export async function readShown({
         api,
         `/api/v1/webhook-messages?${query.toString()}`,
       );
-      for (const message of data as ShownMessage[]) note(all, message, endpointOf);
+      for (const message of data as ShownMessage[]) note(all, { message, api, endpointOf });
       if (!nextCursor) break;
       cursor = nextCursor;
     }
@@ -55,36 +70,27 @@ export async function readShown({
   return all;
 }
 
-function note(
-  { shown, idOf }: ShownDeliveries,
-  message: ShownMessage,
-  endpointOf: ReadOptions['endpointOf'],
-): void {
+interface Read extends Pick<ReadOptions, 'endpointOf'> {
+  message: ShownMessage;
+  api: ApiClient;
+}
+
+function note({ shown, placeOf }: ShownDeliveries, { message, api, endpointOf }: Read): void {
   for (const { id, webhookId, status, attemptCount } of message.deliveries) {
     const endpoint = endpointOf.get(webhookId);
     if (endpoint === undefined) continue;
     const key = deliveryKey(message.id, endpoint);
     shown.set(key, { status, attemptCount });
-    idOf.set(key, id);
+    placeOf.set(key, { api, id });
   }
 }
 
-/** Returns the recorded attempts of each of these deliveries. */
-export async function readAttempts(
-  { baseUrl, apiKeys }: Pick<ReadOptions, 'baseUrl' | 'apiKeys'>,
-  ids: ReadonlyMap<string, string>,
-): Promise<Map<string, RecordedAttempt[]>> {
-  const recorded = new Map<string, RecordedAttempt[]>();
-  const clients = apiKeys.map((apiKey) => createApiClient(baseUrl, apiKey));
-  for (const [key, id] of ids) {
-    for (const api of clients) {
-      const { status, body } = await api.get(`/api/v1/deliveries/${id}`);
-      if (status !== 200) continue;
-      const { attempts } = body.data as { attempts: ShownAttempt[] };
-      recorded.set(key, attempts.map(toRecorded));
-    }
-  }
-  return recorded;
+/** Reads one delivery with its attempts; null when the API does not show it now. */
+export async function readHistory({ api, id }: Place): Promise<DeliveryHistory | null> {
+  const answer = await api.get(`/api/v1/deliveries/${id}`).catch(() => null);
+  if (answer?.status !== 200) return null;
+  const { status, attemptCount, attempts } = answer.body.data as ShownHistory;
+  return { status, attemptCount, attempts: attempts.map(toRecorded) };
 }
 
 function toRecorded({ createdAt, updatedAt }: ShownAttempt): RecordedAttempt {
