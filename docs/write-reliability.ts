@@ -99,6 +99,7 @@ const HEADER = [
   'Not sent',
   'Lost',
   'Duplicates and why',
+  'Records for a delivery',
   'Early retries',
   'Lag < 2 s after',
   'First request, at most',
@@ -133,7 +134,7 @@ function rowOf({ round, seconds, runs }: Line): string[] {
   const audited = results.filter((each) => each.kind === 'audited');
   const verdicts = audited.map(({ verdict }) => verdict);
   const { summary = '' } = ROUNDS.find(({ name }) => name === round) ?? {};
-  const figures = verdicts.length === 0 ? Array<string>(10).fill('–') : figuresOf(verdicts);
+  const figures = verdicts.length === 0 ? Array<string>(11).fill('–') : figuresOf(verdicts);
   return [
     `${round}, ${seconds} s`,
     summary,
@@ -157,6 +158,7 @@ function figuresOf(verdicts: readonly Verdict[]): string[] {
     notSentOf(verdicts),
     sumOf(({ lost }) => lost),
     countsOf(verdicts.map(({ duplicatesByReason }) => duplicatesByReason)),
+    recordsOf(verdicts),
     sumOf(({ earlyRetries }) => earlyRetries),
     Number.isFinite(Math.max(...lags)) ? inSeconds(Math.max(...lags)) : 'never',
     longest(verdicts.flatMap(({ longestFirstMs }) => longestFirstMs ?? [])),
@@ -174,6 +176,15 @@ export function notSentOf(verdicts: readonly Pick<Verdict, 'notSent'>[]): string
   return known.length === verdicts.length
     ? sum
     : `${sum} in ${known.length} of ${verdicts.length} runs`;
+}
+
+/** How many message-created records were published for each delivery, in the runs that counted them. */
+export function recordsOf(verdicts: readonly Pick<Verdict, 'records' | 'deliveries'>[]): string {
+  const counted = verdicts.filter(({ records }) => records !== undefined);
+  if (counted.length === 0) return '–';
+  const records = counted.reduce((sum, verdict) => sum + (verdict.records ?? 0), 0);
+  const deliveries = counted.reduce((sum, verdict) => sum + verdict.deliveries, 0);
+  return (records / deliveries).toFixed(3);
 }
 
 function without202(answers: Readonly<Record<string, number>>): Record<string, number> {

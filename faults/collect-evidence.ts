@@ -1,4 +1,5 @@
 import type { Evidence, Sent } from './audit/evidence.ts';
+import { countCreatedRecords } from './load/count-records.ts';
 import type { Plan } from './load/plan.ts';
 import { readShown } from './load/read-api.ts';
 import { readRecorded } from './load/read-recorded.ts';
@@ -10,6 +11,7 @@ interface Collect {
   scene: Scene;
   traffic: Traffic;
   sinceMs: number;
+  recordsBefore: number;
   plan: Plan;
   injected: Injected;
   hasClockJumps: boolean;
@@ -17,8 +19,8 @@ interface Collect {
 
 /** Reads what the API shows, and returns it together with what was sent and received. */
 export async function collectEvidence(collect: Collect): Promise<Evidence> {
-  const { scene, traffic, sinceMs, plan, injected, hasClockJumps } = collect;
-  const { book, fleet, baseUrls, companies, pause } = scene;
+  const { scene, traffic, sinceMs, recordsBefore, plan, injected, hasClockJumps } = collect;
+  const { book, fleet, baseUrls, companies, pause, stores } = scene;
   const deliveries = await readShown({
     baseUrl: baseUrls[0] ?? '',
     apiKeys: companies.map(({ apiKey }) => apiKey),
@@ -26,11 +28,13 @@ export async function collectEvidence(collect: Collect): Promise<Evidence> {
     endpointOf: traffic.endpointOf,
   });
   const { arrivals } = book;
+  const records = await countCreatedRecords(stores.addresses.kafkaBrokers);
   const recorded = await readRecorded(deliveries, { arrivals, hasClockJumps, pause });
   return {
     sent: book.sent.map((sent) => withoutForgotten(sent, injected)),
     notSent: traffic.skipped(),
     arrivals,
+    records: records < recordsBefore ? null : records - recordsBefore,
     excuses: injected.excuses ?? [],
     delaysMs: DELAYS_MS,
     hasClockJumps,

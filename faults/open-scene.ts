@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { createRandom } from '../test/support/samples/seeded-random.ts';
 import { eventually } from '../test/support/time/eventually.ts';
 import { createBook } from './load/book.ts';
+import { countCreatedRecords } from './load/count-records.ts';
 import { type Plan, usualPlan } from './load/plan.ts';
 import { startTraffic, type Traffic } from './load/traffic.ts';
 import { startProgress } from './report/progress.ts';
@@ -30,6 +31,8 @@ export interface OpenScene {
   /** What the fault has reported so far. */
   notes: readonly string[];
   startedAtMs: number;
+  /** How many message-created records had been published before the load. */
+  recordsBefore: number;
   /** Shows what the suite itself does, in the progress line only. */
   show: (what: string) => void;
   close: () => Promise<void>;
@@ -40,6 +43,7 @@ export async function openScene(options: RoundRun): Promise<OpenScene> {
   const { round, stack, rate, repetition, seconds, seed, signal, against } = options;
   const startedAtMs = Date.now();
   const run = `${round.name.toLowerCase()}-${repetition}-${startedAtMs}`;
+  const recordsBefore = await countCreatedRecords(stack.stores.addresses.kafkaBrokers);
   const book = createBook(DELAYS_MS.length + 1);
   let current: Plan = round.plan ?? usualPlan;
   const plan = (): Plan => current;
@@ -68,7 +72,16 @@ export async function openScene(options: RoundRun): Promise<OpenScene> {
     stack.receiver.closeRound(run);
     await traffic.close();
   };
-  return { scene, traffic, plan, notes, startedAtMs, show: progress.say, close };
+  return {
+    scene,
+    traffic,
+    plan,
+    notes,
+    startedAtMs,
+    recordsBefore,
+    show: progress.say,
+    close,
+  };
 }
 
 function waitsOf(signal: AbortSignal): Pick<Scene, 'pause' | 'until'> {

@@ -94,7 +94,7 @@ async function startMissing({ fleet }: FaultStack): Promise<void> {
 
 async function judge(
   { round, seconds }: RoundRun,
-  { scene, traffic, plan, startedAtMs }: OpenScene,
+  { scene, traffic, plan, startedAtMs, recordsBefore }: OpenScene,
   injected: Injected,
 ): Promise<Verdict> {
   const evidence = await collectEvidence({
@@ -102,6 +102,7 @@ async function judge(
     traffic,
     injected,
     sinceMs: startedAtMs,
+    recordsBefore,
     plan: plan(),
     hasClockJumps: round.hasClockJumps ?? false,
   });
@@ -112,6 +113,7 @@ async function judge(
     answerWithinMs: answerLimitMs(round, seconds),
     answers: [...(round.answers ?? []), ...(injected.answers ?? [])],
     losesNoAnswer: round.losesNoAnswer ?? false,
+    recordsPerDelivery: round.recordsPerDelivery ?? null,
   });
   const { notSent = 0 } = verdict;
   if (notSent > 0) scene.say(`${notSent} messages not sent: too many had no response yet`);

@@ -8,6 +8,7 @@ const LIMITS: Limits = {
   stopWithinMs: 35_000,
   answerWithinMs: 1_000,
   answers: ['503'],
+  recordsPerDelivery: 1.1,
   losesNoAnswer: false,
 };
 
@@ -46,6 +47,7 @@ function evidenceOf(changed: Partial<Evidence> = {}): Evidence {
   return {
     sent: [sentMessage(1)],
     notSent: 0,
+    records: 1,
     arrivals: [arrival(1)],
     shown: new Map([['msg_1/0', { status: 'delivered', attemptCount: 1 }]]),
     recorded: new Map(),
@@ -196,6 +198,13 @@ describe('the audit', () => {
       'a service ended by itself': 1,
       'a stop went wrong': 2,
     });
+  });
+
+  it('finds more than 1.1 records for a delivery where the fault does not allow them', () => {
+    expect(findingsOf({ records: 2 })).toEqual({ 'too many records': 1 });
+    expect(findingsOf({ records: null })).toEqual({});
+    const counted = audit(evidenceOf({ records: 2 }), { ...LIMITS, recordsPerDelivery: null });
+    expect(counted).toMatchObject({ records: 2, findings: [] });
   });
 
   it('finds answers that the fault does not allow, and slow ones', () => {

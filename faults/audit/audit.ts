@@ -20,6 +20,8 @@ export interface Limits {
   answerWithinMs: number;
   /** A message whose response was lost must not have been accepted. */
   losesNoAnswer: boolean;
+  /** At most so many message-created records for each delivery; null when they are only counted. */
+  recordsPerDelivery: number | null;
   /** Responses to the client that are allowed besides 202. */
   answers: readonly string[];
 }
@@ -38,6 +40,8 @@ export interface Verdict {
   lost: number;
   requests: number;
   duplicatesByReason: Record<string, number>;
+  /** Published message-created records; absent in results of before 2026-11-26, and when their topic was deleted. */
+  records?: number;
   earlyRetries: number;
   recoveredAfterMs: number | null;
   /** From acceptance to the first request. Absent in results of before 2026-11-25. */
@@ -69,6 +73,7 @@ export function audit(evidence: Evidence, limits: Limits): Verdict {
     lost: lost.length,
     requests: evidence.arrivals.length,
     duplicatesByReason: countByReason(duplicates),
+    ...(evidence.records !== null && { records: evidence.records }),
     earlyRetries: early.length,
     recoveredAfterMs: recovered,
     longestFirstMs: longestFirstMs(deliveries),
@@ -90,6 +95,7 @@ export function audit(evidence: Evidence, limits: Limits): Verdict {
       ...findingsOfEnds(evidence, limits.stopWithinMs),
       ...(limits.losesNoAnswer ? lostAnswers(messages) : []),
       ...findingsOfAcceptance(evidence.sent),
+      ...tooManyRecords(evidence, limits),
       ...findingsOfLimits(recovered, slowestAnswerMs, evidence, limits),
     ],
   };
@@ -164,6 +170,18 @@ function findingsOfLimits(
       wrong.map((answer) => `${answers[answer] ?? 0} × ${answer}`),
     ),
   ];
+}
+
+/** A message whose response was lost may have been accepted. */
+function tooManyRecords({ sent, records }: Evidence, { recordsPerDelivery }: Limits): Finding[] {
+  if (records === null || recordsPerDelivery === null) return [];
+  const stored = sent.filter(({ answer }) => answer.kind !== 'refused');
+  const deliveries = stored.reduce((sum, { endpoints }) => sum + endpoints.length, 0);
+  const isTooMany = records > deliveries * recordsPerDelivery;
+  return finding(
+    'too many records',
+    isTooMany ? [`${records} published for ${deliveries} deliveries`] : [],
+  );
 }
 
 function lostAnswers({ unknownArrived }: Pick<Verdict, 'unknownArrived'>): Finding[] {

@@ -21,6 +21,7 @@ function evidenceOf(
       },
     ],
     notSent: 0,
+    records: null,
     arrivals: requests.map(([atMs, status]) => ({
       messageId: 'msg_1',
       n: 1,

@@ -63,6 +63,8 @@ export interface Evidence {
   /** Messages of the load that were left out, because too many had no response yet. */
   notSent: number;
   arrivals: readonly Arrival[];
+  /** message-created records that were published; null when their topic was deleted meanwhile. */
+  records: number | null;
   /** By `deliveryKey`. */
   shown: ReadonlyMap<string, ShownDelivery>;
   /**

@@ -28,6 +28,7 @@ export function rowOf(result: Result): Record<string, string | number> {
     deliveries,
     delivered,
     exhausted,
+    'records published': rest.records ?? '–',
     lost,
     'answer lost (arrived)': `${unknown} (${unknownArrived})`,
     duplicates: reasonsOf(rest.duplicatesByReason),

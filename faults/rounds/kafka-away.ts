@@ -60,6 +60,9 @@ const halfOpen: Absence = {
 
 const kafkaOf = ({ stores }: Scene): Store => stores.kafka;
 
+/** Records whose publication got no answer are published again. */
+const RECORDS_PER_DELIVERY = 1.1;
+
 /** After half a minute of outage messages are in time again within a minute; a longer outage leaves more to catch up. */
 function recoverWithinMs(seconds: number): number {
   return Math.max(60_000, seconds * 1_000);
@@ -74,6 +77,7 @@ export const KAFKA_AWAY: readonly Round[] = [frozen(kafkaOf), killed(kafkaOf), h
     seconds: [30, 90, 300],
     layout: { ...USUAL_LAYOUT, kafkaProxy: absence === halfOpen ? 'all' : 'none' },
     answers: ['503'],
+    recordsPerDelivery: RECORDS_PER_DELIVERY,
     recoverWithinMs,
     async inject(scene) {
       await beAway(scene, absence, 'Kafka');
