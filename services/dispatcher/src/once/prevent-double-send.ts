@@ -120,7 +120,8 @@ function mayHaveCopyElsewhere(
 
 /**
  * Both copies of a late attempt are in one partition, which one process reads: no claim in Redis is
- * needed, which would cost more than the look-up.
+ * needed, which would cost more than the look-up. What this process inherited with a partition is claimed, and a copy
+ * that comes meanwhile waits for it.
  */
 function isLate({ nowMs }: DoubleSendDeps, { dueAtMs }: DueAttempt): boolean {
   return nowMs() - dueAtMs > LATE_MS;

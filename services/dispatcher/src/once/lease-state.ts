@@ -1,0 +1,69 @@
+import type { IsOurs } from '@posthorn/platform/kafka/record-log.ts';
+import type { RunningAttempts } from '@posthorn/platform/redis/running-attempts.ts';
+
+export interface LeaseDeps {
+  running: RunningAttempts;
+  onReleased: (attemptId: string) => void;
+  monotonicMs: () => number;
+  /** Counts the milliseconds in which the stores answer (outage-free-clock.ts). */
+  outageFreeMs: () => number;
+  /** Resolves after this time, when the process stops, or when `signal` is aborted. */
+  wait: (ms: number, signal?: AbortSignal) => Promise<unknown>;
+  isStopping: () => boolean;
+}
+
+/** Attempts of a process that died are waited for this long at most; a living process renews in time. */
+export const LEASE_MS = 10_000;
+export const RENEWED_AFTER_MS = 4_000;
+/** Less than LEASE_MS by the time that the announcement takes to Redis. */
+export const LASTS_MS = 9_000;
+/**
+ * Others know nothing of a lease that was not announced, but get the partition of a process that is silent only later
+ * than this (group-timing.ts).
+ */
+export const LASTS_UNANNOUNCED_MS = 4_000;
+/**
+ * Work on a record that is not ours any more counts as hung when it takes longer while the stores respond. When
+ * stall-watch.ts replaces a consumer, what hung is older: 110 s at least. Work that waits for a store does end, and a
+ * request that was made must be recorded. A record that is ours may wait for its turn for longer: 50,000 at 340/s took
+ * 147 s.
+ */
+const ABANDONED_AFTER_MS = 90_000;
+
+export interface Lease {
+  /** When it was taken, or its request begun, by `outageFreeMs`. */
+  activeAtMs: number;
+  /** By the monotonic clock; moved by each announcement that comes before it. */
+  lapsesAtMs: number;
+  isMade: boolean;
+  isOurs: IsOurs;
+  /** Aborted when it is released; null while nobody waits for that. */
+  released: AbortController | null;
+}
+
+export interface LeaseState extends LeaseDeps {
+  leases: Map<string, Lease>;
+  /** Attempt id → when it is to be announced (monotonic), earliest first. */
+  unannounced: Map<string, number>;
+  /** Attempt id → when it is to be announced again (monotonic), earliest first. */
+  announced: Map<string, number>;
+  /** Announced and released, and not withdrawn yet. */
+  released: string[];
+  /** Attempt id → the claim that is under way. Resolves to false when another process works on it. */
+  claims: Map<string, Promise<boolean>>;
+  /** Attempt id → how many wait for its lease. */
+  waiting: Map<string, number>;
+}
+
+/** True when it has ended by itself: this process was suspended, or it was taken over. */
+export function hasLapsed({ monotonicMs }: LeaseState, { lapsesAtMs }: Lease): boolean {
+  return monotonicMs() >= lapsesAtMs;
+}
+
+/** True when its work has hung, and whoever reads the record next may take it over. */
+export function isAbandoned(
+  { outageFreeMs }: LeaseState,
+  { activeAtMs, isMade, isOurs }: Lease,
+): boolean {
+  return !isMade && !isOurs() && outageFreeMs() - activeAtMs >= ABANDONED_AFTER_MS;
+}
