@@ -65,6 +65,7 @@ describe('after a change of the group', () => {
     ['further on, at the commit of another member', 3],
     ['earlier, because a commit was lost', 1],
   ])('the partition starts afresh when reading resumes twice %s', (_where, firstOffset) => {
+    const former = ofBatch('a', 0, 1);
     const before = work('a', 0, [1, 2, 3, 4], [1]);
     commit();
     partitions.markAllStale();
@@ -72,6 +73,7 @@ describe('after a change of the group', () => {
     expect(ofBatch('a', 0, firstOffset).offsets.begin(firstOffset)).toBe(true);
     for (const offset of [2, 3, 4]) before.finish(offset);
     expect([partitions.uncommitted(), partitions.inFlightIn('a')]).toEqual([[], 1]);
+    expect(former.isGone).toBe(true);
   });
 
   test('a batch that was fetched before it is skipped once, and no record is lost', () => {

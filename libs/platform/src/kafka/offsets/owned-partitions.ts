@@ -43,7 +43,7 @@ export interface OwnedPartition {
   offsets: ContiguousOffsets;
   /** Since when it is read here, in milliseconds since 1970. */
   sinceMs: number;
-  /** True once it belongs to another member. */
+  /** True once it belongs to another member, or is read afresh. */
   isGone: boolean;
   /** Where the group would resume: the last commit, or the first offset read here. */
   resumesAt: number;
@@ -165,6 +165,8 @@ function ofBatch(
     wasSkippedOnce: false,
     abandonedSinceMs: Infinity,
   };
+  // What was begun before is read again. After a cut it is not: its records may be in memory only.
+  if (known) known.isGone = true;
   owned.set(key, fresh);
   return fresh;
 }
