@@ -34,6 +34,8 @@ export interface Injected {
   answers?: readonly string[];
   /** Messages that were accepted in this time are no longer in the store. */
   forgotten?: { fromMs: number; toMs: number };
+  /** Records were deleted with their topic, so that they cannot be counted. */
+  areRecordsDeleted?: boolean;
   /** What the fault itself found wrong; reported besides the findings of the audit. */
   findings?: string[];
 }

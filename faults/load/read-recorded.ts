@@ -11,6 +11,7 @@ interface ReadRecorded {
 
 /** How long to wait while no delivery ends. An outcome is recorded some hundredths of a second after its response. */
 const RECORDED_WITHIN_MS = 20_000;
+const READ_WITHIN_MS = 180_000;
 const READ_AGAIN_AFTER_MS = 1_000;
 /** Requests to the API at a time. */
 const READERS = 8;
@@ -32,21 +33,27 @@ export async function readRecorded(
     const isDoubtful = requests.length > attempts || afterSuccess(requests).length > 0;
     return status === 'pending' || isDoubtful ? [key] : [];
   });
-  for (let [fewest, endsMs] = [Infinity, 0]; ;) {
-    await readAll(deliveries, left, recorded);
-    left = left.filter((key) => shown.get(key)?.status === 'pending');
-    if (left.length < fewest)
-      [fewest, endsMs] = [left.length, performance.now() + RECORDED_WITHIN_MS];
-    if (left.length === 0 || performance.now() > endsMs) return recorded;
-    await pause(READ_AGAIN_AFTER_MS);
+  const endsMs = performance.now() + READ_WITHIN_MS;
+  for (let [fewest, stopsMs] = [Infinity, endsMs]; left.length > 0;) {
+    const read = await readAll(deliveries, left, recorded);
+    left = left.filter((key) => !read.has(key) || shown.get(key)?.status === 'pending');
+    if (left.length < fewest) {
+      fewest = left.length;
+      stopsMs = Math.min(endsMs, performance.now() + RECORDED_WITHIN_MS);
+    }
+    if (performance.now() > stopsMs) break;
+    if (left.length > 0) await pause(READ_AGAIN_AFTER_MS);
   }
+  return recorded;
 }
 
+/** Returns the keys of the deliveries that the API has shown. */
 async function readAll(
   { shown, placeOf }: ShownDeliveries,
   keys: readonly string[],
   recorded: Map<string, RecordedAttempt[]>,
-): Promise<void> {
+): Promise<Set<string>> {
+  const read = new Set<string>();
   const unread = keys.values();
   const readOn = async (): Promise<void> => {
     for (const key of unread) {
@@ -56,7 +63,9 @@ async function readAll(
       const { status, attemptCount, attempts } = history;
       shown.set(key, { status, attemptCount });
       recorded.set(key, attempts);
+      read.add(key);
     }
   };
   await Promise.all(Array.from({ length: READERS }, readOn));
+  return read;
 }

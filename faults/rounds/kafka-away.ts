@@ -98,6 +98,7 @@ export const GATEWAY_KILLED_AFTER: Round = {
   promise: '0 lost, 0 duplicates: the sweep publishes the rest of its backlog within 70 s',
   seconds: [30],
   answers: ['503', '409', REFUSED_CONNECTION, CLOSED_CONNECTION, NO_ANSWER],
+  recordsPerDelivery: RECORDS_PER_DELIVERY,
   recoverWithinMs: (seconds) => Math.max(PUBLISHED_WITHIN_MS, seconds * 1_000),
   async inject(scene) {
     await beAway(scene, frozen(kafkaOf), 'Kafka');

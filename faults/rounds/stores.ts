@@ -98,7 +98,7 @@ const DELETED: Round = {
     await pause(seconds * 1_000);
     await run('deploy/setup/create-topics.ts');
     say('they are created again');
-    return { endedAtMs: Date.now() };
+    return { endedAtMs: Date.now(), areRecordsDeleted: true };
   },
 };
 
