@@ -47,7 +47,7 @@ const tenantBoundary = {
         patterns: [
           serviceBoundary('gateway').rules['no-restricted-imports'][1].patterns[0],
           {
-            regex: '^@posthorn/platform/mongo/collections',
+            regex: '^@posthorn/platform/mongo/documents/collections',
             message:
               'Use documentsOf(db, name, companyId), or a store whose functions take the company.',
           },

@@ -1,9 +1,8 @@
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
-import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
-import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
+import { readPortalOrigins } from '@posthorn/platform/mongo/companies/portal-origins.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { mongo } from 'mongoose';
-import { unavailable } from '../../../http/api-error.ts';
+import { createPublicRead } from '../../../limits/public-reads.ts';
 
 /** Which pages may frame the portal of a company, and have the images that its theme names. */
 export interface PortalSettings {
@@ -19,8 +18,6 @@ export interface PortalSettingsStore {
 
 /** A change is seen by other gateways after this time. */
 const CACHED_MS = 5_000;
-/** Look-ups that may wait at once; further ones get 503. */
-const MAX_WAITING = 1_000;
 const MAX_CACHED = 1_000;
 const NONE: PortalSettings = { origins: [] };
 
@@ -37,11 +34,13 @@ export function createPortalSettings(db: mongo.Db, nowMs: () => number): PortalS
     return found ? { origins: found.origins } : NONE;
   }
 
-  const readSoon = createBatchedRead(db);
+  const readOrigins = createPublicRead((ids) => readPortalOrigins(db, ids));
   return {
     read,
     readCached: async (companyId) =>
-      (await cache.get(companyId, () => readSoon(companyId))) ?? NONE,
+      (await cache.get(companyId, async () => ({
+        origins: (await readOrigins(companyId)) ?? NONE.origins,
+      }))) ?? NONE,
     async write(companyId, { origins }) {
       await settingsOf(companyId).upsertOne(
         { _id: companyId },
@@ -51,26 +50,5 @@ export function createPortalSettings(db: mongo.Db, nowMs: () => number): PortalS
       );
       cache.forget(companyId);
     },
-  };
-}
-
-/**
- * Reads for requests without a session, which anyone can send with any id: in batches, one at a time, so that a flood of
- * them costs MongoDB little.
- */
-function createBatchedRead(db: mongo.Db): (companyId: string) => Promise<PortalSettings> {
-  const batch = createBatcher<string, PortalSettings>({
-    maxItems: 200,
-    lingerMs: 1,
-    maxInFlight: 1,
-    run: async (ids) => {
-      const stored = collection(db, 'portalSettings').find({ _id: { $in: [...new Set(ids)] } });
-      const found = new Map((await stored.toArray()).map((each) => [each._id, each]));
-      return ids.map((id) => ({ origins: found.get(id)?.origins ?? [] }));
-    },
-  });
-  return async (companyId) => {
-    if (batch.size() >= MAX_WAITING) throw unavailable('too_many_waiting');
-    return batch.add(companyId);
   };
 }
