@@ -2,9 +2,10 @@ import './theme/mantine-styles.ts';
 import './theme/theme.css';
 import { MantineProvider } from '@mantine/core';
 import { QueryClientProvider } from '@tanstack/react-query';
+import { RouterProvider } from '@tanstack/react-router';
 import { createRoot } from 'react-dom/client';
 import { queryClient } from './api/query-client.ts';
-import { followAddress } from './router.tsx';
+import { followAddress, router, unfollowAddress } from './router.tsx';
 import { Entrance } from './session/entrance.tsx';
 import { colorSchemes, theme } from './theme/theme.ts';
 
@@ -24,7 +25,7 @@ createRoot(root).render(
     withGlobalClasses={false}
   >
     <QueryClientProvider client={queryClient}>
-      <Entrance />
+      <Entrance pages={<RouterProvider router={router} />} onShown={unfollowAddress} />
     </QueryClientProvider>
   </MantineProvider>,
 );

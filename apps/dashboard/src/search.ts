@@ -1,4 +1,4 @@
-import { AUDIT_ACTIONS, type AuditAction } from './pages/audit/actions.ts';
+import { AUDIT_ACTIONS, type AuditAction } from './api/audit-actions.ts';
 import type { Schemas } from './api/client.ts';
 import { RANGES, type Range } from './api/ranges.ts';
 

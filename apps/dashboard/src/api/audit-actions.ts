@@ -1,4 +1,4 @@
-import type { Schemas } from '../../api/client.ts';
+import type { Schemas } from './client.ts';
 
 export type AuditAction = Schemas['AuditEvent']['action'];
 

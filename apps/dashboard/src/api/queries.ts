@@ -147,12 +147,6 @@ export const apiKeysQuery = queryOptions({
   queryFn: () => dataOf(api.GET('/api/v1/api-keys', { params: { query: {} } })),
 });
 
-export const signingKeysQuery = queryOptions({
-  queryKey: ['signing-keys'],
-  staleTime: FRESH_MS,
-  queryFn: () => dataOf(api.GET('/api/v1/signing-keys')),
-});
-
 /** Leaves out what is undefined: `exactOptionalPropertyTypes` tells it from an absent field. */
 export function given<Fields extends object>(fields: Fields): Given<Fields> {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined && value !== '');

@@ -616,7 +616,7 @@ export interface paths {
         };
         /**
          * Get what happened lately at a glance
-         * @description Counts of attempts come from the roll-ups of `GET /api/v1/stats`: an attempt is counted after about five seconds, at most 45.
+         * @description Counts of attempts come from `GET /api/v1/stats`: an attempt is counted after about five seconds, at most 45.
          */
         get: operations["overviewList"];
         put?: never;
@@ -636,7 +636,7 @@ export interface paths {
         };
         /**
          * List the failed attempts by webhook and outcome, the most frequent first
-         * @description Of the 100 webhooks that failed most. The counts come from the roll-ups of `GET /api/v1/stats`, and the times of the first and last failure are those of their hours.
+         * @description Of the 100 webhooks that failed most. The counts come from `GET /api/v1/stats`, and the times of the first and last failure are those of their hours.
          */
         get: operations["failureList"];
         put?: never;

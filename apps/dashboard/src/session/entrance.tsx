@@ -1,32 +1,36 @@
 import { useQuery } from '@tanstack/react-query';
-import { RouterProvider } from '@tanstack/react-router';
-import { useEffect } from 'react';
+import { type ReactNode, useEffect } from 'react';
 import { followLive } from '../api/live.ts';
 import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
 import { sessionEndQuery, sessionQuery, type Session } from '../api/session.ts';
 import { Loading } from '../parts/states.tsx';
-import { router, unfollowAddress } from '../router.tsx';
 import { usePortalTheme } from '../theme/use-portal-theme.ts';
 import { PortalClosed } from './portal-closed.tsx';
 import { SessionContext } from './session-context.ts';
 import { SignIn } from './sign-in.tsx';
 
+interface EntranceProps {
+  pages: ReactNode;
+  /** Called when the pages are shown. */
+  onShown: () => void;
+}
+
 /** Shows the pages to whoever is signed in, and to others how to sign in. */
-export function Entrance() {
+export function Entrance({ pages, onShown }: EntranceProps) {
   const { data: session, error, isPending, refetch } = useQuery(sessionQuery);
   const { data: end = null } = useQuery(sessionEndQuery);
   usePortalTheme(session?.portal?.theme ?? null);
   if (isPending) return <Loading what="the gateway" />;
-  if (session) return <Pages session={session} />;
+  if (session) return <Pages session={session} pages={pages} onShown={onShown} />;
   return PORTAL_COMPANY_ID === null ? (
-    <SignIn error={error} end={end} goOn={() => void refetch()} />
+    <SignIn error={error} end={end} onContinue={() => void refetch()} />
   ) : (
     <PortalClosed error={error ?? end} />
   );
 }
 
-function Pages({ session }: { session: Session }) {
-  useEffect(unfollowAddress, []);
+function Pages({ session, pages, onShown }: EntranceProps & { session: Session }) {
+  useEffect(onShown, [onShown]);
   useEffect(() => {
     const controller = new AbortController();
     void followLive(controller.signal);
@@ -34,9 +38,5 @@ function Pages({ session }: { session: Session }) {
       controller.abort();
     };
   }, []);
-  return (
-    <SessionContext value={session}>
-      <RouterProvider router={router} />
-    </SessionContext>
-  );
+  return <SessionContext value={session}>{pages}</SessionContext>;
 }

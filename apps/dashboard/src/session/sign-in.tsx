@@ -14,11 +14,11 @@ interface SignInProps {
   /** Why the session before has ended. */
   end: ApiFailure | null;
   /** Goes on with the session that the browser has all the same. */
-  goOn: () => void;
+  onContinue: () => void;
 }
 
 /** Takes an API key with its company. */
-export function SignIn({ error, end, goOn }: SignInProps) {
+export function SignIn({ error, end, onContinue }: SignInProps) {
   const mutation = useMutation({
     mutationFn: signIn,
     onSuccess: (session) => {
@@ -42,7 +42,7 @@ export function SignIn({ error, end, goOn }: SignInProps) {
           Sign in to Posthorn
         </Title>
         {refused !== null && <Failed error={refused} what="sign in" />}
-        {error !== null && <StillSignedIn goOn={goOn} />}
+        {error !== null && <StillSignedIn onContinue={onContinue} />}
         {end !== null && <Text role="status">{whyEnded(end)}</Text>}
         <PasswordInput
           name="apiKey"
@@ -76,13 +76,13 @@ function whyEnded({ code, message }: ApiFailure): string {
 }
 
 /** A link that does not open ends no session: whoever is signed in need not sign in again. */
-function StillSignedIn({ goOn }: Pick<SignInProps, 'goOn'>) {
+function StillSignedIn({ onContinue }: Pick<SignInProps, 'onContinue'>) {
   const { data: held = null } = useQuery(heldSessionQuery);
   if (held === null) return null;
   return (
     <>
       <Text>This browser is still signed in. Go on with that session, or sign in with a key.</Text>
-      <Button variant="default" onClick={goOn}>
+      <Button variant="default" onClick={onContinue}>
         Go on as {held.company.name}
       </Button>
     </>

@@ -4,7 +4,7 @@ import { FilterInput } from '../../parts/filter-input.tsx';
 import { TimeInput } from '../../parts/time/time-input.tsx';
 import { valueTo } from '../../parts/value-to.ts';
 import type { AuditSearch } from '../../search.ts';
-import { ACTION_WORDS, AUDIT_ACTIONS } from './actions.ts';
+import { ACTION_WORDS, AUDIT_ACTIONS } from '../../api/audit-actions.ts';
 import styles from './audit.module.css';
 
 const route = getRouteApi('/audit');

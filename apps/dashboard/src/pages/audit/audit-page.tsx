@@ -8,7 +8,7 @@ import { Rows, type Column } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { Status, type Tone } from '../../parts/status.tsx';
 import { When } from '../../parts/time/when.tsx';
-import { ACTION_WORDS } from './actions.ts';
+import { ACTION_WORDS } from '../../api/audit-actions.ts';
 import { AuditFilters } from './audit-filters.tsx';
 import { auditQuery, type AuditEvent } from './audit-query.ts';
 

@@ -1,7 +1,7 @@
 import { FileInput, Group, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { valueTo } from '../../parts/value-to.ts';
-import type { LinkFieldsProps } from './portal-link-form.tsx';
+import type { LinkFieldsProps } from './portal-link-rules.ts';
 import styles from './projects.module.css';
 
 const TYPES = 'image/png,image/jpeg,image/webp,image/svg+xml';

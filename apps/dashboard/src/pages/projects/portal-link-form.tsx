@@ -2,7 +2,7 @@ import { Checkbox, Group, NativeSelect, Stack, TextInput } from '@mantine/core';
 import type { Capability } from '../../api/session.ts';
 import { valueTo } from '../../parts/value-to.ts';
 import { LogoField } from './logo-field.tsx';
-import type { LinkDraft, LinkProblems } from './portal-link-rules.ts';
+import type { LinkDraft, LinkFieldsProps } from './portal-link-rules.ts';
 import styles from './projects.module.css';
 
 const CAPABILITIES: readonly { value: Capability; label: string }[] = [
@@ -17,12 +17,6 @@ const SCHEMES = [
   { value: 'light', label: 'Light' },
   { value: 'dark', label: 'Dark' },
 ];
-
-export interface LinkFieldsProps {
-  draft: LinkDraft;
-  problems: LinkProblems;
-  change: (changes: Partial<LinkDraft>) => void;
-}
 
 export function LinkFields({ draft, problems, change }: LinkFieldsProps) {
   return (

@@ -62,3 +62,10 @@ export function bodyOf(draft: LinkDraft): LinkBody {
     ...(Object.keys(theme).length > 0 && { theme }),
   };
 }
+
+/** What a part of the form shows and changes. */
+export interface LinkFieldsProps {
+  draft: LinkDraft;
+  problems: LinkProblems;
+  change: (changes: Partial<LinkDraft>) => void;
+}
