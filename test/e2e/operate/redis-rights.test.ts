@@ -163,12 +163,12 @@ async function doAsDispatcher(redis: RedisClient): Promise<void> {
   circuits.opened(WEBHOOK, NOW_MS);
   circuits.opened('wh_open-long-ago', 0);
   circuits.closed('wh_2');
-  await eventually('a circuit', async () => (await circuits.readAll()).has(WEBHOOK));
+  await eventually('a circuit', async () => (await circuits.takeOverCircuits()).has(WEBHOOK));
   const flows = createEndpointFlows(redis, PREFIX, () => NOW_MS);
   flows.report(new Map([[WEBHOOK, FLOW]]));
   flows.reportHold(WEBHOOK, URL, NOW_MS + 1);
   flows.reportHold('wh_held-long-ago', URL, 0);
-  await eventually('a hold', async () => (await flows.readHolds()).has(WEBHOOK));
+  await eventually('a hold', async () => (await flows.takeOverHolds()).has(WEBHOOK));
   const attempts = createRunningAttempts(redis, PREFIX, 'dispatcher-1');
   attempts.announce(['a', 'b'], 60_000);
   expect(await attempts.claim(['a', 'b', 'c'], 60_000)).toEqual(new Set(['a', 'b', 'c']));

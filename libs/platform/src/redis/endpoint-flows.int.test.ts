@@ -81,7 +81,7 @@ describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
       ['wh_1', { untilMs: nowMs + 900, urlHash: urlHashOf(URL) }],
       ['wh_2', { untilMs: nowMs + 700, urlHash: urlHashOf(URL) }],
     ]);
-    expect(await reader.readHolds()).toEqual(expected);
+    expect(await reader.takeOverHolds()).toEqual(expected);
   });
 
   it('remove holds that have ended', async () => {
@@ -90,10 +90,10 @@ describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
     nowMs += 500;
     const urlHash = urlHashOf(URL);
     const left = new Map([['wh_2', { untilMs: nowMs + 1, urlHash }]]);
-    expect(await reader.readHolds()).toEqual(left);
+    expect(await reader.takeOverHolds()).toEqual(left);
     // The report is not awaited. It goes over the same connection, so it arrives first.
     nowMs = 1_000_000;
-    expect(await reader.readHolds()).toEqual(
+    expect(await reader.takeOverHolds()).toEqual(
       new Map([['wh_2', { untilMs: nowMs + 501, urlHash }]]),
     );
     expect(await store.redis.hlen(`${prefix}endpoint-holds`)).toBe(2);
@@ -102,7 +102,7 @@ describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
   it('have no URL in a hold that an earlier version has stored', async () => {
     await store.redis.hset(`${prefix}endpoint-holds`, 'wh_1', String(nowMs + 500));
     const hold = { untilMs: nowMs + 500, urlHash: null };
-    expect(await reader.readHolds()).toEqual(new Map([['wh_1', hold]]));
+    expect(await reader.takeOverHolds()).toEqual(new Map([['wh_1', hold]]));
   });
 
   it('are unknown without Redis: reading rejects, reporting does not', async () => {
@@ -112,6 +112,6 @@ describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
     cutOff.report(new Map([['wh_1', PLAIN]]));
     cutOff.reportHold('wh_1', URL, nowMs + 500);
     await expect(cutOff.read('wh_1')).rejects.toThrow();
-    await expect(cutOff.readHolds()).rejects.toThrow();
+    await expect(cutOff.takeOverHolds()).rejects.toThrow();
   });
 });

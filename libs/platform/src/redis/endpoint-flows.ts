@@ -20,8 +20,8 @@ export interface EndpointFlow {
 export interface EndpointFlows {
   /** Null when nothing was reported in the last three minutes. Rejects without Redis. */
   read: (webhookId: string) => Promise<EndpointFlow | null>;
-  /** The current holds by webhook id. Rejects without Redis. */
-  readHolds: () => Promise<Map<string, SharedHold>>;
+  /** Returns the current holds by webhook id, and removes those that have ended. Rejects without Redis. */
+  takeOverHolds: () => Promise<Map<string, SharedHold>>;
   /** Stores flows by webhook id, without waiting for Redis; while Redis is away nothing is stored. */
   report: (flows: ReadonlyMap<string, EndpointFlow>) => void;
   /** Stores a hold that the endpoint at this URL asked for, without waiting for Redis. */
@@ -70,7 +70,7 @@ export function createEndpointFlows(
       const text = await redis.get(keyOf(webhookId));
       return text === null ? null : flowSchema.parse(JSON.parse(text));
     },
-    async readHolds() {
+    async takeOverHolds() {
       const fields = (await readPatiently(redis, 'hgetall', [holdsKey])) as Record<string, string>;
       const all = Object.keys(fields).filter((field) => !field.endsWith(URL_FIELD));
       const isCurrent = (id: string): boolean => Number(fields[id]) > nowMs();

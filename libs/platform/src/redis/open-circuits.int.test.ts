@@ -34,7 +34,7 @@ describe.each(REDIS_KINDS)('open circuits in %s', (_kind, open) => {
       ['wh_1', nowMs + 500],
       ['wh_2', nowMs + 700],
     ]);
-    expect(await successor.readAll()).toEqual(expected);
+    expect(await successor.takeOverCircuits()).toEqual(expected);
     expect(await successor.read('wh_2')).toBe(nowMs + 700);
     expect(await successor.read('wh_3')).toBeNull();
   });
@@ -45,7 +45,7 @@ describe.each(REDIS_KINDS)('open circuits in %s', (_kind, open) => {
     expect(await successor.read('wh_1')).toBe(nowMs + 900);
     owner.closed('wh_1');
     expect(await successor.read('wh_1')).toBeNull();
-    expect(await successor.readAll()).toEqual(new Map());
+    expect(await successor.takeOverCircuits()).toEqual(new Map());
   });
 
   it('are listed with the time since when they are open, which a failed probe does not change', async () => {
@@ -68,10 +68,10 @@ describe.each(REDIS_KINDS)('open circuits in %s', (_kind, open) => {
     expect(await successor.read('wh_1')).toBe(1_000_000);
     nowMs += 1;
     expect(await successor.read('wh_1')).toBeNull();
-    expect(await successor.readAll()).toEqual(new Map());
+    expect(await successor.takeOverCircuits()).toEqual(new Map());
     nowMs = 1_000_000;
     // The report is not awaited. It goes over the same connection, so it arrives first.
-    expect(await successor.readAll()).toEqual(new Map());
+    expect(await successor.takeOverCircuits()).toEqual(new Map());
   });
 
   it('are unknown without Redis: reading rejects, writing does not', async () => {
@@ -80,7 +80,7 @@ describe.each(REDIS_KINDS)('open circuits in %s', (_kind, open) => {
     const cutOff = createOpenCircuits(away, env.REDIS_PREFIX, () => nowMs);
     cutOff.opened('wh_1', nowMs);
     cutOff.closed('wh_1');
-    await expect(cutOff.readAll()).rejects.toThrow();
+    await expect(cutOff.takeOverCircuits()).rejects.toThrow();
     await expect(cutOff.list()).rejects.toThrow();
     await expect(cutOff.read('wh_1')).rejects.toThrow();
   });

@@ -6,8 +6,8 @@ import type { RedisClient } from './connect.ts';
  * time is when its next probe may be made, in milliseconds since 1970.
  */
 export interface OpenCircuits {
-  /** The time of each open circuit, by webhook id. Rejects without Redis. */
-  readAll: () => Promise<Map<string, number>>;
+  /** Returns the time of each open circuit by webhook id, and removes those that have ended. Rejects without Redis. */
+  takeOverCircuits: () => Promise<Map<string, number>>;
   /** The same with the time since when each is open, for the gateway, which changes nothing. Rejects without Redis. */
   list: () => Promise<OpenCircuit[]>;
   /** Null when the circuit is closed. Rejects without Redis. */
@@ -42,7 +42,7 @@ export function createOpenCircuits(
   const isCurrent = (untilMs: number): boolean => untilMs + FORGET_AFTER_MS > nowMs();
   const ignoreFailure = (command: Promise<unknown>): void => void command.catch(() => undefined);
   return {
-    async readAll() {
+    async takeOverCircuits() {
       const stored = (await readPatiently(redis, 'hgetall', [key])) as Record<string, string>;
       const entries = Object.entries(stored);
       const all = entries.map(([id, text]): [string, number] => [id, Number(text)]);

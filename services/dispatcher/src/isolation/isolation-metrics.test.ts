@@ -32,7 +32,7 @@ beforeEach(() => {
     circuits: {
       count: () => ({ closed: 4, open: 2, half_open: 1 }),
       inherited: () => 0,
-      takeUp: () => undefined,
+      refresh: () => undefined,
       blockOf: () => null,
       beginAttempt: () => () => Promise.resolve(),
       takeOver: () => Promise.resolve(),

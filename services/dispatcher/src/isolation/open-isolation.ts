@@ -115,7 +115,7 @@ function openCircuits(
 
 /** Without Redis, nothing is known of the holds that former owners were asked for. */
 async function takeOverHolds({ endpointFlows }: SharedState, queues: Queues): Promise<void> {
-  const held = await endpointFlows.readHolds().catch(() => null);
+  const held = await endpointFlows.takeOverHolds().catch(() => null);
   if (!held) return;
   const nowMs = systemClockMs();
   const left = [...held].map(([id, { untilMs, urlHash }]) => {

@@ -27,12 +27,12 @@ export function createOutageWatch(registry: Registry): OutageWatch {
   });
   return {
     watch: (keepTrying) => (purpose, step, fieldsOf) =>
-      keepTrying(purpose, () => noting(failing, purpose, step), fieldsOf),
+      keepTrying(purpose, () => runAndNote(failing, purpose, step), fieldsOf),
     isOutage: () => [...failing.values()].includes(true),
   };
 }
 
-async function noting<T>(
+async function runAndNote<T>(
   failing: Map<string, boolean>,
   purpose: string,
   step: () => Promise<T>,

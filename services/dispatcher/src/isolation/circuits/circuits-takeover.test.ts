@@ -26,7 +26,7 @@ const reachable = (): Map<string, number> => (isRedisAway ? new Map<string, numb
 function start(): Circuits {
   return createCircuits({
     shared: {
-      readAll: () =>
+      takeOverCircuits: () =>
         isRedisAway ? Promise.reject(new Error('away')) : Promise.resolve(new Map(shared)),
       opened: (id, untilMs) => reachable().set(id, untilMs),
       closed: (id) => reachable().delete(id),
@@ -48,7 +48,7 @@ async function open({ beginAttempt }: Circuits): Promise<void> {
 }
 
 function blockedUntilMs(to = endpoint): number | null {
-  circuits.takeUp(to);
+  circuits.refresh(to);
   return circuits.blockOf(to, 'first')?.untilMs ?? null;
 }
 

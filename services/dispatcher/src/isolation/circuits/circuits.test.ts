@@ -27,7 +27,7 @@ afterEach(() => {
 function open(maxCircuits = 100): Circuits {
   return createCircuits({
     shared: {
-      readAll: () => Promise.resolve(new Map(shared)),
+      takeOverCircuits: () => Promise.resolve(new Map(shared)),
       opened: (id, untilMs) => shared.set(id, untilMs),
       closed: (id) => shared.delete(id),
     },
@@ -48,7 +48,7 @@ async function attempt(outcome: Outcome, times: number, to = endpoint): Promise<
 }
 
 function blockedUntilMs(to = endpoint, trigger: Trigger = 'first'): number | null {
-  circuits.takeUp(to);
+  circuits.refresh(to);
   return circuits.blockOf(to, trigger)?.untilMs ?? null;
 }
 
@@ -90,7 +90,7 @@ describe('a circuit', () => {
     await attempt('timeout', 10);
     await attempt('timeout', 1, other);
     for (const { id } of [endpoint, other]) {
-      circuits.takeUp({ ...endpoint, id, url: 'https://new.example/' });
+      circuits.refresh({ ...endpoint, id, url: 'https://new.example/' });
     }
     expect(told).toEqual([
       ['circuit.opened', 'wh_1'],

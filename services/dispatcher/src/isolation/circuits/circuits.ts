@@ -31,7 +31,7 @@ export interface Circuits {
    * To be called for each attempt that arrives, before `blockOf`: drops the circuit of a former URL, and
    * creates that of a former owner.
    */
-  takeUp: (endpoint: CircuitEndpoint) => void;
+  refresh: (endpoint: CircuitEndpoint) => void;
   /**
    * Returns what blocks an attempt now; null when it may be made. Costs one map look-up: an endpoint
    * that never failed has no circuit. An attempt that a person asked for may be the probe before the
@@ -50,7 +50,7 @@ export interface Circuits {
 }
 
 export interface CircuitsDeps {
-  shared: Pick<OpenCircuits, 'readAll' | 'opened' | 'closed'>;
+  shared: Pick<OpenCircuits, 'takeOverCircuits' | 'opened' | 'closed'>;
   logger: Pick<Logger, 'info' | 'warn'>;
   /** Tells the operator when a circuit opens, and when it closes. */
   report: ReportIncident;
@@ -83,7 +83,7 @@ export function createCircuits(deps: CircuitsDeps): Circuits {
     dropIdle(state);
   });
   return {
-    takeUp: (endpoint) => void takeUp(state, endpoint),
+    refresh: (endpoint) => void refresh(state, endpoint),
     blockOf: (endpoint, trigger) => blockOf(find(state, endpoint), trigger, deps),
     beginAttempt: (endpoint) => beginAttempt(state, endpoint),
     takeOver: () => takeOver(state),
@@ -106,7 +106,7 @@ function isOfAnotherUrl({ circuits }: State, { id, url }: CircuitEndpoint): bool
 }
 
 function beginAttempt(state: State, endpoint: CircuitEndpoint): ReportToCircuit {
-  const circuit = takeUp(state, endpoint);
+  const circuit = refresh(state, endpoint);
   const isProbe = circuit !== undefined && circuit.state() !== 'closed';
   const endProbe = isProbe ? circuit.beginProbe() : null;
   const openings = circuit?.openings() ?? 0;
@@ -116,7 +116,7 @@ function beginAttempt(state: State, endpoint: CircuitEndpoint): ReportToCircuit 
       endProbe?.();
       return;
     }
-    const present = takeUp(state, endpoint);
+    const present = refresh(state, endpoint);
     const hasFailed = report && countsAsFailure(report);
     if (isProbe) {
       if (hasFailed !== null && present === circuit)
@@ -169,7 +169,7 @@ function createSeeded(state: State, endpoint: CircuitEndpoint, report: CircuitRe
  * Drops the circuit of a former URL, and creates that of a former owner when it is first needed. Returns
  * the circuit of the endpoint, if it has one then.
  */
-function takeUp(state: State, endpoint: CircuitEndpoint): Circuit | undefined {
+function refresh(state: State, endpoint: CircuitEndpoint): Circuit | undefined {
   const { id, url } = endpoint;
   const circuit = state.circuits.get(id);
   if (circuit?.url === url) return circuit;
@@ -222,7 +222,7 @@ function drop({ circuits }: State, id: string): void {
 /** An open circuit of our own stays: it is as new as the shared one, or Redis was away when it opened. */
 async function takeOver(state: State): Promise<void> {
   try {
-    const shared = await state.shared.readAll();
+    const shared = await state.shared.takeOverCircuits();
     for (const [id, circuit] of state.circuits) {
       if (circuit.state() === 'closed') drop(state, id);
       else {

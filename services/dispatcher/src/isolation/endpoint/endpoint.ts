@@ -90,7 +90,7 @@ export function createEndpoint(
  * Forgets what was learned of a former URL: another one is another endpoint. Attempts under way stay, and
  * so does the last second of the webhook's own rate limit.
  */
-export function startAnew(endpoint: Endpoint, bounds: LimitBounds): void {
+export function resetForNewUrl(endpoint: Endpoint, bounds: LimitBounds): void {
   const { running, sent } = endpoint;
   Object.assign(endpoint, createEndpoint(endpoint, bounds), { running, sent });
 }

@@ -27,6 +27,14 @@ export interface PacedByHost {
  */
 const RESERVED_FOR_MS = 1_000;
 
+/** A turn that is booked, at an endpoint or at a host, comes no earlier than this. */
+export const BOOK_AHEAD_MS = 5_000;
+
+/** Names the host of a URL for one company. With dots at its end, a name leads to the same addresses. */
+export function hostKeyOf(companyId: string, url: string): string {
+  return `${companyId} ${new URL(url).hostname.replace(/\.+$/, '')}`;
+}
+
 export function createHostPace(attemptsPerSecond: number): HostPace {
   return { spacingMs: 1_000 / attemptsPerSecond, freeMs: 0, bookedUntilMs: 0 };
 }

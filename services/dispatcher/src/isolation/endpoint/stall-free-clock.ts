@@ -15,13 +15,13 @@ const USUAL_LATENESS_MS = 2;
  */
 export function createStallFreeClock(everyMs: number, monotonicMs: () => number): StallFreeClock {
   let lastTickMs = monotonicMs();
-  let stoodStillMs = 0;
+  let blockedMs = 0;
   const missedMs = (): number =>
     Math.max(0, monotonicMs() - lastTickMs - everyMs - USUAL_LATENESS_MS);
   return {
-    nowMs: () => monotonicMs() - stoodStillMs - missedMs(),
+    nowMs: () => monotonicMs() - blockedMs - missedMs(),
     tick() {
-      stoodStillMs += missedMs();
+      blockedMs += missedMs();
       lastTickMs = monotonicMs();
     },
   };

@@ -1,4 +1,4 @@
-import { bookAtHost } from '../endpoint/host-pace.ts';
+import { BOOK_AHEAD_MS, bookAtHost } from '../endpoint/host-pace.ts';
 import { spacingMs } from '../endpoint/pace.ts';
 import type { Decision } from '../gate/gate.ts';
 import type { Candidate } from './admission.ts';
@@ -7,8 +7,6 @@ import type { QueuedEndpoint, QueueState } from './queue-state.ts';
 /** The backlog of a dead endpoint comes back a hundred a second, not all at once. */
 const SPREAD_MS = 10;
 const MAX_SPREAD_MS = 30 * 60_000;
-/** A deferred attempt comes back no earlier than this. */
-const BOOK_AHEAD_MS = 5_000;
 
 /**
  * Returns when a deferred attempt is to come again, in milliseconds since 1970. Books that time at

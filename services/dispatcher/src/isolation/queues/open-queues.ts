@@ -42,7 +42,7 @@ export function openQueues({
     maxWaitMs: () => maxWaitMsAt(memory.usedShare()),
     isOverloaded: overload.isOverloaded,
     onArrival: (candidate) => {
-      circuits.takeUp(endpointOf(candidate));
+      circuits.refresh(endpointOf(candidate));
     },
     circuitOf(candidate) {
       const block = circuits.blockOf(endpointOf(candidate), candidate.trigger);

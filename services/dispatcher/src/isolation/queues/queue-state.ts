@@ -2,8 +2,8 @@ import { createFifo, type Fifo } from '@posthorn/platform/async/queues/fifo.ts';
 import { createPlaceOrder, type PlaceOrder } from '@posthorn/platform/async/queues/place-order.ts';
 import type { ReportToCircuit } from '../circuits/circuits.ts';
 import type { LimitBounds } from '../endpoint/concurrency-limit.ts';
-import { createEndpoint, runningOf, startAnew, type Endpoint } from '../endpoint/endpoint.ts';
-import { createHostPace, type HostPace } from '../endpoint/host-pace.ts';
+import { createEndpoint, runningOf, resetForNewUrl, type Endpoint } from '../endpoint/endpoint.ts';
+import { createHostPace, type HostPace, hostKeyOf } from '../endpoint/host-pace.ts';
 import { inheritedUntilMs, type InheritedHolds } from '../endpoint/inherited-holds.ts';
 import type { CircuitView, QueueKind } from '../gate/views.ts';
 import type { Admission, Candidate } from './admission.ts';
@@ -148,7 +148,7 @@ export function updateEndpoint(state: QueueState, candidate: Candidate): QueuedE
 /** A changed URL is another endpoint: the hold of the old one would keep it without attempts for an hour. */
 function moveTo(state: QueueState, endpoint: QueuedEndpoint, url: string): void {
   endpoint.url = url;
-  startAnew(endpoint, state.limits.perEndpoint);
+  resetForNewUrl(endpoint, state.limits.perEndpoint);
   endpoint.holdUntilMs = inheritedUntilMs(state.inheritedHolds, endpoint);
   for (const attempt of state.requests) {
     if (attempt.endpoint !== endpoint) continue;
@@ -160,9 +160,7 @@ function moveTo(state: QueueState, endpoint: QueuedEndpoint, url: string): void 
 /** Returns the pace of the candidate's company to its host, added when it is new; null without a limit. */
 function ensureHostPace({ limits, hosts }: QueueState, candidate: Candidate): HostPace | null {
   if (limits.perHostPerSecond === 0) return null;
-  // With a dot at its end, a name leads to the same addresses.
-  const name = new URL(candidate.url).hostname.replace(/\.+$/, '');
-  const key = `${candidate.companyId} ${name}`;
+  const key = hostKeyOf(candidate.companyId, candidate.url);
   const known = hosts.get(key);
   if (known) return known;
   const host = createHostPace(limits.perHostPerSecond);

@@ -1,4 +1,5 @@
 import { createClosingCache } from '@posthorn/platform/memory/closing-cache.ts';
+import { BOOK_AHEAD_MS, hostKeyOf } from '../../isolation/endpoint/host-pace.ts';
 
 /**
  * Counts a token request of the company to the host of this URL, when it may be made now, and returns 0.
@@ -22,8 +23,6 @@ interface Pace {
 
 /** Requests of one second may be made at once: the limit is per second. */
 const BURST_MS = 1_000;
-/** A turn is booked at least this far ahead, like that of any deferred attempt (book-turn.ts). */
-const BOOK_AHEAD_MS = 5_000;
 /** Companies and hosts that are remembered, at 200 bytes. */
 const MAX_PACES = 10_000;
 
@@ -36,7 +35,7 @@ export function createTokenPace({ perSecond, monotonicMs }: TokenPaceDeps): Pace
   const spacingMs = 1_000 / perSecond;
   const paces = createClosingCache<Pace>(MAX_PACES, () => undefined);
   return (companyId, tokenUrl) => {
-    const pace = paces.get(keyOf(companyId, tokenUrl), () => ({ freeMs: 0, bookedUntilMs: 0 }));
+    const pace = paces.get(hostKeyOf(companyId, tokenUrl), () => ({ freeMs: 0, bookedUntilMs: 0 }));
     const nowMs = monotonicMs();
     const freeMs = Math.max(pace.freeMs, nowMs) + spacingMs;
     if (freeMs <= nowMs + BURST_MS) {
@@ -46,9 +45,4 @@ export function createTokenPace({ perSecond, monotonicMs }: TokenPaceDeps): Pace
     pace.bookedUntilMs = Math.max(pace.bookedUntilMs, nowMs + BOOK_AHEAD_MS) + spacingMs;
     return pace.bookedUntilMs - nowMs;
   };
-}
-
-/** A dot at the end of a host changes nothing about where it leads. */
-function keyOf(companyId: string, tokenUrl: string): string {
-  return `${companyId} ${new URL(tokenUrl).hostname.replace(/\.$/, '')}`;
 }
