@@ -52,7 +52,7 @@ it('a claim without a message shows since when it is, until it is released', asy
   const crashed = keyed(MIDNIGHT - 3, 'crashed');
   await createIdempotencyKeys(database.db).claim([crashed]);
   const found = await holders().findKeyHolder('comp_a', 'crashed');
-  expect(found).toEqual({ claimedFor: crashed.id, ageMs: expect.any(Number) });
+  expect(found).toEqual({ kind: 'claimed', claimedFor: crashed.id, ageMs: expect.any(Number) });
   expect(await insert(keyed(MIDNIGHT + 3, 'crashed'))).toEqual(['repeated']);
   if (!found) throw new Error('the key is claimed');
   await holders().releaseKey('comp_a', 'crashed', { ...found, claimedFor: 'msg_other' });
@@ -91,7 +91,7 @@ it('a message that is stored after its claim was taken away keeps its key', asyn
   expect(await insert(keyed(MIDNIGHT + 8, 'late'))).toEqual(['stored']);
 });
 
-it('a key of before days began is known for as long as one that was claimed', async () => {
+it('a key from before days began is known for as long as one that was claimed', async () => {
   const before = keyed(MIDNIGHT - DAY_MS / 2 - 1, 'before');
   await collection(database.db, 'messages').insertOne(toDocument(before));
   const begin = MIDNIGHT - DAY_MS / 2;

@@ -9,6 +9,7 @@ import { createIdempotencyKeys, KEY_DAYS } from './idempotency-keys.ts';
 
 /** The message that has an idempotency key, without its payload and first response: both may be large. */
 export interface KeyHolder {
+  kind: 'holder';
   id: string;
   /** How long ago the key was claimed for it or, when that is not known, how long ago it was made. */
   ageMs: number;
@@ -22,6 +23,7 @@ export interface KeyHolder {
 
 /** A key that was claimed for a message which is not stored, or not by a majority yet. */
 export interface ClaimedKey {
+  kind: 'claimed';
   claimedFor: string;
   /** How long ago that was. */
   ageMs: number;
@@ -45,7 +47,7 @@ export interface KeyHolders {
 /** The first response is repeated from this read: a rollback must not take the message back. */
 const DECIDED = { readConcern: { level: 'majority' } } as const;
 const HOUR_MS = 3_600_000;
-/** As long as a claim is stored. After that, no message of before days began has a key any more. */
+/** As long as a claim is stored. After that, no message from before days began has a key any more. */
 const CLAIMED_MS = KEY_DAYS * DAY_MS;
 
 /**
@@ -85,10 +87,10 @@ export function createKeyHolders(db: Database, nowMs: () => number): KeyHolders 
       const around = messages.within({ fromId: firstIdAt('msg', sinceMs) });
       const [other] = await findIn(around, companyId, byKey);
       if (other) return toKeyHolder(other, claimedFor);
-      return { claimedFor, ageMs };
+      return { kind: 'claimed', claimedFor, ageMs };
     },
     async releaseKey(companyId, key, found) {
-      if ('id' in found) {
+      if (found.kind === 'holder') {
         const { id: _id } = found;
         const own = documentsIn<'messages'>(messages.of(_id), companyId);
         await own.updateMany({ _id }, { $unset: { idempotency: '' } });
@@ -114,5 +116,5 @@ function toKeyHolder(
   { _id: id, ageMs, idempotency: { bodyHash }, storedBytes }: KeyHolderDocument,
   claimedFor: string | null,
 ): KeyHolder {
-  return { id, ageMs, bodyHash, storedBytes, claimedFor };
+  return { kind: 'holder', id, ageMs, bodyHash, storedBytes, claimedFor };
 }

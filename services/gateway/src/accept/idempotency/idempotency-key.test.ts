@@ -1,9 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
+import type { KeyHolder } from '@posthorn/platform/mongo/messages/key-holders.ts';
 import { bodyHashOf, keyUseOf } from './idempotency-key.ts';
 
 const DAY_MS = 86_400_000;
 const bodyHash = bodyHashOf(Buffer.from('{"n":1}'));
-const holder = {
+const holder: KeyHolder = {
+  kind: 'holder',
   id: 'msg_1',
   ageMs: 0,
   bodyHash,
@@ -25,7 +27,7 @@ describe('a request with an idempotency key', () => {
   });
 
   test('waits for a message that has claimed the key, and takes it away after two minutes', () => {
-    const claim = { claimedFor: 'msg_1', ageMs: 120_000 };
+    const claim = { kind: 'claimed' as const, claimedFor: 'msg_1', ageMs: 120_000 };
     expect(keyUseOf({ ...claim, ageMs: 119_999 }, bodyHash)).toEqual({ kind: 'running' });
     expect(keyUseOf(claim, bodyHash)).toEqual({ kind: 'abandoned', claim });
   });

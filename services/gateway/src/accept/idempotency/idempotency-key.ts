@@ -31,7 +31,7 @@ export function bodyHashOf(body: Buffer): string {
 /** `found` is null when no stored message has the key, and none has claimed it. */
 export function keyUseOf(found: KeyHolder | ClaimedKey | null, bodyHash: string): KeyUse {
   if (!found) return { kind: 'first' };
-  if (!('id' in found)) {
+  if (found.kind === 'claimed') {
     const isAbandoned = found.ageMs >= CLAIM_LASTS_MS;
     return isAbandoned ? { kind: 'abandoned', claim: found } : { kind: 'running' };
   }

@@ -72,7 +72,9 @@ function holderOf(message: Message | null) {
   if (!message?.idempotency) return null;
   const { id, createdAtMs, idempotency } = message;
   const { bodyHash } = idempotency;
-  return { id, ageMs: nowMs - createdAtMs, bodyHash, storedBytes: 1_000, claimedFor: id };
+  const ageMs = nowMs - createdAtMs;
+  const kind = 'holder' as const;
+  return { kind, id, ageMs, bodyHash, storedBytes: 1_000, claimedFor: id };
 }
 
 function post(key: string | undefined, payload = '{"n":1}', companyId = 'comp_a') {
@@ -123,7 +125,7 @@ describe('a request with an idempotency key', () => {
   });
 
   test('is refused with 409 while a claim may still get its message, and is accepted afterwards', async () => {
-    claimed = { claimedFor: 'msg_crashed', ageMs: 119_999 };
+    claimed = { kind: 'claimed', claimedFor: 'msg_crashed', ageMs: 119_999 };
     await expect(post('k')).rejects.toMatchObject({ status: 409, code: 'idempotency_key_running' });
     expect([accepted, released]).toEqual([[], []]);
     claimed = { ...claimed, ageMs: 120_000 };

@@ -27,39 +27,54 @@ async function insertLink(): Promise<string> {
 describe('a link', () => {
   it('may be used once, however many try at the same time', async () => {
     const token = await insertLink();
-    expect(await store.find('signIn', token, NOW_MS)).toEqual({ link: LINK });
+    expect(await store.find('signIn', token, NOW_MS)).toEqual({ kind: 'link', link: LINK });
     const uses = await Promise.all(
       Array.from({ length: 10 }, () => store.use('signIn', token, NOW_MS)),
     );
-    expect(uses.filter((use) => 'link' in use)).toEqual([{ link: LINK }]);
-    expect(uses.filter((use) => 'refusal' in use && use.refusal === 'used')).toHaveLength(9);
-    expect(await store.find('signIn', token, NOW_MS)).toEqual({ refusal: 'used' });
+    expect(uses.filter((use) => use.kind === 'link')).toEqual([{ kind: 'link', link: LINK }]);
+    expect(uses.filter((use) => use.kind === 'refused' && use.refusal === 'used')).toHaveLength(9);
+    expect(await store.find('signIn', token, NOW_MS)).toEqual({ kind: 'refused', refusal: 'used' });
   });
 
   it('is refused at its end', async () => {
     const token = await insertLink();
     for (const refused of [store.find, store.use]) {
-      expect(await refused('signIn', token, NOW_MS + 1_000)).toEqual({ refusal: 'expired' });
+      expect(await refused('signIn', token, NOW_MS + 1_000)).toEqual({
+        kind: 'refused',
+        refusal: 'expired',
+      });
     }
-    expect(await store.use('signIn', token, NOW_MS + 999)).toEqual({ link: LINK });
+    expect(await store.use('signIn', token, NOW_MS + 999)).toEqual({ kind: 'link', link: LINK });
   });
 
   it.each([newLinkToken(), '', 'x', `${newLinkToken()}x`])('is unknown: %s', async (token) => {
     await insertLink();
-    expect(await store.use('signIn', token, NOW_MS)).toEqual({ refusal: 'unknown' });
+    expect(await store.use('signIn', token, NOW_MS)).toEqual({
+      kind: 'refused',
+      refusal: 'unknown',
+    });
   });
 
   it('opens only what it is for', async () => {
     const token = await insertLink();
-    expect(await store.use('portal', token, NOW_MS)).toEqual({ refusal: 'unknown' });
+    expect(await store.use('portal', token, NOW_MS)).toEqual({
+      kind: 'refused',
+      refusal: 'unknown',
+    });
     expect(await store.themeOf(hashOfToken(token))).toBeNull();
     const theme = { name: 'Acme', colorScheme: 'dark' as const };
     const grant = { linkId: 'plnk_1', appId: 'app_1', keyHash: 'hash', theme };
     const portal = { ...grant, capabilities: ['view' as const] };
     const other = newLinkToken();
     await store.insert(other, { ...LINK, portal }, NOW_MS);
-    expect(await store.use('signIn', other, NOW_MS)).toEqual({ refusal: 'unknown' });
-    expect(await store.use('portal', other, NOW_MS)).toEqual({ link: { ...LINK, portal } });
+    expect(await store.use('signIn', other, NOW_MS)).toEqual({
+      kind: 'refused',
+      refusal: 'unknown',
+    });
+    expect(await store.use('portal', other, NOW_MS)).toEqual({
+      kind: 'link',
+      link: { ...LINK, portal },
+    });
     expect(await store.themeOf(hashOfToken(other))).toEqual(theme);
   });
 
@@ -76,7 +91,10 @@ describe('a link', () => {
     expect(await store.revoke({ ...revoked, appId: 'app_1' }, NOW_MS)).toEqual(portal);
     expect(await store.revoke(revoked, NOW_MS)).toBeNull();
     for (const opened of [store.find, store.use]) {
-      expect(await opened('portal', token, NOW_MS)).toEqual({ refusal: 'revoked' });
+      expect(await opened('portal', token, NOW_MS)).toEqual({
+        kind: 'refused',
+        refusal: 'revoked',
+      });
     }
     expect(await store.isRevoked(hashOfToken(token))).toBe(true);
     expect(await store.isRevoked(hashOfToken(newLinkToken()))).toBe(true);

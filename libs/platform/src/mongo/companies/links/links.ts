@@ -19,7 +19,7 @@ export type LinkKind = LinkDocument['kind'];
 /** `unknown`: never made, or its token was changed, or it was removed long after its end. */
 export type LinkRefusal = 'unknown' | 'revoked' | 'used' | 'expired';
 
-export type FoundLink = { link: Link } | { refusal: LinkRefusal };
+export type FoundLink = { kind: 'link'; link: Link } | { kind: 'refused'; refusal: LinkRefusal };
 
 /** The links of every company: whoever opens one has nothing but its token. */
 export interface LinkStore {
@@ -62,10 +62,11 @@ export function createLinkStore(db: mongo.Db): LinkStore {
 
   async function find(kind: LinkKind, token: string, nowMs: number): Promise<FoundLink> {
     const found = TOKEN.test(token) ? await links.findOne({ _id: hashOfToken(token), kind }) : null;
-    if (!found) return { refusal: 'unknown' };
-    if (found.revokedAt) return { refusal: 'revoked' };
-    if (found.usedAt) return { refusal: 'used' };
-    return found.expiresAt.getTime() <= nowMs ? { refusal: 'expired' } : { link: toLink(found) };
+    if (!found) return refused('unknown');
+    if (found.revokedAt) return refused('revoked');
+    if (found.usedAt) return refused('used');
+    if (found.expiresAt.getTime() <= nowMs) return refused('expired');
+    return { kind: 'link', link: toLink(found) };
   }
 
   return {
@@ -83,7 +84,7 @@ export function createLinkStore(db: mongo.Db): LinkStore {
         expiresAt: { $gt: now },
       };
       const used = await links.findOneAndUpdate(unused, { $set: { usedAt: now } });
-      return used ? { link: toLink(used) } : find(kind, token, nowMs);
+      return used ? { kind: 'link', link: toLink(used) } : find(kind, token, nowMs);
     },
     async revoke({ companyId, linkId, appId }, nowMs) {
       const open = {
@@ -124,6 +125,8 @@ function toDocument(
     ...(portal && { isLive: true, portal }),
   };
 }
+
+const refused = (refusal: LinkRefusal): FoundLink => ({ kind: 'refused', refusal });
 
 function toLink({ companyId, expiresAt, portal }: LinkDocument): Link {
   return { companyId, expiresAtMs: expiresAt.getTime(), portal: portal ?? null };

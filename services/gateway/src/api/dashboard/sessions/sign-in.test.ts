@@ -14,7 +14,7 @@ test('no link is looked up for an address that has sent too many wrong ones', as
     links: {
       find: (_kind, token) => {
         looked.push(token);
-        return Promise.resolve({ refusal: 'unknown' as const });
+        return Promise.resolve({ kind: 'refused', refusal: 'unknown' });
       },
       use: fail,
     },

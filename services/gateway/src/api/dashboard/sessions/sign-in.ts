@@ -64,7 +64,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
   async function findLink(kind: LinkKind, token: string, source: SignInSource): Promise<Link> {
     wrongKeys.assertLookUp(source.address);
     const found = await links.find(kind, token, nowMs());
-    if ('link' in found) return found.link;
+    if (found.kind === 'link') return found.link;
     throw refused(found.refusal, source);
   }
 
@@ -147,7 +147,7 @@ async function makeSessionKey(
   const asked = { ...signedInBy(caller, source), fields: { expiresAt } };
   await deps.recordRequest(SIGNED_IN, asked, async () => {
     const used = await links.use('signIn', token, nowMs());
-    if ('refusal' in used) throw linkRefused(used.refusal);
+    if (used.kind === 'refused') throw linkRefused(used.refusal);
     await companies.insertKey({ ...document, removeAt: expiresAt });
     return {};
   });
@@ -181,7 +181,7 @@ async function recordVisit(
   };
   await recordRequest(VISITED, asked, async () => {
     const used = await links.use('portal', token, nowMs());
-    if ('refusal' in used) throw linkRefused(used.refusal);
+    if (used.kind === 'refused') throw linkRefused(used.refusal);
     return {};
   });
 }
