@@ -1,8 +1,8 @@
 import type { WrittenResult } from '../faults/report/write-result.ts';
 
-/** When all rounds were begun anew. A round that was run since then shows the runs since then, another one all of its runs. */
+/** When all rounds were run again. A round that has runs since then shows only those; any other shows all of its runs. */
 const BEGUN_ANEW_AT = '2026-11-25T17:00';
-/** Rounds that were begun anew later: what made them wrong was mended. */
+/** Rounds that were run again later, because a fault in them was mended. */
 const MENDED_AT: Readonly<Record<string, string>> = {
   'F5-frozen': '2026-11-25T22:20',
   'F7-dispatcher-1': '2026-11-25T22:20',

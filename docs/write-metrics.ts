@@ -21,7 +21,7 @@ A record is _ready_ when its time has come and it is not finished
 ([decision 34](decisions/0034-time-based-backlog.md)). The groups are \`dispatcher\`, \`dispatcher-slow\`, \`retry-park\`,
 \`retry-release-short\`, \`retry-release-long\` and \`retry-operator-events\`, each behind \`TOPIC_PREFIX\`; the last one waits for the URL of
 the operator, so alerts and scaling leave it out. An endpoint that hangs and retries that are not due
-change none of this. **Never alert or scale on \`posthorn_kafka_consumer_lag_records\`**: one record that hangs holds back everything
+change none of this. **Never alert or scale on \`posthorn_kafka_consumer_lag_records\`**: one record that hangs blocks the commit of everything
 that is finished behind it, and records that are parked for ten hours are a lag of ten hours.
 
 Records that are ready, by group and topic. A group without members owns nothing, so the gateways look at its offsets and all show the same:

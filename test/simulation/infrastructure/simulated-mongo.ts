@@ -1,5 +1,5 @@
 import mongoose, { type mongo } from 'mongoose';
-import { dayName, dayNumberOfId } from '@posthorn/domain/ids/days.ts';
+import { dayName, dayNumberOf } from '@posthorn/domain/ids/days.ts';
 import { timeMsOf } from '@posthorn/domain/ids/ids.ts';
 import type { DayLayout } from '@posthorn/platform/mongo/days/daily-collection.ts';
 import {
@@ -59,7 +59,7 @@ export function createSimulatedMongo(
       const before = (name: string): object =>
         open(name, DIVIDED.has(name) ? isBefore : () => true);
       const dayOf = (kind: string) => (name: string) =>
-        open(kind, (id) => !isBefore(id) && dayName(dayNumberOfId(id)) === name);
+        open(kind, (id) => !isBefore(id) && dayName(dayNumberOf(timeMsOf(id))) === name);
       const client = { db: (name: string) => ({ collection: dayOf(name.slice(PREFIX.length)) }) };
       // It has only the members that the stores use; the driver has no smaller type.
       const db = { databaseName: '', collection: before, client } as unknown as mongo.Db;

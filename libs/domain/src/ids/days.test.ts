@@ -1,8 +1,9 @@
 import { expect, test } from '@jest/globals';
-import { dayName, dayNumberOf, dayNumberOfId, dayNumberOfName, DAY_MS } from './days.ts';
-import { attemptIdOf, deliveryIdOf, firstIdAt } from './ids.ts';
+import { dayName, dayNumberOf, dayNumberOfName, DAY_MS } from './days.ts';
+import { attemptIdOf, deliveryIdOf, firstIdAt, timeMsOf } from './ids.ts';
 
 const MIDNIGHT = Date.UTC(2026, 10, 25);
+const dayNumberOfId = (id: string): number => dayNumberOf(timeMsOf(id));
 const idAt = (ms: number): string => `${firstIdAt('msg', ms)}${'0'.repeat(16)}`;
 
 test('a day ends with its last millisecond in UTC', () => {

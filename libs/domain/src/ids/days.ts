@@ -1,5 +1,3 @@
-import { timeMsOf } from './ids.ts';
-
 /** Days are those of UTC. Each has a number, counted from 1970, and a name such as `2026-11-24`. */
 
 export const DAY_MS = 86_400_000;
@@ -17,9 +15,4 @@ export function dayName(dayNumber: number): string {
 export function dayNumberOfName(name: string): number | null {
   const dayNumber = dayNumberOf(Date.parse(name));
   return /^\d{4}-\d\d-\d\d$/.test(name) && !Number.isNaN(dayNumber) ? dayNumber : null;
-}
-
-/** The number of the day in which an id was made. A delivery and its attempts have the day of their message. */
-export function dayNumberOfId(id: string): number {
-  return dayNumberOf(timeMsOf(id));
 }

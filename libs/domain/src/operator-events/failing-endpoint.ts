@@ -37,7 +37,7 @@ export const WARNED_BEFORE_MS = 24 * HOUR_MS;
  */
 const MAX_GAP_MS = 12 * HOUR_MS;
 const LOOK_BACK_MS = FAILING_AFTER_MS + MAX_GAP_MS + HOUR_MS;
-/** What was told before is known to hold until then: each round looked. */
+/** What was reported before still holds up to this time: each round has checked it. */
 const MAX_LOOK_BACK_MS = 192 * HOUR_MS;
 
 export interface ChangedWebhook {

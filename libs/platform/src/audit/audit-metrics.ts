@@ -19,7 +19,7 @@ export function createAuditMetrics(
   startAtZero(events, 'outcome', AUDIT_OUTCOMES);
   const notCompleted = new Counter({
     name: 'posthorn_audit_events_not_completed_total',
-    help: 'Audit events that stay started, because their outcome could not be written.',
+    help: 'Audit events whose outcome could not be stored, so that they stay started.',
     registers,
   });
   return {

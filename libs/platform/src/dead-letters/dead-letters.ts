@@ -53,7 +53,7 @@ export function createDeadLetters(
       const ids = logFieldsIn(prefix, record);
       report({
         type: reason === 'schedule_exhausted' ? 'delivery.exhausted' : 'dead_letter.written',
-        // What an unproven record says of itself is nothing to tell a person.
+        // The detail of an unproven record comes from a stranger and is not shown to a person.
         companyId: reason === 'unproven_record' ? null : (ids?.companyId ?? null),
         webhookId: reason === 'unproven_record' ? null : (ids?.webhookId ?? null),
         detail: `${reason}: ${detail}`,

@@ -77,7 +77,7 @@ function openLagGauge(registry: Registry): Lags {
   const lagOf: Lags = new Map();
   new Gauge({
     name: 'posthorn_kafka_consumer_lag_records',
-    help: 'Records not yet committed in the partitions of the topic that this process owns. Never alert or scale on it: one record that hangs holds back all that is finished behind it, and parked records count too. See posthorn_ready_records.',
+    help: 'Records not yet committed in the partitions of the topic that this process owns. Never alert or scale on it: one record that hangs blocks the commit of everything behind it, and parked records count too. See posthorn_ready_records.',
     labelNames: ['topic'],
     registers: [registry],
     collect() {

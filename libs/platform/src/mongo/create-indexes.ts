@@ -184,7 +184,7 @@ const BUILD_WAIT_MS = 300_000;
 
 export interface CreateOptions {
   waitMs?: number;
-  /** `later`: also a fresh installation keeps everything in the collections of before, until days are begun. */
+  /** `later`: also a fresh installation keeps everything in the old collections, until days are begun. */
   days?: 'if fresh' | 'later';
 }
 

@@ -23,7 +23,7 @@ export type CountAttempt = (owners: AttemptOwners, counted: CountedAttempt) => v
 export interface CountAttemptsDeps {
   minutes: Pick<WriteBehind<MinuteCounts>, 'sumOf'>;
   usage: Pick<WriteBehind<UsageCounts>, 'sumOf'>;
-  /** Called with how many attempts are not counted, for want of memory. */
+  /** Called with how many attempts are not counted, for lack of memory. */
   onLost: (count: number) => void;
 }
 

@@ -15,7 +15,7 @@ export type CountMessage = (message: CountedMessage) => void;
 
 export interface CountMessagesDeps {
   usage: Pick<WriteBehind<UsageCounts>, 'sumOf'>;
-  /** Called with how many messages are not counted, for want of memory. */
+  /** Called with how many messages are not counted, for lack of memory. */
   onLost: (count: number) => void;
 }
 

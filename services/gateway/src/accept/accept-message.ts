@@ -50,7 +50,7 @@ export interface AcceptMessage {
   accept: (request: NewMessage, takeTurn?: TakeTurn) => Promise<Accepted>;
   /** Resolves when every insert has ended, including those whose client has disconnected. */
   idle: () => Promise<void>;
-  /** False when a request of this company would be refused for want of room. */
+  /** False when a request of this company would be refused for lack of memory. */
   hasRoom: RequestQueue['hasRoom'];
   /** What waiting requests hold, by estimate. */
   usedBytes: () => number;

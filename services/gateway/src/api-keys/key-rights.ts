@@ -5,7 +5,7 @@ import {
   type KeyRights,
 } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents/documents.ts';
-import { insufficientScope } from '../http/api-error.ts';
+import { cannotGive } from '../http/api-error.ts';
 import type { Caller } from '../http/request/route.ts';
 
 /** Whose request makes a key. */
@@ -14,7 +14,6 @@ export type Maker = Pick<Caller, 'companyId' | 'scopes' | 'appId'>;
 /** Returns the rights of a new key. Throws ApiError 403 for a scope that its maker does not have. */
 export function rightsFor(maker: Maker, { scopes, appId, expiresAtMs }: AskedRights): KeyRights {
   assertGrantable(maker, scopes ?? ALL_SCOPES);
-  // A key of one app makes keys of this app only.
   // A key of one app makes keys of this app only.
   return toKeyRights({ scopes, appId: maker.appId ?? appId, expiresAtMs });
 }
@@ -30,5 +29,5 @@ export function rightsLike(
 function assertGrantable({ scopes }: Maker, asked: readonly Scope[]): void {
   const [first] = notGrantable(scopes, asked);
   if (first === undefined) return;
-  throw insufficientScope(`This API key does not have the scope ${first}, so it cannot give it.`);
+  throw cannotGive(first);
 }

@@ -1,3 +1,4 @@
+import { requiredAt } from '@posthorn/domain/required.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import { statusBeforeAttempts } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
 import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
@@ -38,12 +39,14 @@ export async function withDeliveryStatus(
   const known = await deliveries.outlinesOf(companyId, ids);
   const statuses = new Map(known.map(({ id, status }) => [id, status]));
   return outlines.filter((outline, index) => {
-    const status = statuses.get(ids[index] ?? '') ?? statusBeforeAttempts(outline, webhookId);
+    const status =
+      statuses.get(requiredAt(ids, index, 'delivery id')) ??
+      statusBeforeAttempts(outline, webhookId);
     return status === deliveryStatus;
   });
 }
 
-/** To read the deliveries to so many targets takes 3 ms of the process. */
+/** To read the deliveries to so many targets takes 3 ms of CPU time. */
 const TARGETS_PER_TURN = 1_000;
 
 export async function withDeliveries(

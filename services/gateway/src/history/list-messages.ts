@@ -151,7 +151,7 @@ async function wantedOf(
 
 /**
  * Filters messages by event type, which no index contains, and by app and webhook, which that of failures does not
- * contain. It cannot filter deliveries by webhook: a message to the webhook may have failed at another one, and has that status.
+ * contain. It cannot filter deliveries by webhook: a message to this webhook may have its status from another one.
  */
 function isWanted({
   appId,

@@ -57,7 +57,7 @@ export async function requireMessage(
   return found;
 }
 
-/** To read so many takes 3 ms of the process. */
+/** To read so many takes 3 ms of CPU time. */
 const PER_TURN = 1_000;
 
 /** Returns those of the deliveries to these webhooks that are recorded. */

@@ -66,6 +66,9 @@ export const notFound = (what: string): ApiError =>
 export const insufficientScope = (message: string): ApiError =>
   new ApiError(403, 'insufficient_scope', message);
 
+export const cannotGive = (scope: string): ApiError =>
+  insufficientScope(`This API key does not have the scope ${scope}, so it cannot give it.`);
+
 export const forOneApp = (): ApiError =>
   insufficientScope('This API key may be used for one app only.');
 

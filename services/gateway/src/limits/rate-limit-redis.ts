@@ -36,7 +36,7 @@ export function createAddToSharedCounts(redis: RedisClient, prefix: string): Add
   };
 }
 
-/** Of a cluster, the node of one minute may be away and that of the other not. */
+/** In a cluster the two minutes may be on different nodes, of which one may be away. */
 function totalsOf([added, , previous]: Reply[]): Totals | null {
   const current = numberOf(added);
   return current === null ? null : { current, previous: numberOf(previous) ?? 0 };

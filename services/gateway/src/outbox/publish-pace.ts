@@ -6,7 +6,7 @@ import type { Message } from '@posthorn/domain/message/message.ts';
  */
 export const MS_PER_RECORD = 0.025;
 
-/** Records of a message between two rests: 2.5 ms of the process. A message to fewer webhooks never rests. */
+/** Records of a message between two rests: 2.5 ms of CPU time. A message to fewer webhooks never rests. */
 export const PIECE_RECORDS = 100;
 
 /** A message that has waited for this long rests no more: at 60 s the sweep would take over the gateway. */

@@ -48,7 +48,7 @@ export interface Projects {
   ) => Promise<Changed<ProjectDocument>>;
 }
 
-/** A project has up to 5 kB, nearly all in its description: 250 kB, about 4 ms of the process with its JSON. */
+/** A project has up to 5 kB, nearly all in its description: 250 kB, about 4 ms of CPU time with its JSON. */
 const PARTS = { batch: 50, part: 50 };
 
 export function createProjects({ db, quotas, newId, nowMs }: ProjectsDeps): Projects {

@@ -18,7 +18,7 @@ export function createCanaryMetrics(registry: Registry, nowMs: () => number): Ca
   const registers = [registry];
   const failures = new Counter({
     name: 'posthorn_canary_failures_total',
-    help: 'Canary messages that were not sent or not taken, by reason.',
+    help: 'Canary messages that failed, by reason.',
     labelNames: ['reason'],
     registers,
   });

@@ -135,7 +135,7 @@ async function apply(
     case 'nothing':
       return;
     case 'tell':
-      // Told before it is stored: a crash in between repeats the event.
+      // Reported before it is stored: a crash in between repeats the event.
       await tell({ type: 'endpoint.failing', ...ids, detail: since });
       return webhooks.markTold(webhook, { sinceMs, disableAtMs: null });
     case 'warn': {

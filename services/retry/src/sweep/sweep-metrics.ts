@@ -14,7 +14,7 @@ export function createStuckMetrics(registry: Registry, nowMs: () => number): Stu
   const registers = [registry];
   const moved = new Counter<'found'>({
     name: 'posthorn_reconciled_deliveries_total',
-    help: 'Stuck deliveries that were moved on, because no record in Kafka did.',
+    help: 'Stuck deliveries for which the sweep published a record again.',
     labelNames: ['found'],
     registers,
   });

@@ -31,7 +31,7 @@ describe('the day of an id', () => {
     expect(namesOf(ids.map(of))).toEqual(['2026-11-23', '2026-11-24', '2026-11-24']);
   });
 
-  test('is the collection of before for ids from before days began', () => {
+  test('is the old collection for ids from before days began', () => {
     const { of } = openDays({ beginMs: NOON, retentionMs: DAY_MS });
     expect(namesOf([NOON - 1, NOON].map(idAt).map(of))).toEqual(['messages', '2026-11-24']);
     expect(namesOf([openDays(ALL_BEFORE).of(idAt(NOON))])).toEqual(['messages']);
@@ -76,7 +76,7 @@ describe('the days of a span', () => {
     expect(namesOf(within({ fromId, beforeId: '~' }))).toEqual(['2026-12-03', '2026-12-04']);
   });
 
-  test('begin with the collection of before while that has documents that are kept', () => {
+  test('begin with the old collection while that has documents that are kept', () => {
     const begun = { beginMs: NOON - DAY_MS, retentionMs: 2 * DAY_MS };
     expect(namesOf(openDays(begun).within({}))).toEqual([
       ...['messages', '2026-11-23', '2026-11-24', '2026-11-25'],
@@ -88,7 +88,7 @@ describe('the days of a span', () => {
     expect(namesOf(openDays(longAgo).within({}))).not.toContain('messages');
   });
 
-  test('are the collection of before alone where days have not begun', () => {
+  test('are the old collection alone where days have not begun', () => {
     expect(namesOf(openDays(ALL_BEFORE).within({ fromId: idAt(NOON) }))).toEqual(['messages']);
   });
 });
@@ -99,7 +99,7 @@ describe('a document', () => {
     expect([NOON - 2 * DAY_MS - 1, NOON - 2 * DAY_MS].map(idAt).map(isKept)).toEqual([false, true]);
   });
 
-  test('is kept in the collection of before for as long as that has it', () => {
+  test('is kept in the old collection for as long as that has it', () => {
     expect(openDays(ALL_BEFORE).isKept(idAt(1))).toBe(true);
     const { isKept, kept: keptSpan } = openDays({ beginMs: NOON, retentionMs: DAY_MS });
     expect(isKept(idAt(NOON - 9 * DAY_MS))).toBe(true);

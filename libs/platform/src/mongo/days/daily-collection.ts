@@ -6,7 +6,7 @@ import type { mongo } from 'mongoose';
 export interface DayLayout {
   /**
    * Documents whose id has this time or a later one are in the collection of their day, earlier ones in
-   * the one collection of before. Infinity when all are there.
+   * the old collection. Infinity when all are there.
    */
   beginMs: number;
   /** How long documents are kept. */
@@ -38,7 +38,7 @@ export interface DailyCollection<Document extends mongo.Document> {
   group: <Item>(items: readonly Item[], idOf: (item: Item) => string) => DayGroup<Document, Item>[];
   /** The collections that may have documents of these ids and are not to be dropped, the oldest first. */
   within: (span: IdSpan) => mongo.Collection<Document>[];
-  /** The collection of before, if it may have documents that were made at this time or later; null otherwise. */
+  /** The old collection, if it may have documents that were made at this time or later; null otherwise. */
   beforeSince: (ms: number) => mongo.Collection<Document> | null;
   /** False for a document that has expired and is dropped with its day later. */
   isKept: (id: string) => boolean;
@@ -47,7 +47,7 @@ export interface DailyCollection<Document extends mongo.Document> {
 }
 
 export interface DailyCollectionDeps<Document extends mongo.Document> {
-  /** The collection of before. */
+  /** The old collection. */
   before: mongo.Collection<Document>;
   /** The database that has a collection for each day. */
   days: mongo.Db;
@@ -57,7 +57,7 @@ export interface DailyCollectionDeps<Document extends mongo.Document> {
 
 /** The clock that made an id may be ahead by so much. What it made is still found by lists and sweeps. */
 const AHEAD_MS = DAY_MS;
-/** Stands for the collection of before among numbers of days: it is older than all of them. */
+/** Stands for the old collection among numbers of days: it is older than all of them. */
 const BEFORE = -Infinity;
 
 export function createDailyCollection<Document extends mongo.Document>({
@@ -96,7 +96,7 @@ export function createDailyCollection<Document extends mongo.Document>({
     kept({ fromId = '', beforeId }, prefix) {
       const { beginMs, retentionMs } = layout();
       const keptMs = nowMs() - retentionMs;
-      // The collection of before removes what has expired.
+      // The old collection removes what has expired.
       const firstKept = keptMs < beginMs ? '' : firstIdAt(prefix, keptMs);
       return { fromId: fromId > firstKept ? fromId : firstKept, beforeId };
     },
@@ -115,7 +115,7 @@ function boundsOf(
 ) {
   const keptMs = nowMs - retentionMs;
   const fromMs = fromId ? timeMsOf(fromId) : keptMs;
-  // Who asks from an id on that a clock made which is further ahead asks for what the same clock made after it.
+  // When `fromId` comes from a clock that is further ahead, the ids that follow it come from that clock too.
   const futureMs = Math.max(nowMs, fromMs) + AHEAD_MS;
   // A text that spells no time, such as '' or '~', is no bound.
   const beforeMs = beforeId ? timeMsOf(beforeId) : -1;

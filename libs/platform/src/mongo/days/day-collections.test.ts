@@ -74,12 +74,12 @@ test('a day of a sharded cluster is spread by its hashed ids before anything is 
 test.each<[string, Found, number]>([
   ['that a write has made, has documents and', { isEmpty: false }, 1],
   [
-    'of before the cluster was sharded, has documents and',
+    'from before the cluster was sharded, has documents and',
     { isEmpty: false, indexes: [{ key: BY_KEY, unique: true }] },
     1,
   ],
   [
-    'of before the cluster was sharded, has a unique index and',
+    'from before the cluster was sharded, has a unique index and',
     { indexes: [{ key: BY_KEY, unique: true }] },
     1,
   ],

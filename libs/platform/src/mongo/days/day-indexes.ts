@@ -5,7 +5,7 @@ const NOT_DELIVERED = { status: { $in: ['pending', 'exhausted', 'cancelled'] } }
 
 type DayIndex = Omit<IndexSpec, 'collection'>;
 
-/** The indexes of messages and deliveries, in the collection of each day and in the one of before. */
+/** The indexes of messages and deliveries, in the collection of each day and in the old one. */
 export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
   messages: [
     // Lists, newest first: messages of a company, of an app, to a webhook.

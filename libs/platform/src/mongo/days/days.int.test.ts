@@ -60,7 +60,7 @@ stuckDeliveryContract(async () => {
 const message = (ms: number, changes: Partial<Message> = {}): Message =>
   sampleMessage(`${firstIdAt('msg', ms)}${'0'.repeat(16)}`, { appId: 'app_1', ...changes });
 
-/** One in the collection of before, two of yesterday, of which the last is of its last millisecond, and one of today. */
+/** One in the old collection, two of yesterday, of which the last is of its last millisecond, and one of today. */
 const MESSAGES = [BEGIN - 1, BEGIN, TODAY - 1, TODAY].map((ms) => message(ms));
 const IDS = MESSAGES.map(({ id }) => id);
 const NEWEST_FIRST = [...IDS].reverse();

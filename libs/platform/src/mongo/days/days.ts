@@ -17,7 +17,7 @@ export type DayKind = (typeof DAY_KINDS)[number];
 /** The database of Posthorn. It knows where its messages and deliveries are. */
 export type Database = mongo.Db & { readonly days: Days };
 
-/** Everything is in the collections of before. */
+/** Everything is in the old collections. */
 export const ALL_BEFORE: DayLayout = { beginMs: Infinity, retentionMs: Infinity };
 
 /** Rights in MongoDB are for one collection or for a database, so that days of both kinds have one each. */

@@ -29,7 +29,7 @@ export function firstBeginMs(nowMs: number): number {
   return (dayNumberOf(nowMs) - 1) * DAY_MS;
 }
 
-/** An installation of an earlier version has no layout, but a company, and its messages are in the collections of before. */
+/** An installation of an earlier version has no layout, but a company, and its messages are in the old collections. */
 async function isFresh(db: mongo.Db): Promise<boolean> {
   for (const name of ['layout', 'companies', 'messages'] as const) {
     const found = await collection(db, name).findOne({}, { projection: { _id: 1 } });

@@ -23,7 +23,7 @@ const LOOK_EVERY_MS = 5_000;
 const BEGUN_EVERY_MS = 60_000;
 /**
  * Days begin ten minutes after that was decided, so that every process knows of it long before. One that could not
- * ask for half of the time must not use the collections of before any more.
+ * ask for half of the time must not use the old collections any more.
  */
 export const CERTAIN_FOR_MS = 300_000;
 

@@ -106,7 +106,7 @@ describe('create-indexes', () => {
     expect(await days.list('deliveries')).toContain(today);
   });
 
-  it('leaves everything where it is when the layout of before is stored', async () => {
+  it('leaves everything where it is when the earlier layout is stored', async () => {
     await collection(fresh.db, 'layout').updateOne({}, { $unset: { beginAt: '' } });
     await create();
     expect(await beginMs()).toBe(Infinity);

@@ -7,7 +7,7 @@ import type { DayLayout } from './daily-collection.ts';
 const DAYS = { _id: 'days' } as const;
 /** Every process asks every five seconds, and uses nothing when it could not ask for five minutes. */
 const AHEAD_MS = 600_000;
-/** Days begin after the newest id, so a clock further ahead would put them off for good. */
+/** Days begin after the newest id, so a clock further ahead would delay them for ever. */
 const MOST_AHEAD_MS = 3_600_000;
 
 export interface StoredLayout extends DayLayout {
@@ -45,14 +45,14 @@ export async function readLayout(db: mongo.Db): Promise<StoredLayout | null> {
 /**
  * Decides that days begin in ten minutes, by the database's clock, unless it is decided. Returns when they begin, in
  * milliseconds since 1970. No process of a version that does not know of days may run: it would look for later messages
- * in the collections of before. Throws when the newest message is of a clock that is more than an hour ahead.
+ * in the old collections. Throws when the newest message is of a clock that is more than an hour ahead.
  */
 export async function beginDays(db: mongo.Db): Promise<number> {
   const decided = await readBegin(db);
   if (decided < Infinity) return decided;
   const { localTime } = (await db.command({ hello: 1 })) as { localTime: Date };
   const nowMs = localTime.getTime();
-  // Ids never go back: those of a gateway whose clock is ahead are in the collection of before up to then.
+  // Ids never go back: those of a gateway whose clock is ahead are in the old collection up to then.
   const latestMs = Math.max(nowMs, await newestMs(db));
   if (latestMs - nowMs > MOST_AHEAD_MS) throw new Error(tooFarAhead(latestMs));
   const beginAt = new Date(latestMs + AHEAD_MS);

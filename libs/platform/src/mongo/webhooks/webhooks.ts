@@ -158,7 +158,7 @@ function withoutTls(found: mongo.FindCursor<WebhookDocument>): mongo.FindCursor<
 
 /** 1 MB of the widest webhooks: 8 KiB of custom headers and 13 kB of event types each. */
 const BATCH = 50;
-/** To read, open and send the widest ones takes 2 ms of the process. */
+/** To read, open and send the widest ones takes 2 ms of CPU time. */
 const PART = 10;
 
 async function* inParts(
@@ -170,7 +170,7 @@ async function* inParts(
   }
 }
 
-/** To decode the 10,000 that a message may go to in one piece takes 20 ms of the process. */
+/** To decode the 10,000 that a message may go to in one piece takes 20 ms of CPU time. */
 const TARGETS_OF_A_BATCH = 1_000;
 
 type TargetDocument = Pick<WebhookDocument, '_id' | 'disabled'>;

@@ -25,7 +25,7 @@ export interface Place {
   /**
    * Starts the request: from here on its duration counts for the endpoint. Returns false when the
    * endpoint has asked for a hold meanwhile; the attempt has to enter again. Called again, it starts
-   * the request anew: what the attempt did before does not count.
+   * the request again: what the attempt did before does not count.
    */
   begin: () => boolean;
   /**

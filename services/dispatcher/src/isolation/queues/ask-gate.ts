@@ -56,7 +56,7 @@ export function decideFor(
 }
 
 /**
- * True when a queue of this length is due to our overload, so that to defer its attempts would help nobody.
+ * True when a queue of this length is due to our overload. Deferring its attempts would not help.
  * One that is longer than all places together, and than twice the mean of all endpoints, is not: its
  * endpoint takes less than others. After an outage of Kafka every queue is long, and with eight endpoints
  * 189,000 deferrals were written for 82,000 attempts.

@@ -99,7 +99,7 @@ export function createMessageRoute({
 }
 
 /**
- * The JSON of 10,000 deliveries takes 20 ms of the process, so many are sent over several rounds of the event loop. Its
+ * The JSON of 10,000 deliveries takes 20 ms of CPU time, so many are sent over several rounds of the event loop. Its
  * company was charged before. It takes no turns here: it might rest, and the message is stored, so its response must not
  * be late.
  */

@@ -70,7 +70,7 @@ function getOverview(deps: OverviewDeps): Route {
     path: '/overview',
     summary: 'Get what happened lately at a glance',
     description:
-      'Counts of attempts come from the roll-ups of `GET /api/v1/stats`: an attempt is counted after about five seconds, at most 45.',
+      'Counts of attempts come from `GET /api/v1/stats`: an attempt is counted after about five seconds, at most 45.',
     query: overviewQuery,
     response: { status: 200, message: 'Overview found', data: overviewSchema },
     errors: ['not_found'],
@@ -93,7 +93,7 @@ function listFailures(deps: OverviewDeps): Route {
     path: '/failures',
     summary: 'List the failed attempts by webhook and outcome, the most frequent first',
     description:
-      'Of the 100 webhooks that failed most. The counts come from the roll-ups of `GET /api/v1/stats`, and the times of the first and last failure are those of their hours.',
+      'Of the 100 webhooks that failed most. The counts come from `GET /api/v1/stats`, and the times of the first and last failure are those of their hours.',
     query: failuresQuery,
     response: { status: 200, message: 'Failures found', data: z.array(failureGroupSchema) },
     errors: ['not_found'],

@@ -64,5 +64,5 @@ export function createReadCircuits({
   };
 }
 
-/** Those of which it is not known are the oldest: an earlier version has opened them. */
+/** Circuits without an opening time come first: an earlier version opened them. */
 const openedAtMs = ({ sinceMs }: OpenCircuit): number => sinceMs ?? 0;

@@ -81,7 +81,7 @@ export function describeAccepted(source: Message, shown: ShownWebhook): CreatedM
   return acceptedWith(source, shown, plannedDeliveries(source, source.targets));
 }
 
-/** The same over several rounds of the event loop: the ids of 10,000 deliveries take 17 ms of the process. */
+/** The same over several rounds of the event loop: the ids of 10,000 deliveries take 17 ms of CPU time. */
 export async function describeAcceptedInRounds(
   source: Message,
   shown: ShownWebhook,

@@ -43,7 +43,7 @@ export type FindWebhooks = (
 
 /** No index has parts of URLs, and a company may have millions of webhooks. To look at so many takes 70 ms. */
 const MAX_SCANNED = 1_000;
-/** The widest outlines have 16 kB each: about 7 ms of the process. */
+/** The widest outlines have 16 kB each: about 7 ms of CPU time. */
 const PART = 100;
 
 const OUTLINE = {

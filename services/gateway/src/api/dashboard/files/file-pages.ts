@@ -65,7 +65,7 @@ async function framedBy({ originsOf }: FilePagesDeps, path: string): Promise<rea
   return isId('comp', companyId) ? originsOf(companyId) : [];
 }
 
-/** A build that is missing is looked for again; one that was found stays as it is until the process ends. */
+/** Looks for a missing build again. A build that was found is kept until the process ends. */
 function keepOnceFound(load: FilePagesDeps['load']): FilePagesDeps['load'] {
   let found: Promise<DashboardFiles | null> | null = null;
   return async () => {

@@ -32,8 +32,8 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 const OTHER = 'application/octet-stream';
 const PAGE = 'index.html';
 
-/** Compressed already. */
-const AS_THEY_ARE = new Set(['.png', '.webp', '.woff2']);
+/** These formats are compressed already. */
+const NOT_GZIPPED = new Set(['.png', '.webp', '.woff2']);
 const compress = promisify(gzip);
 
 /**
@@ -58,7 +58,7 @@ async function load(folder: string, path: string): Promise<DashboardFile> {
   const extension = extname(path);
   const bytes = await readFile(join(folder, path));
   const contentType = CONTENT_TYPES[extension] ?? OTHER;
-  return { contentType, bytes, gzipped: AS_THEY_ARE.has(extension) ? null : await compress(bytes) };
+  return { contentType, bytes, gzipped: NOT_GZIPPED.has(extension) ? null : await compress(bytes) };
 }
 
 function nullIfMissing(error: NodeJS.ErrnoException): null {

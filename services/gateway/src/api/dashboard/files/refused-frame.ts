@@ -1,4 +1,4 @@
-import { originOf } from '../portal/origin-of.ts';
+import { isListed, originOf } from '../portal/origin-of.ts';
 
 export interface FrameRequest {
   /** `Sec-Fetch-Dest`: what the browser asks the page for. Browsers send it over https and to loopback. */
@@ -10,8 +10,8 @@ export interface FrameRequest {
 const FRAMES = ['iframe', 'frame', 'embed', 'object'];
 
 /**
- * Whether the page is asked for a frame of an origin that is not listed. False where the origin is not told: then the
- * browser refuses by `frame-ancestors`, with a page of its own. A site that leads to the portal within the frame of a
+ * Returns whether the page is requested for a frame of an origin that is not listed. False when the browser does not name
+ * the origin: then it refuses by `frame-ancestors` itself, with a page of its own. A site that leads to the portal within the frame of a
  * listed one must be listed too.
  */
 export function isRefusedFrame(
@@ -21,7 +21,7 @@ export function isRefusedFrame(
   if (!FRAMES.includes(destination)) return false;
   if (origins.length === 0) return true;
   const origin = originOf(referrer ?? '');
-  return origin !== null && !origins.some((listed) => originOf(listed) === origin);
+  return origin !== null && !isListed(origin, origins);
 }
 
 const ESCAPED: Readonly<Record<string, string>> = {

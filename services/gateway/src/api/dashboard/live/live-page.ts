@@ -18,7 +18,7 @@ export interface LivePageDeps {
 export const LIVE_PATH = '/api/v1/live';
 
 const NEEDED = { scope: 'read', portal: 'view' } as const;
-/** A client that has not read so much is not shown to anybody. */
+/** A stream whose client is this far behind is ended. */
 const MAX_UNREAD_BYTES = 65_536;
 
 /** Streams attempts as they end (docs/contract.md C21.5). */
@@ -42,7 +42,7 @@ export function livePage({ identify, limits, streams, deadlines }: LivePageDeps)
     });
     response.writeHead(200, {
       'Content-Type': 'text/event-stream',
-      // nginx would gather what is sent.
+      // Without this, nginx buffers the response.
       'X-Accel-Buffering': 'no',
     });
     // A comment: the client sees at once that the stream is open.
@@ -67,7 +67,7 @@ function streamTo(request: Request, response: Response, identify: Identify): Str
   };
 }
 
-/** Whose key was revoked, and whose session has ended, is told nothing any more; an outage ends nothing. */
+/** False once the key is revoked or the session has ended. An outage does not end a stream. */
 async function stillAllowed(request: Request, identify: Identify): Promise<boolean> {
   try {
     assertAllowed(NEEDED, await identify(request));
@@ -78,6 +78,6 @@ async function stillAllowed(request: Request, identify: Identify): Promise<boole
 }
 
 const tooMany = (): ApiError =>
-  new ApiError(503, 'unavailable', 'Too many are watching. Read the lists instead.', {
+  new ApiError(503, 'unavailable', 'Too many live streams are open. Poll the lists instead.', {
     headers: { 'Retry-After': '15' },
   });

@@ -1,6 +1,6 @@
 import type { LiveNews } from '@posthorn/platform/redis/live-attempts.ts';
 
-/** Who watches, and where what is said goes. */
+/** A client that watches, and how to write to it. */
 export interface Stream {
   companyId: string;
   /** The only app whose attempts are shown; null for all. */
@@ -31,7 +31,7 @@ export interface LiveStreamsDeps {
   watch: (companyIds: readonly string[]) => Promise<void>;
 }
 
-/** A page has one. Those of visitors count for themselves: they must leave the platform its own. */
+/** A page opens one stream. Streams of visitors have limits of their own, so that they leave room for the company. */
 const MAX_OF_COMPANY = 20;
 const MAX_OF_VISIT = 2;
 const MAX_OF_VISITORS = 100;

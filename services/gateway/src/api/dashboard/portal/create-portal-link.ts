@@ -10,11 +10,11 @@ import type { CompanyStore } from '@posthorn/platform/mongo/companies/companies.
 import { makeApiKey, toKeyRights } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import { newLinkToken, type LinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';
 import type { ApiKeys } from '../../../api-keys/api-keys.ts';
-import { insufficientScope, invalidRequest } from '../../../http/api-error.ts';
+import { cannotGive, invalidRequest } from '../../../http/api-error.ts';
 import type { Caller } from '../../../http/request/route.ts';
 import type { Quotas } from '../../../limits/quotas.ts';
 import type { Apps } from '../../../projects/apps.ts';
-import { originOf } from './origin-of.ts';
+import { isListed, originOf } from './origin-of.ts';
 import type { PortalSettingsStore } from './portal-settings.ts';
 
 export interface CreatePortalLinkDeps {
@@ -110,7 +110,7 @@ async function assertLoadable(
   if (logoUrl === undefined || logoUrl.startsWith('data:')) return;
   const { origins } = await portalSettings.read(companyId);
   const origin = originOf(logoUrl);
-  if (origin !== null && origins.some((listed) => originOf(listed) === origin)) return;
+  if (origin !== null && isListed(origin, origins)) return;
   throw invalidRequest([{ path: 'theme.logoUrl', message: NOT_LOADABLE }]);
 }
 
@@ -144,5 +144,5 @@ async function keyFor(
 function assertGivable({ scopes }: Caller, capabilities: readonly Capability[]): void {
   const [missing] = notGrantable(scopes, scopesToGive(capabilities));
   if (missing === undefined) return;
-  throw insufficientScope(`This API key does not have the scope ${missing}, so it cannot give it.`);
+  throw cannotGive(missing);
 }

@@ -6,3 +6,8 @@ export function originOf(url: string): string | null {
   const origin = URL.parse(url)?.origin ?? 'null';
   return origin === 'null' ? null : origin;
 }
+
+/** True when one of the listed URLs has this origin. */
+export function isListed(origin: string, listed: readonly string[]): boolean {
+  return listed.some((url) => originOf(url) === origin);
+}
