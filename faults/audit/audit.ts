@@ -40,7 +40,9 @@ export interface Verdict {
   lost: number;
   requests: number;
   duplicatesByReason: Record<string, number>;
-  /** Published message-created records; absent in results of before 2026-11-26, and when their topic was deleted. */
+  /** Deliveries that the API shows, also of messages whose response was lost. Absent in older results. */
+  stored?: number;
+  /** Published message-created records; absent in older results, and when their topic was deleted. */
   records?: number;
   earlyRetries: number;
   recoveredAfterMs: number | null;
@@ -73,6 +75,7 @@ export function audit(evidence: Evidence, limits: Limits): Verdict {
     lost: lost.length,
     requests: evidence.arrivals.length,
     duplicatesByReason: countByReason(duplicates),
+    stored: evidence.shown.size,
     ...(evidence.records !== null && { records: evidence.records }),
     earlyRetries: early.length,
     recoveredAfterMs: recovered,
@@ -172,15 +175,12 @@ function findingsOfLimits(
   ];
 }
 
-/** A message whose response was lost may have been accepted. */
-function tooManyRecords({ sent, records }: Evidence, { recordsPerDelivery }: Limits): Finding[] {
+function tooManyRecords({ shown, records }: Evidence, { recordsPerDelivery }: Limits): Finding[] {
   if (records === null || recordsPerDelivery === null) return [];
-  const stored = sent.filter(({ answer }) => answer.kind !== 'refused');
-  const deliveries = stored.reduce((sum, { endpoints }) => sum + endpoints.length, 0);
-  const isTooMany = records > deliveries * recordsPerDelivery;
+  const isTooMany = records > shown.size * recordsPerDelivery;
   return finding(
     'too many records',
-    isTooMany ? [`${records} published for ${deliveries} deliveries`] : [],
+    isTooMany ? [`${records} published for ${shown.size} deliveries`] : [],
   );
 }
 

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { notSentOf, recordsOf, reliabilityText } from '../../docs/write-reliability.ts';
+import { notSentOf, recordsOf } from '../../docs/figures-of-runs.ts';
+import { reliabilityText } from '../../docs/write-reliability.ts';
 
 it('docs/reliability.md is up to date with the results of the fault rounds (node docs/write-reliability.ts)', () => {
   const written = readFileSync(join(import.meta.dirname, '../../docs/reliability.md'), 'utf8');
@@ -16,6 +17,6 @@ it('the messages not sent are a dash for runs that did not write them, and never
 });
 
 it('the records for a delivery are those of the runs that counted them', () => {
-  expect(recordsOf([{ deliveries: 5 }])).toBe('–');
-  expect(recordsOf([{ deliveries: 100 }, { deliveries: 50, records: 51 }])).toBe('1.020');
+  expect(recordsOf([{ records: 5 }, { stored: 5 }])).toBe('–');
+  expect(recordsOf([{ stored: 100 }, { stored: 50, records: 51 }])).toBe('1.020');
 });
