@@ -5,7 +5,10 @@ import { dirname } from 'node:path';
 const KEY_BYTES = 32;
 const ID_BYTES = 4;
 
-/** Returns a random key in the format of ENCRYPTION_KEYS. Its id is random too, so that it cannot be confused with a lost key. */
+/**
+ * Returns a random key in the format of ENCRYPTION_KEYS. Its id is random too, so that it cannot be confused with a
+ * lost key.
+ */
 export function newEncryptionKey(): string {
   const id = `k${randomBytes(ID_BYTES).toString('hex')}`;
   return `${id}:${randomBytes(KEY_BYTES).toString('base64')}`;

@@ -82,7 +82,10 @@ export const RIGHTS: Record<CollectionName, Rights> = {
   usage: { gateway: ALL, dispatcher: WRITE, admin: READ },
 };
 
-/** The retry service makes and drops the collections of days; create-indexes makes the first ones. Both see whether one is empty. */
+/**
+ * The retry service makes and drops the collections of days; create-indexes makes the first ones. Both see whether one
+ * is empty.
+ */
 const MAKE_DAYS: readonly Action[] = [
   'find',
   'createCollection',

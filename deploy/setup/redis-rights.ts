@@ -58,7 +58,10 @@ export interface RedisScope {
 
 export const redisUserOf = (user: RedisUser): string => `posthorn-${user}`;
 
-/** Returns the rules of an ACL (Redis 7.0) for a process: nothing is allowed but what they list. There is no password in them. */
+/**
+ * Returns the rules of an ACL (Redis 7.0) for a process: nothing is allowed but what they list. There is no password in
+ * them.
+ */
 export function aclRulesOf(user: RedisUser, { prefix, isCluster }: RedisScope): string[] {
   const { reads, writes, channels, publishes = [], commands } = RIGHTS[user];
   const inACluster = isCluster ? [...TO_FOLLOW_A_CLUSTER, ...ON_SINGLE_KEYS] : [];

@@ -2,8 +2,8 @@ import type { Excuse } from '../audit/evidence.ts';
 import type { Killed } from '../stack/fleet.ts';
 
 /**
- * An attempt is recorded 40 ms and a write after its answer (docs/decisions/0016-the-delivery-is-its-done-mark.md). On a machine
- * of two cores that also runs the stores, the write itself took up to half a second.
+ * An attempt is recorded 40 ms and a write after its answer (docs/decisions/0016-the-delivery-is-its-done-mark.md). On
+ * a machine of two cores that also runs the stores, the write itself took up to half a second.
  */
 const RECORDED_WITHIN_MS = 600;
 

@@ -8,7 +8,10 @@ export interface OpsCheck {
   shows: string;
   /** Programs outside the repository. Missing ones are installed before it runs. */
   programs: readonly NeededProgram[];
-  /** Whether `npm test` runs it too. Only checks that start no stack, and take a few seconds once their programs are in the cache. */
+  /**
+   * Whether `npm test` runs it too. Only checks that start no stack, and take a few seconds once their programs are in
+   * the cache.
+   */
   isQuick: boolean;
   /** Returns what it looked at, with numbers: "19 alerts, 41 cases". Throws when something is wrong. */
   run: (progress: (line: string) => void) => Promise<string>;

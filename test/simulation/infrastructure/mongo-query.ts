@@ -96,7 +96,10 @@ function isFields(value: unknown): value is Fields {
 
 export type Projection = Record<string, 1 | { $slice: number }>;
 
-/** Returns a function that projects a document. As in MongoDB, a 1 makes the projection inclusive, a slice alone does not. */
+/**
+ * Returns a function that projects a document. As in MongoDB, a 1 makes the projection inclusive, a slice alone does
+ * not.
+ */
 export function projectionOf(fields: Projection): (document: StoredDocument) => StoredDocument {
   const isInclusive = Object.values(fields).includes(1);
   return (document) => {

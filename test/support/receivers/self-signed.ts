@@ -39,7 +39,10 @@ function nameOf(host: string): Buffer {
   return der(0x87, Buffer.from(host.split('.').map(Number)));
 }
 
-/** Generates a certificate (RFC 5280) for one DNS name or IPv4 address; by default it is valid from a day ago for two days. */
+/**
+ * Generates a certificate (RFC 5280) for one DNS name or IPv4 address; by default it is valid from a day ago for two
+ * days.
+ */
 export function selfSigned(
   host: string,
   {

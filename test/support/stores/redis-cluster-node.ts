@@ -37,7 +37,10 @@ export function writeClusterTls(dir: string): ClusterTls {
   return files;
 }
 
-/** Starts a node without slots that listens with TLS only and asks for a login, with one user for each process that uses it. */
+/**
+ * Starts a node without slots that listens with TLS only and asks for a login, with one user for each process that uses
+ * it.
+ */
 export async function startClusterNode(
   dir: string,
   tls: ClusterTls,

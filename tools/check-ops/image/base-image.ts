@@ -23,8 +23,8 @@ const TIMEOUT_MS = 900_000;
 export const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 
 /**
- * Returns an archive of a root file system that stands in for the base image where none can be pulled: Debian from its packages, and
- * this Node. It tests our Dockerfile, not the published image.
+ * Returns an archive of a root file system that stands in for the base image where none can be pulled: Debian from its
+ * packages, and this Node. It tests our Dockerfile, not the published image.
  */
 export async function baseArchive(progress: (line: string) => void): Promise<string> {
   const debootstrap = await unpackedPackages(['debootstrap'], progress);

@@ -12,8 +12,8 @@ export const DEBIAN_TOOLS: readonly NeededProgram[] = [APT_GET, DPKG];
 const DOWNLOAD_TIMEOUT_MS = 600_000;
 
 /**
- * Returns a folder with the files of Debian packages, without installing them: an installed Docker would start with the machine, and
- * `npm start` would use it.
+ * Returns a folder with the files of Debian packages, without installing them: an installed Docker would start with the
+ * machine, and `npm start` would use it.
  */
 export async function unpackedPackages(
   packages: readonly string[],

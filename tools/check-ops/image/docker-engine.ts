@@ -35,8 +35,8 @@ export interface DockerEngine {
 }
 
 /**
- * Calls `use` with a Docker engine of its own: its socket and data in a scratch folder, its processes and mounts in namespaces that end
- * with it, and no change to the network: builds and containers use the machine's.
+ * Calls `use` with a Docker engine of its own: its socket and data in a scratch folder, its processes and mounts in
+ * namespaces that end with it, and no change to the network: builds and containers use the machine's.
  */
 export async function withDockerEngine<T>(
   progress: (line: string) => void,

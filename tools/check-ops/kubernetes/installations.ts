@@ -26,7 +26,10 @@ const COMMITTED: readonly Installation[] = [
   },
 ];
 
-/** What no overlay of the repository changes: numbers of pods, settings of every ConfigMap, an Ingress, the canary, other steps of autoscaling. */
+/**
+ * What no overlay of the repository changes: numbers of pods, settings of every ConfigMap, an Ingress, the canary,
+ * other steps of autoscaling.
+ */
 const OTHER_OVERLAY = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 namespace: posthorn

@@ -72,7 +72,10 @@ function reachable(name: string, definitions: Record<string, Node>): Record<stri
   return found;
 }
 
-/** Refuses unknown fields, as `kubectl apply` with strict validation does, and admits the API server's two kinds of numbers. */
+/**
+ * Refuses unknown fields, as `kubectl apply` with strict validation does, and admits the API server's two kinds of
+ * numbers.
+ */
 function closed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closed);
   if (typeof value !== 'object' || value === null) return value;

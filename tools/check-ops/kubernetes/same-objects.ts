@@ -28,7 +28,10 @@ function byName(objects: readonly KubernetesObject[]): Map<string, unknown> {
   );
 }
 
-/** What tells Helm how to treat an object says nothing to the cluster. Nothing is left of annotations that are all for Helm. */
+/**
+ * What tells Helm how to treat an object says nothing to the cluster. Nothing is left of annotations that are all for
+ * Helm.
+ */
 function withoutHelm(annotations: Record<string, string> = {}): object | undefined {
   const rest = Object.entries(annotations).filter(([name]) => !name.startsWith('helm.sh/'));
   return rest.length === 0 ? undefined : Object.fromEntries(rest);

@@ -26,8 +26,8 @@ export interface PodTemplate {
 const CLUSTER = 'strimzi.io/cluster';
 
 /**
- * Returns the pods that Strimzi makes of these objects, with nothing but names and security contexts: the operator of the cluster
- * adds none unless it is told so, and a pool with a template takes nothing from that of its Kafka.
+ * Returns the pods that Strimzi makes of these objects, with nothing but names and security contexts: the operator of
+ * the cluster adds none unless it is told so, and a pool with a template takes nothing from that of its Kafka.
  */
 export function strimziPods(objects: readonly KubernetesObject[]): PodTemplate[] {
   const clusters = objects.filter(({ kind }) => kind === 'Kafka');

@@ -19,7 +19,10 @@ const HANGING_FOR_MS = 720_000;
 const RATE_WINDOW = '1m';
 /** Fires about endpoints, so it may. */
 const ABOUT_ENDPOINTS = 'PosthornManyCircuitsOpen';
-/** All that has fired, and what has been pending for a minute: four evaluations, so that a single slow moment is left out. */
+/**
+ * All that has fired, and what has been pending for a minute: four evaluations, so that a single slow moment is left
+ * out.
+ */
 const ALERTED = `last_over_time(ALERTS{alertstate="firing"}[1h])
   or count_over_time(ALERTS{alertstate="pending"}[1m]) > 3`;
 

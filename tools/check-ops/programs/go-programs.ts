@@ -66,7 +66,10 @@ export async function builtProgram(
   return join(folder, name);
 }
 
-/** Returns the path of a program whose source is a folder of this repository. Builds it once for each state of the source. */
+/**
+ * Returns the path of a program whose source is a folder of this repository. Builds it once for each state of the
+ * source.
+ */
 export async function builtFromSource(
   name: string,
   source: string,

@@ -1,6 +1,9 @@
 import { createLocalAdmin } from './local-admin.ts';
 
-/** Returns whether the cluster serves requests. An open port is not enough: a starting broker accepts connections and does not respond. */
+/**
+ * Returns whether the cluster serves requests. An open port is not enough: a starting broker accepts connections and
+ * does not respond.
+ */
 export async function isKafkaReady(brokers: string): Promise<boolean> {
   const admin = createLocalAdmin(brokers);
   try {

@@ -18,7 +18,10 @@ interface NativeOptions {
   log: Log;
 }
 
-/** Starts the services as processes of this machine. Before that, installs missing programs or throws with a list of them. */
+/**
+ * Starts the services as processes of this machine. Before that, installs missing programs or throws with a list of
+ * them.
+ */
 export async function startNatively(
   names: readonly BackingName[],
   options: NativeOptions,

@@ -2,7 +2,10 @@ import { notStoredOf, type NotStored } from './not-stored.ts';
 import type { Outcome } from '../outcome.ts';
 import type { Header } from '../webhook.ts';
 
-/** `pending` is the only status that changes by itself; only a success changes the others: of a resend, or of an attempt that was under way. */
+/**
+ * `pending` is the only status that changes by itself; only a success changes the others: of a resend, or of an attempt
+ * that was under way.
+ */
 export type DeliveryStatus = 'pending' | 'delivered' | 'exhausted' | 'cancelled';
 
 /** Why an attempt was made. */

@@ -15,10 +15,10 @@ interface Loaded {
 }
 
 /**
- * The TLS context of the connections to one store, or to the egress proxy. Its files are read again when a connection is opened
- * and one of them has changed, so that renewed certificates need no restart. While they cannot be used,
- * for example between the renewal of a certificate and of its key, the former ones stay in use. Throws
- * StartupError when they cannot be used at the start; `name` is that of the store.
+ * The TLS context of the connections to one store, or to the egress proxy. Its files are read again when a connection
+ * is opened and one of them has changed, so that renewed certificates need no restart. While they cannot be used, for
+ * example between the renewal of a certificate and of its key, the former ones stay in use. Throws StartupError when
+ * they cannot be used at the start; `name` is that of the store.
  */
 export function followTlsFiles(name: string, files: TlsFiles): SecureContext {
   let loaded: Loaded;

@@ -41,7 +41,10 @@ export interface AuthenticateDeps {
 const FOUND_TTL_MS = 2_000;
 /** A new key is valid everywhere at once; one that was tried before it was created, after this time. */
 const WRONG_TTL_MS = 1_000;
-/** For this long after its last look-up, a key that was valid is looked up again, however many wrong keys its address has sent. */
+/**
+ * For this long after its last look-up, a key that was valid is looked up again, however many wrong keys its address
+ * has sent.
+ */
 const KNOWN_TTL_MS = 3_600_000;
 /** The hash, 64 characters, with its entry in the cache and what is stored under it. */
 const FOUND_BYTES = 600;

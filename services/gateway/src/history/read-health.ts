@@ -52,7 +52,8 @@ export function createReadHealth(deps: HealthDeps): ReadHealth {
     if (!(await webhooks.has(companyId, webhookId))) return null;
     const newest = await messages.listOutlines(companyId, { webhookId }, BOUNDS);
     const ids = newest.map(({ id }) => deliveryIdOf(id, webhookId));
-    // Each delivery is counted by one of the two reads: a delivery recorded between them would be counted twice or not at all.
+    // Each delivery is counted by one of the two reads: a delivery recorded between them would be counted twice or not
+    // at all.
     const [circuit, flow, known, older] = await Promise.all([
       circuitOf(deps, webhookId),
       deps.flows.read(webhookId).catch(() => null),

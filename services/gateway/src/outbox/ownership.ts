@@ -5,7 +5,10 @@ import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
  * 10 s without one (SILENT_MS there), so that a gateway that was suspended does not publish as well.
  */
 export const OWNED_MS = 8_000;
-/** Heartbeats come every second. While they fail, or after the process was suspended, the time between two does not count. */
+/**
+ * Heartbeats come every second. While they fail, or after the process was suspended, the time between two does not
+ * count.
+ */
 const MOST_BETWEEN_MS = 2_000;
 
 /** Whether the messages of a publisher are this gateway's to publish. */

@@ -42,7 +42,10 @@ export interface Removals {
 /** Documents per write: 100,000 webhooks are 100 short writes, between which the event loop is free. */
 const STEP = 1_000;
 const EVERY_MS = 5_000;
-/** Time for the whole removal while the client waits; what is left then continues after the response. A request may take 8 s. */
+/**
+ * Time for the whole removal while the client waits; what is left then continues after the response. A request may take
+ * 8 s.
+ */
 const RESPOND_WITHIN_MS = 5_000;
 
 /**

@@ -18,8 +18,8 @@ interface Which {
 type Decide = (seen: Webhook) => WebhookChanges | null;
 
 /**
- * Reads the webhook, calls `decide`, and writes its changes; reads again when another process has changed
- * the webhook in between. Returns it before and after. `decide` returns null when nothing is to change. Throws ApiError 404 for an
+ * Reads the webhook, calls `decide`, and writes its changes; reads again when another process has changed the webhook
+ * in between. Returns it before and after. `decide` returns null when nothing is to change. Throws ApiError 404 for an
  * unknown webhook, 503 when others keep changing it, and what `decide` throws.
  */
 export type ChangeWebhook = (which: Which, decide: Decide) => Promise<Changed<Webhook>>;

@@ -1,4 +1,7 @@
-/** Copies text. Over plain http, and in some frames, browsers have no clipboard for scripts: there it is selected and copied. */
+/**
+ * Copies text. Over plain http, and in some frames, browsers have no clipboard for scripts: there it is selected and
+ * copied.
+ */
 export async function copyText(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);

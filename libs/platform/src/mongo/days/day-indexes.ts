@@ -22,7 +22,8 @@ export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
     },
   ],
   deliveries: [
-    // Failed and pending deliveries by webhook: resends, cancelling, health. Delivered ones, nearly all, are not in the index.
+    // Failed and pending deliveries by webhook: resends, cancelling, health. Delivered ones, nearly all, are not in the
+    // index.
     {
       key: { companyId: 1, webhookId: 1, status: 1, _id: 1 },
       options: { partialFilterExpression: NOT_DELIVERED },

@@ -23,7 +23,10 @@ export interface ServerBounds {
   silenceMs: number;
 }
 
-/** Headers must arrive within 10 s and bodies within 30 s. The values are 1 s less: that is the longest time until the next check. */
+/**
+ * Headers must arrive within 10 s and bodies within 30 s. The values are 1 s less: that is the longest time until the
+ * next check.
+ */
 const BOUNDS: ServerBounds = {
   headersTimeoutMs: 9_000,
   requestTimeoutMs: 29_000,
@@ -33,7 +36,10 @@ const BOUNDS: ServerBounds = {
   silenceMs: 60_000,
 };
 const MAX_HEADER_BYTES = 16_384;
-/** Longer than the 60 s after which load balancers close idle connections, so that they never use one that is closed here. */
+/**
+ * Longer than the 60 s after which load balancers close idle connections, so that they never use one that is closed
+ * here.
+ */
 const KEEP_ALIVE_MS = 65_000;
 /** An idle connection costs about 10 kB and a file descriptor. */
 const MAX_CONNECTIONS = 10_000;

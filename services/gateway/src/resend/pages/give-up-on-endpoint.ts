@@ -17,8 +17,9 @@ export interface Progress {
 }
 
 /**
- * Returns the rule by which the resend of an app gives up one of its webhooks. The dispatcher defers attempts to a dead endpoint for half a day, page
- * by page. That is right for the resend of one webhook, but the resend of an app has to end.
+ * Returns the rule by which the resend of an app gives up one of its webhooks. The dispatcher defers attempts to a dead
+ * endpoint for half a day, page by page. That is right for the resend of one webhook, but the resend of an app has to
+ * end.
  */
 export function createGiveUpRule(
   { circuits, nowMs }: GiveUpDeps,

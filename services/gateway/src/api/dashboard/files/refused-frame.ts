@@ -10,9 +10,9 @@ export interface FrameRequest {
 const FRAMES = ['iframe', 'frame', 'embed', 'object'];
 
 /**
- * Returns whether the page is requested for a frame of an origin that is not listed. False when the browser does not name
- * the origin: then it refuses by `frame-ancestors` itself, with a page of its own. A site that leads to the portal within the frame of a
- * listed one must be listed too.
+ * Returns whether the page is requested for a frame of an origin that is not listed. False when the browser does not
+ * name the origin: then it refuses by `frame-ancestors` itself, with a page of its own. A site that leads to the portal
+ * within the frame of a listed one must be listed too.
  */
 export function isRefusedFrame(
   { destination = '', referrer }: FrameRequest,

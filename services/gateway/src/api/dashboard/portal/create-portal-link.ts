@@ -49,8 +49,8 @@ export interface CreatedPortalLink {
 }
 
 /**
- * Throws ApiError 404 for an unknown app, 409 when it has as many links as it may, 403 for a capability that the key of the caller does not have, 400 for a logo
- * that no browser would load.
+ * Throws ApiError 404 for an unknown app, 409 when it has as many links as it may, 403 for a capability that the key of
+ * the caller does not have, 400 for a logo that no browser would load.
  */
 export type CreatePortalLink = (
   caller: Caller,

@@ -10,7 +10,10 @@ export interface EndPortalLinkDeps {
   nowMs: () => number;
 }
 
-/** Ends a link with its visit and the key of its own. Returns what it gave; null for an unknown one, and one that was revoked. */
+/**
+ * Ends a link with its visit and the key of its own. Returns what it gave; null for an unknown one, and one that was
+ * revoked.
+ */
 export type EndPortalLink = (ended: RevokedLink) => Promise<PortalGrant | null>;
 
 export function createEndPortalLink(deps: EndPortalLinkDeps): EndPortalLink {
