@@ -28,13 +28,15 @@ export async function collectEvidence(collect: Collect): Promise<Evidence> {
     endpointOf: traffic.endpointOf,
   });
   const { arrivals } = book;
-  const records = await countCreatedRecords(stores.addresses.kafkaBrokers);
   const recorded = await readRecorded(deliveries, { arrivals, hasClockJumps, pause });
+  const records = injected.areRecordsDeleted
+    ? null
+    : (await countCreatedRecords(stores.addresses.kafkaBrokers)) - recordsBefore;
   return {
     sent: book.sent.map((sent) => withoutForgotten(sent, injected)),
     notSent: traffic.skipped(),
     arrivals,
-    records: injected.areRecordsDeleted ? null : records - recordsBefore,
+    records,
     excuses: injected.excuses ?? [],
     delaysMs: DELAYS_MS,
     hasClockJumps,

@@ -46,7 +46,7 @@ export interface Verdict {
   records?: number;
   earlyRetries: number;
   recoveredAfterMs: number | null;
-  /** From acceptance to the first request. Absent in results of before 2026-11-25. */
+  /** From acceptance to the first request. Absent in results from before 2026-11-25. */
   longestFirstMs?: number;
   /** How much longer than its delay a retry waited, at most. Absent where the one above is. */
   latestRetryMs?: number;

@@ -35,7 +35,7 @@ export async function readRecorded(
   });
   const endsMs = performance.now() + READ_WITHIN_MS;
   for (let [fewest, stopsMs] = [Infinity, endsMs]; left.length > 0;) {
-    const read = await readAll(deliveries, left, recorded);
+    const read = await readAll(deliveries, left, { recorded, endsMs });
     left = left.filter((key) => !read.has(key) || shown.get(key)?.status === 'pending');
     if (left.length < fewest) {
       fewest = left.length;
@@ -51,12 +51,13 @@ export async function readRecorded(
 async function readAll(
   { shown, placeOf }: ShownDeliveries,
   keys: readonly string[],
-  recorded: Map<string, RecordedAttempt[]>,
+  { recorded, endsMs }: { recorded: Map<string, RecordedAttempt[]>; endsMs: number },
 ): Promise<Set<string>> {
   const read = new Set<string>();
   const unread = keys.values();
   const readOn = async (): Promise<void> => {
     for (const key of unread) {
+      if (performance.now() > endsMs) return;
       const place = placeOf.get(key);
       const history = place && (await readHistory(place));
       if (!history) continue;
