@@ -2,7 +2,7 @@ import type { WrittenResult } from '../faults/report/write-result.ts';
 
 /** When all rounds were run again. A round that has runs since then shows only those; any other shows all of its runs. */
 const BEGUN_ANEW_AT = '2026-11-25T17:00';
-/** Rounds that were run again later, because a fault in them was mended. */
+/** Rounds that were run again later, because a fault that they had found was mended. */
 const MENDED_AT: Readonly<Record<string, string>> = {
   'F5-frozen': '2026-11-26T03:10',
   'F7-dispatcher-1': '2026-11-25T22:20',

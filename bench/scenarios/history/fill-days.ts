@@ -38,7 +38,7 @@ const SAMPLES_PER_DAY = 100;
 /** Samples need not survive a crash. */
 const FAST = { ordered: false, writeConcern: { w: 1, j: false } } as const;
 
-/** Moves the beginning of days back. No process may have stored anything in the collections of before. */
+/** Moves the beginning of days back. No process may have stored anything in the old collections. */
 export async function beginDaysAt(db: mongo.Db, ms: number): Promise<void> {
   const layout = db.collection<{ _id: string }>('layout');
   const { matchedCount } = await layout.updateOne(

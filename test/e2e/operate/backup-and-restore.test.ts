@@ -89,7 +89,7 @@ describe('A Posthorn that is restored from its backup, with an empty Kafka and a
     await mongodb.destroy();
   }
 
-  /** Kafka and Redis are empty: other prefixes. The keys are those of before. */
+  /** Kafka and Redis are empty: other prefixes. The keys are the same as before. */
   async function restore(): Promise<void> {
     await mongodb.restore();
     const { TOPIC_PREFIX, REDIS_PREFIX } = createNamespace();
@@ -107,7 +107,7 @@ describe('A Posthorn that is restored from its backup, with an empty Kafka and a
     expect(JSON.stringify(before)).toContain(webhook.secret);
   });
 
-  it('delivers what was pending, with the signature of before, and makes no attempt twice', async () => {
+  it('delivers what was pending, with the same signature as before, and makes no attempt twice', async () => {
     await untilDelivered(posthorn.api, [failed, untried], WITHIN_MS);
     expect([failed, untried].map(({ messageId }) => receiver.of(messageId).length)).toEqual([2, 1]);
     const [request] = receiver.of(untried.messageId);

@@ -12,7 +12,7 @@ import { eventually } from '../../support/time/eventually.ts';
 /** Longer than the processes need to notice, who ask every five seconds. */
 const AHEAD_MS = 12_000;
 
-/** An installation of before whose days begin while it works, as begin-days.ts decides it. */
+/** An earlier installation whose days begin while it works, as begin-days.ts decides it. */
 describe('Messages and deliveries while days begin', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
@@ -97,7 +97,7 @@ describe('Messages and deliveries while days begin', () => {
     expect(ids).toEqual(expect.arrayContaining([first.id, last.id, retried.id, old.id]));
   });
 
-  it('of before are retried where they are', async () => {
+  it('from before are retried where they are', async () => {
     const { attemptCount } = await eventually(
       'the retry',
       async () => {
@@ -110,7 +110,7 @@ describe('Messages and deliveries while days begin', () => {
     expect(receiver.of(retried.id)).toHaveLength(2);
   }, 90_000);
 
-  it('keep their idempotency keys, also those of before', async () => {
+  it('keep their idempotency keys, also the earlier ones', async () => {
     expect((await post('old')).id).toBe(old.id);
     expect((await post(lastKey)).id).toBe(last.id);
     const begun = await post('begun');

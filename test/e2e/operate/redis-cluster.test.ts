@@ -96,7 +96,7 @@ describe('Posthorn on a Redis Cluster', () => {
 
     await replica.redis.call('CLUSTER', 'FAILOVER', 'TAKEOVER');
     const isOpen = async (): Promise<boolean> => (await circuitOf(api, failing)) === 'open';
-    await eventually('the circuit of before', isOpen, 20_000);
+    await eventually('the earlier circuit', isOpen, 20_000);
   });
 
   it.each([

@@ -8,7 +8,7 @@ export interface SetupRequest {
   company: string;
   /** Whether topics, collections and indexes are to be created first. */
   isNew: boolean;
-  /** Whether the new installation keeps everything in the collections of before, as one of an earlier version does. */
+  /** Whether the new installation keeps everything in the old collections, as one of an earlier version does. */
   isOfBefore?: boolean;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Where a company stands. `suspended`: its keys are refused and its deliveries are deferred. `removing`: the
+ * Where a company stands. `suspended`: its keys are refused and its attempts are deferred. `removing`: the
  * same for good, until everything of it is removed.
  */
 export type CompanyStatus = 'active' | 'suspended' | 'removing';

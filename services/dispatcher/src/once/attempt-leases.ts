@@ -21,7 +21,8 @@ export interface HeldLease {
   markMade: () => void;
   /**
    * To be called right before the request. Returns false when the lease may have ended and the attempt have been made
-   * meanwhile: this process was suspended, or the lease was taken over. The attempt is claimed again then.
+   * meanwhile: this process was suspended, or its work hung and the lease was abandoned. The attempt is claimed again
+   * then; one whose partition has gone is left to whoever reads it next.
    */
   begin: () => boolean;
   release: () => void;
@@ -32,7 +33,7 @@ export interface AttemptLeases {
   take: (attemptId: string, isOurs: IsOurs) => HeldLease;
   /**
    * Takes the lease of an attempt that somebody may be working on, in this process or another, once
-   * nobody does. Rejects with StoppedError when the process stops first, or the partition goes to another one.
+   * nobody does. Rejects with StoppedError when the process stops first, or the partition has gone.
    */
   takeWhenFree: (attemptId: string, isOurs: IsOurs) => Promise<HeldLease>;
   /** True while this process works on the attempt, or waits to. */
@@ -154,7 +155,7 @@ function take(state: LeaseState, attemptId: string, { isOurs, isAnnounced }: Tak
   };
 }
 
-/** Whoever comes back to it claims the attempt again, instead of making it beside the one who has taken it over. */
+/** Whoever comes back to it makes no request beside the one who has taken it over. */
 function endAbandoned(lease: Lease | undefined, nowMs: number): void {
   if (lease) lease.lapsesAtMs = nowMs;
 }

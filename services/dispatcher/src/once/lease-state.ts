@@ -24,7 +24,7 @@ export const LASTS_MS = 9_000;
 export const LASTS_UNANNOUNCED_MS = 4_000;
 /**
  * Work on a record that is not ours any more counts as hung when it takes longer while the stores respond. When
- * stall-watch.ts replaces a consumer, what hung is older: 110 s at least. Work that waits for a store does end, and a
+ * stall-watch.ts replaces a consumer, what hung is older: 110 s with a time-out of 15 s. Work that waits for a store does end, and a
  * request that was made must be recorded. A record that is ours may wait for its turn for longer: 50,000 at 340/s took
  * 147 s.
  */

@@ -49,8 +49,8 @@ const SEND: Remaining = { kind: 'send' };
  *    outcome of the first is recorded (attempt-leases.ts).
  * 2. The announcement of that lease in Redis, for attempts that last longer than 50 ms: a dispatcher
  *    that takes over a partition waits for what its former owner still works on. A process that was suspended
- *    for longer than a lease lasts claims the attempt again before its request, and so does work that hung until
- *    its consumer was replaced and its lease was taken over.
+ *    for longer than a lease lasts claims the attempt again before its request. Work that hung until its consumer
+ *    was replaced makes no request any more.
  * 3. The document of the delivery, written before the offset is committed: an attempt that it has is
  *    not made again (check-recorded.ts). Only an attempt that may have been read before is looked up:
  *    its record lay in a partition when that changed hands; it is a retry that was due before that, so

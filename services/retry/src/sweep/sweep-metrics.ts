@@ -14,7 +14,7 @@ export function createStuckMetrics(registry: Registry, nowMs: () => number): Stu
   const registers = [registry];
   const moved = new Counter<'found'>({
     name: 'posthorn_reconciled_deliveries_total',
-    help: 'Stuck deliveries for which the sweep published a record again.',
+    help: 'Stuck deliveries that the sweep published again or recorded as cancelled.',
     labelNames: ['found'],
     registers,
   });

@@ -31,7 +31,11 @@ describe('a broker of kafkajs', () => {
 
   it('is asked first when it has not answered, and sent nothing until it answers', async () => {
     failures = [timedOut, timedOut, timedOut];
-    expect([await produce(), await produce(), await produce()]).toEqual([timedOut, timedOut, timedOut]);
+    expect([await produce(), await produce(), await produce()]).toEqual([
+      timedOut,
+      timedOut,
+      timedOut,
+    ]);
     expect(requests).toEqual(['produce', 'versions', 'versions']);
     await produce();
     await produce();
