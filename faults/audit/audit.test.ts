@@ -8,7 +8,7 @@ const LIMITS: Limits = {
   stopWithinMs: 35_000,
   answerWithinMs: 1_000,
   answers: ['503'],
-  recordsPerDelivery: 1.1,
+  limitsCopies: true,
   losesNoAnswer: false,
 };
 
@@ -200,11 +200,21 @@ describe('the audit', () => {
     });
   });
 
-  it('finds more than 1.1 records for a delivery where the fault does not allow them', () => {
-    expect(findingsOf({ records: 2 })).toEqual({ 'too many records': 1 });
-    expect(findingsOf({ records: 1 })).toEqual({});
-    const counted = audit(evidenceOf({ records: 2 }), { ...LIMITS, recordsPerDelivery: null });
-    expect(counted).toMatchObject({ records: 2, findings: [] });
+  it('finds more copies of records than the batches under way, where the fault does not allow them', () => {
+    expect(findingsOf({ records: 1_001 })).toEqual({});
+    expect(findingsOf({ records: 1_002 })).toEqual({ 'too many records': 1 });
+    const counted = audit(evidenceOf({ records: 1_002 }), { ...LIMITS, limitsCopies: false });
+    expect(counted).toMatchObject({ records: 1_002, findings: [] });
+  });
+
+  it('finds a sweep that publishes beside a living gateway: 381,939 records for 360,001 messages', () => {
+    const shown = new Map(
+      Array.from({ length: 360_001 }, (_, n) => [
+        `msg_${n}/0`,
+        { status: 'delivered', attemptCount: 1 },
+      ]),
+    );
+    expect(findingsOf({ shown, records: 381_939 })).toEqual({ 'too many records': 1 });
   });
 
   it('finds answers that the fault does not allow, and slow ones', () => {

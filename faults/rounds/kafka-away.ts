@@ -60,9 +60,6 @@ const halfOpen: Absence = {
 
 const kafkaOf = ({ stores }: Scene): Store => stores.kafka;
 
-/** Records whose publication got no answer are published again; a captured sweep published 1.06 for each. */
-const RECORDS_PER_DELIVERY = 1.05;
-
 /** After half a minute of outage messages are in time again within a minute; a longer outage leaves more to catch up. */
 function recoverWithinMs(seconds: number): number {
   return Math.max(60_000, seconds * 1_000);
@@ -77,7 +74,7 @@ export const KAFKA_AWAY: readonly Round[] = [frozen(kafkaOf), killed(kafkaOf), h
     seconds: [30, 90, 300],
     layout: { ...USUAL_LAYOUT, kafkaProxy: absence === halfOpen ? 'all' : 'none' },
     answers: ['503'],
-    recordsPerDelivery: RECORDS_PER_DELIVERY,
+    limitsCopies: true,
     recoverWithinMs,
     async inject(scene) {
       await beAway(scene, absence, 'Kafka');
@@ -98,7 +95,7 @@ export const GATEWAY_KILLED_AFTER: Round = {
   promise: '0 lost, 0 duplicates: the sweep publishes the rest of its backlog within 70 s',
   seconds: [30],
   answers: ['503', '409', REFUSED_CONNECTION, CLOSED_CONNECTION, NO_ANSWER],
-  recordsPerDelivery: RECORDS_PER_DELIVERY,
+  limitsCopies: true,
   recoverWithinMs: (seconds) => Math.max(PUBLISHED_WITHIN_MS, seconds * 1_000),
   async inject(scene) {
     await beAway(scene, frozen(kafkaOf), 'Kafka');
