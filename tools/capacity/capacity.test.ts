@@ -34,11 +34,14 @@ const loads = fc.record({
   kafkaCopies: fc.integer({ min: 1, max: 5 }),
 });
 
-/** What grows with the load, as numbers. */
-function sizesOf({ processes, mongodb, kafka, memoryMebibytes, cores }: Capacity): number[] {
+/**
+ * What grows with the load, as numbers. Memory need not: it is that of whole processes, whose number divides the
+ * partitions: 24 dispatchers of 96 partitions take more than 18 of 108.
+ */
+function sizesOf({ processes, mongodb, kafka, cores }: Capacity): number[] {
   const { gateways, partitions } = processes;
   const disks = [mongodb.diskTerabytes, kafka.diskTerabytes, kafka.megabytesPerSecond];
-  return [gateways, partitions, kafka.replicas, mongodb.cores, ...disks, memoryMebibytes, cores];
+  return [gateways, partitions, kafka.replicas, mongodb.cores, ...disks, cores];
 }
 
 /** Reads the numbers and signs of a printed calculation, past its words, and calculates it. */
