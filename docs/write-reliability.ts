@@ -79,20 +79,20 @@ The closed loop of the same hour made 2,282 and 2,465 messages/s.
 const REBALANCES = `## What a dispatcher that comes or goes costs
 
 Measured in the same way: 20 endpoints, one stack with four dispatchers, from the send of a message to its arrival, over 50 s (40 s
-for the kill). No delivery was lost; two were made twice, after the kill. Commit e7ab696, 2026-11-26.
+for the kill). No delivery was lost, and none was made twice. Commit e3c43ce, 2026-11-26; with e7ab696 two were made twice after the kill.
 
 ${table([
   ['What happens', 'Messages/s', 'p50', 'p95', 'p99', 'Longest'],
   [
     'Three dispatchers are restarted one after the other',
     '300',
-    '40 ms',
-    '0.21 s',
-    '0.38 s',
-    '1.0 s',
+    '14 ms',
+    '0.12 s',
+    '0.47 s',
+    '0.9 s',
   ],
-  ['One leaves and joins every 5 s', '200', '18 ms', '0.09 s', '0.40 s', '0.8 s'],
-  ['One is killed and does not come back', '200', '9 ms', '5.3 s', '9.6 s', '10.7 s'],
+  ['One leaves and joins every 5 s', '200', '7 ms', '0.11 s', '0.50 s', '0.8 s'],
+  ['One is killed and does not come back', '200', '6 ms', '3.9 s', '9.1 s', '10.6 s'],
 ])}`;
 
 const HEADER = [
