@@ -18,6 +18,8 @@ export interface LeaseHarness {
   isStopping: boolean;
   /** Whether the partitions of the records are still read here. */
   areOurs: boolean;
+  /** How long each wait lasts at most, in milliseconds. */
+  waits: number[];
   /** Ends the wait for a lease in this process, as the time does. */
   endWait: () => void;
   take: (attemptId: string) => HeldLease;
@@ -41,6 +43,7 @@ export function createLeaseHarness(): LeaseHarness {
     outageFreeMs: () => harness.outageFreeMs,
     wait: (ms, signal) => {
       harness.elsewhere = new Set();
+      harness.waits.push(ms);
       if (ms < 1_000) return Promise.resolve();
       return new Promise<void>((resolve) => {
         harness.endWait = resolve;
@@ -62,6 +65,7 @@ export function createLeaseHarness(): LeaseHarness {
     isRedisAway: false,
     isStopping: false,
     areOurs: true,
+    waits: [],
     endWait: () => undefined,
     take: (attemptId) => leases.take(attemptId, isOurs),
     takeWhenFree: (attemptId) => leases.takeWhenFree(attemptId, isOurs),

@@ -39,6 +39,8 @@ describe('a lease without a release within 90 s in which the stores answer', () 
     at.outageFreeMs += 90_000;
     at.endWait();
     expect((await waiting).begin()).toBe(true);
+    // Longer, and a partition whose consumer was replaced would be blocked for more than 150 s in all.
+    expect(at.waits).toEqual([5_000]);
   });
 
   it('begins no request, also before it is taken over', () => {

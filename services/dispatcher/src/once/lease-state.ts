@@ -55,7 +55,7 @@ export interface LeaseState extends LeaseDeps {
   waiting: Map<string, number>;
 }
 
-/** True when it has ended by itself: this process was suspended, or it was taken over. */
+/** True when others may have the attempt: this process was suspended for too long, or the lease was taken over. */
 export function hasLapsed({ monotonicMs }: LeaseState, { lapsesAtMs }: Lease): boolean {
   return monotonicMs() >= lapsesAtMs;
 }
