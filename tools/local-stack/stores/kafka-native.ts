@@ -22,6 +22,8 @@ export interface NativeKafkaOptions {
   properties?: Readonly<Record<string, string>>;
   /** Further arguments for formatting the storage. */
   formatArgs?: readonly string[];
+  /** The cluster that the node belongs to, 22 characters of base64url; a new one unless given. */
+  clusterId?: string;
 }
 
 export interface NativeKafka {
@@ -59,8 +61,8 @@ export async function startKafka(
   const dataDir = join(dir, 'data');
   mkdirSync(dir, { recursive: true });
   writeFileSync(propertiesPath, serverProperties({ ...options, dataDir }));
-  const { formatArgs = [] } = options;
-  await formatOnce({ dir, dataDir, jars, propertiesPath, formatArgs, children });
+  const { formatArgs = [], clusterId = newClusterId() } = options;
+  await formatOnce({ dir, dataDir, jars, propertiesPath, formatArgs, clusterId, children });
   const child = children.start({
     name: 'kafka',
     command: javaProgram(),
@@ -93,7 +95,12 @@ interface StorageFolder {
   jars: string;
   propertiesPath: string;
   formatArgs: readonly string[];
+  clusterId: string;
   children: Children;
+}
+
+export function newClusterId(): string {
+  return Buffer.from(randomUUID().replaceAll('-', ''), 'hex').toString('base64url');
 }
 
 /** Formats the storage unless a marker file shows that it is complete. An interrupted format is started again. */
@@ -103,12 +110,12 @@ async function formatOnce({
   jars,
   propertiesPath,
   formatArgs,
+  clusterId,
   children,
 }: StorageFolder): Promise<void> {
   const markerPath = join(dir, 'formatted');
   if (existsSync(markerPath)) return;
   rmSync(dataDir, { recursive: true, force: true });
-  const clusterId = Buffer.from(randomUUID().replaceAll('-', ''), 'hex').toString('base64url');
   // One argument: one id in 64 begins with a dash, and a separate one would be parsed as an option.
   const id = `--cluster-id=${clusterId}`;
   const tool = ['kafka.tools.StorageTool', 'format', id, '-c', propertiesPath, ...formatArgs];

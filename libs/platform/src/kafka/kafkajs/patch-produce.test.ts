@@ -1,6 +1,11 @@
 import { createRequire } from 'node:module';
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { askBeforeRepeating, patchProduce, type PatchedBroker } from './patch-produce.ts';
+import {
+  askBeforeRepeating,
+  patchProduce,
+  type PatchedBroker,
+  type PatchedProtocol,
+} from './patch-produce.ts';
 
 const timedOut = Object.assign(new Error('timed out'), { name: 'KafkaJSRequestTimeoutError' });
 
@@ -21,7 +26,8 @@ describe('a broker of kafkajs', () => {
     askBeforeRepeating(broker);
   });
 
-  const produce = (): Promise<unknown> => broker.produce({}).catch((error: unknown) => error);
+  const produce = (): Promise<unknown> =>
+    broker.produce({ topicData: [] }).catch((error: unknown) => error);
 
   it('is sent records without a question while it answers', async () => {
     await produce();
@@ -58,4 +64,22 @@ it('the broker that kafkajs uses is the one that is patched', () => {
   patchProduce();
   expect(broker.prototype.produce).not.toBe(produce);
   expect(typeof broker.prototype.apiVersions).toBe('function');
+});
+
+it('a refused request says which partitions refused their records, and stays the error that kafkajs knows', async () => {
+  patchProduce();
+  const require = createRequire(import.meta.url);
+  const { protocol } = require('kafkajs/src/protocol/requests/produce/index.js') as PatchedProtocol;
+  const { response } = protocol({ version: 7 })({ topicData: [] });
+  const partitions = [
+    { partition: 0, errorCode: 0 },
+    { partition: 1, errorCode: 6 },
+  ];
+  await expect(response.parse({ topics: [{ topicName: 'created', partitions }] })).rejects.toEqual(
+    expect.objectContaining({
+      type: 'NOT_LEADER_FOR_PARTITION',
+      retriable: true,
+      refused: new Set(['created/1']),
+    }),
+  );
 });

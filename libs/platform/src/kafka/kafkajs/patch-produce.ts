@@ -1,9 +1,31 @@
 import { createRequire } from 'node:module';
+import type { TrackedMessage } from './tracked-message.ts';
+
+interface ProduceRequest {
+  topicData: readonly {
+    topic: string;
+    partitions: readonly { partition: number; messages: readonly Partial<TrackedMessage>[] }[];
+  }[];
+}
 
 /** The part of a broker of kafkajs, which has one connection for these requests, that is used here. */
 export interface PatchedBroker {
-  produce: (request: object) => Promise<unknown>;
+  produce: (request: ProduceRequest) => Promise<unknown>;
   apiVersions: () => Promise<object>;
+}
+
+interface ProduceResponse {
+  topics: readonly {
+    topicName: string;
+    partitions: readonly { partition: number; errorCode: number }[];
+  }[];
+}
+
+/** The part of kafkajs's description of a Produce request that is used here. */
+export interface PatchedProtocol {
+  protocol: (of: { version: number }) => (options: object) => {
+    response: { parse: (response: ProduceResponse) => Promise<unknown> };
+  };
 }
 
 let isPatched = false;
@@ -12,11 +34,18 @@ let isPatched = false;
  * kafkajs repeats a Produce request that got no answer on the same connection. A broker that was frozen executes all of
  * them: after 30 s it had up to three copies of what was under way, 11 % more records. After the patch a broker that has
  * not answered is asked for its versions first, and the records are sent again only when it answers.
+ *
+ * It also rejects a request as a whole when one partition refuses its records, so that nobody knows which ones are
+ * stored. After the patch each message of a send is marked when it is (see `TrackedMessage`).
  */
 export function patchProduce(): void {
   if (isPatched) return;
   isPatched = true;
-  askBeforeRepeating(brokerPrototype());
+  const require = createRequire(import.meta.url);
+  tellRefused(require('kafkajs/src/protocol/requests/produce/index.js') as PatchedProtocol);
+  const broker = require('kafkajs/src/broker/index.js') as { prototype: PatchedBroker };
+  askBeforeRepeating(broker.prototype);
+  markStored(broker.prototype);
 }
 
 /** Replaces `produce` by one that sends nothing to a broker that has not answered since its last time-out. */
@@ -39,8 +68,74 @@ function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.name === 'KafkaJSRequestTimeoutError';
 }
 
-function brokerPrototype(): PatchedBroker {
-  const require = createRequire(import.meta.url);
-  const broker = require('kafkajs/src/broker/index.js') as { prototype: PatchedBroker };
-  return broker.prototype;
+/** Replaces `produce` by one that marks the messages that the broker has stored, also those of a request that fails. */
+export function markStored(broker: PatchedBroker): void {
+  const { produce } = broker;
+  broker.produce = function (this: PatchedBroker, request) {
+    const response = produce.call(this, request);
+    const marked = response.then(
+      () => {
+        mark(request, () => true);
+      },
+      (error: unknown) => {
+        const refused = refusedIn(error);
+        if (refused) mark(request, (topic, partition) => !refused.has(placeOf(topic, partition)));
+      },
+    );
+    request.topicData[0]?.partitions[0]?.messages[0]?.requests?.push(marked);
+    return response;
+  };
+}
+
+function mark(
+  { topicData }: ProduceRequest,
+  isStoredIn: (topic: string, partition: number) => boolean,
+): void {
+  for (const { topic, partitions } of topicData) {
+    for (const { partition, messages } of partitions) {
+      if (!isStoredIn(topic, partition)) continue;
+      for (const message of messages) message.isStored = true;
+    }
+  }
+}
+
+/** Replaces the reading of responses by one whose errors name the partitions that refused their records. */
+export function tellRefused(produce: PatchedProtocol): void {
+  const { protocol } = produce;
+  produce.protocol = (of) => {
+    const describe = protocol(of);
+    return (options) => {
+      const described = describe(options);
+      const { parse } = described.response;
+      const parseOrTell = async (response: ProduceResponse): Promise<unknown> => {
+        try {
+          return await parse(response);
+        } catch (error) {
+          // The same object: kafkajs decides by its fields what to do.
+          throw Object.assign(error as Error, { refused: refusedBy(response) });
+        }
+      };
+      return { ...described, response: { ...described.response, parse: parseOrTell } };
+    };
+  };
+}
+
+function refusedBy({ topics }: ProduceResponse): ReadonlySet<string> {
+  return new Set(
+    topics.flatMap(({ topicName, partitions }) =>
+      partitions
+        .filter(({ errorCode }) => errorCode !== 0)
+        .map(({ partition }) => placeOf(topicName, partition)),
+    ),
+  );
+}
+
+/** Null when the broker did not say what it has stored. */
+function refusedIn(error: unknown): ReadonlySet<string> | null {
+  const isTold = error instanceof Error && 'refused' in error && error.refused instanceof Set;
+  return isTold ? (error.refused as ReadonlySet<string>) : null;
+}
+
+function placeOf(topic: string, partition: number): string {
+  return `${topic}/${partition}`;
 }
