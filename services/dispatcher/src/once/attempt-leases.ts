@@ -17,7 +17,7 @@ import {
 
 /** The right to work on an attempt alone. */
 export interface HeldLease {
-  /** To be called when the request was made: from then on nobody takes the lease over before its release. */
+  /** To be called when the request was made: its outcome is to be recorded now. */
   markMade: () => void;
   /**
    * To be called right before the request. Returns false when the lease may have ended and the attempt have been made
@@ -133,7 +133,6 @@ function take(state: LeaseState, attemptId: string, { isOurs, isAnnounced }: Tak
   const lease: Lease = {
     activeAtMs: state.outageFreeMs(),
     lapsesAtMs: nowMs + (isAnnounced ? LASTS_MS : LASTS_UNANNOUNCED_MS),
-    isMade: false,
     isOurs,
     released: null,
   };
@@ -142,7 +141,7 @@ function take(state: LeaseState, attemptId: string, { isOurs, isAnnounced }: Tak
   else unannounced.set(attemptId, nowMs + ANNOUNCED_AFTER_MS);
   return {
     markMade() {
-      lease.isMade = true;
+      lease.activeAtMs = state.outageFreeMs();
     },
     begin() {
       if (hasLapsed(state, lease) || isAbandoned(state, lease)) return false;

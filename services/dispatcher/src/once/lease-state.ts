@@ -23,19 +23,17 @@ export const LASTS_MS = 9_000;
  */
 export const LASTS_UNANNOUNCED_MS = 4_000;
 /**
- * Work on a record that is not ours any more counts as hung when it takes longer while the stores respond. When
- * stall-watch.ts replaces a consumer, what hung is older: 110 s with a time-out of 15 s. Work that waits for a store does end, and a
- * request that was made must be recorded. A record that is ours may wait for its turn for longer: 50,000 at 340/s took
- * 147 s.
+ * Work on a record that is not ours any more counts as hung when it takes longer while the stores respond: work that
+ * waits for a store does end. When stall-watch.ts replaces a consumer, what hung is older: 110 s with a time-out of
+ * 15 s. A record that is ours may wait for its turn for longer: 50,000 at 340/s took 147 s.
  */
 const ABANDONED_AFTER_MS = 90_000;
 
 export interface Lease {
-  /** When it was taken, or its request begun, by `outageFreeMs`. */
+  /** When it was taken, or its request begun, or its response read, by `outageFreeMs`. */
   activeAtMs: number;
   /** By the monotonic clock; moved by each announcement that comes before it. */
   lapsesAtMs: number;
-  isMade: boolean;
   isOurs: IsOurs;
   /** Aborted when it is released; null while nobody waits for that. */
   released: AbortController | null;
@@ -61,9 +59,6 @@ export function hasLapsed({ monotonicMs }: LeaseState, { lapsesAtMs }: Lease): b
 }
 
 /** True when its work has hung, and whoever reads the record next may take it over. */
-export function isAbandoned(
-  { outageFreeMs }: LeaseState,
-  { activeAtMs, isMade, isOurs }: Lease,
-): boolean {
-  return !isMade && !isOurs() && outageFreeMs() - activeAtMs >= ABANDONED_AFTER_MS;
+export function isAbandoned({ outageFreeMs }: LeaseState, { activeAtMs, isOurs }: Lease): boolean {
+  return !isOurs() && outageFreeMs() - activeAtMs >= ABANDONED_AFTER_MS;
 }
