@@ -8,7 +8,8 @@ export const INTRODUCTION = `# Reliability
 2. **A message is sent at least once, and more often only for a reason.** A second request with the same \`webhook-id\` for the
    same attempt comes only when a process was killed, or cut off, while the attempt was under way; when the endpoint's answer
    did not arrive in time; when a partition changes hands while Redis is away; or when an outcome could not be recorded
-   before a process had to stop ([C10.1](contract.md)). Receivers ignore an id that they have seen.
+   before a process had to stop, or was not within 90 s because of a fault of Posthorn ([C10.1](contract.md)). Receivers
+   ignore an id that they have seen.
 3. **No retry is early.** The delay of the schedule counts from the end of the attempt before it.
 4. **Every request is signed**, and its body is the payload byte for byte.
 5. **The API answers within ten seconds**, whatever is away. 503 with \`Retry-After\`, and no answer at all, promise nothing: the

@@ -1,12 +1,14 @@
 import type { AnyRound } from './round.ts';
 import { SIMULATION } from './rounds/alone.ts';
-import { BROKEN } from './rounds/broken.ts';
+import { BROKEN } from './rounds/faulty-builds/broken.ts';
 import { CLOCKS } from './rounds/clock.ts';
 import { ENDPOINT_FAULTS } from './rounds/endpoints.ts';
 import { FROZEN_SERVICES } from './rounds/frozen-services.ts';
+import { HUNG_ATTEMPTS } from './rounds/faulty-builds/hung-attempts.ts';
 import { GATEWAY_KILLED_AFTER, KAFKA_AWAY } from './rounds/kafka-away.ts';
 import { CALM, KILLS, UNPUBLISHED } from './rounds/kills.ts';
 import { MONGODB_AWAY } from './rounds/mongodb-away.ts';
+import { MOVED_PARTITIONS } from './rounds/moved-partitions.ts';
 import { REDIS_AWAY } from './rounds/redis-away.ts';
 import { RESTARTS } from './rounds/restarts.ts';
 import { SOAK } from './rounds/soak.ts';
@@ -28,6 +30,8 @@ export const ROUNDS: readonly AnyRound[] = [
   ...CLOCKS,
   SIMULATION,
   ...STORE_FAULTS,
+  MOVED_PARTITIONS,
+  ...HUNG_ATTEMPTS,
   UPGRADE,
   ...BROKEN,
   SOAK,

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
 import { changeSource } from './source-copy.ts';
-import { BROKEN_BUILDS } from '../rounds/broken-builds.ts';
+import { BROKEN_BUILDS } from '../rounds/faulty-builds/broken-builds.ts';
+import { HANGS } from '../rounds/faulty-builds/hung-attempts.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const folder = mkdtempSync(join(tmpdir(), 'posthorn-change-'));
@@ -31,10 +32,11 @@ describe('a change of the sources', () => {
   });
 });
 
-describe('the broken builds', () => {
-  const changes = BROKEN_BUILDS.flatMap(({ changes: all }) => all);
+describe('the builds with faults', () => {
+  const broken = BROKEN_BUILDS.flatMap(({ changes }) => changes);
+  const hanging = HANGS.map(({ change }) => change);
 
-  it.each(changes)('change text that $file has once', ({ file, find, replace }) => {
+  it.each([...broken, ...hanging])('change text that $file has once', ({ file, find, replace }) => {
     const text = readFileSync(join(ROOT, file), 'utf8');
     expect(text.split(find)).toHaveLength(2);
     expect(replace).not.toBe(find);

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { secondBroker } from '../../../tools/local-stack/kafka/server-properties.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { newClusterId, startNativeKafka } from '../../../tools/local-stack/stores/kafka-native.ts';
 
@@ -25,12 +26,7 @@ export async function startTwoBrokers(): Promise<TwoBrokers> {
     dir: join(dir, 'second'),
     port: otherPort,
     controllerPort: unusedPort,
-    properties: {
-      'process.roles': 'broker',
-      'node.id': '2',
-      'controller.quorum.voters': `1@127.0.0.1:${controllerPort}`,
-      listeners: `PLAINTEXT://127.0.0.1:${otherPort}`,
-    },
+    properties: secondBroker({ port: otherPort, controllerPort }),
   });
   return {
     brokers: [first.brokers, second.brokers],

@@ -65,3 +65,16 @@ export function serverProperties({
     .map(([name, value]) => `${name}=${String(value)}\n`)
     .join('');
 }
+
+/** Returns the properties in which a broker with id 2 differs that joins the cluster of a single node. */
+export function secondBroker(ports: {
+  port: number;
+  controllerPort: number;
+}): Record<string, string> {
+  return {
+    'process.roles': 'broker',
+    'node.id': '2',
+    'controller.quorum.voters': `1@127.0.0.1:${ports.controllerPort}`,
+    listeners: `PLAINTEXT://127.0.0.1:${ports.port}`,
+  };
+}

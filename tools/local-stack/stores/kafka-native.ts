@@ -53,7 +53,7 @@ export async function startNativeKafka(options: NativeKafkaOptions): Promise<Nat
 }
 
 export async function startKafka(
-  options: NativeKafkaOptions & { children: Children; logPath: string },
+  options: NativeKafkaOptions & { children: Children; logPath: string; name?: string },
 ): Promise<Child> {
   const { dir, port, children, log } = options;
   const jars = await ensureKafkaJars(children, log);
@@ -64,7 +64,7 @@ export async function startKafka(
   const { formatArgs = [], clusterId = newClusterId() } = options;
   await formatOnce({ dir, dataDir, jars, propertiesPath, formatArgs, clusterId, children });
   const child = children.start({
-    name: 'kafka',
+    name: options.name ?? 'kafka',
     command: javaProgram(),
     args: [...jvmFlags(jars), '-Xms128m', '-Xmx512m', 'kafka.Kafka', propertiesPath],
     port,

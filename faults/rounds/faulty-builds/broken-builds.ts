@@ -1,4 +1,4 @@
-import type { Change } from '../stack/source-copy.ts';
+import type { Change } from '../../stack/source-copy.ts';
 
 /** A build that breaks one promise, and what the audit must report. */
 export interface BrokenBuild {

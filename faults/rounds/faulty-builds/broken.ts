@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { SERVICES } from '../../tools/local-stack/supervisor/services.ts';
-import { type Plan, usualPlan } from '../load/plan.ts';
-import type { Injected, Round, Scene } from '../round.ts';
-import { type Fleet, type Member, MEMBERS } from '../stack/fleet.ts';
-import { changeSource, copySources } from '../stack/source-copy.ts';
+import { SERVICES } from '../../../tools/local-stack/supervisor/services.ts';
+import { type Plan, usualPlan } from '../../load/plan.ts';
+import type { Injected, Round, Scene } from '../../round.ts';
+import { type Fleet, type Member, MEMBERS } from '../../stack/fleet.ts';
+import { changeSource, copySources } from '../../stack/source-copy.ts';
 import { BROKEN_BUILDS, type BrokenBuild } from './broken-builds.ts';
 
 const SLOW_MS = 400;

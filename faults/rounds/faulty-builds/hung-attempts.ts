@@ -1,0 +1,119 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { readLargestLag } from '../../load/largest-lag.ts';
+import { readMetric } from '../../load/read-metric.ts';
+import type { Injected, Round, Scene } from '../../round.ts';
+import { type Change, changeSource, copySources } from '../../stack/source-copy.ts';
+import { inFlightAt } from '../excuses.ts';
+
+const MEMBER = 'dispatcher-1';
+const WITHIN_MS = 150_000;
+/** A partition with a longer backlog is blocked: it has 8 or 9 records a second at the usual rate. */
+const BLOCKED_RECORDS = 50;
+/** The metric tells of a partition that has not moved for longer, well before its consumer is replaced. */
+const TOLD_AFTER_S = 60;
+const PROGRESS = 'posthorn_kafka_consumer_last_progress_timestamp_seconds';
+
+/** The first attempt of a message that comes to this place ends nowhere. It leaves the time in a file. */
+const hangOnce = (due: string): string =>
+  `if (${due}.trigger === 'first' && !globalThis.hasHung) {
+    globalThis.hasHung = true;
+    (await import('node:fs')).writeFileSync(process.env.HUNG_FILE, String(Date.now()));
+    await new Promise(() => undefined);
+  }`;
+
+interface Hang {
+  name: string;
+  summary: string;
+  promise: string;
+  change: Change;
+}
+
+export const HANGS: readonly Hang[] = [
+  {
+    name: 'hung-request',
+    summary:
+      'a fault of the program: in one dispatcher an attempt waits for ever before its request',
+    promise: '0 lost, 0 duplicates',
+    change: {
+      file: 'services/dispatcher/src/make-attempt.ts',
+      find: 'const ready = await beginAuthorized(deps, due, rights);',
+      replace: `${hangOnce('due')}\n      const ready = await beginAuthorized(deps, due, rights);`,
+    },
+  },
+  {
+    name: 'hung-record',
+    summary:
+      'a fault of the program: in one dispatcher the outcome of an attempt is never recorded',
+    promise: '0 lost, that attempt is made twice',
+    change: {
+      file: 'services/dispatcher/src/settle/settle-delivery.ts',
+      find: '  return batcher.add;',
+      replace: `  return async (settled) => {\n  ${hangOnce('settled.due')}\n  await batcher.add(settled);\n  };`,
+    },
+  },
+];
+
+/** The production code has no switch for this: one dispatcher runs changed sources. */
+export const HUNG_ATTEMPTS: readonly Round[] = HANGS.map((hang): Round => ({
+  name: hang.name,
+  summary: hang.summary,
+  promise: `${hang.promise}; a metric tells of its partition, which goes on within 150 s`,
+  seconds: [WITHIN_MS / 1_000],
+  touches: ['dispatcher'],
+  spoilsStack: true,
+  recoverWithinMs: () => WITHIN_MS,
+  inject: (scene) => watchHang(hang, scene),
+}));
+
+async function watchHang({ change }: Hang, scene: Scene): Promise<Injected> {
+  const hungAtMs = await runHanging(change, scene);
+  scene.say('an attempt of dispatcher-1 hangs');
+  const told = await scene
+    .until('the metric', () => isTold(scene), WITHIN_MS)
+    .then(() => Date.now() - hungAtMs, passAbort);
+  const { kafkaBrokers } = scene.stores.addresses;
+  const isMoving = async (): Promise<boolean> =>
+    (await readLargestLag(kafkaBrokers)) < BLOCKED_RECORDS;
+  const ended = await scene
+    .until('its partition', isMoving, 2 * WITHIN_MS)
+    .then(() => Date.now() - hungAtMs, passAbort);
+  scene.say(`told by the metric after ${inSeconds(told)}, moving again after ${inSeconds(ended)}`);
+  return {
+    endedAtMs: hungAtMs,
+    excuses: [inFlightAt({ sinceMs: hungAtMs, untilMs: hungAtMs }, 'the hang of dispatcher-1')],
+    findings: [
+      ...(told === null ? ['no metric tells of the blocked partition'] : []),
+      ...(ended === null || ended > WITHIN_MS
+        ? [`the partition was blocked for ${inSeconds(ended)}`]
+        : []),
+    ],
+  };
+}
+
+/** Resolves with the time at which the attempt began to hang, in milliseconds since 1970. */
+async function runHanging(change: Change, { stackDir, fleet, until }: Scene): Promise<number> {
+  const root = join(stackDir, 'hanging');
+  const file = join(stackDir, 'hung-at');
+  copySources(root);
+  changeSource(root, change);
+  await fleet.stop(MEMBER);
+  await fleet.start(MEMBER, { root, env: { HUNG_FILE: file } });
+  await until('the attempt hangs', () => existsSync(file), 60_000);
+  return Number(readFileSync(file, 'utf8'));
+}
+
+/** True when a metric of a dispatcher says that a partition has not moved for a minute. */
+async function isTold({ opsUrlOf }: Scene): Promise<boolean> {
+  const movedAtS = await readMetric(opsUrlOf(MEMBER), PROGRESS);
+  return movedAtS.length > 0 && Date.now() / 1_000 - Math.min(...movedAtS) > TOLD_AFTER_S;
+}
+
+function passAbort(error: unknown): null {
+  if (error instanceof Error && error.name === 'AbortError') throw error;
+  return null;
+}
+
+function inSeconds(ms: number | null): string {
+  return ms === null ? 'no time' : `${Math.round(ms / 1_000)} s`;
+}
