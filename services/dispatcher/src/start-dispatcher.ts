@@ -148,7 +148,7 @@ interface ConsumeParts extends Pick<OpenRecordLog, 'records' | 'groups'> {
 }
 
 /** Added to the time of the attempt itself: a record waits for its endpoint for 30 s at most. */
-const STALLED_AFTER_MS = 105_000;
+const STALLED_AFTER_MS = 95_000;
 
 /** Memory bounds the records under work; this is the bound behind it. */
 const IN_FLIGHT_LIMITS = { pauseAt: 50_000, resumeAt: 45_000 };

@@ -111,7 +111,7 @@ export interface ConsumeOptions {
   mayHandOver?: () => boolean;
   /**
    * How long, in milliseconds, a partition with records to read may go without a commit before its
-   * consumer is replaced; 120,000 unless given.
+   * consumer is replaced; 110,000 unless given.
    */
   stallMs?: number;
 }

@@ -24,7 +24,7 @@ export const LASTS_MS = 9_000;
 export const LASTS_UNANNOUNCED_MS = 4_000;
 /**
  * Work on a record that is not ours any more counts as hung when it takes longer while the stores respond: work that
- * waits for a store does end. When stall-watch.ts replaces a consumer, what hung is older: 110 s with a time-out of
+ * waits for a store does end. When stall-watch.ts replaces a consumer, what hung is older: 100 s with a time-out of
  * 15 s. A record that is ours may wait for its turn for longer: 50,000 at 340/s took 147 s.
  */
 const ABANDONED_AFTER_MS = 90_000;

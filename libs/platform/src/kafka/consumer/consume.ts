@@ -9,7 +9,7 @@ import type { ConsumeDeps } from './consume-deps.ts';
 import { createGroupConsumer, type GroupConsumer } from './group-consumer.ts';
 import { createStallWatch, type StallWatch } from './stall-watch.ts';
 
-const STALL_MS = 120_000;
+const STALL_MS = 110_000;
 
 interface Supervised {
   /** The consumer that reads now. */

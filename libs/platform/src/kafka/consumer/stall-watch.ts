@@ -44,7 +44,7 @@ interface Watching extends StallWatchDeps {
   };
 }
 
-/** With 120 s without a commit and two checks of delay, a consumer is replaced after 140 s at most. */
+/** With 110 s without a commit and two checks of delay, a consumer is replaced after 130 s at most. */
 const MAX_CHECK_EVERY_MS = 10_000;
 /** A loop that waits for its group makes a round again within a rebalance and a session: 20 s. */
 const MIN_SILENCE_MS = 60_000;
