@@ -3,7 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { secondBroker } from '../../../tools/local-stack/kafka/server-properties.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
-import { newClusterId, startNativeKafka } from '../../../tools/local-stack/stores/kafka-native.ts';
+import {
+  newClusterId,
+  startNativeKafka,
+  type NativeKafka,
+} from '../../../tools/local-stack/stores/kafka-native.ts';
 
 /** A cluster of two brokers, whose ids are 1 and 2. The first is its controller too. */
 export interface TwoBrokers {
@@ -21,19 +25,27 @@ export async function startTwoBrokers(): Promise<TwoBrokers> {
     port,
     controllerPort,
   });
-  const second = await startNativeKafka({
-    ...common,
-    dir: join(dir, 'second'),
-    port: otherPort,
-    controllerPort: unusedPort,
-    properties: secondBroker({ port: otherPort, controllerPort }),
+  const startSecond = (): Promise<NativeKafka> =>
+    startNativeKafka({
+      ...common,
+      dir: join(dir, 'second'),
+      port: otherPort,
+      controllerPort: unusedPort,
+      properties: secondBroker({ port: otherPort, controllerPort }),
+    });
+  const stopFirst = async (): Promise<void> => {
+    await first.stop();
+    rmSync(dir, { recursive: true, force: true });
+  };
+  const second = await startSecond().catch(async (error: unknown) => {
+    await stopFirst();
+    throw error;
   });
   return {
     brokers: [first.brokers, second.brokers],
     async stop() {
       await second.stop();
-      await first.stop();
-      rmSync(dir, { recursive: true, force: true });
+      await stopFirst();
     },
   };
 }

@@ -16,13 +16,13 @@ const CLIENTS = KAFKA_CLIENTS.map((client) => ({
 const KEYS = Array.from({ length: 60 }, (_, n) => `key-${n}`);
 
 describe('records for a partition that has moved to another broker', () => {
-  let cluster: TwoBrokers;
+  let cluster: TwoBrokers | undefined;
 
   beforeAll(async () => {
     cluster = await startTwoBrokers();
   }, 180_000);
 
-  afterAll(() => cluster.stop(), 60_000);
+  afterAll(() => cluster?.stop(), 60_000);
 
   describe.each(CLIENTS)('sent with $client', ({ client, storesCopies }) => {
     const topic = `moved-${client}`;
@@ -30,7 +30,7 @@ describe('records for a partition that has moved to another broker', () => {
     let admin: Admin;
 
     beforeAll(async () => {
-      scratch = await openScratchLog({ client, brokers: cluster.brokers });
+      scratch = await openScratchLog({ client, brokers: cluster?.brokers ?? [] });
       admin = scratch.kafka.admin();
       await admin.connect();
       await admin.createTopics({

@@ -1,10 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import { mayRetry } from './may-retry.ts';
+import { LeftOutError, mayRetry } from './may-retry.ts';
 
-const retriable = Object.assign(new Error('not the leader'), {
-  name: 'KafkaJSNumberOfRetriesExceeded',
-});
-const refused = Object.assign(new Error('too large'), { name: 'KafkaJSNonRetriableError' });
+const noLeader = Object.assign(new Error('there is no leader'), { retriable: true });
+const tooLarge = Object.assign(new Error('too large'), { retriable: false });
+const wrapped = (name: string, cause: Error): Error =>
+  Object.assign(new Error(cause.message, { cause }), { name });
+const retriable = wrapped('KafkaJSNumberOfRetriesExceeded', noLeader);
 
 describe('whether a send is retried', () => {
   it.each([
@@ -12,22 +13,33 @@ describe('whether a send is retried', () => {
     { failures: 3, mayGoOn: true },
     { failures: 4, mayGoOn: false },
   ])('after $failures failures with nothing stored: $mayGoOn', ({ failures, mayGoOn }) => {
-    expect(mayRetry(retriable, { failures, partlyStoredForMs: null })).toBe(mayGoOn);
+    const failed = { failures, isPartlyStored: false, elapsedMs: 0 };
+    expect(mayRetry(retriable, failed)).toBe(mayGoOn);
   });
 
   it.each([
-    { partlyStoredForMs: 0, mayGoOn: true },
-    { partlyStoredForMs: 29_999, mayGoOn: true },
-    { partlyStoredForMs: 30_000, mayGoOn: false },
+    { elapsedMs: 0, mayGoOn: true },
+    { elapsedMs: 39_999, mayGoOn: true },
+    { elapsedMs: 40_000, mayGoOn: false },
   ])(
-    'stored in part for $partlyStoredForMs ms, after many failures: $mayGoOn',
-    ({ partlyStoredForMs, mayGoOn }) => {
-      expect(mayRetry(retriable, { failures: 20, partlyStoredForMs })).toBe(mayGoOn);
+    'stored in part, $elapsedMs ms after its begin and after many failures: $mayGoOn',
+    ({ elapsedMs, mayGoOn }) => {
+      const failed = { failures: 20, isPartlyStored: true, elapsedMs };
+      expect(mayRetry(retriable, failed)).toBe(mayGoOn);
     },
   );
 
-  it('never when a retry cannot help', () => {
-    expect(mayRetry(refused, { failures: 1, partlyStoredForMs: null })).toBe(false);
-    expect(mayRetry(refused, { failures: 1, partlyStoredForMs: 0 })).toBe(false);
+  it.each([
+    [
+      'nobody leads a partition when the leaders are asked for again',
+      wrapped('KafkaJSNonRetriableError', noLeader),
+      true,
+    ],
+    ['kafkajs has left records out', new LeftOutError('left out'), true],
+    ['a record is too large', tooLarge, false],
+    ['a record is too large, wrapped', wrapped('KafkaJSNonRetriableError', tooLarge), false],
+    ['the producer has disconnected', new Error('The producer is disconnected'), false],
+  ])('when %s: see the table', (_when, error, mayGoOn) => {
+    expect(mayRetry(error, { failures: 1, isPartlyStored: true, elapsedMs: 0 })).toBe(mayGoOn);
   });
 });

@@ -1,26 +1,40 @@
 const MAX_RETRIES = 3;
-/** A partition whose broker has died gets another leader after about 10 s. */
-const PARTLY_STORED_MS = 30_000;
+/**
+ * A partition whose broker has died gets another leader after about 10 s. With a last request of 10 s, and 10 s for the
+ * question whether its broker answers, a send ends within its 60 s (kafka-record-log.ts).
+ */
+const PARTLY_STORED_MS = 40_000;
+
+/** kafkajs has reported success, and messages were in no request. */
+export class LeftOutError extends Error {
+  override readonly name = 'LeftOutError';
+}
 
 export interface FailedSend {
   /** Requests of this send that have failed. */
   failures: number;
-  /** For how long some of its records have been stored, in milliseconds; null when none is. */
-  partlyStoredForMs: number | null;
+  isPartlyStored: boolean;
+  /** Since the send began, in milliseconds. */
+  elapsedMs: number;
 }
 
 /**
  * Returns true when the producer sends what is left again. After its last failure the caller, which logs it, repeats
  * the whole send: copies of what is stored. So a send that is stored in part has more time than another one.
  */
-export function mayRetry(error: unknown, { failures, partlyStoredForMs }: FailedSend): boolean {
+export function mayRetry(
+  error: Error,
+  { failures, isPartlyStored, elapsedMs }: FailedSend,
+): boolean {
   if (!isRetriable(error)) return false;
-  return partlyStoredForMs === null
-    ? failures <= MAX_RETRIES
-    : partlyStoredForMs < PARTLY_STORED_MS;
+  return isPartlyStored ? elapsedMs < PARTLY_STORED_MS : failures <= MAX_RETRIES;
 }
 
-/** kafkajs, which is told not to retry, wraps only what it would have retried into this error. */
-function isRetriable(error: unknown): boolean {
-  return error instanceof Error && error.name === 'KafkaJSNumberOfRetriesExceeded';
+/**
+ * kafkajs, which is told not to retry, wraps what it would have retried. When it fails to look up the leaders after a
+ * failure, it wraps that as an error that it would not retry, with the real one as its cause.
+ */
+function isRetriable({ name, cause }: Error): boolean {
+  if (name === 'LeftOutError' || name === 'KafkaJSNumberOfRetriesExceeded') return true;
+  return cause instanceof Error && 'retriable' in cause && cause.retriable === true;
 }

@@ -31,7 +31,7 @@ export interface PatchedProtocol {
 let isPatched = false;
 
 /**
- * kafkajs repeats a Produce request that got no answer on the same connection. A broker that was frozen executes all of
+ * A Produce request without an answer is repeated on the same connection. A broker that was frozen executes all of
  * them: after 30 s it had up to three copies of what was under way, 11 % more records. After the patch a broker that has
  * not answered is asked for its versions first, and the records are sent again only when it answers.
  *

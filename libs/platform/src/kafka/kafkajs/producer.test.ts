@@ -39,6 +39,8 @@ describe('the producer of kafkajs', () => {
   let stored: string[];
   /** What becomes of the next requests to a broker, before it looks at their records. */
   let before: Record<number, (() => Promise<void>)[]>;
+  /** True when kafkajs learns that broker 1 has another id while it makes its next request. */
+  let isRenamed: boolean;
   /** The error of a partition that is refused, for as many requests as are given. */
   let refusals: { partition: number; code: number }[];
 
@@ -47,7 +49,7 @@ describe('the producer of kafkajs', () => {
       { 1: 1, 2: 2, 3: 1 },
       { 1: 1, 2: 2, 3: 1 },
     ];
-    [stored, before, refusals] = [[], {}, []];
+    [stored, before, refusals, isRenamed] = [[], {}, [], false];
   });
 
   function broker(nodeId: number): { nodeId: number } & PatchedBroker {
@@ -85,7 +87,12 @@ describe('the producer of kafkajs', () => {
       findTopicPartitionMetadata: () => [{ partitionId: 1 }, { partitionId: 2 }],
       findLeaderForPartitions: (_topic: string, partitions: string[]) =>
         Object.groupBy(partitions.map(Number), (partition) => known[partition] ?? 0),
-      findBroker: ({ nodeId }: { nodeId: string }) => Promise.resolve(brokers.get(Number(nodeId))),
+      findBroker: ({ nodeId }: { nodeId: string }) => {
+        const found = brokers.get(Number(nodeId));
+        const isOther = isRenamed && nodeId === '1';
+        isRenamed = isRenamed && !isOther;
+        return Promise.resolve(isOther ? { ...found, nodeId: 7 } : found);
+      },
     };
   }
 
@@ -114,6 +121,12 @@ describe('the producer of kafkajs', () => {
 
   it('sends a record to the new leader when that broker has already answered', async () => {
     leaders[1] = 2;
+    await send(1, 2);
+    expect(stored.sort()).toEqual(['1 v0', '2 v1']);
+  });
+
+  it('sends again what kafkajs has put into no request', async () => {
+    isRenamed = true;
     await send(1, 2);
     expect(stored.sort()).toEqual(['1 v0', '2 v1']);
   });

@@ -3,8 +3,14 @@ import { Partitioners, type Kafka, type Producer } from 'kafkajs';
 import { byTopic } from '../by-topic.ts';
 import type { RecordProducer } from '../kafka-driver.ts';
 import type { OutgoingRecord } from '../record-log.ts';
-import { mayRetry } from './may-retry.ts';
+import { LeftOutError, mayRetry } from './may-retry.ts';
 import type { TrackedMessage } from './tracked-message.ts';
+
+/**
+ * kafkajs does not ask for the leaders again after a request without an answer. With its 5 minutes it kept to a broker
+ * that hung for as long, although another one led its partitions after 10 s.
+ */
+const METADATA_MAX_AGE_MS = 10_000;
 
 /** Resolves when a send that has failed this often is to be retried. */
 type WaitForRetry = (failures: number) => Promise<void>;
@@ -32,30 +38,40 @@ function createProducer(kafka: Kafka): Producer {
     allowAutoTopicCreation: false,
     createPartitioner: Partitioners.DefaultPartitioner,
     retry: { retries: 0 },
+    metadataMaxAge: METADATA_MAX_AGE_MS,
   });
 }
 
-/** Retries with those records only that are not known to be stored. Rejects with the last error. */
+/**
+ * Sends again what is not known to be stored, also after kafkajs has reported success: it has more ways to leave
+ * records out than one. Rejects with the last error.
+ */
 async function sendUntilStored(
   producer: Producer,
   all: readonly TrackedMessage[],
   waitForRetry: WaitForRetry,
 ): Promise<void> {
+  const startedMs = performance.now();
   let left = all;
-  let storedAtMs: number | null = null;
   for (let failures = 1; ; failures += 1) {
-    try {
-      await producer.sendBatch({ acks: -1, topicMessages: byTopic(left, toTopicMessages) });
-      return;
-    } catch (error) {
-      await Promise.all(left[0]?.requests ?? []);
-      left = left.filter(({ isStored }) => !isStored);
-      if (left.length === 0) return;
-      if (left.length < all.length) storedAtMs ??= performance.now();
-      const partlyStoredForMs = storedAtMs === null ? null : performance.now() - storedAtMs;
-      if (!mayRetry(error, { failures, partlyStoredForMs })) throw error;
-      await waitForRetry(failures);
-    }
+    const error = await send(producer, left);
+    left = left.filter(({ isStored }) => !isStored);
+    if (left.length === 0) return;
+    const isPartlyStored = left.length < all.length;
+    const elapsedMs = performance.now() - startedMs;
+    if (!mayRetry(error, { failures, isPartlyStored, elapsedMs })) throw error;
+    await waitForRetry(failures);
+  }
+}
+
+/** Resolves when every request of the send has ended. Returns why messages may not be stored. */
+async function send(producer: Producer, messages: readonly TrackedMessage[]): Promise<Error> {
+  try {
+    await producer.sendBatch({ acks: -1, topicMessages: byTopic(messages, toTopicMessages) });
+    return new LeftOutError('kafkajs reported success without sending every record');
+  } catch (error) {
+    await Promise.all(messages[0]?.requests ?? []);
+    return error instanceof Error ? error : new Error(String(error));
   }
 }
 
