@@ -88,11 +88,34 @@ describe('a lease without a release within 90 s in which the stores answer', () 
     expect(await lookAfter(4_000)).toEqual({ isTakenOver: false, announced: ['att_1'] });
   });
 
-  it('is taken over although its request was made: its outcome would never be recorded', async () => {
-    at.take('att_1').markMade();
-    at.areOurs = false;
-    at.outageFreeMs += 90_000;
-    expect(await lookAfter(90_000)).toEqual({ isTakenOver: true, announced: [] });
+  describe('whose request was made', () => {
+    it('is taken over when no outcome is recorded any more', async () => {
+      at.take('att_1').markMade();
+      at.areOurs = false;
+      at.outageFreeMs += 90_000;
+      expect(await lookAfter(90_000)).toEqual({ isTakenOver: true, announced: [] });
+    });
+
+    it('is taken over when others were recorded that were made later', async () => {
+      at.take('att_1').markMade();
+      at.outageFreeMs += 30_000;
+      const later = at.take('att_later');
+      later.markMade();
+      at.areOurs = false;
+      at.outageFreeMs += 60_000;
+      later.release();
+      expect(await lookAfter(4_000)).toEqual({ isTakenOver: true, announced: [] });
+    });
+
+    it('is kept while those are recorded that were made before it, however long that takes', async () => {
+      const earlier = at.take('att_earlier');
+      earlier.markMade();
+      at.take('att_1').markMade();
+      at.areOurs = false;
+      at.outageFreeMs += 300_000;
+      earlier.release();
+      expect(await lookAfter(4_000)).toEqual({ isTakenOver: false, announced: ['att_1'] });
+    });
   });
 
   it('is kept while the outcome of its request cannot be recorded, because a store is away', async () => {

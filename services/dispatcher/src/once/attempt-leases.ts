@@ -9,6 +9,7 @@ import {
   LASTS_MS,
   LASTS_UNANNOUNCED_MS,
   LEASE_MS,
+  NOTHING_RECORDED,
   RENEWED_AFTER_MS,
   type Lease,
   type LeaseDeps,
@@ -68,6 +69,7 @@ export function createAttemptLeases(deps: LeaseDeps): AttemptLeases {
     released: [],
     claims: new Map(),
     waiting: new Map(),
+    recorded: NOTHING_RECORDED,
   };
   const askRedis = createClaim(running);
   return {
@@ -133,6 +135,7 @@ function take(state: LeaseState, attemptId: string, { isOurs, isAnnounced }: Tak
   const lease: Lease = {
     activeAtMs: state.outageFreeMs(),
     lapsesAtMs: nowMs + (isAnnounced ? LASTS_MS : LASTS_UNANNOUNCED_MS),
+    isMade: false,
     isOurs,
     released: null,
   };
@@ -142,6 +145,7 @@ function take(state: LeaseState, attemptId: string, { isOurs, isAnnounced }: Tak
   return {
     markMade() {
       lease.activeAtMs = state.outageFreeMs();
+      lease.isMade = true;
     },
     begin() {
       if (hasLapsed(state, lease) || isAbandoned(state, lease)) return false;
@@ -163,12 +167,18 @@ function release(state: LeaseState, attemptId: string, lease: Lease): void {
   const { leases, unannounced, announced, released } = state;
   state.onReleased(attemptId);
   lease.released?.abort();
+  if (lease.isMade) noteRecorded(state, lease);
   // An abandoned lease may have been taken over.
   if (leases.get(attemptId) !== lease) return;
   leases.delete(attemptId);
   unannounced.delete(attemptId);
   // What Redis has of a lapsed lease may be another's by now.
   if (announced.delete(attemptId) && !hasLapsed(state, lease)) released.push(attemptId);
+}
+
+function noteRecorded(state: LeaseState, { activeAtMs }: Lease): void {
+  const madeAtMs = Math.max(state.recorded.madeAtMs, activeAtMs);
+  state.recorded = { madeAtMs, atMs: state.outageFreeMs() };
 }
 
 /** Claims of one attempt are one claim. */

@@ -24,16 +24,19 @@ export const LASTS_MS = 9_000;
 export const LASTS_UNANNOUNCED_MS = 4_000;
 /**
  * Work on a record that is not ours any more counts as hung when it takes longer while the stores respond: work that
- * waits for a store does end. When stall-watch.ts replaces a consumer, what hung is older: 100 s with a time-out of
- * 15 s. A record that is ours may wait for its turn for longer: 50,000 at 340/s took 147 s.
+ * waits for a store does end. A record that is ours may wait for its turn for longer: 50,000 at 340/s took 147 s. It is
+ * less than the time after which stall-watch.ts replaces a consumer.
  */
 const ABANDONED_AFTER_MS = 90_000;
+/** Outcomes are recorded in the order in which they came, but for the two batches that are written at once. */
+const RECORDED_TOGETHER_MS = 30_000;
 
 export interface Lease {
   /** When it was taken, or its request begun, or its response read, by `outageFreeMs`. */
   activeAtMs: number;
   /** By the monotonic clock; moved by each announcement that comes before it. */
   lapsesAtMs: number;
+  isMade: boolean;
   isOurs: IsOurs;
   /** Aborted when it is released; null while nobody waits for that. */
   released: AbortController | null;
@@ -51,7 +54,18 @@ export interface LeaseState extends LeaseDeps {
   claims: Map<string, Promise<boolean>>;
   /** Attempt id → how many wait for its lease. */
   waiting: Map<string, number>;
+  /** Of the attempts that were made and released, by `outageFreeMs`. */
+  recorded: LastRecorded;
 }
+
+interface LastRecorded {
+  /** When the one that was made last was made; -Infinity before any was released. */
+  madeAtMs: number;
+  /** When the last one was released. */
+  atMs: number;
+}
+
+export const NOTHING_RECORDED: LastRecorded = { madeAtMs: -Infinity, atMs: -Infinity };
 
 /** True when others may have the attempt: this process was suspended for too long, or the lease was taken over. */
 export function hasLapsed({ monotonicMs }: LeaseState, { lapsesAtMs }: Lease): boolean {
@@ -59,6 +73,14 @@ export function hasLapsed({ monotonicMs }: LeaseState, { lapsesAtMs }: Lease): b
 }
 
 /** True when its work has hung, and whoever reads the record next may take it over. */
-export function isAbandoned({ outageFreeMs }: LeaseState, { activeAtMs, isOurs }: Lease): boolean {
-  return !isOurs() && outageFreeMs() - activeAtMs >= ABANDONED_AFTER_MS;
+export function isAbandoned(state: LeaseState, lease: Lease): boolean {
+  const ageMs = state.outageFreeMs() - lease.activeAtMs;
+  if (lease.isOurs() || ageMs < ABANDONED_AFTER_MS) return false;
+  return !lease.isMade || !isBeingRecorded(state, lease);
+}
+
+/** False when later outcomes were recorded, or none was for as long as work may take: a slow store records in turn. */
+function isBeingRecorded({ outageFreeMs, recorded }: LeaseState, { activeAtMs }: Lease): boolean {
+  const isOvertaken = recorded.madeAtMs >= activeAtMs + RECORDED_TOGETHER_MS;
+  return !isOvertaken && outageFreeMs() - recorded.atMs < ABANDONED_AFTER_MS;
 }
