@@ -63,8 +63,8 @@ export interface Round {
   answerWithinMs?: (seconds: number) => number;
   /** A message whose response was lost must not have been accepted. */
   losesNoAnswer?: boolean;
-  /** Few records may be published more than once (`copiesAllowed` in faults/audit/audit.ts). */
-  limitsCopies?: boolean;
+  /** How many message-created records more than deliveries may be published; not limited unless given. */
+  maxCopies?: (deliveries: number) => number;
   /** How long after the fault messages may be late; null when that is only reported. */
   recoverWithinMs: ((seconds: number) => number) | null;
   /** Of a build that is broken on purpose: the audit must report at least one of these findings. */

@@ -113,7 +113,7 @@ async function judge(
     answerWithinMs: answerLimitMs(round, seconds),
     answers: [...(round.answers ?? []), ...(injected.answers ?? [])],
     losesNoAnswer: round.losesNoAnswer ?? false,
-    limitsCopies: round.limitsCopies ?? false,
+    maxCopies: round.maxCopies ?? null,
   });
   const { notSent = 0 } = verdict;
   if (notSent > 0) scene.say(`${notSent} messages not sent: too many had no response yet`);

@@ -20,8 +20,8 @@ export interface Limits {
   answerWithinMs: number;
   /** A message whose response was lost must not have been accepted. */
   losesNoAnswer: boolean;
-  /** More records than `copiesAllowed` are wrong. */
-  limitsCopies: boolean;
+  /** How many records more than deliveries may be published; null when that is not limited. */
+  maxCopies: ((deliveries: number) => number) | null;
   /** Responses to the client that are allowed besides 202. */
   answers: readonly string[];
 }
@@ -175,17 +175,9 @@ function findingsOfLimits(
   ];
 }
 
-/**
- * Batches that are under way when Kafka comes back are sent again as a whole when one of their partitions has no leader
- * yet: two gateways with 500 records each. A sweep that was captured by a living gateway published 6 % more.
- */
-function copiesAllowed(deliveries: number): number {
-  return 1_000 + 0.03 * deliveries;
-}
-
-function tooManyRecords({ shown, records }: Evidence, { limitsCopies }: Limits): Finding[] {
-  if (records === null || !limitsCopies) return [];
-  const isTooMany = records - shown.size > copiesAllowed(shown.size);
+function tooManyRecords({ shown, records }: Evidence, { maxCopies }: Limits): Finding[] {
+  if (records === null || !maxCopies) return [];
+  const isTooMany = records - shown.size > maxCopies(shown.size);
   return finding(
     'too many records',
     isTooMany ? [`${records} published for ${shown.size} deliveries`] : [],

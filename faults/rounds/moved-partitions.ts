@@ -10,13 +10,18 @@ const MOVED_WITHIN_MS = 60_000;
 /** Partition → the topics that have it. */
 type Partitions = ReadonlyMap<number, readonly string[]>;
 
+/** A broker that gives a partition up may have stored what it then refuses: 6 records of 7,346. */
+function copiesOfRefused(deliveries: number): number {
+  return 20 + 0.005 * deliveries;
+}
+
 export const MOVED_PARTITIONS: Round = {
   name: 'moved-partitions',
   summary:
     'a second broker joins Kafka, every partition moves to it, one after the other, and back',
   promise: '0 lost, 0 duplicates, few copies, lag below 2 s within 30 s',
   seconds: [24],
-  limitsCopies: true,
+  maxCopies: copiesOfRefused,
   recoverWithinMs: () => RECOVER_MS,
   spoilsStack: true,
   async inject(scene) {
