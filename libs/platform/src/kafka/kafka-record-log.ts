@@ -13,7 +13,7 @@ export interface RecordLogDeps extends Omit<ConsumeDeps, 'openGroupClient'> {
   driver?: KafkaDriver;
 }
 
-/** Four requests of ten seconds and the waits between them, or as long as a send is that is stored in part (kafkajs/may-retry.ts). */
+/** A client ends a send before this: four requests of ten seconds and the waits between them. */
 const SEND_TIMEOUT_MS = 60_000;
 /** Everything was sent and acknowledged, or will be published again by another process. */
 const CLOSE_TIMEOUT_MS = 5_000;

@@ -29,6 +29,11 @@ describe('whether a send is retried', () => {
     },
   );
 
+  it('not with nothing stored either, when its requests have taken 40 s', () => {
+    const failed = { failures: 1, isPartlyStored: false, elapsedMs: 40_000 };
+    expect(mayRetry(retriable, failed)).toBe(false);
+  });
+
   it.each([
     [
       'nobody leads a partition when the leaders are asked for again',

@@ -1,9 +1,6 @@
 const MAX_RETRIES = 3;
-/**
- * A partition whose broker has died gets another leader after about 10 s. With a last request of 10 s, and 10 s for the
- * question whether its broker answers, a send ends within its 60 s (kafka-record-log.ts).
- */
-const PARTLY_STORED_MS = 40_000;
+/** A partition whose broker has died gets another leader after about 10 s. */
+const RETRIED_FOR_MS = 40_000;
 
 /** kafkajs has reported success, and messages were in no request. */
 export class LeftOutError extends Error {
@@ -26,8 +23,8 @@ export function mayRetry(
   error: Error,
   { failures, isPartlyStored, elapsedMs }: FailedSend,
 ): boolean {
-  if (!isRetriable(error)) return false;
-  return isPartlyStored ? elapsedMs < PARTLY_STORED_MS : failures <= MAX_RETRIES;
+  if (!isRetriable(error) || elapsedMs >= RETRIED_FOR_MS) return false;
+  return isPartlyStored || failures <= MAX_RETRIES;
 }
 
 /**

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import {
   askBeforeRepeating,
   patchProduce,
+  refuseLate,
   type PatchedBroker,
   type PatchedProtocol,
 } from './patch-produce.ts';
@@ -53,6 +54,46 @@ describe('a broker of kafkajs', () => {
     await produce();
     await produce();
     expect(requests).toEqual(['produce', 'produce']);
+  });
+});
+
+it('a time-out makes kafkajs ask for the leaders again', async () => {
+  const error = Object.assign(new Error('timed out'), { name: 'KafkaJSRequestTimeoutError' });
+  const broker: PatchedBroker = {
+    produce: () => Promise.reject(error),
+    apiVersions: () => Promise.resolve({}),
+  };
+  askBeforeRepeating(broker);
+  const { staleMetadata } = createRequire(import.meta.url)('kafkajs/src/protocol/error.js') as {
+    staleMetadata: (error: unknown) => boolean;
+  };
+  const failure: unknown = await broker.produce({ topicData: [] }).catch((each: unknown) => each);
+  expect(staleMetadata(failure)).toBe(true);
+});
+
+describe('a send', () => {
+  const produced: object[] = [];
+  const broker: PatchedBroker = {
+    produce: (request) => Promise.resolve(produced.push(request)),
+    apiVersions: () => Promise.resolve({}),
+  };
+  refuseLate(broker);
+
+  const produce = (endsAtMs: number): Promise<unknown> => {
+    const messages = [{ send: { endsAtMs, requests: [] } }];
+    return broker.produce({
+      topicData: [{ topic: 't', partitions: [{ partition: 0, messages }] }],
+    });
+  };
+
+  it('makes no request once it has ended, because its caller repeats it', async () => {
+    await expect(produce(performance.now() - 1)).rejects.toMatchObject({ retriable: false });
+    expect(produced).toHaveLength(0);
+  });
+
+  it('makes requests until then', async () => {
+    await produce(performance.now() + 60_000);
+    expect(produced).toHaveLength(1);
   });
 });
 

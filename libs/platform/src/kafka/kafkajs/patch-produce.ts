@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import type { TrackedMessage } from './tracked-message.ts';
+import type { TrackedMessage, TrackedSend } from './tracked-message.ts';
 
 interface ProduceRequest {
   topicData: readonly {
@@ -44,27 +44,49 @@ export function patchProduce(): void {
   const require = createRequire(import.meta.url);
   tellRefused(require('kafkajs/src/protocol/requests/produce/index.js') as PatchedProtocol);
   const broker = require('kafkajs/src/broker/index.js') as { prototype: PatchedBroker };
+  refuseLate(broker.prototype);
   askBeforeRepeating(broker.prototype);
   markStored(broker.prototype);
 }
 
-/** Replaces `produce` by one that sends nothing to a broker that has not answered since its last time-out. */
+/** Replaces `produce` by one that sends nothing of a send that has ended. */
+export function refuseLate(broker: PatchedBroker): void {
+  const { produce } = broker;
+  broker.produce = async function (this: PatchedBroker, request) {
+    const send = sendOf(request);
+    if (send && performance.now() >= send.endsAtMs) {
+      throw Object.assign(new Error('the send has taken too long'), { retriable: false });
+    }
+    return produce.call(this, request);
+  };
+}
+
+function sendOf({ topicData }: ProduceRequest): TrackedSend | undefined {
+  return topicData[0]?.partitions[0]?.messages[0]?.send;
+}
+
+/**
+ * Replaces `produce` by one that sends nothing to a broker that has not answered since its last time-out. kafkajs asks
+ * for the leaders again after such an error, as after that of a broker that does not lead any more: without that it
+ * would keep to a broker that hangs for five minutes, although its partitions have another leader after ten seconds.
+ */
 export function askBeforeRepeating(broker: PatchedBroker): void {
   const unanswered = new WeakSet<PatchedBroker>();
   const { produce } = broker;
   broker.produce = async function (this: PatchedBroker, request) {
-    if (unanswered.has(this)) await this.apiVersions();
-    unanswered.delete(this);
     try {
+      if (unanswered.has(this)) await this.apiVersions();
+      unanswered.delete(this);
       return await produce.call(this, request);
     } catch (error) {
-      if (isTimeout(error)) unanswered.add(this);
-      throw error;
+      if (!isTimeout(error)) throw error;
+      unanswered.add(this);
+      throw Object.assign(error, { type: 'NOT_LEADER_FOR_PARTITION' });
     }
   };
 }
 
-function isTimeout(error: unknown): boolean {
+function isTimeout(error: unknown): error is Error {
   return error instanceof Error && error.name === 'KafkaJSRequestTimeoutError';
 }
 
@@ -82,7 +104,7 @@ export function markStored(broker: PatchedBroker): void {
         if (refused) mark(request, (topic, partition) => !refused.has(placeOf(topic, partition)));
       },
     );
-    request.topicData[0]?.partitions[0]?.messages[0]?.requests?.push(marked);
+    sendOf(request)?.requests.push(marked);
     return response;
   };
 }

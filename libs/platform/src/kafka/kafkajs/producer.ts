@@ -4,13 +4,11 @@ import { byTopic } from '../by-topic.ts';
 import type { RecordProducer } from '../kafka-driver.ts';
 import type { OutgoingRecord } from '../record-log.ts';
 import { LeftOutError, mayRetry } from './may-retry.ts';
-import type { TrackedMessage } from './tracked-message.ts';
+import { patchProduce } from './patch-produce.ts';
+import type { TrackedMessage, TrackedSend } from './tracked-message.ts';
 
-/**
- * kafkajs does not ask for the leaders again after a request without an answer. With its 5 minutes it kept to a broker
- * that hung for as long, although another one led its partitions after 10 s.
- */
-const METADATA_MAX_AGE_MS = 10_000;
+/** The last request takes ten seconds at most, and the caller waits for sixty (kafka-record-log.ts). */
+const SEND_MS = 50_000;
 
 /** Resolves when a send that has failed this often is to be retried. */
 type WaitForRetry = (failures: number) => Promise<void>;
@@ -20,6 +18,7 @@ export async function connectProducer(
   kafka: Kafka,
   waitForRetry: WaitForRetry = (failures) => wait(Math.min(50 * 2 ** failures, 1_000)),
 ): Promise<RecordProducer> {
+  patchProduce();
   const producer = createProducer(kafka);
   await producer.connect();
   return {
@@ -38,7 +37,6 @@ function createProducer(kafka: Kafka): Producer {
     allowAutoTopicCreation: false,
     createPartitioner: Partitioners.DefaultPartitioner,
     retry: { retries: 0 },
-    metadataMaxAge: METADATA_MAX_AGE_MS,
   });
 }
 
@@ -70,20 +68,20 @@ async function send(producer: Producer, messages: readonly TrackedMessage[]): Pr
     await producer.sendBatch({ acks: -1, topicMessages: byTopic(messages, toTopicMessages) });
     return new LeftOutError('kafkajs reported success without sending every record');
   } catch (error) {
-    await Promise.all(messages[0]?.requests ?? []);
+    await Promise.all(messages[0]?.send.requests ?? []);
     return error instanceof Error ? error : new Error(String(error));
   }
 }
 
 function track(records: readonly OutgoingRecord[]): TrackedMessage[] {
-  const requests: Promise<void>[] = [];
+  const send: TrackedSend = { endsAtMs: performance.now() + SEND_MS, requests: [] };
   return records.map(({ topic, key, value, headers }) => ({
     topic,
     key,
     value,
     ...(headers && { headers: { ...headers } }),
     isStored: false,
-    requests,
+    send,
   }));
 }
 
