@@ -24,6 +24,7 @@ import type { LoadWebhook } from './load/load-webhook.ts';
 import { abortedAttempt, type Made, type MakeAttempt } from './make-attempt.ts';
 import type { Remaining } from './once/check-recorded.ts';
 import type { HeldLease } from './once/attempt-leases.ts';
+import type { OutcomeQueue } from './once/lease-state.ts';
 import type { DoubleSendGuard } from './once/prevent-double-send.ts';
 import type { ErasePayloads } from './settle/erase-payloads.ts';
 import type { Settle, Settled } from './settle/settle-delivery.ts';
@@ -82,7 +83,7 @@ async function attemptOnce(deps: AttemptDeps, underWay: AttemptUnderWay): Promis
     try {
       const outcome = remaining.kind === 'send' ? await send(deps, underWay, lease) : remaining;
       if (outcome.kind === 'claim_again') continue;
-      if (outcome.kind === 'attempted') lease.markMade();
+      if (outcome.kind === 'attempted') lease.markMade(queueOf(due));
       await apply(deps, underWay, outcome);
       return;
     } finally {
@@ -183,9 +184,16 @@ async function apply(
   }
 }
 
+function queueOf({ trigger }: DueAttempt): OutcomeQueue {
+  return trigger === 'resend' ? 'resend' : 'delivery';
+}
+
 /** A resend has a mark instead of a schedule, and leaves the status of its delivery when it fails. */
 function settle(deps: AttemptDeps, settled: Settled): Promise<void> {
-  return settled.due.trigger === 'resend'
-    ? deps.settleResend(settled)
-    : deps.settleDelivery(settled);
+  switch (queueOf(settled.due)) {
+    case 'resend':
+      return deps.settleResend(settled);
+    case 'delivery':
+      return deps.settleDelivery(settled);
+  }
 }

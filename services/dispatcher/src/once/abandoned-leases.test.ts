@@ -83,34 +83,59 @@ describe('a lease without a release within 90 s in which the stores answer', () 
     const lease = at.take('att_1');
     at.areOurs = false;
     at.outageFreeMs += 89_999;
-    lease.markMade();
+    lease.markMade('delivery');
     at.outageFreeMs += 89_999;
     expect(await lookAfter(4_000)).toEqual({ isTakenOver: false, announced: ['att_1'] });
   });
 
   describe('whose request was made', () => {
     it('is taken over when no outcome is recorded any more', async () => {
-      at.take('att_1').markMade();
+      at.take('att_1').markMade('delivery');
       at.areOurs = false;
       at.outageFreeMs += 90_000;
       expect(await lookAfter(90_000)).toEqual({ isTakenOver: true, announced: [] });
     });
 
     it('is taken over when others were recorded that were made later', async () => {
-      at.take('att_1').markMade();
+      at.take('att_1').markMade('delivery');
       at.outageFreeMs += 30_000;
       const later = at.take('att_later');
-      later.markMade();
+      later.markMade('delivery');
       at.areOurs = false;
       at.outageFreeMs += 60_000;
       later.release();
       expect(await lookAfter(4_000)).toEqual({ isTakenOver: true, announced: [] });
     });
 
+    it('is kept while later outcomes are recorded that wait in another queue', async () => {
+      const earlier = at.take('att_earlier');
+      earlier.markMade('delivery');
+      at.take('att_1').markMade('delivery');
+      at.outageFreeMs += 90_000;
+      const resend = at.take('att_resend');
+      resend.markMade('resend');
+      at.areOurs = false;
+      resend.release();
+      earlier.release();
+      expect(await lookAfter(4_000)).toEqual({ isTakenOver: false, announced: ['att_1'] });
+    });
+
+    it('is taken over by anybody once it is announced no more', async () => {
+      const earlier = at.take('att_earlier');
+      earlier.markMade('delivery');
+      at.take('att_1').markMade('delivery');
+      at.tickAfter(50);
+      at.areOurs = false;
+      at.outageFreeMs += 90_000;
+      at.tickAfter(4_000);
+      earlier.release();
+      expect((await lookAfter(4_000)).isTakenOver).toBe(true);
+    });
+
     it('is kept while those are recorded that were made before it, however long that takes', async () => {
       const earlier = at.take('att_earlier');
-      earlier.markMade();
-      at.take('att_1').markMade();
+      earlier.markMade('delivery');
+      at.take('att_1').markMade('delivery');
       at.areOurs = false;
       at.outageFreeMs += 300_000;
       earlier.release();
@@ -120,7 +145,7 @@ describe('a lease without a release within 90 s in which the stores answer', () 
 
   it('is kept while the outcome of its request cannot be recorded, because a store is away', async () => {
     const lease = at.take('att_1');
-    lease.markMade();
+    lease.markMade('delivery');
     at.areOurs = false;
     expect(await lookAfter(600_000)).toEqual({ isTakenOver: false, announced: ['att_1'] });
     lease.release();

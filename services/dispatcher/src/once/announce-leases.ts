@@ -26,7 +26,9 @@ function announce(state: LeaseState, ids: readonly string[]): void {
   const alive: string[] = [];
   for (const id of ids) {
     const lease = leases.get(id);
-    if (!lease || isAbandoned(state, lease) || hasLapsed(state, lease)) continue;
+    if (!lease || hasLapsed(state, lease)) continue;
+    lease.isGivenUp = isAbandoned(state, lease);
+    if (lease.isGivenUp) continue;
     lease.lapsesAtMs = nowMs + LASTS_MS;
     announced.set(id, nowMs + RENEWED_AFTER_MS);
     alive.push(id);

@@ -14,12 +14,13 @@ import {
   type Lease,
   type LeaseDeps,
   type LeaseState,
+  type OutcomeQueue,
 } from './lease-state.ts';
 
 /** The right to work on an attempt alone. */
 export interface HeldLease {
-  /** To be called when the request was made: its outcome is to be recorded now. */
-  markMade: () => void;
+  /** To be called when the request was made, with the queue in which its outcome waits to be recorded. */
+  markMade: (queue: OutcomeQueue) => void;
   /**
    * To be called right before the request. Returns false when the lease may have ended and the attempt have been made
    * meanwhile: this process was suspended, or its work hung and the lease was abandoned. The attempt is claimed again
@@ -69,7 +70,7 @@ export function createAttemptLeases(deps: LeaseDeps): AttemptLeases {
     released: [],
     claims: new Map(),
     waiting: new Map(),
-    recorded: NOTHING_RECORDED,
+    recorded: { delivery: NOTHING_RECORDED, resend: NOTHING_RECORDED },
   };
   const askRedis = createClaim(running);
   return {
@@ -135,7 +136,8 @@ function take(state: LeaseState, attemptId: string, { isOurs, isAnnounced }: Tak
   const lease: Lease = {
     activeAtMs: state.outageFreeMs(),
     lapsesAtMs: nowMs + (isAnnounced ? LASTS_MS : LASTS_UNANNOUNCED_MS),
-    isMade: false,
+    madeIn: null,
+    isGivenUp: false,
     isOurs,
     released: null,
   };
@@ -143,9 +145,9 @@ function take(state: LeaseState, attemptId: string, { isOurs, isAnnounced }: Tak
   if (isAnnounced) announced.set(attemptId, nowMs + RENEWED_AFTER_MS);
   else unannounced.set(attemptId, nowMs + ANNOUNCED_AFTER_MS);
   return {
-    markMade() {
+    markMade(queue) {
       lease.activeAtMs = state.outageFreeMs();
-      lease.isMade = true;
+      lease.madeIn = queue;
     },
     begin() {
       if (hasLapsed(state, lease) || isAbandoned(state, lease)) return false;
@@ -167,7 +169,7 @@ function release(state: LeaseState, attemptId: string, lease: Lease): void {
   const { leases, unannounced, announced, released } = state;
   state.onReleased(attemptId);
   lease.released?.abort();
-  if (lease.isMade) noteRecorded(state, lease);
+  if (lease.madeIn) noteRecorded(state, lease.madeIn, lease.activeAtMs);
   // An abandoned lease may have been taken over.
   if (leases.get(attemptId) !== lease) return;
   leases.delete(attemptId);
@@ -176,9 +178,9 @@ function release(state: LeaseState, attemptId: string, lease: Lease): void {
   if (announced.delete(attemptId) && !hasLapsed(state, lease)) released.push(attemptId);
 }
 
-function noteRecorded(state: LeaseState, { activeAtMs }: Lease): void {
-  const madeAtMs = Math.max(state.recorded.madeAtMs, activeAtMs);
-  state.recorded = { madeAtMs, atMs: state.outageFreeMs() };
+function noteRecorded(state: LeaseState, queue: OutcomeQueue, activeAtMs: number): void {
+  const madeAtMs = Math.max(state.recorded[queue].madeAtMs, activeAtMs);
+  state.recorded[queue] = { madeAtMs, atMs: state.outageFreeMs() };
 }
 
 /** Claims of one attempt are one claim. */

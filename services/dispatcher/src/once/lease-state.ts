@@ -28,7 +28,10 @@ export const LASTS_UNANNOUNCED_MS = 4_000;
  * less than the time after which stall-watch.ts replaces a consumer.
  */
 const ABANDONED_AFTER_MS = 90_000;
-/** Outcomes are recorded in the order in which they came, but for the two batches that are written at once. */
+/** Where outcomes wait until they are recorded. */
+export type OutcomeQueue = 'delivery' | 'resend';
+
+/** A queue records outcomes in the order in which they came, but for the two batches that are written at once. */
 const RECORDED_TOGETHER_MS = 30_000;
 
 export interface Lease {
@@ -36,7 +39,10 @@ export interface Lease {
   activeAtMs: number;
   /** By the monotonic clock; moved by each announcement that comes before it. */
   lapsesAtMs: number;
-  isMade: boolean;
+  /** Where the outcome of its request waits; null before the request was made. */
+  madeIn: OutcomeQueue | null;
+  /** True once it is announced no more because its work hung. */
+  isGivenUp: boolean;
   isOurs: IsOurs;
   /** Aborted when it is released; null while nobody waits for that. */
   released: AbortController | null;
@@ -54,11 +60,11 @@ export interface LeaseState extends LeaseDeps {
   claims: Map<string, Promise<boolean>>;
   /** Attempt id → how many wait for its lease. */
   waiting: Map<string, number>;
-  /** Of the attempts that were made and released, by `outageFreeMs`. */
-  recorded: LastRecorded;
+  recorded: Record<OutcomeQueue, LastRecorded>;
 }
 
-interface LastRecorded {
+/** Of the attempts that were made and released, by `outageFreeMs`. */
+export interface LastRecorded {
   /** When the one that was made last was made; -Infinity before any was released. */
   madeAtMs: number;
   /** When the last one was released. */
@@ -74,13 +80,18 @@ export function hasLapsed({ monotonicMs }: LeaseState, { lapsesAtMs }: Lease): b
 
 /** True when its work has hung, and whoever reads the record next may take it over. */
 export function isAbandoned(state: LeaseState, lease: Lease): boolean {
+  if (lease.isGivenUp) return true;
   const ageMs = state.outageFreeMs() - lease.activeAtMs;
   if (lease.isOurs() || ageMs < ABANDONED_AFTER_MS) return false;
-  return !lease.isMade || !isBeingRecorded(state, lease);
+  return !lease.madeIn || !isBeingRecorded(state, lease.activeAtMs, state.recorded[lease.madeIn]);
 }
 
 /** False when later outcomes were recorded, or none was for as long as work may take: a slow store records in turn. */
-function isBeingRecorded({ outageFreeMs, recorded }: LeaseState, { activeAtMs }: Lease): boolean {
+function isBeingRecorded(
+  { outageFreeMs }: LeaseState,
+  activeAtMs: number,
+  recorded: LastRecorded,
+): boolean {
   const isOvertaken = recorded.madeAtMs >= activeAtMs + RECORDED_TOGETHER_MS;
   return !isOvertaken && outageFreeMs() - recorded.atMs < ABANDONED_AFTER_MS;
 }

@@ -72,8 +72,8 @@ const SEND: Remaining = { kind: 'send' };
  *   hands.
  * - An attempt that was made and whose outcome could not be recorded before its process ended, as in
  *   an outage of MongoDB that lasts longer than its drain. While the process lives, its lease is kept.
- * - An attempt that was made and whose outcome is not recorded 90 s later although the stores answer, when its
- *   partition has gone: a fault of the program has stopped it, and the partition must go on.
+ * - An attempt that was made and whose outcome is not recorded 90 s later although the stores answer and others are
+ *   recorded, when its partition has gone: a fault of the program has stopped it, and the partition must go on.
  */
 export function createDoubleSendGuard(deps: DoubleSendDeps): DoubleSendGuard {
   const { leases, checkRecorded } = deps;
