@@ -10,7 +10,7 @@ const MOVED_WITHIN_MS = 60_000;
 /** Partition → the topics that have it. */
 type Partitions = ReadonlyMap<number, readonly string[]>;
 
-/** A broker that gives a partition up may have stored what it then refuses: 6 records of 7,346. */
+/** A broker that gives a partition up may have stored what it then refuses: 6 records of 7,419. */
 function copiesOfRefused(deliveries: number): number {
   return 20 + 0.005 * deliveries;
 }

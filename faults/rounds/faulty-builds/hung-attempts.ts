@@ -11,16 +11,14 @@ const WITHIN_MS = 150_000;
 const BLOCKED_RECORDS = 50;
 /** The metric tells of a partition that has not moved for longer, well before its consumer is replaced. */
 const TOLD_AFTER_S = 60;
-/** Between the response to the attempt that hangs and the time that it leaves. */
-const ANSWERED_WITHIN_MS = 200;
 const PROGRESS = 'posthorn_kafka_consumer_last_progress_timestamp_seconds';
 
-/** The first attempt of a message that comes to this place ends nowhere. It leaves the time in a file. */
-const hangOnce = (due: string): string =>
+/** The first attempt of a message that comes to this place ends nowhere. It leaves when it began, and the time, in a file. */
+const hangOnce = (due: string, beganAtMs: string): string =>
   `if (${due}.trigger === 'first' && !globalThis.hasHung) {
     globalThis.hasHung = true;
     const files = await import('node:fs');
-    files.writeFileSync(process.env.HUNG_FILE + '.new', String(Date.now()));
+    files.writeFileSync(process.env.HUNG_FILE + '.new', JSON.stringify([${beganAtMs}, Date.now()]));
     files.renameSync(process.env.HUNG_FILE + '.new', process.env.HUNG_FILE);
     await new Promise(() => undefined);
   }`;
@@ -44,7 +42,7 @@ export const HANGS: readonly Hang[] = [
     change: {
       file: 'services/dispatcher/src/make-attempt.ts',
       find: 'const ready = await beginAuthorized(deps, due, rights);',
-      replace: `${hangOnce('due')}\n      const ready = await beginAuthorized(deps, due, rights);`,
+      replace: `${hangOnce('due', 'Date.now()')}\n      const ready = await beginAuthorized(deps, due, rights);`,
     },
   },
   {
@@ -56,7 +54,7 @@ export const HANGS: readonly Hang[] = [
     change: {
       file: 'services/dispatcher/src/settle/settle-delivery.ts',
       find: '  return batcher.add;',
-      replace: `  return async (settled) => {\n  ${hangOnce('settled.due')}\n  await batcher.add(settled);\n  };`,
+      replace: `  return async (settled) => {\n  ${hangOnce('settled.due', 'settled.attempt.startedAtMs')}\n  await batcher.add(settled);\n  };`,
     },
   },
 ];
@@ -74,7 +72,7 @@ export const HUNG_ATTEMPTS: readonly Round[] = HANGS.map((hang): Round => ({
 }));
 
 async function watchHang({ change, isMade }: Hang, scene: Scene): Promise<Injected> {
-  const hungAtMs = await runHanging(change, scene);
+  const { beganAtMs, hungAtMs } = await runHanging(change, scene);
   scene.say('an attempt of dispatcher-1 hangs');
   const told = await scene
     .until('the metric', () => isTold(scene), WITHIN_MS)
@@ -88,9 +86,7 @@ async function watchHang({ change, isMade }: Hang, scene: Scene): Promise<Inject
   scene.say(`told by the metric: ${inSeconds(told)}, moving again: ${inSeconds(ended)}`);
   return {
     endedAtMs: hungAtMs,
-    excuses: isMade
-      ? [{ reason: 'never recorded', fromMs: hungAtMs - ANSWERED_WITHIN_MS, toMs: hungAtMs }]
-      : [],
+    excuses: isMade ? [{ reason: 'never recorded', fromMs: beganAtMs, toMs: hungAtMs }] : [],
     findings: [
       ...(told === null ? ['no metric tells of the blocked partition'] : []),
       ...(ended === null || ended > WITHIN_MS
@@ -100,8 +96,13 @@ async function watchHang({ change, isMade }: Hang, scene: Scene): Promise<Inject
   };
 }
 
-/** Resolves with the time at which the attempt began to hang, in milliseconds since 1970. */
-async function runHanging(change: Change, { stackDir, fleet, until }: Scene): Promise<number> {
+/** When the attempt that hangs began, and when it hung, in milliseconds since 1970. */
+interface HungAttempt {
+  beganAtMs: number;
+  hungAtMs: number;
+}
+
+async function runHanging(change: Change, { stackDir, fleet, until }: Scene): Promise<HungAttempt> {
   const root = join(stackDir, 'hanging');
   const file = join(stackDir, 'hung-at');
   rmSync(file, { force: true });
@@ -110,7 +111,8 @@ async function runHanging(change: Change, { stackDir, fleet, until }: Scene): Pr
   await fleet.stop(MEMBER);
   await fleet.start(MEMBER, { root, env: { HUNG_FILE: file } });
   await until('the attempt hangs', () => existsSync(file), 60_000);
-  return Number(readFileSync(file, 'utf8'));
+  const [beganAtMs, hungAtMs] = JSON.parse(readFileSync(file, 'utf8')) as [number, number];
+  return { beganAtMs, hungAtMs };
 }
 
 /** True when a metric of a dispatcher says that a partition has not moved for a minute. */
