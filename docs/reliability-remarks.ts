@@ -99,7 +99,7 @@ records were published for them, 1.011 for each.
 
 At 900 messages/s and with retries, two processes of each service, three stores and the suite itself fill the two cores: while the
 load goes on, what is left over delivers a backlog of 275,000 in seven to eight minutes, and **the suite calls that slow**.
-Without the load it delivers 1,400/s, and without retries and the suite 4,086/s ([above](#kafka-away-for-280-s-at-900-messagess)).
+Without the load it delivers 1,400/s, and without retries and the suite 3,900 to 4,100/s ([above](#kafka-away-for-280-s-at-900-messagess)).
 
 \`F5-frozen\`, 30 s, of 2026-11-26 at 04:50 and 05:08 are wrong for their records: 6,349 published for 5,697 deliveries, and 5,564 for 5,234; each
 delivery was made once. kafkajs repeated a request without an answer on the same connection, and a broker that was frozen executes all
