@@ -116,6 +116,9 @@ its sources were changed by hand.
 \`F5-frozen\` of 2026-11-26 at 07:38 to 07:44 and \`moved-partitions\` at the same time shared the two cores: what is over in 6 to 8 s alone
 took 73, 10 and 51 s after 30 s, and 83 s after 90 s. The first is wrong for that.
 
+\`hung-record\` of 2026-11-26 at 08:54 is wrong for one response of the API, 202 after 25.6 s, while \`hung-request\` shared the two cores.
+No gateway logged anything, and the cause is not known; alone, the slowest response was 0.4 s.
+
 \`F15\` of 2026-11-26 at 05:57 and 05:59 ran for 90 s instead of half an hour. It fits a line through the memory of each process, and in the
 first minutes of a process that line rises: what it called wrong says nothing of a leak, and does not rule one out either. No
 message was lost or delivered twice.
