@@ -9,7 +9,6 @@ import { messageOf, StartupError } from '../../service/errors.ts';
 import type { Logger } from '../../service/logger.ts';
 import type { KafkaAccess, Sasl } from './access.ts';
 import { patchConsumerGroup } from '../kafkajs/patch-consumer-group.ts';
-import { patchProduce } from '../kafkajs/patch-produce.ts';
 import { patchRequestQueue } from '../kafkajs/patch-request-queue.ts';
 
 const START_TIMEOUT_MS = 10_000;
@@ -22,7 +21,6 @@ export function createKafkaClient(
   logger: Logger,
 ): Kafka {
   patchRequestQueue();
-  patchProduce();
   patchConsumerGroup();
   return new Kafka({
     clientId,

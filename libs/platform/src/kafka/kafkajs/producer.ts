@@ -52,9 +52,10 @@ async function sendUntilStored(
   const startedMs = performance.now();
   let left = all;
   for (let failures = 1; ; failures += 1) {
-    const error = await send(producer, left);
+    const failure = await send(producer, left);
     left = left.filter(({ isStored }) => !isStored);
     if (left.length === 0) return;
+    const error = failure ?? new LeftOutError('kafkajs did not send every record');
     const isPartlyStored = left.length < all.length;
     const elapsedMs = performance.now() - startedMs;
     if (!mayRetry(error, { failures, isPartlyStored, elapsedMs })) throw error;
@@ -62,11 +63,14 @@ async function sendUntilStored(
   }
 }
 
-/** Resolves when every request of the send has ended. Returns why messages may not be stored. */
-async function send(producer: Producer, messages: readonly TrackedMessage[]): Promise<Error> {
+/** Resolves when every request of the send has ended, with its error, or null when kafkajs reports success. */
+async function send(
+  producer: Producer,
+  messages: readonly TrackedMessage[],
+): Promise<Error | null> {
   try {
     await producer.sendBatch({ acks: -1, topicMessages: byTopic(messages, toTopicMessages) });
-    return new LeftOutError('kafkajs reported success without sending every record');
+    return null;
   } catch (error) {
     await Promise.all(messages[0]?.send.requests ?? []);
     return error instanceof Error ? error : new Error(String(error));
