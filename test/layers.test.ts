@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { ESLint } from 'eslint';
 import { globSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { importCircles, readImports } from './support/sources/import-circles.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -11,7 +11,6 @@ const DISPATCHER = 'services/dispatcher/src/config.ts';
 const GATEWAY = 'services/gateway/src/config.ts';
 const RETRY = 'services/retry/src/config.ts';
 
-const SERVICES = ['gateway', 'dispatcher', 'retry', 'admin'];
 
 const eslint = new ESLint({ cwd: ROOT });
 
@@ -70,15 +69,6 @@ const files = globSync(
   },
 );
 
-/** Folder → the files and folders directly in it. The pages of docs are a list, not a structure. */
-const entriesByFolder = new Map<string, Set<string>>();
-for (const file of files.filter((path) => !path.startsWith('docs/'))) {
-  for (let path = file; dirname(path) !== '.'; path = dirname(path)) {
-    const folder = dirname(path);
-    entriesByFolder.set(folder, (entriesByFolder.get(folder) ?? new Set()).add(path));
-  }
-}
-
 describe('the sources', () => {
   test('are found', () => {
     expect(files).toEqual(expect.arrayContaining([DOMAIN, PLATFORM, DISPATCHER]));
@@ -94,16 +84,5 @@ describe('the sources', () => {
     const imports = readImports(ROOT, sources);
     expect(imports.length).toBeGreaterThan(1_000);
     expect(importCircles(imports)).toEqual([]);
-  });
-
-  test('have at most 20 entries in a folder', () => {
-    const full = [...entriesByFolder].filter(([, entries]) => entries.size > 20);
-    expect(full.map(([folder, { size }]) => [folder, size])).toEqual([]);
-  });
-
-  test('have at most 16 entries in the root of a service', () => {
-    const roots = SERVICES.map((name) => `services/${name}/src`);
-    const sizes = roots.map((root) => entriesByFolder.get(root)?.size ?? 0);
-    expect(sizes.filter((size) => size < 1 || size > 16)).toEqual([]);
   });
 });
