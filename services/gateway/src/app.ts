@@ -6,6 +6,7 @@ import { codesOf } from './api/openapi/error-codes.ts';
 import { handlersOf, type RouteHandlerDeps } from './api/route-handlers.ts';
 import type { Dashboard } from './api/dashboard/open-dashboard.ts';
 import { ApiError } from './http/api-error.ts';
+import { useClientAddress } from './http/connections/client-address.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
 import { createKnownRoutes, type KnownPage } from './http/known-routes.ts';
 import { assignRequestId } from './http/request-id.ts';
@@ -40,7 +41,9 @@ export function createApp(deps: AppDeps): Express {
   const { routes, limits, trustedProxies, dashboard, metrics, logger } = deps;
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', false);
+  // For `request.secure`, from X-Forwarded-Proto.
   app.set('trust proxy', trustedProxies);
+  useClientAddress(app, trustedProxies);
   app.enable('case sensitive routing').enable('strict routing');
   const known = createKnownRoutes(routes, [...PAGES, ...dashboard.pages]);
   const observe = metrics.observe(known, messageErrorsOf(routes));

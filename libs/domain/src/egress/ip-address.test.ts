@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { cidrs, contains, parseCidr, parseIp } from './ip-address.ts';
+import { cidrs, contains, formatIp, parseCidr, parseIp, unmapped } from './ip-address.ts';
 
 describe('an address', () => {
   test.each([
@@ -36,6 +36,19 @@ describe('an address', () => {
       }),
     );
   });
+});
+
+test.each([
+  ['192.0.2.7', '192.0.2.7'],
+  ['192.000.002.007', '192.0.2.7'],
+  ['2001:0DB8:0:0:1:0:0:1', '2001:db8::1:0:0:1'],
+  ['::', '::'],
+  ['::ffff:192.0.2.7', '192.0.2.7'],
+  ['0:0:0:0:0:FFFF:C000:0207', '192.0.2.7'],
+  ['::192.0.2.7', '::c000:207'],
+])('%s has the one text form %s, without a mapping', (text, form) => {
+  const address = parseIp(text);
+  expect(address && formatIp(unmapped(address))).toBe(form);
 });
 
 describe('a range', () => {

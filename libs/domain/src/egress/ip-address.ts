@@ -24,6 +24,22 @@ export function parseIp(text: string): IpAddress | null {
   return v6 === null ? null : { bits: 128, value: v6 };
 }
 
+const MAPPED_IPV4 = 0xffffn;
+
+/** Returns the IPv4 address inside an IPv4-mapped IPv6 address (`::ffff:a.b.c.d`), any other address as it is. */
+export function unmapped(address: IpAddress): IpAddress {
+  const isMapped = address.bits === 128 && address.value >> 32n === MAPPED_IPV4;
+  return isMapped ? { bits: 32, value: address.value & 0xffffffffn } : address;
+}
+
+/** Returns the one text form of an address: decimal for IPv4, RFC 5952 for IPv6. */
+export function formatIp({ bits, value }: IpAddress): string {
+  if (bits === 32) return [24n, 16n, 8n, 0n].map((shift) => (value >> shift) & 0xffn).join('.');
+  const digits = value.toString(16).padStart(32, '0');
+  const groups = digits.match(/.{4}/g) ?? [];
+  return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1);
+}
+
 /** Reads `10.0.0.0/8` or `fc00::/7`; null for anything else, such as `10.0.0.1/8`, whose host bits are set. */
 export function parseCidr(text: string): Cidr | null {
   const match = /^([^/]+)\/(\d{1,3})$/.exec(text.trim());

@@ -56,13 +56,13 @@ describe('Rate limits while Redis cannot be reached', () => {
 
   it('count the requests of an address before its key is checked, and trust one proxy only', async () => {
     const wrong = { 'x-api-key': 'wrong' };
-    // What the client itself wrote stands further left.
+    // What the client itself wrote stands further left. The proxy writes its port, which is another one each time.
     let n = 0;
-    const send = () => from(`203.0.113.${(n += 1)}, 198.51.100.1`, wrong);
+    const send = () => from(`203.0.113.${(n += 1)}, 198.51.100.1:${40_000 + n}`, wrong);
     const answers = await exhaust(ADDRESS_LIMIT, send);
     expect(answers.length).toBeGreaterThan(ADDRESS_LIMIT);
     expect(answers.at(-1)?.body.code).toBe('rate_limited');
     expect(answers.slice(0, -1).every(({ status }) => status === 401)).toBe(true);
-    expect((await from('198.51.100.2', wrong)).status).toBe(401);
+    expect((await from('198.51.100.2:40001', wrong)).status).toBe(401);
   });
 });
