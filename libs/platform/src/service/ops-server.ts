@@ -1,7 +1,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
 import { closeServer } from './close-server.ts';
-import { listen } from './listen.ts';
+import { answerHalfClosed, listen } from './listen.ts';
 import type { ServiceContext } from './run-service.ts';
 
 export interface OpsServerDeps {
@@ -51,7 +51,9 @@ export async function startOpsServer(deps: OpsServerDeps): Promise<Server> {
     else if (path === '/metrics') void answerMetrics(response, deps.registry);
     else response.writeHead(404).end('not found\n');
   });
-  await listen(server, { host: deps.host, port: deps.port, setting: 'OPS_PORT' });
+  answerHalfClosed(server);
+  const { host, port } = deps;
+  await listen(server, { host, port, settings: { host: 'OPS_HOST', port: 'OPS_PORT' } });
   return server;
 }
 

@@ -157,7 +157,7 @@ async function callRoute(
       query: head.query as never,
       body: body as Body<never>,
       requestId,
-      baseUrl: () => `${request.protocol}://${request.get('host') ?? ''}`,
+      baseUrl: () => baseUrlOf(request),
       reserve: (bytes) => {
         memory.reserveOrRefuse(response, bytes);
       },
@@ -166,6 +166,11 @@ async function callRoute(
   const clientAddress = request.ip ?? null;
   const asked = { caller, requestId, clientAddress, params, fields: body.value };
   return recordRequest(route, asked, handle);
+}
+
+/** `checkHead` has checked the host. Of what a proxy writes as protocol, only https is believed. */
+function baseUrlOf(request: Request): string {
+  return `${request.secure ? 'https' : 'http'}://${request.get('host') ?? ''}`;
 }
 
 function turnsFor(

@@ -30,7 +30,7 @@ export async function startCanaryServer({
   server.requestTimeout = REQUEST_TIMEOUT_MS;
   server.headersTimeout = REQUEST_TIMEOUT_MS;
   server.maxConnections = MAX_CONNECTIONS;
-  await listen(server, { host, port, setting: 'CANARY_PORT' });
+  await listen(server, { host, port, settings: { host: 'CANARY_HOST', port: 'CANARY_PORT' } });
   return server;
 }
 

@@ -4,6 +4,7 @@ import { dataOf } from '../../../support/api/expect-answers.ts';
 import { cookieOf, SESSION } from '../../../support/api/session-client.ts';
 import type { OwnCompany } from '../../../support/process/posthorn.ts';
 import { joinShared } from '../../../support/process/shared-posthorn.ts';
+import { openConnection } from '../../../support/receivers/raw-connection.ts';
 import { startReceiver, type Receiver } from '../../../support/receivers/receiver.ts';
 import { eventually } from '../../../support/time/eventually.ts';
 
@@ -109,6 +110,14 @@ describe('The stream of attempts', () => {
     expect(watching.isEnded()).toBe(false);
     dataOf(await posthorn.api.delete(`/api/v1/api-keys/${id}`));
     await eventually('the end', watching.isEnded);
+  });
+
+  it('ends when its client closes the sending side of its connection', async () => {
+    const head = `GET ${LIVE} HTTP/1.1\r\nHost: a\r\nx-api-key: ${posthorn.apiKey}\r\n\r\n`;
+    const { socket, until, closed } = openConnection(Number(posthorn.env.PORT), head);
+    await until(/: open/);
+    socket.end();
+    await closed;
   });
 
   it('is for callers that may read', async () => {

@@ -15,7 +15,7 @@ export interface ErrorSpec {
 const EVERYWHERE = {
   malformed_request: {
     status: 400,
-    when: 'the request is not valid HTTP',
+    when: 'the request is not valid HTTP, or has not exactly one valid `Host`',
     message: 'This is not a valid HTTP request.',
   },
   invalid_request: {
@@ -80,6 +80,11 @@ const EVERYWHERE = {
     status: 500,
     when: 'a fault of the service; report the `requestId`',
     message: 'An internal error occurred.',
+  },
+  not_implemented: {
+    status: 501,
+    when: '`Transfer-Encoding` is something other than `chunked`, or the method is CONNECT',
+    message: 'The only supported Transfer-Encoding is chunked.',
   },
   unavailable: {
     status: 503,

@@ -29,11 +29,19 @@ const POST = 'POST / HTTP/1.1\r\nHost: a\r\n';
 
 let server: Server;
 
-/** Responds to GET without reading the body, to `/begin` with half a response, to others after the body. */
+/**
+ * Responds to GET without reading the body, to `/begin` with half a response, to `/later` when the client has closed its
+ * sending side, to others after the body.
+ */
 async function listen(bounds: ServerBounds): Promise<void> {
   server = createHardenedServer((request, response) => {
-    if (request.url === '/begin') response.writeHead(200).write('half');
-    else if (request.url === '/large') response.end(Buffer.alloc(LARGE));
+    const { url, headers } = request;
+    if (url === '/target') response.end(JSON.stringify([url, headers.host]));
+    // Node has seen the end by then.
+    else if (url === '/later')
+      request.socket.once('end', () => response.end(JSON.stringify([url])));
+    else if (url === '/begin') response.writeHead(200).write('half');
+    else if (url === '/large') response.end(Buffer.alloc(LARGE));
     else if (request.method === 'GET') response.end('{"success":true}');
     else
       request
@@ -85,6 +93,24 @@ describe('an invalid request', () => {
       400,
       'malformed_request',
     ],
+    [
+      'CONNECT',
+      'CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n',
+      501,
+      'not_implemented',
+    ],
+    [
+      'another transfer coding',
+      `${POST}Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n`,
+      501,
+      'not_implemented',
+    ],
+    [
+      'a transfer coding of HTTP/1.0',
+      'POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      400,
+      'malformed_request',
+    ],
     ['20,000 bytes of headers', `${GET}X: ${'x'.repeat(20_000)}`, 431, 'headers_too_large'],
   ])(
     'with %s gets the error envelope and a closed connection',
@@ -95,6 +121,8 @@ describe('an invalid request', () => {
 
   test.each([
     ['no Host', 'GET / HTTP/1.1\r\n\r\n', 400, 'malformed_request'],
+    ['two hosts', `${GET}host: b\r\n\r\n`, 400, 'malformed_request'],
+    ['one host twice', `${GET}Host: a\r\n\r\n`, 400, 'malformed_request'],
     ['an unknown Expect', `${GET}Expect: wonders\r\n\r\n`, 417, 'expectation_failed'],
   ])('with %s gets the error envelope', async (_what, text, status, code) => {
     const response = parseAnswer(await send(text).until(ENVELOPE));
@@ -103,6 +131,37 @@ describe('an invalid request', () => {
 
   test('is not one of HTTP/1.0 without a Host', async () => {
     expect(await send('GET / HTTP/1.0\r\n\r\n').until(/\}$/)).toContain(' 200 OK');
+  });
+});
+
+test('a target in absolute form names the host and the path', async () => {
+  const head = 'GET http://b.example:81/target HTTP/1.1\r\nHost: a\r\n\r\n';
+  expect(await send(head).until(/\]$/)).toContain('["/target","b.example:81"]');
+});
+
+describe('a client that closes its sending side', () => {
+  const LATER = '/later HTTP/1.1\r\nHost: a\r\n';
+
+  test.each([
+    ['after a request', `GET ${LATER}\r\n`],
+    ['after a body', `POST ${LATER}Content-Length: 2\r\n\r\n{}`],
+    ['after two requests', `${GET}\r\nGET ${LATER}\r\n`],
+  ])('%s gets every response, and then the connection is closed', async (_when, text) => {
+    const { socket, until, closed } = send(text);
+    socket.end();
+    await until(/\["\/later"\]$/);
+    await closed;
+  });
+
+  test('and goes away frees its connection as soon as something is written to it', async () => {
+    const begun = nextRequest();
+    const { socket } = send('GET /begin HTTP/1.1\r\nHost: a\r\n\r\n');
+    const served = (await begun).deref()?.socket;
+    const closed = new Promise((resolve) => served?.once('close', resolve));
+    socket.destroy();
+    const writing = setInterval(() => served?.write('x'), 1);
+    await closed;
+    clearInterval(writing);
   });
 });
 

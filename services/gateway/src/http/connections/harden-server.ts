@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto';
 import {
   createServer,
   STATUS_CODES,
-  type IncomingMessage,
   type RequestListener,
   type Server,
   type ServerResponse,
 } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { answerHalfClosed } from '@posthorn/platform/service/listen.ts';
 import { SECURITY_HEADERS } from '../security-headers.ts';
+import { checkHead } from './check-head.ts';
 
 export interface ServerBounds {
   /** From the connection, or the first byte of a further request, to the end of its headers. */
@@ -52,11 +53,12 @@ export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Ser
     connectionsCheckingInterval: bounds.checkEveryMs,
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: MAX_HEADER_BYTES,
-    // Checked below: Node's own refusal has no envelope.
+    // `checkHead` checks it: Node's own refusal has no envelope.
     requireHostHeader: false,
   });
   server.maxConnections = MAX_CONNECTIONS;
   server.setTimeout(bounds.silenceMs);
+  answerHalfClosed(server);
   const responses = new WeakMap<Duplex, ServerResponse>();
   const serve: RequestListener = (request, response) => {
     responses.set(request.socket, response);
@@ -65,14 +67,26 @@ export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Ser
       // An idle connection would hold its last request, 10 kB, until the next one.
       else if (responses.get(request.socket) === response) responses.delete(request.socket);
     });
-    if (hasHost(request)) app(request, response);
-    else refuse(response, REFUSALS.malformed);
+    const fault = checkHead(request);
+    if (fault === null) {
+      app(request, response);
+      return;
+    }
+    // What follows a body with a coding may be a part of it for a proxy in front.
+    if (request.headers['transfer-encoding'] !== undefined) response.shouldKeepAlive = false;
+    refuse(response, REFUSALS[fault]);
   };
   server.on('request', serve);
   // `Expect: 100-continue` is answered by the reader of the body, after all checks.
   server.on('checkContinue', serve);
   server.on('checkExpectation', (_request, response) => {
     refuse(response, REFUSALS.expectation);
+  });
+  // Node closes the connection without a response when nobody listens.
+  server.on('connect', (_request, socket) => {
+    socket.on('error', () => undefined);
+    socket.end(refusalText(REFUSALS.connect));
+    closeSoon(socket, bounds.lingerMs);
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (socket.writableEnded) return;
@@ -83,11 +97,6 @@ export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Ser
     }
   });
   return server;
-}
-
-/** RFC 9112, section 3.2. HTTP/1.0 has no Host header. */
-function hasHost({ httpVersion, headers }: IncomingMessage): boolean {
-  return httpVersion === '1.0' || headers.host !== undefined;
 }
 
 /** True if the faulty request has a response already: a second one would corrupt the first. */
@@ -127,6 +136,16 @@ const REFUSALS = {
     status: 417,
     code: 'expectation_failed',
     message: 'The only supported Expect is 100-continue.',
+  },
+  unknown_coding: {
+    status: 501,
+    code: 'not_implemented',
+    message: 'The only supported Transfer-Encoding is chunked.',
+  },
+  connect: {
+    status: 501,
+    code: 'not_implemented',
+    message: 'The method CONNECT is not supported: this is no proxy.',
   },
   headers: {
     status: 431,

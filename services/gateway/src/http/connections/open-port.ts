@@ -14,7 +14,7 @@ export async function openPort(
   const { HOST: host, PORT: port, DRAIN_TIMEOUT_MS: drainMs } = config;
   const server = createHardenedServer(app);
   limitConnections(server, config.CONNECTIONS_PER_ADDRESS);
-  await listen(server, { host, port, setting: 'PORT' });
+  await listen(server, { host, port, settings: { host: 'HOST', port: 'PORT' } });
   lifecycle.onStop('http', () => closeServer(server, drainMs));
   logger.info({ host, port }, 'listening');
 }

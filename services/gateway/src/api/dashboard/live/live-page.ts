@@ -37,7 +37,11 @@ export function livePage({ identify, limits, streams, deadlines }: LivePageDeps)
     }
     const stream = streamTo(request, response, identify);
     if (!streams.open(stream)) throw tooMany();
+    // A response goes on when its client closes its sending side. A browser has gone then, and its place is needed.
+    const { socket } = request;
+    socket.once('end', stream.end);
     response.once('close', () => {
+      socket.off('end', stream.end);
       streams.close(stream);
     });
     response.writeHead(200, {
