@@ -167,7 +167,8 @@ describe('The operation of the services', () => {
       { url: receiverUrl },
     ]);
     const forged = { method: 'POST', body: '{"sentAtMs":1}' };
-    expect((await fetch(receiverUrl, forged)).status).toBe(401);
+    const refused = await fetch(receiverUrl, forged);
+    expect([refused.status, refused.headers.has('www-authenticate')]).toEqual([401, true]);
     expect((await canary.stop()).code).toBe(0);
   });
 

@@ -2015,7 +2015,7 @@ export interface components {
         /**
          * @description Bad Request
          *
-         *     - `malformed_request`: the request is not valid HTTP
+         *     - `malformed_request`: the request is not valid HTTP, or has not exactly one valid `Host`
          *     - `invalid_request`: fields, headers or query parameters are wrong; `errors` lists every problem
          *     - `delivery_refused`: the request has the header `webhook-id`: it is a delivery of a webhook that points to this API
          *     - `invalid_json`: the body is not UTF-8, is not a JSON object, repeats a key, or is nested deeper than 64 levels
@@ -2045,6 +2045,7 @@ export interface components {
                 "X-Request-Id": components["headers"]["RequestId"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                "WWW-Authenticate": components["headers"]["WwwAuthenticate"];
                 [name: string]: unknown;
             };
             content: {
@@ -2173,6 +2174,25 @@ export interface components {
             };
         };
         /**
+         * @description Not Implemented
+         *
+         *     - `not_implemented`: `Transfer-Encoding` is something other than `chunked`, or the method is CONNECT
+         */
+        "501.not_implemented": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "not_implemented";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
          * @description Service Unavailable
          *
          *     - `unavailable`: the request cannot be stored now; send it again
@@ -2252,7 +2272,7 @@ export interface components {
         /**
          * @description Bad Request
          *
-         *     - `malformed_request`: the request is not valid HTTP
+         *     - `malformed_request`: the request is not valid HTTP, or has not exactly one valid `Host`
          *     - `invalid_request`: fields, headers or query parameters are wrong; `errors` lists every problem
          *     - `delivery_refused`: the request has the header `webhook-id`: it is a delivery of a webhook that points to this API
          */
@@ -2450,6 +2470,8 @@ export interface components {
         RateLimitPolicy: string;
         /** @description Seconds to wait before the request is sent again */
         RetryAfter: string;
+        /** @description Says that the request needs an API key, and in which header */
+        WwwAuthenticate: "ApiKey realm=\"posthorn\", header=\"x-api-key\"";
         /** @description Present when this is the response of the first request with the same `Idempotency-Key` */
         IdempotencyReplayed: "true";
     };
@@ -2514,6 +2536,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -2572,6 +2595,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -2628,6 +2652,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -2690,6 +2715,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -2736,6 +2762,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -2800,6 +2827,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -2862,6 +2890,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -2919,6 +2948,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -2982,6 +3012,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -3028,6 +3059,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -3109,6 +3141,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -3212,6 +3245,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -3313,6 +3347,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -3392,6 +3427,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -3438,6 +3474,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -3516,6 +3553,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -3607,6 +3645,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -3672,6 +3711,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -3739,6 +3779,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -3806,6 +3847,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -3858,6 +3900,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -3910,6 +3953,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -3993,6 +4037,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -4084,6 +4129,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -4171,6 +4217,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -4266,6 +4313,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -4351,6 +4399,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -4443,6 +4492,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -4514,6 +4564,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -4574,6 +4625,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -4640,6 +4692,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -4692,6 +4745,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -4756,6 +4810,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -4822,6 +4877,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -4890,6 +4946,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -4936,6 +4993,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -4989,6 +5047,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -5046,6 +5105,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -5135,6 +5195,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -5217,6 +5278,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -5300,6 +5362,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -5361,6 +5424,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -5417,6 +5481,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -5475,6 +5540,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -5538,6 +5604,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -5593,6 +5660,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -5665,6 +5733,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -5724,6 +5793,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -5790,6 +5860,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -5836,6 +5907,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -5885,6 +5957,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };
@@ -5940,6 +6013,7 @@ export interface operations {
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
             503: components["responses"]["503.unavailable"];
         };
     };

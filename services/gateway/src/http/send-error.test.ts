@@ -4,8 +4,8 @@ import express from 'express';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { collectLogLines, type LogLines } from '../../../../test/support/sources/log-lines.ts';
-import { notFound, overloaded, unavailable } from './api-error.ts';
-import { sendError } from './send-error.ts';
+import { ApiError, notFound, overloaded, unavailable } from './api-error.ts';
+import { CHALLENGE, sendError } from './send-error.ts';
 
 let log: LogLines;
 let failure: Error;
@@ -37,11 +37,14 @@ afterEach(() => {
   server.close();
 });
 
-async function fail(error: Error): Promise<{ status: number; body: object }> {
+async function fail(
+  error: Error,
+): Promise<{ status: number; body: object; challenge: string | null }> {
   failure = error;
   const { port } = server.address() as AddressInfo;
   const response = await fetch(`http://127.0.0.1:${port}/webhooks/wh_1`);
-  return { status: response.status, body: (await response.json()) as object };
+  const challenge = response.headers.get('www-authenticate');
+  return { status: response.status, body: (await response.json()) as object, challenge };
 }
 
 const PLACE = { requestId: 'request-1', method: 'GET', route: '/webhooks/:webhookId' };
@@ -83,4 +86,19 @@ test('a fault of ours is logged with its stack, its route and its company', asyn
 test('a refusal that is the fault of the client is not logged', async () => {
   await fail(notFound('webhook'));
   expect(log.lines).toEqual([]);
+});
+
+describe('the challenge of a refused request', () => {
+  test.each(['unauthorized', 'session_replaced'])('is in every 401, such as %s', async (code) => {
+    const { status, challenge } = await fail(new ApiError(401, code, 'Sign in.'));
+    expect([status, challenge]).toEqual([401, CHALLENGE]);
+    // RFC 9110, section 11.6.1, and no scheme for which browsers show a dialog.
+    expect(challenge).toMatch(
+      /^(?!basic|digest|negotiate)[\w-]+ [\w-]+="[^"]*"(, [\w-]+="[^"]*")*$/i,
+    );
+  });
+
+  test('is in no other one', async () => {
+    expect((await fail(notFound('webhook'))).challenge).toBeNull();
+  });
 });

@@ -7,6 +7,12 @@ import { createDelayRefusal, type DelayRefusal } from './delay-refusals.ts';
 import { matchedPath } from './http-metrics.ts';
 import type { Caller } from './request/route.ts';
 
+/**
+ * RFC 9110, section 15.5.2: every 401 has a challenge; some clients throw without one. The scheme is not `Basic`, for
+ * which a browser would show a dialog of its own over the dashboard.
+ */
+export const CHALLENGE = 'ApiKey realm="posthorn", header="x-api-key"';
+
 const runAfter = (ms: number, run: () => void): void => void setTimeout(run, ms);
 
 /** Sends whatever a handler threw as an error envelope, without stack traces or driver messages. */
@@ -43,6 +49,7 @@ export function sendError(
 }
 
 function sendEnvelope(response: Response, error: ApiError, requestId: string): void {
+  if (error.status === 401) response.set('WWW-Authenticate', CHALLENGE);
   response
     .status(error.status)
     .set(error.headers)

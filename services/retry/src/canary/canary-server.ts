@@ -8,6 +8,9 @@ const MAX_BODY_BYTES = 4_096;
 const REQUEST_TIMEOUT_MS = 5_000;
 const MAX_CONNECTIONS = 100;
 
+/** RFC 9110, section 15.5.2: every 401 has one. The message must be signed as Standard Webhooks says. */
+const CHALLENGE = { 'WWW-Authenticate': 'Webhook-Signature realm="posthorn-canary"' };
+
 export interface CanaryServerDeps {
   host: string;
   port: number;
@@ -22,7 +25,7 @@ export async function startCanaryServer({
 }: CanaryServerDeps): Promise<Server> {
   const server = createServer((request, response) => {
     answer(request, receive).then(
-      (status) => response.writeHead(status).end(),
+      (status) => response.writeHead(status, status === 401 ? CHALLENGE : {}).end(),
       // The sender has closed the connection.
       () => response.destroy(),
     );

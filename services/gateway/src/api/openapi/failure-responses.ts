@@ -2,7 +2,12 @@ import { STATUS_CODES } from 'node:http';
 import type { Route } from '../../http/request/route.ts';
 import { codesOf, errorOf } from './error-codes.ts';
 import type { JsonSchema } from './json-schemas.ts';
-import { COMMON_HEADERS, RETRY_AFTER, type ResponseHeaders } from './response-headers.ts';
+import {
+  COMMON_HEADERS,
+  RETRY_AFTER,
+  WWW_AUTHENTICATE,
+  type ResponseHeaders,
+} from './response-headers.ts';
 
 export const REQUEST_ID = '7d5f9c1e-4b7a-4c62-9a55-0f3f6f1f8f0e';
 
@@ -63,7 +68,7 @@ function failureResponse(status: number, codes: readonly string[]): JsonSchema {
   const reasons = codes.map((code) => `- \`${code}\`: ${errorOf(code).when}`);
   return {
     description: [STATUS_CODES[status], '', ...reasons].join('\n'),
-    headers: headersOf(codes),
+    headers: headersOf(status, codes),
     content: {
       'application/json': {
         schema: {
@@ -76,9 +81,13 @@ function failureResponse(status: number, codes: readonly string[]): JsonSchema {
   };
 }
 
-function headersOf(codes: readonly string[]): ResponseHeaders {
+function headersOf(status: number, codes: readonly string[]): ResponseHeaders {
   const retryable = codes.some((code) => errorOf(code).retryAfter !== undefined);
-  return { ...COMMON_HEADERS, ...(retryable && RETRY_AFTER) };
+  return {
+    ...COMMON_HEADERS,
+    ...(retryable && RETRY_AFTER),
+    ...(status === 401 && WWW_AUTHENTICATE),
+  };
 }
 
 function exampleOf(code: string): JsonSchema {

@@ -1,3 +1,4 @@
+import { CHALLENGE } from '../../http/send-error.ts';
 import type { JsonSchema } from './json-schemas.ts';
 
 export type ResponseHeaders = Record<string, JsonSchema>;
@@ -25,6 +26,11 @@ export const NAMED_HEADERS: ResponseHeaders = {
     description: 'Seconds to wait before the request is sent again',
     schema: { ...text, pattern: '^[0-9]+$', examples: ['2'] },
   },
+  WwwAuthenticate: {
+    description: 'Says that the request needs an API key, and in which header',
+    required: true,
+    schema: { const: CHALLENGE },
+  },
   IdempotencyReplayed: {
     description:
       'Present when this is the response of the first request with the same `Idempotency-Key`',
@@ -41,6 +47,10 @@ export const COMMON_HEADERS: ResponseHeaders = {
 };
 
 export const RETRY_AFTER: ResponseHeaders = { 'Retry-After': reference('RetryAfter') };
+
+export const WWW_AUTHENTICATE: ResponseHeaders = {
+  'WWW-Authenticate': reference('WwwAuthenticate'),
+};
 
 export const IDEMPOTENCY_REPLAYED: ResponseHeaders = {
   'Idempotency-Replayed': reference('IdempotencyReplayed'),
