@@ -28,4 +28,14 @@ describe('given addresses', () => {
     expect(failure).toContain('Cannot connect to 127.0.0.1:1 (MONGODB_URL).');
     expect(failure).not.toMatch(/secret|pw/);
   });
+
+  test('with a password that is not percent-encoded are reported without a part of it', async () => {
+    const given = {
+      redisUrl: 'redis://:secret/word@127.0.0.1:1',
+      mongodbUrl: 'mongodb://user:secret/word@127.0.0.1:1/x',
+    };
+    const failure = await requireReachable(given).catch((error: unknown) => String(error));
+    expect(failure).toMatch(/MONGODB_URL must be[^]*REDIS_URL must be/);
+    expect(failure).not.toMatch(/secret|word@|user:/);
+  });
 });

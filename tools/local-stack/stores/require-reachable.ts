@@ -1,3 +1,4 @@
+import { mongodbUrl, redisUrl } from '@posthorn/platform/service/stores/store-urls.ts';
 import { isKafkaReady } from '../kafka/readiness.ts';
 import type { Addresses } from '../settings.ts';
 import { StackError } from '../stack-error.ts';
@@ -11,6 +12,12 @@ interface HostAndPort {
 
 /** Connects to the given addresses. Throws with a list of all that cannot be used. */
 export async function requireReachable(given: Partial<Addresses>): Promise<void> {
+  // First: of a URL with an unencoded password, what looks like the host is a part of the password.
+  const wrong = [
+    ...problemsOf('MONGODB_URL', mongodbUrl.safeParse(given.mongodbUrl ?? 'mongodb://unused')),
+    ...problemsOf('REDIS_URL', redisUrl.safeParse(given.redisUrl ?? 'redis://unused')),
+  ];
+  if (wrong.length > 0) throw new StackError(wrong.join('\n'));
   const problems = await Promise.all([
     problemOf('KAFKA_BROKERS', given.kafkaBrokers, parseBrokers, isKafkaReady),
     problemOf('MONGODB_URL', given.mongodbUrl, (url) => parseUrl(url, 27_017)),
@@ -18,6 +25,10 @@ export async function requireReachable(given: Partial<Addresses>): Promise<void>
   ]);
   const lines = problems.filter((problem) => problem !== undefined);
   if (lines.length > 0) throw new StackError(lines.join('\n'));
+}
+
+function problemsOf(variable: string, { error }: ReturnType<typeof redisUrl.safeParse>): string[] {
+  return error?.issues.map(({ message }) => `${variable} ${message}. ${HOW_TO_FIX}`) ?? [];
 }
 
 async function problemOf(

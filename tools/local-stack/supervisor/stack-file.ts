@@ -15,7 +15,8 @@ function stackFilePath(stackDir: string): string {
 }
 
 export function writeStackFile(stackDir: string, file: StackFile): void {
-  writeFileAtomically(stackFilePath(stackDir), `${JSON.stringify(file, null, 2)}\n`);
+  // A given address may have a password.
+  writeFileAtomically(stackFilePath(stackDir), `${JSON.stringify(file, null, 2)}\n`, 0o600);
 }
 
 export function removeStackFile(stackDir: string): void {

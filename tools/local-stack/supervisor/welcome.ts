@@ -74,7 +74,7 @@ function storeRows({ stackDir }: Settings, addresses: Addresses): Row[] {
 }
 
 function withoutPassword(url: string): string {
-  return url.replace(/:\/\/[^/@]*@/, '://***@');
+  return url.replace(/:\/\/[^/]*@/, '://***@');
 }
 
 function rows(all: readonly Row[]): string[] {

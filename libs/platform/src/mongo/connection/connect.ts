@@ -5,6 +5,7 @@ import { TimeoutError, withTimeout } from '../../async/with-timeout.ts';
 import { messageOf, StartupError, StoreUnavailableError } from '../../service/errors.ts';
 import type { ServiceContext } from '../../service/run-service.ts';
 import type { mongodbAccess } from '../../service/stores/store-settings.ts';
+import { hostsOf } from '../../service/stores/store-urls.ts';
 import { monotonicClockMs, systemClockMs } from '../../service/clock-and-ids.ts';
 import { withDays, type Database } from '../days/days.ts';
 import { followLayout, type FollowedLayout } from '../days/follow-layout.ts';
@@ -186,12 +187,9 @@ function isRetriableServerError(error: unknown): boolean {
   );
 }
 
-function hostsOf(url: string): string {
-  return /^mongodb(?:\+srv)?:\/\/(?:[^@/]*@)?([^/?]*)/.exec(url)?.[1] ?? 'the given address';
-}
-
+/** The driver quotes the URL in some errors. Up to the last `@`: a password may contain one. */
 function withoutCredentials(error: unknown): string {
   return messageOf(error)
-    .replace(/\/\/[^@\s]*@/g, '//')
+    .replace(/\/\/\S*@/g, '//')
     .replace(/\.$/, '');
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 /**
  * An http or https URL of a setting. One with a user and a password is refused: `fetch` does not take it, and
- * the error that it throws would put the password into the log.
+ * the error that it throws would put the password into the log. The exporter of traces would not send them.
  */
 export const httpUrl = z
   .url({ protocol: /^https?$/, error: 'must be an http or https URL' })

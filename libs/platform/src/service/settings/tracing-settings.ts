@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { httpUrl } from './http-url.ts';
 import { wholeNumber } from './whole-number.ts';
 
 /** The samplers of the OpenTelemetry specification that need no other service. */
@@ -13,8 +14,7 @@ export const SAMPLERS = [
 
 /** With the names of the OpenTelemetry specification. docs/tracing.md lists further ones that its exporter reads itself. */
 export const tracingSettings = {
-  OTEL_EXPORTER_OTLP_ENDPOINT: z
-    .url({ protocol: /^https?$/, error: 'must be a URL such as http://collector:4318' })
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl
     .optional()
     .describe('OTLP/HTTP collector of traces, without `/v1/traces`; no traces when not set'),
   OTEL_TRACES_SAMPLER: z

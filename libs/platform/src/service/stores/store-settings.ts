@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { mongodbUrl, redisUrl } from './store-urls.ts';
 
-const hostAndPort = /^[^\s:,/]+:\d{1,5}$/;
+const hostAndPort = /^[^\s:,/@]+:\d{1,5}$/;
 
 const addressList = z
   .string()
@@ -52,12 +53,9 @@ export const kafkaAccess = {
 
 /** How MongoDB is reached. */
 export const mongodbAccess = {
-  MONGODB_URL: z
-    .string()
-    .regex(/^mongodb(\+srv)?:\/\/\S+$/, 'must be a mongodb:// or mongodb+srv:// URL')
-    .describe(
-      'MongoDB replica set and database, mongodb://…/posthorn; its options win over ours, but for the write concern',
-    ),
+  MONGODB_URL: mongodbUrl.describe(
+    'MongoDB replica set and database, mongodb://…/posthorn; its options win over ours, but for the write concern',
+  ),
   MONGODB_TLS_CA_FILE: path.describe('PEM file with the CA of MongoDB; connects with TLS'),
   MONGODB_TLS_CERT_FILE: path.describe('PEM file with our certificate for MongoDB'),
   MONGODB_TLS_KEY_FILE: path.describe('PEM file with the key of that certificate'),
@@ -65,12 +63,9 @@ export const mongodbAccess = {
 
 /** How Redis is reached. */
 export const redisAccess = {
-  REDIS_URL: z
-    .string()
-    .regex(/^rediss?:\/\/\S+$/, 'must be a redis:// or rediss:// URL')
-    .describe(
-      'Redis, for cache invalidation and shared rate limits; deliveries continue without it; rediss:// connects with TLS',
-    ),
+  REDIS_URL: redisUrl.describe(
+    'Redis, for cache invalidation and shared rate limits; deliveries continue without it; rediss:// connects with TLS',
+  ),
   REDIS_TLS_CA_FILE: path.describe('PEM file with the CA of Redis, for rediss://'),
   REDIS_TLS_CERT_FILE: path.describe('PEM file with our certificate for Redis'),
   REDIS_TLS_KEY_FILE: path.describe('PEM file with the key of that certificate'),
