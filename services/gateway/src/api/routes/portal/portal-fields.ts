@@ -22,7 +22,8 @@ export const pathText = z
   .max(500, 'must have at most 500 characters');
 
 const IMAGE = 'data:image/(png|jpeg|webp|svg\\+xml);base64,[A-Za-z0-9+/]+={0,2}';
-const IMAGE_URL = `https://${HOST}(/[\\w.~%-]{1,100}){0,15}(\\?[\\w.~%=&-]{0,400})?`;
+// Only `MAX_LOGO_CHARS` bounds its length: the engines of many clients refuse patterns with more than 1,000 repeats.
+const IMAGE_URL = `https://${HOST}(/[\\w.~%-]+)*(\\?[\\w.~%=&-]*)?`;
 const LOGO = new RegExp(`^(${IMAGE}|${IMAGE_URL})$`);
 const MAX_LOGO_CHARS = 65_536;
 
