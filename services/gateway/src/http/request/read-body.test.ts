@@ -161,6 +161,9 @@ describe('half of a surrogate pair', () => {
     expect(refusalOf(String.raw`{"projectId":"\ud800"}`).problems).toEqual([
       { path: 'projectId', message: 'contains half of a surrogate pair' },
     ]);
+    const nested = String.raw`{"projectId":"a","theme":{"name":"\udc00","list":[{"key":"\ud800 "}]}}`;
+    const problems = refusalOf(nested).problems.filter(({ message }) => message.includes('half'));
+    expect(problems.map(({ path }) => path)).toEqual(['theme.name', 'theme.list.0.key']);
     const body = read(String.raw`{"projectId":"\ud83d\ude00","payload":{"a":"\ud800"}}`);
     expect(body.value.projectId).toBe('😀');
     expect(body.textOf('payload')).toBe(String.raw`{"a":"\ud800"}`);

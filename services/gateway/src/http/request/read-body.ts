@@ -40,10 +40,16 @@ export function readRawFields(bytes: Buffer, schema: z.ZodObject): Record<string
 /** The store would replace half of a surrogate pair by another character. The payload is exempt: its bytes are kept. */
 function illFormedTexts(members: Record<string, unknown>): Problem[] {
   const fields = Object.entries(members).filter(([name]) => name !== 'payload');
-  return fields.flatMap(([path, value]) => {
-    const isIllFormed = typeof value === 'string' && !value.isWellFormed();
-    return isIllFormed ? [{ path, message: 'contains half of a surrogate pair' }] : [];
-  });
+  return fields.flatMap(([path, value]) => illFormedIn(value, path));
+}
+
+/** A body is at most 64 levels deep (MAX_PAYLOAD_DEPTH). */
+function illFormedIn(value: unknown, path: string): Problem[] {
+  if (typeof value === 'string') {
+    return value.isWellFormed() ? [] : [{ path, message: 'contains half of a surrogate pair' }];
+  }
+  if (value === null || typeof value !== 'object') return [];
+  return Object.entries(value).flatMap(([name, each]) => illFormedIn(each, `${path}.${name}`));
 }
 
 function decode(bytes: Buffer): string {
