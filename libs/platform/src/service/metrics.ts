@@ -9,6 +9,7 @@ export const VERSION = '0.1.0';
 export function createRegistry(service: string): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
+  keepLagUntilMeasured(registry);
   new Gauge({
     name: 'posthorn_build_info',
     help: 'Always 1; the labels are the running version and the service: gateway, dispatcher or retry.',
@@ -16,6 +17,37 @@ export function createRegistry(service: string): Registry {
     registers: [registry],
   }).set({ version: VERSION, component: service }, 1);
   return registry;
+}
+
+type LagGauge = Gauge & { collect: () => void };
+
+/** More than the 10 ms between two measurements of Node. */
+const MEASURED_MS = 20;
+
+/**
+ * Lets a scrape show the event loop's lag of the scrape before it until the lag was measured again. prom-client empties
+ * its histogram at each scrape; of an empty one Node returns NaN as mean and deviation, and 292 years as minimum.
+ */
+function keepLagUntilMeasured(registry: Registry): void {
+  const lag = registry.getSingleMetric('nodejs_eventloop_lag_seconds') as LagGauge;
+  const collect = lag.collect.bind(lag);
+  let isMeasured = false;
+  const waitForMeasurement = (): void => {
+    isMeasured = false;
+    // An emptied histogram records from its second measurement on. Timers run in the order in which they are due, also
+    // after a long pause, so both measurements were made when the second timer here runs.
+    setTimeout(() => {
+      setTimeout(() => {
+        isMeasured = true;
+      }, MEASURED_MS).unref();
+    }, MEASURED_MS).unref();
+  };
+  lag.collect = () => {
+    if (!isMeasured) return;
+    collect();
+    waitForMeasurement();
+  };
+  waitForMeasurement();
 }
 
 /** Adds a gauge that tells whether each dependency answers; read at each scrape. */

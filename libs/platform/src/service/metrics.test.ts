@@ -1,0 +1,17 @@
+import { expect, test } from '@jest/globals';
+import { eventually } from '../../../../test/support/time/eventually.ts';
+import { createRegistry } from './metrics.ts';
+
+const LAG = /^nodejs_eventloop_lag_(?:min|max|mean|stddev|p50|p90|p99)_seconds (.*)$/gm;
+
+test('The lag of the event loop is a number in every scrape, however soon it follows another one', async () => {
+  const registry = createRegistry('test');
+  const scrape = async (): Promise<number[]> =>
+    [...(await registry.metrics()).matchAll(LAG)].map(([, value]) => Number(value));
+  expect(await scrape()).toEqual([0, 0, 0, 0, 0, 0, 0]);
+  await eventually('a measurement', async () => {
+    const scrapes = await Promise.all([scrape(), scrape()]);
+    expect(scrapes.flat().every((seconds) => seconds >= 0 && seconds < 60)).toBe(true);
+    return scrapes.flat().every((seconds) => seconds > 0);
+  });
+});
