@@ -1,6 +1,18 @@
-const WELL_FORMED = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
+/** What version 00 has; a later version may have more behind it. */
+const FIELDS =
+  /^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(?=(-)|$)/;
+const LINE_BREAK = /[\r\n]/;
+const SAMPLED = 1;
 
-/** Returns a `traceparent` header (W3C Trace Context, 3.2); undefined unless it is well formed. */
+/**
+ * Returns a `traceparent` header as version 00 (W3C Trace Context, 3.2); undefined unless it is well formed. Of a later
+ * version only the ids and the sampled flag are known, and the header that is passed on has the version that is known
+ * here ("Versioning of traceparent").
+ */
 export function traceparentOf(text: string | undefined): string | undefined {
-  return text !== undefined && WELL_FORMED.test(text) ? text : undefined;
+  if (text === undefined || LINE_BREAK.test(text)) return undefined;
+  const [, version, ids = '', flags = '', more] = FIELDS.exec(text) ?? [];
+  if (version === undefined) return undefined;
+  if (version === '00') return more === undefined ? text : undefined;
+  return `00-${ids}-0${Number.parseInt(flags, 16) & SAMPLED}`;
 }
