@@ -5,7 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, createServer, type SecureContext, type Server } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { selfSigned, type SelfSigned } from '../../../../test/support/receivers/self-signed.ts';
+import {
+  authority,
+  issuedBy,
+  selfSigned,
+  type SelfSigned,
+} from '../../../../test/support/receivers/self-signed.ts';
 import { StartupError } from '../service/errors.ts';
 import { followTlsFiles } from './secure-context.ts';
 
@@ -58,6 +63,14 @@ describe('the TLS context of a store', () => {
     const port = await serve(first);
     await expect(greetingOf(port, context)).rejects.toThrow(/self-signed/);
     write('ca.pem', first.cert);
+    expect(await greetingOf(port, context)).toBe('welcome');
+  });
+
+  test('trusts an intermediate authority in the file, without its root', async () => {
+    const intermediate = authority('intermediate', authority('root'));
+    const { key, cert } = issuedBy(intermediate, 'localhost');
+    const port = await serve({ key, cert: cert + intermediate.cert });
+    const context = followTlsFiles('Kafka', { ca: write('ca.pem', intermediate.cert) });
     expect(await greetingOf(port, context)).toBe('welcome');
   });
 

@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
-import { createSecureContext, type SecureContext } from 'node:tls';
+import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
 import { messageOf, StartupError } from '../service/errors.ts';
 
 /** Paths of PEM files. Without `ca`, the certificates that Node trusts. `cert` and `key` go together. */
@@ -7,6 +7,17 @@ export interface TlsFiles {
   ca?: string | undefined;
   cert?: string | undefined;
   key?: string | undefined;
+}
+
+/**
+ * Options that trust these authorities only. Any of them is trusted as it is, also an intermediate one or the
+ * certificate of a server itself: by default OpenSSL goes on to a self-signed root, and refuses every server when the
+ * root is not among them.
+ */
+export function trustingOnly(
+  ca: string | Buffer,
+): Required<Pick<SecureContextOptions, 'ca' | 'allowPartialTrustChain'>> {
+  return { ca, allowPartialTrustChain: true };
 }
 
 interface Loaded {
@@ -55,8 +66,9 @@ function load(files: TlsFiles): Loaded {
   const stamp = stampOf(files);
   const read = (path: string | undefined): Buffer | undefined =>
     path === undefined ? undefined : readFileSync(path);
+  const ca = read(files.ca);
   const context = createSecureContext({
-    ca: read(files.ca),
+    ...(ca && trustingOnly(ca)),
     cert: read(files.cert),
     key: read(files.key),
   });

@@ -7,7 +7,12 @@ import {
 } from '../../../../test/support/receivers/client-certificate-endpoint.ts';
 import { startConnectProxy } from '../../../../test/support/receivers/connect-proxy.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
-import { selfSigned, type SelfSigned } from '../../../../test/support/receivers/self-signed.ts';
+import {
+  authority,
+  issuedBy,
+  selfSigned,
+  type SelfSigned,
+} from '../../../../test/support/receivers/self-signed.ts';
 import type { IdentifiedTls } from '../load/load-webhook.ts';
 import { openProxy } from './connect/proxy/open-proxy.ts';
 
@@ -80,6 +85,36 @@ describe('an endpoint with a private authority that demands a certificate', () =
 
   test('gets nothing of a webhook without TLS settings', async () => {
     expect(await sender.send(endpoint.url)).toMatchObject(REFUSED);
+  });
+});
+
+describe('an endpoint whose certificate an intermediate authority has issued', () => {
+  const root = authority('the root');
+  const intermediate = authority('the intermediate', root);
+  const { key, cert } = issuedBy(intermediate, NAME);
+  const chain = { key, cert: cert + intermediate.cert };
+  const asked = { own: chain, clients: [known.cert] };
+
+  beforeEach(async () => {
+    await endpoint.close();
+    endpoint = await startClientCertificateEndpoint(NAME, asked);
+  });
+
+  test.each([
+    ['the root', root.cert],
+    ['the intermediate authority', intermediate.cert],
+    ['the certificate itself', cert],
+    ['another authority and the intermediate one', authority('another').cert + intermediate.cert],
+  ])('is trusted by a webhook that trusts %s', async (_what, ca) => {
+    const attempt = await sender.send(endpoint.url, tlsOf('a', known, ca));
+    expect(attempt).toMatchObject({ outcome: 'success' });
+  });
+
+  test.each([
+    ['another authority of the same name', authority('the intermediate').cert],
+    ['another certificate of the same root', issuedBy(root, NAME).cert],
+  ])('is refused by a webhook that trusts %s', async (_what, ca) => {
+    expect(await sender.send(endpoint.url, tlsOf('a', known, ca))).toMatchObject(REFUSED);
   });
 });
 

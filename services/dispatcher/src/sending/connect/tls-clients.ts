@@ -1,6 +1,7 @@
 import { createSecureContext, type SecureContext } from 'node:tls';
 import type { EndpointTls } from '@posthorn/domain/webhook.ts';
 import { createClosingCache } from '@posthorn/platform/memory/closing-cache.ts';
+import { trustingOnly } from '@posthorn/platform/tls/secure-context.ts';
 import type { Agent } from 'undici';
 import type { IdentifiedTls } from '../../load/load-webhook.ts';
 import { createDeliveryAgent } from './delivery-agent.ts';
@@ -49,6 +50,6 @@ export function createTlsClients(guard: GuardOptions, maxBytes: number): TlsClie
 function contextOf({ client, ca }: EndpointTls): SecureContext {
   return createSecureContext({
     ...(client && { cert: client.certificate, key: client.key }),
-    ...(ca !== null && { ca }),
+    ...(ca !== null && trustingOnly(ca)),
   });
 }
