@@ -8,6 +8,8 @@ export interface ClientCertificateEndpoint {
   url: string;
   /** The fingerprint of the client's certificate of each request. */
   clients: string[];
+  /** The server name in the handshake of each request; false without one. */
+  serverNames: (string | false | null)[];
   /** How many connections are open. */
   openConnections: () => Promise<number>;
   close: () => Promise<void>;
@@ -25,10 +27,13 @@ export async function startClientCertificateEndpoint(
   { own, clients: known }: EndpointCertificates,
 ): Promise<ClientCertificateEndpoint> {
   const clients: string[] = [];
+  const serverNames: ClientCertificateEndpoint['serverNames'] = [];
   const server = createServer(
     { ...own, ca: [...known], requestCert: true, rejectUnauthorized: true },
     (request, response) => {
-      clients.push((request.socket as TLSSocket).getPeerCertificate().fingerprint256);
+      const socket = request.socket as TLSSocket;
+      clients.push(socket.getPeerCertificate().fingerprint256);
+      serverNames.push(socket.servername);
       response.end('ok');
     },
   );
@@ -38,6 +43,7 @@ export async function startClientCertificateEndpoint(
   return {
     url: `https://${host}:${port}/hook`,
     clients,
+    serverNames,
     openConnections: () => promisify(server.getConnections.bind(server))(),
     close: () =>
       new Promise((resolve) => {

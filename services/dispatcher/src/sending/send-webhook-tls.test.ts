@@ -5,7 +5,10 @@ import {
   startClientCertificateEndpoint,
   type ClientCertificateEndpoint,
 } from '../../../../test/support/receivers/client-certificate-endpoint.ts';
-import { startConnectProxy } from '../../../../test/support/receivers/connect-proxy.ts';
+import {
+  startConnectProxy,
+  type ConnectProxy,
+} from '../../../../test/support/receivers/connect-proxy.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import {
   authority,
@@ -31,10 +34,21 @@ const tlsOf = (id: string, client: SelfSigned | null, ca: string | null): Identi
 });
 const fingerprintOf = ({ cert }: SelfSigned): string => new X509Certificate(cert).fingerprint256;
 
+const portOf = ({ url }: ClientCertificateEndpoint): number => Number(new URL(url).port);
+
 /** Room for this many clients. */
 function openSender(clients = 16): LoneSender {
   const resolve = () => Promise.resolve([{ address: '127.0.0.1', family: 4 as const }]);
   return openLoneSender({ resolve, tlsClientBytes: clients * 65_536 });
+}
+
+function openSenderBehind(proxy: ConnectProxy): LoneSender {
+  const limits = { connectTimeoutMs: 5_000, answerTimeoutMs: 5_000, probeTimeoutMs: 5_000 };
+  const onResult = () => undefined;
+  return openLoneSender({
+    proxy: openProxy({ url: proxy.url, tls: null, target: 'address', ...limits, onResult }),
+    resolve: () => Promise.resolve([{ address: '8.8.8.8', family: 4 }]),
+  });
 }
 
 beforeEach(async () => {
@@ -59,13 +73,8 @@ describe('an endpoint with a private authority that demands a certificate', () =
 
   test('gets it through a proxy too', async () => {
     const proxy = await startConnectProxy();
-    proxy.behave({ kind: 'tunnel', port: Number(new URL(endpoint.url).port) });
-    const limits = { connectTimeoutMs: 5_000, answerTimeoutMs: 5_000, probeTimeoutMs: 5_000 };
-    const onResult = () => undefined;
-    const behindProxy = openLoneSender({
-      proxy: openProxy({ url: proxy.url, tls: null, target: 'address', ...limits, onResult }),
-      resolve: () => Promise.resolve([{ address: '8.8.8.8', family: 4 }]),
-    });
+    proxy.behave({ kind: 'tunnel', port: portOf(endpoint) });
+    const behindProxy = openSenderBehind(proxy);
     const attempt = await behindProxy.send(endpoint.url, tlsOf('a', known, own.cert));
     expect(attempt).toMatchObject({ outcome: 'success' });
     expect(endpoint.clients).toEqual([fingerprintOf(known)]);
@@ -85,6 +94,38 @@ describe('an endpoint with a private authority that demands a certificate', () =
 
   test('gets nothing of a webhook without TLS settings', async () => {
     expect(await sender.send(endpoint.url)).toMatchObject(REFUSED);
+  });
+});
+
+/** RFC 6066, section 3. */
+describe('the server name in the handshake', () => {
+  const port = () => portOf(endpoint);
+
+  test.each([
+    ['a name', NAME],
+    ['a name with a trailing dot', `${NAME}.`],
+    ['a name with an ideographic trailing dot', `${NAME}。`],
+  ])('is that of the URL without a dot at its end: %s', async (_what, host) => {
+    const proxy = await startConnectProxy();
+    proxy.behave({ kind: 'tunnel', port: port() });
+    const behindProxy = openSenderBehind(proxy);
+    for (const each of [sender, behindProxy]) {
+      const attempt = await each.send(`https://${host}:${port()}/`, tlsOf('a', known, own.cert));
+      expect(attempt).toMatchObject({ outcome: 'success' });
+    }
+    await behindProxy.close();
+    await proxy.close();
+    expect(endpoint.serverNames).toEqual([NAME, NAME]);
+  });
+
+  test('is missing when the URL has an address', async () => {
+    await endpoint.close();
+    const ofAddress = selfSigned('127.0.0.1');
+    const asked = { own: ofAddress, clients: [known.cert] };
+    endpoint = await startClientCertificateEndpoint('127.0.0.1', asked);
+    const attempt = await sender.send(endpoint.url, tlsOf('a', known, ofAddress.cert));
+    expect(attempt).toMatchObject({ outcome: 'success' });
+    expect(endpoint.serverNames).toEqual([false]);
   });
 });
 

@@ -1,4 +1,4 @@
-import type { LookupFunction, Socket } from 'node:net';
+import { isIP, type LookupFunction, type Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import {
   refusalOfAddress,
@@ -53,7 +53,7 @@ export function createGuardedConnect(options: GuardOptions): buildConnector.conn
       fail(new EgressBlockedError(refusal));
       return;
     }
-    connect(target, (...[error, socket]) => {
+    connect({ ...target, servername: serverNameOf(target.hostname) }, (...[error, socket]) => {
       if (error) {
         fail(error);
       } else {
@@ -66,6 +66,14 @@ export function createGuardedConnect(options: GuardOptions): buildConnector.conn
       }
     });
   };
+}
+
+/**
+ * The name that the TLS handshake sends is without the dot at the end of a URL's host (RFC 6066, section 3): servers
+ * written in Go refuse it otherwise. An address is not sent.
+ */
+function serverNameOf(hostname: string): string {
+  return isIP(hostname) ? '' : hostname.replace(/\.+$/, '');
 }
 
 /** A failed look-up is cached for its own time, and a fault of the proxy says nothing of the endpoint. */
