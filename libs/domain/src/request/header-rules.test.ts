@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { isHeaderValue, refusalOfHeaderName } from './header-rules.ts';
+import { isCredential, isHeaderValue, refusalOfHeaderName } from './header-rules.ts';
 
 describe('a header name', () => {
   test.each([
@@ -48,9 +48,9 @@ describe('a header name', () => {
 });
 
 describe('a header value', () => {
-  test('is every printable Latin-1 character and no other', () => {
+  test('has every printable Latin-1 character and no other', () => {
     const allowed = Array.from({ length: 0x200 }, (_, code) => code).filter((code) =>
-      isHeaderValue(String.fromCharCode(code)),
+      isHeaderValue(`a${String.fromCharCode(code)}z`),
     );
     const printable = (code: number) =>
       (code >= 0x20 && code <= 0x7e) || (code >= 0xa0 && code <= 0xff);
@@ -61,9 +61,30 @@ describe('a header value', () => {
     expect(isHeaderValue(value)).toBe(false);
   });
 
+  test.each([' ', ' a', 'a ', '  a  '])('has no space at either end: %j', (value) => {
+    expect(isHeaderValue(value)).toBe(false);
+  });
+
+  test('may be one character, or have spaces within', () => {
+    for (const value of ['a', 'é', 'a b', 'Bearer  a b c']) expect(isHeaderValue(value)).toBe(true);
+  });
+
   test('may be empty and has at most 4,096 characters', () => {
     expect(isHeaderValue('')).toBe(true);
     expect(isHeaderValue('x'.repeat(4_096))).toBe(true);
     expect(isHeaderValue('x'.repeat(4_097))).toBe(false);
+  });
+});
+
+describe('a credential', () => {
+  test.each(['secret\n', '\nsecret', 'a\rb', '\x07u', 'a\tb', 'a\0', 'a\x7f', 'half \ud83d'])(
+    'is not %j',
+    (text) => {
+      expect(isCredential(text)).toBe(false);
+    },
+  );
+
+  test.each(['secret', ' se cret ', 'pässwörd', '密码', '😀', 'a:b'])('may be %j', (text) => {
+    expect(isCredential(text)).toBe(true);
   });
 });

@@ -21,6 +21,7 @@ test.each([
   'socks5://me:hunter2@proxy:1080',
   'http://me:hunter2@proxy:3128/path',
   'http://me:hunter2%ZZ@proxy:3128',
+  'http://me:hunter2%0A@proxy:3128',
   'me:hunter2@proxy:3128',
 ])('%s is refused by a message without the password', (value) => {
   const parsing = (): unknown => parse(value);

@@ -1,3 +1,4 @@
+import { isCredential } from '@posthorn/domain/request/header-rules.ts';
 import { z } from 'zod';
 
 const proxyUrlMessage =
@@ -13,8 +14,7 @@ function isProxyUrl(text: string): boolean {
   if (!url || !['http:', 'https:'].includes(url.protocol)) return false;
   if (url.pathname !== '/' || url.search || url.hash) return false;
   try {
-    decodeURIComponent(url.username + url.password);
-    return true;
+    return isCredential(decodeURIComponent(url.username + url.password));
   } catch {
     return false;
   }

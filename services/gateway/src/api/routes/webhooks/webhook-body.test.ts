@@ -37,6 +37,12 @@ describe('the owner of a webhook', () => {
 describe('the authentication of a webhook', () => {
   const basic = { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' };
   const apiKey = { authMethod: 'apiKey', apiKey: 'k', apiKeyHeader: 'X-Key' };
+  const oauth2 = {
+    authMethod: 'oauth2',
+    oauth2TokenUrl: 'https://login.example.com/token',
+    oauth2ClientId: 'id',
+    oauth2ClientSecret: 'secret',
+  };
   test.each<[object, string[]]>([
     [{}, []],
     [{ authMethod: 'hmac', hmacHeader: 'X-Sig', hmacSecret: 's' }, []],
@@ -59,6 +65,16 @@ describe('the authentication of a webhook', () => {
     [{ hmacHeader: 'webhook-signature' }, ['hmacHeader']],
     [{ hmacHeader: 'Authorization' }, ['hmacHeader']],
     [{ hmacHeader: 'X Sig' }, ['hmacHeader']],
+    // Credentials that were copied with something around them, and could not arrive as they are.
+    [{ ...basic, basicAuthPassword: 'secret\n' }, ['basicAuthPassword']],
+    [{ ...basic, basicAuthPassword: ' se cret ' }, []],
+    [{ ...basic, basicAuthUsername: '\x07u' }, ['basicAuthUsername']],
+    [{ ...apiKey, apiKey: 'k ' }, ['apiKey']],
+    [{ ...apiKey, apiKey: ' k' }, ['apiKey']],
+    [{ ...oauth2, oauth2ClientId: 'id\r\n' }, ['oauth2ClientId']],
+    [{ ...oauth2, oauth2ClientSecret: 'secret\n' }, ['oauth2ClientSecret']],
+    [{ ...oauth2, oauth2Audience: '\tapi' }, ['oauth2Audience']],
+    [{ hmacSecret: 'any\ntext\n' }, []],
     [{ signatureAlgorithm: 'ed25519' }, []],
     [{ signatureAlgorithm: 'hmac-sha256', hmacHeader: 'X-Sig', hmacSecret: 's' }, []],
     [{ signatureAlgorithm: 'ES256' }, ['signatureAlgorithm']],
@@ -98,8 +114,10 @@ describe('custom headers', () => {
     expect(problemsOf({ ...base, customHeaders: many(20) })).toEqual([]);
     expect(problemsOf({ ...base, customHeaders: many(21) })).toEqual(['customHeaders']);
     const wrong = [header('Host'), header('X-A', 'a\nb'), { ...header('X-B'), note: 'x' }];
-    expect(problemsOf({ ...base, customHeaders: wrong })).toEqual([
+    const spaced = [header('X-C', 'secret '), header('X-D', ' secret')];
+    expect(problemsOf({ ...base, customHeaders: [...wrong, ...spaced] })).toEqual([
       ...['customHeaders.0.key', 'customHeaders.1.value', 'customHeaders.2'],
+      ...['customHeaders.3.value', 'customHeaders.4.value'],
     ]);
   });
 });

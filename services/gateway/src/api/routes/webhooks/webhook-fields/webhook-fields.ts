@@ -1,5 +1,12 @@
 import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
-import { isHeaderValue, refusalOfHeaderName } from '@posthorn/domain/request/header-rules.ts';
+import {
+  CREDENTIAL_PATTERN,
+  HEADER_VALUE_PATTERN,
+  isCredential,
+  isHeaderValue,
+  MAX_HEADER_VALUE_CHARS,
+  refusalOfHeaderName,
+} from '@posthorn/domain/request/header-rules.ts';
 import { CLIENT_AUTHENTICATIONS, SIGNATURE_ALGORITHMS } from '@posthorn/domain/webhook.ts';
 import { z } from 'zod';
 import { idText, text } from '../../fields.ts';
@@ -10,12 +17,13 @@ import { tlsField } from './webhook-tls.ts';
 const MAX_CUSTOM_HEADERS = 20;
 const MAX_EVENT_TYPES = 100;
 
-const PRINTABLE_LATIN_1 = '^[\\x20-\\x7e\\xa0-\\xff]*$';
-
 const headerValue = z
   .string('must be text')
-  .refine(isHeaderValue, 'must be at most 4096 printable Latin-1 characters')
-  .meta({ maxLength: 4_096, pattern: PRINTABLE_LATIN_1 });
+  .refine(
+    isHeaderValue,
+    'must be at most 4096 printable Latin-1 characters without a space at either end',
+  )
+  .meta({ maxLength: MAX_HEADER_VALUE_CHARS, pattern: HEADER_VALUE_PATTERN });
 
 /** Allows `authorization`: it is refused only where the method of authentication sets it. */
 const headerName = z
@@ -51,12 +59,16 @@ const customHeaders = z
       'Names are unique regardless of case, and differ from the header that `authMethod` sets',
   });
 
-const credential = text(1, 1_024);
+const MAX_CREDENTIAL_CHARS = 1_024;
+
+const credential = text(1, MAX_CREDENTIAL_CHARS)
+  .refine(isCredential, 'must be text without control characters')
+  .meta({ pattern: CREDENTIAL_PATTERN });
 
 /** A colon would end the user name (RFC 7617, section 2). */
 const basicUser = credential
   .refine((text) => !text.includes(':'), 'must not contain a colon')
-  .meta({ pattern: '^[^:]*$' });
+  .meta({ pattern: CREDENTIAL_PATTERN.replace('[^', '[^:') });
 
 /** A name that the client chooses, such as `order.paid`. */
 export const eventType = z
@@ -93,7 +105,7 @@ function oauth2Fields(policy: EgressPolicy) {
     oauth2ClientId: credential.optional(),
     oauth2ClientSecret: credential.optional(),
     oauth2Scope: scope.nullable().optional(),
-    oauth2Audience: text(1, 1_024).nullable().optional().meta({
+    oauth2Audience: credential.nullable().optional().meta({
       description: 'Sent as `audience`, which some token servers ask for; null for none',
     }),
     oauth2ClientAuthentication: z
@@ -117,13 +129,14 @@ const STATIC_AUTH_FIELDS = {
   authMethod: z.enum(AUTH_METHODS, 'must be hmac, basic, apiKey or oauth2').optional(),
   basicAuthUsername: basicUser.optional(),
   basicAuthPassword: credential.optional(),
-  apiKey: credential
-    .refine(isHeaderValue, 'must be printable Latin-1')
-    .meta({ pattern: PRINTABLE_LATIN_1 })
+  apiKey: text(1, MAX_CREDENTIAL_CHARS)
+    .refine(isHeaderValue, 'must be printable Latin-1 without a space at either end')
+    .meta({ pattern: HEADER_VALUE_PATTERN })
     .optional(),
   apiKeyHeader: headerName.optional(),
   hmacHeader: headerName.meta({ not: { pattern: sameNamePattern('authorization') } }).optional(),
-  hmacSecret: credential
+  // Both sides have it and it is never sent, so that any text will do.
+  hmacSecret: text(1, MAX_CREDENTIAL_CHARS)
     .meta({
       description:
         'Key of the signature. Use 32 random bytes, at least 16, as text. Without it the `secret` of the webhook is the key, which has 32.',
