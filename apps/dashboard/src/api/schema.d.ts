@@ -985,7 +985,7 @@ export interface components {
         };
         CreateWebhook: ({
             /**
-             * @description An http or https URL of a public host, without user, password and fragment. Stored percent-encoded
+             * @description An http or https URL of a public host, without user, password and fragment. Stored percent-encoded, as it is sent
              * @example https://example.com/webhooks
              */
             url: string;
@@ -1169,7 +1169,7 @@ export interface components {
         };
         UpdateWebhook: {
             /**
-             * @description An http or https URL of a public host, without user, password and fragment. Stored percent-encoded
+             * @description An http or https URL of a public host, without user, password and fragment. Stored percent-encoded, as it is sent
              * @example https://example.com/webhooks
              */
             url?: string;

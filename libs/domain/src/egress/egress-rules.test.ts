@@ -64,6 +64,12 @@ describe('an address', () => {
   });
 });
 
+test('a host has only characters that a URL may have there', () => {
+  expect(refusalOfHost('a{b}.example.com', loopback)).toBe('host');
+  expect(refusalOfHost('a"b`.example.com', loopback)).toBe('host');
+  expect(refusalOfHost('a_b!.example.com', loopback)).toBeNull();
+});
+
 describe('loopback', () => {
   test.each(['127.0.0.1', '127.255.255.255', '::1'])(
     '%s is opened by its switch alone',

@@ -61,6 +61,8 @@ const REFUSED_V6 = cidrs(
 );
 const NAT64 = cidrs('64:ff9b::/96');
 
+/** `URL` leaves more in a host than a URL may have there (RFC 3986, 3.2.2), such as `{`. */
+const HOST = /^[A-Za-z0-9\-._~!$&'()*+,;=]*$/;
 const REFUSED_SUFFIX = /(^|\.)(local|internal|localhost|svc|cluster\.local|home\.arpa|onion)$/;
 
 /** Ports of infrastructure that may react to anything that looks like HTTP, and port 0. */
@@ -84,6 +86,7 @@ export function refusalOfUrl(url: URL, policy: EgressPolicy): EgressRefusal | nu
 export function refusalOfHost(hostname: string, policy: EgressPolicy): EgressRefusal | null {
   const host = hostname.replace(/^\[|\]$/g, '').replace(/\.+$/, '');
   if (parseIp(host)) return refusalOfAddress(host, policy);
+  if (!HOST.test(host)) return 'host';
   if (policy.denyHosts.some((denied) => isNamedBy(denied, host))) return 'host';
   if (policy.allowLoopback && host === 'localhost') return null;
   return !host.includes('.') || REFUSED_SUFFIX.test(host) ? 'host' : null;

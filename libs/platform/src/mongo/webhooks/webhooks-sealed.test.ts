@@ -69,7 +69,20 @@ describe('the URL of a sealed webhook', () => {
   });
 
   it('may get another path, or be written in another way, in format 2', () => {
-    const url = 'https://EXAMPLE.com:443/other?x=1';
-    expect(openWebhook(SECOND, sealedBy(SECOND, { url }))).toEqual({ ...WEBHOOK, url });
+    const stored = 'https://EXAMPLE.com:443/other?x=1';
+    const url = 'https://example.com/other?x=1';
+    expect(openWebhook(SECOND, sealedBy(SECOND, { url: stored }))).toEqual({ ...WEBHOOK, url });
+  });
+
+  it('is percent-encoded when an earlier version stored it, like that of a token server', () => {
+    const tokenUrl = 'https://login.example.com/token?tenant={a|b}';
+    const oauth2 = { method: 'oauth2', tokenUrl, clientId: 'i', clientSecret: 's' } as const;
+    const rest = { scope: null, audience: null, clientAuthentication: 'basic' } as const;
+    const url = 'https://example.com/a|b?q=x|y^z';
+    const webhook = { ...WEBHOOK, url, authMethod: { ...oauth2, ...rest } };
+    expect(openWebhook(SECOND, sealWebhook(SECOND, webhook))).toMatchObject({
+      url: 'https://example.com/a%7Cb?q=x%7Cy%5Ez',
+      authMethod: { tokenUrl: 'https://login.example.com/token?tenant=%7Ba%7Cb%7D' },
+    });
   });
 });

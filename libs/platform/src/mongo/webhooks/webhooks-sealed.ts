@@ -1,3 +1,4 @@
+import { encodedUrl } from '@posthorn/domain/request/encoded-url.ts';
 import type {
   AuthMethod,
   EndpointTls,
@@ -40,7 +41,7 @@ export function openWebhook(vault: Vault, document: WebhookDocument): Webhook {
       previousSecret === null
         ? null
         : (JSON.parse(read('previousSecret', previousSecret)) as RetiringSecret),
-    authMethod: JSON.parse(read('authMethod', authMethod)) as AuthMethod,
+    authMethod: withEncodedUrl(JSON.parse(read('authMethod', authMethod)) as AuthMethod),
     customHeaders: JSON.parse(read('customHeaders', customHeaders)) as Header[],
     tls: tls === undefined ? null : (JSON.parse(read('tls', tls)) as EndpointTls),
   };
@@ -51,7 +52,26 @@ function unsealedOf(document: WebhookDocument): Omit<Webhook, SealedField> {
   const { eventTypes, disabled, rateLimitPerSecond, createdAt, updatedAt } = document;
   const owner = { companyId, projectId, appId, environmentId };
   const dates = { createdAtMs: createdAt.getTime(), updatedAtMs: updatedAt.getTime() };
-  return { id, ...owner, name, url, eventTypes, disabled, rateLimitPerSecond, ...dates };
+  return {
+    id,
+    ...owner,
+    name,
+    url: encoded(url),
+    eventTypes,
+    disabled,
+    rateLimitPerSecond,
+    ...dates,
+  };
+}
+
+/** Earlier versions stored URLs as `URL` encodes them, with characters such as `|` as they are. */
+function encoded(url: string): string {
+  const parsed = URL.parse(url);
+  return parsed ? encodedUrl(parsed) : url;
+}
+
+function withEncodedUrl(auth: AuthMethod): AuthMethod {
+  return auth.method === 'oauth2' ? { ...auth, tokenUrl: encoded(auth.tokenUrl) } : auth;
 }
 
 /** The database may hold anything: values of the wrong shape are reported like values that do not open. */

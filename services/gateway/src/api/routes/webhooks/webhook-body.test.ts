@@ -139,9 +139,18 @@ describe('the URL of a webhook', () => {
     expect(messagesOf({ ...base, url })).toEqual([message]);
   });
 
-  test('is stored as the URL parser normalizes it', () => {
-    const { url } = schema.parse({ ...base, url: 'HTTPS://Exämple.com:443/a/../b?q= 1' });
-    expect(url).toBe('https://xn--exmple-cua.com/b?q=%201');
+  test('is stored as it is sent', () => {
+    const { url } = schema.parse({
+      ...base,
+      url: 'HTTPS://Exämple.com:443/a/../b|c?q= 1|{2}&r=5%',
+    });
+    expect(url).toBe('https://xn--exmple-cua.com/b%7Cc?q=%201%7C%7B2%7D&r=5%25');
+  });
+
+  test('has at most 2,048 characters once it is encoded', () => {
+    const fits = `https://example.com/?${'|'.repeat(675)}`;
+    expect(problemsOf({ ...base, url: fits })).toEqual([]);
+    expect(problemsOf({ ...base, url: `${fits}||` })).toEqual(['url']);
   });
 
   test('may be http and loopback if the installation allows it', () => {

@@ -1,4 +1,5 @@
 import { refusalOfUrl, type EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
+import { encodedUrl } from '@posthorn/domain/request/encoded-url.ts';
 import { z } from 'zod';
 import { text } from '../../fields.ts';
 
@@ -14,7 +15,7 @@ export function urlField(policy: EgressPolicy) {
       pattern,
       example: 'https://example.com/webhooks',
       description:
-        'An http or https URL of a public host, without user, password and fragment. Stored percent-encoded',
+        'An http or https URL of a public host, without user, password and fragment. Stored percent-encoded, as it is sent',
     })
     .transform((text, context) => {
       const url = URL.parse(text);
@@ -24,7 +25,7 @@ export function urlField(policy: EgressPolicy) {
       if (!message && !isPlain)
         context.addIssue({ code: 'custom', message: 'must be http(s)://…' });
       if (message) context.addIssue({ code: 'custom', message });
-      return url?.href ?? z.NEVER;
+      return url ? encodedUrl(url) : z.NEVER;
     });
 }
 
@@ -33,7 +34,8 @@ function problemOfUrl(url: URL, policy: EgressPolicy): string | null {
   if (url.username !== '' || url.password !== '') return 'must not contain a user or password';
   if (url.href.includes('#')) return 'must not contain a fragment';
   // One more character for the path `/` that `URL` adds.
-  if (url.href.length > MAX_URL_CHARS + 1) return 'must have at most 2048 characters once encoded';
+  if (encodedUrl(url).length > MAX_URL_CHARS + 1)
+    return 'must have at most 2048 characters once encoded';
   switch (refusalOfUrl(url, policy)) {
     case 'scheme':
       return 'must be https';
