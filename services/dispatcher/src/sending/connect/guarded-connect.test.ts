@@ -8,6 +8,8 @@ import {
 import { createServer, isIP, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createConnectSpy } from '../../../../../test/support/receivers/connect-spy.ts';
 import { REFUSED } from '../../../../../test/support/receivers/refused-addresses.ts';
+import { eventually } from '../../../../../test/support/time/eventually.ts';
+import type { AddressRecord } from './hosts-file.ts';
 import { EgressBlockedError } from './checked-addresses.ts';
 import { createGuardedConnect } from './guarded-connect.ts';
 import { createHostResolver, LookupFailedError, type Resolve } from './resolve-host.ts';
@@ -171,6 +173,26 @@ describe('a connection', () => {
     );
     expect(await connect('hook.example.com', loopback, hosts.resolve)).toBeNull();
     const error = await connect('hook.example.com', strict, hosts.resolve);
+    expect(error).toBeInstanceOf(EgressBlockedError);
+    expect(spy.opened()).toBe(1);
+  });
+
+  test('checks the addresses of a family whose answer came late', async () => {
+    const late = Promise.withResolvers<AddressRecord[]>();
+    const hosts = createHostResolver(
+      () =>
+        Promise.resolve({
+          hostsFile: new Map(),
+          resolve4: () => Promise.resolve([{ address: '127.0.0.1', ttl: 60 }]),
+          resolve6: () => late.promise,
+        }),
+      () => 1,
+      () => Promise.resolve(),
+    );
+    expect(await connect('hook.example.com', loopback, hosts.resolve)).toBeNull();
+    late.resolve([{ address: 'fd00:ec2::254', ttl: 60 }]);
+    await eventually('both', async () => (await hosts.resolve('hook.example.com')).length === 2);
+    const error = await connect('hook.example.com', loopback, hosts.resolve);
     expect(error).toBeInstanceOf(EgressBlockedError);
     expect(spy.opened()).toBe(1);
   });

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import { eventually } from '../../../../../test/support/time/eventually.ts';
 import type { AddressRecord } from './hosts-file.ts';
 import { createHostResolver, LookupFailedError, type HostResolver } from './resolve-host.ts';
 
@@ -12,8 +13,11 @@ let hostsFile = new Map<string, string[]>();
 let v4: () => Promise<AddressRecord[]>;
 let v6: () => Promise<AddressRecord[]>;
 let hosts: HostResolver;
+/** Ends the time that the family which has not answered yet gets. */
+let waitIsOver: () => void;
 
 beforeEach(() => {
+  const waiting = new Promise<void>((resolve) => (waitIsOver = resolve));
   [asked, systemReads, hostsFile] = [[], 0, new Map<string, string[]>()];
   v4 = () => Promise.resolve([{ address: '8.8.8.8', ttl: 30 }]);
   v6 = () => Promise.reject(NO_DATA);
@@ -30,6 +34,7 @@ beforeEach(() => {
       });
     },
     () => nowMs,
+    () => waiting,
   );
 });
 
@@ -71,6 +76,69 @@ describe('the addresses of a host', () => {
     hostsFile.set('c.example.com', ['9.9.9.9']);
     expect(await addressesOf('c.example.com')).toEqual(['9.9.9.9']);
     expect(systemReads).toBe(2);
+  });
+});
+
+describe('a name server that does not answer for one family', () => {
+  const V4 = { address: '8.8.8.8', ttl: 30 };
+  const V6 = { address: '2606:4700::1111', ttl: 30 };
+  let late: PromiseWithResolvers<AddressRecord[]>;
+  beforeEach(() => {
+    late = Promise.withResolvers();
+  });
+
+  test.each([
+    ['IPv6', () => ([v4, v6] = [() => Promise.resolve([V4]), () => late.promise]), [V4.address]],
+    ['IPv4', () => ([v4, v6] = [() => late.promise, () => Promise.resolve([V6])]), [V6.address]],
+  ])('delays the addresses of the other by a short time only: %s', async (_what, set, known) => {
+    set();
+    waitIsOver();
+    expect(await addressesOf()).toEqual(known);
+  });
+
+  test('is waited for during this time', async () => {
+    v6 = () => late.promise;
+    const asking = addressesOf();
+    late.resolve([V6]);
+    expect(await asking).toEqual([V4.address, V6.address]);
+  });
+
+  test('is waited for as long as the other has no address', async () => {
+    [v4, v6] = [() => Promise.reject(NO_DATA), () => late.promise];
+    waitIsOver();
+    const asking = addressesOf();
+    late.resolve([V6]);
+    expect(await asking).toEqual([V6.address]);
+  });
+
+  test('adds its addresses when it answers after all, without another look-up', async () => {
+    v6 = () => late.promise;
+    waitIsOver();
+    await addressesOf();
+    late.resolve([V6]);
+    await late.promise;
+    await eventually('both', async () => (await addressesOf()).length === 2);
+    expect(await addressesOf()).toEqual([V4.address, V6.address]);
+    expect(asked).toEqual([NAME]);
+  });
+
+  test('adds none whose TTL is shorter than that of the answer in the cache', async () => {
+    v6 = () => late.promise;
+    waitIsOver();
+    await addressesOf();
+    late.resolve([{ ...V6, ttl: 10 }]);
+    await late.promise;
+    await new Promise(setImmediate);
+    expect(await addressesOf()).toEqual([V4.address]);
+  });
+
+  test('changes nothing when it fails in the end', async () => {
+    v6 = () => late.promise;
+    waitIsOver();
+    await addressesOf();
+    late.reject(NO_DATA);
+    await new Promise(setImmediate);
+    expect(await addressesOf()).toEqual([V4.address]);
   });
 });
 

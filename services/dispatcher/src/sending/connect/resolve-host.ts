@@ -1,5 +1,6 @@
 import type { LookupAddress } from 'node:dns';
 import { isIP } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { readSystemNames, type AddressRecord, type SystemNames } from './hosts-file.ts';
@@ -22,6 +23,7 @@ export class LookupFailedError extends Error {
 }
 
 interface Answer {
+  /** Those of a family whose answer comes late are added while the answer is cached. */
   addresses: LookupAddress[];
   /** Failures are cached too; otherwise a dead host would be looked up for each of its deliveries. */
   failure: LookupFailedError | null;
@@ -35,6 +37,12 @@ const MAX_TTL_MS = 60_000;
 const FAILURE_TTL_MS = 2_000;
 
 /**
+ * When one family has addresses, the other has this time to answer; RFC 8305, section 3, recommends 50 ms. Some name
+ * servers never answer the question for IPv6, and three of them used up the time of the whole attempt.
+ */
+const OTHER_FAMILY_WITHIN_MS = 100;
+
+/**
  * Looks a host up in the hosts file, then at the name servers, and caches the answer for its TTL, for
  * 5 s at least and 60 s at most. Does not use `dns.lookup`: it returns no TTL, it tries the search
  * domains of a cluster, and a name whose servers are silent blocks one of libuv's few threads for
@@ -44,6 +52,7 @@ const FAILURE_TTL_MS = 2_000;
 export function createHostResolver(
   readNames: () => Promise<SystemNames> = readSystemNames,
   monotonicMs = monotonicClockMs,
+  waitForOther: () => Promise<void> = () => wait(OTHER_FAMILY_WITHIN_MS),
 ): HostResolver {
   const names = createCoalescingCache<SystemNames>({
     maxSize: 1,
@@ -59,7 +68,7 @@ export function createHostResolver(
   });
   const find = async (hostname: string): Promise<Answer> => {
     const system = await names.get('system', readNames);
-    return system ? lookUp(hostname, system) : failed(null);
+    return system ? lookUp(hostname, system, waitForOther) : failed(null);
   };
   return {
     async resolve(hostname) {
@@ -72,13 +81,39 @@ export function createHostResolver(
 }
 
 /** The hosts file comes first, as in every other program. A host may have addresses of one family only. */
-async function lookUp(hostname: string, system: SystemNames): Promise<Answer> {
+async function lookUp(
+  hostname: string,
+  system: SystemNames,
+  waitForOther: () => Promise<void>,
+): Promise<Answer> {
   const listed = system.hostsFile.get(hostname.replace(/\.$/, ''));
   if (listed) return found(listed, MIN_TTL_MS);
-  const [v4, v6] = await Promise.allSettled([system.resolve4(hostname), system.resolve6(hostname)]);
-  const records = [v4, v6].flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
+  const families = [system.resolve4(hostname), system.resolve6(hostname)];
+  const whole = Promise.allSettled(families).then(answerOf);
+  const early = Promise.any(families.map(addressesOrNone)).then(async (records) => {
+    await waitForOther();
+    return found(addressesOf(records), ttlMsOf(records));
+  });
+  const answer = await Promise.race([whole, early.catch(() => whole)]);
+  // No address is cached for longer than its TTL: those of the late family wait for the next look-up then.
+  void whole.then(({ addresses, ttlMs }) => {
+    if (ttlMs >= answer.ttlMs) answer.addresses = addresses;
+  });
+  return answer;
+}
+
+/** Rejects when the family has none. */
+async function addressesOrNone(family: Promise<AddressRecord[]>): Promise<AddressRecord[]> {
+  const records = await family;
+  if (records.length === 0) throw new LookupFailedError(null);
+  return records;
+}
+
+function answerOf(families: readonly PromiseSettledResult<AddressRecord[]>[]): Answer {
+  const records = families.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
   if (records.length > 0) return found(addressesOf(records), ttlMsOf(records));
-  return failed(v4.status === 'rejected' ? v4.reason : null);
+  const [v4] = families;
+  return failed(v4?.status === 'rejected' ? v4.reason : null);
 }
 
 function found(addresses: string[], ttlMs: number): Answer {
