@@ -66,7 +66,7 @@ export function openLoneSender({
   const agent = createDeliveryAgent(guard);
   const tlsClients = createTlsClients(guard, tlsClientBytes);
   const deadlines = createDeadlineSweep(() => nowMs);
-  const watched = agent.compose(watch(seen));
+  const watched = { dispatch: watch(seen)(agent.dispatch) };
   const post = createSendWebhook({
     agentOf: ({ tls }) => (tls ? tlsClients.agentOf(tls) : watched),
     deadlines,

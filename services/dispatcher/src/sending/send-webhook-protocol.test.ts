@@ -1,7 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Socket } from 'node:net';
 import { eventually } from '../../../../test/support/time/eventually.ts';
-import { openLoneSender, type LoneSender } from '../../../../test/support/process/lone-sender.ts';
+import {
+  openLoneSender,
+  TIMEOUT_MS,
+  type LoneSender,
+} from '../../../../test/support/process/lone-sender.ts';
 import {
   openRawEndpoint,
   type RawEndpoint,
@@ -102,6 +106,98 @@ describe('an endpoint that speaks HTTP/1.0', () => {
     expect(await sendTo(saying(text))).toMatchObject({ outcome, response: 'done' });
     await endpoint.allClosed();
     await expectNothingLeft();
+  });
+});
+
+describe('an endpoint that sends informational responses that were not asked for', () => {
+  const CREATED = 'HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\nok';
+
+  test.each([
+    ['100', 'HTTP/1.1 100 Continue\r\n\r\n'],
+    ['100 twice', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(2)],
+    ['100 that names a close', 'HTTP/1.1 100 Continue\r\nconnection: close\r\n\r\n'],
+    ['102 and 103', 'HTTP/1.1 102 P\r\n\r\nHTTP/1.1 103 E\r\nlink: </a>\r\n\r\n'],
+  ])('is judged by its response, and its connection is kept: %s', async (_what, before) => {
+    for (let request = 0; request < 2; request += 1) {
+      const attempt = await sendTo((socket) => socket.write(before + CREATED));
+      expect(attempt).toMatchObject({ outcome: 'success', statusCode: 201, response: 'ok' });
+      await eventually('the connection is idle', () => sender.idle() === 1);
+    }
+    expect(endpoint.sockets).toHaveLength(1);
+  });
+
+  test.each([
+    ['101', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
+    ['101 to another protocol', 'HTTP/1.1 101 S\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n'],
+  ])('fails with %s', async (_what, text) => {
+    const attempt = await sendTo((socket) => socket.write(text + CREATED));
+    expect(attempt).toMatchObject({ outcome: 'connect_error', statusCode: null });
+    await endpoint.allClosed();
+    await expectNothingLeft();
+  });
+});
+
+describe('an endpoint that ends a kept connection when the next request comes', () => {
+  let requests: number;
+  beforeEach(() => {
+    requests = 0;
+  });
+
+  const answer = (socket: Socket): void => void socket.write(`${OK}content-length: 0\r\n\r\n`);
+  async function keepConnection(): Promise<Socket> {
+    await sendTo(answer);
+    await eventually('the connection is idle', () => sender.idle() === 1);
+    const [kept] = endpoint.sockets;
+    if (!kept) throw new Error('no connection');
+    return kept;
+  }
+
+  test.each<[string, (socket: Socket) => void]>([
+    ['closes it', (socket) => void socket.end()],
+    ['resets it', (socket) => void socket.resetAndDestroy()],
+  ])('and %s gets the request again on a new one', async (_what, end) => {
+    const kept = await keepConnection();
+    const attempt = await sendTo((socket) => {
+      requests += 1;
+      if (socket === kept) end(socket);
+      else answer(socket);
+    });
+    expect(attempt).toMatchObject({ outcome: 'success', statusCode: 200 });
+    expect([requests, endpoint.sockets.length]).toEqual([2, 2]);
+  });
+
+  test('gets it once more only, also when it kept other connections', async () => {
+    await keepConnection();
+    const attempt = await sendTo((socket) => {
+      requests += 1;
+      socket.end();
+    });
+    expect(attempt).toMatchObject({ outcome: 'connect_error', statusCode: null });
+    expect(requests).toBe(2);
+    await expectNothingLeft();
+  });
+
+  test('after a part of an answer does not get it again', async () => {
+    const kept = await keepConnection();
+    const attempt = await sendTo((socket) => {
+      requests += 1;
+      kept.end('HTTP/1.1 2');
+    });
+    expect(attempt).toMatchObject({ outcome: 'connect_error' });
+    expect(requests).toBe(1);
+  });
+
+  test('after the deadline does not get it again', async () => {
+    const kept = await keepConnection();
+    const attempt = sendTo(() => {
+      requests += 1;
+    });
+    await eventually('the request came', () => requests === 1);
+    sender.timePasses(TIMEOUT_MS);
+    kept.end();
+    expect(await attempt).toMatchObject({ outcome: 'timeout' });
+    await endpoint.allClosed();
+    expect(requests).toBe(1);
   });
 });
 

@@ -32,7 +32,7 @@ export interface ExchangeDeps {
 
 export interface SendDeps extends ExchangeDeps {
   /** Throws when the webhook's TLS settings cannot be used. */
-  agentOf: (webhook: LoadedWebhook) => Dispatcher;
+  agentOf: (webhook: LoadedWebhook) => Pick<Dispatcher, 'dispatch'>;
   userAgent: string;
   wallClockMs: () => number;
 }
@@ -69,7 +69,7 @@ export function createSendWebhook(deps: SendDeps): SendWebhook {
 
 /** A request that can be made. */
 interface PreparedRequest {
-  agent: Dispatcher;
+  agent: Pick<Dispatcher, 'dispatch'>;
   options: Pick<Dispatcher.DispatchOptions, 'origin' | 'path' | 'body'> & { headers: string[] };
 }
 
@@ -77,8 +77,6 @@ interface PreparedRequest {
 interface Running extends WithDeadline {
   controller: Dispatcher.DispatchController | null;
   status: { code: number; headers: Header[] } | null;
-  /** Informational responses (1xx) so far. */
-  informational: number;
   capture: ResponseCapture;
   /** Ends the exchange, the first time. `failure` is its outcome unless a status has arrived. */
   finish: (failure: Failure) => void;
@@ -87,8 +85,6 @@ interface Running extends WithDeadline {
 
 const TOO_LATE = new Error('the attempt took too long');
 const ENOUGH_READ = new Error('enough of the response was read');
-/** An endpoint that sends only informational responses would keep the parser busy until the deadline. */
-const MAX_INFORMATIONAL = 16;
 
 /**
  * The status decides the outcome: once it has arrived, a body that stalls, breaks off or never ends
@@ -124,7 +120,6 @@ function startExchange(
   const running: Running = {
     controller: null,
     status: null,
-    informational: 0,
     capture,
     isOver: false,
     deadlineAtMs: monotonicMs() + timeoutMs,
@@ -162,10 +157,9 @@ function handlerOf(running: Running): Dispatcher.DispatchHandler {
       running.controller = controller;
       if (running.isOver) controller.abort(TOO_LATE);
     },
-    onResponseStart(controller, code, headers) {
-      // A status below 200, such as 103, announces another response.
+    onResponseStart(_controller, code, headers) {
+      // Of informational responses only 101 gets here, and the connection ends with it.
       if (code >= 200) running.status = { code, headers: safeHeaders(headers) };
-      else if ((running.informational += 1) > MAX_INFORMATIONAL) stopReading(running, controller);
     },
     onResponseData(controller, chunk) {
       if (!running.capture.add(chunk)) stopReading(running, controller);

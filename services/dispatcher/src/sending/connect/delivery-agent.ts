@@ -1,5 +1,6 @@
-import { Agent } from 'undici';
+import { Agent, type Dispatcher } from 'undici';
 import { createGuardedConnect, type GuardOptions } from './guarded-connect.ts';
+import { isUnansweredReuse } from './prepare-socket.ts';
 
 /** Many webhooks may share an origin. The caller bounds how many attempts are under way. */
 const CONNECTIONS_PER_ORIGIN = 1_024;
@@ -11,10 +12,48 @@ const CONNECTION_LIFE_MS = 300_000;
 const BACKSTOP_MS = 5_000;
 const MAX_HEADER_BYTES = 16_384;
 
-/** The HTTP client of deliveries: HTTP/1.1, connections kept alive, redirects not followed. */
-export function createDeliveryAgent(guard: GuardOptions): Agent {
+/** Sends requests to every origin. */
+export interface DeliveryAgent extends Pick<Agent, 'dispatch' | 'stats'> {
+  /** Resolves once all requests have ended. */
+  close: () => Promise<void>;
+  destroy: () => Promise<void>;
+}
+
+/**
+ * The HTTP client of deliveries: HTTP/1.1, connections kept alive, redirects not followed. A request is repeated once,
+ * on a new connection, when the endpoint ended the kept one without a byte of an answer: it has most likely closed an
+ * idle connection just when the request was sent (docs/contract.md C10.1). On a new connection the same is a failure.
+ */
+export function createDeliveryAgent(guard: GuardOptions): DeliveryAgent {
+  const options = optionsOf(guard);
+  const keeping = new Agent(options);
+  // The HTTP client opens a connection for each request, and closes it after the response.
+  const opening = new Agent({ ...options, pipelining: 0 });
+  return {
+    dispatch: (request, handler) =>
+      keeping.dispatch(request, {
+        ...handler,
+        onResponseError(controller, error) {
+          if (isUnansweredReuse(error)) opening.dispatch(request, handler);
+          else handler.onResponseError?.(controller, error);
+        },
+      }),
+    get stats() {
+      return { ...keeping.stats, ...opening.stats };
+    },
+    async close() {
+      await keeping.close();
+      await opening.close();
+    },
+    async destroy() {
+      await Promise.all([keeping.destroy(), opening.destroy()]);
+    },
+  };
+}
+
+function optionsOf(guard: GuardOptions): Agent.Options {
   const timeoutMs = guard.connectTimeoutMs + BACKSTOP_MS;
-  return new Agent({
+  return {
     connect: createGuardedConnect(guard),
     connections: CONNECTIONS_PER_ORIGIN,
     pipelining: 1,
@@ -26,5 +65,5 @@ export function createDeliveryAgent(guard: GuardOptions): Agent {
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
-  });
+  };
 }

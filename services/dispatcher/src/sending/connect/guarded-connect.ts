@@ -7,9 +7,9 @@ import {
   type EgressRefusal,
 } from '@posthorn/domain/egress/egress-rules.ts';
 import { buildConnector } from 'undici';
-import { boundReads } from './bounded-reads.ts';
 import { checkedAddresses, EgressBlockedError } from './checked-addresses.ts';
 import { connectThroughProxy } from './connect-through-proxy.ts';
+import { prepareSocket } from './prepare-socket.ts';
 import type { EgressProxy } from './proxy/open-proxy.ts';
 import { TunnelError } from './proxy/tunnel-error.ts';
 import { LookupFailedError, type HostResolver, type Resolve } from './resolve-host.ts';
@@ -57,7 +57,7 @@ export function createGuardedConnect(options: GuardOptions): buildConnector.conn
       if (error) {
         fail(error);
       } else {
-        boundReads(socket);
+        prepareSocket(socket);
         // A server that refuses the client's certificate may say so after the handshake (TLS 1.3). The alert is
         // an error, and then the connection ends. The HTTP client would report only its end.
         socket.once('error', () => socket.destroy());

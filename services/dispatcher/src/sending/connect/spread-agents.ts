@@ -1,6 +1,5 @@
 import { requiredAt } from '@posthorn/domain/required.ts';
-import type { Agent } from 'undici';
-import { createDeliveryAgent } from './delivery-agent.ts';
+import { createDeliveryAgent, type DeliveryAgent } from './delivery-agent.ts';
 import type { GuardOptions } from './guarded-connect.ts';
 
 /**
@@ -12,7 +11,7 @@ const AGENTS = 16;
 /** HTTP clients that share the requests to each origin. */
 export interface SpreadAgents {
   /** Returns the same client for the same key, whose end must be random. */
-  agentOf: (key: string) => Agent;
+  agentOf: (key: string) => DeliveryAgent;
   destroy: () => Promise<void>;
 }
 

@@ -2,14 +2,13 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import type { EndpointTls } from '@posthorn/domain/webhook.ts';
 import { createClosingCache } from '@posthorn/platform/memory/closing-cache.ts';
 import { trustingOnly } from '@posthorn/platform/tls/secure-context.ts';
-import type { Agent } from 'undici';
 import type { IdentifiedTls } from '../../load/load-webhook.ts';
-import { createDeliveryAgent } from './delivery-agent.ts';
+import { createDeliveryAgent, type DeliveryAgent } from './delivery-agent.ts';
 import type { GuardOptions } from './guarded-connect.ts';
 
 export interface TlsClients {
   /** Throws when OpenSSL refuses the certificates or the key. */
-  agentOf: (tls: IdentifiedTls) => Agent;
+  agentOf: (tls: IdentifiedTls) => DeliveryAgent;
   /** Bytes that the clients hold, without their connections; also those that end their requests. */
   usedBytes: () => number;
   destroy: () => Promise<void>;
@@ -25,15 +24,18 @@ const CLIENT_BYTES = 65_536;
  * `maxBytes`, after their requests.
  */
 export function createTlsClients(guard: GuardOptions, maxBytes: number): TlsClients {
-  const open = new Set<Agent>();
-  const closeAfterRequests = async (agent: Agent): Promise<void> => {
+  const open = new Set<DeliveryAgent>();
+  const closeAfterRequests = async (agent: DeliveryAgent): Promise<void> => {
     await agent.close();
     open.delete(agent);
   };
-  const clients = createClosingCache<Agent>(Math.floor(maxBytes / CLIENT_BYTES), (agent) => {
-    void closeAfterRequests(agent);
-  });
-  const openClient = (tls: EndpointTls): Agent => {
+  const clients = createClosingCache<DeliveryAgent>(
+    Math.floor(maxBytes / CLIENT_BYTES),
+    (agent) => {
+      void closeAfterRequests(agent);
+    },
+  );
+  const openClient = (tls: EndpointTls): DeliveryAgent => {
     const agent = createDeliveryAgent({ ...guard, secureContext: contextOf(tls) });
     open.add(agent);
     return agent;

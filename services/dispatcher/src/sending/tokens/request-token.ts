@@ -26,7 +26,7 @@ export type RequestToken = (client: OAuth2Client, key: string) => Promise<TokenA
 
 export interface RequestTokenDeps extends ExchangeDeps {
   /** Called with the key of the credentials, because many companies may share a token server. */
-  agentOf: (key: string) => Dispatcher;
+  agentOf: (key: string) => Pick<Dispatcher, 'dispatch'>;
   userAgent: string;
   onResult: (result: TokenResult) => void;
 }

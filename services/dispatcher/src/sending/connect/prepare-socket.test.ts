@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals';
 import { Socket } from 'node:net';
-import { boundReads } from './bounded-reads.ts';
+import { prepareSocket } from './prepare-socket.ts';
 
 function socketWith(text: string): Socket {
   const socket = new Socket();
   socket.push(text);
-  boundReads(socket);
+  prepareSocket(socket);
   return socket;
 }
 

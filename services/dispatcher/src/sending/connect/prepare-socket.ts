@@ -1,0 +1,77 @@
+import type { Socket } from 'node:net';
+import { createInformationalSkipper } from './skip-informational.ts';
+
+const MAX_READ_BYTES = 4_096;
+
+/** The endpoint ended a kept connection, and sent no byte of an answer to the request on it. */
+class EndedUnansweredError extends Error {
+  readonly code = 'ENDED_UNANSWERED';
+  constructor() {
+    super('the endpoint ended the kept connection without an answer');
+  }
+}
+
+const unanswered = new WeakSet<object>();
+const RESETS: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE'];
+
+/**
+ * Whether a request failed because the endpoint ended the connection that was kept from an earlier request, before any
+ * byte of an answer. Endpoints close idle connections at any time, also at the moment when the next request is sent.
+ */
+export function isUnansweredReuse(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && unanswered.has(error);
+}
+
+/**
+ * Prepares an open connection for the HTTP client:
+ * - It returns received data in pieces of 4 KiB at most, and none once it is destroyed. The client parses all data of
+ *   one read, even after a limit is exceeded: 64 KiB of tiny headers took 100 ms of CPU for one attempt, and bodies were
+ *   read up to 64 KiB beyond their limit.
+ * - It leaves out informational responses.
+ * - It marks the error of a request that was not answered on a kept connection (`isUnansweredReuse`).
+ */
+export function prepareSocket(socket: Socket): void {
+  const read = socket.read.bind(socket);
+  const write = socket.write.bind(socket);
+  const informational = createInformationalSkipper();
+  let requests = 0;
+  let isAnswered = true;
+
+  const readOnce = (size: number | undefined): Buffer | null => {
+    if (socket.destroyed) return null;
+    return read(
+      size ?? (Math.min(socket.readableLength, MAX_READ_BYTES) || undefined),
+    ) as Buffer | null;
+  };
+  socket.read = (size?: number): unknown => {
+    for (let chunk = readOnce(size); chunk; chunk = readOnce(size)) {
+      isAnswered = true;
+      try {
+        const rest = informational.skip(chunk);
+        if (rest) return rest;
+      } catch (error) {
+        socket.destroy(error as Error);
+      }
+    }
+    return null;
+  };
+
+  // One request is on a connection at a time: the first write after an answer begins the next one.
+  socket.write = ((...chunk: Parameters<typeof write>) => {
+    if (isAnswered) {
+      requests += 1;
+      isAnswered = false;
+      informational.begin();
+    }
+    return write(...chunk);
+  }) as typeof write;
+
+  const isUnanswered = (): boolean => requests > 1 && !isAnswered && socket.readableLength === 0;
+  socket.once('end', () => {
+    if (isUnanswered()) socket.destroy(new EndedUnansweredError());
+  });
+  socket.once('error', (error: NodeJS.ErrnoException) => {
+    const isEnd = error instanceof EndedUnansweredError || RESETS.includes(error.code);
+    if (isEnd && isUnanswered()) unanswered.add(error);
+  });
+}
