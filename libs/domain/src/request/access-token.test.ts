@@ -20,6 +20,7 @@ describe('a token request', () => {
     const login = Buffer.from('a%3Ab+c:p%25%C3%A4%2B').toString('base64');
     expect(headers).toEqual({
       accept: 'application/json',
+      'accept-encoding': 'identity',
       'content-type': 'application/x-www-form-urlencoded',
       authorization: `Basic ${login}`,
     });

@@ -17,6 +17,7 @@ export function tokenRequestOf(client: OAuth2Client): TokenRequest {
   if (audience !== null) fields.set('audience', audience);
   const headers = {
     accept: 'application/json',
+    'accept-encoding': 'identity',
     'content-type': 'application/x-www-form-urlencoded',
   };
   if (clientAuthentication === 'post') {

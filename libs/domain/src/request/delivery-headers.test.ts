@@ -112,8 +112,42 @@ describe('the headers of a delivery', () => {
       { key: 'X-Region', value: '' },
     ];
     expect(listOf(webhookWith(hmac, custom)).map(([name]) => name)).toEqual([
-      ...['Content-Type', 'User-Agent', 'X-Tenant', 'X-Region', 'X-Service-Signature'],
+      ...['Content-Type', 'User-Agent', 'Accept', 'Accept-Encoding'],
+      ...['X-Tenant', 'X-Region', 'X-Service-Signature'],
       ...['webhook-id', 'webhook-timestamp', 'webhook-signature'],
+    ]);
+  });
+});
+
+describe('the accepted responses', () => {
+  const acceptedBy = (webhook: Webhook) =>
+    listOf(webhook).filter(([name]) => /^accept/i.test(name));
+
+  test('are of any type and not compressed', () => {
+    const headers = [
+      ['Accept', '*/*'],
+      ['Accept-Encoding', 'identity'],
+    ];
+    expect(acceptedBy(webhookWith(hmac))).toEqual(headers);
+    expect(acceptedBy(webhookWith(hmac, [{ key: 'Accepted', value: 'x' }]))).toEqual([
+      ...headers,
+      ['Accepted', 'x'],
+    ]);
+  });
+
+  test('are those that a custom header names, in any case', () => {
+    const custom = [{ key: 'accept', value: 'application/json' }];
+    expect(acceptedBy(webhookWith(hmac, custom))).toEqual([
+      ['Accept-Encoding', 'identity'],
+      ['accept', 'application/json'],
+    ]);
+  });
+
+  test('are not named twice by a webhook that authenticates in such a header', () => {
+    const auth: AuthMethod = { method: 'api_key', apiKey: 'k', apiKeyHeader: 'ACCEPT-ENCODING' };
+    expect(acceptedBy(webhookWith(auth))).toEqual([
+      ['Accept', '*/*'],
+      ['ACCEPT-ENCODING', 'k'],
     ]);
   });
 });

@@ -52,6 +52,36 @@ export const DEFAULT_HEADERS: readonly Header[] = [
   { key: 'Content-Type', value: 'application/json' },
 ];
 
+/** The kept part of a response is shown as text, so that it must not be compressed. */
+const ACCEPT_HEADERS: readonly Header[] = [
+  { key: 'Accept', value: '*/*' },
+  { key: 'Accept-Encoding', value: 'identity' },
+];
+
+/** Returns the headers that say which responses are accepted, without those that the webhook sets itself. */
+export function acceptHeaders({
+  customHeaders,
+  authMethod,
+}: Pick<Webhook, 'customHeaders' | 'authMethod'>): readonly Header[] {
+  const own = [...customHeaders.map(({ key }) => key), ownHeaderName(authMethod)];
+  const taken = own.filter((name) => /^accept/i.test(name)).map((name) => name.toLowerCase());
+  if (taken.length === 0) return ACCEPT_HEADERS;
+  return ACCEPT_HEADERS.filter(({ key }) => !taken.includes(key.toLowerCase()));
+}
+
+/** The name of the header that the method of authentication sets; empty for none of its own. */
+function ownHeaderName(auth: AuthMethod): string {
+  switch (auth.method) {
+    case 'hmac':
+      return isSignedByCompany(auth) ? '' : auth.hmacHeader;
+    case 'api_key':
+      return auth.apiKeyHeader;
+    case 'basic':
+    case 'oauth2':
+      return 'Authorization';
+  }
+}
+
 /**
  * Every header of one attempt's request: name, value, name, value, … Throws an ImpossibleError when the
  * signer is of another kind than the webhook asks for, or its access token is missing.
@@ -66,6 +96,7 @@ export function deliveryHeaders(
   return [
     ...DEFAULT_HEADERS.flatMap(({ key, value }) => [key, value]),
     'User-Agent', userAgent,
+    ...acceptHeaders(webhook).flatMap(({ key, value }) => [key, value]),
     ...webhook.customHeaders.flatMap(({ key, value }) => [key, value]),
     ...authHeader(webhook.authMethod, signer, parts),
     'webhook-id', parts.messageId,

@@ -105,6 +105,8 @@ describe('a webhook that the keys of its company sign', () => {
     expect(Object.keys(got.headers)).toEqual([
       'Content-Type',
       'User-Agent',
+      'Accept',
+      'Accept-Encoding',
       'X-Tenant',
       'webhook-id',
       'webhook-timestamp',

@@ -1,3 +1,4 @@
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import { createResponseCapture, safeHeaders } from './response-capture.ts';
 
@@ -40,6 +41,44 @@ describe('the capture of a response body', () => {
     capture.add(Buffer.from([first ?? 0]));
     capture.add(Buffer.from([...others, 0xff]));
     expect(capture.text()).toBe('é\ufffd');
+  });
+});
+
+describe('the text of a compressed body', () => {
+  const json = JSON.stringify({ error: 'é'.repeat(500) });
+  function textOf(body: Buffer, encoding: string, keptBytes?: number): string | null {
+    const capture = createResponseCapture(keptBytes);
+    capture.add(body);
+    return capture.text(encoding);
+  }
+
+  test.each<[string, Buffer]>([
+    ['gzip', gzipSync(json)],
+    [' X-GZIP', gzipSync(json)],
+    ['deflate', deflateSync(json)],
+    ['identity', Buffer.from(json)],
+    ['', Buffer.from(json)],
+  ])('is what was compressed: %j', (encoding, body) => {
+    expect(textOf(body, encoding)).toBe(json);
+  });
+
+  test('is its beginning when only the beginning of the body is kept', () => {
+    const text = Array.from({ length: 9_000 }, (_, index) => index).join();
+    expect(text.startsWith(textOf(gzipSync(text), 'gzip') ?? '-')).toBe(true);
+    expect(textOf(gzipSync(text), 'gzip')).toHaveLength(4_096);
+  });
+
+  test.each<[string, Buffer]>([
+    ['br', brotliCompressSync(json)],
+    ['gzip, gzip', gzipSync(gzipSync(json))],
+    ['gzip', Buffer.from(json)],
+    ['gzip', gzipSync(Buffer.alloc(1_000_000))],
+  ])('is none for %s that is not known, wrong or far larger than its body', (encoding, body) => {
+    expect(textOf(body, encoding)).toBeNull();
+  });
+
+  test('is empty when no body came', () => {
+    expect(createResponseCapture().text('gzip')).toBe('');
   });
 });
 

@@ -6,11 +6,10 @@ import type { AuthMethod, Webhook } from '@posthorn/domain/webhook.ts';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Webhook as Verifier } from 'standardwebhooks';
-import type { Agent } from 'undici';
 import { sampleDue } from '../../../../test/support/samples/sample-record.ts';
 import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { createDeadlineSweep, type DeadlineSweep } from './deadline-sweep.ts';
-import { createDeliveryAgent } from './connect/delivery-agent.ts';
+import { createDeliveryAgent, type DeliveryAgent } from './connect/delivery-agent.ts';
 import { createHostResolver } from './connect/resolve-host.ts';
 import { createSendWebhook } from './send-webhook.ts';
 
@@ -24,7 +23,7 @@ const due = sampleDue({
 });
 
 let nowMs = 0;
-let agent: Agent;
+let agent: DeliveryAgent;
 let deadlines: DeadlineSweep;
 let server: Server;
 let origin = '';

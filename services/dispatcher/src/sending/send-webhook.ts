@@ -146,9 +146,13 @@ function exchangeOf({ status, capture }: Running, failure: Failure): Exchange | 
   return {
     outcome: outcomeOfStatus(status.code),
     statusCode: status.code,
-    response: capture.text(),
+    response: capture.text(valueOf(status.headers, 'content-encoding')),
     responseHeaders: status.headers,
   };
+}
+
+function valueOf(headers: readonly Header[], name: string): string | undefined {
+  return headers.find(({ key }) => key.toLowerCase() === name)?.value;
 }
 
 function handlerOf(running: Running): Dispatcher.DispatchHandler {

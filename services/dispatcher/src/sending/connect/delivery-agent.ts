@@ -1,4 +1,4 @@
-import { Agent, type Dispatcher } from 'undici';
+import { Agent } from 'undici';
 import { createGuardedConnect, type GuardOptions } from './guarded-connect.ts';
 import { isUnansweredReuse } from './prepare-socket.ts';
 

@@ -1,17 +1,16 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { STRICT_EGRESS } from '@posthorn/domain/egress/egress-rules.ts';
-import type { Agent } from 'undici';
 import { eventually } from '../../../../../test/support/time/eventually.ts';
 import {
   openRawEndpoint,
   type RawEndpoint,
 } from '../../../../../test/support/receivers/raw-endpoint.ts';
-import { createDeliveryAgent } from './delivery-agent.ts';
+import { createDeliveryAgent, type DeliveryAgent } from './delivery-agent.ts';
 import { createIdleConnections, type IdleConnections } from './idle-connections.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n';
 
-let agent: Agent;
+let agent: DeliveryAgent;
 let idle: IdleConnections;
 let reuses: boolean[];
 let endpoints: RawEndpoint[];
@@ -39,8 +38,16 @@ afterEach(async () => {
 
 async function sendTo(n: number): Promise<void> {
   const origin = endpoints[n]?.origin ?? '';
-  const answer = await agent.request({ origin, path: '/', method: 'POST' });
-  await answer.body.dump();
+  await new Promise<void>((resolve, reject) => {
+    agent.dispatch(
+      { origin, path: '/', method: 'POST' },
+      {
+        onRequestStart: () => undefined,
+        onResponseEnd: () => resolve(),
+        onResponseError: (_controller, error) => reject(error),
+      },
+    );
+  });
   await eventually('its connection is idle', () => {
     const stats = agent.stats[origin];
     return !stats || ('free' in stats && stats.free > 0);

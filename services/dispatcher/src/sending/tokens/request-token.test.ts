@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { STRICT_EGRESS, type EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
 import type { OAuth2Client } from '@posthorn/domain/webhook.ts';
-import type { Agent } from 'undici';
+import { gzipSync } from 'node:zlib';
 import {
   startConnectProxy,
   type ConnectProxy,
 } from '../../../../../test/support/receivers/connect-proxy.ts';
 import { startReceiver, type Receiver } from '../../../../../test/support/receivers/receiver.ts';
-import { createDeliveryAgent } from '../connect/delivery-agent.ts';
+import { createDeliveryAgent, type DeliveryAgent } from '../connect/delivery-agent.ts';
 import { openProxy } from '../connect/proxy/open-proxy.ts';
 import { createHostResolver } from '../connect/resolve-host.ts';
 import { createDeadlineSweep, type DeadlineSweep } from '../deadline-sweep.ts';
@@ -18,7 +18,7 @@ const LIMITS = { connectTimeoutMs: 5_000, answerTimeoutMs: 5_000, probeTimeoutMs
 
 let nowMs: number;
 let server: Receiver;
-let agents: Agent[];
+let agents: DeliveryAgent[];
 let deadlines: DeadlineSweep;
 let results: TokenResult[];
 
@@ -88,6 +88,15 @@ describe('a token request', () => {
       'user-agent': 'Posthorn/1',
     });
     expect(results).toEqual(['token']);
+  });
+
+  test('reads an answer that is compressed although no compression was asked for', async () => {
+    const body = JSON.stringify({ access_token: 't', token_type: 'Bearer', expires_in: 60 });
+    server.answerWith((response) => {
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(body));
+    });
+    expect(await ask(server.url)).toMatchObject({ kind: 'token', value: 't' });
+    expect(server.received[0]?.headers['accept-encoding']).toBe('identity');
   });
 
   test('that is redirected fails, and its secret goes nowhere else', async () => {

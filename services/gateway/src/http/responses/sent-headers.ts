@@ -1,4 +1,4 @@
-import { DEFAULT_HEADERS } from '@posthorn/domain/request/delivery-headers.ts';
+import { acceptHeaders, DEFAULT_HEADERS } from '@posthorn/domain/request/delivery-headers.ts';
 import type { Message } from '@posthorn/domain/message/message.ts';
 import { hmacSignature } from '@posthorn/domain/request/signature.ts';
 import { isSignedByCompany, type Header, type Webhook } from '@posthorn/domain/webhook.ts';
@@ -42,6 +42,7 @@ function maskedHeaders(message: Message, webhook: Webhook, signature: string | n
   return [
     ...DEFAULT_HEADERS,
     { key: 'User-Agent', value: `Posthorn/${VERSION}` },
+    ...acceptHeaders(webhook),
     ...webhook.customHeaders.map(maskCredential),
     ...maskedAuth(webhook, signature),
     { key: 'webhook-id', value: message.id },
