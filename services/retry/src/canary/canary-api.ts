@@ -1,4 +1,6 @@
+import { text } from 'node:stream/consumers';
 import { z } from 'zod';
+import { openResponse } from '../open-response.ts';
 
 const TIMEOUT_MS = 5_000;
 const PAGE = 1_000;
@@ -41,15 +43,16 @@ export interface CanaryApiDeps {
 /** A client of the gateway's front door. Each function rejects when there is no answer within five seconds. */
 export function createCanaryApi({ gatewayUrl, apiKey, signal }: CanaryApiDeps): CanaryApi {
   async function call(method: string, path: string, body?: object): Promise<unknown> {
-    const response = await fetch(`${gatewayUrl}/api/v1${path}`, {
+    const response = await openResponse(`${gatewayUrl}/api/v1${path}`, {
       method,
       headers: { 'x-api-key': apiKey, 'content-type': 'application/json' },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      body: body && Buffer.from(JSON.stringify(body)),
       signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
     });
-    const text = await response.text();
-    if (response.ok) return JSON.parse(text);
-    throw new CanaryRefusedError(`${method} ${path} was answered with ${response.status}`);
+    const answer = await text(response);
+    const status = response.statusCode ?? 0;
+    if (status >= 200 && status <= 299) return JSON.parse(answer);
+    throw new CanaryRefusedError(`${method} ${path} was answered with ${status}`);
   }
 
   async function create(path: string, body: object): Promise<string> {

@@ -9,6 +9,7 @@ import { StartupError } from '@posthorn/platform/service/errors.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { Counter, type Registry } from 'prom-client';
 import type { RetryConfig } from '../config.ts';
+import { openResponse } from '../open-response.ts';
 import { openFailingWatch } from './open-failing-watch.ts';
 import { createSendOperatorEvent, type OperatorEventResult } from './send-operator-event.ts';
 
@@ -75,15 +76,10 @@ export async function openOperatorEvents(
 }
 
 async function post(url: string, headers: Record<string, string>, body: Buffer): Promise<number> {
-  const response = await fetch(url, {
-    method: 'POST',
-    headers,
-    body: new Uint8Array(body),
-    redirect: 'manual',
-    signal: AbortSignal.timeout(TIMEOUT_MS),
-  });
-  await response.body?.cancel();
-  return response.status;
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  const response = await openResponse(url, { method: 'POST', headers, body, signal });
+  response.destroy();
+  return response.statusCode ?? 0;
 }
 
 /** Also without a URL: every retry process has the same metrics. */
