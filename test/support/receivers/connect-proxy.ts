@@ -6,8 +6,8 @@ import type { SelfSigned } from './self-signed.ts';
 
 /** What the proxy does with CONNECT. */
 export type ProxyConduct =
-  /** Connects to this port of loopback, whatever it is asked for. */
-  | { kind: 'tunnel'; port: number }
+  /** Connects to this port of loopback, whatever it is asked for. `before`: sent before the answer. */
+  | { kind: 'tunnel'; port: number; before?: string }
   | { kind: 'answer'; status: number; headers?: Record<string, string> }
   | { kind: 'reset' }
   /** Answers nothing more to anybody. */
@@ -66,7 +66,7 @@ function obey(conduct: ProxyConduct, socket: Socket, sockets: Set<Socket>): void
       sockets.add(upstream);
       upstream.on('error', () => socket.destroy());
       upstream.once('connect', () => {
-        socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+        socket.write(`${conduct.before ?? ''}HTTP/1.1 200 Connection established\r\n\r\n`);
         socket.pipe(upstream).pipe(socket);
       });
       return;

@@ -1,4 +1,4 @@
-import { isIP, type LookupFunction, type Socket } from 'node:net';
+import type { LookupFunction, Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import {
   refusalOfAddress,
@@ -12,6 +12,7 @@ import { connectThroughProxy } from './connect-through-proxy.ts';
 import { prepareSocket } from './prepare-socket.ts';
 import type { EgressProxy } from './proxy/open-proxy.ts';
 import { TunnelError } from './proxy/tunnel-error.ts';
+import { serverNameOf } from './server-name.ts';
 import { LookupFailedError, type HostResolver, type Resolve } from './resolve-host.ts';
 
 export interface GuardOptions {
@@ -66,14 +67,6 @@ export function createGuardedConnect(options: GuardOptions): buildConnector.conn
       }
     });
   };
-}
-
-/**
- * The name that the TLS handshake sends is without the dot at the end of a URL's host (RFC 6066, section 3): servers
- * written in Go refuse it otherwise. An address is not sent.
- */
-function serverNameOf(hostname: string): string {
-  return isIP(hostname) ? '' : hostname.replace(/\.+$/, '');
 }
 
 /** A failed look-up is cached for its own time, and a fault of the proxy says nothing of the endpoint. */

@@ -1,3 +1,5 @@
+import type { Socket } from 'node:net';
+
 /** Removes the informational responses (1xx) before each response from the bytes of a connection. */
 export interface InformationalSkipper {
   /** Begins the next response. */
@@ -84,6 +86,23 @@ export function createInformationalSkipper(): InformationalSkipper {
       held = NOTHING;
       return skip(bytes);
     },
+  };
+}
+
+/** Removes them from what a new connection receives for its one request, before anybody reads it. */
+export function skipInformationalOf(socket: Socket): void {
+  const push = socket.push.bind(socket);
+  const informational = createInformationalSkipper();
+  informational.begin();
+  socket.push = (chunk: Buffer | null): boolean => {
+    if (chunk === null) return push(null);
+    try {
+      const rest = informational.skip(chunk);
+      return rest === null || push(rest);
+    } catch (error) {
+      socket.destroy(error as Error);
+      return false;
+    }
   };
 }
 

@@ -7,6 +7,8 @@ import {
 import { request as requestHttps } from 'node:https';
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
+import { serverNameOf } from '../server-name.ts';
+import { skipInformationalOf } from '../skip-informational.ts';
 
 /** Where the egress proxy is, and how long a connection to it may take. */
 export interface ProxyAccess {
@@ -42,6 +44,8 @@ export function askProxy(access: ProxyAccess, question: Question): Promise<Answe
     const request = startRequest(access, question);
     let isConnected = false;
     request.once('socket', (socket: Socket) => {
+      // Node takes a 1xx for the answer to CONNECT.
+      skipInformationalOf(socket);
       socket.once(isTls(access) ? 'secureConnect' : 'connect', () => {
         isConnected = true;
         socket.setTimeout(question.answerTimeoutMs);
@@ -69,8 +73,9 @@ const isTls = ({ url }: ProxyAccess): boolean => url.protocol === 'https:';
 
 function startRequest(access: ProxyAccess, { method, path, host }: Question): ClientRequest {
   const { url, tls, connectTimeoutMs } = access;
+  const proxyHost = url.hostname.replace(/^\[|\]$/g, '');
   const options = {
-    host: url.hostname.replace(/^\[|\]$/g, ''),
+    host: proxyHost,
     port: Number(url.port) || (isTls(access) ? 443 : 80),
     method,
     path,
@@ -80,7 +85,10 @@ function startRequest(access: ProxyAccess, { method, path, host }: Question): Cl
     maxHeaderSize: MAX_HEADER_BYTES,
   };
   if (!isTls(access)) return requestHttp(options);
-  return requestHttps({ ...options, rejectUnauthorized: true, ...(tls && { secureContext: tls }) });
+  // Node would take the name of the endpoint from the Host header.
+  const servername = serverNameOf(proxyHost);
+  const secured = { ...options, servername, rejectUnauthorized: true };
+  return requestHttps({ ...secured, ...(tls && { secureContext: tls }) });
 }
 
 function headersOf({ username, password }: URL, host: string): OutgoingHttpHeaders {

@@ -40,7 +40,7 @@ const trusting = (ca: string): SecureContext => createSecureContext({ ca });
 
 describe('a tunnel', () => {
   let endpoint: Server;
-  let conduct: ProxyConduct;
+  let conduct: Extract<ProxyConduct, { kind: 'tunnel' }>;
   beforeEach(async () => {
     endpoint = createServer((socket) => socket.end('hello'));
     endpoint.listen(0, '127.0.0.1');
@@ -74,9 +74,35 @@ describe('a tunnel', () => {
       await secure.close();
     }
   });
+
+  test.each([
+    ['100', 'HTTP/1.1 100 Continue\r\n\r\n'],
+    ['102 and 103', 'HTTP/1.1 102 P\r\nx: y\r\n\r\nHTTP/1.1 103 E\r\n\r\n'],
+  ])('is opened by the answer after informational responses: %s', async (_what, before) => {
+    proxy.behave({ ...conduct, before });
+    const socket = await open(proxy.url).openTunnel(AUTHORITY);
+    expect(String(Buffer.concat(await socket.toArray()))).toBe('hello');
+    expect(results).toEqual(['opened']);
+  });
+
+  test('to a name is opened by an https proxy that is verified by its own name', async () => {
+    const identity = selfSigned('localhost');
+    const secure = await startConnectProxy(identity);
+    secure.behave(conduct);
+    secure.url.hostname = 'localhost';
+    const through = open(secure.url, { tls: trusting(identity.cert), target: 'name' });
+    const socket = await through.openTunnel('hook.example.com:443');
+    expect(String(Buffer.concat(await socket.toArray()))).toBe('hello');
+    await secure.close();
+  });
 });
 
 describe('no tunnel', () => {
+  test('is a fault when the proxy sends informational responses only', async () => {
+    proxy.behave({ kind: 'answer', status: 102, headers: { x: 'y'.repeat(16_384) } });
+    await expect(open(proxy.url).openTunnel(AUTHORITY)).rejects.toMatchObject({ result: 'fault' });
+  });
+
   test.each<[TunnelResult, ProxyConduct]>([
     ['fault', { kind: 'answer', status: 407 }],
     ['refused', { kind: 'answer', status: 403 }],
