@@ -36,7 +36,7 @@ const BY_CODE: Readonly<Record<string, Outcome>> = {
   UND_ERR_BODY_TIMEOUT: 'timeout',
   UND_ERR_HEADERS_OVERFLOW: 'response_too_large',
   HPE_HEADER_OVERFLOW: 'response_too_large',
-  TOO_MANY_INFORMATIONAL: 'response_too_large',
+  RESPONSE_HEAD_TOO_LARGE: 'response_too_large',
   LOOKUP_FAILED: 'dns_error',
   ENOTFOUND: 'dns_error',
   EAI_AGAIN: 'dns_error',

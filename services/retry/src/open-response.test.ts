@@ -91,7 +91,9 @@ describe('over TLS', () => {
     async (host) => {
       const { port } = server.address() as AddressInfo;
       const response = await openResponse(`https://${host}:${port}/`, {
-        ...{ method: 'GET', headers: {}, signal: new AbortController().signal },
+        method: 'GET',
+        headers: {},
+        signal: new AbortController().signal,
         lookup: (_hostname, _options, callback) => {
           callback(null, [{ address: '127.0.0.1', family: 4 }]);
         },

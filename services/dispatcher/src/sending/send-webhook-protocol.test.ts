@@ -65,6 +65,12 @@ describe('an endpoint that fails without a status', () => {
   });
 });
 
+test('an endpoint may answer with 60 KiB of headers', async () => {
+  const cookies = `set-cookie: ${'a'.repeat(20_000)}\r\n`.repeat(3);
+  const attempt = await sendTo(saying(`${OK}${cookies}content-length: 2\r\n\r\nok`));
+  expect(attempt).toMatchObject({ outcome: 'success', response: 'ok' });
+});
+
 describe('an endpoint that fails after its status', () => {
   test.each<[string, string, string, number]>([
     ['breaks off its body', `${OK}content-length: 9\r\n\r\npart`, 'success', 200],
@@ -179,7 +185,7 @@ describe('an endpoint that ends a kept connection when the next request comes', 
 
   test('after a part of an answer does not get it again', async () => {
     const kept = await keepConnection();
-    const attempt = await sendTo((socket) => {
+    const attempt = await sendTo(() => {
       requests += 1;
       kept.end('HTTP/1.1 2');
     });

@@ -1,6 +1,7 @@
 import { Agent } from 'undici';
 import { createGuardedConnect, type GuardOptions } from './guarded-connect.ts';
 import { isUnansweredReuse } from './prepare-socket.ts';
+import { MAX_HEAD_BYTES } from './response-heads.ts';
 
 /** Many webhooks may share an origin. The caller bounds how many attempts are under way. */
 const CONNECTIONS_PER_ORIGIN = 1_024;
@@ -10,7 +11,6 @@ const KEEP_ALIVE_MS = 30_000;
 const CONNECTION_LIFE_MS = 300_000;
 /** undici's own timeouts end later than the deadline sweep. They are for sockets that nobody reads any more. */
 const BACKSTOP_MS = 5_000;
-const MAX_HEADER_BYTES = 16_384;
 
 /** Sends requests to every origin. */
 export interface DeliveryAgent extends Pick<Agent, 'dispatch' | 'stats'> {
@@ -62,7 +62,8 @@ function optionsOf(guard: GuardOptions): Agent.Options {
     // An endpoint's own `keep-alive: timeout=600` does not extend it.
     keepAliveMaxTimeout: KEEP_ALIVE_MS,
     clientTtl: CONNECTION_LIFE_MS,
-    maxHeaderSize: MAX_HEADER_BYTES,
+    // It never gets there: larger heads are not passed to it.
+    maxHeaderSize: MAX_HEAD_BYTES,
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
   };

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { createInformationalSkipper } from './skip-informational.ts';
+import { createResponseHeads } from './response-heads.ts';
 
 const MAX_READ_BYTES = 4_096;
 
@@ -27,13 +27,13 @@ export function isUnansweredReuse(error: unknown): boolean {
  * - It returns received data in pieces of 4 KiB at most, and none once it is destroyed. The client parses all data of
  *   one read, even after a limit is exceeded: 64 KiB of tiny headers took 100 ms of CPU for one attempt, and bodies were
  *   read up to 64 KiB beyond their limit.
- * - It leaves out informational responses.
+ * - It returns the head of a response at once, and leaves out informational responses.
  * - It marks the error of a request that was not answered on a kept connection (`isUnansweredReuse`).
  */
 export function prepareSocket(socket: Socket): void {
   const read = socket.read.bind(socket);
   const write = socket.write.bind(socket);
-  const informational = createInformationalSkipper();
+  const heads = createResponseHeads();
   let requests = 0;
   let isAnswered = true;
 
@@ -47,7 +47,7 @@ export function prepareSocket(socket: Socket): void {
     for (let chunk = readOnce(size); chunk; chunk = readOnce(size)) {
       isAnswered = true;
       try {
-        const rest = informational.skip(chunk);
+        const rest = heads.pass(chunk);
         if (rest) return rest;
       } catch (error) {
         socket.destroy(error as Error);
@@ -61,7 +61,7 @@ export function prepareSocket(socket: Socket): void {
     if (isAnswered) {
       requests += 1;
       isAnswered = false;
-      informational.begin();
+      heads.begin();
     }
     return write(...chunk);
   }) as typeof write;

@@ -8,7 +8,7 @@ import { request as requestHttps } from 'node:https';
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { serverNameOf } from '../server-name.ts';
-import { skipInformationalOf } from '../skip-informational.ts';
+import { passHeadsOf } from '../response-heads.ts';
 
 /** Where the egress proxy is, and how long a connection to it may take. */
 export interface ProxyAccess {
@@ -45,7 +45,7 @@ export function askProxy(access: ProxyAccess, question: Question): Promise<Answe
     let isConnected = false;
     request.once('socket', (socket: Socket) => {
       // Node takes a 1xx for the answer to CONNECT.
-      skipInformationalOf(socket);
+      passHeadsOf(socket);
       socket.once(isTls(access) ? 'secureConnect' : 'connect', () => {
         isConnected = true;
         socket.setTimeout(question.answerTimeoutMs);

@@ -1,0 +1,166 @@
+import type { Socket } from 'node:net';
+
+/** Passes on what a connection receives: the head of each response at once, and without informational ones (1xx). */
+export interface ResponseHeads {
+  /** Begins the next response. */
+  begin: () => void;
+  /**
+   * Returns what may be read of the next bytes, null for nothing yet. Throws HeadTooLargeError, after which nothing else
+   * may be called.
+   */
+  pass: (chunk: Buffer) => Buffer | null;
+}
+
+/** A response has too many bytes or lines before its body, or too many informational responses before it. */
+export class HeadTooLargeError extends Error {
+  readonly code = 'RESPONSE_HEAD_TOO_LARGE';
+  constructor() {
+    super('the head of the response is too large');
+  }
+}
+
+/** For all heads before one body, informational ones included (docs/contract.md C9.9). */
+export const MAX_HEAD_BYTES = 65_536;
+/** The parser makes two objects of each header: 60 KiB of tiny ones would take 6 MB and up to 30 ms. */
+const MAX_LINES = 256;
+const MAX_INFORMATIONAL = 16;
+
+const BEGIN = /^HTTP\/1\.[01] $/;
+const BEGIN_EXAMPLE = 'HTTP/1.1 ';
+/** 101 changes the protocol. It is never asked for, and what follows is no HTTP. */
+const INFORMATIONAL = /^HTTP\/1\.[01] 1(?!01)\d\d/;
+const END = '\r\n\r\n';
+
+/**
+ * A client must understand informational responses that it did not ask for (RFC 9110, section 15.2). undici destroys the
+ * connection on a 100, and takes the connection for closed after another one with `connection: close` or of HTTP/1.0.
+ *
+ * A head that arrives in many reads is collected in one buffer that doubles: undici copies a header again with each read
+ * that continues it, which takes seconds of CPU for 64 KiB in reads of one byte.
+ */
+export function createResponseHeads(): ResponseHeads {
+  const held = createHeldBytes();
+  let isInHead = false;
+  let informational = 0;
+  let spentBytes = 0;
+
+  function spend(bytes: Buffer, count: number): Buffer {
+    spentBytes += count;
+    return bytes.subarray(count);
+  }
+  function hold(bytes: Buffer): null {
+    if (spentBytes + bytes.length > MAX_HEAD_BYTES) throw new HeadTooLargeError();
+    held.keep(bytes);
+    return null;
+  }
+  function release(bytes: Buffer): Buffer {
+    isInHead = false;
+    held.clear();
+    return bytes;
+  }
+  function pass(received: Buffer, newFrom: number): Buffer | null {
+    let bytes = received;
+    let searchFrom = Math.max(0, newFrom - END.length + 1);
+    for (;;) {
+      if (searchFrom === 0) bytes = spend(bytes, lineBreaksOf(bytes));
+      if (!mayBeHead(bytes)) return release(bytes);
+      const end = bytes.indexOf(END, searchFrom);
+      if (end === -1) return hold(bytes);
+      if (hasTooManyLines(bytes, end)) throw new HeadTooLargeError();
+      if (!INFORMATIONAL.test(bytes.toString('latin1', 0, 12))) return release(bytes);
+      informational += 1;
+      if (informational > MAX_INFORMATIONAL) throw new HeadTooLargeError();
+      bytes = spend(bytes, end + END.length);
+      searchFrom = 0;
+    }
+  }
+  return {
+    begin() {
+      isInHead = true;
+      [informational, spentBytes] = [0, 0];
+      held.clear();
+    },
+    pass(chunk) {
+      if (!isInHead) return chunk;
+      const newFrom = held.length();
+      return pass(held.take(chunk), newFrom);
+    },
+  };
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/** Bytes between two reads. */
+function createHeldBytes() {
+  let store = NOTHING;
+  let length = 0;
+  return {
+    clear(): void {
+      store = NOTHING;
+      length = 0;
+    },
+    length: () => length,
+    /** Returns the kept bytes and these, and keeps none. */
+    take(chunk: Buffer): Buffer {
+      if (length === 0) return chunk;
+      if (store.length < length + chunk.length) {
+        const larger = Buffer.allocUnsafeSlow(Math.max(2 * store.length, length + chunk.length));
+        store.copy(larger, 0, 0, length);
+        store = larger;
+      }
+      chunk.copy(store, length);
+      const bytes = store.subarray(0, length + chunk.length);
+      length = 0;
+      return bytes;
+    },
+    /** Bytes that were just taken stay where they are; others are copied, since they are a slice of a read. */
+    keep(bytes: Buffer): void {
+      if (bytes.buffer !== store.buffer || bytes.byteOffset !== store.byteOffset) {
+        store = Buffer.allocUnsafeSlow(Math.max(256, bytes.length));
+        bytes.copy(store);
+      }
+      length = bytes.length;
+    },
+  };
+}
+
+/** Whether the bytes are the head of a response as far as they go. The HTTP client refuses everything else. */
+function mayBeHead(bytes: Buffer): boolean {
+  const begun = bytes.toString('latin1', 0, BEGIN_EXAMPLE.length);
+  return BEGIN.test(begun + BEGIN_EXAMPLE.slice(begun.length));
+}
+
+const CR = 0x0d;
+const LF = 0x0a;
+
+function hasTooManyLines(bytes: Buffer, end: number): boolean {
+  let lines = 0;
+  for (let at = bytes.indexOf(LF); at !== -1 && at < end; at = bytes.indexOf(LF, at + 1)) {
+    lines += 1;
+    if (lines > MAX_LINES) return true;
+  }
+  return false;
+}
+
+/** Some servers send an empty line before a response; llhttp ignores it too. */
+function lineBreaksOf(bytes: Buffer): number {
+  const length = bytes.findIndex((byte) => byte !== CR && byte !== LF);
+  return length === -1 ? bytes.length : length;
+}
+
+/** Passes the heads of what a new connection receives for its one request, before anybody reads it. */
+export function passHeadsOf(socket: Socket): void {
+  const push = socket.push.bind(socket);
+  const heads = createResponseHeads();
+  heads.begin();
+  socket.push = (chunk: Buffer | null): boolean => {
+    if (chunk === null) return push(null);
+    try {
+      const rest = heads.pass(chunk);
+      return rest === null || push(rest);
+    } catch (error) {
+      socket.destroy(error as Error);
+      return false;
+    }
+  };
+}
