@@ -43,6 +43,8 @@ async function sendTo(n: number): Promise<void> {
       { origin, path: '/', method: 'POST' },
       {
         onRequestStart: () => undefined,
+        onResponseStart: () => undefined,
+        onResponseData: () => undefined,
         onResponseEnd: () => resolve(),
         onResponseError: (_controller, error) => reject(error),
       },
