@@ -23,6 +23,15 @@ export interface Resend {
   page: string[];
   /** `aborted`: it ended before everything was sent, because a client asked for that. */
   status: 'running' | 'done' | 'aborted';
+  /** What is known of `page`; null until a gateway has put the resend back with the page unfinished. */
+  progress: PageProgress | null;
+  /** Of an app: the webhook up to which the search for failures has got when it was put back; '' before. */
+  scannedTo: string;
+  /**
+   * When a gateway works on it next, and claims it. Null: at once, as in resends of earlier versions. A part
+   * has none: it is worked on with the app's resend.
+   */
+  dueAtMs: number | null;
   /** When a client asked to abort it; null while nobody has. Of a part, that of the app's resend counts. */
   abortAskedAtMs: number | null;
   total: number;
@@ -30,6 +39,24 @@ export interface Resend {
   failed: number;
   createdAtMs: number;
   updatedAtMs: number;
+}
+
+/** What a gateway has seen of a page, so that any gateway continues it. Times are in milliseconds since 1970. */
+export interface PageProgress {
+  /** The deliveries without a result. */
+  open: string[];
+  /** Of these, the ones that this resend has not published: another resend has marked them. */
+  unpublished: string[];
+  /** How many have been delivered. */
+  succeeded: number;
+  /** How often the page was published, and when last. */
+  copies: number;
+  publishedAtMs: number;
+  beganAtMs: number;
+  /** When a delivery was last published for the first time, or seen to have a result. */
+  movedAtMs: number;
+  /** When a success was last seen; `beganAtMs` before the first one. */
+  successAtMs: number;
 }
 
 /** The mark on a delivery that asks for one more attempt. */
@@ -87,6 +114,9 @@ export function partFor(resend: Resend, webhookId: string, atMs: number): Resend
     beforeId: resend.beforeId,
     page: [],
     status: 'running',
+    progress: null,
+    scannedTo: '',
+    dueAtMs: null,
     abortAskedAtMs: null,
     total: 0,
     succeeded: 0,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Outcome } from '@posthorn/domain/outcome.ts';
 import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
-import { partFor, type Resend } from '@posthorn/domain/resend.ts';
+import { partFor, type PageProgress, type Resend } from '@posthorn/domain/resend.ts';
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import { sampleResend } from '../memory/memory-resends.ts';
 
@@ -121,6 +121,9 @@ export function resendContract(open: () => Promise<OpenResends>): void {
       await expect(resends.beginPage(resend, ['dlv_2'], 7)).rejects.toThrow(ResendMovedError);
       await resends.endPage(begun, { succeeded: 0, failed: 1 }, 8);
       await expect(resends.finish(resend, 9)).rejects.toThrow(ResendMovedError);
+      await resends.finish({ ...resend, afterId: 'dlv_1' }, 9);
+      const ended = resends.beginPage({ ...resend, afterId: 'dlv_1' }, ['dlv_2'], 10);
+      await expect(ended).rejects.toThrow(ResendMovedError);
     });
 
     it('is not moved after it was removed', async () => {
@@ -136,7 +139,7 @@ export function resendContract(open: () => Promise<OpenResends>): void {
       await resends.askToAbort('comp_b', 'rsnd_1', 4);
       expect(await resends.findOne('comp_a', 'rsnd_1')).toEqual(resend);
       for (const atMs of [5, 6]) await resends.askToAbort('comp_a', 'rsnd_1', atMs);
-      const asked = { ...resend, abortAskedAtMs: 5 };
+      const asked = { ...resend, abortAskedAtMs: 5, dueAtMs: 5 };
       expect(await resends.findOne('comp_a', 'rsnd_1')).toEqual(asked);
       await resends.finish({ ...asked, succeeded: 2, failed: 1 }, 7, 'aborted');
       const counts = { status: 'aborted', total: 9, succeeded: 2, failed: 1 };
@@ -164,17 +167,99 @@ export function resendContract(open: () => Promise<OpenResends>): void {
       expect(await resends.listShown('comp_a', {}, 1)).toMatchObject([{ succeeded: 2 }]);
     });
 
-    it('is listed while it runs, oldest first, and found by its company only', async () => {
+    it('is found by its company only', async () => {
       await resends.insert(sampleResend('rsnd_2', { companyId: 'comp_b' }));
-      await resends.insert(sampleResend('rsnd_1'));
-      await resends.insert(sampleResend('rsnd_0', { status: 'done' }));
-      const running = async (afterId: string, limit: number) =>
-        (await resends.listRunning(afterId, limit)).map(({ id }) => id);
-      expect(await running('', 9)).toEqual(['rsnd_1', 'rsnd_2']);
-      expect(await running('', 1)).toEqual(['rsnd_1']);
-      expect(await running('rsnd_1', 9)).toEqual(['rsnd_2']);
       expect(await resends.findOne('comp_a', 'rsnd_2')).toBeNull();
       expect(await resends.findOne('comp_b', 'rsnd_2')).toMatchObject({ id: 'rsnd_2' });
+    });
+  });
+
+  describe('a resend that is due', () => {
+    const claim = (nowMs: number, exceptCompanyIds: readonly string[] = []) =>
+      resends.claim({ nowMs, untilMs: nowMs + 100, exceptCompanyIds });
+    const claimedId = async (nowMs: number, exceptCompanyIds?: readonly string[]) =>
+      (await claim(nowMs, exceptCompanyIds))?.id;
+
+    it('is claimed once, the one that has been due for the longest first', async () => {
+      await resends.insert(sampleResend('rsnd_1', { webhookId: 'wh_1', dueAtMs: 20 }));
+      await resends.insert(sampleResend('rsnd_2', { webhookId: 'wh_2', dueAtMs: 10 }));
+      await resends.insert(sampleResend('rsnd_3', { webhookId: 'wh_3', dueAtMs: 31 }));
+      expect(await claim(30)).toMatchObject({ id: 'rsnd_2', dueAtMs: 130 });
+      expect([await claimedId(30), await claimedId(30)]).toEqual(['rsnd_1', undefined]);
+      // Whoever claimed it may have ended meanwhile.
+      expect(await claimedId(130)).toBe('rsnd_3');
+      expect([await claimedId(130), await claimedId(130)].sort()).toEqual(['rsnd_1', 'rsnd_2']);
+    });
+
+    it('is claimed by one of many', async () => {
+      for (const n of [1, 2, 3]) {
+        await resends.insert(sampleResend(`rsnd_${n}`, { webhookId: `wh_${n}`, dueAtMs: n }));
+      }
+      const ids = await Promise.all([1, 2, 3, 4, 5, 6].map(() => claimedId(9)));
+      expect(ids.filter((id) => id !== undefined).sort()).toEqual(['rsnd_1', 'rsnd_2', 'rsnd_3']);
+    });
+
+    it('is first when it has no time, because an earlier version has stored it', async () => {
+      await resends.insert(sampleResend('rsnd_1', { webhookId: 'wh_1', dueAtMs: 1 }));
+      await resends.insert(sampleResend('rsnd_2', { webhookId: 'wh_2' }));
+      expect([await claimedId(9), await claimedId(9)]).toEqual(['rsnd_2', 'rsnd_1']);
+    });
+
+    it('is left alone when its company is to be left out', async () => {
+      await resends.insert(sampleResend('rsnd_1', { companyId: 'comp_a' }));
+      await resends.insert(sampleResend('rsnd_2', { companyId: 'comp_b' }));
+      expect(await claimedId(9, ['comp_a', 'comp_b'])).toBeUndefined();
+      expect(await claimedId(9, ['comp_a', 'comp_c'])).toBe('rsnd_2');
+    });
+
+    it('is neither a part nor one that has ended', async () => {
+      await resends.insert(sampleResend('rsnd_1', { status: 'done' }));
+      await resends.insert(partFor(ofApp('rsnd_2'), 'wh_2', 3));
+      expect(await claimedId(9)).toBeUndefined();
+    });
+
+    it('is put back with its next time, and with where the search for webhooks has got', async () => {
+      await resends.insert(ofApp());
+      const put = await resends.putBack(ofApp('rsnd_1', { scannedTo: 'wh_5' }), 50);
+      expect(put).toEqual(ofApp('rsnd_1', { scannedTo: 'wh_5', dueAtMs: 50 }));
+      expect([await claimedId(49), await claimedId(50)]).toEqual([undefined, 'rsnd_1']);
+      await resends.finish(ofApp(), 60);
+      expect(await resends.putBack(ofApp(), 70)).toBeNull();
+    });
+
+    it('is due at once when a client asks to abort it', async () => {
+      await resends.insert(sampleResend('rsnd_1', { dueAtMs: 1_000 }));
+      await resends.askToAbort('comp_a', 'rsnd_1', 5);
+      expect(await claim(5)).toMatchObject({ abortAskedAtMs: 5 });
+    });
+  });
+
+  describe('what is known of a page', () => {
+    const progress: PageProgress = {
+      open: ['dlv_2'],
+      unpublished: [],
+      succeeded: 1,
+      copies: 1,
+      publishedAtMs: 4,
+      beganAtMs: 3,
+      movedAtMs: 5,
+      successAtMs: 5,
+    };
+
+    it('is kept until the end of the page', async () => {
+      await resends.insert(sampleResend('rsnd_1'));
+      const begun = await resends.beginPage(sampleResend('rsnd_1'), ['dlv_1', 'dlv_2'], 3);
+      expect(await resends.keepProgress(begun, progress)).toEqual({ ...begun, progress });
+      expect(await resends.findOne('comp_a', 'rsnd_1')).toEqual({ ...begun, progress });
+      await resends.endPage(begun, { succeeded: 2, failed: 0 }, 6);
+      expect(await resends.findOne('comp_a', 'rsnd_1')).toMatchObject({ progress: null });
+    });
+
+    it('is not stored by a process that others have overtaken', async () => {
+      await resends.insert(sampleResend('rsnd_1'));
+      const begun = await resends.beginPage(sampleResend('rsnd_1'), ['dlv_1'], 3);
+      await resends.endPage(begun, { succeeded: 1, failed: 0 }, 6);
+      await expect(resends.keepProgress(begun, progress)).rejects.toThrow(ResendMovedError);
     });
   });
 
@@ -225,8 +310,6 @@ export function resendContract(open: () => Promise<OpenResends>): void {
       await resends.finish(part('wh_2'), 5);
       expect(await resends.openParts(ofApp())).toEqual([part('wh_1')]);
       expect(await resends.lastWebhook(ofApp())).toBe('wh_2');
-      // A process that takes over takes the resend, not a part.
-      expect((await resends.listRunning('', 9)).map(({ id }) => id)).toEqual(['rsnd_1']);
     });
 
     it('are added up in the resend that its company sees, and removed at its end', async () => {

@@ -80,13 +80,18 @@ function resendsIn(
     remaining(resend)
       .filter(({ lastOutcome }) => resend.outcome === null || lastOutcome === resend.outcome)
       .map(({ id }) => id);
-  const move = (seen: Resend, atMs: number, changes: Partial<Resend>): Promise<Resend> => {
+  const change = (found: Resend, changes: Partial<Resend>): Resend => {
+    const changed = { ...found, ...changes };
+    running.set(found.id, changed);
+    return changed;
+  };
+  const move = (seen: Resend, atMs: number | null, changes: Partial<Resend>): Promise<Resend> => {
     const found = running.get(seen.id);
     const isSame = found?.afterId === seen.afterId && found.page.join() === seen.page.join();
-    if (!isSame) return Promise.reject(new ResendMovedError(seen.id));
-    const moved = { ...found, ...changes, updatedAtMs: atMs };
-    running.set(seen.id, moved);
-    return Promise.resolve(moved);
+    if (!isSame || !isRunning(found)) return Promise.reject(new ResendMovedError(seen.id));
+    return Promise.resolve(
+      change(found, { ...changes, ...(atMs !== null && { updatedAtMs: atMs }) }),
+    );
   };
   /** Resend id → the webhook whose failures it was begun for. */
   const spans = new Map<string, string | null>();
@@ -105,12 +110,19 @@ function resendsIn(
       return Promise.resolve(true);
     },
     remove: ({ id }) => settled(() => running.delete(id)),
-    listRunning: (afterId, limit) => {
-      const found = [...running.values()]
-        .filter((each) => isRunning(each) && each.id > afterId && each.partOf === null)
-        .sort((a, b) => (a.id < b.id ? -1 : 1));
-      return Promise.resolve(found.slice(0, limit));
+    claim({ nowMs, untilMs, exceptCompanyIds }) {
+      const [found] = [...running.values()]
+        .filter((each) => isRunning(each) && each.partOf === null && dueAtOf(each) <= nowMs)
+        .filter(({ companyId }) => !exceptCompanyIds.includes(companyId))
+        .sort((a, b) => dueAtOf(a) - dueAtOf(b));
+      return Promise.resolve(found ? change(found, { dueAtMs: untilMs }) : null);
     },
+    putBack({ id, companyId, scannedTo }, dueAtMs) {
+      const found = running.get(id);
+      const isOpen = found?.companyId === companyId && isRunning(found);
+      return Promise.resolve(isOpen ? change(found, { dueAtMs, scannedTo }) : null);
+    },
+    keepProgress: (resend, progress) => move(resend, null, { progress: structuredClone(progress) }),
     findOne(companyId, id) {
       const found = running.get(id);
       return Promise.resolve(found?.companyId === companyId ? found : null);
@@ -123,20 +135,21 @@ function resendsIn(
       move(resend, atMs, {
         afterId: resend.page.at(-1) ?? resend.afterId,
         page: [],
+        progress: null,
         succeeded: resend.succeeded + succeeded,
         failed: resend.failed + failed,
       }),
     async finish(resend, atMs, status = 'done') {
       const { succeeded, failed } = resend;
       const total = totalAtEnd(resend, status);
-      await move(resend, atMs, { status, total, succeeded, failed });
+      await move(resend, atMs, { status, total, succeeded, failed, progress: null });
       for (const { id } of partsOf(running, resend.id)) running.delete(id);
     },
     askToAbort(companyId, id, atMs) {
       const found = running.get(id);
       const isOpen = found?.companyId === companyId && isRunning(found);
       if (!isOpen || found.abortAskedAtMs !== null) return Promise.resolve();
-      running.set(id, { ...found, abortAskedAtMs: atMs });
+      change(found, { abortAskedAtMs: atMs, dueAtMs: atMs });
       return Promise.resolve();
     },
   };
@@ -215,6 +228,8 @@ function marksIn(deliveries: ReadonlyMap<string, MemoryDelivery>): MemoryResends
   };
 }
 
+const dueAtOf = ({ dueAtMs }: Resend): number => dueAtMs ?? -Infinity;
+
 const isRunning = ({ status }: Resend): boolean => status === 'running';
 
 function isFailure(status: DeliveryStatus): boolean {
@@ -233,6 +248,9 @@ export function sampleResend(id: string, overrides: Partial<Resend> = {}): Resen
     beforeId: '~',
     page: [],
     status: 'running',
+    progress: null,
+    scannedTo: '',
+    dueAtMs: null,
     abortAskedAtMs: null,
     total: 0,
     succeeded: 0,

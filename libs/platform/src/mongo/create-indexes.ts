@@ -106,6 +106,13 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
   // A company is removed with its resends and removals.
   { collection: 'resends', key: { companyId: 1, _id: 1 } },
   { collection: 'removals', key: { companyId: 1, _id: 1 } },
+  // A gateway claims the resend that has been due for the longest. Parts, which have `partOf`, are apart.
+  {
+    collection: 'resends',
+    key: { status: 1, partOf: 1, dueAt: 1, companyId: 1 },
+    options: { partialFilterExpression: { status: 'running' } },
+  },
+  // Gateways of the version before list what runs. Retire it in the next release.
   {
     collection: 'resends',
     key: { status: 1, _id: 1 },

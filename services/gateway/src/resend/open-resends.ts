@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
@@ -13,7 +14,7 @@ import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { GatewayConfig } from '../config.ts';
 import type { HasApp } from '../projects/has-app.ts';
-import { createPageBudget } from './pages/resend-page-budget.ts';
+import { createPageBudget } from './resend-page-budget.ts';
 import { createResendRunner } from './run-resends.ts';
 import { createStartResend, type StartResend } from './start-resend.ts';
 
@@ -32,7 +33,7 @@ export interface OpenResendsDeps {
   budgets: MemoryBudgets;
 }
 
-/** Opens resends, and starts to take over those that other gateways have left unfinished. */
+/** Opens resends, and starts to claim those that are due. */
 export function openResends(
   { config, logger, lifecycle }: ServiceContext<GatewayConfig>,
   deps: OpenResendsDeps,
@@ -56,6 +57,7 @@ export function openResends(
     isSuspended: async (companyId) => (await life.statusOf(companyId)) !== 'active',
     pageBudget,
     nowMs: systemClockMs,
+    sleep: (ms, signal) => wait(ms, undefined, { signal }),
     logger,
   });
   runner.start();

@@ -1,209 +1,195 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { decodeRetryDue } from '@posthorn/domain/records/records.ts';
-import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
-import { createLogger } from '@posthorn/platform/service/logger.ts';
-import { eventually } from '../../../../test/support/time/eventually.ts';
+import { sampleResend } from '../../../../test/support/memory/memory-resends.ts';
 import {
-  createMemoryLeases,
-  type MemoryLeases,
-} from '../../../../test/support/memory/memory-leases.ts';
-import {
-  createMemoryResends,
-  sampleResend,
-  type MemoryResends,
-} from '../../../../test/support/memory/memory-resends.ts';
-import { createPageBudget } from './pages/resend-page-budget.ts';
-import { createResendRunner, type ResendRunner, type RunResendsDeps } from './run-resends.ts';
+  createResendHarness,
+  HOUR_MS,
+  MINUTE_MS,
+  SECOND_MS,
+  type ResendHarness,
+} from '../../../../test/support/resends/resend-harness.ts';
 
-let world: MemoryResends;
-let leases: MemoryLeases;
-/** Ids of the deliveries in each send, in order. */
-let sends: string[][];
-/** Called for every delivery that is published. */
-let dispatch: (deliveryId: string) => void;
-let nowMs: number;
-let perSecond: number | null;
+let world: ResendHarness;
 
 beforeEach(() => {
-  [world, leases, sends, nowMs, perSecond] = [
-    createMemoryResends(),
-    createMemoryLeases(),
-    [],
-    0,
-    null,
-  ];
-  dispatch = (id) => {
-    world.settle(id, true);
+  world = createResendHarness();
+});
+
+/** Begins the resend of the failures of a webhook, which has one. */
+async function begin(webhookId: string, companyId = 'comp_a'): Promise<string> {
+  world.fail(1, webhookId, companyId);
+  const id = `rsnd_${webhookId}`;
+  const dueAtMs = world.timers.nowMs();
+  await world.resends.insert(sampleResend(id, { webhookId, companyId, dueAtMs }));
+  return id;
+}
+
+/** Begins resends to endpoints that never answer, and whose circuits are open. */
+async function beginDead(count: number, companyId: string): Promise<void> {
+  for (let n = 0; n < count; n += 1) {
+    const webhookId = `wh_${companyId}_${String(n)}`;
+    world.openCircuits.add(webhookId);
+    await begin(webhookId, companyId);
+  }
+}
+
+const isDead = (id: string): boolean =>
+  world.openCircuits.has(world.deliveries.get(id)?.webhookId ?? '');
+
+function dispatchToHealthy(): void {
+  world.dispatch = (id) => {
+    if (!isDead(id)) world.settle(id, true);
   };
+}
+
+const statusOf = (id: string) => world.running.get(id)?.status;
+const sent = (): Set<string> => new Set(world.sends.flat());
+
+describe('resends to dead endpoints', () => {
+  beforeEach(dispatchToHealthy);
+
+  test('leave the slots to others: twenty companies with twenty each delay another one by seconds', async () => {
+    const gateways = [world.gateway('a'), world.gateway('b')];
+    for (let n = 0; n < 20; n += 1) await beginDead(20, `comp_${String(n)}`);
+    await world.run(SECOND_MS, ...gateways);
+    const id = await begin('wh_healthy', 'comp_z');
+    await world.run(4 * SECOND_MS, ...gateways);
+    expect(statusOf(id)).toBe('done');
+    await world.run(30 * SECOND_MS, ...gateways);
+    expect(sent().size).toBe(401);
+  });
+
+  test('leave room for a healthy one of the same company', async () => {
+    const gateway = world.gateway();
+    await beginDead(50, 'comp_a');
+    await world.run(MINUTE_MS, gateway);
+    const id = await begin('wh_healthy');
+    await world.run(4 * SECOND_MS, gateway);
+    expect(statusOf(id)).toBe('done');
+  });
+
+  test('hold no lease while they wait', async () => {
+    await beginDead(5, 'comp_a');
+    await world.run(10 * SECOND_MS, world.gateway());
+    expect(sent().size).toBe(5);
+    expect(world.leases.holders.size).toBe(0);
+  });
+
+  test('cost few statements, whichever gateway looks at them', async () => {
+    let statements = 0;
+    const counted = <T extends object>(target: T): T =>
+      new Proxy(target, {
+        get(object, name) {
+          const found: unknown = Reflect.get(object, name);
+          if (typeof found !== 'function') return found;
+          return (...args: unknown[]) => {
+            statements += 1;
+            return Reflect.apply(found, object, args) as unknown;
+          };
+        },
+      });
+    const { resends, marks, leases } = world;
+    const stores = { resends: counted(resends), marks: counted(marks), leases: counted(leases) };
+    const gateways = ['a', 'b', 'c'].map((holder) => world.gateway(holder, stores));
+    await beginDead(40, 'comp_a');
+    await world.run(HOUR_MS, ...gateways);
+    statements = 0;
+    await world.run(HOUR_MS, ...gateways);
+    const claims = 3 * 3_600;
+    // A look in ten minutes, which takes five statements and may end with one more claim.
+    expect(statements - claims).toBeLessThan(40 * 7 * 6);
+    expect(statements - claims).toBeGreaterThan(40 * 5 * 5);
+  });
 });
 
-function runner(holder: string, overrides: Partial<RunResendsDeps> = {}): ResendRunner {
-  return createResendRunner({
-    pageBudget: createPageBudget(16_777_216),
-    holder,
-    resends: world.resends,
-    marks: world.marks,
-    leases,
-    retryDueTopic: 'due',
-    rateLimitOf: () => Promise.resolve(perSecond),
-    circuits: { read: () => Promise.resolve(null) },
-    isSuspended: () => Promise.resolve(false),
-    records: { publish },
-    nowMs: () => nowMs,
-    logger: createLogger('test', 'silent'),
-    ...overrides,
+describe('the slots of a gateway', () => {
+  /** The endpoints never answer, so a resend keeps its slot for two seconds. */
+  beforeEach(() => {
+    world.dispatch = () => undefined;
   });
-}
 
-/** Runs one round, and everything that it starts. */
-async function work({ tick, idle }: ResendRunner): Promise<void> {
-  await tick();
-  await idle();
-}
+  test('are five of one company at most, also when nobody else waits', async () => {
+    for (let n = 0; n < 20; n += 1) await begin(`wh_${String(n)}`);
+    const gateway = world.gateway();
+    await world.run(SECOND_MS, gateway);
+    expect(world.leases.holders.size).toBe(5);
+  });
 
-function publish(records: readonly OutgoingRecord[]): Promise<void> {
-  const ids = records.map(({ value }) => decodeRetryDue(value).messageId.slice('msg_'.length));
-  if (ids.length > 0) sends.push(ids);
-  for (const id of ids) dispatch(id);
-  return Promise.resolve();
-}
+  test('go to a company that has none first, even when others have waited for longer', async () => {
+    for (let n = 0; n < 200; n += 1) await begin(`wh_${String(n)}`, `comp_${String(n % 20)}`);
+    const gateway = world.gateway();
+    await world.run(SECOND_MS, gateway);
+    expect(world.leases.holders.size).toBe(50);
+    const id = await begin('wh_last', 'comp_z');
+    await world.run(2 * SECOND_MS, gateway);
+    expect([...world.leases.holders.keys()]).toContain(`resend/${id}`);
+  });
 
-function fail(count: number): string[] {
-  const ids = Array.from({ length: count }, (_, n) => `dlv_${String(n).padStart(5, '0')}`);
-  for (const id of ids) world.add(id, 'exhausted');
-  return ids;
-}
+  test('are left after three seconds when others wait, also by a resend that gets on', async () => {
+    const webhookIds = Array.from({ length: 6 }, (_, n) => `wh_${String(n + 2)}`);
+    for (const webhookId of webhookIds) {
+      world.fail(20, webhookId);
+      await world.resends.insert(sampleResend(`rsnd_${webhookId}`, { webhookId }));
+    }
+    const gateway = world.gateway();
+    for (let second = 0; second < 6; second += 1) {
+      await world.run(SECOND_MS, gateway);
+      for (const page of world.sends) world.settle(page[second] ?? '', true);
+    }
+    // One page each, which is continued where it was left.
+    expect(world.sends.map((page) => page.length)).toEqual([20, 20, 20, 20, 20, 20]);
+  });
 
-const begin = (id = 'rsnd_1', page: string[] = []) =>
-  world.resends.insert(sampleResend(id, { page }));
-const stateOf = (id = 'rsnd_1') => world.running.get(id);
-const done = (succeeded: number, failed = 0) => ({
-  status: 'done',
-  total: succeeded + failed,
-  succeeded,
-  failed,
-  page: [],
+  test('are not needed by a resend of one delivery that was just asked for', async () => {
+    for (let n = 0; n < 20; n += 1) await begin(`wh_${String(n)}`);
+    const gateway = world.gateway();
+    await world.run(SECOND_MS, gateway);
+    world.add('dlv_9', 'delivered');
+    const single = { afterId: 'dlv_9', beforeId: 'dlv_9', page: ['dlv_9'] };
+    const resend = sampleResend('rsnd_9', single);
+    await world.resends.insert(resend);
+    gateway.wake(resend);
+    await world.run(1);
+    expect(sent()).toContain('dlv_9');
+  });
 });
 
-describe('a resend of many', () => {
-  test('sends pages of 500, oldest first, and counts the result of each delivery', async () => {
-    const ids = fail(1_200);
-    dispatch = (id) => {
-      world.settle(id, !id.endsWith('7'));
-    };
-    await begin();
-    await work(runner('a'));
-    expect(sends.map((page) => page.length)).toEqual([500, 500, 200]);
-    expect(sends.flat()).toEqual(ids);
-    expect(stateOf()).toMatchObject(done(1_080, 120));
-    expect(leases.holders.size).toBe(0);
-  });
-
-  test('publishes the attempt after the last one, due now, keyed by the webhook', async () => {
-    world.add('dlv_1', 'cancelled', 3);
-    await begin();
-    nowMs = 77;
-    const published: OutgoingRecord[] = [];
-    const records = {
-      publish: (given: readonly OutgoingRecord[]) => {
-        published.push(...given);
-        return publish(given);
-      },
-    };
-    await work(runner('a', { records }));
-    expect(published).toMatchObject([{ topic: 'due', key: 'wh_1' }]);
-    expect(published.map(({ value }) => decodeRetryDue(value))).toMatchObject([
-      { trigger: 'resend', attemptNumber: 4, dueAtMs: 77, companyId: 'comp_a' },
-    ]);
-  });
-
-  test('has pages of what the rate limit allows in two seconds', async () => {
-    fail(5);
-    perSecond = 1;
-    await begin();
-    await work(runner('a'));
-    expect(sends.map((page) => page.length)).toEqual([2, 2, 1]);
-  });
-
-  test('without failed deliveries is done at once', async () => {
-    world.add('dlv_1', 'delivered');
-    await begin();
-    await work(runner('a'));
-    expect([sends, stateOf()]).toMatchObject([[], done(0)]);
-  });
-
-  test('counts a delivery that is no longer stored as failed', async () => {
-    const [kept = ''] = fail(1);
-    await begin('rsnd_1', ['dlv_gone', kept]);
-    await work(runner('a'));
-    expect([sends, stateOf()]).toMatchObject([[[kept]], done(1, 1)]);
-  });
-
-  test('is started once, even when a round finds it before the wake', async () => {
-    const ids = fail(3);
-    dispatch = () => undefined;
-    await begin();
-    let beginnings = 0;
-    const beginPage: typeof world.resends.beginPage = (...args) => {
-      beginnings += 1;
-      return world.resends.beginPage(...args);
-    };
-    const all = runner('a', { resends: { ...world.resends, beginPage } });
-    const { wake } = all;
-    const round = work(all);
-    await eventually('the round has started', () => sends.length > 0);
-    wake(sampleResend('rsnd_1'));
-    const next = work(all);
+describe('a resend', () => {
+  test('is started once, even when it is claimed before the wake', async () => {
+    const ids = world.fail(3);
+    world.dispatch = () => undefined;
+    const resend = sampleResend('rsnd_1');
+    await world.resends.insert(resend);
+    const gateway = world.gateway();
+    await world.run(100, gateway);
+    gateway.wake(resend);
+    await world.run(SECOND_MS, gateway);
     for (const id of ids) world.settle(id, true);
-    await Promise.all([round, next]);
-    expect([beginnings, sends, stateOf()]).toMatchObject([1, [ids], done(3)]);
-  });
-});
-
-describe('a delivery that another resend is sending', () => {
-  test('is awaited, and not sent again when the other one delivers it', async () => {
-    const [id = ''] = fail(1);
-    await world.marks.ask(sampleResend('rsnd_0', { page: [id] }));
-    await begin();
-    let reads = 0;
-    const read: typeof world.marks.read = (...args) => {
-      if ((reads += 1) === 2) world.settle(id, true);
-      return world.marks.read(...args);
-    };
-    await work(runner('a', { marks: { ...world.marks, read } }));
-    expect([sends, stateOf()]).toMatchObject([[], done(1)]);
-    expect(world.deliveries.get(id)?.attemptCount).toBe(8);
+    await world.runToEnd(gateway);
+    expect(world.sends).toEqual([ids]);
+    expect(world.running.get('rsnd_1')).toMatchObject({ status: 'done', succeeded: 3 });
   });
 
-  test('is sent when the other one fails', async () => {
-    const [id = ''] = fail(1);
-    await world.marks.ask(sampleResend('rsnd_0', { page: [id] }));
-    await begin();
-    let reads = 0;
-    const read: typeof world.marks.read = (...args) => {
-      if ((reads += 1) === 2) world.settle(id, false);
-      return world.marks.read(...args);
-    };
-    await work(runner('a', { marks: { ...world.marks, read } }));
-    expect([sends, stateOf()]).toMatchObject([[[id]], done(1)]);
-    expect(world.deliveries.get(id)?.attemptCount).toBe(9);
+  test('that an older gateway works on is left to it', async () => {
+    const id = await begin('wh_1');
+    await world.leases.hold(`resend/${id}`, 'older');
+    const gateway = world.gateway();
+    await world.run(MINUTE_MS, gateway);
+    expect(world.sends).toEqual([]);
+    await world.leases.release(`resend/${id}`, 'older');
+    await world.run(16 * SECOND_MS, gateway);
+    expect(statusOf(id)).toBe('done');
   });
 
-  test('is sent once when two resends of the same span run at the same time', async () => {
-    const ids = fail(40);
-    await begin('rsnd_1');
-    // `insert` refuses it. Versions before the unique span allowed it.
-    world.running.set('rsnd_2', sampleResend('rsnd_2'));
-    await Promise.all([work(runner('a')), work(runner('b'))]);
-    expect(sends.flat().sort()).toEqual(ids);
-    expect([stateOf('rsnd_1'), stateOf('rsnd_2')]).toMatchObject([done(40), done(40)]);
-  });
-
-  test('is not sent for a request that was refused because of the other one', async () => {
-    const [id = ''] = fail(1);
-    await world.marks.ask(sampleResend('rsnd_0', { page: [id] }));
-    await world.resends.insert(sampleResend('rsnd_1', { afterId: id, beforeId: id, page: [id] }));
-    await work(runner('a'));
-    expect([sends, stateOf()]).toMatchObject([[], done(0, 1)]);
+  test('that fails is tried again', async () => {
+    const id = await begin('wh_1');
+    let isAway = true;
+    const publish: typeof world.records.publish = (records) =>
+      isAway ? Promise.reject(new Error('Kafka is away')) : world.records.publish(records);
+    const gateway = world.gateway('a', { records: { publish } });
+    await world.run(5 * SECOND_MS, gateway);
+    expect(statusOf(id)).toBe('running');
+    isAway = false;
+    await world.run(3 * SECOND_MS, gateway);
+    expect(statusOf(id)).toBe('done');
   });
 });

@@ -1,152 +1,176 @@
-import { createLoop } from '@posthorn/platform/async/loop.ts';
-import type { Logger } from '@posthorn/platform/service/logger.ts';
+import { createLoop, type SignallingLoop } from '@posthorn/platform/async/loop.ts';
+import { LEASE_MS } from '@posthorn/platform/mongo/leases/leases.ts';
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { isOfOne, type Resend } from '@posthorn/domain/resend.ts';
-import { sendParts, type SendPartsDeps } from './pages/send-resend-parts.ts';
-import { sendPages } from './pages/send-resend-pages.ts';
+import { ResendSlot, type SlotDeps } from './resend-slot.ts';
+import { sendResend, type SendResendDeps, type Waiting } from './send-resend.ts';
 
-export interface RunResendsDeps extends SendPartsDeps {
-  resends: SendPartsDeps['resends'] & Pick<ResendStore, 'listRunning'>;
+export interface RunResendsDeps extends SendResendDeps, SlotDeps {
+  resends: SendResendDeps['resends'] & Pick<ResendStore, 'claim' | 'putBack'>;
   logger: Logger;
 }
 
 export interface ResendRunner {
   start: () => void;
-  /** Starts this resend now, unless too many run here. */
+  /** Starts this resend now, unless too many run here: then it is claimed when its time comes. */
   wake: (resend: Resend) => void;
-  /** Starts every running resend that no other process holds, up to the limits. */
+  /** Claims and starts resends that are due, until none is left or all slots are used. */
   tick: () => Promise<void>;
   /** Resolves when this process works on no resend. */
   idle: () => Promise<void>;
   stop: () => Promise<void>;
 }
 
-/** Resends of a span of time may run for hours. The limit of a company leaves room for the others. */
-const MAX_SPANS = { ofAll: 50, ofCompany: 5 };
-const LIST_PAGE = 100;
+/** Slots of this process. The share of a company leaves room for the others. */
+const SLOTS = { ofAll: 50, ofCompany: 5 };
+/** Resends of one delivery that a client has just asked for. They are quick, and start beside the slots. */
+const WOKEN_SINGLES = { ofAll: 200, ofCompany: 20 };
 const EVERY_MS = 1_000;
 
 /**
- * Sends resends page by page, an app's in parts of one webhook each: store the page, mark its
- * deliveries, publish them, wait until each is settled, count them. When this process stops in
- * between, another one continues.
+ * Sends resends. One that waits for its endpoint holds no slot: it is put back with the time when it is due, and then
+ * claimed by any process with one statement. When this process stops, another one continues.
  */
 export function createResendRunner(deps: RunResendsDeps): ResendRunner {
-  const state: State = { ...deps, running: new Map(), started: new Set() };
-  const loop = createLoop({
-    name: 'resends',
-    everyMs: EVERY_MS,
-    run: (signal) => startAll(state, signal),
-    logger: deps.logger,
-  });
+  const runner = new Runner(deps);
+  const { loop } = runner;
   return {
     start: loop.start,
-    wake: (resend) => void workOn(state, resend, loop.signal),
+    wake(resend) {
+      runner.wake(resend);
+    },
     tick: loop.tick,
-    idle: () => idle(state),
+    idle: () => runner.idle(),
     async stop() {
       await loop.stop();
-      await idle(state);
+      await runner.idle();
     },
   };
 }
 
-async function startAll(state: State, signal: AbortSignal): Promise<void> {
-  for await (const resend of listAllRunning(state)) {
-    if (signal.aborted) return;
-    if (!state.running.has(resend.id)) void workOn(state, resend, signal);
-  }
-}
-
-async function idle({ started }: State): Promise<void> {
-  while (started.size > 0) await Promise.all(started);
-}
-
-interface State extends RunResendsDeps {
-  running: Map<string, Running>;
-  /** Work under way, from before its lease is taken. */
-  started: Set<Promise<void>>;
-}
-
-/** Resolves when the work of this process on the resend has ended. Never rejects: a failure is logged. */
-function workOn(state: State, resend: Resend, signal: AbortSignal): Promise<void> {
-  const work = workOnLogged(state, resend, signal).finally(() => state.started.delete(work));
-  state.started.add(work);
-  return work;
-}
-
-async function workOnLogged(state: State, resend: Resend, signal: AbortSignal): Promise<void> {
-  try {
-    await startOrJoin(state, resend, signal);
-  } catch (error) {
-    if (signal.aborted || error instanceof ResendMovedError) return;
-    const { id: resendId, companyId, webhookId, appId } = resend;
-    state.logger.warn(
-      { err: error, resendId, companyId, webhookId, appId },
-      'resend failed, the next round tries again',
-    );
-  }
-}
-
-/**
- * The lease keeps other processes out. It is taken first, so that resends held by others do not count
- * here. The map keeps a round and a wake of this process from starting the same resend.
- */
-async function startOrJoin(state: State, resend: Resend, signal: AbortSignal): Promise<void> {
-  const { leases, holder, running } = state;
-  const { id } = resend;
-  if (!running.has(id)) {
-    if (!mayStart(running, resend)) return;
-    if (!(await leases.hold(leaseOf(id), holder))) return;
-  }
-  const same = running.get(id);
-  if (same) return same.done;
-  if (!mayStart(running, resend)) return leases.release(leaseOf(id), holder);
-  const done = run(state, resend, signal).finally(() => running.delete(id));
-  running.set(id, { resend, done });
-  await done;
-}
-
-const leaseOf = (resendId: string): string => `resend/${resendId}`;
-
 interface Running {
-  resend: Resend;
-  /** Rejects as its work does; whoever started it logs that. */
+  companyId: string;
+  kind: 'slot' | 'woken_single';
+  /** Never rejects: a failure is logged. */
   done: Promise<void>;
 }
 
-/** A single delivery is quick and always starts, and so is an abort; they must not wait for spans. */
-function mayStart(running: ReadonlyMap<string, Running>, resend: Resend): boolean {
-  if (isOfOne(resend) || resend.abortAskedAtMs !== null) return true;
-  const spans = [...running.values()].filter((each) => !isOfOne(each.resend));
-  const own = spans.filter((each) => each.resend.companyId === resend.companyId);
-  return spans.length < MAX_SPANS.ofAll && own.length < MAX_SPANS.ofCompany;
-}
+class Runner {
+  readonly loop: SignallingLoop;
+  readonly #deps: RunResendsDeps;
+  readonly #running = new Map<string, Running>();
 
-/** Reads page by page, so that resends held by other processes never hide the rest. */
-async function* listAllRunning({ resends, logger }: RunResendsDeps): AsyncGenerator<Resend> {
-  let afterId = '';
-  for (;;) {
-    const page = await resends.listRunning(afterId, LIST_PAGE).catch((error: unknown) => {
-      logger.warn({ err: error }, 'cannot list resends');
-      return [];
+  constructor(deps: RunResendsDeps) {
+    this.#deps = deps;
+    this.loop = createLoop({
+      name: 'resends',
+      everyMs: EVERY_MS,
+      run: () => this.#claimAll(),
+      logger: deps.logger,
     });
-    yield* page;
-    afterId = page.at(-1)?.id ?? '';
-    if (page.length < LIST_PAGE) return;
   }
-}
 
-async function run(deps: RunResendsDeps, listed: Resend, signal: AbortSignal): Promise<void> {
-  const { leases, holder, resends } = deps;
-  const lease = leaseOf(listed.id);
-  try {
-    // Read again under the lease: the listed one may be older than the work of the last holder.
-    const resend = await resends.findOne(listed.companyId, listed.id);
-    if (resend?.status !== 'running') return;
-    const send = resend.appId === null ? sendPages : sendParts;
-    await send(deps, resend, lease, signal);
-  } finally {
-    await leases.release(lease, holder);
+  wake(resend: Resend): void {
+    const kind = isOfOne(resend) ? 'woken_single' : 'slot';
+    if (this.#hasRoom(kind, resend.companyId)) this.#start(resend, kind);
+  }
+
+  async idle(): Promise<void> {
+    while (this.#running.size > 0) {
+      await Promise.all([...this.#running.values()].map(({ done }) => done));
+    }
+  }
+
+  async #claimAll(): Promise<void> {
+    while (!this.loop.signal.aborted && this.#companiesInSlots().length < SLOTS.ofAll) {
+      const claimed = await this.#claim();
+      if (!claimed) return;
+      this.#start(claimed, 'slot');
+    }
+  }
+
+  /** A company that has no slot here comes before one that has some. */
+  async #claim(): Promise<Resend | null> {
+    const inSlots = this.#companiesInSlots();
+    const present = [...new Set(inSlots)];
+    const full = present.filter((id) => !this.#hasRoom('slot', id));
+    const first = await this.#claimExcept(present);
+    if (first || full.length === present.length) return first;
+    return this.#claimExcept(full);
+  }
+
+  #claimExcept(exceptCompanyIds: readonly string[]): Promise<Resend | null> {
+    const nowMs = this.#deps.nowMs();
+    return this.#deps.resends.claim({ nowMs, untilMs: nowMs + LEASE_MS, exceptCompanyIds });
+  }
+
+  /** The company of each slot that is used. */
+  #companiesInSlots(): string[] {
+    const inSlots = [...this.#running.values()].filter(({ kind }) => kind === 'slot');
+    return inSlots.map(({ companyId }) => companyId);
+  }
+
+  #hasRoom(kind: Running['kind'], companyId: string): boolean {
+    const limits = kind === 'slot' ? SLOTS : WOKEN_SINGLES;
+    const alike = [...this.#running.values()].filter((each) => each.kind === kind);
+    const own = alike.filter((each) => each.companyId === companyId);
+    return alike.length < limits.ofAll && own.length < limits.ofCompany;
+  }
+
+  /** The map keeps a claim and a wake of this process from starting the same resend. */
+  #start(resend: Resend, kind: Running['kind']): void {
+    const { id, companyId } = resend;
+    if (this.#running.has(id)) return;
+    const work = async (): Promise<void> => {
+      const dueAtMs = await this.#workLogged(resend);
+      const wasFull = !this.#hasRoom('slot', companyId);
+      this.#running.delete(id);
+      // Somebody may wait for the slot, or this resend is to go on.
+      const isNext = wasFull || (dueAtMs !== null && dueAtMs <= this.#deps.nowMs());
+      if (isNext && !this.loop.signal.aborted) void this.loop.tick();
+    };
+    this.#running.set(id, { companyId, kind, done: work() });
+  }
+
+  /** Returns when it is due again; null at its end, and when this process does not know. */
+  async #workLogged(resend: Resend): Promise<number | null> {
+    try {
+      return await this.#work(resend);
+    } catch (error) {
+      if (this.loop.signal.aborted || error instanceof ResendMovedError) return null;
+      const { id: resendId, companyId, webhookId, appId } = resend;
+      this.#deps.logger.warn(
+        { err: error, resendId, companyId, webhookId, appId },
+        'resend failed, it is tried again',
+      );
+      return null;
+    }
+  }
+
+  /** The lease keeps other processes out: those that were woken, and those of versions that claim nothing. */
+  async #work(resend: Resend): Promise<number | null> {
+    const { leases, holder, nowMs } = this.#deps;
+    const lease = ResendSlot.leaseOf(resend);
+    if (!(await leases.hold(lease, holder))) return null;
+    // After a failure, or the stop of this process, it is continued from what is stored.
+    let left: Waiting | null = { resend, dueAtMs: nowMs() };
+    try {
+      const slot = new ResendSlot(
+        this.#deps,
+        resend,
+        () => !this.#hasRoom('slot', resend.companyId),
+      );
+      left = await sendResend(this.#deps, slot, resend, this.loop.signal);
+    } catch (error) {
+      if (error instanceof ResendMovedError) left = null;
+      else if (!this.loop.signal.aborted) left = { resend, dueAtMs: nowMs() + EVERY_MS };
+      throw error;
+    } finally {
+      // The lease goes first: whoever claims the resend then must get it.
+      await leases.release(lease, holder);
+      if (left) await this.#deps.resends.putBack(left.resend, left.dueAtMs);
+    }
+    return left?.dueAtMs ?? null;
   }
 }

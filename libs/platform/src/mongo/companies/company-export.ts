@@ -50,6 +50,9 @@ const OMITTED = [
   'idempotency',
   'publisherId',
   'deferredAt',
+  'dueAt',
+  'progress',
+  'scannedTo',
 ];
 
 /**

@@ -4,6 +4,7 @@ import {
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../documents/collections.ts';
+import { dueResends } from '../resends/resends.ts';
 
 const companyId = 'comp_a';
 const before = { $gte: 'msg_1', $lt: 'msg_2' };
@@ -49,7 +50,12 @@ const QUERIES = {
     { webhookId: { $in: ['wh_1', 'wh_2'] }, status: 'pending', companyId },
     {},
   ],
-  'resends that run': ['resends', { status: 'running' }, { _id: 1 }],
+  'resends that are due': ['resends', dueResends(1, []), { dueAt: 1 }],
+  'resends that are due, without companies': [
+    'resends',
+    dueResends(1, ['comp_a', 'comp_b']),
+    { dueAt: 1 },
+  ],
   'projects of a company': ['projects', { companyId }, { _id: 1 }],
   'apps of a project': ['apps', { projectId: 'proj_1', companyId }, { _id: 1 }],
   'webhooks of a company': ['webhooks', { companyId }, { _id: 1 }],

@@ -10,7 +10,7 @@ import type {
 import type { AuditChange } from '@posthorn/domain/audit/changes.ts';
 import type { AttemptCounts } from '@posthorn/domain/stats/attempt-counts.ts';
 import type { Scope } from '@posthorn/domain/access/scopes.ts';
-import type { ResendMark } from '@posthorn/domain/resend.ts';
+import type { PageProgress, ResendMark } from '@posthorn/domain/resend.ts';
 import type { SealedFields } from './sealed-fields.ts';
 
 /** The documents as they are stored. `_id` is the id that the API shows, with its prefix. */
@@ -224,6 +224,12 @@ export interface ResendDocument extends OwnedDocument {
   beforeId: string;
   page: string[];
   status: 'running' | 'done' | 'aborted';
+  /** Absent until it is put back with an unfinished page. Of an earlier page when `afterId` is another one. */
+  progress?: PageProgress & { afterId: string };
+  /** Absent unless it is of an app and was put back. */
+  scannedTo?: string;
+  /** Absent in parts, and in resends of earlier versions. */
+  dueAt?: Date;
   /** Absent unless a client asked to abort it. */
   abortAskedAt?: Date;
   total: number;

@@ -1,10 +1,11 @@
-import type { Resend } from '@posthorn/domain/resend.ts';
+import type { PageProgress, Resend } from '@posthorn/domain/resend.ts';
 import type { ResendDocument } from '../documents/documents.ts';
 
 /** Translates between resends and their documents, in which times are dates and a null owner is absent. */
 
 export function toResendDocument(resend: Resend): ResendDocument {
-  const { id, appId, partOf, outcome, abortAskedAtMs, createdAtMs, updatedAtMs, ...rest } = resend;
+  const { id, appId, partOf, outcome, progress, ...others } = resend;
+  const { scannedTo, dueAtMs, abortAskedAtMs, createdAtMs, updatedAtMs, ...rest } = others;
   const spanOf = spanOwnerOf(resend);
   return {
     _id: id,
@@ -13,6 +14,9 @@ export function toResendDocument(resend: Resend): ResendDocument {
     ...(partOf !== null && { partOf }),
     ...(outcome !== null && { outcome }),
     ...(spanOf !== null && { spanOf }),
+    ...(progress !== null && { progress: { ...progress, afterId: resend.afterId } }),
+    ...(scannedTo !== '' && { scannedTo }),
+    ...(dueAtMs !== null && { dueAt: new Date(dueAtMs) }),
     ...(abortAskedAtMs !== null && { abortAskedAt: new Date(abortAskedAtMs) }),
     createdAt: new Date(createdAtMs),
     updatedAt: new Date(updatedAtMs),
@@ -29,7 +33,7 @@ export function spanOwnerOf({ webhookId, appId, partOf, page }: Resend): string 
 
 export function toResend(document: ResendDocument): Resend {
   const { _id, companyId, webhookId, appId, partOf, outcome, afterId, beforeId, page } = document;
-  const { status, abortAskedAt, total, succeeded, failed, createdAt, updatedAt } = document;
+  const { status, dueAt, abortAskedAt, total, succeeded, failed, createdAt, updatedAt } = document;
   return {
     id: _id,
     companyId,
@@ -44,8 +48,18 @@ export function toResend(document: ResendDocument): Resend {
     appId: appId ?? null,
     partOf: partOf ?? null,
     outcome: outcome ?? null,
+    progress: progressOf(document),
+    scannedTo: document.scannedTo ?? '',
+    dueAtMs: dueAt?.getTime() ?? null,
     abortAskedAtMs: abortAskedAt?.getTime() ?? null,
     createdAtMs: createdAt.getTime(),
     updatedAtMs: updatedAt.getTime(),
   };
+}
+
+/** A gateway of an earlier version moves to the next page and leaves the field as it is. */
+function progressOf({ afterId, page, progress }: ResendDocument): PageProgress | null {
+  if (!progress || page.length === 0) return null;
+  const { afterId: ofPage, ...known } = progress;
+  return ofPage === afterId ? known : null;
 }

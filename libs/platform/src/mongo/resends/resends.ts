@@ -1,4 +1,4 @@
-import { FAILED_STATUSES, type Resend } from '@posthorn/domain/resend.ts';
+import { FAILED_STATUSES, type PageProgress, type Resend } from '@posthorn/domain/resend.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../documents/collections.ts';
 import { documentsIn, documentsOf } from '../company-documents.ts';
@@ -31,8 +31,15 @@ export interface ResendStore extends ResendPartStore {
    */
   insert: (resend: Resend) => Promise<boolean>;
   remove: (resend: Resend) => Promise<void>;
-  /** Running resends of every company after the id `afterId`, oldest first. Parts are not listed. */
-  listRunning: (afterId: string, limit: number) => Promise<Resend[]>;
+  /**
+   * Finds the running resend of any company that has been due for the longest, and moves its time to `untilMs`, so
+   * that others do not find it. Returns null when none is due. Parts are not found.
+   */
+  claim: (claim: ResendClaim) => Promise<Resend | null>;
+  /** Sets when it is due next, and its `scannedTo`. Returns it as it is stored then, and null when it has ended. */
+  putBack: (resend: Resend, dueAtMs: number) => Promise<Resend | null>;
+  /** Stores what is known of the page, so that it is not read again. */
+  keepProgress: (resend: Resend, progress: PageProgress) => Promise<Resend>;
   findOne: (companyId: string, resendId: string) => Promise<Resend | null>;
   /**
    * How many failed deliveries may still have to be sent, whatever their outcome; for an app those of its enabled
@@ -50,11 +57,18 @@ export interface ResendStore extends ResendPartStore {
    * difference was not sent.
    */
   finish: (resend: Resend, atMs: number, status?: 'done' | 'aborted') => Promise<void>;
-  /** Asks the process that works on it to abort a running resend. Asking again changes nothing. */
+  /** Asks to abort a running resend, which is due at once then. Asking again changes nothing. */
   askToAbort: (companyId: string, resendId: string, atMs: number) => Promise<void>;
 }
 
-/** Another process has moved this resend forward. */
+export interface ResendClaim {
+  nowMs: number;
+  untilMs: number;
+  /** Companies whose resends are left to other processes. */
+  exceptCompanyIds: readonly string[];
+}
+
+/** Another process has moved this resend forward, or it has ended. */
 export class ResendMovedError extends Error {}
 
 export function createResendStore(db: Database): ResendStore {
@@ -65,13 +79,15 @@ export function createResendStore(db: Database): ResendStore {
     async remove({ id: _id }) {
       await resends.deleteOne({ _id });
     },
-    async listRunning(afterId, limit) {
-      const found = resends
-        .find({ status: 'running', _id: { $gt: afterId }, partOf: { $exists: false } })
-        .sort({ _id: 1 })
-        .limit(limit);
-      return (await found.toArray()).map(toResend);
+    claim: (claim) => claimDue(resends, claim),
+    async putBack({ id: _id, companyId, scannedTo }, dueAtMs) {
+      const running = { _id, status: 'running' } as const;
+      const $set = { dueAt: new Date(dueAtMs), ...(scannedTo !== '' && { scannedTo }) };
+      const found = await documentsOf(db, 'resends', companyId).updateOne(running, { $set });
+      return found && toResend(found);
     },
+    keepProgress: (resend, progress) =>
+      move(db, resend, { $set: { progress: { ...progress, afterId: resend.afterId } } }),
     async findOne(companyId, _id) {
       const found = await documentsOf(db, 'resends', companyId).findOne({ _id });
       return found && toResend(found);
@@ -87,12 +103,14 @@ export function createResendStore(db: Database): ResendStore {
           page: [],
           updatedAt: new Date(atMs),
         },
+        $unset: { progress: '' },
         $inc: { succeeded, failed },
       }),
     finish: (resend, atMs, status = 'done') => finish(db, resend, { atMs, status }),
     async askToAbort(companyId, _id, atMs) {
       const running = { _id, status: 'running', abortAskedAt: { $exists: false } } as const;
-      const $set = { abortAskedAt: new Date(atMs) };
+      const at = new Date(atMs);
+      const $set = { abortAskedAt: at, dueAt: at };
       await documentsOf(db, 'resends', companyId).updateOne(running, { $set });
     },
   };
@@ -108,6 +126,31 @@ async function insert(resends: mongo.Collection<ResendDocument>, resend: Resend)
   }
 }
 
+async function claimDue(
+  resends: mongo.Collection<ResendDocument>,
+  { nowMs, untilMs, exceptCompanyIds }: ResendClaim,
+): Promise<Resend | null> {
+  const claimed = await resends.findOneAndUpdate(
+    dueResends(nowMs, exceptCompanyIds),
+    { $set: { dueAt: new Date(untilMs) } },
+    { sort: { dueAt: 1 }, returnDocument: 'after' },
+  );
+  return claimed && toResend(claimed);
+}
+
+/** Not later than now, so that it includes resends of earlier versions, which have no time. */
+export function dueResends(
+  nowMs: number,
+  exceptCompanyIds: readonly string[],
+): mongo.Filter<ResendDocument> {
+  return {
+    status: 'running',
+    partOf: { $exists: false },
+    dueAt: { $not: { $gt: new Date(nowMs) } },
+    ...(exceptCompanyIds.length > 0 && { companyId: { $nin: [...exceptCompanyIds] } }),
+  };
+}
+
 interface Ended {
   atMs: number;
   status: 'done' | 'aborted';
@@ -116,7 +159,10 @@ interface Ended {
 async function finish(db: mongo.Db, resend: Resend, { atMs, status }: Ended): Promise<void> {
   const { companyId, succeeded, failed } = resend;
   const counts = { total: totalAtEnd(resend, status), succeeded, failed };
-  await move(db, resend, { $set: { status, ...counts, updatedAt: new Date(atMs) } });
+  await move(db, resend, {
+    $set: { status, ...counts, updatedAt: new Date(atMs) },
+    $unset: { progress: '' },
+  });
   if (resend.appId === null) return;
   await documentsOf(db, 'resends', companyId).deleteMany(partsOf(resend.id));
 }
@@ -200,7 +246,7 @@ async function move(
   { id, companyId, afterId, page }: Resend,
   update: mongo.UpdateFilter<ResendDocument>,
 ): Promise<Resend> {
-  const seen = { _id: id, afterId, page };
+  const seen = { _id: id, afterId, page, status: 'running' } as const;
   const moved = await documentsOf(db, 'resends', companyId).updateOne(seen, update);
   if (!moved) throw new ResendMovedError(`resend ${id} was moved by another process`);
   return toResend(moved);

@@ -1,0 +1,295 @@
+import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { refOf } from '@posthorn/domain/message/delivery.ts';
+import {
+  isOfOne,
+  type MarkedDelivery,
+  type PageProgress,
+  type Resend,
+} from '@posthorn/domain/resend.ts';
+import { untilAborted } from '@posthorn/platform/async/until-aborted.ts';
+import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { freeOrphans } from '@posthorn/platform/mongo/resends/free-orphans.ts';
+import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import type { ResendSlot } from './resend-slot.ts';
+
+export interface SendPageDeps {
+  resends: Pick<ResendStore, 'findOne' | 'keepProgress'>;
+  marks: Pick<ResendMarks, 'ask' | 'read' | 'free'>;
+  records: Pick<RecordLog, 'publish'>;
+  retryDueTopic: string;
+  circuits: Pick<OpenCircuits, 'read'>;
+  /** Whether the company is suspended, so that its attempts are deferred. */
+  isSuspended: (companyId: string) => Promise<boolean>;
+  nowMs: () => number;
+}
+
+export interface PageCounts {
+  succeeded: number;
+  failed: number;
+}
+
+/**
+ * `given_up`: the endpoint fails, and some deliveries of the page have no result. They count as failed.
+ * `aborted`: a client asked for it, and deliveries without a result were not sent and are not counted.
+ * `waiting`: the resend yields its slot, and the page is to be continued at `dueAtMs`.
+ */
+export type SentPage =
+  | (PageCounts & { kind: 'settled' | 'given_up' | 'aborted' })
+  | { kind: 'waiting'; dueAtMs: number };
+
+/** Milliseconds between two checks of a page: its age, so that a page that is settled fast is noticed fast. */
+const POLL_MS = { min: 20, max: 2_000 };
+/** After this time without a result, the page waits without a slot: each wait is half of the time without a result. */
+const QUIET_MS = 2_000;
+/** The longest such wait. What is deferred for a failing endpoint comes back by itself, within half a day. */
+const MAX_WAIT_MS = { usual: 60_000, failing: 600_000 };
+/**
+ * An attempt takes 15 s at most. After this time without a result its record was probably lost; if it
+ * was not, the dispatcher drops the copy.
+ */
+const AGAIN_MS = 120_000;
+/** Ten copies in half a day. */
+const MAX_AGAIN_MS = 2 * 3_600_000;
+/** Time without a success after which a dead endpoint is given up: what was deferred has come back as a probe by then. */
+const GIVE_UP_AFTER_MS = 300_000;
+/**
+ * After an abort, the page under way is left this long to settle, so that it is counted: an attempt takes 15 s at
+ * most. What was deferred until then would keep the resend running for hours.
+ */
+const SETTLE_MS = 20_000;
+
+/**
+ * Sends the page of a resend: marks its deliveries, publishes them, and resolves with their results when each is
+ * settled. It continues where the process before it has stopped. Throws ResendMovedError when another process has
+ * taken the resend over, and the reason of `signal` when that is aborted.
+ */
+export async function sendPage(
+  deps: SendPageDeps,
+  slot: ResendSlot,
+  resend: Resend,
+  signal: AbortSignal,
+): Promise<SentPage> {
+  const { nowMs } = deps;
+  let progress = resend.progress ?? beginningOf(resend, nowMs());
+  for (;;) {
+    signal.throwIfAborted();
+    await slot.renew();
+    const seen = await readOpen(deps, resend, progress);
+    progress = seen.progress;
+    if (seen.open.length === 0) return { kind: 'settled', ...countsOf(progress, resend) };
+    const endpoint = await endpointOf(deps, resend, progress);
+    if (endpoint === 'failing' && mayGiveUp(resend, progress, nowMs())) {
+      return giveUp(deps, resend, progress);
+    }
+    const { abortAskedAtMs } = slot;
+    if (abortAskedAtMs !== null && nowMs() - abortAskedAtMs > SETTLE_MS) {
+      return drop(deps, resend, progress);
+    }
+    progress = await publish(deps, { ...seen, resend, endpoint }, signal);
+    const next = nextCheck(resend, progress, { endpoint, abortAskedAtMs, nowMs: nowMs() });
+    if (await slot.wait(next.atMs, next.isQuiet, signal)) continue;
+    if (progress !== resend.progress) await deps.resends.keepProgress(resend, progress);
+    return { kind: 'waiting', dueAtMs: next.isQuiet ? next.atMs : nowMs() };
+  }
+}
+
+function beginningOf({ page }: Resend, nowMs: number): PageProgress {
+  return {
+    open: page,
+    unpublished: page,
+    succeeded: 0,
+    copies: 0,
+    publishedAtMs: nowMs,
+    beganAtMs: nowMs,
+    movedAtMs: nowMs,
+    successAtMs: nowMs,
+  };
+}
+
+interface Seen {
+  progress: PageProgress;
+  /** The deliveries without a result, as they are stored. */
+  open: readonly MarkedDelivery[];
+}
+
+/** Marks the deliveries that other resends have released, and reads those without a result. */
+async function readOpen(deps: SendPageDeps, resend: Resend, progress: PageProgress): Promise<Seen> {
+  const { marks, nowMs } = deps;
+  const unpublished = new Set(progress.unpublished);
+  if (unpublished.size > 0) await marks.ask({ ...resend, page: progress.unpublished });
+  const found = await marks.read(resend.companyId, progress.open);
+  const open = found.filter((each) => isOpen(each, resend, unpublished));
+  if (nowMs() - progress.beganAtMs >= POLL_MS.max) {
+    const ofOthers = open.filter((each) => !isMarkedBy(resend, each));
+    await freeOrphans(deps, ofOthers);
+  }
+  if (open.length === progress.open.length) return { progress, open };
+  const openIds = new Set(open.map(({ id }) => id));
+  const successes = found.filter(({ id, status }) => status === 'delivered' && !openIds.has(id));
+  const succeeded = progress.succeeded + successes.length;
+  return {
+    open,
+    progress: {
+      ...progress,
+      open: [...openIds],
+      unpublished: progress.unpublished.filter((id) => openIds.has(id)),
+      succeeded,
+      movedAtMs: nowMs(),
+      successAtMs: successes.length > 0 ? nowMs() : progress.successAtMs,
+    },
+  };
+}
+
+type OwnDelivery = MarkedDelivery & { mark: NonNullable<MarkedDelivery['mark']> };
+
+function isMarkedBy(resend: Resend, delivery: MarkedDelivery): delivery is OwnDelivery {
+  return delivery.mark?.resendId === resend.id;
+}
+
+/** True while the delivery is still to be sent or under way, by this resend or by an earlier one. */
+function isOpen(
+  delivery: MarkedDelivery,
+  resend: Resend,
+  unpublished: ReadonlySet<string>,
+): boolean {
+  const { id, mark, status } = delivery;
+  if (isMarkedBy(resend, delivery)) return delivery.mark.state === 'asked';
+  // It was published, so it carried the mark of this resend, and was settled before another one marked it.
+  if (!unpublished.has(id)) return false;
+  // The request to resend one delivery got 409 when another resend has it: there is nothing to wait for.
+  if (isOfOne(resend)) return false;
+  return mark?.state === 'asked' || status === 'exhausted' || status === 'cancelled';
+}
+
+/** A delivery that is no longer stored counts as failed. */
+function countsOf({ succeeded }: PageProgress, { page }: Resend): PageCounts {
+  return { succeeded, failed: page.length - succeeded };
+}
+
+/** `failing`: its circuit is open. `suspended`: its company is, so that attempts are deferred as well. */
+type Endpoint = 'works' | 'failing' | 'suspended';
+
+/** Read only when something follows from it. Without Redis no endpoint is known to fail. */
+async function endpointOf(
+  { circuits, isSuspended, nowMs }: SendPageDeps,
+  resend: Resend,
+  progress: PageProgress,
+): Promise<Endpoint> {
+  const isOfInterest =
+    isQuiet(progress, nowMs()) ||
+    nowMs() - progress.publishedAtMs > AGAIN_MS ||
+    mayGiveUp(resend, progress, nowMs());
+  if (!isOfInterest || resend.webhookId === null) return 'works';
+  const probeAtMs = await circuits.read(resend.webhookId).catch(() => null);
+  if (probeAtMs !== null) return 'failing';
+  return (await isSuspended(resend.companyId)) ? 'suspended' : 'works';
+}
+
+function isQuiet({ movedAtMs }: PageProgress, nowMs: number): boolean {
+  return nowMs - movedAtMs >= QUIET_MS;
+}
+
+/**
+ * The rule by which the resend of an app gives up one of its webhooks, when the endpoint still fails. The dispatcher
+ * defers attempts to a dead endpoint for half a day, page by page. That is right for the resend of one webhook, but
+ * the resend of an app has to end.
+ */
+function mayGiveUp({ partOf }: Resend, { successAtMs }: PageProgress, nowMs: number): boolean {
+  return partOf !== null && nowMs - successAtMs > GIVE_UP_AFTER_MS;
+}
+
+/** The dispatcher drops records that are still under way, because it finds no mark. */
+async function giveUp(
+  { marks }: SendPageDeps,
+  resend: Resend,
+  { open, succeeded }: PageProgress,
+): Promise<SentPage> {
+  const { id, companyId, page } = resend;
+  await marks.free(companyId, id, open);
+  const found = await marks.read(companyId, open);
+  const all = succeeded + found.filter(({ status }) => status === 'delivered').length;
+  return { kind: 'given_up', succeeded: all, failed: page.length - all };
+}
+
+/** Counts what was sent of the page: what had a result, and attempts that were recorded while their marks were freed. */
+async function drop(
+  { marks }: SendPageDeps,
+  resend: Resend,
+  { open, succeeded }: PageProgress,
+): Promise<SentPage> {
+  const { id, companyId, page } = resend;
+  await marks.free(companyId, id, open);
+  const found = await marks.read(companyId, open);
+  const isSent = (each: MarkedDelivery): boolean =>
+    isMarkedBy(resend, each) && each.attemptCount >= each.mark.attemptNumber;
+  const unsent = found.filter((each) => !isSent(each)).length;
+  const delivered = found.filter((each) => isSent(each) && each.status === 'delivered').length;
+  const all = succeeded + delivered;
+  return { kind: 'aborted', succeeded: all, failed: page.length - unsent - all };
+}
+
+/** Publishes what was marked since the last check, and everything open again when its records may be lost. */
+async function publish(
+  { records, retryDueTopic, nowMs }: SendPageDeps,
+  { resend, open, progress, endpoint }: Seen & { resend: Resend; endpoint: Endpoint },
+  signal: AbortSignal,
+): Promise<PageProgress> {
+  const isAgain = progress.copies > 0 && isLikelyLost(progress, endpoint, nowMs());
+  const unpublished = new Set(progress.unpublished);
+  const own = open.filter((each) => isMarkedBy(resend, each));
+  const due = own.filter(({ id }) => isAgain || unpublished.has(id));
+  if (due.length === 0) return progress;
+  const toRecord = (delivery: OwnDelivery): OutgoingRecord => {
+    const { attemptNumber } = delivery.mark;
+    const dueAttempt = { attemptNumber, dueAtMs: nowMs(), trigger: 'resend' as const };
+    const value = encodeRetryDue({ ...refOf(delivery), ...dueAttempt });
+    return { topic: retryDueTopic, key: delivery.webhookId, value, headers: {} };
+  };
+  // Kafka may answer late: a stop must not wait for it, and whoever takes over publishes again.
+  await untilAborted(records.publish(due.map(toRecord)), signal);
+  const isCopy = isAgain || progress.copies === 0;
+  const published = new Set(due.map(({ id }) => id));
+  const left = progress.unpublished.filter((id) => !published.has(id));
+  return {
+    ...progress,
+    unpublished: left,
+    ...(isCopy && { copies: progress.copies + 1, publishedAtMs: nowMs() }),
+    ...(left.length < unpublished.size && { movedAtMs: nowMs() }),
+  };
+}
+
+/**
+ * While the circuit of the endpoint is open or the company is suspended, the records are most likely deferred and come
+ * back by themselves: each copy would be deferred beside them for as long as that lasts. So the time doubles with each
+ * copy then, from 4 minutes to 2 hours.
+ */
+function isLikelyLost(
+  { copies, publishedAtMs }: PageProgress,
+  endpoint: Endpoint,
+  nowMs: number,
+): boolean {
+  const deferredMs = Math.min(AGAIN_MS * 2 ** copies, MAX_AGAIN_MS);
+  return nowMs - publishedAtMs > (endpoint === 'works' ? AGAIN_MS : deferredMs);
+}
+
+/** Returns when to check the page again: not after the time to give it up or to drop it. */
+function nextCheck(
+  { partOf }: Resend,
+  progress: PageProgress,
+  at: { nowMs: number; endpoint: Endpoint; abortAskedAtMs: number | null },
+): { atMs: number; isQuiet: boolean } {
+  const { nowMs, endpoint, abortAskedAtMs } = at;
+  const { movedAtMs, beganAtMs, successAtMs } = progress;
+  const quiet = isQuiet(progress, nowMs);
+  const longestMs = endpoint === 'works' ? MAX_WAIT_MS.usual : MAX_WAIT_MS.failing;
+  const waitMs = quiet
+    ? Math.min(Math.max((nowMs - movedAtMs) / 2, POLL_MS.max), longestMs)
+    : Math.min(Math.max(nowMs - beganAtMs, POLL_MS.min), POLL_MS.max);
+  const times = [
+    ...(partOf === null ? [] : [successAtMs + GIVE_UP_AFTER_MS + 1]),
+    ...(abortAskedAtMs === null ? [] : [abortAskedAtMs + SETTLE_MS + 1]),
+  ].filter((timeMs) => timeMs > nowMs);
+  return { atMs: Math.min(nowMs + waitMs, ...times), isQuiet: quiet };
+}

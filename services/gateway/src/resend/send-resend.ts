@@ -1,0 +1,190 @@
+import { partFor, type Resend } from '@posthorn/domain/resend.ts';
+import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import type { PageBudget } from './resend-page-budget.ts';
+import { sendPage, type SendPageDeps, type SentPage } from './resend-page.ts';
+import type { ResendSlot } from './resend-slot.ts';
+
+export interface SendResendDeps extends SendPageDeps {
+  resends: SendPageDeps['resends'] &
+    Pick<ResendStore, 'count' | 'nextPage' | 'beginPage' | 'endPage' | 'finish'> &
+    Pick<ResendStore, 'insert' | 'openParts' | 'lastWebhook' | 'webhooksAfter' | 'findShown'>;
+  /** The webhook's own limit in attempts a second; null without one. */
+  rateLimitOf: (companyId: string, webhookId: string) => Promise<number | null>;
+  pageBudget: Pick<PageBudget, 'pageSize' | 'reserve'>;
+}
+
+/** A resend that yields its slot before its end, as it is to be put back, and when it is due. */
+export interface Waiting {
+  resend: Resend;
+  dueAtMs: number;
+}
+
+/** Webhooks of one app that are sent to at once: a dead or slow one must not delay the others. */
+const PARTS_AT_ONCE = 10;
+const WEBHOOKS_PAGE = 100;
+
+/**
+ * Sends a resend page by page, an app's in parts of one webhook each: stores the page, marks its deliveries, publishes
+ * them, waits until each is settled, counts them. Returns null at the end. Throws when it has to stop before; no part
+ * is being sent then.
+ */
+export async function sendResend(
+  deps: SendResendDeps,
+  slot: ResendSlot,
+  resend: Resend,
+  signal: AbortSignal,
+): Promise<Waiting | null> {
+  if (resend.appId !== null) return sendParts(deps, slot, resend, signal);
+  const endWorker = slot.addWorker();
+  try {
+    const dueAtMs = await sendPages(deps, slot, resend, signal);
+    return dueAtMs === null ? null : { resend, dueAtMs };
+  } finally {
+    endWorker();
+  }
+}
+
+/** Sends all pages to one webhook. Returns when to continue if the resend yields its slot, and null at the end. */
+async function sendPages(
+  deps: SendResendDeps,
+  slot: ResendSlot,
+  started: Resend,
+  signal: AbortSignal,
+): Promise<number | null> {
+  const { resends, nowMs } = deps;
+  for (let resend = started; ;) {
+    if (resend.page.length === 0) {
+      if (slot.isYielding) return nowMs();
+      const page = await resends.nextPage(resend, await pageSizeOf(deps, resend));
+      const isAborted = page.length > 0 && (await isAbortAsked(deps, resend));
+      if (page.length === 0 || isAborted) {
+        await resends.finish(resend, nowMs(), isAborted ? 'aborted' : 'done');
+        return null;
+      }
+      resend = await resends.beginPage(resend, page, nowMs());
+    }
+    const sent = await sendWithinBudget(deps, slot, resend, signal);
+    if (sent.kind === 'waiting') return sent.dueAtMs;
+    resend = await resends.endPage(resend, sent, nowMs());
+    if (sent.kind === 'settled') continue;
+    await (sent.kind === 'aborted'
+      ? resends.finish(resend, nowMs(), 'aborted')
+      : failRest(deps, resend));
+    return null;
+  }
+}
+
+async function sendWithinBudget(
+  deps: SendResendDeps,
+  slot: ResendSlot,
+  resend: Resend,
+  signal: AbortSignal,
+): Promise<SentPage> {
+  const release = deps.pageBudget.reserve(resend.page.length);
+  try {
+    return await sendPage(deps, slot, resend, signal);
+  } finally {
+    release();
+  }
+}
+
+/** Whether a client asked to abort the resend, or that of the app which it is a part of. */
+async function isAbortAsked(
+  { resends }: SendResendDeps,
+  { companyId, partOf, id }: Resend,
+): Promise<boolean> {
+  const stored = await resends.findOne(companyId, partOf ?? id);
+  return (stored?.abortAskedAtMs ?? null) !== null;
+}
+
+/** Ends the resend. What was not sent counts as failed. */
+async function failRest({ resends, nowMs }: SendResendDeps, resend: Resend): Promise<void> {
+  const failed = resend.failed + (await resends.count(resend));
+  await resends.finish({ ...resend, failed }, nowMs());
+}
+
+/** Under a rate limit, a page is what it allows in 2 s: the dispatcher keeps a resend's attempts until their turn. */
+async function pageSizeOf(
+  { rateLimitOf, pageBudget }: SendResendDeps,
+  { companyId, webhookId }: Resend,
+): Promise<number> {
+  const perSecond = webhookId === null ? null : await rateLimitOf(companyId, webhookId);
+  const size = pageBudget.pageSize();
+  return perSecond === null ? size : Math.min(size, perSecond * 2);
+}
+
+/** Sends a resend of an app: one part for each webhook that has failed deliveries, each with pages of its own. */
+async function sendParts(
+  deps: SendResendDeps,
+  slot: ResendSlot,
+  resend: Resend,
+  signal: AbortSignal,
+): Promise<Waiting | null> {
+  const { resends, nowMs } = deps;
+  const failing = new AbortController();
+  const stopping = AbortSignal.any([signal, failing.signal]);
+  const scan = { toWebhookId: resend.scannedTo };
+  const parts = startParts(deps, { slot, resend, scan });
+  const dueTimes: number[] = [];
+  const work = async (): Promise<void> => {
+    const endWorker = slot.addWorker();
+    try {
+      for await (const part of parts) {
+        const dueAtMs = await sendPages(deps, slot, part, stopping);
+        if (dueAtMs === null && !slot.isYielding) continue;
+        dueTimes.push(dueAtMs ?? nowMs());
+        break;
+      }
+    } catch (error) {
+      failing.abort(error);
+    } finally {
+      endWorker();
+    }
+  };
+  await Promise.all(Array.from({ length: PARTS_AT_ONCE }, work));
+  stopping.throwIfAborted();
+  if (dueTimes.length > 0) {
+    return {
+      resend: { ...resend, scannedTo: scan.toWebhookId },
+      dueAtMs: Math.min(...dueTimes),
+    };
+  }
+  const { succeeded, failed } = (await resends.findShown(resend.companyId, resend.id)) ?? resend;
+  const status = (await isAbortAsked(deps, resend)) ? 'aborted' : 'done';
+  await resends.finish({ ...resend, succeeded, failed }, nowMs(), status);
+  return null;
+}
+
+interface PartsToStart {
+  slot: ResendSlot;
+  resend: Resend;
+  /** Moves on with the search for webhooks that have failures. */
+  scan: { toWebhookId: string };
+}
+
+/** Yields the parts that were started before, then starts one for each further webhook that has failures. */
+async function* startParts(
+  deps: SendResendDeps,
+  { slot, resend, scan }: PartsToStart,
+): AsyncGenerator<Resend, void, undefined> {
+  const { resends, nowMs } = deps;
+  const lastBegun = await resends.lastWebhook(resend);
+  if (lastBegun > scan.toWebhookId) scan.toWebhookId = lastBegun;
+  yield* await resends.openParts(resend);
+  for (;;) {
+    const webhookIds = await resends.webhooksAfter(resend, scan.toWebhookId, WEBHOOKS_PAGE);
+    for (const webhookId of webhookIds) {
+      // Webhooks without failures have no page, and only pages renew the lease otherwise.
+      await slot.renew();
+      const part = partFor(resend, webhookId, nowMs());
+      if ((await resends.nextPage(part, 1)).length > 0) {
+        if (await isAbortAsked(deps, resend)) return;
+        if (!(await resends.insert(part))) throw new ResendMovedError(part.id);
+        scan.toWebhookId = webhookId;
+        yield part;
+      }
+      scan.toWebhookId = webhookId;
+    }
+    if (webhookIds.length < WEBHOOKS_PAGE) return;
+  }
+}

@@ -1,0 +1,128 @@
+import { setImmediate as untilSettled } from 'node:timers/promises';
+import { decodeRetryDue } from '@posthorn/domain/records/records.ts';
+import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import { createPageBudget } from '../../../services/gateway/src/resend/resend-page-budget.ts';
+import {
+  createResendRunner,
+  type ResendRunner,
+  type RunResendsDeps,
+} from '../../../services/gateway/src/resend/run-resends.ts';
+import { createMemoryLeases, type MemoryLeases } from '../memory/memory-leases.ts';
+import { createMemoryResends, type MemoryResends } from '../memory/memory-resends.ts';
+import { createVirtualTimers, type VirtualTimers } from '../time/virtual-timers.ts';
+
+export const SECOND_MS = 1_000;
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 3_600_000;
+
+/** Gateways that send resends, on stores in memory and in virtual time. */
+export interface ResendHarness extends MemoryResends {
+  leases: MemoryLeases;
+  timers: VirtualTimers;
+  records: { publish: (records: readonly OutgoingRecord[]) => Promise<void> };
+  /** Ids of the deliveries in each send, in order. */
+  sends: string[][];
+  /** Called for every delivery that is published. It is delivered at once unless a test replaces this. */
+  dispatch: (deliveryId: string) => void;
+  openCircuits: Set<string>;
+  suspended: Set<string>;
+  gateway: (holder?: string, overrides?: Partial<RunResendsDeps>) => ResendRunner;
+  /** Adds exhausted deliveries, and the webhook of an app; returns their ids. */
+  fail: (count: number, webhookId?: string, companyId?: string) => string[];
+  /** Moves on; each gateway claims what is due every second. */
+  run: (ms: number, ...gateways: ResendRunner[]) => Promise<void>;
+  /** Moves on until no resend runs, for a day at most. */
+  runToEnd: (...gateways: ResendRunner[]) => Promise<void>;
+}
+
+export function createResendHarness(): ResendHarness {
+  const memory = createMemoryResends();
+  const leases = createMemoryLeases();
+  const timers = createVirtualTimers();
+  const harness: ResendHarness = {
+    ...memory,
+    leases,
+    timers,
+    sends: [],
+    dispatch: (id) => {
+      memory.settle(id, true);
+    },
+    openCircuits: new Set(),
+    suspended: new Set(),
+    records: {
+      publish(records) {
+        const ids = records.map(({ value }) => idOf(value));
+        harness.sends.push(ids);
+        for (const id of ids) harness.dispatch(id);
+        return Promise.resolve();
+      },
+    },
+    gateway: (holder = 'a', overrides = {}) =>
+      createResendRunner({ ...depsOf(harness), holder, ...overrides }),
+    fail(count, webhookId = 'wh_1', companyId = 'comp_a') {
+      memory.webhooks.add(webhookId);
+      const suffix = webhookId === 'wh_1' ? '' : `_${webhookId}`;
+      const ids = Array.from(
+        { length: count },
+        (_, n) => `dlv_${String(n).padStart(5, '0')}${suffix}`,
+      );
+      for (const id of ids) memory.add(id, 'exhausted', 7, webhookId).companyId = companyId;
+      return ids;
+    },
+    async run(ms, ...gateways) {
+      const endMs = timers.nowMs() + ms;
+      do {
+        for (const each of gateways) void each.tick();
+        await untilSettled();
+        const untilMs = Math.min(timers.nowMs() + SECOND_MS, endMs);
+        await timers.runUntil(untilMs, untilSettled);
+      } while (timers.nowMs() < endMs);
+    },
+    async runToEnd(...gateways) {
+      const endMs = timers.nowMs() + 24 * HOUR_MS;
+      const isRunning = (): boolean =>
+        [...memory.running.values()].some(({ status }) => status === 'running');
+      do await harness.run(SECOND_MS, ...gateways);
+      while (isRunning() && timers.nowMs() < endMs);
+    },
+  };
+  return harness;
+}
+
+function depsOf(harness: ResendHarness): RunResendsDeps {
+  const { resends, marks, leases, timers } = harness;
+  return {
+    holder: 'a',
+    resends,
+    marks,
+    leases,
+    records: harness.records,
+    retryDueTopic: 'due',
+    rateLimitOf: () => Promise.resolve(null),
+    circuits: { read: (id) => Promise.resolve(harness.openCircuits.has(id) ? 1 : null) },
+    isSuspended: (id) => Promise.resolve(harness.suspended.has(id)),
+    pageBudget: createPageBudget(16_777_216),
+    nowMs: timers.nowMs,
+    sleep: (ms, signal) => sleep(timers, ms, signal),
+    logger: createLogger('test', 'silent'),
+  };
+}
+
+function sleep(timers: VirtualTimers, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
+      cancel();
+      reject(signal.reason as Error);
+    };
+    const cancel = timers.after(ms, () => {
+      signal.removeEventListener('abort', abort);
+      resolve();
+    });
+    signal.addEventListener('abort', abort, { once: true });
+  });
+}
+
+function idOf(value: OutgoingRecord['value']): string {
+  return decodeRetryDue(value).messageId.slice('msg_'.length);
+}
