@@ -236,6 +236,9 @@ function isFailure(status: DeliveryStatus): boolean {
   return status === 'exhausted' || status === 'cancelled';
 }
 
+/** MongoDB removes resends that were created before the retention time, whenever it gets to it. */
+export const YEAR_2100_MS = 4_102_444_800_000;
+
 export function sampleResend(id: string, overrides: Partial<Resend> = {}): Resend {
   return {
     id,
@@ -255,7 +258,7 @@ export function sampleResend(id: string, overrides: Partial<Resend> = {}): Resen
     total: 0,
     succeeded: 0,
     failed: 0,
-    createdAtMs: 1,
+    createdAtMs: YEAR_2100_MS,
     updatedAtMs: 1,
     ...overrides,
   };

@@ -108,6 +108,19 @@ describe('a page that waits', () => {
     },
   );
 
+  test('is not read more often for the failures of probes', async () => {
+    const ids = world.fail(100);
+    world.openCircuits.add('wh_1');
+    await begin();
+    const gateway = world.gateway();
+    for (const id of ids.slice(0, 60)) {
+      await world.run(MINUTE_MS, gateway);
+      world.settle(id, false);
+    }
+    const seconds = await readsWithin(20 * MINUTE_MS);
+    expect(seconds.length).toBeLessThanOrEqual(3);
+  });
+
   test('reads only what has no result yet', async () => {
     const [first = '', ...others] = world.fail(5);
     await begin();

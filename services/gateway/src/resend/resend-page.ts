@@ -41,10 +41,11 @@ export type SentPage =
 
 /** Milliseconds between two checks of a page: its age, so that a page that is settled fast is noticed fast. */
 const POLL_MS = { min: 20, max: 2_000 };
-/** After this time without a result, the page waits without a slot: each wait is half of the time without a result. */
+/** After this time without a result, the page waits without a slot, for half of the time without a result. */
 const QUIET_MS = 2_000;
-/** The longest such wait. What is deferred for a failing endpoint comes back by itself, within half a day. */
-const MAX_WAIT_MS = { usual: 60_000, failing: 600_000 };
+const MAX_WAIT_MS = 60_000;
+/** The wait of a deferred page is as long as the time without a success: failed probes do not shorten it. */
+const MAX_DEFERRED_WAIT_MS = 600_000;
 /**
  * An attempt takes 15 s at most. After this time without a result its record was probably lost; if it
  * was not, the dispatcher drops the copy.
@@ -174,21 +175,14 @@ type Endpoint = 'works' | 'failing' | 'suspended';
 /** Read only when something follows from it. Without Redis no endpoint is known to fail. */
 async function endpointOf(
   { circuits, isSuspended, nowMs }: SendPageDeps,
-  resend: Resend,
-  progress: PageProgress,
+  { companyId, webhookId }: Resend,
+  { movedAtMs, successAtMs, publishedAtMs }: PageProgress,
 ): Promise<Endpoint> {
-  const isOfInterest =
-    isQuiet(progress, nowMs()) ||
-    nowMs() - progress.publishedAtMs > AGAIN_MS ||
-    mayGiveUp(resend, progress, nowMs());
-  if (!isOfInterest || resend.webhookId === null) return 'works';
-  const probeAtMs = await circuits.read(resend.webhookId).catch(() => null);
+  if (nowMs() - successAtMs < QUIET_MS || webhookId === null) return 'works';
+  const probeAtMs = await circuits.read(webhookId).catch(() => null);
   if (probeAtMs !== null) return 'failing';
-  return (await isSuspended(resend.companyId)) ? 'suspended' : 'works';
-}
-
-function isQuiet({ movedAtMs }: PageProgress, nowMs: number): boolean {
-  return nowMs - movedAtMs >= QUIET_MS;
+  const isOfInterest = nowMs() - movedAtMs >= QUIET_MS || nowMs() - publishedAtMs > AGAIN_MS;
+  return isOfInterest && (await isSuspended(companyId)) ? 'suspended' : 'works';
 }
 
 /**
@@ -282,14 +276,17 @@ function nextCheck(
 ): { atMs: number; isQuiet: boolean } {
   const { nowMs, endpoint, abortAskedAtMs } = at;
   const { movedAtMs, beganAtMs, successAtMs } = progress;
-  const quiet = isQuiet(progress, nowMs);
-  const longestMs = endpoint === 'works' ? MAX_WAIT_MS.usual : MAX_WAIT_MS.failing;
-  const waitMs = quiet
-    ? Math.min(Math.max((nowMs - movedAtMs) / 2, POLL_MS.max), longestMs)
-    : Math.min(Math.max(nowMs - beganAtMs, POLL_MS.min), POLL_MS.max);
+  const isDeferred = endpoint !== 'works';
+  const quietMs = nowMs - (isDeferred ? successAtMs : movedAtMs);
+  const isQuiet = quietMs >= QUIET_MS;
+  const pollMs = Math.min(Math.max(nowMs - beganAtMs, POLL_MS.min), POLL_MS.max);
+  const growingMs = isDeferred
+    ? Math.min(quietMs, MAX_DEFERRED_WAIT_MS)
+    : Math.min(quietMs / 2, MAX_WAIT_MS);
+  const waitMs = isQuiet ? Math.max(growingMs, POLL_MS.max) : pollMs;
   const times = [
     ...(partOf === null ? [] : [successAtMs + GIVE_UP_AFTER_MS + 1]),
     ...(abortAskedAtMs === null ? [] : [abortAskedAtMs + SETTLE_MS + 1]),
   ].filter((timeMs) => timeMs > nowMs);
-  return { atMs: Math.min(nowMs + waitMs, ...times), isQuiet: quiet };
+  return { atMs: Math.min(nowMs + waitMs, ...times), isQuiet };
 }

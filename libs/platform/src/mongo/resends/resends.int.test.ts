@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import type { Outcome } from '@posthorn/domain/outcome.ts';
 import { resendContract } from '../../../../../test/support/contract/resend-contract.ts';
-import { sampleResend } from '../../../../../test/support/memory/memory-resends.ts';
+import { sampleResend, YEAR_2100_MS } from '../../../../../test/support/memory/memory-resends.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
@@ -119,5 +119,5 @@ it('a resend is stored without the owners that it does not have', async () => {
   const stored = await collection(database.db, 'resends').findOne({ _id: 'rsnd_9' });
   expect(stored).not.toHaveProperty('appId');
   expect(stored).not.toHaveProperty('partOf');
-  expect(stored).toMatchObject({ createdAt: new Date(1), updatedAt: new Date(1) });
+  expect(stored).toMatchObject({ createdAt: new Date(YEAR_2100_MS), updatedAt: new Date(1) });
 });
