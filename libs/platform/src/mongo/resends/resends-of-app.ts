@@ -51,13 +51,15 @@ export function createResendParts(db: mongo.Db): ResendPartStore {
     webhooksAfter: (resend, afterId, limit) => enabledWebhooks(db, resend, { afterId, limit }),
     findShown: (companyId, resendId) => findShown(db, companyId, resendId),
     async listShown(companyId, { appId, webhookId, beforeId }, limit) {
+      const filter = {
+        ...(appId !== undefined && { appId }),
+        ...(webhookId !== undefined && { webhookId }),
+        ...(beforeId !== undefined && { _id: { $lt: beforeId } }),
+        partOf: { $exists: false },
+      };
+      // Up to 45 KiB each, and shown to nobody.
       const found = resends(companyId)
-        .find({
-          ...(appId !== undefined && { appId }),
-          ...(webhookId !== undefined && { webhookId }),
-          ...(beforeId !== undefined && { _id: { $lt: beforeId } }),
-          partOf: { $exists: false },
-        })
+        .find(filter, { projection: { progress: 0 } })
         .sort({ _id: -1 })
         .limit(limit);
       const listed = (await found.toArray()).map(toResend);
