@@ -59,7 +59,7 @@ function newMessages({ companyId, appId, webhookIds }: Owner, count: number): Me
     targets: [...webhookIds],
     publisherId: PUBLISHER,
     eventType: null,
-    disabledTargets: [],
+    disabledTargets: new Set<string>(),
     idempotency: null,
     requestId: randomUUID(),
     createdAtMs,

@@ -6,7 +6,7 @@ import {
 } from '../../../services/gateway/src/accept/accept-message.ts';
 import { createOutbox } from '../../../services/gateway/src/outbox/outbox.ts';
 import { openedWebhook } from '../../support/samples/sample-webhook.ts';
-import { targetListOf } from '../../support/samples/target-list.ts';
+import { targetListOf } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { LOGGER } from '../world/silent-logger.ts';
 import type { TargetList } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { ServiceDeps } from './simulated-dispatcher.ts';
@@ -62,5 +62,5 @@ function targetsAmong(webhooks: Collection): TargetList {
   const found = [...webhooks.values()].map(({ _id: id, disabled }) =>
     openedWebhook(0, { id, disabled: disabled === true }),
   );
-  return targetListOf(found);
+  return targetListOf(found, found[0] ?? null);
 }

@@ -23,7 +23,10 @@ export function messageCheckContract(open: () => Promise<OpenMessageChecks>): vo
   describe('the check of the messages', () => {
     const newId = countingIds(FIRST_MS);
     const messages = Array.from({ length: 4 }, () =>
-      sampleMessage(newId('msg'), { targets: ['wh_1', 'wh_2'], disabledTargets: ['wh_2'] }),
+      sampleMessage(newId('msg'), {
+        targets: ['wh_1', 'wh_2'],
+        disabledTargets: new Set(['wh_2']),
+      }),
     );
     const ids = messages.map(({ id }) => id);
     let opened: OpenMessageChecks;
@@ -84,7 +87,7 @@ export function messageCheckContract(open: () => Promise<OpenMessageChecks>): vo
             appId: null,
             createdAtMs: FIRST_MS + 1,
             targets: ['wh_1', 'wh_2'],
-            disabledTargets: ['wh_2'],
+            disabledTargets: new Set(['wh_2']),
           },
         ]);
         break;

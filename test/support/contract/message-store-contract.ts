@@ -30,7 +30,7 @@ export function messageStoreContract(open: () => Promise<OpenMessages>): void {
       const full = message({
         appId: 'app_1',
         eventType: 'paid',
-        disabledTargets: ['wh_1'],
+        disabledTargets: new Set(['wh_1']),
         traceparent: '00-1',
         isTest: true,
       });

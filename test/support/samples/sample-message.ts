@@ -18,7 +18,7 @@ export function sampleMessage(id: string, overrides: Partial<Message> = {}): Mes
     requestId: 'request-1',
     createdAtMs: timeMsOf(id),
     eventType: null,
-    disabledTargets: [],
+    disabledTargets: new Set<string>(),
     idempotency: null,
     ...overrides,
   };

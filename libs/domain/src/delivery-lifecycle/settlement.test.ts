@@ -87,7 +87,7 @@ describe('a delivery before its first attempt', () => {
     id: 'msg_01hf7yat00',
     companyId: 'comp_1',
     appId: 'app_1',
-    disabledTargets: ['wh_2'],
+    disabledTargets: new Set(['wh_2']),
     createdAtMs: 500,
   };
 

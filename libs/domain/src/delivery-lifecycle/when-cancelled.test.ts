@@ -3,7 +3,7 @@ import { cancelReasonAtAcceptance, cancelReasonOf } from './when-cancelled.ts';
 
 describe('a delivery is cancelled', () => {
   test('at acceptance when its webhook is disabled, and no other is', () => {
-    const message = { disabledTargets: ['wh_2'] };
+    const message = { disabledTargets: new Set(['wh_2']) };
     expect(cancelReasonAtAcceptance(message, 'wh_1')).toBeNull();
     expect(cancelReasonAtAcceptance(message, 'wh_2')).toBe('webhook_disabled');
   });

@@ -1,4 +1,5 @@
 import type { CancelReason } from '../message/delivery.ts';
+import type { Message } from '../message/message.ts';
 
 /**
  * When a delivery is cancelled (docs/contract.md C10.8). These are all the cases:
@@ -31,15 +32,15 @@ export const WEBHOOK_REMOVED: CancelReason = 'webhook_deleted';
 
 /** Case 1 for one target. Returns null when the webhook was enabled, so that the delivery is attempted. */
 export function cancelReasonAtAcceptance(
-  { disabledTargets }: { disabledTargets: readonly string[] },
+  { disabledTargets }: Pick<Message, 'disabledTargets'>,
   webhookId: string,
 ): CancelReason | null {
-  return disabledTargets.includes(webhookId) ? DISABLED_AT_ACCEPTANCE : null;
+  return disabledTargets.has(webhookId) ? DISABLED_AT_ACCEPTANCE : null;
 }
 
 /** The status of a delivery that is not recorded yet. */
 export function statusBeforeAttempts(
-  message: { disabledTargets: readonly string[] },
+  message: Pick<Message, 'disabledTargets'>,
   webhookId: string,
 ): 'pending' | 'cancelled' {
   return cancelReasonAtAcceptance(message, webhookId) ? 'cancelled' : 'pending';

@@ -17,7 +17,7 @@ function message(payload: string, targetCount = 1): Message {
     requestId: 'request-1',
     createdAtMs: 5,
     eventType: null,
-    disabledTargets: [],
+    disabledTargets: new Set<string>(),
     idempotency: null,
   };
 }
@@ -59,7 +59,11 @@ describe('the records of a created message', () => {
   });
 
   test('mark cancelled deliveries and test messages', () => {
-    const source = { ...message('{}', 2), disabledTargets: ['wh_1'], isTest: true as const };
+    const source = {
+      ...message('{}', 2),
+      disabledTargets: new Set(['wh_1']),
+      isTest: true as const,
+    };
     const records = createdRecords('created', source).map(({ value }) =>
       decodeMessageCreated(value),
     );

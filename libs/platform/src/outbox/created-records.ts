@@ -1,3 +1,4 @@
+import { cancelReasonAtAcceptance } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
 import type { Message } from '@posthorn/domain/message/message.ts';
 import {
   encodeMessageCreated,
@@ -16,7 +17,6 @@ const INLINE_MAX_TARGETS = 32;
 export interface CreatedSource {
   message: Omit<Message, 'payload'>;
   payload: Buffer | null;
-  cancelled: ReadonlySet<string>;
 }
 
 export function createdSource(message: Message): CreatedSource {
@@ -32,12 +32,8 @@ export function createdSource(message: Message): CreatedSource {
     // Not needed, and the sealed response of a wide fan-out may have a megabyte.
     message: { ...rest, idempotency: null },
     payload: isCarried ? bytes : null,
-    // The rule is `cancelReasonAtAcceptance`; a set, because a message may have thousands of targets.
-    cancelled: message.disabledTargets.length === 0 ? NONE : new Set(message.disabledTargets),
   };
 }
-
-const NONE: ReadonlySet<string> = new Set();
 
 /** One message-created record per target webhook, keyed by it. */
 export function createdRecords(topic: string, message: Message): OutgoingRecord[] {
@@ -57,13 +53,13 @@ export function createdRecordTo(
 /** The records of the targets from index `begin` (inclusive) to `end` (exclusive). */
 export function recordsBetween(
   topic: string,
-  { message, payload, cancelled }: CreatedSource,
+  { message, payload }: CreatedSource,
   begin: number,
   end: number,
 ): OutgoingRecord[] {
   const { requestId, traceparent } = message;
   return message.targets.slice(begin, end).map((webhookId) => {
-    const isCancelled = cancelled.has(webhookId);
+    const isCancelled = cancelReasonAtAcceptance(message, webhookId) !== null;
     const created = { ...refTo(message, webhookId), ...(isCancelled && { isCancelled }) };
     return {
       topic,

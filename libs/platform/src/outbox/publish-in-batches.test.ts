@@ -10,7 +10,7 @@ function message(id: string, targetCount: number): Message {
     appId: null,
     payload: '{}',
     targets: Array.from({ length: targetCount }, (_, index) => `wh_${index}`),
-    disabledTargets: [],
+    disabledTargets: new Set<string>(),
     publisherId: 'gw_1',
     requestId: 'request-1',
     eventType: null,

@@ -4,12 +4,13 @@ import type { Message } from '@posthorn/domain/message/message.ts';
 import type { OpenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { CountedMessage } from '@posthorn/platform/stats/count-messages.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
-import { targetListOf } from '../../../../test/support/samples/target-list.ts';
+import { targetListOf } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createAcceptMessage, type AcceptMessage, type NewMessage } from './accept-message.ts';
 import type { SealedResponses } from './sealed-responses.ts';
 
@@ -17,7 +18,9 @@ const UNAVAILABLE = { status: 503, code: 'unavailable', headers: { 'Retry-After'
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
 let batches: Message[][];
-let cancelled: SettledDelivery[];
+/** The batches of cancelled deliveries. */
+let cancelled: (readonly SettledDelivery[])[];
+let insertCancelled: DeliveryStore['insertAll'];
 let counts: CountedMessage[];
 let webhooks: OpenedWebhook[] | null;
 /** What the store does with a batch. */
@@ -32,9 +35,12 @@ beforeEach(() => {
   [batches, cancelled, counts] = [[], [], []];
   webhooks = [openedWebhook(1, { secret: SECRET })];
   insertAll = allAs('stored');
+  insertCancelled = () => Promise.resolve(new Set());
   seal = ({ id }, { headers }) => `sealed ${id} with ${headers.length} headers`;
   acceptMessage = createAcceptMessage({
-    targets: { resolve: () => Promise.resolve(webhooks && targetListOf(webhooks)) },
+    targets: {
+      resolve: () => Promise.resolve(webhooks && targetListOf(webhooks, webhooks[0] ?? null)),
+    },
     outbox: {
       store: (batch) => {
         batches.push([...batch]);
@@ -43,8 +49,8 @@ beforeEach(() => {
     },
     deliveries: {
       insertAll: (batch) => {
-        cancelled.push(...batch);
-        return Promise.resolve(new Set());
+        cancelled.push(batch);
+        return insertCancelled(batch);
       },
     },
     countMessage: (counted) => void counts.push(counted),
@@ -90,7 +96,22 @@ describe('accepting a message', () => {
     const response = await acceptMessage.accept(request(1));
     expect(response?.deliveries.map(({ status }) => status)).toEqual(['pending', 'cancelled']);
     const expected = { status: 'cancelled', reason: 'webhook_disabled', attempt: null };
-    expect(cancelled).toMatchObject([{ id: response?.deliveries[1]?.id, ...expected }]);
+    expect(cancelled).toMatchObject([[{ id: response?.deliveries[1]?.id, ...expected }]]);
+  });
+
+  test('cancels its deliveries to thousands of disabled webhooks in slices', async () => {
+    webhooks = Array.from({ length: 1_001 }, (_, n) => openedWebhook(n + 1, { disabled: true }));
+    const response = await acceptMessage.accept(request(1));
+    expect(cancelled.map((slice) => slice.length)).toEqual([250, 250, 250, 250, 1]);
+    expect(cancelled.flat().map(({ id }) => id)).toEqual(response?.deliveries.map(({ id }) => id));
+  });
+
+  test('leaves what it cannot cancel to the dispatcher', async () => {
+    webhooks = Array.from({ length: 501 }, (_, n) => openedWebhook(n + 1, { disabled: true }));
+    insertCancelled = () => Promise.reject(new Error('MongoDB is away'));
+    const response = await acceptMessage.accept(request(1));
+    expect(response?.deliveries).toHaveLength(501);
+    expect(cancelled).toHaveLength(1);
   });
 
   test('returns the message as it was stored', async () => {
@@ -103,7 +124,7 @@ describe('accepting a message', () => {
       requestId: 'request-1',
       publisherId: 'gw_1',
       targets: [openedWebhook(1).id],
-      disabledTargets: [],
+      disabledTargets: new Set<string>(),
       idempotency: null,
     });
     expect(stored?.createdAtMs).toBe(timeMsOf(String(stored?.id)));
@@ -115,7 +136,7 @@ describe('accepting a message', () => {
     const response = await acceptMessage.accept(request(1, { address }));
     const [on = '', off = ''] = [1, 2].map((n) => openedWebhook(n).id);
     expect(batches.flat()).toMatchObject([
-      { appId: 'app_1', targets: [on, off], disabledTargets: [off] },
+      { appId: 'app_1', targets: [on, off], disabledTargets: new Set([off]) },
     ]);
     expect(response?.deliveries.map(({ status }) => status)).toEqual(['pending', 'cancelled']);
   });

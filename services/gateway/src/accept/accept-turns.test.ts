@@ -5,7 +5,7 @@ import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
-import { targetListOf } from '../../../../test/support/samples/target-list.ts';
+import { targetListOf } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { TakeTurn } from '../http/turns/turns.ts';
 import { createAcceptMessage, type AcceptMessage } from './accept-message.ts';
 
@@ -23,7 +23,7 @@ beforeEach(() => {
   webhooks = [openedWebhook(1)];
   gate = new Promise((resolve) => (openGate = resolve));
   acceptMessage = createAcceptMessage({
-    targets: { resolve: () => Promise.resolve(targetListOf(webhooks)) },
+    targets: { resolve: () => Promise.resolve(targetListOf(webhooks, webhooks[0] ?? null)) },
     outbox: {
       store: async (batch) => {
         batches.push([...batch]);

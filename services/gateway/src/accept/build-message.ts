@@ -49,7 +49,7 @@ export function buildMessage(deps: BuildMessageDeps, resolved: ResolvedRequest):
 
 function toMessage(
   { newId, publisherId }: BuildMessageDeps,
-  { request, targets, notStored }: ResolvedRequest,
+  { request, targets, disabledTargets, notStored }: ResolvedRequest,
 ): Message {
   const { companyId, address, eventType, payload, requestId, ...optional } = request;
   const id = newId('msg');
@@ -59,10 +59,8 @@ function toMessage(
     appId: address.kind === 'app' ? address.appId : null,
     eventType,
     payload,
-    targets: targets.map(({ id: webhookId }) => webhookId),
-    disabledTargets: targets
-      .filter(({ disabled }) => disabled)
-      .map(({ id: webhookId }) => webhookId),
+    targets: [...targets],
+    disabledTargets,
     publisherId: publisherId(),
     requestId,
     idempotency: optional.idempotency && { ...optional.idempotency, answer: '' },

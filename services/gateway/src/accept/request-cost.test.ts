@@ -1,10 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
-import { targetListOf } from '../../../../test/support/samples/target-list.ts';
+import { targetListOf } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { ResolvedRequest } from './build-message.ts';
-import { batchCostOf, memoryBytesOf } from './request-cost.ts';
+import { batchCostOf, fanOutMsOf, memoryBytesOf } from './request-cost.ts';
 
-function request(payloadLength: number, webhookCount: number): ResolvedRequest {
+function request(payloadLength: number, webhookCount: number, disabled = 0): ResolvedRequest {
+  const webhooks = Array.from({ length: webhookCount }, (_, n) =>
+    openedWebhook(n + 1, { disabled: n < disabled }),
+  );
   return {
     request: {
       companyId: 'comp_a',
@@ -14,7 +17,7 @@ function request(payloadLength: number, webhookCount: number): ResolvedRequest {
       requestId: 'request-1',
       idempotency: null,
     },
-    ...targetListOf(Array.from({ length: webhookCount }, () => openedWebhook(1))),
+    ...targetListOf(webhooks, webhooks[0] ?? null),
   };
 }
 
@@ -28,6 +31,15 @@ describe('a request', () => {
     [262_144, 1, 17],
   ])('of %i characters to %i webhooks costs %i', (chars, webhooks, cost) => {
     expect(batchCostOf(request(chars, webhooks))).toBe(cost);
+  });
+
+  test('is alone in its batch when its 10,000 webhooks are disabled: their ids are stored twice', () => {
+    expect(batchCostOf(request(2, 10_000, 10_000))).toBe(201);
+  });
+
+  test('to disabled webhooks is charged with what it takes to record their deliveries', () => {
+    expect(fanOutMsOf(request(2, 10_000))).toBe(250);
+    expect(fanOutMsOf(request(2, 10_000, 10_000))).toBe(500);
   });
 
   test('holds more memory with a longer payload and with more webhooks', () => {

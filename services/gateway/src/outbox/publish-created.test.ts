@@ -75,7 +75,7 @@ function accept(numbers: number[], changes: Partial<Message> = {}): void {
     publisherId: 'gw_1',
     requestId: 'request-1',
     eventType: null,
-    disabledTargets: [],
+    disabledTargets: new Set<string>(),
     idempotency: null,
     createdAtMs: number,
     ...changes,

@@ -24,7 +24,7 @@ const send = (number: number, companyId: string, targetCount: number): void => {
     appId: null,
     payload: '{}',
     targets: Array.from({ length: targetCount }, (_, index) => `wh_${number}_${index}`),
-    disabledTargets: [],
+    disabledTargets: new Set<string>(),
     publisherId: 'gw_1',
     requestId: 'request-1',
     eventType: null,

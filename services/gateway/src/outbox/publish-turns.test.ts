@@ -25,7 +25,7 @@ function message(number: number, companyId: string, targetCount: number): Messag
     appId: null,
     payload: '{}',
     targets: Array.from({ length: targetCount }, (_, index) => `wh_${index}`),
-    disabledTargets: [],
+    disabledTargets: new Set<string>(),
     publisherId: 'gw_1',
     requestId: 'request-1',
     eventType: null,

@@ -21,7 +21,7 @@ const message = (id: string): Message => ({
   requestId: 'request-1',
   createdAtMs: 1,
   eventType: null,
-  disabledTargets: [],
+  disabledTargets: new Set<string>(),
   idempotency: null,
 });
 

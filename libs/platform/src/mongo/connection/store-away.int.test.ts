@@ -50,7 +50,7 @@ const MESSAGE = {
   targets: [],
   publisherId: 'gw_1',
   eventType: null,
-  disabledTargets: [],
+  disabledTargets: new Set<string>(),
   idempotency: null,
   requestId: 'request-1',
   createdAtMs: 0,

@@ -1,4 +1,4 @@
-import type { Message } from '@posthorn/domain/message/message.ts';
+import { NONE_DISABLED, type Message } from '@posthorn/domain/message/message.ts';
 import type { MessageDocument } from '../documents/documents.ts';
 
 /** Translates between messages and their documents, in which what most messages do not have is absent. */
@@ -10,7 +10,7 @@ export function toDocument(message: Message): MessageDocument {
     ...rest,
     createdAt: new Date(createdAtMs),
     ...(eventType !== null && { eventType }),
-    ...(disabledTargets.length > 0 && { disabledTargets }),
+    ...(disabledTargets.size > 0 && { disabledTargets: [...disabledTargets] }),
     ...(idempotency && { idempotency }),
   };
 }
@@ -22,7 +22,12 @@ export function toMessage(document: MessageDocument): Message {
     ...rest,
     createdAtMs: createdAt.getTime(),
     eventType: eventType ?? null,
-    disabledTargets: disabledTargets ?? [],
+    disabledTargets: disabledSetOf(disabledTargets),
     idempotency: idempotency ?? null,
   };
+}
+
+/** The set of what a document lists; it has no list when nothing was disabled. */
+export function disabledSetOf(disabledTargets: readonly string[] | undefined): ReadonlySet<string> {
+  return disabledTargets ? new Set(disabledTargets) : NONE_DISABLED;
 }

@@ -149,12 +149,12 @@ describe.each([
 
 describe('the outlines of messages', () => {
   it('have what lists need and no payload, and belong to the company', async () => {
-    const mine = message(1, { targets: ['wh_2'], disabledTargets: ['wh_2'] });
+    const mine = message(1, { targets: ['wh_2'], disabledTargets: new Set(['wh_2']) });
     await store.insertAll([mine, message(2, { companyId: 'comp_b', targets: ['wh_2'] })]);
     const bounds = { messages: 9, targets: 9 };
     const found = await queries.listOutlines('comp_a', { webhookId: 'wh_2' }, bounds);
     const outline = { id: mine.id, appId: null, eventType: null, targets: ['wh_2'] };
-    expect(found).toEqual([{ ...outline, disabledTargets: ['wh_2'] }]);
+    expect(found).toEqual([{ ...outline, disabledTargets: new Set(['wh_2']) }]);
     const ids = [mine.id, message(2).id];
     expect(await queries.outlinesOf('comp_a', ids, 9)).toEqual(found);
     expect(await queries.findMany('comp_a', ids, 1_000)).toEqual([mine]);

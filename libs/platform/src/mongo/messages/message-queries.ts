@@ -7,7 +7,7 @@ import type { Database } from '../days/days.ts';
 import { readInOrder } from '../days/read-days.ts';
 import type { MessageDocument } from '../documents/documents.ts';
 import { createKeyHolders, type KeyHolders } from './key-holders.ts';
-import { toMessage } from './message-documents.ts';
+import { disabledSetOf, toMessage } from './message-documents.ts';
 
 export interface MessageFilter {
   appId?: string | undefined;
@@ -165,8 +165,8 @@ async function readMessages(parts: readonly Part[], maxPayloadChars: number): Pr
 }
 
 function toOutline(document: OutlineDocument): MessageOutline {
-  const { _id, appId, eventType = null, targets, disabledTargets = [] } = document;
-  return { id: _id, appId, eventType, targets, disabledTargets };
+  const { _id, appId, eventType = null, targets, disabledTargets } = document;
+  return { id: _id, appId, eventType, targets, disabledTargets: disabledSetOf(disabledTargets) };
 }
 
 function filterOf({ appId, webhookId, fromId, beforeId }: MessageFilter) {

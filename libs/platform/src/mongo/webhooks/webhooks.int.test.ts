@@ -182,7 +182,8 @@ describe('the targets of a message', () => {
       const all = types.map((eventTypes, n) => sampleWebhook(n, { eventTypes, disabled: n === 2 }));
       const wanted = all.filter((each) => wantsEvent(each, eventType));
       expect(await store.findTargets(COMPANY, { appId: 'app_1', eventType, limit: 9 })).toEqual({
-        targets: wanted.map(({ id, disabled }) => ({ id, disabled })),
+        targets: wanted.map(({ id }) => id),
+        disabledTargets: new Set(wanted.flatMap(({ id, disabled }) => (disabled ? [id] : []))),
         oldest: wanted[0] && opened(wanted[0]),
       });
     },
@@ -193,6 +194,7 @@ describe('the targets of a message', () => {
     expect((await store.findTargets(COMPANY, query)).targets).toHaveLength(2);
     expect(await store.findTargets(COMPANY, { ...query, appId: 'app_none' })).toEqual({
       targets: [],
+      disabledTargets: new Set(),
       oldest: null,
     });
   });

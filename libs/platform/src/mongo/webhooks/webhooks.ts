@@ -1,3 +1,4 @@
+import { NONE_DISABLED, type Message } from '@posthorn/domain/message/message.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { mongo } from 'mongoose';
 import { SealedValueError, type Vault } from '../../vault/vault.ts';
@@ -35,12 +36,10 @@ export interface OpenedWebhook extends Webhook {
   kind: 'opened';
 }
 
-/** A webhook that a message goes to. */
-export type Target = Pick<Webhook, 'id' | 'disabled'>;
-
 /** The webhooks that a message goes to, oldest first, and the oldest one whole; null when there is none. */
-export interface TargetList {
-  targets: readonly Target[];
+export interface TargetList extends Pick<Message, 'disabledTargets'> {
+  /** Their ids. */
+  targets: readonly string[];
   oldest: FoundWebhook | null;
 }
 
@@ -134,10 +133,9 @@ function createWebhookReads(
     async findTargets(companyId, query) {
       const found = own(companyId).find(wanting(query)).sort({ _id: 1 }).limit(query.limit);
       const outlines = found.project<TargetDocument>(TARGET).batchSize(TARGETS_OF_A_BATCH);
-      const targets = (await outlines.toArray()).map(toTarget);
+      const targets = await outlines.map(({ _id: id, disabled }) => ({ id, disabled })).toArray();
       const [first] = targets;
-      const oldest = first ? await findTarget(companyId, first.id) : null;
-      return { targets, oldest };
+      return targetListOf(targets, first ? await findTarget(companyId, first.id) : null);
     },
     countOf: (companyId, { appId, projectId }, limit) =>
       own(companyId).count(appId === null ? { appId, projectId } : { appId }, { limit }),
@@ -177,8 +175,17 @@ type TargetDocument = Pick<WebhookDocument, '_id' | 'disabled'>;
 
 const TARGET = { disabled: 1 } as const;
 
-function toTarget({ _id: id, disabled }: TargetDocument): Target {
-  return { id, disabled };
+/** Returns what a message to these webhooks needs of them. */
+export function targetListOf(
+  webhooks: readonly Pick<Webhook, 'id' | 'disabled'>[],
+  oldest: FoundWebhook | null,
+): TargetList {
+  const disabled = webhooks.filter((each) => each.disabled);
+  return {
+    targets: webhooks.map(({ id }) => id),
+    disabledTargets: disabled.length === 0 ? NONE_DISABLED : new Set(disabled.map(({ id }) => id)),
+    oldest,
+  };
 }
 
 /** The rule of `wantsEvent`, as a filter. */

@@ -1,10 +1,10 @@
 import type { NotStored } from '@posthorn/domain/message/not-stored.ts';
 import { wantsEvent } from '@posthorn/domain/webhook.ts';
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
-import type {
-  FoundWebhook,
-  Target,
-  TargetList,
+import {
+  targetListOf,
+  type FoundWebhook,
+  type TargetList,
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { EVERYTHING, type Invalidation } from '@posthorn/platform/redis/invalidations.ts';
 import { quotaExceeded } from '../../limits/quotas.ts';
@@ -90,9 +90,5 @@ function idOf(address: Address): string {
 }
 
 function listOf(webhooks: readonly FoundWebhook[], notStored: NotStored): ResolvedTargets {
-  return { targets: webhooks.map(toTarget), oldest: webhooks[0] ?? null, notStored };
-}
-
-function toTarget({ id, disabled }: FoundWebhook): Target {
-  return { id, disabled };
+  return { ...targetListOf(webhooks, webhooks[0] ?? null), notStored };
 }

@@ -10,13 +10,15 @@ const plain = openedWebhook(1, { customHeaders: [], eventTypes: [] });
 const bytes = sizeOf([plain]);
 
 describe('the targets in a wide app', () => {
-  const sizeWith = (count: number) => {
-    const targets = Array.from({ length: count }, () => ({ id: plain.id, disabled: false }));
-    return estimatedBytesOf({ kind: 'targets', list: { targets, oldest: plain } });
+  const sizeWith = (count: number, disabled = 0) => {
+    const targets = Array.from({ length: count }, (_, n) => `wh_${n}`);
+    const disabledTargets = new Set(targets.slice(0, disabled));
+    return estimatedBytesOf({ kind: 'targets', list: { targets, disabledTargets, oldest: plain } });
   };
 
-  test('take little each, beside the oldest webhook', () => {
-    expect(sizeWith(1_000) - sizeWith(0)).toBe(120_000);
+  test('take little each, beside the oldest webhook, and more where they are disabled', () => {
+    expect(sizeWith(1_000) - sizeWith(0)).toBe(70_000);
+    expect(sizeWith(1_000, 1_000) - sizeWith(1_000)).toBe(50_000);
     expect(sizeWith(0)).toBe(bytes);
   });
 

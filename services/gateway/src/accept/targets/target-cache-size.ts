@@ -8,8 +8,10 @@ const ENTRY_BYTES = 400;
 const WEBHOOK_BYTES = 700;
 /** An object with two texts, or a text in a list, besides its characters. */
 const PART_BYTES = 80;
-/** An id and whether it is disabled. */
-const TARGET_BYTES = 120;
+/** An id in a list. */
+const TARGET_BYTES = 70;
+/** An id in a set, beside the list. */
+const DISABLED_BYTES = 50;
 
 /** Estimates the bytes that the result of one look-up holds in the cache. */
 export function estimatedBytesOf(loaded: LoadedTargets): number {
@@ -19,8 +21,9 @@ export function estimatedBytesOf(loaded: LoadedTargets): number {
     case 'webhooks':
       return loaded.webhooks.reduce((sum, each) => sum + bytesOfWebhook(each), ENTRY_BYTES);
     case 'targets': {
-      const { targets, oldest } = loaded.list;
-      return ENTRY_BYTES + targets.length * TARGET_BYTES + (oldest ? bytesOfWebhook(oldest) : 0);
+      const { targets, disabledTargets, oldest } = loaded.list;
+      const ids = targets.length * TARGET_BYTES + disabledTargets.size * DISABLED_BYTES;
+      return ENTRY_BYTES + ids + (oldest ? bytesOfWebhook(oldest) : 0);
     }
   }
 }

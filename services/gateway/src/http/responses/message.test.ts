@@ -28,7 +28,7 @@ const message: Message = {
   targets: ['wh_1', 'wh_2'],
   publisherId: 'gw_1',
   eventType: null,
-  disabledTargets: [],
+  disabledTargets: new Set<string>(),
   idempotency: null,
   requestId: 'request-1',
   createdAtMs: CREATED_MS,
@@ -85,7 +85,7 @@ describe('an accepted message', () => {
     'to %d webhooks is described in %d further rounds as it is at once',
     async (webhooks, rounds) => {
       const targets = Array.from({ length: webhooks }, (_, n) => `wh_${n}`);
-      const source = { ...message, targets, disabledTargets: targets.slice(-1) };
+      const source = { ...message, targets, disabledTargets: new Set(targets.slice(-1)) };
       const shown = shownOf(source, webhook('wh_0'));
       let counted = 0;
       let counting: NodeJS.Immediate;
