@@ -5,10 +5,13 @@ function setUp() {
   const rests = new Map<string, number>();
   const timers: { ms: number; run: () => void }[] = [];
   const released: string[] = [];
+  let asked = 0;
   const held = createHeldPieces<string>({
-    restMs: (companyId) => rests.get(companyId) ?? 0,
+    restMs(companyId) {
+      asked += 1;
+      return rests.get(companyId) ?? 0;
+    },
     after: (ms, run) => void timers.push({ ms, run }),
-    monotonicMs: () => 0,
     release: (piece) => void released.push(piece),
   });
   const passTimer = (): number => {
@@ -16,7 +19,7 @@ function setUp() {
     timer?.run();
     return timer?.ms ?? -1;
   };
-  return { rests, timers, released, held, passTimer };
+  return { rests, timers, released, held, passTimer, asked: () => asked };
 }
 
 describe('pieces of work', () => {
@@ -55,16 +58,25 @@ describe('pieces of work', () => {
     expect(released).toEqual(['b1']);
   });
 
-  test('wait for the company that has rested first, with one timer', () => {
-    const { held, rests, released, timers, passTimer } = setUp();
+  test('wait for their own company, whichever has rested first', () => {
+    const { held, rests, released, timers } = setUp();
     rests.set('comp_a', 50);
     rests.set('comp_b', 20);
-    held.tryHold('comp_b', 'b1');
+    for (const piece of ['b1', 'b2']) held.tryHold('comp_b', piece);
     held.tryHold('comp_a', 'a1');
-    expect(timers).toHaveLength(1);
+    expect(timers.map(({ ms }) => ms)).toEqual([20, 50]);
     rests.set('comp_b', 0);
-    passTimer();
+    timers[0]?.run();
     expect(released).toEqual(['b1']);
-    expect(timers.map(({ ms }) => ms)).toEqual([50]);
+    expect(timers.map(({ ms }) => ms)).toEqual([20, 50, 1]);
+  });
+
+  test('are held without a look at the other companies that rest', () => {
+    const { held, rests, asked } = setUp();
+    for (let n = 0; n < 1_000; n += 1) {
+      rests.set(`comp_${n}`, 5);
+      held.tryHold(`comp_${n}`, 'piece');
+    }
+    expect([held.size(), asked()]).toEqual([1_000, 2_000]);
   });
 });

@@ -12,43 +12,34 @@ interface HeldDeps<Piece> {
   restMs: (companyId: string) => number;
   /** Calls the function once, after this many milliseconds. */
   after: (ms: number, run: () => void) => void;
-  monotonicMs: () => number;
   release: (piece: Piece) => void;
 }
 
-/** Holds pieces until their company has rested: one of each company is released at a time, in order. */
+/**
+ * Holds pieces until their company has rested: one of each company is released at a time, in order. Each company that
+ * holds some has one timer, so that a piece costs the same however many companies rest.
+ */
 export function createHeldPieces<Piece>({
   restMs,
   after,
-  monotonicMs,
   release,
 }: HeldDeps<Piece>): HeldPieces<Piece> {
   const byCompany = new Map<string, Fifo<Piece>>();
   let size = 0;
-  /** When the next timer ends; Infinity without one. */
-  let plannedAtMs = Infinity;
 
-  function plan(): void {
-    if (size === 0) return;
-    const soonestMs = Math.max(1, Math.ceil(Math.min(...[...byCompany.keys()].map(restMs))));
-    const dueAtMs = monotonicMs() + soonestMs;
-    if (dueAtMs >= plannedAtMs) return;
-    plannedAtMs = dueAtMs;
-    after(soonestMs, () => {
-      if (plannedAtMs === dueAtMs) plannedAtMs = Infinity;
-      releaseRested();
-      plan();
+  function wait(companyId: string, pieces: Fifo<Piece>): void {
+    after(Math.max(1, Math.ceil(restMs(companyId))), () => {
+      if (restMs(companyId) > 0) wait(companyId, pieces);
+      else releaseFirst(companyId, pieces);
     });
   }
-  function releaseRested(): void {
-    for (const [companyId, pieces] of byCompany) {
-      if (restMs(companyId) > 0) continue;
-      const piece = pieces.shift();
-      if (pieces.size() === 0) byCompany.delete(companyId);
-      if (piece === undefined) continue;
-      size -= 1;
-      release(piece);
-    }
+  function releaseFirst(companyId: string, pieces: Fifo<Piece>): void {
+    const piece = pieces.shift();
+    if (pieces.size() === 0) byCompany.delete(companyId);
+    else wait(companyId, pieces);
+    if (piece === undefined) return;
+    size -= 1;
+    release(piece);
   }
 
   return {
@@ -56,10 +47,11 @@ export function createHeldPieces<Piece>({
       const held = byCompany.get(companyId);
       if (!held && restMs(companyId) === 0) return false;
       const pieces = held ?? createFifo<Piece>();
-      byCompany.set(companyId, pieces);
       pieces.push(piece);
       size += 1;
-      plan();
+      if (held) return true;
+      byCompany.set(companyId, pieces);
+      wait(companyId, pieces);
       return true;
     },
     size: () => size,

@@ -49,7 +49,7 @@ export interface TurnDeps {
 /** A company that has to rest gets its turn afterwards. */
 export function createTurns({ inNextRound, after, rests, monotonicMs }: TurnDeps): Turns {
   const queue = createFairQueue<Piece>(QUANTUM_MS);
-  const held = createHeldPieces({ restMs: rests.restMs, after, monotonicMs, release: enqueue });
+  const held = createHeldPieces({ restMs: rests.restMs, after, release: enqueue });
   let isPlanned = false;
 
   function enqueue(piece: Piece): void {
