@@ -7,7 +7,7 @@ import { messageOf } from '@posthorn/platform/service/errors.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { CountMessage } from '@posthorn/platform/stats/count-messages.ts';
 import {
-  describeAcceptedInRounds,
+  describeAccepted,
   type CreatedMessage,
   type ShownWebhook,
 } from '../http/responses/message.ts';
@@ -108,7 +108,7 @@ export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
     switch (result.kind) {
       case 'stored':
         await cancelDisabledDeliveries(deps, result.message);
-        return describeAcceptedInRounds(result.message, result.shown);
+        return describeAccepted(result.message, result.shown);
       case 'repeated':
         return null;
       case 'not_stored':

@@ -10,8 +10,8 @@ import {
 export interface SealedResponses {
   /** Seals what cannot be rebuilt: the webhook may change, the message does not. */
   seal: (message: Message, shown: ShownWebhook) => string;
-  /** Throws SealedValueError when what is stored cannot be decrypted, or when there is nothing. */
-  open: (message: Message) => CreatedMessage;
+  /** Rejects with SealedValueError when what is stored cannot be decrypted, or when there is nothing. */
+  open: (message: Message) => Promise<CreatedMessage>;
 }
 
 /**
@@ -23,7 +23,7 @@ export function createSealedResponses(vault: Vault): SealedResponses {
   return {
     seal: (message, { signature, headers }) =>
       vault.seal(JSON.stringify({ signature, headers }), bindingOf(message)),
-    open(message) {
+    async open(message) {
       const sealed = message.idempotency?.answer ?? '';
       // Earlier versions sealed the whole response, of which these two fields are a part.
       const shown = JSON.parse(vault.open(sealed, bindingOf(message))) as ShownWebhook;

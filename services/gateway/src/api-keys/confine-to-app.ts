@@ -4,6 +4,7 @@ import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { readDelivery } from '../history/read-delivery.ts';
 import { ApiError, notFound } from '../http/api-error.ts';
+import type { TakeTurn } from '../http/turns/turns.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { ApiKeys } from './api-keys.ts';
 
@@ -21,7 +22,7 @@ export interface NamedIds {
 export interface ConfinementDeps {
   apps: Pick<Apps, 'get'>;
   webhooks: Pick<WebhookStore, 'appOf' | 'findOne'>;
-  messages: Pick<MessageQueries, 'outlinesOf' | 'findOne' | 'findByIdPrefix'>;
+  messages: Pick<MessageQueries, 'outlinesOf' | 'findOne' | 'outlinesAt'>;
   deliveries: Pick<DeliveryQueries, 'findMany'>;
   resends: Pick<ResendStore, 'findShown'>;
   apiKeys: Pick<ApiKeys, 'appOf'>;
@@ -37,9 +38,9 @@ export interface AppOwner {
  * Throws ApiError 404, as for an unknown id, when something that the request names is not in the app
  * (docs/contract.md C14.6).
  */
-export type ConfineToApp = (owner: AppOwner, ids: NamedIds) => Promise<void>;
+export type ConfineToApp = (owner: AppOwner, ids: NamedIds, takeTurn: TakeTurn) => Promise<void>;
 
-type IsWithin = (owner: AppOwner, id: string) => Promise<boolean>;
+type IsWithin = (owner: AppOwner, id: string, takeTurn: TakeTurn) => Promise<boolean>;
 
 export function createConfineToApp(deps: ConfinementDeps): ConfineToApp {
   const checks: Record<keyof NamedIds, IsWithin> = {
@@ -47,14 +48,14 @@ export function createConfineToApp(deps: ConfinementDeps): ConfineToApp {
     appId: ({ appId }, id) => Promise.resolve(id === appId),
     webhookId: (owner, id) => isWebhookOf(deps, owner, id),
     messageId: (owner, id) => isMessageOf(deps, owner, id),
-    deliveryId: (owner, id) => isDeliveryOf(deps, owner, id),
+    deliveryId: (owner, id, takeTurn) => isDeliveryOf({ ...deps, takeTurn }, owner, id),
     resendId: (owner, id) => isResendOf(deps, owner, id),
     keyId: async ({ companyId, appId }, id) => (await deps.apiKeys.appOf(companyId, id)) === appId,
   };
-  return async (owner, ids) => {
+  return async (owner, ids, takeTurn) => {
     for (const [name, isWithin] of Object.entries(checks) as [keyof NamedIds, IsWithin][]) {
       const id = ids[name];
-      if (id !== undefined && !(await isWithin(owner, id))) throw notFound(LABELS[name]);
+      if (id !== undefined && !(await isWithin(owner, id, takeTurn))) throw notFound(LABELS[name]);
     }
   };
 }
@@ -101,7 +102,11 @@ async function isMessageOf(deps: ConfinementDeps, owner: AppOwner, id: string): 
   return webhookId !== undefined && isWebhookOf(deps, owner, webhookId);
 }
 
-async function isDeliveryOf(deps: ConfinementDeps, owner: AppOwner, id: string): Promise<boolean> {
+async function isDeliveryOf(
+  deps: ConfinementDeps & { takeTurn: TakeTurn },
+  owner: AppOwner,
+  id: string,
+): Promise<boolean> {
   const found = await readDelivery(deps, owner.companyId, id);
   if (!found) return false;
   const { appId, webhookId } = found.source;

@@ -10,6 +10,7 @@ import { createReceiveBody } from '../http/request/receive-body.ts';
 import type { RequestDeadlines } from '../http/connections/request-deadlines.ts';
 import { REQUEST_BYTES, type RequestMemory } from '../http/request/request-memory.ts';
 import { NO_FIELDS, type ApiResponse, type Caller, type Route } from '../http/request/route.ts';
+import { sendJson } from '../http/responses/send-json.ts';
 import { beginPages, sendPages, type Pages } from '../http/responses/send-pages.ts';
 import type { CompanyRests } from '../http/turns/company-rests.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
@@ -61,14 +62,7 @@ export function handlersOf(route: Route, deps: RouteHandlerDeps): RequestHandler
       await sendPages(response, route.response, rest, charge);
       return;
     }
-    if (sent.longField) {
-      const { parts, ...field } = sent.longField;
-      response.set(sent.headers ?? {});
-      await sendPages(response, route.response, parts, charge, field);
-      return;
-    }
-    sendResponse(response, route, sent);
-    charge(Number(response.get('Content-Length')));
+    charge(await sendResponse(response, route, sent));
     // What the client has not received yet; usually nothing.
     memory.reserve(response, response.writableLength);
   };
@@ -129,9 +123,9 @@ async function callRoute(
   const head = readHead({ queryText: queryOf(request.url), header }, route);
   const caller = response.locals.caller as Caller;
   const params = request.params as Record<string, string>;
-  const confine = confinementOf(caller, confineToApp);
-  await confine?.(params);
   const takeTurn = turnsFor(caller, response, { turns, rests });
+  const confine = confinementOf(caller, confineToApp, takeTurn);
+  await confine?.(params);
   // Work that takes no turns of its own waits too: many short requests are a company's work as well.
   if (!route.queue && rests.restMs(caller.companyId) > 0) await takeTurn();
   const bytes = bytesOf(route, request);
@@ -190,8 +184,9 @@ function turnsFor(
 function confinementOf(
   { companyId, appId }: Caller,
   confineToApp: ConfineToApp,
+  takeTurn: TakeTurn,
 ): ((ids: NamedIds) => Promise<void>) | null {
-  return appId === null ? null : (ids) => confineToApp({ companyId, appId }, ids);
+  return appId === null ? null : (ids) => confineToApp({ companyId, appId }, ids, takeTurn);
 }
 
 /** Returns what follows the first question mark: a second one belongs to a value. */
@@ -207,16 +202,19 @@ function bytesOf(route: Route, request: Request): Buffer {
   return Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
 }
 
-function sendResponse(response: Response, { response: declared }: Route, sent: ApiResponse): void {
+/** Returns the length of what it sends. */
+function sendResponse(
+  response: Response,
+  { response: declared }: Route,
+  sent: ApiResponse,
+): Promise<number> {
   const { status, message } = declared;
   const { data, nextCursor, headers = {} } = sent;
-  response
-    .status(status)
-    .set(headers)
-    .json({
-      success: true,
-      message,
-      ...(data !== undefined && { data }),
-      ...(nextCursor !== undefined && { nextCursor }),
-    });
+  response.status(status).set(headers);
+  return sendJson(response, {
+    success: true,
+    message,
+    ...(data !== undefined && { data }),
+    ...(nextCursor !== undefined && { nextCursor }),
+  });
 }

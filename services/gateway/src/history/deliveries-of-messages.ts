@@ -1,8 +1,9 @@
 import { requiredAt } from '@posthorn/domain/required.ts';
-import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import { deliveryIdOf, timeMsOf } from '@posthorn/domain/ids/ids.ts';
 import { statusBeforeAttempts } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
 import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import { messageStatus } from '@posthorn/domain/message/message.ts';
+import { slicesOf } from '@posthorn/platform/async/batching/slices-of.ts';
 import type {
   DeliveryOutline,
   DeliveryQueries,
@@ -15,10 +16,10 @@ export interface OutlineDeps {
   takeTurn: TakeTurn;
 }
 
-/** A message that may match, with those of its deliveries that have a document. */
+/** A message that may match, with its deliveries in the order of its targets, also those that have no document yet. */
 export interface Candidate {
   outline: MessageOutline;
-  known: DeliveryOutline[];
+  deliveries: DeliveryOutline[];
 }
 
 export interface DeliveryFilter {
@@ -54,39 +55,51 @@ export async function withDeliveries(
   companyId: string,
   outlines: readonly MessageOutline[],
 ): Promise<Candidate[]> {
-  const candidates: Candidate[] = outlines.map((outline) => ({ outline, known: [] }));
+  const candidates: Candidate[] = outlines.map((outline) => ({ outline, deliveries: [] }));
   const targets = candidates.flatMap((candidate) =>
     candidate.outline.targets.map((webhookId) => ({ candidate, webhookId })),
   );
-  for (let from = 0; from < targets.length; from += TARGETS_PER_TURN) {
+  for (const slice of slicesOf(targets, TARGETS_PER_TURN)) {
     await deps.takeTurn();
-    await addKnown(deps, companyId, targets.slice(from, from + TARGETS_PER_TURN));
+    await addDeliveries(deps, companyId, slice);
   }
   return candidates;
 }
 
-async function addKnown(
+/** Each id is derived once: the response needs it too. */
+async function addDeliveries(
   { deliveries }: OutlineDeps,
   companyId: string,
   targets: readonly { candidate: Candidate; webhookId: string }[],
 ): Promise<void> {
-  const candidates = new Map(
-    targets.map(({ candidate, webhookId }) => [
-      deliveryIdOf(candidate.outline.id, webhookId),
-      candidate,
-    ]),
+  const planned = targets.map(({ candidate, webhookId }) => ({
+    candidate,
+    delivery: outlineBefore(candidate.outline, webhookId),
+  }));
+  const recorded = await deliveries.outlinesOf(
+    companyId,
+    planned.map(({ delivery }) => delivery.id),
   );
-  const outlines = await deliveries.outlinesOf(companyId, [...candidates.keys()]);
-  const found = new Map(outlines.map((each) => [each.id, each]));
-  for (const [id, { known }] of candidates) {
-    const delivery = found.get(id);
-    if (delivery) known.push(delivery);
+  const byId = new Map(recorded.map((each) => [each.id, each]));
+  for (const { candidate, delivery } of planned) {
+    candidate.deliveries.push(byId.get(delivery.id) ?? delivery);
   }
 }
 
-export function statusOf({ outline, known }: Candidate): DeliveryStatus {
-  const byWebhook = new Map(known.map(({ webhookId, status }) => [webhookId, status]));
-  return messageStatus(
-    outline.targets.map((to) => byWebhook.get(to) ?? statusBeforeAttempts(outline, to)),
-  );
+/** Returns a delivery as it is while it has no document. */
+export function outlineBefore(
+  message: Pick<MessageOutline, 'id' | 'disabledTargets'>,
+  webhookId: string,
+): DeliveryOutline {
+  return {
+    id: deliveryIdOf(message.id, webhookId),
+    webhookId,
+    status: statusBeforeAttempts(message, webhookId),
+    attemptCount: 0,
+    updatedAtMs: timeMsOf(message.id),
+  };
+}
+
+export function statusOf({ deliveries }: Candidate): DeliveryStatus {
+  return messageStatus(deliveries.map(({ status }) => status));
 }

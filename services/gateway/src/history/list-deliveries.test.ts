@@ -11,7 +11,7 @@ const message = { ...sampleMessage('msg_1'), targets: ['wh_1', 'wh_2', 'wh_3'] }
 const deps = {
   messages: {
     findOne: (_company: string, id: string) => Promise.resolve(id === 'msg_1' ? message : null),
-    findByIdPrefix: () => Promise.resolve([]),
+    outlinesAt: () => ({ [Symbol.asyncIterator]: () => [].values() as never }),
   },
   deliveries: { findMany: () => Promise.resolve([]), outlinesOf: () => Promise.resolve([]) },
   webhooks: { findOne: () => Promise.resolve(null), findTarget: () => Promise.resolve(null) },
@@ -84,6 +84,6 @@ test('a message without targets has no oldest webhook', async () => {
   const messages = { findOne: () => Promise.resolve({ ...message, targets: [] }) };
   expect(await readMessage({ ...deps, messages, takeTurn }, 'comp_a', 'msg_1')).toMatchObject({
     oldest: { webhook: null, delivery: undefined },
-    others: [],
+    deliveries: [],
   });
 });

@@ -1,6 +1,6 @@
 import type { Message } from '@posthorn/domain/message/message.ts';
 import type { Header } from '@posthorn/domain/webhook.ts';
-import { deliveriesOf, type ReadDelivery, type ReadDeps } from './read-delivery.ts';
+import { deliveriesOf, type ReadDelivery, type ReadStores } from './read-delivery.ts';
 import { requireMessage } from './read-message.ts';
 
 export interface DeliveriesQuery {
@@ -27,7 +27,7 @@ const PART = 5;
 
 /** Returns one page of the deliveries of a message. Throws ApiError 404 for an unknown message. */
 export async function listDeliveries(
-  deps: ReadDeps,
+  deps: ReadStores,
   { companyId, messageId, limit, cursor }: DeliveriesQuery,
 ): Promise<ListedDeliveries> {
   const message = await requireMessage(deps, companyId, messageId);
@@ -39,7 +39,7 @@ export async function listDeliveries(
 }
 
 async function readPage(
-  deps: ReadDeps,
+  deps: ReadStores,
   message: Message,
   webhookIds: readonly string[],
 ): Promise<ReadDelivery[]> {

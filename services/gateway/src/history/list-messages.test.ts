@@ -88,11 +88,16 @@ describe('the list of messages', () => {
     await fc.assert(holds, { numRuns: 500 });
   });
 
-  test('returns with each message its deliveries that have a document', async () => {
-    const stored = storeMessages([['delivered', 'none', 'pending']]);
+  test('returns with each message all its deliveries, also those that have no document', async () => {
+    const stored = storeMessages([['delivered', 'none', 'exhausted']]);
     const { messages } = await listMessages(listDepsOf(stored), 'comp_a', { limit: 1 });
-    expect(messages.map(({ known }) => known.map(({ webhookId }) => webhookId))).toEqual([
-      ['wh_0', 'wh_2'],
+    const shown = messages.flatMap(({ deliveries }) =>
+      deliveries.map(({ webhookId, status }) => [webhookId, status]),
+    );
+    expect(shown).toEqual([
+      ['wh_0', 'delivered'],
+      ['wh_1', 'pending'],
+      ['wh_2', 'exhausted'],
     ]);
   });
 

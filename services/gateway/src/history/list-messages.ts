@@ -34,7 +34,7 @@ export interface MessageQuery extends DeliveryFilter {
 
 export interface ListedMessages {
   /** Newest first. */
-  messages: { message: Message; known: DeliveryOutline[] }[];
+  messages: { message: Message; deliveries: DeliveryOutline[] }[];
   nextCursor: string | null;
 }
 
@@ -190,9 +190,9 @@ async function toPage(
   // For the response: as much text again.
   await takeTurn();
   const byId = new Map(read.map((each) => [each.id, each]));
-  const page = kept.flatMap(({ outline, known }) => {
+  const page = kept.flatMap(({ outline, deliveries }) => {
     const message = byId.get(outline.id);
-    return message ? [{ message, known }] : [];
+    return message ? [{ message, deliveries }] : [];
   });
   return { messages: page, nextCursor: cutAt(read, ids) ?? nextCursor ?? null };
 }

@@ -1,19 +1,31 @@
 import type { Delivery } from '@posthorn/domain/message/delivery.ts';
 import { deliveryIdOf, isId, timePartOf } from '@posthorn/domain/ids/ids.ts';
 import type { Message } from '@posthorn/domain/message/message.ts';
-import { statusBeforeAttempts } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
-import { cancelReasonAtAcceptance } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
+import {
+  cancelReasonAtAcceptance,
+  statusBeforeAttempts,
+} from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
+import { slicesOf } from '@posthorn/platform/async/batching/slices-of.ts';
 import type { DeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
-import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
+import type {
+  MessageOutline,
+  MessageQueries,
+} from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
 import type { SentHeaders } from '../http/responses/delivery.ts';
 import { UNKNOWN_HEADERS, sentHeadersOf } from '../http/responses/sent-headers.ts';
+import { inTurns, type TakeTurn } from '../http/turns/turns.ts';
 
-export interface ReadDeps {
-  messages: Pick<MessageQueries, 'findOne' | 'findByIdPrefix'>;
+export interface ReadStores {
+  messages: Pick<MessageQueries, 'findOne' | 'outlinesAt'>;
   deliveries: Pick<DeliveryQueries, 'findMany'>;
   webhooks: Pick<WebhookStore, 'findOne'>;
+}
+
+/** What reading a delivery by its id needs. */
+export interface ReadDeps extends ReadStores {
+  takeTurn: TakeTurn;
 }
 
 export interface ReadDelivery {
@@ -35,18 +47,57 @@ export async function readDelivery(
     const message = await deps.messages.findOne(companyId, known.messageId);
     return withHeaders(deps, message, known);
   }
-  // It may have no document yet. The id of a delivery contains the millisecond of its message's id.
-  const candidates = await deps.messages.findByIdPrefix(companyId, `msg_${timePartOf(deliveryId)}`);
-  for (const message of candidates) {
-    const webhookId = message.targets.find((id) => deliveryIdOf(message.id, id) === deliveryId);
-    if (webhookId) return withHeaders(deps, message, deliveryBefore(message, webhookId));
+  const place = await findPlace(deps, companyId, deliveryId);
+  const message = place && (await deps.messages.findOne(companyId, place.message.id));
+  return message && withHeaders(deps, message, deliveryBefore(message, place.webhookId));
+}
+
+/** It may have no document yet. */
+async function findPlace(
+  { messages, takeTurn }: ReadDeps,
+  companyId: string,
+  deliveryId: string,
+): Promise<DeliveryPlace | null> {
+  const timePart = timePartOf(deliveryId);
+  for await (const places of placesAt({ messages, takeTurn }, { companyId, timePart })) {
+    const place = places.find((each) => each.deliveryId === deliveryId);
+    if (place) return place;
   }
   return null;
 }
 
+/** A delivery that a message has, whether it is recorded or not. */
+export interface DeliveryPlace {
+  deliveryId: string;
+  message: MessageOutline;
+  webhookId: string;
+}
+
+/** To derive so many ids takes a millisecond of CPU time. */
+const IDS_PER_TURN = 500;
+
+/**
+ * Yields the deliveries of the company's messages of one millisecond: ids of deliveries and attempts contain that of
+ * their message. Usually these are a few messages, but a batch of a publisher has up to 200, and while a clock was set
+ * back many thousands get ids of the same millisecond. So the search takes turns, and ends with its request.
+ */
+export async function* placesAt(
+  { messages, takeTurn }: { messages: Pick<MessageQueries, 'outlinesAt'>; takeTurn: TakeTurn },
+  { companyId, timePart }: { companyId: string; timePart: string },
+): AsyncGenerator<DeliveryPlace[]> {
+  for await (const message of inTurns(messages.outlinesAt(companyId, timePart), takeTurn)) {
+    for (const [n, webhookIds] of slicesOf(message.targets, IDS_PER_TURN).entries()) {
+      if (n > 0) await takeTurn();
+      yield webhookIds.map((webhookId) => {
+        return { deliveryId: deliveryIdOf(message.id, webhookId), message, webhookId };
+      });
+    }
+  }
+}
+
 /** Returns the deliveries of a message to these webhooks, in their order. */
 export async function deliveriesOf(
-  deps: ReadDeps,
+  deps: ReadStores,
   message: Message,
   webhookIds: readonly string[],
 ): Promise<ReadDelivery[]> {
@@ -62,7 +113,7 @@ export async function deliveriesOf(
 }
 
 async function withHeaders(
-  { webhooks }: ReadDeps,
+  { webhooks }: ReadStores,
   message: Message | null,
   source: Delivery,
 ): Promise<ReadDelivery> {

@@ -32,8 +32,8 @@ async function healthOf(
   const read = createReadHealth({
     webhooks: { has: (_company, id) => Promise.resolve(id === 'wh_1') },
     messages: {
-      listOutlines: (_company, _filter, bounds) =>
-        Promise.resolve(messages.slice(0, bounds.messages)),
+      listIds: (_company, _filter, limit) =>
+        Promise.resolve(messages.slice(0, limit).map(({ id }) => id)),
     },
     deliveries: {
       figuresOf: (_company, ids) => Promise.resolve(ids.flatMap((id) => known.get(id) ?? [])),

@@ -11,7 +11,7 @@ import type { Health } from '../http/responses/health.ts';
 
 export interface HealthDeps {
   webhooks: Pick<WebhookStore, 'has'>;
-  messages: Pick<MessageQueries, 'listOutlines'>;
+  messages: Pick<MessageQueries, 'listIds'>;
   deliveries: Pick<DeliveryQueries, 'figuresOf' | 'countPending'>;
   circuits: Pick<OpenCircuits, 'read'>;
   flows: Pick<EndpointFlows, 'read'>;
@@ -41,8 +41,8 @@ export function concurrencyBoundsOf(config: {
 /** Returns null when the company has no such webhook. */
 export type ReadHealth = (companyId: string, webhookId: string) => Promise<Health | null>;
 
-/** The newest 200 messages; fewer when they have more than 500 targets on average. */
-const BOUNDS = { messages: 200, targets: 100_000 };
+/** The newest ones of the webhook. */
+const MAX_MESSAGES = 200;
 const MAX_BACKLOG = 10_000;
 
 /** Computes the health of a webhook from its newest messages, so that accepting and delivering store nothing for it. */
@@ -50,8 +50,8 @@ export function createReadHealth(deps: HealthDeps): ReadHealth {
   const { webhooks, messages, deliveries } = deps;
   return async (companyId, webhookId) => {
     if (!(await webhooks.has(companyId, webhookId))) return null;
-    const newest = await messages.listOutlines(companyId, { webhookId }, BOUNDS);
-    const ids = newest.map(({ id }) => deliveryIdOf(id, webhookId));
+    const newest = await messages.listIds(companyId, { webhookId }, MAX_MESSAGES);
+    const ids = newest.map((id) => deliveryIdOf(id, webhookId));
     // Each delivery is counted by one of the two reads: a delivery recorded between them would be counted twice or not
     // at all.
     const [circuit, flow, known, older] = await Promise.all([

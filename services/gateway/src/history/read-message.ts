@@ -7,6 +7,7 @@ import type {
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { notFound } from '../http/api-error.ts';
+import { outlineBefore, withDeliveries } from './deliveries-of-messages.ts';
 import type { TakeTurn } from '../http/turns/turns.ts';
 import type { OldestTarget } from '../http/responses/message.ts';
 
@@ -23,8 +24,8 @@ export interface ReadMessageStores {
 export interface ReadMessage {
   message: Message;
   oldest: OldestTarget;
-  /** The deliveries to its other webhooks, without those that have no recorded attempt. */
-  others: DeliveryOutline[];
+  /** All of them, in the order of its targets. */
+  deliveries: DeliveryOutline[];
 }
 
 const NO_TARGET: OldestTarget = { webhook: null, delivery: undefined };
@@ -37,13 +38,15 @@ export async function readMessage(
 ): Promise<ReadMessage> {
   const message = await requireMessage(deps, companyId, messageId);
   const [oldestId, ...otherIds] = message.targets;
-  if (oldestId === undefined) return { message, oldest: NO_TARGET, others: [] };
-  const [[delivery], others, webhook] = await Promise.all([
+  if (oldestId === undefined) return { message, oldest: NO_TARGET, deliveries: [] };
+  const [[delivery], [others], webhook] = await Promise.all([
     deps.deliveries.findMany(companyId, [deliveryIdOf(messageId, oldestId)]),
-    deliveriesTo(deps, message, otherIds),
+    withDeliveries(deps, companyId, [{ ...message, targets: otherIds }]),
     deps.webhooks.findTarget(companyId, oldestId),
   ]);
-  return { message, oldest: { webhook, delivery }, others };
+  const first = delivery ?? outlineBefore(message, oldestId);
+  const deliveries = [first, ...(others?.deliveries ?? [])];
+  return { message, oldest: { webhook, delivery }, deliveries };
 }
 
 /** Throws ApiError 404 for an unknown message. */
@@ -54,23 +57,5 @@ export async function requireMessage(
 ): Promise<Message> {
   const found = await messages.findOne(companyId, messageId);
   if (!found) throw notFound('message');
-  return found;
-}
-
-/** To read so many takes 3 ms of CPU time. */
-const PER_TURN = 1_000;
-
-/** Returns those of the deliveries to these webhooks that are recorded. */
-async function deliveriesTo(
-  { deliveries, takeTurn }: ReadMessageDeps,
-  { id, companyId }: Message,
-  webhookIds: readonly string[],
-): Promise<DeliveryOutline[]> {
-  const found: DeliveryOutline[] = [];
-  for (let from = 0; from < webhookIds.length; from += PER_TURN) {
-    await takeTurn();
-    const ids = webhookIds.slice(from, from + PER_TURN).map((to) => deliveryIdOf(id, to));
-    found.push(...(await deliveries.outlinesOf(companyId, ids)));
-  }
   return found;
 }

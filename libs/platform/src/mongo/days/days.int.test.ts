@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids/days.ts';
-import { deliveryIdOf, firstIdAt } from '@posthorn/domain/ids/ids.ts';
+import { deliveryIdOf, firstIdAt, timePartOf } from '@posthorn/domain/ids/ids.ts';
 import type { Message } from '@posthorn/domain/message/message.ts';
 import { unattemptedDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import { deliveryContract } from '../../../../../test/support/contract/delivery-contract.ts';
@@ -113,8 +113,12 @@ describe('messages and deliveries of several days', () => {
     expect(outlines.map(({ id }) => id)).toEqual(NEWEST_FIRST.slice(0, 2));
     expect((await queries.findMany('comp_a', IDS, 999)).map(({ id }) => id)).toEqual(NEWEST_FIRST);
     expect(await queries.findOne('comp_a', IDS[0] ?? '')).toEqual(MESSAGES[0]);
-    const prefix = firstIdAt('msg', TODAY);
-    expect(await queries.findByIdPrefix('comp_a', prefix)).toEqual([MESSAGES[3]]);
+    expect(await queries.listIds('comp_a', {}, 9)).toEqual(NEWEST_FIRST);
+    expect(await queries.listIds('comp_a', { webhookId: 'wh_1' }, 2)).toEqual(
+      NEWEST_FIRST.slice(0, 2),
+    );
+    const ofToday = queries.outlinesAt('comp_a', timePartOf(firstIdAt('msg', TODAY)));
+    expect((await Array.fromAsync(ofToday)).map(({ id }) => id)).toEqual([IDS[3]]);
   });
 
   it('are read for their publisher in the order in which they were stored', async () => {

@@ -1,8 +1,8 @@
 import type { Message } from '@posthorn/domain/message/message.ts';
 import type { mongo } from 'mongoose';
+import { setImmediate as nextRound } from 'node:timers/promises';
 import { systemClockMs } from '../../service/clock-and-ids.ts';
 import { documentsIn, type CompanyDocuments } from '../company-documents.ts';
-import type { IdSpan } from '../days/daily-collection.ts';
 import type { Database } from '../days/days.ts';
 import { readInOrder } from '../days/read-days.ts';
 import type { MessageDocument } from '../documents/documents.ts';
@@ -33,8 +33,10 @@ export interface OutlineBounds {
 /** The API's queries about the messages of one company. */
 export interface MessageQueries extends KeyHolders {
   findOne: (companyId: string, messageId: string) => Promise<Message | null>;
-  /** Messages whose id begins with this text; ids of one millisecond share 14 characters. */
-  findByIdPrefix: (companyId: string, idPrefix: string) => Promise<Message[]>;
+  /** The messages whose ids have this time part: those of one millisecond, oldest first. Few are in memory at once. */
+  outlinesAt: (companyId: string, timePart: string) => AsyncIterable<MessageOutline>;
+  /** The ids alone, newest first. */
+  listIds: (companyId: string, filter: MessageFilter, limit: number) => Promise<string[]>;
   /** Newest first. */
   listOutlines: (
     companyId: string,
@@ -66,8 +68,15 @@ export function createMessageQueries(
     documentsIn<'messages'>(documents, companyId);
   const ownOf = (companyId: string, messageId: string): Own =>
     ownIn(companyId)(messages.of(messageId));
-  const newestFirst = (companyId: string, span: IdSpan): Own[] =>
-    messages.within(span).reverse().map(ownIn(companyId));
+  /** The company's documents that match, by days, the newest first. */
+  const matching = (companyId: string, filter: MessageFilter): Part[] => {
+    const span = messages.kept(filter, 'msg');
+    const days = messages.within(span).reverse();
+    return days.map((day) => ({
+      own: ownIn(companyId)(day),
+      filter: filterOf({ ...filter, ...span }),
+    }));
+  };
   /** The company's documents of these ids, by days, the newest first. */
   const withIds = (companyId: string, ids: readonly string[]): Part[] =>
     messages
@@ -82,19 +91,12 @@ export function createMessageQueries(
       const found = messages.isKept(_id) ? await ownOf(companyId, _id).findOne({ _id }) : null;
       return found && toMessage(found);
     },
-    async findByIdPrefix(companyId, idPrefix) {
-      if (!messages.isKept(idPrefix)) return [];
-      const range = { $gte: idPrefix, $lt: `${idPrefix}~` };
-      return (await ownOf(companyId, idPrefix).find({ _id: range }).toArray()).map(toMessage);
+    outlinesAt: (companyId, timePart) => {
+      const prefix = `msg_${timePart}`;
+      return messages.isKept(prefix) ? outlinesFrom(ownOf(companyId, prefix), prefix) : nothing();
     },
-    listOutlines(companyId, filter, { messages: limit, targets }) {
-      const span = messages.kept(filter, 'msg');
-      const parts = newestFirst(companyId, span).map((own) => ({
-        own,
-        filter: filterOf({ ...filter, ...span }),
-      }));
-      return readOutlines(parts, { messages: limit, targets });
-    },
+    listIds: (companyId, filter, limit) => readIds(matching(companyId, filter), limit),
+    listOutlines: (companyId, filter, bounds) => readOutlines(matching(companyId, filter), bounds),
     outlinesOf: (companyId, ids, maxTargets) =>
       readOutlines(withIds(companyId, ids), { messages: ids.length, targets: maxTargets }),
     findMany: (companyId, ids, maxPayloadChars) =>
@@ -119,6 +121,50 @@ const BATCH = 101;
 
 const OUTLINE = { appId: 1, eventType: 1, targets: 1, disabledTargets: 1 } as const;
 
+async function* nothing(): AsyncGenerator<never> {
+  // No message of this millisecond is kept.
+}
+
+/** 12 MB of messages to 10,000 disabled webhooks each. */
+const BATCH_OF_A_SEARCH = 16;
+
+/** To decode a message to 10,000 disabled webhooks takes 5 ms of CPU time: nothing is decoded before it is asked for. */
+async function* outlinesFrom(own: Own, idPrefix: string): AsyncGenerator<MessageOutline> {
+  const found = own.find({ _id: { $gte: idPrefix, $lt: `${idPrefix}~` } }).sort({ _id: 1 });
+  const outlines = found.project<OutlineDocument>(OUTLINE).batchSize(BATCH_OF_A_SEARCH);
+  for await (const document of outlines) yield toOutline(document);
+}
+
+/** Targets that are decoded in one round of the event loop: 2 ms of CPU time, and as much again for disabled ones. */
+const TARGETS_OF_A_ROUND = 5_000;
+
+/** Returns a function that is called with the targets of each document, and ends the round after so many. */
+function createRounds(): (targets: number) => Promise<void> | undefined {
+  let ofThisRound = 0;
+  return (targets) => {
+    ofThisRound += targets;
+    if (ofThisRound < TARGETS_OF_A_ROUND) return undefined;
+    ofThisRound = 0;
+    return nextRound();
+  };
+}
+
+async function readIds(parts: readonly Part[], limit: number): Promise<string[]> {
+  const ids: string[] = [];
+  const read = ({ own, filter }: Part): Promise<{ _id: string }[]> => {
+    const found = own.find(filter).sort({ _id: -1 });
+    return found
+      .limit(limit - ids.length)
+      .project<{ _id: string }>({ _id: 1 })
+      .toArray();
+  };
+  for await (const page of readInOrder(parts, read)) {
+    ids.push(...page.map(({ _id }) => _id));
+    if (ids.length >= limit) break;
+  }
+  return ids.slice(0, limit);
+}
+
 /** A few days are asked at once, but beyond its first batch each is read in its turn: together they keep the bounds. */
 async function readOutlines(
   parts: readonly Part[],
@@ -126,6 +172,7 @@ async function readOutlines(
 ): Promise<MessageOutline[]> {
   const read: MessageOutline[] = [];
   const opened: mongo.FindCursor<OutlineDocument>[] = [];
+  const endRound = createRounds();
   let targets = 0;
   const open = async ({ own, filter }: Part): Promise<mongo.FindCursor<OutlineDocument>> => {
     const found = own.find(filter).sort({ _id: -1 });
@@ -140,6 +187,7 @@ async function readOutlines(
         read.push(toOutline(document));
         targets += document.targets.length;
         if (read.length >= limit || targets >= maxTargets) return read;
+        await endRound(document.targets.length);
       }
     }
     return read;
@@ -153,12 +201,14 @@ const MESSAGE_BATCH = 16;
 
 async function readMessages(parts: readonly Part[], maxPayloadChars: number): Promise<Message[]> {
   const read: Message[] = [];
+  const endRound = createRounds();
   let chars = 0;
   for (const { own, filter } of parts) {
     for await (const document of own.find(filter).sort({ _id: -1 }).batchSize(MESSAGE_BATCH)) {
       read.push(toMessage(document));
       chars += document.payload.length;
       if (chars >= maxPayloadChars) return read;
+      await endRound(document.targets.length);
     }
   }
   return read;

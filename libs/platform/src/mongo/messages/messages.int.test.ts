@@ -33,8 +33,11 @@ describe('a stored message', () => {
 
   it('is found by the millisecond with which its id begins', async () => {
     const queries = createMessageQueries(database.db);
-    expect(await queries.findByIdPrefix('comp_a', 'msg_01m7y9sd1v')).toEqual([stored]);
-    expect(await queries.findByIdPrefix('comp_a', 'msg_01m7y9sd1w')).toEqual([]);
+    const at = async (companyId: string, timePart: string) =>
+      (await Array.fromAsync(queries.outlinesAt(companyId, timePart))).map(({ id }) => id);
+    expect(await at('comp_a', '01m7y9sd1v')).toEqual([stored.id]);
+    expect(await at('comp_a', '01m7y9sd1w')).toEqual([]);
+    expect(await at('comp_b', '01m7y9sd1v')).toEqual([]);
   });
 });
 

@@ -41,7 +41,7 @@ function accept(request: NewMessage): Promise<CreatedMessage | null> {
   });
   if (idempotency) stored.set(key, message);
   accepted.push(message);
-  return Promise.resolve(describeAccepted(message, { signature: null, headers: [] }));
+  return describeAccepted(message, { signature: null, headers: [] });
 }
 
 beforeEach(() => {

@@ -1,24 +1,12 @@
 import { ImpossibleError } from '@posthorn/domain/required.ts';
-import { slicesOf } from '@posthorn/platform/async/batching/slices-of.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import { setImmediate as nextRound } from 'node:timers/promises';
 import { z } from 'zod';
 import { KEPT_HOURS } from '../../accept/idempotency/idempotency-key.ts';
 import type { IdempotentAccept, KeyedRequest } from '../../accept/idempotency/idempotent-accept.ts';
 import type { Address } from '../../accept/targets/resolve-targets.ts';
-import {
-  createdMessageSchema,
-  DELIVERIES_OF_A_ROUND,
-  type CreatedMessage,
-} from '../../http/responses/message.ts';
-import {
-  route,
-  type ApiRequest,
-  type ApiResponse,
-  type RequestQueue,
-  type Route,
-} from '../../http/request/route.ts';
+import { createdMessageSchema } from '../../http/responses/message.ts';
+import { route, type ApiRequest, type RequestQueue, type Route } from '../../http/request/route.ts';
 import { idText } from './fields.ts';
 import { eventType } from './webhooks/webhook-fields/webhook-fields.ts';
 
@@ -87,33 +75,15 @@ export function createMessageRoute({
     async handle(request) {
       const { requestId } = request;
       const { data, isReplayed } = await acceptIdempotent(keyedRequest(request));
-      if (isReplayed) return { ...shown(data), headers: { 'Idempotency-Replayed': 'true' } };
+      if (isReplayed) return { data, headers: { 'Idempotency-Replayed': 'true' } };
       // At debug level only: a log line for each message took 10 % of the CPU at 650 messages/s.
       if (logger.isLevelEnabled('debug')) {
         const { id: messageId, deliveries } = data;
         logger.debug({ requestId, messageId, deliveries: deliveries.length }, 'message accepted');
       }
-      return shown(data);
+      return { data };
     },
   });
-}
-
-/**
- * The JSON of 10,000 deliveries takes 20 ms of CPU time, so many are sent over several rounds of the event loop. Its
- * company was charged before. It takes no turns here: it might rest, and the message is stored, so its response must not
- * be late.
- */
-function shown(data: CreatedMessage): ApiResponse {
-  const { deliveries, ...others } = data;
-  if (deliveries.length <= DELIVERIES_OF_A_ROUND) return { data };
-  return { longField: { name: 'deliveries', others, parts: inRounds(deliveries) } };
-}
-
-async function* inRounds<Item>(items: readonly Item[]): AsyncGenerator<Item[]> {
-  for (const slice of slicesOf(items, DELIVERIES_OF_A_ROUND)) {
-    await nextRound();
-    yield slice;
-  }
 }
 
 type CreateRequest = ApiRequest<z.infer<typeof createBody>, Record<string, never>>;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { listDeliveries } from '../../history/list-deliveries.ts';
 import { listMessages, type ListStores } from '../../history/list-messages.ts';
-import { readDelivery, type ReadDeps } from '../../history/read-delivery.ts';
+import { readDelivery, type ReadStores } from '../../history/read-delivery.ts';
 import { readMessage, type ReadMessageStores } from '../../history/read-message.ts';
 import { invalidRequest, notFound } from '../../http/api-error.ts';
 import {
@@ -36,7 +36,7 @@ const listQuery = z.object({
 
 const deliveriesQuery = z.object({ limit: limit(100, 50), cursor: cursor('wh').optional() });
 
-export type HistoryDeps = ReadDeps & ListStores & ReadMessageStores;
+export type HistoryDeps = ReadStores & ListStores & ReadMessageStores;
 
 const versionedOnly = true;
 const tag = 'Webhook messages';
@@ -75,7 +75,10 @@ function listRoute(deps: HistoryDeps): Route {
         fromMs: from === undefined ? undefined : Date.parse(from),
         toMs: to === undefined ? undefined : Date.parse(to),
       });
-      return { data: messages.map((each) => describeListed(each.message, each.known)), nextCursor };
+      return {
+        data: messages.map((each) => describeListed(each.message, each.deliveries)),
+        nextCursor,
+      };
     },
   });
 }
@@ -98,8 +101,8 @@ function getRoute(deps: HistoryDeps): Route {
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { messageId = '' }, takeTurn }) {
       const read = await readMessage({ ...deps, takeTurn }, companyId, messageId);
-      const { message, oldest, others } = read;
-      return { data: describeMessage(message, oldest, others) };
+      const { message, oldest, deliveries } = read;
+      return { data: describeMessage(message, oldest, deliveries) };
     },
   });
 }
@@ -147,8 +150,8 @@ function deliveryRoute(deps: HistoryDeps): Route {
     summary: 'Get a delivery and its attempts',
     response: { status: 200, message: 'Delivery found', data: deliverySchema },
     errors: ['not_found'],
-    async handle({ caller: { companyId }, params: { deliveryId = '' } }) {
-      const found = await readDelivery(deps, companyId, deliveryId);
+    async handle({ caller: { companyId }, params: { deliveryId = '' }, takeTurn }) {
+      const found = await readDelivery({ ...deps, takeTurn }, companyId, deliveryId);
       if (!found) throw notFound('delivery');
       return { data: describeDelivery(found.source, found.sentHeaders) };
     },

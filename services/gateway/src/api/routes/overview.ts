@@ -11,6 +11,7 @@ import {
   foundSchema,
   overviewSchema,
 } from '../../history/overview/describe-overview.ts';
+import type { TakeTurn } from '../../http/turns/turns.ts';
 import { route, type Caller, type Route } from '../../http/request/route.ts';
 import { failureGroups } from '../../history/overview/failure-groups.ts';
 import { worstOf } from '../../history/overview/failing-in-app.ts';
@@ -124,10 +125,10 @@ function find(deps: OverviewDeps): Route {
     query: findQuery,
     response: { status: 200, message: 'Found', data: foundSchema },
     errors: ['not_found'],
-    async handle({ caller, query: { id } }) {
-      const found = await deps.findById(caller.companyId, id);
+    async handle({ caller, query: { id }, takeTurn }) {
+      const found = await deps.findById(caller.companyId, id, takeTurn);
       if (!found) throw notFound('id');
-      await confine(deps, caller, found);
+      await confine(deps, { caller, takeTurn }, found);
       return { data: found };
     },
   });
@@ -136,13 +137,14 @@ function find(deps: OverviewDeps): Route {
 /** Throws ApiError 404, as for an unknown id, for what is not in the app of the caller. */
 async function confine(
   { confineToApp }: OverviewDeps,
-  { companyId, appId, portal }: Caller,
+  { caller, takeTurn }: { caller: Caller; takeTurn: TakeTurn },
   found: Found,
 ): Promise<void> {
+  const { companyId, appId, portal } = caller;
   if (appId === null) return;
   // A visitor of the portal sees neither projects nor keys.
   if (portal && (found.kind === 'project' || found.kind === 'api_key')) throw notFound('id');
-  await confineToApp({ companyId, appId }, namedBy(found)).catch(asUnknownId);
+  await confineToApp({ companyId, appId }, namedBy(found), takeTurn).catch(asUnknownId);
 }
 
 /** An outage stays what it is. */

@@ -7,7 +7,7 @@ import { NO_FIELDS, route, type Route } from '../../http/request/route.ts';
 import { cursor, idText, limit } from './fields.ts';
 import { resendDelivery, type ResendDeliveryDeps } from '../../resend/resend-delivery.ts';
 
-export interface ResendRouteDeps extends ResendDeliveryDeps {
+export interface ResendRouteDeps extends Omit<ResendDeliveryDeps, 'takeTurn'> {
   resends: Pick<ResendStore, 'findShown' | 'listShown' | 'askToAbort'>;
   nowMs: () => number;
 }
@@ -54,8 +54,8 @@ function resendRoute(deps: ResendRouteDeps): Route {
       'webhook_disabled',
       'payload_erased',
     ],
-    async handle({ caller: { companyId }, params: { deliveryId = '' } }) {
-      const resent = await resendDelivery(deps, companyId, deliveryId);
+    async handle({ caller: { companyId }, params: { deliveryId = '' }, takeTurn }) {
+      const resent = await resendDelivery({ ...deps, takeTurn }, companyId, deliveryId);
       return { data: describeDelivery(resent.source, resent.sentHeaders) };
     },
   });

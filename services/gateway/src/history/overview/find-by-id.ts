@@ -1,20 +1,21 @@
-import { attemptIdOf, deliveryIdOf, isId, timePartOf } from '@posthorn/domain/ids/ids.ts';
+import { attemptIdOf, isId, timePartOf } from '@posthorn/domain/ids/ids.ts';
 import type {
   DeliveryOutline,
   DeliveryQueries,
 } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
-import { readDelivery, type ReadDeps } from '../read-delivery.ts';
+import { placesAt, readDelivery, type DeliveryPlace, type ReadStores } from '../read-delivery.ts';
 import { ApiError } from '../../http/api-error.ts';
 import type { Apps } from '../../projects/apps.ts';
 import type { Projects } from '../../projects/projects.ts';
+import type { TakeTurn } from '../../http/turns/turns.ts';
 import type { ReadWebhookOutlines } from './webhook-outlines.ts';
 
-export interface FindByIdDeps extends ReadDeps {
+export interface FindByIdDeps extends ReadStores {
   projects: Pick<Projects, 'get'>;
   apps: Pick<Apps, 'get'>;
-  messages: Pick<MessageQueries, 'outlinesOf' | 'findOne' | 'findByIdPrefix'>;
+  messages: Pick<MessageQueries, 'outlinesOf' | 'findOne' | 'outlinesAt'>;
   deliveries: Pick<DeliveryQueries, 'findMany' | 'outlinesOf'>;
   resends: Pick<ResendStore, 'findShown'>;
   hasKey: (companyId: string, keyId: string) => Promise<boolean>;
@@ -43,9 +44,13 @@ export interface Found {
 }
 
 /** Returns null when nothing of the company has the id. */
-export type FindById = (companyId: string, id: string) => Promise<Found | null>;
+export type FindById = (companyId: string, id: string, takeTurn: TakeTurn) => Promise<Found | null>;
 
-type Find = (deps: FindByIdDeps, companyId: string, id: string) => Promise<Found | null>;
+interface SearchDeps extends FindByIdDeps {
+  takeTurn: TakeTurn;
+}
+
+type Find = (deps: SearchDeps, companyId: string, id: string) => Promise<Found | null>;
 
 const BY_PREFIX: Record<string, Find> = {
   proj: async ({ projects }, companyId, id) =>
@@ -62,9 +67,9 @@ const BY_PREFIX: Record<string, Find> = {
 };
 
 export function createFindById(deps: FindByIdDeps): FindById {
-  return (companyId, id) => {
+  return (companyId, id, takeTurn) => {
     const find = BY_PREFIX[id.slice(0, Math.max(0, id.indexOf('_')))];
-    return find ? find(deps, companyId, id) : Promise.resolve(null);
+    return find ? find({ ...deps, takeTurn }, companyId, id) : Promise.resolve(null);
   };
 }
 
@@ -92,7 +97,7 @@ async function findMessage(
 }
 
 async function findDelivery(
-  deps: FindByIdDeps,
+  deps: SearchDeps,
   companyId: string,
   id: string,
 ): Promise<Found | null> {
@@ -102,29 +107,41 @@ async function findDelivery(
   return { kind: 'delivery', id, appId: appId ?? undefined, messageId, deliveryId: id, webhookId };
 }
 
-/** Targets that are looked at: of one message, or of several of one millisecond. */
-const MAX_TARGETS = 10_000;
-
 /** Ids of attempts are derived, and contain the millisecond of their message: no index is needed to find them. */
-async function findAttempt(
-  { messages, deliveries }: FindByIdDeps,
-  companyId: string,
-  id: string,
-): Promise<Found | null> {
+async function findAttempt(deps: SearchDeps, companyId: string, id: string): Promise<Found | null> {
   if (!isId('att', id)) return null;
-  const candidates = await messages.findByIdPrefix(companyId, `msg_${timePartOf(id)}`);
-  const places = candidates
-    .flatMap((message) => message.targets.map((webhookId) => ({ message, webhookId })))
-    .slice(0, MAX_TARGETS)
-    .map((place) => ({ ...place, deliveryId: deliveryIdOf(place.message.id, place.webhookId) }));
+  for await (const places of placesAt(deps, { companyId, timePart: timePartOf(id) })) {
+    const place = await placeOfAttempt(deps, companyId, places, id);
+    if (!place) continue;
+    const { message, webhookId, deliveryId } = place;
+    const { id: messageId, appId } = message;
+    return { kind: 'attempt', id, appId: appId ?? undefined, messageId, deliveryId, webhookId };
+  }
+  return null;
+}
+
+/** Ids of attempts that are derived in one turn: a millisecond of CPU time. A delivery has at most 200. */
+const IDS_PER_TURN = 500;
+
+async function placeOfAttempt(
+  { deliveries, takeTurn }: SearchDeps,
+  companyId: string,
+  places: readonly DeliveryPlace[],
+  attemptId: string,
+): Promise<DeliveryPlace | undefined> {
   const ids = places.map(({ deliveryId }) => deliveryId);
-  const attempted = await deliveries.outlinesOf(companyId, ids);
-  const found = attempted.find((each) => hasAttempt(each, id));
-  const place = places.find(({ deliveryId }) => deliveryId === found?.id);
-  if (!place) return null;
-  const { message, webhookId, deliveryId } = place;
-  const { id: messageId, appId } = message;
-  return { kind: 'attempt', id, appId: appId ?? undefined, messageId, deliveryId, webhookId };
+  let derived = 0;
+  for (const delivery of await deliveries.outlinesOf(companyId, ids)) {
+    if (derived > IDS_PER_TURN) {
+      await takeTurn();
+      derived = 0;
+    }
+    derived += delivery.attemptCount;
+    if (hasAttempt(delivery, attemptId)) {
+      return places.find(({ deliveryId }) => deliveryId === delivery.id);
+    }
+  }
+  return undefined;
 }
 
 function hasAttempt({ id, attemptCount }: DeliveryOutline, attemptId: string): boolean {

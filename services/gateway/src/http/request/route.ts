@@ -6,7 +6,7 @@ import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import { z } from 'zod';
 import type { Problem } from '../api-error.ts';
 import type { TakeTurn } from '../turns/turns.ts';
-import type { LongField, Pages } from '../responses/send-pages.ts';
+import type { Pages } from '../responses/send-pages.ts';
 import type { Body } from './read-body.ts';
 
 /** What the API key of a request stands for. Every query to the stores names its company. */
@@ -45,8 +45,6 @@ export interface ApiResponse {
   data?: unknown;
   /** Instead of `data`: a list that may be too large to be in memory at once. */
   pages?: Pages;
-  /** Instead of `data`: an object whose last field is such a list. It is not audited. */
-  longField?: LongField & { parts: Pages };
   /** Start of the next page, null on the last one. Only for lists with a cursor. */
   nextCursor?: string | null;
   headers?: Record<string, string>;

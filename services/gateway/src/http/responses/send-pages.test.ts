@@ -3,19 +3,18 @@ import { connect, type AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import express, { type ErrorRequestHandler } from 'express';
 import { eventually } from '../../../../../test/support/time/eventually.ts';
-import { beginPages, sendPages, type LongField, type Pages } from './send-pages.ts';
+import { beginPages, sendPages, type Pages } from './send-pages.ts';
 
 const OK = { status: 200, message: 'Found' } as const;
 
 let server: Server;
 let port: number;
 let pages: () => Pages;
-let field: LongField | null;
 let failed: unknown;
 let sentLengths: number[];
 
 beforeEach(async () => {
-  [failed, field] = [null, null];
+  failed = null;
   sentLengths = [];
   const onError: ErrorRequestHandler = (error, _request, response, next) => {
     failed = error;
@@ -24,7 +23,7 @@ beforeEach(async () => {
   };
   const app = express()
     .get('/', (_request, response) =>
-      sendPages(response, OK, pages(), (length) => void sentLengths.push(length), field),
+      sendPages(response, OK, pages(), (length) => void sentLengths.push(length)),
     )
     .use(onError);
   server = createServer(app).listen(0, '127.0.0.1');
@@ -44,14 +43,6 @@ async function* parts(...values: unknown[][]): AsyncGenerator<unknown[]> {
 }
 
 describe('a list that is sent part by part', () => {
-  test('may be the last field of an object, and gives the same text as the whole object', async () => {
-    pages = () => parts([1, 2], [3]);
-    field = { name: 'deliveries', others: { id: 'msg_1', headers: [{ key: '"}', value: ']' }] } };
-    const data = { ...field.others, deliveries: [1, 2, 3] };
-    const text = await (await read()).text();
-    expect(text).toBe(JSON.stringify({ success: true, message: 'Found', data }));
-  });
-
   test.each([
     [
       [[1, 2], [3]],

@@ -4,22 +4,8 @@ import type { Response } from 'express';
 /** The parts of a list, in order. */
 export type Pages = AsyncIterable<readonly unknown[]>;
 
-/** A list that is the last field of an object. */
-export interface LongField {
-  name: string;
-  /** The other fields of the object, at least one. */
-  others: object;
-}
-
-/** What stands before and behind the entries of a list in `data`. */
-function frameOf(field: LongField | null): [before: string, behind: string] {
-  if (!field) return ['[', ']'];
-  const others = JSON.stringify(field.others).slice(0, -1);
-  return [`${others},${JSON.stringify(field.name)}:[`, ']}'];
-}
-
 /**
- * Sends a list part by part, as one array: `data` itself, or the last field of it. The next part is read when the client
+ * Sends a list part by part, as one array. The next part is read when the client
  * has taken the one before, so a list of any length needs the memory of one part. Rejects when a part cannot be read.
  * `onSent` is told the length of each part.
  */
@@ -28,11 +14,9 @@ export async function sendPages(
   { status, message }: { status: number; message: string },
   pages: Pages,
   onSent: (length: number) => void,
-  field: LongField | null = null,
 ): Promise<void> {
-  const [before, behind] = frameOf(field);
   response.status(status).type('json');
-  response.write(`{"success":true,"message":${JSON.stringify(message)},"data":${before}`);
+  response.write(`{"success":true,"message":${JSON.stringify(message)},"data":[`);
   let separator = '';
   for await (const page of pages) {
     if (response.destroyed) return;
@@ -42,7 +26,7 @@ export async function sendPages(
     if (!response.write(separator + text)) await untilTaken(response);
     separator = ',';
   }
-  response.end(`${behind}}`);
+  response.end(']}');
 }
 
 /** Resolves when the client has taken what was written, or is gone. */

@@ -78,8 +78,8 @@ function testWebhook(deps: WebhookActionDeps): Route {
     isBodyOptional: true,
     response: { status: 202, message: 'Test message accepted', data: deliverySchema },
     errors: ['not_found'],
-    async handle({ caller: { companyId }, params: { webhookId = '' }, requestId }) {
-      const sent = await deps.sendTestMessage({ companyId, webhookId, requestId });
+    async handle({ caller: { companyId }, params: { webhookId = '' }, requestId, takeTurn }) {
+      const sent = await deps.sendTestMessage({ companyId, webhookId, requestId, takeTurn });
       return { data: describeDelivery(sent.source, sent.sentHeaders) };
     },
   });
