@@ -33,7 +33,7 @@ import {
 import { concurrencyBoundsOf } from './history/read-health.ts';
 import { createHttpMetrics } from './http/http-metrics.ts';
 import { openPort } from './http/connections/open-port.ts';
-import { openRequestDeadlines } from './http/connections/request-deadlines.ts';
+import { openRequestDeadlines, READ_WITHIN_MS } from './http/connections/request-deadlines.ts';
 import { openRequestMemory } from './http/request/open-request-memory.ts';
 import type { Route } from './http/request/route.ts';
 import { openTurns } from './http/turns/open-turns.ts';
@@ -65,17 +65,18 @@ export async function startGateway(context: Context): Promise<void> {
   const redis = openRedis(context);
   const budgets = createMemoryBudgets(registry);
   const { db } = mongo;
+  const requestDb = mongo.withReadsWithin(READ_WITHIN_MS);
   const limits = openRateLimits(context, redis.client, budgets);
-  const { invalidations } = redis;
   const { wrongKeys } = limits;
-  const authenticate = openAuthentication(context, { db, invalidations, wrongKeys, budgets });
+  const people = { db: requestDb, invalidations: redis.invalidations, wrongKeys };
+  const authenticate = openAuthentication(context, { ...people, budgets });
   const deadlines = openRequestDeadlines();
-  const recordRequest = openRecordRequest(context, db);
-  const links = createLinkStore(db);
-  const portalSettings = createPortalSettings(db, systemClockMs);
+  const recordRequest = openRecordRequest(context, requestDb);
+  const links = createLinkStore(requestDb);
+  const portalSettings = createPortalSettings(requestDb, systemClockMs);
   const { turns, rests } = openTurns();
-  const connections = { db, kafka, redis, budgets, spans, rests, links, portalSettings };
-  const forPeople = { db, authenticate, invalidations, wrongKeys, recordRequest, deadlines };
+  const connections = { db, requestDb, kafka, redis, budgets, spans, rests, links, portalSettings };
+  const forPeople = { ...people, authenticate, recordRequest, deadlines };
   const app = createApp({
     ...openDashboard(context, { ...forPeople, links, portalSettings, redis, limits }),
     limits,
@@ -106,7 +107,7 @@ interface Api {
 
 async function openApi(context: Context, connections: Connections): Promise<Api> {
   const { config, logger } = context;
-  const { db, kafka, redis } = connections;
+  const { requestDb: db, kafka, redis } = connections;
   const vault = createVault(config.ENCRYPTION_KEYS, config.SEALED_FORMAT);
   const webhooks = createWebhookStore(db, vault);
   const signingKeys = createSigningKeyStore(db, vault);

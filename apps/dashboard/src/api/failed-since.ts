@@ -18,6 +18,15 @@ export const failedSinceQuery = (webhookId: string, since: string | null) =>
     },
   });
 
+/** The gateway counts no further. */
+const MOST_COUNTED = 100_000;
+
+/** Writes how many deliveries failed. */
+export function failedText(count: number): string {
+  if (count >= MOST_COUNTED) return `${MOST_COUNTED} deliveries or more`;
+  return `${count} ${count === 1 ? 'delivery' : 'deliveries'}`;
+}
+
 /** When the oldest message of the last week was created whose delivery to a webhook failed; null without one. */
 export const firstFailureQuery = (webhookId: string) =>
   queryOptions({

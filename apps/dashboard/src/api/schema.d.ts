@@ -1345,7 +1345,7 @@ export interface components {
             status: "running" | "done" | "aborted";
             /** @description When a client asked to abort it; null when nobody has */
             abortAskedAt: components["schemas"]["Time"] | null;
-            /** @description Number of deliveries to send again. With an `outcome`, all that failed while it is `running` */
+            /** @description Number of deliveries to send again, counted up to 100,000 until it is `done`. With an `outcome`, all that failed while it is `running` */
             total: number;
             succeeded: number;
             failed: number;
@@ -1366,7 +1366,7 @@ export interface components {
             until?: string;
         };
         ResendEstimate: {
-            /** @description Number of deliveries to send again */
+            /** @description Number of deliveries to send again; counted up to 100,000 */
             total: number;
         };
         CreateMessage: {

@@ -32,6 +32,8 @@ export interface Accept {
 
 export interface OpenAcceptDeps {
   db: Database;
+  /** The same for what requests read. */
+  requestDb: Database;
   vault: Vault;
   webhooks: WebhookStore;
   notStoredByApp: NotStoredByApp;
@@ -47,7 +49,7 @@ type Context = ServiceContext<GatewayConfig>;
 /** Opens the acceptance of messages, with its cache and its memory budgets. A stop waits for the running inserts. */
 export function openAccept(context: Context, deps: OpenAcceptDeps): Accept {
   const { config, logger, lifecycle, registry } = context;
-  const { db, outbox, budgets, spans } = deps;
+  const { db, requestDb, outbox, budgets, spans } = deps;
   const responses = createSealedResponses(deps.vault);
   const acceptQueueBytes = bytesOfMib(config.ACCEPT_QUEUE_MIB);
   const untraced = createAcceptMessage({
@@ -67,7 +69,7 @@ export function openAccept(context: Context, deps: OpenAcceptDeps): Accept {
   lifecycle.onStop('accept', untraced.idle);
   const acceptIdempotent = createIdempotentAccept({
     accept,
-    messages: createMessageQueries(db),
+    messages: createMessageQueries(requestDb),
     responses,
     registry,
   });

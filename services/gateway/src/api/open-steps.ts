@@ -19,6 +19,8 @@ import { openResends, type Resends } from '../resend/open-resends.ts';
 
 export interface StepConnections {
   db: Database;
+  /** The same for what requests read. */
+  requestDb: Database;
   kafka: OpenRecordLog;
   redis: GatewayRedis;
   budgets: MemoryBudgets;
@@ -39,12 +41,12 @@ interface Steps extends Accept, Resends {
 /** Opens what works on messages, deliveries and removals while the gateway runs. */
 export async function openSteps(
   context: ServiceContext<GatewayConfig>,
-  { db, kafka: { records, topics }, redis, budgets, spans, rests }: StepConnections,
+  { db, requestDb, kafka: { records, topics }, redis, budgets, spans, rests }: StepConnections,
   { vault, webhooks, circuits }: StepDeps,
 ): Promise<Steps> {
   const { invalidations } = redis;
   const messages = createMessageStore(db);
-  const hasApp = createHasApp(db);
+  const hasApp = createHasApp(requestDb);
   const topic = topics.messageCreated;
   const outbox = await openOutbox(context, {
     db,
@@ -58,6 +60,7 @@ export async function openSteps(
   const remove = openRemovals(context, { db, invalidate: invalidations.invalidate });
   const { resends, startResend } = openResends(context, {
     db,
+    requestDb,
     records,
     retryDueTopic: topics.retryDue,
     webhooks,
@@ -67,9 +70,10 @@ export async function openSteps(
   });
   const acceptSteps = openAccept(context, {
     db,
+    requestDb,
     vault,
     webhooks,
-    notStoredByApp: createNotStoredByApp(db),
+    notStoredByApp: createNotStoredByApp(requestDb),
     invalidations,
     outbox,
     budgets,

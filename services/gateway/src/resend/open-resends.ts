@@ -25,6 +25,8 @@ export interface Resends {
 
 export interface OpenResendsDeps {
   db: Database;
+  /** The same for what requests read. */
+  requestDb: Database;
   records: RecordLog;
   retryDueTopic: string;
   webhooks: Pick<WebhookStore, 'findOne' | 'rateLimitOf'>;
@@ -39,7 +41,7 @@ export function openResends(
   deps: OpenResendsDeps,
 ): Resends {
   const { db, webhooks, hasApp, budgets } = deps;
-  const resends = createResendStore(db);
+  const resends = createResendStore(deps.requestDb);
   const marks = createResendMarks(db);
   const life = createCompanyLife(db);
   const pagesBytes = bytesOfMib(config.RESEND_PAGES_MIB);
@@ -48,7 +50,7 @@ export function openResends(
   const runner = createResendRunner({
     holder: randomUUID(),
     leases: createLeaseStore(db),
-    resends,
+    resends: createResendStore(db),
     marks,
     records: deps.records,
     retryDueTopic: deps.retryDueTopic,

@@ -2,7 +2,7 @@ import { Button, Group, Text } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
-import { failedSinceQuery } from '../../api/failed-since.ts';
+import { failedSinceQuery, failedText } from '../../api/failed-since.ts';
 import { Dialog } from '../../parts/dialog.tsx';
 import { outcomeWords } from '../../parts/outcomes.ts';
 import { Failed } from '../../parts/states.tsx';
@@ -77,7 +77,7 @@ function Question({ group: { webhookId, url, outcome }, since }: ResendGroupProp
     <>
       {error !== null && <Failed error={error} what="count what failed" />}
       <Text size="sm">
-        {data === undefined ? 'Counting what failed …' : countWords(data)} to {url} ended exhausted
+        {data === undefined ? 'Counting what failed …' : failedText(data)} to {url} ended exhausted
         or cancelled, of messages since {absoluteTime(Date.parse(since))}. Those whose last attempt
         ended with “{outcomeWords(outcome)}” will get one attempt each, oldest first.
       </Text>
@@ -86,8 +86,4 @@ function Question({ group: { webhookId, url, outcome }, since }: ResendGroupProp
       </Text>
     </>
   );
-}
-
-function countWords(count: number): string {
-  return `${count} ${count === 1 ? 'delivery' : 'deliveries'}`;
 }

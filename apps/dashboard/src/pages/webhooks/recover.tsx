@@ -2,7 +2,7 @@ import { Button, Group, Radio, Stack, Text, TextInput } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
-import { failedSinceQuery, firstFailureQuery } from '../../api/failed-since.ts';
+import { failedSinceQuery, failedText, firstFailureQuery } from '../../api/failed-since.ts';
 import { Section } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
 import { absoluteTime } from '../../parts/time/time-words.ts';
@@ -135,9 +135,8 @@ function Estimate({ webhookId, since }: { webhookId: string; since: string | nul
   }
   return (
     <Text size="sm">
-      {count} {count === 1 ? 'delivery' : 'deliveries'} that ended exhausted or cancelled will get
-      one attempt each, oldest first, at the pace of the endpoint. What is pending or delivered is
-      not touched.
+      {failedText(count)} that ended exhausted or cancelled will get one attempt each, oldest first,
+      at the pace of the endpoint. What is pending or delivered is not touched.
     </Text>
   );
 }

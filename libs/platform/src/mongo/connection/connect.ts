@@ -20,6 +20,8 @@ const { MongoNetworkError, MongoNotConnectedError, MongoServerSelectionError } =
 export interface MongoConnection {
   connection: Connection;
   db: Database;
+  /** Returns the same database for requests, whose reads end in MongoDB when they have worked for so long. */
+  withReadsWithin: (maxReadMs: number) => Database;
   /** Reads where messages and deliveries are, which is read again every few seconds anyway. */
   readLayout: () => Promise<void>;
   isConnected: () => boolean;
@@ -102,11 +104,13 @@ export async function connectMongo(
   if (!connection.db) {
     throw new StartupError('MONGODB_URL names no database; end it with /posthorn.');
   }
-  const followed = await openLayout(connection, connection.db);
-  const db = withDays(connection.db, { layout: followed.layout, nowMs: systemClockMs });
+  const all = connection.db;
+  const followed = await openLayout(connection, all);
+  const days = { layout: followed.layout, nowMs: systemClockMs };
   return {
     connection,
-    db,
+    db: withDays(all, days),
+    withReadsWithin: (maxReadMs) => withDays(all, { ...days, maxReadMs }),
     readLayout: followed.read,
     isConnected: () => connection.readyState === mongoose.ConnectionStates.connected,
     close: async () => {

@@ -1,4 +1,5 @@
 import type { mongo } from 'mongoose';
+import { withReadTime } from '../connection/read-time.ts';
 import { collection } from '../documents/collections.ts';
 import type { DeliveryDocument, MessageDocument } from '../documents/documents.ts';
 import { createDailyCollection, type DailyCollection, type DayLayout } from './daily-collection.ts';
@@ -28,13 +29,18 @@ export function dayDatabaseName(database: string, name: DayKind): string {
 export interface DaysDeps {
   layout: () => DayLayout;
   nowMs: () => number;
+  /** How long MongoDB may work on a read; as long as it takes when it is left out. */
+  maxReadMs?: number;
 }
 
-/** Returns the same database, which knows its days from now on. */
-export function withDays(db: mongo.Db, { layout, nowMs }: DaysDeps): Database {
+/** Returns the same database, which knows its days. */
+export function withDays(all: mongo.Db, { layout, nowMs, maxReadMs }: DaysDeps): Database {
+  const bounded = (each: mongo.Db): mongo.Db =>
+    maxReadMs === undefined ? each : withReadTime(each, maxReadMs);
+  const db = bounded(all);
   const daily = <Name extends DayKind>(name: Name) => ({
     before: collection(db, name),
-    days: db.client.db(dayDatabaseName(db.databaseName, name)),
+    days: bounded(db.client.db(dayDatabaseName(db.databaseName, name))),
     layout,
     nowMs,
   });

@@ -48,7 +48,11 @@ function refuseUntilBeforeSince({ since, until }: SpanBody, context: z.Refinemen
 }
 
 const estimateSchema = z
-  .object({ total: z.int().meta({ description: 'Number of deliveries to send again' }) })
+  .object({
+    total: z
+      .int()
+      .meta({ description: 'Number of deliveries to send again; counted up to 100,000' }),
+  })
   .meta({ id: 'ResendEstimate' });
 const estimate = {
   method: 'get',

@@ -58,6 +58,8 @@ export function createRequestDeadlines(deps: DeadlineDeps): RequestDeadlines {
 /** Less than 10 s with the wait for the next tick, for all that is done before and after the steps. */
 const ANSWER_WITHIN_MS = 8_000;
 const TICK_EVERY_MS = 250;
+/** How long MongoDB may work on a read for a request: it works for none that was answered. */
+export const READ_WITHIN_MS = 7_000;
 
 /** Creates the deadlines of the gateway. They hold until the process ends, also while requests drain. */
 export function openRequestDeadlines(): RequestDeadlines {

@@ -23,7 +23,7 @@ export const resendSchema = z
     }),
     total: z.int().meta({
       description:
-        'Number of deliveries to send again. With an `outcome`, all that failed while it is `running`',
+        'Number of deliveries to send again, counted up to 100,000 until it is `done`. With an `outcome`, all that failed while it is `running`',
     }),
     succeeded: z.int(),
     failed: z.int(),
@@ -42,7 +42,7 @@ export function describeResend(resend: Resend): z.infer<typeof resendSchema> {
     outcome,
     status,
     abortAskedAt: abortAskedAtMs === null ? null : isoTime(abortAskedAtMs),
-    total,
+    total: Math.max(total, succeeded + failed),
     succeeded,
     failed,
     createdAt: isoTime(resend.createdAtMs),
