@@ -31,6 +31,17 @@ describe('the capture of a response body', () => {
     expect(capture.text()).toBe('before');
   });
 
+  test('asks for no more after many chunks of one byte, and for all of a body in pieces of four', () => {
+    const dripped = createResponseCapture();
+    const answers = Array.from({ length: 1_366 }, () => dripped.add(Buffer.from('x')));
+    expect(answers.indexOf(false)).toBe(1_365);
+    expect(dripped.text()).toBe('x'.repeat(1_366));
+    const slow = createResponseCapture();
+    expect(Array.from({ length: 16_384 }, () => slow.add(Buffer.alloc(4))).every(Boolean)).toBe(
+      true,
+    );
+  });
+
   test('returns empty text when no body came', () => {
     expect(createResponseCapture().text()).toBe('');
   });

@@ -1,5 +1,6 @@
 import { constants, gunzipSync, inflateSync } from 'node:zlib';
 import type { Header } from '@posthorn/domain/webhook.ts';
+import { createByteCollector } from '@posthorn/platform/memory/byte-collector.ts';
 
 /** How much of a response body is read, and how much of that is kept (docs/contract.md C9.9). */
 const MAX_READ_BYTES = 65_536;
@@ -23,20 +24,16 @@ export interface ResponseCapture {
   text: (encoding?: string) => string | null;
 }
 
+/** A body in absurdly small chunks is read no further, as a long one: each chunk costs the time of all endpoints. */
 export function createResponseCapture(keptBytes = MAX_KEPT_BYTES): ResponseCapture {
-  const kept: Buffer[] = [];
-  let readBytes = 0;
+  const body = createByteCollector({ maxBytes: keptBytes });
   return {
     add(chunk) {
-      // Copied, because the chunk is a slice of the socket's buffer and would keep all of it alive.
-      if (readBytes < keptBytes) {
-        kept.push(Buffer.from(chunk.subarray(0, keptBytes - readBytes)));
-      }
-      readBytes += chunk.length;
-      return readBytes <= MAX_READ_BYTES;
+      body.add(chunk);
+      return body.receivedBytes() <= MAX_READ_BYTES && !body.isShredded();
     },
     text: (encoding) =>
-      decoded(Buffer.concat(kept), encoding)?.subarray(0, keptBytes).toString('utf8') ?? null,
+      decoded(body.bytes(), encoding)?.subarray(0, keptBytes).toString('utf8') ?? null,
   };
 }
 

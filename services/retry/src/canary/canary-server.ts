@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createByteCollector } from '@posthorn/platform/memory/byte-collector.ts';
 import { listen } from '@posthorn/platform/service/listen.ts';
 import type { ArrivedCanary } from './receive-canary.ts';
 
@@ -53,14 +54,12 @@ async function answer(
   });
 }
 
-/** Returns null when the body is too long. */
+/** Returns null when the body is too long, or comes in absurdly small chunks. */
 async function readBody(request: IncomingMessage): Promise<Buffer | null> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
+  const body = createByteCollector({ maxBytes: MAX_BODY_BYTES });
   for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > MAX_BODY_BYTES) return null;
-    chunks.push(chunk);
+    body.add(chunk);
+    if (body.receivedBytes() > MAX_BODY_BYTES || body.isShredded()) return null;
   }
-  return Buffer.concat(chunks);
+  return body.bytes();
 }
