@@ -72,15 +72,16 @@ export async function startGateway(context: Context): Promise<void> {
   const authenticate = openAuthentication(context, { ...people, budgets });
   const deadlines = openRequestDeadlines();
   const recordRequest = openRecordRequest(context, requestDb);
+  const held = openRequestMemory(context, budgets);
   const links = createLinkStore(requestDb);
   const portalSettings = createPortalSettings(requestDb, systemClockMs);
   const { turns, rests } = openTurns();
   const connections = { db, requestDb, kafka, redis, budgets, spans, rests, links, portalSettings };
   const forPeople = { ...people, authenticate, recordRequest, deadlines };
   const app = createApp({
-    ...openDashboard(context, { ...forPeople, links, portalSettings, redis, limits }),
+    ...openDashboard(context, { ...forPeople, ...held, links, portalSettings, redis, limits }),
     limits,
-    memory: openRequestMemory(context, budgets),
+    ...held,
     turns,
     rests,
     underWay: createRequestsUnderWay(),

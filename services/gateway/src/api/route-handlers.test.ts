@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import express from 'express';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createRequestMemory } from '../http/request/request-memory.ts';
+import { addressOf, createRequestMemory } from '../http/request/request-memory.ts';
 import { route } from '../http/request/route.ts';
 import { createRequestsUnderWay } from '../limits/requests-under-way.ts';
 import { handlersOf, type RouteHandlerDeps } from './route-handlers.ts';
@@ -21,6 +21,7 @@ const deps = {
     },
   },
   memory: createRequestMemory(1_000_000),
+  unknownCallers: createRequestMemory(1_000_000, addressOf),
   turns: { take: (companyId) => Promise.resolve(void steps.push(`turn of ${companyId}`)) },
   rests: {
     note: () => undefined,

@@ -22,6 +22,8 @@ export interface RouteHandlerDeps {
   identify: Identify;
   limits: Pick<RateLimits, 'limitCompany'>;
   memory: Pick<RequestMemory, 'tryReserve' | 'reserve' | 'keepUntil' | 'reserveOrRefuse'>;
+  /** Counts what waits for the look-up of its key. */
+  unknownCallers: Pick<RequestMemory, 'countWhile'>;
   turns: Pick<Turns, 'take'>;
   rests: Pick<CompanyRests, 'note' | 'charge' | 'chargeBytes' | 'restMs'>;
   underWay: RequestsUnderWay;
@@ -32,9 +34,12 @@ export interface RouteHandlerDeps {
 
 /** Returns the handlers of a route, in order. The key is checked before any byte of the body is read. */
 export function handlersOf(route: Route, deps: RouteHandlerDeps): RequestHandler[] {
-  const { limits, memory, deadlines, rests } = deps;
+  const { limits, memory, unknownCallers, deadlines, rests } = deps;
   const identify: RequestHandler = async (request, response, next) => {
-    response.locals.caller = await deadlines.within(response, deps.identify(request));
+    const identifying = unknownCallers.countWhile(response, REQUEST_BYTES, () =>
+      deps.identify(request),
+    );
+    response.locals.caller = await deadlines.within(response, identifying);
     assertAllowed(route, response.locals.caller as Caller);
     next();
   };

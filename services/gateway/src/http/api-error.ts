@@ -11,8 +11,8 @@ export type UnavailableReason =
   | 'redis_unavailable'
   /** Its time was over, or its client had gone, while it waited. */
   | 'deadline_over'
-  /** The company holds as much memory as it may. */
-  | 'company_full'
+  /** The company, or the address of a client that is not known yet, holds as much memory as it may. */
+  | 'share_full'
   /** Others kept changing what it was to change. */
   | 'changed_by_others'
   | 'too_many_waiting';
@@ -87,8 +87,8 @@ const cannotBeStored = (reason: UnavailableReason, isDelayed = false): ApiError 
 
 export const unavailable = (reason: UnavailableReason): ApiError => cannotBeStored(reason);
 
-/** The company holds as much as it may. */
-export const overloaded = (): ApiError => cannotBeStored('company_full', true);
+/** The company, or the address of a client that is not known yet, holds as much as it may. */
+export const overloaded = (): ApiError => cannotBeStored('share_full', true);
 
 function describe(problems: Problem[]): string {
   const first = problems[0];

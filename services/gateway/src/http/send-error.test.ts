@@ -53,7 +53,7 @@ describe('a request that is refused with 503', () => {
   test.each([
     ['deadline_over', unavailable('deadline_over')],
     ['mongodb_unavailable', unavailable('mongodb_unavailable')],
-    ['company_full', overloaded()],
+    ['share_full', overloaded()],
   ])('is logged with its route, its company and the reason %s', async (reason, error) => {
     const { status, body } = await fail(error);
     expect([status, Object.keys(body)]).toEqual([503, ['success', 'message', 'code', 'requestId']]);

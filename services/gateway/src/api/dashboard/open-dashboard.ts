@@ -15,6 +15,7 @@ import type { RecordRequest } from '../audit/record-request.ts';
 import type { GatewayConfig } from '../../config.ts';
 import type { KnownPage } from '../../http/known-routes.ts';
 import type { RequestDeadlines } from '../../http/connections/request-deadlines.ts';
+import type { RequestMemory } from '../../http/request/request-memory.ts';
 import type { RateLimits, WrongKeys } from '../../limits/rate-limits.ts';
 import type { GatewayRedis, Invalidations } from '../../open-redis.ts';
 import { createHasApp } from '../../projects/has-app.ts';
@@ -49,6 +50,7 @@ interface DashboardDeps {
   portalSettings: Pick<PortalSettingsStore, 'readCached'>;
   redis: Pick<GatewayRedis, 'live' | 'onNews'>;
   limits: Pick<RateLimits, 'limitCompany'>;
+  unknownCallers: Pick<RequestMemory, 'tryReserve' | 'countWhile'>;
 }
 
 /** Names the use of the key that signs cookies (RFC 5869, `info`). */
@@ -69,7 +71,7 @@ export function openDashboard(
   deps: DashboardDeps,
 ): { dashboard: Dashboard; identify: Identify } {
   const { config } = context;
-  const { authenticate, deadlines, limits, portalSettings } = deps;
+  const { authenticate, deadlines, limits, unknownCallers, portalSettings } = deps;
   const cookies = createSessionCookies({
     statements: createSignedStatements(config.ENCRYPTION_KEYS, KEY_USE),
     publicUrl: config.PUBLIC_URL,
@@ -79,7 +81,7 @@ export function openDashboard(
   const identify = createIdentify({ authenticate, cookies, visits });
   const streams = openLive(context, deps.redis);
   const router = Router({ caseSensitive: true, strict: true });
-  router.use(livePage({ identify, limits, streams, deadlines }));
+  router.use(livePage({ identify, limits, streams, unknownCallers, deadlines }));
   router.use(openSessionPages(deps, cookies, visits));
   router.use(
     filePages({
@@ -103,7 +105,7 @@ function openVisits({ db, links, invalidations }: DashboardDeps): Visits {
 }
 
 function openSessionPages(deps: DashboardDeps, cookies: SessionCookies, visits: Visits): Router {
-  const { db, authenticate, links, limits, deadlines } = deps;
+  const { db, authenticate, links, limits, unknownCallers, deadlines } = deps;
   const companies = createCompanyStore(db);
   const described = {
     companies,
@@ -125,6 +127,7 @@ function openSessionPages(deps: DashboardDeps, cookies: SessionCookies, visits: 
     describe: (session, key) => describeSession(described, session, key),
     signOut: openSignOut(deps, companies),
     limits,
+    unknownCallers,
     deadlines,
   });
 }

@@ -31,6 +31,7 @@ function mountedRoutes(): string[] {
     trustedProxies: 0,
     metrics: { observe: () => pass },
     memory: createRequestMemory(1),
+    unknownCallers: createRequestMemory(1),
     turns: { take: () => Promise.resolve() },
     rests: {
       note: () => undefined,

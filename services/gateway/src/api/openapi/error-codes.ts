@@ -105,6 +105,11 @@ const WITH_BODY = {
     when: 'the body ended before its announced length',
     message: 'The body ended before its announced length.',
   },
+  chunks_too_small: {
+    status: 400,
+    when: 'the body comes in more than 1,024 chunks, with fewer than four bytes in the mean',
+    message: 'The body comes in too many chunks of one to three bytes. Send it in larger ones.',
+  },
   body_too_large: {
     status: 413,
     when: 'the body has more than 262,144 bytes',

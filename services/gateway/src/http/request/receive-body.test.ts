@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import express, { type RequestHandler } from 'express';
 import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { eventually } from '../../../../../test/support/time/eventually.ts';
 import {
   ENVELOPE,
@@ -19,6 +19,8 @@ const LIMIT = 262_144;
 
 let server: Server;
 let memory: RequestMemory;
+/** The server's side, in the order of their opening. */
+let connections: Socket[];
 
 beforeEach(async () => {
   const app = express();
@@ -28,11 +30,16 @@ beforeEach(async () => {
     response.locals.caller = { companyId: request.get('companyid') ?? 'comp_a' };
     next();
   };
-  app.post('/', identify, createReceiveBody(memory), (request, response) => {
+  const answer: RequestHandler = (request, response) => {
     response.json({ bytes: (request.body as Buffer).length });
-  });
+  };
+  app.post('/', identify, createReceiveBody(memory), answer);
+  const impatient = { maxBytes: LIMIT, withinMs: 1 };
+  app.post('/impatient', identify, createReceiveBody(memory, impatient), answer);
   app.use(sendError(createLogger('test', 'silent')));
   server = createHardenedServer(app);
+  connections = [];
+  server.on('connection', (socket) => connections.push(socket));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 });
 
@@ -41,8 +48,8 @@ afterEach(() => {
   server.close();
 });
 
-function post(headers: string, body = ''): RawConnection {
-  const text = `POST / HTTP/1.1\r\nHost: a\r\n${headers}\r\n\r\n${body}`;
+function post(headers: string, body = '', path = '/'): RawConnection {
+  const text = `POST ${path} HTTP/1.1\r\nHost: a\r\n${headers}\r\n\r\n${body}`;
   return openConnection((server.address() as AddressInfo).port, text);
 }
 
@@ -112,7 +119,7 @@ describe('bodies that are being read', () => {
 
   test('are refused with 503 when their company holds too much memory, but not because of another company', async () => {
     const held = [unfinished(), unfinished()];
-    await untilHeld(2 * (LIMIT - 1));
+    await untilHeld(2 * LIMIT);
     const { status, body } = parseAnswer(
       await post('Content-Length: 9', '{"n": 12}').until(ENVELOPE),
     );
@@ -124,9 +131,47 @@ describe('bodies that are being read', () => {
 
   test('count as memory until the response is sent', async () => {
     const { socket, until } = unfinished();
-    await untilHeld(LIMIT - 1);
+    await untilHeld(LIMIT);
     socket.write('x');
     await until(ENVELOPE);
     await untilHeld(0);
+  });
+});
+
+test('a body that does not arrive in its time is refused with 408', async () => {
+  const { until } = post('Content-Length: 9', 'part', '/impatient');
+  const { status, body } = parseAnswer(await until(ENVELOPE));
+  expect([status, body.code]).toEqual([408, 'request_timeout']);
+});
+
+describe('a body in many small chunks', () => {
+  const HEADERS = 'Transfer-Encoding: chunked';
+
+  test('is accepted with four bytes in each', async () => {
+    const { until } = post(HEADERS, chunk(4).repeat(20_000) + chunk(0));
+    expect(await until(ENVELOPE)).toContain('"bytes":80000');
+  });
+
+  test('is accepted with one byte in each of a thousand', async () => {
+    const { until } = post(HEADERS, chunk(1).repeat(1_000) + chunk(0));
+    expect(await until(ENVELOPE)).toContain('"bytes":1000');
+  });
+
+  test('is refused with one byte in each of more, and read no further', async () => {
+    const { socket, until } = post(HEADERS, chunk(1).repeat(1_367));
+    const { status, body } = parseAnswer(await until(ENVELOPE));
+    expect([status, body.code]).toEqual([400, 'chunks_too_small']);
+    expect(memory.usedBytes()).toBe(0);
+    const [accepted] = connections;
+    const before = accepted?.bytesRead;
+    await eventually('the server reads no more', () => accepted?.isPaused() === true);
+    socket.write(chunk(1).repeat(10_000));
+    await post('X: y').until(ENVELOPE);
+    expect(accepted?.bytesRead).toBe(before);
+  });
+
+  test('costs its company the size of its buffer, and not of its chunks', async () => {
+    post(HEADERS, chunk(1).repeat(1_000));
+    await eventually('1,024 bytes', () => memory.usedBytes() === 1_024);
   });
 });

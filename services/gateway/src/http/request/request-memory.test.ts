@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Response } from 'express';
 import { EventEmitter } from 'node:events';
-import { createRequestMemory, type RequestMemory } from './request-memory.ts';
+import { addressOf, createRequestMemory, type RequestMemory } from './request-memory.ts';
 
 const BUDGET = 1_000;
 
@@ -90,5 +90,33 @@ describe('what is about to be read for a request', () => {
   test('counts at most as a quarter of the budget, so that the largest is answered too', () => {
     memory.reserveOrRefuse(responseTo().response, 50 * BUDGET);
     expect(memory.usedBytes()).toBe(BUDGET / 4);
+  });
+});
+
+describe('what a request holds before its company is known', () => {
+  /** As express makes it, before authentication. */
+  const responseFrom = (ip: string): Response =>
+    Object.assign(new EventEmitter(), { closed: false, req: { ip } }) as unknown as Response;
+
+  beforeEach(() => {
+    memory = createRequestMemory(BUDGET, addressOf);
+  });
+
+  test('is counted for its address: half of the budget for one, and something for the next', () => {
+    for (let n = 0; n < 5; n += 1)
+      expect(memory.tryReserve(responseFrom('192.0.2.1'), 100)).toBe(true);
+    expect(memory.tryReserve(responseFrom('192.0.2.1'), 100)).toBe(false);
+    expect(memory.tryReserve(responseFrom('::ffff:192.0.2.1'), 100)).toBe(false);
+    expect(memory.tryReserve(responseFrom('192.0.2.2'), 100)).toBe(true);
+  });
+
+  test('is counted while work goes on, and no longer, also when it fails', async () => {
+    const { work, fail } = openWork();
+    const counted = memory.countWhile(responseFrom('192.0.2.1'), 500, () => work);
+    expect(memory.usedBytes()).toBe(500);
+    const another = memory.countWhile(responseFrom('192.0.2.1'), 1, () => Promise.resolve());
+    await expect(another).rejects.toMatchObject({ status: 503, reason: 'share_full' });
+    await Promise.all([expect(counted).rejects.toThrow('away'), fail()]);
+    expect(memory.usedBytes()).toBe(0);
   });
 });

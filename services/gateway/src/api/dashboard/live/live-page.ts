@@ -3,6 +3,7 @@ import { assertAllowed } from '../../../api-keys/assert-allowed.ts';
 import { ApiError } from '../../../http/api-error.ts';
 import { refuseMethod } from '../../../http/refuse-method.ts';
 import type { RequestDeadlines } from '../../../http/connections/request-deadlines.ts';
+import { REQUEST_BYTES, type RequestMemory } from '../../../http/request/request-memory.ts';
 import type { Caller } from '../../../http/request/route.ts';
 import type { RateLimits } from '../../../limits/rate-limits.ts';
 import type { Identify } from '../sessions/identify.ts';
@@ -12,6 +13,7 @@ export interface LivePageDeps {
   identify: Identify;
   limits: Pick<RateLimits, 'limitCompany'>;
   streams: Pick<LiveStreams, 'open' | 'close'>;
+  unknownCallers: Pick<RequestMemory, 'countWhile'>;
   deadlines: Pick<RequestDeadlines, 'within'>;
 }
 
@@ -22,10 +24,12 @@ const NEEDED = { scope: 'read', portal: 'view' } as const;
 const MAX_UNREAD_BYTES = 65_536;
 
 /** Streams attempts as they end (docs/contract.md C21.5). */
-export function livePage({ identify, limits, streams, deadlines }: LivePageDeps): Router {
+export function livePage(deps: LivePageDeps): Router {
+  const { identify, limits, streams, unknownCallers, deadlines } = deps;
   const router = Router({ caseSensitive: true, strict: true });
   const admit: RequestHandler = async (request, response, next) => {
-    const caller = await deadlines.within(response, identify(request));
+    const identifying = unknownCallers.countWhile(response, REQUEST_BYTES, () => identify(request));
+    const caller = await deadlines.within(response, identifying);
     assertAllowed(NEEDED, caller);
     response.locals.caller = caller;
     next();

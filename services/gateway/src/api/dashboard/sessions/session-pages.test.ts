@@ -41,6 +41,7 @@ beforeEach(async () => {
           next();
         },
       },
+      unknownCallers: { tryReserve: () => true },
       deadlines: { within: (_response, step) => step },
     }),
   );

@@ -2,9 +2,11 @@ import type { KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts'
 import { Router, type Request, type RequestHandler, type Response } from 'express';
 import { z } from 'zod';
 import type { Authenticate } from '../../../api-keys/authenticate.ts';
+import { overloaded } from '../../../http/api-error.ts';
 import { assertJson } from '../../../http/request/assert-json.ts';
 import { readBody } from '../../../http/request/read-body.ts';
 import { createReceiveBody } from '../../../http/request/receive-body.ts';
+import { REQUEST_BYTES, type RequestMemory } from '../../../http/request/request-memory.ts';
 import { refuseMethod } from '../../../http/refuse-method.ts';
 import type { RequestDeadlines } from '../../../http/connections/request-deadlines.ts';
 import type { RateLimits } from '../../../limits/rate-limits.ts';
@@ -26,6 +28,8 @@ export interface SessionPagesDeps {
   /** Ends the session also for who has a copy of its cookie, when a link began it. */
   signOut: SignOut;
   limits: Pick<RateLimits, 'limitCompany'>;
+  /** Counts what a sign-in holds. */
+  unknownCallers: Pick<RequestMemory, 'tryReserve'>;
   deadlines: Pick<RequestDeadlines, 'within'>;
 }
 
@@ -43,14 +47,18 @@ const signInBody = z
   .refine(({ apiKey, link }) => (apiKey === undefined) !== (link === undefined), ONE_OF);
 const visitBody = z.object({ link: token });
 
-/** A key, a company and a link are far shorter. */
-const MAX_BYTES = 4_096;
+/** A key, a company and a link are far shorter, and arrive with the headers. A lost packet is sent again after 1 and 2 s. */
+const SIGN_IN = { maxBytes: 4_096, withinMs: 5_000 };
 
 /** Signs in and out (docs/contract.md C19). These are for the dashboard only, and not in the OpenAPI document. */
 export function sessionPages(deps: SessionPagesDeps): Router {
-  const { signIn, deadlines } = deps;
+  const { signIn, unknownCallers, deadlines } = deps;
   const router = Router({ caseSensitive: true, strict: true });
-  const receive = [assertJson, createReceiveBody({ tryReserve: () => true }, MAX_BYTES)];
+  const admit: RequestHandler = (_request, response, next) => {
+    if (!unknownCallers.tryReserve(response, REQUEST_BYTES)) throw overloaded();
+    next();
+  };
+  const receive = [admit, assertJson, createReceiveBody(unknownCallers, SIGN_IN)];
 
   router.post(SESSION_PATH, receive, async (request: Request, response: Response) => {
     const { apiKey, companyId, link = '' } = readBody(request.body as Buffer, signInBody).value;
@@ -69,7 +77,7 @@ export function sessionPages(deps: SessionPagesDeps): Router {
     await begin(deps, request, response, await deadlines.within(response, signingIn));
   });
   for (const [path, kind] of KINDS) {
-    router.get(path, admit(deps, kind), deps.limits.limitCompany, showSession(deps));
+    router.get(path, requireSession(deps, kind), deps.limits.limitCompany, showSession(deps));
     router.delete(path, endSession(deps, kind));
     router.all(path, refuseMethod(['GET', 'POST', 'DELETE']));
   }
@@ -91,7 +99,7 @@ function sessionOf(
 }
 
 /** Leaves the session in `locals.signedIn`, and whose request it is in `locals.caller`. */
-function admit(deps: SessionPagesDeps, kind: SessionKind): RequestHandler {
+function requireSession(deps: SessionPagesDeps, kind: SessionKind): RequestHandler {
   const { authenticate, visits, deadlines } = deps;
   return async (request, response, next) => {
     const session = sessionOf(deps, request, kind);
