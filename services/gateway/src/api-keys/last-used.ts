@@ -18,7 +18,7 @@ export interface LastUsedDeps {
 }
 
 const EVERY_MS = 5_000;
-/** A key that is always in use costs one write in this time. */
+/** A key that is always in use costs one write in this time, and one look at its document for each further gateway. */
 const WRITE_EVERY_MS = 60_000;
 /** Keys that were used in one minute; 2 MB. The time of a further one is not written. */
 const MAX_KEYS = 20_000;

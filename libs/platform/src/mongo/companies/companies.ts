@@ -20,7 +20,7 @@ export interface CompanyStore {
   listKeys: (companyId: string) => Promise<Omit<ApiKeyDocument, 'hash'>[]>;
   /** Null when no key has this hash, and when its company is removed. An expired key is found. */
   findKey: (keyHash: string) => Promise<KeyRecord | null>;
-  /** Stores when keys were used, unless a later time is stored. */
+  /** Stores when keys were used, unless a time of the same minute or a later one is stored. */
   noteUse: (usedAtMs: ReadonlyMap<string, number>) => Promise<void>;
   /** Null for an unknown key. */
   companyOfKey: (keyId: string) => Promise<string | null>;
@@ -44,6 +44,9 @@ export interface KeyRecord {
   /** Its company is suspended. */
   isSuspended: boolean;
 }
+
+/** docs/contract.md C14.10. Every gateway notes the keys it sees, and one of them writes. */
+const USE_EXACT_TO_MS = 60_000;
 
 export function createCompanyStore(db: mongo.Db): CompanyStore {
   const companies = collection(db, 'companies');
@@ -70,9 +73,15 @@ export function createCompanyStore(db: mongo.Db): CompanyStore {
       return company && toKeyRecord(found, company);
     },
     async noteUse(usedAtMs) {
-      const updates = [...usedAtMs].map(([_id, atMs]) => ({
-        updateOne: { filter: { _id }, update: { $max: { lastUsedAt: new Date(atMs) } } },
-      }));
+      const updates = [...usedAtMs].map(([_id, atMs]) => {
+        const isOlder = { $not: { $gt: new Date(atMs - USE_EXACT_TO_MS) } };
+        return {
+          updateOne: {
+            filter: { _id, lastUsedAt: isOlder },
+            update: { $set: { lastUsedAt: new Date(atMs) } },
+          },
+        };
+      });
       if (updates.length > 0) await apiKeys.bulkWrite(updates, { ordered: false });
     },
     companyOfKey: async (_id) => (await apiKeys.findOne({ _id }))?.companyId ?? null,
