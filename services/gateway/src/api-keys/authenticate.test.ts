@@ -46,7 +46,7 @@ beforeEach(() => {
         counted.push(address);
         if (tooMany) throw tooMany;
       },
-      assertLookUp: () => undefined,
+      lookUp: (_address, find) => find(),
     },
     // Five thousand wrong keys, and two thirds as many valid ones.
     cacheBytes: 4_000_000,
@@ -184,6 +184,7 @@ describe('beyond the limit of wrong keys of an address', () => {
     await call(keyOf('good'));
     for (let n = 0; n < LIMIT; n += 1) await refusalOf(call(keyOf(`one-${n}`)));
     lookUps = [];
+    nowMs += 1_000;
   });
 
   const statusOf = async (name: string) => (await refusalOf(call(keyOf(name)))).status;
@@ -202,6 +203,23 @@ describe('beyond the limit of wrong keys of an address', () => {
     nowMs += 2_000;
     for (let n = 0; n < 10; n += 1) await statusOf(`other-${n}`);
     expect(await call(keyOf('good'))).toEqual(recordOf('comp_1'));
+  });
+
+  test('of all addresses together no more unknown keys are looked up than the budget, and known ones pass', async () => {
+    let address = 0;
+    for (let n = 0; n < 1_000; n += 1) {
+      address += 1;
+      const from = { apiKey: keyOf(`guess-${n}`), address: `2001:db8:${address.toString(16)}::1` };
+      await refusalOf(authenticate(from));
+    }
+    expect(lookUps.length).toBeLessThanOrEqual(200);
+    const late = { apiKey: keyOf('late'), address: '2001:db8:ffff::1' };
+    const refusal = await refusalOf(authenticate(late));
+    expect([refusal.status, refusal.code]).toEqual([429, 'too_many_wrong_keys']);
+    nowMs += 100;
+    expect(await call(keyOf('good'))).toEqual(recordOf('comp_1'));
+    nowMs += 1_000;
+    expect((await refusalOf(authenticate(late))).status).toBe(401);
   });
 
   test('another address is not affected', async () => {

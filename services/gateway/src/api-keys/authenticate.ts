@@ -15,7 +15,7 @@ export interface Credentials {
 
 /**
  * Returns what the key may do. Throws ApiError 401 without a valid key, 429 after too many wrong keys from one
- * address, 403 when `companyid` is that of another company and when the company is suspended.
+ * address or from all of them, 403 when `companyid` is that of another company and when the company is suspended.
  */
 export type Authenticate = (credentials: Credentials) => Promise<KeyRecord>;
 
@@ -80,6 +80,10 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
   return { authenticate, forget, usedBytes };
 }
 
+type LookUp = (find: () => Promise<KeyRecord | null>) => Promise<KeyRecord | null>;
+
+const isThere = (key: KeyRecord | null): boolean => key !== null;
+
 interface Keys extends Pick<Authentication, 'forget' | 'usedBytes'> {
   /** Null when there is no such key, and when it has expired. Throws ApiError 429 when it may not be looked up. */
   keyFor: (credentials: Credentials) => Promise<KeyRecord | null>;
@@ -95,25 +99,23 @@ function createKeys({ findKey, wrongKeys, cacheBytes, nowMs }: AuthenticateDeps)
   const wrong = createHashes({ maxSize, ttlMs: WRONG_TTL_MS, nowMs });
   const known = createHashes({ maxSize, ttlMs: KNOWN_TTL_MS, nowMs });
 
-  const load = async (keyHash: string, assertLookUp: () => void): Promise<KeyRecord | null> => {
-    if (!known.has(keyHash)) assertLookUp();
-    const key = await findKey(keyHash);
+  const load = async (keyHash: string, lookUp: LookUp): Promise<KeyRecord | null> => {
+    const find = (): Promise<KeyRecord | null> => findKey(keyHash);
+    const key = await (known.has(keyHash) ? find() : lookUp(find));
     (key ? known : wrong).add(keyHash);
     return key;
   };
-  const keyOf = async (keyHash: string, assertLookUp: () => void): Promise<KeyRecord | null> => {
+  const keyOf = async (keyHash: string, lookUp: LookUp): Promise<KeyRecord | null> => {
     if (wrong.has(keyHash)) return null;
-    const key = await found.get(keyHash, () => load(keyHash, assertLookUp));
+    const key = await found.get(keyHash, () => load(keyHash, lookUp));
     return key && !isExpired(key, nowMs()) ? key : null;
   };
   return {
     async keyFor({ apiKey = '', keyHash, address }) {
       // The hash in a session was signed by a gateway, so it is no guess.
-      if (keyHash !== undefined) return keyOf(keyHash, () => undefined);
+      if (keyHash !== undefined) return keyOf(keyHash, (find) => find());
       if (!isWellFormedKey(apiKey)) return null;
-      return keyOf(hashOfKey(apiKey), () => {
-        wrongKeys.assertLookUp(address);
-      });
+      return keyOf(hashOfKey(apiKey), (find) => wrongKeys.lookUp(address, find, isThere));
     },
     forget: found.forget,
     usedBytes: () => found.usedSize() + (wrong.size() + known.size()) * HASH_BYTES,

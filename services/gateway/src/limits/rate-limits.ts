@@ -6,6 +6,7 @@ import { Counter, type Registry } from 'prom-client';
 import { addressKey } from '../http/connections/address-key.ts';
 import { ApiError } from '../http/api-error.ts';
 import type { Caller } from '../http/request/route.ts';
+import { createMissBudget, type MissBudget } from './miss-budget.ts';
 import { createRateCounts, type Decision, type RateCounts } from './rate-limit-counts.ts';
 import { createAddToSharedCounts } from './rate-limit-redis.ts';
 
@@ -33,10 +34,10 @@ export interface WrongKeys {
   /** Counts a wrong key. Throws ApiError 429 when the address has sent too many. */
   count: (address: string | undefined) => void;
   /**
-   * Called before a key is looked up that was not valid before. Throws ApiError 429 when the address has sent too many
-   * wrong ones, but for a few in each second.
+   * Looks up a key or a link that was not valid before. Throws ApiError 429 when the address has sent too many wrong
+   * ones, but for a few in each second, and when all addresses together have.
    */
-  assertLookUp: (address: string | undefined) => void;
+  lookUp: MissBudget['lookUp'];
 }
 
 export interface RateLimits {
@@ -141,16 +142,19 @@ function handlersOf(
 
 function createWrongKeys({ take, peek }: Limit, nowMs: () => number): WrongKeys {
   const lookUps = createLookUps(nowMs);
+  const misses = createMissBudget(nowMs);
   return {
     count(address) {
       const decision = take(addressKey(address));
       if (decision?.isAllowed === false) throw tooMany('wrong_keys', decision);
     },
-    assertLookUp(address) {
+    async lookUp(address, find, isFound) {
       const key = addressKey(address);
       const decision = peek(key);
-      if (decision?.isAllowed !== false || lookUps.take(key)) return;
-      throw tooMany('wrong_keys', decision);
+      if (decision?.isAllowed === false && !lookUps.take(key)) {
+        throw tooMany('wrong_keys', decision);
+      }
+      return misses.lookUp(address, find, isFound);
     },
   };
 }

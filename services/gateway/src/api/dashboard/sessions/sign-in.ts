@@ -4,6 +4,7 @@ import type { CompanyStore, KeyRecord } from '@posthorn/platform/mongo/companies
 import { hashOfKey, makeApiKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import {
   hashOfToken,
+  type FoundLink,
   type Link,
   type LinkKind,
   type LinkRefusal,
@@ -58,12 +59,15 @@ export interface SignIn {
   ) => Promise<SignedIn>;
 }
 
+/** One that was used or has ended was made once. */
+const wasMade = (found: FoundLink): boolean => found.kind === 'link' || found.refusal !== 'unknown';
+
 export function createSignIn(deps: SignInDeps): SignIn {
   const { authenticate, links, wrongKeys, nowMs } = deps;
 
   async function findLink(kind: LinkKind, token: string, source: SignInSource): Promise<Link> {
-    wrongKeys.assertLookUp(source.address);
-    const found = await links.find(kind, token, nowMs());
+    const find = (): Promise<FoundLink> => links.find(kind, token, nowMs());
+    const found = await wrongKeys.lookUp(source.address, find, wasMade);
     if (found.kind === 'link') return found.link;
     throw refused(found.refusal, source);
   }

@@ -1,0 +1,71 @@
+import { createShares } from '@posthorn/platform/memory/shares.ts';
+import { addressKey } from '../http/connections/address-key.ts';
+import { ApiError } from '../http/api-error.ts';
+
+/** Bounds how often this process looks up keys and links that do not exist, whatever addresses they come from. */
+export interface MissBudget {
+  /**
+   * Returns what `find` resolves to. Throws ApiError 429 when too many look-ups of this second found nothing, or are
+   * under way. One that finds something gives its place back.
+   */
+  lookUp: <Found>(
+    address: string | undefined,
+    find: () => Promise<Found>,
+    isFound: (found: Found) => boolean,
+  ) => Promise<Found>;
+}
+
+/**
+ * About 2 % of a core of MongoDB's primary for each gateway. Client networks share it, so one alone has half: as many
+ * in a second as WRONG_KEYS_PER_MINUTE allows an address by default.
+ */
+const MISSES_PER_SECOND = 200;
+const SECOND_MS = 1_000;
+
+export function createMissBudget(nowMs: () => number): MissBudget {
+  const shares = createShares(MISSES_PER_SECOND);
+  /** The networks of the misses of this second. */
+  let missed: string[] = [];
+  let second = 0;
+
+  function startSecond(): void {
+    const now = Math.floor(nowMs() / SECOND_MS);
+    if (now === second) return;
+    for (const network of missed) shares.remove(network, 1);
+    missed = [];
+    second = now;
+  }
+
+  return {
+    async lookUp(address, find, isFound) {
+      startSecond();
+      const network = networkOf(address);
+      if (!shares.hasRoom(network, 1)) throw tooMany();
+      shares.add(network, 1);
+      let isMiss = false;
+      try {
+        const found = await find();
+        isMiss = !isFound(found);
+        return found;
+      } finally {
+        if (isMiss) missed.push(network);
+        else shares.remove(network, 1);
+      }
+    },
+  };
+}
+
+/** An IPv4 address, or an IPv6 /48: a customer may have a whole one, 65,536 networks of the size that `addressKey` counts. */
+function networkOf(address: string | undefined): string {
+  return addressKey(address).replace(/[0-9a-f]{1,4}\/64$/, '/48');
+}
+
+/** Not 503: strangers who send guesses must not make it look as if messages were refused (docs/runbook.md). */
+function tooMany(): ApiError {
+  return new ApiError(
+    429,
+    'too_many_wrong_keys',
+    'Too many wrong API keys arrive from everywhere; wait.',
+    { headers: { 'Retry-After': '1' }, isDelayed: true },
+  );
+}
