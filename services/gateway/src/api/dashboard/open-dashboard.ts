@@ -50,7 +50,8 @@ interface DashboardDeps {
   portalSettings: Pick<PortalSettingsStore, 'readCached'>;
   redis: Pick<GatewayRedis, 'live' | 'onNews'>;
   limits: Pick<RateLimits, 'limitCompany'>;
-  unknownCallers: Pick<RequestMemory, 'tryReserve' | 'countWhile'>;
+  signIns: Pick<RequestMemory, 'tryReserve'>;
+  unknownCallers: Pick<RequestMemory, 'countWhile'>;
 }
 
 /** Names the use of the key that signs cookies (RFC 5869, `info`). */
@@ -105,7 +106,7 @@ function openVisits({ db, links, invalidations }: DashboardDeps): Visits {
 }
 
 function openSessionPages(deps: DashboardDeps, cookies: SessionCookies, visits: Visits): Router {
-  const { db, authenticate, links, limits, unknownCallers, deadlines } = deps;
+  const { db, authenticate, links, limits, signIns, deadlines } = deps;
   const companies = createCompanyStore(db);
   const described = {
     companies,
@@ -127,7 +128,7 @@ function openSessionPages(deps: DashboardDeps, cookies: SessionCookies, visits: 
     describe: (session, key) => describeSession(described, session, key),
     signOut: openSignOut(deps, companies),
     limits,
-    unknownCallers,
+    signIns,
     deadlines,
   });
 }

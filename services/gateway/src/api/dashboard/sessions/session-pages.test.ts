@@ -41,7 +41,7 @@ beforeEach(async () => {
           next();
         },
       },
-      unknownCallers: { tryReserve: () => true },
+      signIns: { tryReserve: () => true },
       deadlines: { within: (_response, step) => step },
     }),
   );

@@ -29,7 +29,7 @@ export interface SessionPagesDeps {
   signOut: SignOut;
   limits: Pick<RateLimits, 'limitCompany'>;
   /** Counts what a sign-in holds. */
-  unknownCallers: Pick<RequestMemory, 'tryReserve'>;
+  signIns: Pick<RequestMemory, 'tryReserve'>;
   deadlines: Pick<RequestDeadlines, 'within'>;
 }
 
@@ -52,13 +52,13 @@ const SIGN_IN = { maxBytes: 4_096, withinMs: 5_000 };
 
 /** Signs in and out (docs/contract.md C19). These are for the dashboard only, and not in the OpenAPI document. */
 export function sessionPages(deps: SessionPagesDeps): Router {
-  const { signIn, unknownCallers, deadlines } = deps;
+  const { signIn, signIns, deadlines } = deps;
   const router = Router({ caseSensitive: true, strict: true });
   const admit: RequestHandler = (_request, response, next) => {
-    if (!unknownCallers.tryReserve(response, REQUEST_BYTES)) throw overloaded();
+    if (!signIns.tryReserve(response, REQUEST_BYTES)) throw overloaded();
     next();
   };
-  const receive = [admit, assertJson, createReceiveBody(unknownCallers, SIGN_IN)];
+  const receive = [admit, assertJson, createReceiveBody(signIns, SIGN_IN)];
 
   router.post(SESSION_PATH, receive, async (request: Request, response: Response) => {
     const { apiKey, companyId, link = '' } = readBody(request.body as Buffer, signInBody).value;

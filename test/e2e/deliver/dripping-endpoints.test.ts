@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { openRawEndpoint, type RawEndpoint } from '../../support/receivers/raw-endpoint.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { sendMany, untilDelivered } from '../../support/process/traffic.ts';
+import { watchMemory } from '../../support/process/watch-memory.ts';
+
+const ENDPOINTS = 64;
+const EACH = 8;
+const MAX_GROWTH_MIB = 60;
+
+const HEAD = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
+const END = '0\r\n\r\n';
+const chunks = (bytes: number, times: number): string =>
+  `${bytes}\r\n${'x'.repeat(bytes)}\r\n`.repeat(times);
+
+describe('64 endpoints of one company that drip their responses', () => {
+  let posthorn: Posthorn;
+  let endpoints: RawEndpoint[];
+  let webhookIds: string[];
+
+  beforeAll(async () => {
+    posthorn = await startPosthorn({ DELIVERY_TIMEOUT_MS: '4000' });
+    endpoints = await Promise.all(Array.from({ length: ENDPOINTS }, openRawEndpoint));
+    const targets = await Promise.all(
+      endpoints.map(({ origin }) => posthorn.api.createTarget(`${origin}/`)),
+    );
+    webhookIds = targets.map(({ webhookId }) => webhookId);
+    // As many deliveries as later, so that what grows is what endpoints do.
+    await deliver(HEAD + chunks(2, 1) + END);
+  }, 120_000);
+
+  afterAll(async () => {
+    for (const endpoint of endpoints) endpoint.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  /** Sends messages to all endpoints, which answer so; resolves when each delivery has its status. */
+  async function deliver(response: string): Promise<void> {
+    for (const endpoint of endpoints) endpoint.talk = (socket) => socket.write(response);
+    const sent = await sendMany(posthorn.api, webhookIds, EACH);
+    await untilDelivered(posthorn.api, sent, 60_000);
+  }
+
+  it.each([
+    ['4,095 chunks of one byte', chunks(1, 4_095)],
+    ['1,000 chunks of four bytes', chunks(4, 1_000)],
+  ])(
+    'and hang cost the dispatcher no memory: %s',
+    async (_what, body) => {
+      const memory = await watchMemory(posthorn.dispatcher);
+      await deliver(HEAD + body);
+      expect(await memory.grownMib()).toBeLessThan(MAX_GROWTH_MIB);
+    },
+    120_000,
+  );
+});
