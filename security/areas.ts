@@ -18,9 +18,16 @@ export const AREAS: readonly Check[] = [
   },
   {
     id: 'S3',
-    tried: 'receivers that stay silent, drip, never end, send 100 kB of headers, 200 at once',
+    tried:
+      'receivers that stay silent, drip byte by byte, never end, send 100 kB of headers, 200 at once',
     holds: 'each ends at its deadline, at most 64 KiB are read, memory is bounded',
-    tests: ['send-webhook-crowd', 'send-webhook-faults', 'prepare-socket', 'response-capture'],
+    tests: [
+      'send-webhook-crowd',
+      'send-webhook-faults',
+      'prepare-socket',
+      'response-capture',
+      'deliver/dripping-endpoints',
+    ],
   },
   {
     id: 'S4',

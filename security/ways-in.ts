@@ -67,8 +67,13 @@ export const WAYS_IN: readonly Check[] = [
     id: 'R9',
     tried: 'made-up keys in large numbers, before authentication',
     holds:
-      'a wrong checksum costs no look-up, nor does what has a right one beyond the limit: 429, and five look-ups a second',
-    tests: ['api-keys/authenticate', 'contract/limits/wrong-keys', 'contract/limits/rate-limits'],
+      'a wrong checksum costs no look-up, nor does what has a right one beyond the limit: 429, and five look-ups a second; 200 for all addresses',
+    tests: [
+      'api-keys/authenticate',
+      'limits/miss-budget',
+      'contract/limits/wrong-keys',
+      'contract/limits/rate-limits',
+    ],
   },
   {
     id: 'R10',
@@ -194,5 +199,18 @@ export const WAYS_IN: readonly Check[] = [
     tried: 'requests and deliveries of a company that is suspended or deleted',
     holds: 'keys are refused, deliveries held; after a deletion nothing is left',
     tests: ['company/suspended', 'company/deleted', 'load/suspended-companies'],
+  },
+  {
+    id: 'R29',
+    tried:
+      'bodies and half-sent sign-ins in chunks of one byte, thousands of headers, with and without a key',
+    holds: '400, 408, 431 or 503 by address; the memory of the process does not grow',
+    tests: [
+      'contract/limits/small-chunks',
+      'http/request/receive-body',
+      'http/request/request-memory',
+      'connections/harden-server',
+      'memory/byte-collector',
+    ],
   },
 ];

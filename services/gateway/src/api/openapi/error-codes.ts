@@ -73,7 +73,7 @@ const EVERYWHERE = {
   },
   headers_too_large: {
     status: 431,
-    when: 'the headers have more than 16,384 bytes',
+    when: 'the headers are more than 100, or have more than 16,384 bytes',
     message: 'The headers are larger than 16384 bytes.',
   },
   internal_error: {

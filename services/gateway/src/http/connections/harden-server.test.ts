@@ -77,6 +77,18 @@ async function expectRefusal(text: string, status: number, code: string): Promis
   expect(response.head).toContain('Connection: close');
 }
 
+describe('the number of headers', () => {
+  const headers = (count: number): string =>
+    Array.from({ length: count }, (_, n) => `x-${n}: y\r\n`).join('');
+
+  test('is at most 100, that of the host included', async () => {
+    await send(`${GET}${headers(99)}\r\n`).until(/"success":true/);
+    const { until } = send(`${GET}${headers(100)}\r\n`);
+    const { status, body } = parseAnswer(await until(ENVELOPE));
+    expect([status, body.code]).toEqual([431, 'headers_too_large']);
+  });
+});
+
 describe('an invalid request', () => {
   test.each([
     ['no HTTP at all', 'nonsense\r\n\r\n', 400, 'malformed_request'],
