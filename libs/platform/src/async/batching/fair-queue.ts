@@ -1,3 +1,5 @@
+import { createFifo, type Fifo } from '../queues/fifo.ts';
+
 /** Items that wait, each under a key. The keys take turns; the items of a key leave in order. */
 export interface FairQueue<Item> {
   push: (key: string, item: Item) => void;
@@ -12,7 +14,7 @@ export interface FairQueue<Item> {
 
 interface KeyQueue<Item> {
   key: string;
-  items: Item[];
+  items: Fifo<Item>;
   /** What the key may still cost before its turn ends. Below zero it owes. */
   credit: number;
 }
@@ -41,9 +43,9 @@ export function createFairQueue<Item>(quantum: number): FairQueue<Item> {
   return {
     push(key, item) {
       size += 1;
-      const queue = byKey.get(key);
-      if (queue) queue.items.push(item);
-      else byKey.set(key, { key, items: [item], credit: quantum });
+      const queue = byKey.get(key) ?? { key, items: createFifo<Item>(), credit: quantum };
+      queue.items.push(item);
+      if (queue.items.size() === 1) byKey.set(key, queue);
     },
     next() {
       let queue = first();
@@ -51,7 +53,7 @@ export function createFairQueue<Item>(quantum: number): FairQueue<Item> {
         endTurn(queue);
         queue = first();
       }
-      return queue?.items[0];
+      return queue?.items.peek();
     },
     charge(cost, isDone) {
       const queue = first();
@@ -60,7 +62,7 @@ export function createFairQueue<Item>(quantum: number): FairQueue<Item> {
       if (!isDone) return;
       queue.items.shift();
       size -= 1;
-      if (queue.items.length === 0) byKey.delete(queue.key);
+      if (queue.items.size() === 0) byKey.delete(queue.key);
     },
     chargeKey(key, cost) {
       const queue = byKey.get(key);
