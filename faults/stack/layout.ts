@@ -24,6 +24,8 @@ export const USUAL_LAYOUT: Layout = {
     TOPIC_PARTITIONS: '12',
     EGRESS_ALLOW_LOOPBACK: 'true',
     EGRESS_ALLOW_HTTP: 'true',
+    // Every receiver is on this machine.
+    HOST_ATTEMPTS_PER_SECOND: '0',
   },
   kafkaProxy: 'none',
   hasRedisProxy: false,

@@ -13,7 +13,7 @@ export const dispatcherConfig = z.object({
     .default(2_000)
     .describe('Attempts under way at once in one dispatcher, without the slow lane'),
   HOST_ATTEMPTS_PER_SECOND: wholeNumber(0, 100_000)
-    .default(0)
+    .default(1_500)
     .describe(
       'Attempts per second of one company to one host, and token requests to one, from each dispatcher; 0 for no limit',
     ),

@@ -41,6 +41,8 @@ export function programEnv(addresses: Addresses): NodeJS.ProcessEnv {
   const defaults = {
     EGRESS_ALLOW_LOOPBACK: 'true',
     EGRESS_ALLOW_HTTP: 'true',
+    // Every receiver is on this machine.
+    HOST_ATTEMPTS_PER_SECOND: '0',
     // The local Kafka has one node.
     TOPIC_REPLICATION: '1',
     ...allocatorEnv(),

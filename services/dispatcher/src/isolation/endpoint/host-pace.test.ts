@@ -41,6 +41,20 @@ describe('the limit of attempts to one host', () => {
     expect(untilHostAllowsMs(one, NOW_MS + 250)).toBe(250);
   });
 
+  it('of more than ten a second is used up by an event loop that starts some every 50 ms', () => {
+    host = createHostPace(1_500);
+    one = { host, hostStartMs: null };
+    let started = 0;
+    for (let nowMs = NOW_MS; nowMs <= NOW_MS + 10_000; nowMs += 50) {
+      while (untilHostAllowsMs(one, nowMs) === 0) {
+        advanceHostPace(one, nowMs);
+        started += 1;
+      }
+    }
+    expect(started / 10).toBeGreaterThanOrEqual(1_500);
+    expect(started / 10).toBeLessThan(1_520);
+  });
+
   it('does not let idle time accumulate', () => {
     advanceHostPace(one, NOW_MS);
     advanceHostPace(one, NOW_MS + 60_000);

@@ -20,7 +20,7 @@ export interface EndpointView {
   isSlow: boolean;
   /** The webhook has a rate limit of its own; it never uses the slow lane, see `bySlowness` in gate.ts. */
   hasRateLimit: boolean;
-  /** Its attempts are spaced: by the webhook's limit, by a learned rate, or by the limit of its host. */
+  /** Its attempts are spaced: by the webhook's limit, by a learned rate, or by turns at its host. */
   isPaced: boolean;
   /** Until the hold that the endpoint asked for ends; 0 when there is none. */
   holdInMs: number;

@@ -1,5 +1,5 @@
 import { concurrencyOf } from '../endpoint/endpoint.ts';
-import { hostSpacingMs, untilHostAllowsMs } from '../endpoint/host-pace.ts';
+import { hasTurnsAtHost, hostSpacingMs, untilHostAllowsMs } from '../endpoint/host-pace.ts';
 import { paceOf, spacingMs, untilPaceAllowsMs } from '../endpoint/pace.ts';
 import { isSlow } from '../endpoint/when-endpoint-is-slow.ts';
 import type { AttemptView, EndpointView } from '../gate/views.ts';
@@ -39,7 +39,7 @@ export function endpointViewOf(
     circuit: state.circuitOf(candidate),
     isSlow: isSlow(endpoint, nowMs),
     hasRateLimit: candidate.rateLimitPerSecond !== null,
-    isPaced: host !== null || paceOf(endpoint, nowMs) !== null,
+    isPaced: hasTurnsAtHost(endpoint, state.nowMs()) || paceOf(endpoint, nowMs) !== null,
     holdInMs: Math.max(0, holdUntilMs - nowMs),
     paceInMs: untilPaceAllowsMs(endpoint, nowMs),
     hostInMs: untilHostAllowsMs(endpoint, nowMs),

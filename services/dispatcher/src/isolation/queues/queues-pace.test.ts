@@ -191,6 +191,16 @@ describe('with a limit of attempts to one host', () => {
     expect(count(free).started).toBe(2);
   });
 
+  it('a turn from before is waited for only while attempts have turns at that host', async () => {
+    const turnAtMs = EPOCH_MS + sinceMs + 60_000;
+    const as = { companyId: 'comp_1', url: 'https://one.example/a', turnAtMs };
+    const [alone] = await harness.enter('a', 'first', 1, as);
+    expect(alone?.admission).toMatchObject({ kind: 'place' });
+    await enterAt('b', 'one.example', 500);
+    const [behind] = await harness.enter('a', 'first', 1, as);
+    expect(behind?.admission).toMatchObject({ kind: 'defer', because: 'turn', turnAtMs });
+  });
+
   it('a name with a dot at the end is the same host', async () => {
     const all = [...(await enterAt('a', 'one.example')), ...(await enterAt('b', 'one.example.'))];
     expect(count(all)).toMatchObject({ started: 1, waiting: 1 });
