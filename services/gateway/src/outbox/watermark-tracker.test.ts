@@ -53,4 +53,18 @@ describe('the watermark tracker', () => {
     tracker.advance('m9');
     expect(tracker.watermark()).toBe('m9');
   });
+
+  test('holds no more of what is published behind a message that waits than a thousand', () => {
+    const waiting = tracker.add('direct', 'm000000', 0);
+    const idOf = (n: number): string => `m${String(n).padStart(6, '0')}`;
+    for (let n = 1; n <= 10_000; n += 1) {
+      tracker.add('direct', idOf(n), n).isPublished = n !== 7_000;
+      tracker.advance(null);
+    }
+    expect([tracker.watermark(), tracker.unpublished()]).toEqual(['', 2]);
+    expect(tracker.usedBytes()).toBeLessThan(1_100 * 200);
+    waiting.isPublished = true;
+    tracker.advance(null);
+    expect([tracker.watermark(), tracker.unpublished()]).toEqual([idOf(6_999), 1]);
+  });
 });

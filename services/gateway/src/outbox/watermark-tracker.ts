@@ -25,33 +25,44 @@ export interface WatermarkTracker {
   usedBytes: () => number;
 }
 
+/** A message, and the id before it in its sequence. */
+interface Placed extends TrackedMessage {
+  readonly previousId: string;
+}
+
 /** The messages of one origin, in the order of their ids. */
 interface Sequence {
   /** Begins with the oldest unpublished message. */
-  messages: TrackedMessage[];
-  /** Everything of this origin up to this id is published. */
-  publishedToId: string;
+  messages: Placed[];
+  /** The id that was added last. */
+  lastId: string;
+  /** At this many messages, those that are published are dropped from among the others. */
+  compactAt: number;
 }
 
-/** An object, its id and its place in the array. */
-const MESSAGE_BYTES = 160;
+/** An object, its ids and its place in the array. */
+const MESSAGE_BYTES = 200;
+const COMPACT_AT = 1_024;
 
 /**
- * Messages are acknowledged out of order, because companies take turns. Each sequence drops what is
- * published at its head and so holds only what follows an unpublished message. `firstWatermark` sorts
- * before every message that will be added.
+ * Messages are acknowledged out of order, because companies take turns. Each sequence drops what is published: at its
+ * head at once, and behind an unpublished message when that is half of it. Otherwise it would grow by everything that
+ * the gateway publishes while one company waits for minutes. `firstWatermark` sorts before every message that will be
+ * added.
  */
 export function createWatermarkTracker(firstWatermark: string): WatermarkTracker {
   const sequences: Record<Origin, Sequence> = {
-    direct: { messages: [], publishedToId: '' },
-    readBack: { messages: [], publishedToId: '' },
+    direct: { messages: [], lastId: '', compactAt: COMPACT_AT },
+    readBack: { messages: [], lastId: '', compactAt: COMPACT_AT },
   };
   const both = Object.values(sequences);
   let watermark = firstWatermark;
   return {
     add(origin, id, createdAtMs) {
-      const message = { id, createdAtMs, isPublished: false };
-      sequences[origin].messages.push(message);
+      const sequence = sequences[origin];
+      const message = { id, createdAtMs, isPublished: false, previousId: sequence.lastId };
+      sequence.messages.push(message);
+      sequence.lastId = id;
       return message;
     },
     advance(readToId) {
@@ -72,9 +83,15 @@ function dropPublished(sequence: Sequence): void {
   const { messages } = sequence;
   const firstUnpublished = messages.findIndex(({ isPublished }) => !isPublished);
   const count = firstUnpublished === -1 ? messages.length : firstUnpublished;
-  if (count === 0) return;
-  sequence.publishedToId = messages[count - 1]?.id ?? sequence.publishedToId;
-  sequence.messages = messages.slice(count);
+  if (count > 0) sequence.messages = messages.slice(count);
+  if (sequence.messages.length < sequence.compactAt) return;
+  sequence.messages = sequence.messages.filter(({ isPublished }) => !isPublished);
+  sequence.compactAt = Math.max(COMPACT_AT, 2 * sequence.messages.length);
+}
+
+/** Everything of the sequence up to the returned id is published. */
+function publishedTo({ messages: [head], lastId }: Sequence): string {
+  return head ? head.previousId : lastId;
 }
 
 /** Returns the highest known id below every unpublished and every unread message, and not below `before`. */
@@ -83,7 +100,7 @@ function highestPublished(
   readToId: string | null,
   before: string,
 ): string {
-  const known = sequences.map(({ publishedToId }) => publishedToId);
+  const known = sequences.map(publishedTo);
   if (readToId !== null) known.push(readToId);
   const isBelowAll = (id: string): boolean =>
     (readToId === null || id <= readToId) &&
