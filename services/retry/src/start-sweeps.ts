@@ -37,38 +37,30 @@ export function startSweeps(context: ServiceContext<RetryConfig>, wires: Wires):
   const { db, topics, records, deliveries, metrics } = wires;
   const holder = randomUUID();
   const leases = createLeaseStore(db);
+  const shared = { holder, leases, deliveries, records, rest: pause, logger };
   const unpublished = createUnpublishedSweep({
-    holder,
-    leases,
+    ...shared,
     createdTopic: topics.messageCreated,
     publishers: createPublisherStore(db),
     messages: createMessageStore(db),
     maxRead: MAX_READ,
-    deliveries,
-    records,
     metrics,
     monotonicMs: monotonicClockMs,
-    logger,
   });
   unpublished.start();
   lifecycle.onStop('sweep of unpublished messages', unpublished.stop);
   showUnpublished(registry, unpublished.oldestAtMs, systemClockMs);
 
   const stuck = createStuckSweep({
-    holder,
-    leases,
+    ...shared,
     topics,
     afterMs: config.RECONCILE_AFTER,
     monotonicMs: monotonicClockMs,
-    rest: pause,
     checks: createMessageChecks(db),
     stuck: createStuckDeliveries(db),
-    deliveries,
     webhooks: createWebhookStates(db),
     companies: createCompanyLife(db),
-    records,
     metrics: createStuckMetrics(registry, systemClockMs),
-    logger,
   });
   stuck.start();
   lifecycle.onStop('sweep of stuck deliveries', stuck.stop);

@@ -1,7 +1,7 @@
 import type { DeliveryState } from '@posthorn/domain/message/delivery.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import type { Message } from '@posthorn/domain/message/message.ts';
-import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import {
   createdRecords,
@@ -16,14 +16,23 @@ export interface PublishMissingDeps {
   /** Told before the records are published, with the oldest message that has none, and after it. */
   onMissing: (oldest: Message) => void;
   onPublished: (records: number) => void;
+  /** Is awaited before each PIECE_RECORDS of a message to more webhooks. */
+  beforePiece: () => Promise<void>;
 }
 
-/** Publishes the messages for those of their targets that have no recorded delivery. */
+/** A message to more webhooks than this is published in pieces. */
+export const PIECE_RECORDS = 500;
+
+/**
+ * Publishes the messages for those of their targets that have no recorded delivery. Messages to many webhooks come
+ * last: each of them takes seconds, so that it does not stand before the records of everybody else.
+ */
 export async function publishMissing(
   deps: PublishMissingDeps,
   page: readonly Message[],
 ): Promise<void> {
-  let rest = page;
+  const isWide = ({ targets }: Message): boolean => targets.length > PIECE_RECORDS;
+  let rest = [...page.filter((message) => !isWide(message)), ...page.filter(isWide)];
   while (rest.length > 0) {
     const batch = takeForOneSend(rest, ONE_SEND);
     const recorded = await deps.deliveries.statesOf(deliveryIdsOf(batch));
@@ -32,10 +41,21 @@ export async function publishMissing(
     if (oldest) {
       deps.onMissing(oldest);
       const created = missing.flatMap((message) => createdRecords(deps.createdTopic, message));
-      await deps.records.publish(created);
+      if (missing.some(isWide)) await publishInPieces(deps, created);
+      else await deps.records.publish(created);
       deps.onPublished(created.length);
     }
     rest = rest.slice(batch.length);
+  }
+}
+
+async function publishInPieces(
+  { records, beforePiece }: PublishMissingDeps,
+  created: readonly OutgoingRecord[],
+): Promise<void> {
+  for (let begin = 0; begin < created.length; begin += PIECE_RECORDS) {
+    await beforePiece();
+    await records.publish(created.slice(begin, begin + PIECE_RECORDS));
   }
 }
 

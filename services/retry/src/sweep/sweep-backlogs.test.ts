@@ -80,11 +80,13 @@ function workThatReads(maxRead: number): Work {
       },
     },
     metrics: createRetryMetrics(new Registry(), [5_000]),
+    rest: () => Promise.resolve(),
     monotonicMs: () => monotonicMs,
     logger: createLogger('test', 'silent'),
     oldestAtMs: new Map(),
     seen: new Map(['gw_1', 'gw_2'].map((id) => [id, observe(DEAD, undefined, 0)])),
     latestId: '',
+    stopping: new AbortController().signal,
   };
 }
 
@@ -94,7 +96,7 @@ const observationOf = ({ seen }: Work, { id }: KnownPublisher) =>
 /** One round, as the sweep does it after it has listed the publishers. */
 async function sweepRound(work: Work, ...publishers: KnownPublisher[]): Promise<void> {
   const own = publishers.map((each) => backlogOf(each, observationOf(work, each)));
-  await sweepInTurns(work, own, new AbortController().signal);
+  await sweepInTurns(work, own);
 }
 
 describe('the sweep of a dead publisher beside others that store many messages', () => {

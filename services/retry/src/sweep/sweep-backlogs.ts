@@ -1,3 +1,4 @@
+import type { Message } from '@posthorn/domain/message/message.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
@@ -20,6 +21,8 @@ export interface SweepUnpublishedDeps {
   deliveries: Pick<DeliveryStore, 'statesOf'>;
   records: Pick<RecordLog, 'publish'>;
   metrics: Pick<RetryMetrics, 'swept'>;
+  /** Resolves after this time, or when the sweep is to stop. */
+  rest: (ms: number, signal: AbortSignal) => Promise<void>;
   /** Milliseconds of the monotonic clock. */
   monotonicMs: () => number;
   logger: Logger;
@@ -33,30 +36,32 @@ export interface Work extends SweepUnpublishedDeps {
   seen: Map<string, Observation>;
   /** The publisher whose page was the latest. */
   latestId: string;
+  /** Aborted when the sweep is to stop. */
+  stopping: AbortSignal;
 }
 
 export const LEASE = 'sweeper';
 /** Publishers are listed again after this time, so that one that dies during a long sweep gets its turn. */
 const ROUND_MS = 10_000;
 const FORGET_AFTER_MS = 60_000;
+/** With pieces of 500 records 2,000 a second: less than one dispatcher delivers. */
+const PIECE_REST_MS = 250;
+/** Records of a page: the publisher whose turn is next waits for so many. */
+const PAGE_RECORDS = 10_000;
 
 /**
  * Sweeps one page of each backlog in turn, so that a large one does not delay the others. Starts after the
  * publisher whose turn was the last: one that takes the time of a whole round, and fails, must not be the
  * only one in every round.
  */
-export async function sweepInTurns(
-  work: Work,
-  own: readonly Backlog[],
-  signal: AbortSignal,
-): Promise<void> {
+export async function sweepInTurns(work: Work, own: readonly Backlog[]): Promise<void> {
   const untilMs = work.monotonicMs() + ROUND_MS;
   const isLater = ({ publisherId }: Backlog): boolean => publisherId > work.latestId;
   let left = [...own.filter(isLater), ...own.filter((each) => !isLater(each))];
   while (left.length > 0) {
     const unfinished: Backlog[] = [];
     for (const backlog of left) {
-      if (signal.aborted || work.monotonicMs() > untilMs) return;
+      if (work.stopping.aborted || work.monotonicMs() > untilMs) return;
       if (!(await work.leases.hold(LEASE, work.holder))) return;
       work.latestId = backlog.publisherId;
       const next = await tryPage(work, backlog);
@@ -80,8 +85,10 @@ async function tryPage(work: Work, backlog: Backlog): Promise<Backlog | null> {
 async function sweepPage(work: Work, backlog: Backlog): Promise<Backlog | null> {
   const { messages, publishers, maxRead } = work;
   const { publisherId, limit, isComplete } = backlog;
-  const { messages: page, readTo } = await messages.boundedPageOf({ ...backlog, maxRead });
+  const read = await messages.boundedPageOf({ ...backlog, maxRead });
+  const page = cutPage(read.messages);
   const last = page.at(-1);
+  const readTo = last && page.length < read.messages.length ? last.id : read.readTo;
   if (last) {
     const early = work.seen.get(publisherId)?.publishedEarly;
     const left = page.filter(({ id }) => !early?.has(id));
@@ -97,6 +104,13 @@ async function sweepPage(work: Work, backlog: Backlog): Promise<Backlog | null> 
   // Else another scan follows, from the watermark.
   if (isComplete) await publishers.forget(publisherId, FORGET_AFTER_MS);
   return null;
+}
+
+/** Returns the first messages that have PAGE_RECORDS together, and one at least. */
+function cutPage(messages: readonly Message[]): readonly Message[] {
+  let records = 0;
+  const end = messages.findIndex(({ targets }) => (records += targets.length) > PAGE_RECORDS);
+  return end === -1 ? messages : messages.slice(0, Math.max(1, end));
 }
 
 function noteRead(
@@ -119,11 +133,17 @@ export async function publishPage(
   page: Parameters<typeof publishMissing>[1],
 ): Promise<void> {
   const { createdTopic, deliveries, records, metrics, logger, oldestAtMs } = work;
+  const { leases, holder, rest, stopping } = work;
   await publishMissing(
     {
       createdTopic,
       deliveries,
       records,
+      async beforePiece() {
+        await rest(PIECE_REST_MS, stopping);
+        if (stopping.aborted || !(await leases.hold(LEASE, holder)))
+          throw new Error('the sweep stops, or another process has its lease');
+      },
       onMissing: ({ createdAtMs }) => oldestAtMs.set(publisherId, createdAtMs),
       onPublished(count) {
         oldestAtMs.delete(publisherId);

@@ -63,6 +63,7 @@ const createTestSweep = () =>
     createdTopic: 'created',
     logger: createLogger('test', 'silent'),
     metrics: createRetryMetrics(new Registry(), [5_000]),
+    rest: (ms) => done(`rest ${ms}`),
     monotonicMs: () => monotonicMs,
     leases: {
       hold: () => Promise.resolve(holds.shift() ?? true),
@@ -270,5 +271,40 @@ describe('a sweep of unpublished messages', () => {
   test('releases the lease when it stops', async () => {
     await createTestSweep().stop();
     expect(events).toEqual(['release sweeper of gw_me']);
+  });
+});
+
+describe('messages to many webhooks', () => {
+  const wide = (id: string, count: number): Message =>
+    message(
+      id,
+      Array.from({ length: count }, (_, index) => `wh_${index}`),
+    );
+  const sizes = (): string[] =>
+    events.map((event) => {
+      const [what = '', ...names] = event.split(' ');
+      return what === 'publish' ? `publish ${names.length}` : event;
+    });
+
+  test('are published last, in pieces, with a rest before each of them', async () => {
+    stored = [wide('msg_1', 1_200), message('msg_2')];
+    await createTestSweep().tick();
+    const pieces = ['rest 250', 'publish 500', 'rest 250', 'publish 500', 'rest 250'];
+    expect(sizes()).toEqual([...pieces, 'publish 201', 'swept gw_1 to msg_2', 'forget gw_1']);
+    expect(events[1]).toMatch(/^publish msg_2>wh_1 msg_1>wh_0 /);
+  });
+
+  test('end the page of their publisher at 10,000 records', async () => {
+    stored = [wide('msg_1', 6_000), wide('msg_2', 6_000), message('msg_3')];
+    await createTestSweep().tick();
+    const swept = events.filter((event) => event.startsWith('swept'));
+    expect(swept).toEqual(['swept gw_1 to msg_1', 'swept gw_1 to msg_3']);
+  });
+
+  test('are left to the next holder when the lease is lost meanwhile', async () => {
+    stored = [wide('msg_1', 1_200)];
+    holds = [true, true, true, false];
+    await createTestSweep().tick();
+    expect(sizes()).toEqual(['rest 250', 'publish 500', 'rest 250']);
   });
 });

@@ -27,16 +27,18 @@ const EVERY_MS = 2_000;
  * process holds the lease.
  */
 export function createUnpublishedSweep(deps: SweepUnpublishedDeps): UnpublishedSweep {
+  const stopping = new AbortController();
   const work: Work = {
     ...deps,
     oldestAtMs: new Map(),
     seen: new Map(),
     latestId: '',
+    stopping: stopping.signal,
   };
   const loop = createLoop({
     name: 'sweep of unpublished messages',
     everyMs: EVERY_MS,
-    run: (signal) => sweepRound(work, signal),
+    run: () => sweepRound(work),
     logger: deps.logger,
   });
   return {
@@ -46,6 +48,7 @@ export function createUnpublishedSweep(deps: SweepUnpublishedDeps): UnpublishedS
     async stop() {
       // A send that is cut short is no loss: the next holder of the lease publishes the same page, and the dispatcher
       // looks up what is late.
+      stopping.abort();
       await stopSoon(loop);
       await deps.leases.release(LEASE, deps.holder).catch(() => undefined);
     },
@@ -53,7 +56,7 @@ export function createUnpublishedSweep(deps: SweepUnpublishedDeps): UnpublishedS
 }
 
 /** Dead publishers come first: nobody else publishes for them. */
-async function sweepRound(work: Work, signal: AbortSignal): Promise<void> {
+async function sweepRound(work: Work): Promise<void> {
   const isHeld = await work.leases.hold(LEASE, work.holder);
   const listed = isHeld ? await work.publishers.list() : [];
   observeAll(work, listed);
@@ -78,7 +81,7 @@ async function sweepRound(work: Work, signal: AbortSignal): Promise<void> {
         if (!publisher.isTakenOver) work.oldestAtMs.delete(publisher.id);
     }
   }
-  await sweepInTurns(work, own, signal);
+  await sweepInTurns(work, own);
   for (const publisher of stuck) await help(work, publisher);
 }
 
