@@ -9,6 +9,10 @@ import { measureCommands } from '@posthorn/platform/redis/commands/measure-comma
 import { createLiveAttempts, type LiveAttempts } from '@posthorn/platform/redis/live-attempts.ts';
 import { createOpenCircuits, type OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import {
+  createReadingPositions,
+  type ReadingPositions,
+} from '@posthorn/platform/redis/reading-positions.ts';
+import {
   createRunningAttempts,
   type RunningAttempts,
 } from '@posthorn/platform/redis/running-attempts.ts';
@@ -22,6 +26,7 @@ export interface SharedState {
   endpointFlows: EndpointFlows;
   runningAttempts: RunningAttempts;
   liveAttempts: LiveAttempts;
+  readingPositions: ReadingPositions;
   /** Calls `act` each time that Redis is connected, the first time included. */
   onReady: (act: () => void) => void;
   isConnected: () => boolean;
@@ -43,6 +48,7 @@ export function openSharedState({
     endpointFlows: createEndpointFlows(redis, config.REDIS_PREFIX, systemClockMs),
     runningAttempts: createRunningAttempts(redis, config.REDIS_PREFIX, randomUUID()),
     liveAttempts: createLiveAttempts(redis, config.REDIS_PREFIX, systemClockMs),
+    readingPositions: createReadingPositions(redis, config.REDIS_PREFIX),
     onReady: (act) => redis.on('ready', act),
     isConnected: () => redis.status === 'ready',
   };

@@ -8,7 +8,7 @@ import {
 } from '@posthorn/platform/memory/memory-budgets.ts';
 import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import { openMongo } from '@posthorn/platform/mongo/connection/connect.ts';
-import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
@@ -25,7 +25,8 @@ import { openPayloads } from './load/open-payloads.ts';
 import { openWebhookLoader } from './load/open-webhook-loader.ts';
 import { createMakeAttempt } from './make-attempt.ts';
 import { openDoubleSendGuard, type OpenDoubleSendGuard } from './once/open-double-send-guard.ts';
-import { openSharedState } from './open-shared-state.ts';
+import { openSharedState, type SharedState } from './open-shared-state.ts';
+import { createReadingReporter, startReporting } from './report-reading.ts';
 import { openSender } from './sending/open-sender.ts';
 import { openSettle } from './settle/open-settle.ts';
 import type { AnnounceAttempt } from './settle/settle-delivery.ts';
@@ -77,8 +78,7 @@ export async function startDispatcher(given: Context): Promise<void> {
     takeOverAttempts: doubleSends.takeOver,
     attempt: openAttempt(context, parts),
   });
-  const mayHandOver = shared.isConnected;
-  const due = { records, groups, isolation, takeOver, areStoresUp, mayHandOver };
+  const due = { records, topics, groups, shared, isolation, takeOver, areStoresUp };
   consumptions.push(...(await consumeDue(context, due)));
   watchDependencies(registry, {
     mongodb: isConnected,
@@ -140,11 +140,11 @@ function openAttempt(
   });
 }
 
-interface ConsumeParts extends Pick<OpenRecordLog, 'records' | 'groups'> {
+interface ConsumeParts extends Pick<OpenRecordLog, 'records' | 'topics' | 'groups'> {
+  shared: Pick<SharedState, 'readingPositions' | 'onReady' | 'isConnected'>;
   isolation: Isolation;
   takeOver: TakeOver;
   areStoresUp: () => boolean;
-  mayHandOver: () => boolean;
 }
 
 /** Added to the time of the attempt itself: a record waits for its endpoint for 30 s at most. */
@@ -153,13 +153,13 @@ const STALLED_AFTER_MS = 95_000;
 /** Memory bounds the records under work; this is the bound behind it. */
 const IN_FLIGHT_LIMITS = { pauseAt: 50_000, resumeAt: 45_000 };
 
-async function consumeDue(
-  { config, lifecycle }: Context,
-  { records, groups, isolation, takeOver, areStoresUp, mayHandOver }: ConsumeParts,
-): Promise<Consumption[]> {
+async function consumeDue(context: Context, parts: ConsumeParts): Promise<Consumption[]> {
+  const { config, lifecycle } = context;
+  const { records, groups, shared, isolation, areStoresUp } = parts;
+  const takeOver = openReading(context, parts);
   const common = {
     areStoresUp,
-    mayHandOver,
+    mayHandOver: shared.isConnected,
     inFlightLimits: IN_FLIGHT_LIMITS,
     stallMs: STALLED_AFTER_MS + config.DELIVERY_TIMEOUT_MS,
     onRebalancing: takeOver.onRebalancing,
@@ -187,6 +187,21 @@ async function consumeDue(
     await Promise.all(joining.map((each) => stopOnceJoined(each, config.DRAIN_TIMEOUT_MS)));
   });
   return Promise.all(joining);
+}
+
+/** Returns the same take-over, which also reports to the gateways how far the fresh records are begun. */
+function openReading({ lifecycle }: Context, { topics, shared, takeOver }: ConsumeParts): TakeOver {
+  const reporter = createReadingReporter(shared.readingPositions, monotonicClockMs);
+  shared.onReady(reporter.repeat);
+  const reporting = startReporting(reporter);
+  lifecycle.onStop('reading positions', reporting.stop);
+  return {
+    ...takeOver,
+    handle(record, isOurs) {
+      if (record.topic === topics.messageCreated) reporter.note(record);
+      return takeOver.handle(record, isOurs);
+    },
+  };
 }
 
 async function stopOnceJoined(joining: Promise<Consumption>, drainMs: number): Promise<void> {

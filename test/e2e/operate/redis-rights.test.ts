@@ -9,6 +9,7 @@ import {
   listenForLiveAttempts,
 } from '@posthorn/platform/redis/live-attempts.ts';
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
 import { createRunningAttempts } from '@posthorn/platform/redis/running-attempts.ts';
 import type { RedisClient } from '@posthorn/platform/redis/connect.ts';
 import { Cluster, type Redis } from 'ioredis';
@@ -132,6 +133,7 @@ describe.each([
       ['hdel', CIRCUITS, WEBHOOK],
       ['hset', `${PREFIX}circuits-since`, WEBHOOK, '0'],
       ['incrby', `${PREFIX}endpoint-flow:x`, '1'],
+      ['pexpire', `${PREFIX}reading-positions`, '1'],
     ],
     dispatcher: [
       ['zadd', `${PREFIX}live-watched`, '1', 'comp_1'],
@@ -176,6 +178,7 @@ async function doAsDispatcher(redis: RedisClient): Promise<void> {
   const live = createLiveAttempts(redis, PREFIX, () => NOW_MS);
   await live.readWatched();
   live.publish({ companyId: 'comp_1', attempts: [], hasMore: true });
+  createReadingPositions(redis, PREFIX).report(new Map([[3, NOW_MS]]));
 }
 
 async function readAsGateway(redis: RedisClient): Promise<void> {
@@ -189,6 +192,11 @@ async function readAsGateway(redis: RedisClient): Promise<void> {
   const counts = await add([{ key: 'key', minute: 1, added: 2 }]);
   expect(counts).toEqual([{ current: 2, previous: 0 }]);
   await createLiveAttempts(redis, PREFIX, () => NOW_MS).watch(['comp_1'], 1_000);
+  const positions = createReadingPositions(redis, PREFIX);
+  await eventually(
+    'the report',
+    async () => (await positions.read(new Set([3])))?.get(3) === NOW_MS,
+  );
 }
 
 /** Replicas too. */

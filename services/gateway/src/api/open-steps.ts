@@ -41,18 +41,18 @@ interface Steps extends Accept, Resends {
 /** Opens what works on messages, deliveries and removals while the gateway runs. */
 export async function openSteps(
   context: ServiceContext<GatewayConfig>,
-  { db, requestDb, kafka: { records, topics }, redis, budgets, spans, rests }: StepConnections,
+  { db, requestDb, kafka, redis, budgets, spans, rests }: StepConnections,
   { vault, webhooks, circuits }: StepDeps,
 ): Promise<Steps> {
   const { invalidations } = redis;
+  const { records, topics } = kafka;
   const messages = createMessageStore(db);
   const hasApp = createHasApp(requestDb);
-  const topic = topics.messageCreated;
   const outbox = await openOutbox(context, {
     db,
-    records,
+    kafka,
+    redis,
     messages,
-    topic,
     budgets,
     spans,
     pauseMs: rests.pauseMs,

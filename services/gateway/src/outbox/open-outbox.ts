@@ -1,8 +1,11 @@
-import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { createLoop } from '@posthorn/platform/async/loop.ts';
+import type { OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
+import { partitionOf } from '@posthorn/platform/kafka/publishing/partition-of.ts';
 import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
+import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import {
   monotonicClockMs,
@@ -14,14 +17,20 @@ import type { mongo } from 'mongoose';
 import { Gauge, type Registry } from 'prom-client';
 import type { GatewayConfig } from '../config.ts';
 import type { CompanyRests } from '../http/turns/company-rests.ts';
+import type { GatewayRedis } from '../open-redis.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
+import { createFollowReaders } from './follow-readers.ts';
+import { createPublishBudget } from './publish-budget.ts';
 import { createPublishPace } from './publish-pace.ts';
+
+/** As often as dispatchers report them. */
+const READERS_EVERY_MS = 200;
 
 interface OutboxDeps {
   db: mongo.Db;
-  records: RecordLog;
+  kafka: Pick<OpenRecordLog, 'records' | 'topics' | 'countPartitions'>;
+  redis: Pick<GatewayRedis, 'client'>;
   messages: MessageStore;
-  topic: string;
   budgets: MemoryBudgets;
   /** Null when nothing is traced. */
   spans: Spans | null;
@@ -30,29 +39,49 @@ interface OutboxDeps {
 
 /** Opens the outbox, with its memory budget and metrics. Registers this process before it stores its first message. */
 export async function openOutbox(
-  { config, logger, lifecycle, registry }: ServiceContext<GatewayConfig>,
-  { db, records, messages, topic, budgets, spans, pauseMs }: OutboxDeps,
+  context: ServiceContext<GatewayConfig>,
+  { db, kafka, redis, messages, budgets, spans, pauseMs }: OutboxDeps,
 ): Promise<Outbox> {
+  const { config, logger, lifecycle, registry } = context;
   const publishQueueBytes = bytesOfMib(config.PUBLISH_QUEUE_MIB);
+  const topic = kafka.topics.messageCreated;
+  const partitions = kafka.countPartitions([topic]);
+  const budget = createPublishBudget({
+    partitionOf: (webhookId) => partitionOf(webhookId, partitions),
+    nowMs: systemClockMs,
+  });
   const outbox = createOutbox({
     topic,
-    records,
+    records: kafka.records,
     messages,
     publishers: createPublisherStore(db),
     publishQueueBytes,
     pace: createPublishPace({
       pauseMs,
       after: (ms, run) => void setTimeout(run, ms),
-      nowMs: systemClockMs,
     }),
+    budget,
     spans,
     newId: systemIds,
     logger,
     nowMs: systemClockMs,
     monotonicMs: monotonicClockMs,
   });
-  budgets.add('publish_queue', publishQueueBytes, outbox.usedBytes);
+  budgets.add('publish_queue', publishQueueBytes, () => outbox.usedBytes() + budget.usedBytes());
   await outbox.start();
+  const readers = createLoop({
+    name: 'reading positions',
+    everyMs: READERS_EVERY_MS,
+    run: createFollowReaders({
+      budget,
+      positions: createReadingPositions(redis.client, config.REDIS_PREFIX),
+      releaseWaiting: outbox.releaseWaiting,
+      nowMs: monotonicClockMs,
+    }),
+    logger,
+  });
+  readers.start();
+  lifecycle.onStop('reading positions', () => void readers.stop());
   lifecycle.onStop('outbox', () => outbox.stop(config.DRAIN_TIMEOUT_MS));
   watchUnpublished(registry, outbox);
   return outbox;
@@ -70,10 +99,19 @@ export function watchUnpublished(registry: Registry, outbox: Pick<Outbox, 'state
   });
   new Gauge({
     name: 'posthorn_unpublished_oldest_seconds',
-    help: 'Age of the oldest accepted message that Kafka has not acknowledged.',
+    help: 'Age of the oldest accepted message that Kafka has not acknowledged; while companies wait for their records to be read, for how long Kafka has not answered.',
     registers: [registry],
     collect() {
-      this.set((outbox.state().behindMs ?? 0) / 1_000);
+      const { behindMs, stuckMs, waitingCompanies } = outbox.state();
+      this.set(((waitingCompanies > 0 ? stuckMs : behindMs) ?? 0) / 1_000);
+    },
+  });
+  new Gauge({
+    name: 'posthorn_publish_waiting_companies',
+    help: 'Companies whose messages wait because too many of their records in Kafka are unread.',
+    registers: [registry],
+    collect() {
+      this.set(outbox.state().waitingCompanies);
     },
   });
 }

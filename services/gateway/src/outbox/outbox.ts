@@ -1,5 +1,5 @@
 import type { Message } from '@posthorn/domain/message/message.ts';
-import { createLoop } from '@posthorn/platform/async/loop.ts';
+import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
 import { withTimeout } from '@posthorn/platform/async/with-timeout.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { PublicationState } from './publish-created.ts';
@@ -18,6 +18,8 @@ export interface Outbox {
   /** Publishes what is left for up to `drainMs`, and leaves the rest to the sweep. */
   stop: (drainMs: number) => Promise<void>;
   state: () => PublicationState;
+  /** Goes on with the companies that have room in their budget again. */
+  releaseWaiting: () => void;
   /** What waiting messages hold in memory, by estimate. */
   usedBytes: () => number;
 }
@@ -36,21 +38,13 @@ const DRAIN_MS = 5_000;
 export function createOutbox(deps: PublisherDeps): Outbox {
   let current = createPublisher(deps);
   const { logger } = deps;
-  const heartbeat = createLoop({
-    name: 'heartbeat',
-    everyMs: EVERY_MS,
-    run: async () => {
-      if (!(await current.beat())) await replacePublisher();
-    },
-    logger,
+  const loopOf = (name: string, run: () => Promise<void>): Loop =>
+    createLoop({ name, everyMs: EVERY_MS, run, logger });
+  const heartbeat = loopOf('heartbeat', async () => {
+    if (!(await current.beat())) await replacePublisher();
   });
   // Apart from the heartbeat: it waits for Kafka, and without a heartbeat the sweep takes over.
-  const unconfirmed = createLoop({
-    name: 'unconfirmed inserts',
-    everyMs: EVERY_MS,
-    run: () => current.publishConfirmed(),
-    logger,
-  });
+  const unconfirmed = loopOf('unconfirmed inserts', () => current.publishConfirmed());
 
   async function replacePublisher(): Promise<void> {
     const { unpublished, behindMs } = current.state();
@@ -83,6 +77,9 @@ export function createOutbox(deps: PublisherDeps): Outbox {
       await current.end();
     },
     state: () => current.state(),
+    releaseWaiting: () => {
+      current.releaseWaiting();
+    },
     usedBytes: () => current.usedBytes(),
   };
 }

@@ -100,16 +100,30 @@ describe('the publication', () => {
   });
 
   test('raises the watermark once Kafka has acknowledged, and not before', async () => {
-    expect(publication.state()).toEqual({ watermark: '', unpublished: 0, behindMs: null });
+    expect(publication.state()).toEqual({
+      watermark: '',
+      unpublished: 0,
+      behindMs: null,
+      stuckMs: null,
+      waitingCompanies: 0,
+    });
     shut();
     accept([1, 2]);
-    expect(publication.state()).toEqual({ watermark: '', unpublished: 2, behindMs: 999 });
+    expect(publication.state()).toEqual({
+      watermark: '',
+      unpublished: 2,
+      behindMs: 999,
+      stuckMs: 0,
+      waitingCompanies: 0,
+    });
     open();
     await publication.close(5_000);
     expect(publication.state()).toEqual({
       watermark: 'msg_000002',
       unpublished: 0,
       behindMs: null,
+      stuckMs: null,
+      waitingCompanies: 0,
     });
   });
 
@@ -182,6 +196,8 @@ describe('a publication that falls behind', () => {
       watermark: stored.at(-1)?.id,
       unpublished: 0,
       behindMs: null,
+      stuckMs: null,
+      waitingCompanies: 0,
     });
   });
 

@@ -9,6 +9,7 @@ import type { Spans } from '@posthorn/platform/tracing/spans.ts';
 import { OWNED_MS } from './ownership.ts';
 import { createPublishOverflow, type PublishOverflow } from './publish-overflow.ts';
 import { createWatermarkTracker, type Origin, type WatermarkTracker } from './watermark-tracker.ts';
+import type { PublishBudget } from './publish-budget.ts';
 import type { PublishPace } from './publish-pace.ts';
 import { createPublishQueue, estimatedBytesOf, type PublishQueue } from './publish-queue.ts';
 import { tracePublish } from './trace-publish.ts';
@@ -22,6 +23,8 @@ export interface PublicationDeps {
   publishQueueBytes: number;
   /** Absent: no message rests. */
   pace?: PublishPace;
+  /** Absent: no company waits for what it has published to be read. */
+  budget?: Pick<PublishBudget, 'roomOf' | 'noteWritten'>;
   /** Absent or null when nothing is traced. */
   spans?: Spans | null;
   /** Sorts before the id of every message that will be added. */
@@ -41,12 +44,21 @@ export interface PublicationState {
   unpublished: number;
   /** How long the oldest unpublished message has waited, in milliseconds. Null when there is none. */
   behindMs: number | null;
+  /**
+   * For how long Kafka has not taken what was sent to it, or the store not returned a page, in milliseconds; null when
+   * neither is awaited. A message may wait for longer although both answer, for the budget of its company.
+   */
+  stuckMs: number | null;
+  /** Companies that wait because too many of their records are unread. */
+  waitingCompanies: number;
 }
 
 export interface Publication {
   /** Takes over stored messages, in the order of their ids. */
   add: (stored: readonly Message[]) => void;
   state: () => PublicationState;
+  /** Goes on with the companies that have room in their budget again. */
+  releaseWaiting: () => void;
   /** What waiting messages hold in memory, by estimate. */
   usedBytes: () => number;
   /** Publishes what is left for up to `drainMs`. The sweep publishes the rest. */
@@ -65,6 +77,8 @@ interface Work extends PublicationDeps {
   /** Resolves when the last run has ended. */
   running: Promise<void>;
   isAbandoned: boolean;
+  /** Since when the store or Kafka has been asked for the current step, in milliseconds since 1970; null without one. */
+  steppingSinceMs: number | null;
   closing: AbortController;
   /** Ends with the time that `close` gives, not with the stop of the process: messages are accepted until then. */
   keepTrying: KeepTrying;
@@ -85,6 +99,7 @@ export function createPublication(deps: PublicationDeps): Publication {
     topic: deps.topic,
     budgetBytes: deps.publishQueueBytes,
     pace: deps.pace,
+    budget: deps.budget,
     onReady: () => {
       start(work);
     },
@@ -98,6 +113,7 @@ export function createPublication(deps: PublicationDeps): Publication {
     isRunning: false,
     running: Promise.resolve(),
     isAbandoned: false,
+    steppingSinceMs: null,
     closing,
     keepTrying: createKeepTrying({ logger: deps.logger, signal: closing.signal }),
   };
@@ -106,6 +122,7 @@ export function createPublication(deps: PublicationDeps): Publication {
       addTo(work, stored);
     },
     state: () => stateOf(work),
+    releaseWaiting: work.queue.releaseWaiting,
     usedBytes: () => work.queue.usedBytes() + work.tracker.usedBytes(),
     close: (drainMs) => close(work, drainMs),
     abandon: () => {
@@ -143,7 +160,7 @@ async function run(work: Work): Promise<void> {
     while (!work.isAbandoned) {
       const afterId = overflow.readToId();
       if (afterId !== null && isPageWanted(work)) await queuePage(work, afterId);
-      // A message that rests starts the next run.
+      // A message that rests starts the next run, and a company that has room again.
       else if (queue.isEmpty()) return;
       else await publishNext(work);
     }
@@ -163,7 +180,7 @@ async function publishNext(work: Work): Promise<void> {
   const batch = queue.takeBatch();
   await untilDone(work, 'publish messages', async () => {
     assertOwner();
-    await records.publish(batch.records);
+    if (batch.records.length > 0) await records.publish(batch.records);
   });
   queue.acknowledge(batch);
   tracker.advance(overflow.readToId());
@@ -226,21 +243,26 @@ function readPage(work: Work, { afterId, limit, wantedId }: WantedPage): Promise
 
 const laterOf = (one: string, other: string): string => (one > other ? one : other);
 
-function untilDone<T>(
-  { keepTrying, tracker }: Work,
-  purpose: string,
-  step: () => Promise<T>,
-): Promise<T> {
-  return keepTrying(purpose, step, () => ({ watermark: tracker.watermark() }));
+async function untilDone<T>(work: Work, purpose: string, step: () => Promise<T>): Promise<T> {
+  work.steppingSinceMs = work.nowMs();
+  try {
+    return await work.keepTrying(purpose, step, () => ({ watermark: work.tracker.watermark() }));
+  } finally {
+    work.steppingSinceMs = null;
+  }
 }
 
-function stateOf({ tracker, overflow, nowMs }: Work): PublicationState {
+function stateOf(work: Work): PublicationState {
+  const { tracker, overflow, queue, nowMs } = work;
+  const sinceMs = (atMs: number): number => Math.max(0, nowMs() - atMs);
   const oldestMs = [tracker.oldestAtMs(), overflow.oldestAtMs()].filter((each) => each !== null);
   const unpublished = tracker.unpublished();
   return {
     watermark: tracker.watermark(),
     unpublished: overflow.readToId() === null ? unpublished : Math.max(1, unpublished),
-    behindMs: oldestMs.length === 0 ? null : Math.max(0, nowMs() - Math.min(...oldestMs)),
+    behindMs: oldestMs.length === 0 ? null : sinceMs(Math.min(...oldestMs)),
+    stuckMs: work.steppingSinceMs === null ? null : sinceMs(work.steppingSinceMs),
+    waitingCompanies: queue.waitingCompanies(),
   };
 }
 

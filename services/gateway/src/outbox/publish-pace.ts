@@ -9,13 +9,10 @@ export const MS_PER_RECORD = 0.025;
 /** Records of a message between two rests: 2.5 ms of CPU time. A message to fewer webhooks never rests. */
 export const PIECE_RECORDS = 100;
 
-/** A message that has waited for this long rests no more: at 60 s the sweep would take over the gateway. */
-const MAX_AGE_MS = 10_000;
-
 /** How a message to many webhooks is published where other companies use the gateway. */
 export interface PublishPace {
   /** How long a message rests after so many of its records, in milliseconds; 0 when it may go on. */
-  restMs: (message: Pick<Message, 'companyId' | 'createdAtMs'>, records: number) => number;
+  restMs: (message: Pick<Message, 'companyId'>, records: number) => number;
   /** Calls the function once, after this many milliseconds. */
   after: (ms: number, run: () => void) => void;
 }
@@ -27,20 +24,18 @@ interface PaceDeps {
   /** How long a company pauses after so much work, in milliseconds. */
   pauseMs: (companyId: string, workMs: number) => number;
   after: PublishPace['after'];
-  nowMs: () => number;
 }
 
-export function createPublishPace({ pauseMs, after, nowMs }: PaceDeps): PublishPace {
+export function createPublishPace({ pauseMs, after }: PaceDeps): PublishPace {
   return {
     after,
-    restMs: ({ companyId, createdAtMs }, records) =>
-      nowMs() - createdAtMs > MAX_AGE_MS ? 0 : pauseMs(companyId, records * MS_PER_RECORD),
+    restMs: ({ companyId }, records) => pauseMs(companyId, records * MS_PER_RECORD),
   };
 }
 
 /** A message in the middle of its records. */
 interface Resting {
-  source: { message: Pick<Message, 'companyId' | 'createdAtMs'> };
+  source: { message: Pick<Message, 'companyId'> };
 }
 
 /** Messages that rest. Those of one company go on one after the other, not all at once. */

@@ -8,6 +8,7 @@ import {
 } from '@posthorn/platform/outbox/created-records.ts';
 import { createShares } from '@posthorn/platform/memory/shares.ts';
 import { createFairQueue, type FairQueue } from '@posthorn/platform/async/batching/fair-queue.ts';
+import type { PublishBudget } from './publish-budget.ts';
 import { createRestingMessages, NO_PACE, type PublishPace } from './publish-pace.ts';
 import type { TrackedMessage } from './watermark-tracker.ts';
 
@@ -35,9 +36,15 @@ export interface PublishQueueDeps {
   budgetBytes: number;
   /** Absent: no message rests. */
   pace?: PublishPace | undefined;
+  /** Absent: no company waits for what it has published to be read. */
+  budget?: QueueBudget | undefined;
   /** Is called when a message has rested. */
   onReady?: () => void;
 }
+
+export type QueueBudget = Pick<PublishBudget, 'roomOf' | 'noteWritten'>;
+
+const NO_BUDGET: QueueBudget = { roomOf: () => Infinity, noteWritten: () => undefined };
 
 export interface PublishQueue {
   /** Whether the message fits into its company's share. */
@@ -48,8 +55,12 @@ export interface PublishQueue {
   acknowledge: (batch: PublishBatch) => void;
   /** The bytes that a company holds. */
   bytesOf: (companyId: string) => number;
-  /** True when no record waits; the last batch may be under way, and messages may rest. */
+  /** True when no record may be published; the last batch may be under way, messages may rest, and companies wait. */
   isEmpty: () => boolean;
+  /** Gives their turns back to the companies that have room in their budget again. */
+  releaseWaiting: () => void;
+  /** How many companies wait because too many of their records are unread. */
+  waitingCompanies: () => number;
   /** Ends all rests: what is left is published without any. */
   endRests: () => void;
   usedBytes: () => number;
@@ -66,12 +77,13 @@ export const TURN_RECORDS = 20;
  * Messages that wait for Kafka. Companies take turns of 20 records, so that a message to 10,000
  * webhooks is published in parts, between the messages of other companies. A company that waits alone
  * fills every batch. Where others use the gateway, a message rests after each part; later messages of its
- * company do not wait for it.
+ * company do not wait for it. A company whose budget is used up waits with all of its messages.
  */
 export function createPublishQueue({
   topic,
   budgetBytes,
   pace = NO_PACE,
+  budget = NO_BUDGET,
   onReady = () => undefined,
 }: PublishQueueDeps): PublishQueue {
   const turns = createFairQueue<Pending>(TURN_RECORDS);
@@ -91,7 +103,7 @@ export function createPublishQueue({
       turns.push(message.companyId, { source, tracked, next: 0, sinceRest: 0 });
     },
     takeBatch() {
-      const batch = fillBatch({ topic, turns, mustRest: resting.mustRest });
+      const batch = fillBatch({ topic, turns, budget, mustRest: resting.mustRest });
       publishingBytes = batch.bytes;
       return batch;
     },
@@ -105,6 +117,12 @@ export function createPublishQueue({
     },
     bytesOf: shares.heldBy,
     isEmpty: () => turns.size() === 0,
+    releaseWaiting() {
+      const ready = [...turns.parked()].filter((companyId) => budget.roomOf(companyId) > 0);
+      for (const companyId of ready) turns.unpark(companyId);
+      if (ready.length > 0) onReady();
+    },
+    waitingCompanies: () => [...turns.parked()].length,
     endRests: resting.end,
     usedBytes: () => shares.used() + publishingBytes,
   };
@@ -113,17 +131,25 @@ export function createPublishQueue({
 interface FillDeps {
   topic: string;
   turns: FairQueue<Pending>;
+  budget: QueueBudget;
   mustRest: (pending: Pending, records: number) => boolean;
 }
 
-function fillBatch({ topic, turns, mustRest }: FillDeps): PublishBatch {
+function fillBatch({ topic, turns, budget, mustRest }: FillDeps): PublishBatch {
   const batch: PublishBatch = { records: [], bytes: 0, completed: [], paused: [] };
   for (let pending = turns.next(); pending; pending = turns.next()) {
     const { source, next } = pending;
-    const left = source.message.targets.length - next;
-    const count = Math.min(left, TURN_RECORDS, recordsThatFit(batch, bytesOfRecord(source)));
+    const { companyId, targets } = source.message;
+    const left = targets.length - next;
+    const room = budget.roomOf(companyId);
+    if (left > 0 && room <= 0) {
+      turns.park(companyId);
+      continue;
+    }
+    const count = Math.min(left, TURN_RECORDS, recordsThatFit(batch, bytesOfRecord(source)), room);
     if (count === 0 && left > 0) break;
     batch.records.push(...recordsBetween(topic, source, next, next + count));
+    budget.noteWritten(companyId, targets.slice(next, next + count));
     batch.bytes += count * bytesOfRecord(source);
     pending.next += count;
     pending.sinceRest += count;

@@ -8,6 +8,7 @@ import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { Spans } from '@posthorn/platform/tracing/spans.ts';
 import { createPublication, type Publication, type PublicationState } from './publish-created.ts';
+import type { PublishBudget } from './publish-budget.ts';
 import type { PublishPace } from './publish-pace.ts';
 import { createOwnership, type Ownership } from './ownership.ts';
 import { createUnconfirmedInserts, type UnconfirmedInserts } from './unconfirmed-inserts.ts';
@@ -21,6 +22,8 @@ export interface PublisherDeps {
   publishQueueBytes: number;
   /** Absent: no message rests. */
   pace?: PublishPace;
+  /** Absent: no company waits for what it has published to be read. */
+  budget?: Pick<PublishBudget, 'roomOf' | 'noteWritten'>;
   /** Absent or null when nothing is traced. */
   spans?: Spans | null;
   newId: (prefix: IdPrefix) => string;
@@ -51,6 +54,7 @@ export interface Publisher {
   /** Ends the publisher: removes it when everything is published, else hands over the rest. */
   end: () => Promise<void>;
   state: () => PublicationState;
+  releaseWaiting: () => void;
   usedBytes: () => number;
 }
 
@@ -97,6 +101,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
       return isIdle(work) ? publishers.forget(id, 0) : publishers.handOver(id, watermarkOf(work));
     },
     state: publication.state,
+    releaseWaiting: publication.releaseWaiting,
     usedBytes: publication.usedBytes,
   };
 }
@@ -152,8 +157,8 @@ function beat(work: Work): Promise<boolean> {
   const { id, publishers, publication, ownership, newId } = work;
   // Ids are made in the order of inserts: later messages have a higher one.
   if (isIdle(work)) work.idleWatermark = newId('msg');
-  const { behindMs } = publication.state();
-  return ownership.confirmBy(() => publishers.heartbeat(id, watermarkOf(work), behindMs));
+  const { stuckMs } = publication.state();
+  return ownership.confirmBy(() => publishers.heartbeat(id, watermarkOf(work), stuckMs));
 }
 
 function isIdle({ runningInserts, publication, unconfirmed }: Work): boolean {

@@ -54,7 +54,10 @@ const SILENT_MS = 10_000;
  * outage of MongoDB every heartbeat is old, and a living gateway needs a moment to send the next.
  */
 const WATCHED_MS = 4_000;
-/** A gateway that is alive has this long to publish a message itself. */
+/**
+ * A gateway that is alive may wait for one request to Kafka for so long. Its messages may wait for longer, for the
+ * budgets of their companies.
+ */
 const BEHIND_MS = 60_000;
 /** It publishes within seconds once Kafka is back. */
 const AFTER_HELP_MS = 20_000;

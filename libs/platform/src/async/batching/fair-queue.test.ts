@@ -102,4 +102,14 @@ describe('keys that take turns', () => {
       }),
     );
   });
+
+  test('that are parked have no turns until they are unparked, and keep their order', () => {
+    const turns = waiting(1, [...jobsOf('a', 2), ...jobsOf('b', 2)]);
+    turns.park('a');
+    turns.push('a', { key: 'a', number: 2, cost: 1 });
+    expect([[...turns.parked()], turns.size(), keysOf(takeAll(turns))]).toEqual([['a'], 2, 'bb']);
+    turns.unpark('a');
+    expect([[...turns.parked()], turns.size()]).toEqual([[], 3]);
+    expect(takeAll(turns).map(({ number }) => number)).toEqual([0, 1, 2]);
+  });
 });

@@ -10,9 +10,9 @@ export interface PublisherStore {
   /** Stores a new publisher. Only then may messages name it. */
   register: (id: string, watermark: string) => Promise<void>;
   /**
-   * Stores that the publisher is alive and has published everything up to `watermark`. Its oldest
-   * unpublished message has waited for `behindMs`; null when there is none. Returns false, and stores
-   * nothing, when the publisher is not the gateway's any more.
+   * Stores that the publisher is alive and has published everything up to `watermark`. For `behindMs` it has
+   * waited for Kafka, or for the store to read messages back; null when it waits for neither. Returns false, and
+   * stores nothing, when the publisher is not the gateway's any more.
    */
   heartbeat: (id: string, watermark: string, behindMs: number | null) => Promise<boolean>;
   /**
@@ -42,7 +42,7 @@ export interface KnownPublisher {
   heartbeatAtMs: number;
   /** How long ago that was. */
   silentMs: number;
-  /** How long its oldest unpublished message has waited, in milliseconds. Null when there is none. */
+  /** For how long it has waited for Kafka or the store, in milliseconds. Null when it waits for neither. */
   behindMs: number | null;
 }
 

@@ -8,6 +8,7 @@ const OPERATIONS: Readonly<Record<string, OperationOf<'redis'>>> = {
   mget: 'read',
   hget: 'read',
   hgetall: 'read',
+  hmget: 'read',
   set: 'write',
   del: 'write',
   hset: 'write',

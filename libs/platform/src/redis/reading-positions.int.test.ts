@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { createNamespace } from '../../../../test/support/process/namespace.ts';
+import { REDIS_KINDS, type TestedRedis } from '../../../../test/support/stores/tested-redis.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
+import {
+  createReadingPositions,
+  READING_TTL_MS,
+  type ReadingPositions,
+} from './reading-positions.ts';
+
+describe.each(REDIS_KINDS)('the positions of dispatchers in %s', (_kind, open) => {
+  const env = createNamespace();
+  let store: TestedRedis;
+  let prefix: string;
+  let positions: ReadingPositions;
+  let round = 0;
+
+  beforeAll(async () => {
+    store = await open();
+  });
+
+  beforeEach(() => {
+    prefix = `${env.REDIS_PREFIX}${(round += 1)}:`;
+    positions = createReadingPositions(store.redis, prefix);
+  });
+
+  afterAll(() => store.stop());
+
+  it('are those that were reported last, of the partitions that are asked for', async () => {
+    positions.report(new Map([0, 1, 2].map((partition) => [partition, 1_000 + partition])));
+    positions.report(new Map([[1, 2_000]]));
+    const read = () => positions.read(new Set([1, 2, 7]));
+    await eventually('both reports', async () => (await read())?.get(1) === 2_000);
+    expect([...((await read()) ?? [])]).toEqual([
+      [1, 2_000],
+      [2, 1_002],
+    ]);
+  });
+
+  it('are null until a dispatcher reports, even if it has begun nothing', async () => {
+    expect(await positions.read(new Set([1]))).toBeNull();
+    positions.report(new Map());
+    await eventually('the report', async () => (await positions.read(new Set([1]))) !== null);
+    expect(await positions.read(new Set([1]))).toEqual(new Map());
+  });
+
+  it('expire when no dispatcher reports any more', async () => {
+    positions.report(new Map([[1, 2_000]]));
+    const key = `${prefix}reading-positions`;
+    await eventually('the time to live', async () => (await store.redis.pttl(key)) > 0);
+    expect(await store.redis.pttl(key)).toBeLessThanOrEqual(READING_TTL_MS);
+  });
+});

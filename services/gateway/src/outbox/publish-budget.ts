@@ -1,0 +1,148 @@
+import type { ReadingTimes } from '@posthorn/platform/redis/reading-positions.ts';
+
+/**
+ * How many records of one company may be in Kafka unread, so that the records of all others are read within about a
+ * second (docs/decisions/0049-a-company-publishes-as-fast-as-it-is-read.md). Kafka is one queue for all companies, and
+ * what is behind 4 million records of one of them waits for half an hour.
+ */
+export interface PublishBudget {
+  /** How many records the company may publish now; none or less when it has to wait. */
+  roomOf: (companyId: string) => number;
+  /** Counts records that are published now, by the ids of their webhooks. */
+  noteWritten: (companyId: string, webhookIds: readonly string[]) => void;
+  /** The partitions with records that are not known to be read. */
+  partitions: () => ReadonlySet<number>;
+  /** True when the positions are to be read: something was written since, or is unread. */
+  isReadDue: () => boolean;
+  /** Takes what the dispatchers report; null when none does, or Redis is away. */
+  noteRead: (positions: ReadingTimes | null) => void;
+  usedBytes: () => number;
+}
+
+interface BudgetDeps {
+  partitionOf: (webhookId: string) => number;
+  nowMs: () => number;
+}
+
+/** Records of one company in one partition, written at one time. */
+interface Written {
+  partition: number;
+  atMs: number;
+  records: number;
+}
+
+interface Company {
+  /** Not known to be read, in the order in which it was written. */
+  written: Written[];
+  /** The records of `written`. */
+  unread: number;
+  /** How many of its records are read per second, a mean in which the last two seconds count most. */
+  readPerSecond: number;
+  /** How many of its records may be unread. */
+  window: number;
+}
+
+/** Every company may have so many unread records of each gateway: a fifth of a second of one dispatcher. */
+export const FLOOR_RECORDS = 500;
+/** How long the records of a company are to wait in Kafka. */
+export const WAIT_MS = 750;
+/** A company whose records are read at once may publish at most this many times as fast as they were read. */
+const GROWTH = 1.5;
+/** The time constant of the mean of what is read. */
+const MEAN_MS = 2_000;
+/** What is unread for longer counts as read: its dispatcher cannot report, or a partition has no reader. */
+const FORGET_AFTER_MS = 60_000;
+/** No more is counted: about 10 MB. */
+const MAX_WRITTEN = 200_000;
+const WRITTEN_BYTES = 56;
+
+/**
+ * A company may have unread what is read of it in WAIT_MS, and FLOOR_RECORDS. So its records wait for about that time
+ * whatever the installation delivers, and however many gateways publish for it: each of them measures what is read of
+ * its own records. The floor makes the windows of companies that all wait approach each other. A dispatcher always
+ * finds unread records of a company that waits, so a company alone gets all that the installation delivers.
+ */
+export function createPublishBudget({ partitionOf, nowMs }: BudgetDeps): PublishBudget {
+  const companies = new Map<string, Company>();
+  let count = 0;
+  let isMeasured = true;
+  let isWritten = false;
+  let readAtMs = nowMs();
+
+  return {
+    roomOf(companyId) {
+      const company = companies.get(companyId);
+      if (!isMeasured) return Infinity;
+      return company ? company.window - company.unread : FLOOR_RECORDS;
+    },
+    noteWritten(companyId, webhookIds) {
+      isWritten = true;
+      if (!isMeasured || count > MAX_WRITTEN) return;
+      const company = companies.get(companyId) ?? newCompany();
+      companies.set(companyId, company);
+      const atMs = nowMs();
+      const before = company.written.length;
+      for (const webhookId of webhookIds) addWritten(company.written, partitionOf(webhookId), atMs);
+      company.unread += webhookIds.length;
+      count += company.written.length - before;
+    },
+    partitions: () => {
+      const all = new Set<number>();
+      for (const { written } of companies.values())
+        for (const { partition } of written) all.add(partition);
+      return all;
+    },
+    isReadDue: () => isWritten || companies.size > 0,
+    noteRead(positions) {
+      const atMs = nowMs();
+      const sinceMs = Math.max(1, atMs - readAtMs);
+      [isMeasured, isWritten, readAtMs, count] = [positions !== null, false, atMs, 0];
+      if (positions === null) companies.clear();
+      else
+        for (const [companyId, company] of companies) {
+          measure(company, positions, { atMs, sinceMs });
+          if (company.unread === 0 && company.readPerSecond < 1) companies.delete(companyId);
+          else count += company.written.length;
+        }
+    },
+    usedBytes: () => count * WRITTEN_BYTES,
+  };
+}
+
+const newCompany = (): Company => ({
+  written: [],
+  unread: 0,
+  readPerSecond: 0,
+  window: FLOOR_RECORDS,
+});
+
+function addWritten(written: Written[], partition: number, atMs: number): void {
+  const last = written.at(-1);
+  if (last?.partition === partition && last.atMs === atMs) last.records += 1;
+  else written.push({ partition, atMs, records: 1 });
+}
+
+function measure(
+  company: Company,
+  positions: ReadingTimes,
+  { atMs, sinceMs }: { atMs: number; sinceMs: number },
+): void {
+  let read = 0;
+  company.written = company.written.filter((each) => {
+    const isRead = each.atMs <= (positions.get(each.partition) ?? -Infinity);
+    if (isRead) read += each.records;
+    return !isRead && atMs - each.atMs < FORGET_AFTER_MS;
+  });
+  company.unread = company.written.reduce((sum, { records }) => sum + records, 0);
+  const weight = 1 - Math.exp(-sinceMs / MEAN_MS);
+  company.readPerSecond += weight * ((read * 1_000) / sinceMs - company.readPerSecond);
+  const [oldest] = company.written;
+  const waitedMs = oldest ? atMs - oldest.atMs : 0;
+  company.window = windowOf(company.readPerSecond, waitedMs);
+}
+
+/** Returns how many records of a company may be unread when so many are read per second, and wait for so long. */
+export function windowOf(readPerSecond: number, waitedMs: number): number {
+  const correction = Math.min(GROWTH, WAIT_MS / Math.max(1, waitedMs));
+  return FLOOR_RECORDS + Math.round((readPerSecond * WAIT_MS * correction) / 1_000);
+}
