@@ -18,6 +18,9 @@ let isKafkaUp: boolean;
 let isKafkaFrozen: boolean;
 let monotonicMs: number;
 let newId: ReturnType<typeof countingIds>;
+let nowMs: number;
+/** How many more records each company may publish. */
+let room: number;
 let outbox: Outbox;
 
 beforeEach(() => {
@@ -26,6 +29,7 @@ beforeEach(() => {
   callStore = () => Promise.resolve();
   insertAll = (batch) => Promise.resolve(batch.map(() => 'stored'));
   newId = countingIds();
+  [nowMs, room] = [1_000, Infinity];
   const called = async (...call: unknown[]): Promise<void> => {
     calls.push(call);
     await callStore();
@@ -59,9 +63,10 @@ beforeEach(() => {
       },
     },
     publishQueueBytes: 1_048_576,
+    budget: { roomOf: () => room, noteWritten: () => undefined },
     newId,
     logger: createLogger('test', 'silent'),
-    nowMs: () => 1_000,
+    nowMs: () => nowMs,
     monotonicMs: () => monotonicMs,
   });
 });
@@ -103,6 +108,23 @@ describe('the outbox', () => {
     expect(watermarkOf(calls[0]) < newId('msg')).toBe(true);
     await outbox.tick();
     expect(watermarkOf(calls[1]) > older).toBe(true);
+    await outbox.stop(0);
+  });
+
+  test('reports for how long Kafka does not answer, and not that companies wait', async () => {
+    const reported = async () => {
+      await outbox.tick();
+      return calls.at(-1)?.slice(3);
+    };
+    await outbox.start();
+    room = 0;
+    await storeOne();
+    nowMs += 600_000;
+    expect([outbox.state().waitingCompanies, await reported()]).toEqual([1, [null]]);
+    [room, isKafkaFrozen] = [Infinity, true];
+    outbox.releaseWaiting();
+    nowMs += 61_000;
+    expect(await reported()).toEqual([61_000]);
     await outbox.stop(0);
   });
 

@@ -168,6 +168,13 @@ describe('the budget', () => {
     expect(budget.roomOf('comp_a')).toBe(FLOOR_RECORDS);
   });
 
+  test('counts what was written before the clock was set back as read', () => {
+    write(FLOOR_RECORDS);
+    nowMs -= 500;
+    budget.noteRead(new Map());
+    expect(budget.roomOf('comp_a')).toBe(FLOOR_RECORDS);
+  });
+
   test('keeps nothing of a company of which nothing is unread', () => {
     write(10);
     expect([[...budget.partitions()], budget.usedBytes() > 0]).toEqual([[3], true]);

@@ -131,7 +131,8 @@ function measure(
   company.written = company.written.filter((each) => {
     const isRead = each.atMs <= (positions.get(each.partition) ?? -Infinity);
     if (isRead) read += each.records;
-    return !isRead && atMs - each.atMs < FORGET_AFTER_MS;
+    // Later than now: the clock was set back, and positions will be earlier for as long.
+    return !isRead && each.atMs <= atMs && atMs - each.atMs < FORGET_AFTER_MS;
   });
   company.unread = company.written.reduce((sum, { records }) => sum + records, 0);
   const weight = 1 - Math.exp(-sinceMs / MEAN_MS);
