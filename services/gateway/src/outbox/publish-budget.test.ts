@@ -21,7 +21,8 @@ describe('the window of a company', () => {
 
   test('grows while its records are read at once, and shrinks while they wait for longer', () => {
     expect(windowOf(2_000, 0)).toBe(FLOOR_RECORDS + 2_250);
-    expect(windowOf(2_000, 3 * WAIT_MS)).toBe(FLOOR_RECORDS + 500);
+    expect(windowOf(2_000, 3 * WAIT_MS)).toBe(Math.round(FLOOR_RECORDS / 3) + 500);
+    expect(windowOf(0, 60_000)).toBe(20);
   });
 });
 
@@ -99,6 +100,15 @@ describe('a company that publishes more than is read', () => {
     }
     expect(longestMs).toBeLessThan(1_800);
     expect(installation.waitedMs).toBeLessThan(1_300);
+  });
+
+  test.each([
+    [200, 2_500],
+    [10_000, 1_000],
+  ])('keeps others waiting for little more when %d records a second are read', (read, mostMs) => {
+    const installation = new Installation(read, 1);
+    installation.passFor(20_000, { a: MANY });
+    expect(installation.waitedMs).toBeLessThan(mostMs);
   });
 
   test('gets all that the installation delivers while it is alone, from the second second on', () => {

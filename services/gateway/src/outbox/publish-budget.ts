@@ -38,17 +38,24 @@ interface Company {
   unread: number;
   /** How many of its records are read per second, a mean in which the last two seconds count most. */
   readPerSecond: number;
+  /** How long its oldest unread record has waited, a mean that rises three times as fast as it falls. */
+  waitedMs: number;
   /** How many of its records may be unread. */
   window: number;
 }
 
-/** Every company may have so many unread records of each gateway: a fifth of a second of one dispatcher. */
+/**
+ * A company may have so many unread records of each gateway while they do not wait: a fifth of a second of one
+ * dispatcher.
+ */
 export const FLOOR_RECORDS = 500;
+/** However long they wait: a turn of the publish queue. */
+const LEAST_RECORDS = 20;
 /** How long the records of a company are to wait in Kafka. */
 export const WAIT_MS = 750;
 /** A company whose records are read at once may publish at most this many times as fast as they were read. */
 const GROWTH = 1.5;
-/** The time constant of the mean of what is read. */
+/** The time constant of the means. Without them the window follows its own effect, and everything comes in waves. */
 const MEAN_MS = 2_000;
 /** What is unread for longer counts as read: its dispatcher cannot report, or a partition has no reader. */
 const FORGET_AFTER_MS = 60_000;
@@ -57,10 +64,11 @@ const MAX_WRITTEN = 200_000;
 const WRITTEN_BYTES = 56;
 
 /**
- * A company may have unread what is read of it in WAIT_MS, and FLOOR_RECORDS. So its records wait for about that time
- * whatever the installation delivers, and however many gateways publish for it: each of them measures what is read of
- * its own records. The floor makes the windows of companies that all wait approach each other. A dispatcher always
- * finds unread records of a company that waits, so a company alone gets all that the installation delivers.
+ * A company may have unread what is read of it in WAIT_MS, and FLOOR_RECORDS; less when they wait for longer. So its
+ * records wait for about that time whatever the installation delivers, and however many gateways publish for it: each
+ * of them measures what is read of its own records. The floor makes the windows of companies that all wait approach
+ * each other. A dispatcher always finds unread records of a company that waits, so a company alone gets all that the
+ * installation delivers.
  */
 export function createPublishBudget({ partitionOf, nowMs }: BudgetDeps): PublishBudget {
   const companies = new Map<string, Company>();
@@ -113,6 +121,7 @@ const newCompany = (): Company => ({
   written: [],
   unread: 0,
   readPerSecond: 0,
+  waitedMs: 0,
   window: FLOOR_RECORDS,
 });
 
@@ -138,12 +147,14 @@ function measure(
   const weight = 1 - Math.exp(-sinceMs / MEAN_MS);
   company.readPerSecond += weight * ((read * 1_000) / sinceMs - company.readPerSecond);
   const [oldest] = company.written;
-  const waitedMs = oldest ? atMs - oldest.atMs : 0;
-  company.window = windowOf(company.readPerSecond, waitedMs);
+  const longerMs = (oldest ? atMs - oldest.atMs : 0) - company.waitedMs;
+  company.waitedMs += longerMs * (longerMs > 0 ? Math.min(1, 3 * weight) : weight);
+  company.window = windowOf(company.readPerSecond, company.waitedMs);
 }
 
 /** Returns how many records of a company may be unread when so many are read per second, and wait for so long. */
 export function windowOf(readPerSecond: number, waitedMs: number): number {
-  const correction = Math.min(GROWTH, WAIT_MS / Math.max(1, waitedMs));
-  return FLOOR_RECORDS + Math.round((readPerSecond * WAIT_MS * correction) / 1_000);
+  const correction = WAIT_MS / Math.max(1, waitedMs);
+  const ofReading = (readPerSecond * WAIT_MS * Math.min(GROWTH, correction)) / 1_000;
+  return Math.round(Math.max(LEAST_RECORDS, FLOOR_RECORDS * Math.min(1, correction) + ofReading));
 }
