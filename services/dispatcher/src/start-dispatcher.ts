@@ -176,6 +176,7 @@ async function consumeDue(context: Context, parts: ConsumeParts): Promise<Consum
     records.consume({
       ...common,
       ...groups.slowLane,
+      sharing: { kind: 'following' },
       mayRead: isolation.mayReadSlowLane,
       // Mostly idle, so that longer polls save requests; and after it was full it is in no hurry.
       maxWaitMs: 500,

@@ -96,7 +96,7 @@ async function publish(
 ): Promise<void> {
   const logger = createLogger('test', 'silent');
   const clientId = 'posthorn-test';
-  const settings = { clientId, access, instanceId: randomUUID(), logger };
+  const settings = { clientId, access, logger };
   const driver = await openDriver(client, createKafkaClient(clientId, access, logger), settings);
   const producer = await driver.connectProducer();
   try {

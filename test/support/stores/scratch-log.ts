@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createKafkaClient } from '@posthorn/platform/kafka/connection/connect.ts';
 import { createTopics } from '@posthorn/platform/kafka/topics/create-topics.ts';
-import type { GroupClient } from '@posthorn/platform/kafka/consumer/group-client.ts';
+import type { GroupClient, GroupEvents } from '@posthorn/platform/kafka/consumer/group-client.ts';
 import type { KafkaDriver } from '@posthorn/platform/kafka/kafka-driver.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
@@ -20,8 +20,8 @@ export interface ScratchLog {
   records: RecordLog;
   /** Opens the log of another process: a name of its own, and another client where one is told. */
   openAnother: (name?: KafkaClientName) => Promise<RecordLog>;
-  /** Makes a topic with three partitions in a namespace of its own. */
-  newTopic: (name: string) => Promise<string>;
+  /** Makes a topic in a namespace of its own, with three partitions unless another number is given. */
+  newTopic: (name: string, partitions?: number) => Promise<string>;
   /** The metrics of `log` and of those opened after it. */
   registry: Registry;
 }
@@ -46,12 +46,11 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
   const metrics = createKafkaMetrics(registry);
   const kafka = createKafkaClient('posthorn-test', { brokers }, logger);
   const open = async (client: Kafka, name = options.client ?? 'kafkajs'): Promise<RecordLog> => {
-    const instanceId = randomUUID();
     const access = { brokers, tls: null, sasl: null };
-    const settings = { clientId: 'posthorn-test', access, instanceId, logger };
+    const settings = { clientId: 'posthorn-test', access, logger };
     return createKafkaRecordLog({
       kafka: client,
-      instanceId,
+      instanceId: randomUUID(),
       driver: showing(await openDriver(name, client, settings), options),
       logger,
       metrics,
@@ -64,9 +63,9 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
     kafka,
     records: await open(kafka),
     openAnother: (name) => open(createKafkaClient('posthorn-test', { brokers }, logger), name),
-    newTopic: async (name) => {
+    newTopic: async (name, partitions = 3) => {
       const topic = env.TOPIC_PREFIX + name;
-      const layout = { partitions: 3, replication: 1 };
+      const layout = { partitions, replication: 1 };
       await createTopics(kafka, [sampleTopicSpec(topic)], layout, logger);
       return topic;
     },
@@ -77,8 +76,8 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
 function showing(driver: KafkaDriver, { onMember, onCommit }: ScratchOptions): KafkaDriver {
   return {
     ...driver,
-    openGroupClient(options, events) {
-      const member = driver.openGroupClient(options, {
+    openGroupClient(options, events, report) {
+      const shown: GroupEvents = {
         ...events,
         onBatch(batch, sendCommit) {
           events.onBatch(batch, async (commits) => {
@@ -86,7 +85,8 @@ function showing(driver: KafkaDriver, { onMember, onCommit }: ScratchOptions): K
             onCommit?.(commits);
           });
         },
-      });
+      };
+      const member = driver.openGroupClient(options, shown, report);
       onMember?.(member);
       return member;
     },

@@ -2,11 +2,12 @@ import { MAX_SEND_BYTES } from '@posthorn/domain/records/topic-settings.ts';
 import { withTimeout } from '../async/with-timeout.ts';
 import { consume } from './consumer/consume.ts';
 import type { ConsumeDeps } from './consumer/consume-deps.ts';
+import { createProcessShare } from './consumer/process-share.ts';
 import type { KafkaDriver } from './kafka-driver.ts';
 import { createKafkajsDriver } from './kafkajs/driver.ts';
 import type { OutgoingRecord, RecordLog } from './record-log.ts';
 
-export interface RecordLogDeps extends Omit<ConsumeDeps, 'openGroupClient'> {
+export interface RecordLogDeps extends Omit<ConsumeDeps, 'openGroupClient' | 'share'> {
   /** Names this process; the members of a group are ordered by it. */
   instanceId: string;
   /** kafkajs unless given. */
@@ -24,8 +25,8 @@ export async function createKafkaRecordLog({
   driver,
   ...deps
 }: RecordLogDeps): Promise<RecordLog> {
-  const { connectProducer, openGroupClient } =
-    driver ?? createKafkajsDriver(deps.kafka, instanceId);
+  const { connectProducer, openGroupClient } = driver ?? createKafkajsDriver(deps.kafka);
+  const share = createProcessShare(instanceId);
   const producer = await connectProducer();
   const { operations } = deps.metrics;
   let isConnected = true;
@@ -43,7 +44,7 @@ export async function createKafkaRecordLog({
         for (const { topic } of part) deps.metrics.produced.inc({ topic });
       }
     },
-    consume: (options) => consume({ ...deps, openGroupClient }, options),
+    consume: (options) => consume({ ...deps, openGroupClient, share }, options),
     async close() {
       isConnected = false;
       await withTimeout(producer.close(), CLOSE_TIMEOUT_MS);

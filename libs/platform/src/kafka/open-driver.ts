@@ -12,7 +12,7 @@ export async function openDriver(
 ): Promise<KafkaDriver> {
   switch (name) {
     case 'kafkajs':
-      return createKafkajsDriver(kafka, settings.instanceId);
+      return createKafkajsDriver(kafka);
     case 'platformatic': {
       // Loaded only where it is used: it takes 0.4 s of processor time, as much as the rest of a service.
       const { createPlatformaticDriver } = await import('./platformatic/driver.ts');

@@ -77,11 +77,10 @@ export async function openRecordLog(clientId: string, context: Context): Promise
     'produced',
     topicSpecs(topics).map(({ name }) => name),
   );
-  const instanceId = randomUUID();
   const log = await createKafkaRecordLog({
     kafka,
-    instanceId,
-    driver: await openDriver(config.KAFKA_CLIENT, kafka, { clientId, access, instanceId, logger }),
+    instanceId: randomUUID(),
+    driver: await openDriver(config.KAFKA_CLIENT, kafka, { clientId, access, logger }),
     logger,
     metrics,
     onFatal: (reason) => void lifecycle.shutDown(reason, 1),

@@ -47,11 +47,16 @@ export interface OutgoingRecord {
 export type Sharing =
   /** Partition p of every topic has one owner, and the same process owns it in every such group. */
   | { kind: 'together' }
+  /** The process has the same partitions as in its group that shares them `together`. */
+  | { kind: 'following' }
   /**
    * No member has two partitions more than another one. `after` is how many partitions groups of the same
    * processes share before this one: this group begins where they end, so that this holds for all of them together.
    */
   | { kind: 'evenly'; after: number };
+
+/** How they share them unless they say otherwise. */
+export const TOGETHER: Sharing = { kind: 'together' };
 
 /**
  * Returns false once the partition of a record has gone to another member, or the consumer has left its group: unless
@@ -99,8 +104,8 @@ export interface ConsumeOptions {
    * Must not throw.
    */
   onRebalancing?: () => void;
-  /** Called each time this member has joined the group and knows its partitions. Must not throw. */
-  onAssigned?: () => void;
+  /** Called each time this member has joined the group, with its partitions by topic. Must not throw. */
+  onAssigned?: (assignment: Readonly<Record<string, readonly number[]>>) => void;
   /** Returns false while a store that `handle` needs is away: stalled partitions are no fault then. */
   areStoresUp?: () => boolean;
   /**

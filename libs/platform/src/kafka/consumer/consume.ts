@@ -1,4 +1,5 @@
 import { createKeepTrying, StoppedError } from '../../async/keep-trying.ts';
+import type { Loop } from '../../async/loop.ts';
 import { monotonicClockMs, systemClockMs } from '../../service/clock-and-ids.ts';
 import { createFollowEnds } from '../backlog/follow-ends.ts';
 import { READY_WHEN_WRITTEN } from '../backlog/ready-records.ts';
@@ -7,6 +8,7 @@ import type { ConsumeOptions, Consumption } from '../record-log.ts';
 import { watchForClockRollback } from './clock-rollback-watch.ts';
 import type { ConsumeDeps } from './consume-deps.ts';
 import { createGroupConsumer, type GroupConsumer } from './group-consumer.ts';
+import { createStrayWatch } from './process-share.ts';
 import { createStallWatch, type StallWatch } from './stall-watch.ts';
 
 const STALL_MS = 110_000;
@@ -32,6 +34,7 @@ export async function consume(deps: ConsumeDeps, options: ConsumeOptions): Promi
   const positions = createGroupPositions(deps.kafka, options);
   const stallWatch = openStallWatch(deps, options, supervised, positions);
   stallWatch.start();
+  const strayWatch = openStrayWatch(deps, options, supervised);
   const clockWatch = watchForClockRollback({
     nowMs: systemClockMs,
     monotonicMs: monotonicClockMs,
@@ -49,6 +52,7 @@ export async function consume(deps: ConsumeDeps, options: ConsumeOptions): Promi
     async stop(drainMs) {
       supervised.stopping.abort();
       stallWatch.stop();
+      void strayWatch?.stop();
       clockWatch.stop();
       await Promise.all([
         supervised.consumer.stop(drainMs),
@@ -85,6 +89,23 @@ function openStallWatch(
     monotonicMs: monotonicClockMs,
     logger,
   });
+}
+
+/** Returns null for a group that follows no other one. */
+function openStrayWatch(
+  deps: ConsumeDeps,
+  options: ConsumeOptions,
+  supervised: Supervised,
+): Loop | null {
+  if (options.sharing?.kind !== 'following') return null;
+  const watch = createStrayWatch({
+    share: deps.share,
+    consumer: () => supervised.consumer,
+    replaceConsumer: () => replaceConsumer(deps, options, supervised),
+    logger: deps.logger.child({ groupId: options.groupId }),
+  });
+  watch.start();
+  return watch;
 }
 
 async function replaceConsumer(

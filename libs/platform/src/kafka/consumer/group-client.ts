@@ -32,4 +32,9 @@ export interface GroupEvents {
   onFatal: (error: Error) => void;
 }
 
-export type OpenGroupClient = (options: ConsumeOptions, events: GroupEvents) => GroupClient;
+/** `report` returns what the member sends with each join, for the assignment. */
+export type OpenGroupClient = (
+  options: ConsumeOptions,
+  events: GroupEvents,
+  report: () => Buffer,
+) => GroupClient;

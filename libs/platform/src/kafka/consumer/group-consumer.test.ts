@@ -4,6 +4,7 @@ import { createLogger } from '../../service/logger.ts';
 import { createKafkaClient } from '../connection/connect.ts';
 import { createKafkaMetrics } from '../kafka-metrics.ts';
 import type { GroupEvents } from './group-client.ts';
+import { createProcessShare } from './process-share.ts';
 import { createGroupConsumer, type GroupConsumer } from './group-consumer.ts';
 
 let consumer: GroupConsumer;
@@ -28,6 +29,7 @@ beforeEach(() => {
       logger,
       metrics: createKafkaMetrics(new Registry()),
       onFatal: () => undefined,
+      share: createProcessShare('process'),
       openGroupClient(_options, given) {
         events = given;
         const nothing = () => Promise.resolve();

@@ -12,13 +12,14 @@ import { createOwnedPartitions } from '../offsets/owned-partitions.ts';
 import { createPausedPartitions } from '../offsets/paused-partitions.ts';
 import { READY_WHEN_WRITTEN, readyRecords } from '../backlog/ready-records.ts';
 import { createUnreadRecords, type PartitionEnd } from '../backlog/unread-records.ts';
-import type { ConsumeOptions, ReadyRecords } from '../record-log.ts';
+import { TOGETHER, type ConsumeOptions, type ReadyRecords } from '../record-log.ts';
 import type { TopicPartition } from '../topic-partition.ts';
 import type { ConsumeDeps } from './consume-deps.ts';
 import type { FetchedBatch } from './fetched-batch.ts';
-import type { GroupClient } from './group-client.ts';
+import type { GroupClient, GroupEvents } from './group-client.ts';
 import { membershipEvents, type Membership } from './group-membership.ts';
 import { handleBatch, resumeReading, type BatchHandling } from './handle-batch.ts';
+import type { ProcessShare } from './process-share.ts';
 
 /** One consumer with its own offsets and pauses; the consumer that replaces it shares nothing with it. */
 export interface GroupConsumer {
@@ -46,6 +47,7 @@ interface Parts extends BatchHandling {
   committer: OffsetCommitter;
   membership: Membership;
   stopReading: AbortController;
+  share: ProcessShare;
 }
 
 const DRAIN_CHECK_MS = 20;
@@ -98,12 +100,8 @@ function createParts(deps: ConsumeDeps, options: ConsumeOptions): Parts {
     sendCommit: null,
     fetches: 0,
   };
-  const client = deps.openGroupClient(options, {
-    ...membershipEvents(() => parts, deps.onFatal),
-    onBatch(batch, sendCommit) {
-      acceptBatch(parts, batch, sendCommit);
-    },
-  });
+  const { share } = deps;
+  const client = openClient(deps, options, () => parts);
   const stopReading = new AbortController();
   // Each record that waits for its next try listens to it.
   setMaxListeners(0, stopReading.signal);
@@ -137,8 +135,19 @@ function createParts(deps: ConsumeDeps, options: ConsumeOptions): Parts {
       for (const topic of options.topics) resumeReading(handling, topic);
     },
   });
-  const parts: Parts = { ...handling, options, client, committer, membership, stopReading };
+  const parts: Parts = { ...handling, options, client, committer, membership, stopReading, share };
   return parts;
+}
+
+function openClient(deps: ConsumeDeps, options: ConsumeOptions, parts: () => Parts): GroupClient {
+  const { sharing = TOGETHER } = options;
+  const events: GroupEvents = {
+    ...membershipEvents(parts, deps.onFatal),
+    onBatch(batch, sendCommit) {
+      acceptBatch(parts(), batch, sendCommit);
+    },
+  };
+  return deps.openGroupClient(options, events, () => deps.share.reportFor(sharing));
 }
 
 async function start({ client, committer, membership }: Parts): Promise<void> {

@@ -4,9 +4,10 @@ import { withTimeout } from '../../async/with-timeout.ts';
 import type { OffsetCommitter, SendCommit } from '../offsets/offset-committer.ts';
 import type { OwnedPartitions } from '../offsets/owned-partitions.ts';
 import type { PausedPartitions } from '../offsets/paused-partitions.ts';
-import type { ConsumeOptions } from '../record-log.ts';
+import { TOGETHER, type ConsumeOptions } from '../record-log.ts';
 import type { ConsumeDeps } from './consume-deps.ts';
 import type { GroupEvents } from './group-client.ts';
+import type { ProcessShare } from './process-share.ts';
 
 /** What a consumer knows of its membership in the group. */
 export interface Membership {
@@ -30,6 +31,7 @@ export interface MemberParts {
   metrics: KafkaMetrics;
   membership: Membership;
   committer: Pick<OffsetCommitter, 'commitNow'>;
+  share: Pick<ProcessShare, 'joined'>;
 }
 
 /** The other members wait for the join of this one. */
@@ -76,7 +78,7 @@ export function membershipEvents(
 }
 
 function join(
-  { offsets, unread, pausedPartitions, membership, metrics, options }: MemberParts,
+  { offsets, unread, pausedPartitions, membership, metrics, options, share }: MemberParts,
   assignment: Membership['assignment'],
 ): void {
   if (membership.isOver) return;
@@ -90,7 +92,8 @@ function join(
   membership.assignment = assignment;
   membership.isRunning = true;
   membership.isRebalancing = false;
-  options.onAssigned?.();
+  share.joined(options.sharing ?? TOGETHER, assignment);
+  options.onAssigned?.(assignment);
 }
 
 function leave(membership: Membership): void {

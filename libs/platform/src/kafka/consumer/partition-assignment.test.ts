@@ -1,7 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Sharing } from '../record-log.ts';
-import { assignPartitions, type Assignment, type GroupMember } from './partition-assignment.ts';
+import {
+  assignPartitions,
+  decodeReport,
+  encodeReport,
+  type Assignment,
+  type GroupMember,
+} from './partition-assignment.ts';
 
 const TOPICS = ['message-created', 'retry-due'];
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
@@ -116,6 +122,183 @@ describe('partition assignment', () => {
       'm-2': { t: [1] },
       'm-1': { t: [2] },
     });
+  });
+});
+
+describe('partitions that stay together', () => {
+  type Process = Required<GroupMember>;
+
+  const start = (name: string): Process => ({
+    memberId: `member-of-${name}`,
+    instanceId: name,
+    topics: TOPICS,
+    held: [],
+  });
+
+  /** What the processes have once a group of them was assigned `count` partitions of each topic. */
+  function assigned(processes: readonly Process[], count: number): Process[] {
+    const assignment = assignTogether(processes, () => upTo(count));
+    return processes.map((each) => ({
+      ...each,
+      held: assignment[each.memberId]?.['retry-due'] ?? [],
+    }));
+  }
+
+  const ownersBy = (processes: readonly Process[]): Map<number, string> =>
+    new Map(processes.flatMap(({ instanceId, held }) => held.map((p) => [p, instanceId] as const)));
+  const movedBetween = (before: readonly Process[], after: readonly Process[]): number[] => {
+    const owners = ownersBy(after);
+    return [...ownersBy(before)].filter(([p, name]) => owners.get(p) !== name).map(([p]) => p);
+  };
+
+  const counts = fc.integer({ min: 1, max: 60 });
+  /** Processes that joined and left one after the other; at least one is there at the end. */
+  const histories = fc.record({
+    count: counts,
+    first: fc.uuid(),
+    changes: fc.array(fc.oneof(fc.uuid(), fc.nat()), { maxLength: 12 }),
+  });
+
+  function grown({
+    count,
+    first,
+    changes,
+  }: {
+    count: number;
+    first: string;
+    changes: (string | number)[];
+  }): Process[] {
+    let processes = assigned([start(first)], count);
+    for (const change of changes) {
+      if (typeof change === 'string') processes = assigned([...processes, start(change)], count);
+      else if (processes.length > 1) {
+        const leaving = change % processes.length;
+        processes = assigned(
+          processes.filter((_, n) => n !== leaving),
+          count,
+        );
+      }
+    }
+    return processes;
+  }
+
+  test('have one owner each, the same in every topic, and are spread evenly, whatever members report', () => {
+    const reports = fc.uniqueArray(fc.record({ name: fc.uuid(), held: fc.array(fc.nat(70)) }), {
+      selector: ({ name }) => name,
+      minLength: 1,
+      maxLength: 8,
+    });
+    fc.assert(
+      fc.property(reports, counts, (reported, count) => {
+        const members = reported.map(({ name, held }) => ({ ...start(name), held }));
+        const assignment = assignTogether(members, () => upTo(count));
+        const sizes = members.map(
+          ({ memberId }) => assignment[memberId]?.['retry-due']?.length ?? 0,
+        );
+        expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThanOrEqual(1);
+        for (const partition of upTo(count)) {
+          const owners = ownersOf(assignment, 'message-created', partition);
+          expect(owners).toHaveLength(1);
+          expect(ownersOf(assignment, 'retry-due', partition)).toEqual(owners);
+        }
+      }),
+    );
+  });
+
+  test('move to a process that joins, and no other ones move', () => {
+    fc.assert(
+      fc.property(histories, fc.uuid(), (history, name) => {
+        const before = grown(history);
+        const after = assigned([...before, start(name)], history.count);
+        const gained = after.at(-1)?.held ?? [];
+        expect(movedBetween(before, after).sort()).toEqual([...gained].sort());
+        expect(gained).toHaveLength(Math.floor(history.count / after.length));
+      }),
+    );
+  });
+
+  test('move from a process that leaves, and no other ones move', () => {
+    fc.assert(
+      fc.property(histories, fc.nat(), (history, index) => {
+        const before = grown(history);
+        fc.pre(before.length > 1);
+        const leaving = before[index % before.length];
+        const after = assigned(
+          before.filter((each) => each !== leaving),
+          history.count,
+        );
+        expect(movedBetween(before, after).sort()).toEqual([...(leaving?.held ?? [])].sort());
+      }),
+    );
+  });
+
+  test('come back to a process that was restarted, under whatever name', () => {
+    fc.assert(
+      fc.property(
+        fc.uuid(),
+        fc.uniqueArray(fc.uuid(), { minLength: 1, maxLength: 5 }),
+        fc.nat(),
+        fc.uuid(),
+        (first, joined, index, name) => {
+          const count = joined.length * (joined.length + 1) * 2;
+          const before = grown({ count, first, changes: joined });
+          const restarted = index % before.length;
+          const others = assigned(
+            before.filter((_, n) => n !== restarted),
+            count,
+          );
+          const after = assigned([...others, start(name)], count);
+          const sorted = (held: readonly number[] = []): number[] => [...held].sort();
+          expect(sorted(after.at(-1)?.held)).toEqual(sorted(before[restarted]?.held));
+        },
+      ),
+    );
+  });
+
+  test('are the same in two groups, of which one is asked when some members have theirs already', () => {
+    const changes = fc.record({
+      history: histories,
+      joining: fc.uniqueArray(fc.uuid(), { maxLength: 3 }),
+      leaving: fc.nat(2),
+      isTold: fc.infiniteStream(fc.boolean()),
+    });
+    fc.assert(
+      fc.property(changes, ({ history, joining, leaving, isTold }) => {
+        const before = grown(history);
+        const staying = before.slice(Math.min(leaving, before.length - 1));
+        const members = [...staying, ...joining.map(start)];
+        const first = assigned(members, history.count);
+        const mixed = first.map((each, n) =>
+          (isTold.next().value as boolean) ? each : { ...each, held: members[n]?.held ?? [] },
+        );
+        expect(ownersBy(assigned(mixed, history.count))).toEqual(ownersBy(first));
+      }),
+    );
+  });
+
+  test('are dealt in turn to processes that start together, p and p + 12 of 24 to the same one', () => {
+    const processes = assigned(['a', 'b', 'c'].map(start), 24);
+    const owners = ownersBy(processes);
+    for (const partition of upTo(12))
+      expect(owners.get(partition + 12)).toBe(owners.get(partition));
+  });
+
+  test('are dealt in turn while a member reports none, as by leaders of its version', () => {
+    const old: GroupMember = { memberId: 'm1', instanceId: 'a', topics: TOPICS };
+    const members = [{ ...start('b'), held: [0, 1, 2, 3] }, old];
+    expect(assignTogether(members, () => upTo(4))).toEqual({
+      m1: { 'message-created': [0, 2], 'retry-due': [0, 2] },
+      'member-of-b': { 'message-created': [1, 3], 'retry-due': [1, 3] },
+    });
+  });
+
+  test('are reported in a form that earlier versions order alike in each group', () => {
+    const report = encodeReport('a-uuid', [3, 1]);
+    expect(decodeReport(report)).toEqual({ instanceId: 'a-uuid', held: [3, 1] });
+    expect(decodeReport(encodeReport('a-uuid', []))).toEqual({ instanceId: 'a-uuid', held: [] });
+    expect(decodeReport(encodeReport('a-uuid', null))).toEqual({ instanceId: 'a-uuid' });
+    expect(decodeReport(null)).toEqual({});
+    expect(report.toString().startsWith('a-uuid')).toBe(true);
   });
 });
 

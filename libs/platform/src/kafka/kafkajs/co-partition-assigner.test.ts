@@ -30,7 +30,9 @@ async function assignmentOf(
     brokerPool: { findConnectedBroker: () => Promise.resolve({ metadata }) },
   };
   // Only these members of what kafkajs passes to an assigner are used.
-  const assigner = createCoPartitionAssigner('old')({ cluster } as unknown as AssignerConfig);
+  const assigner = createCoPartitionAssigner(() => Buffer.from('old'))({
+    cluster,
+  } as unknown as AssignerConfig);
   const members = [
     { memberId: 'old', topics: ['retry.5s'] },
     { memberId: 'new', topics: ['retry.5s', ...newTopics] },

@@ -1,5 +1,9 @@
-import { assignPartitions, type GroupMember } from '../consumer/partition-assignment.ts';
-import type { Sharing } from '../record-log.ts';
+import {
+  assignPartitions,
+  decodeReport,
+  type GroupMember,
+} from '../consumer/partition-assignment.ts';
+import { TOGETHER, type Sharing } from '../record-log.ts';
 import { AssignerProtocol, type Cluster, type PartitionAssigner } from 'kafkajs';
 
 /** The members of a group must agree on these, whichever client they use; version 0 of the consumer protocol. */
@@ -24,10 +28,10 @@ interface ClusterMetadata {
   brokerPool: { findConnectedBroker: () => Promise<Broker> };
 }
 
-/** `instanceId` names this process; each member sends its own when it joins. The member that leads the group assigns. */
+/** Each member sends its `report` when it joins. The member that leads the group assigns. */
 export function createCoPartitionAssigner(
-  instanceId: string,
-  sharing: Sharing = { kind: 'together' },
+  report: () => Buffer,
+  sharing: Sharing = TOGETHER,
 ): PartitionAssigner {
   return ({ cluster }) => ({
     name: ASSIGNER_NAME,
@@ -52,7 +56,7 @@ export function createCoPartitionAssigner(
       metadata: AssignerProtocol.MemberMetadata.encode({
         version: ASSIGNER_VERSION,
         topics,
-        userData: Buffer.from(instanceId),
+        userData: report(),
       }),
     }),
   });
@@ -62,8 +66,7 @@ function toMember(memberId: string, metadata: Buffer, topics: string[]): GroupMe
   const decoded = AssignerProtocol.MemberMetadata.decode(metadata);
   // kafkajs reads bytes that were not sent as null, which its types leave out.
   const userData = decoded?.userData as Buffer | null | undefined;
-  const instanceId = userData?.toString() ?? '';
-  return { memberId, topics: decoded?.topics ?? topics, ...(instanceId && { instanceId }) };
+  return { memberId, topics: decoded?.topics ?? topics, ...decodeReport(userData) };
 }
 
 async function partitionsByTopic(

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Consumer, Kafka } from 'kafkajs';
 import { eventually } from '../../../../../test/support/time/eventually.ts';
-import type { GroupClient } from '../consumer/group-client.ts';
+import type { GroupClient, GroupEvents } from '../consumer/group-client.ts';
 import { openKafkajsGroupClient } from './group-client.ts';
 
 type Listener = (event: { payload: object }) => void;
@@ -36,7 +36,7 @@ beforeEach(async () => {
     handle: () => Promise.resolve(),
   };
   const nothing = (): void => undefined;
-  client = openKafkajsGroupClient(kafka, 'instance', options, {
+  const events: GroupEvents = {
     onFetch: nothing,
     onRebalancing: () => Promise.resolve(),
     onConfirmed: nothing,
@@ -44,7 +44,8 @@ beforeEach(async () => {
     onBatch: nothing,
     onLost: () => seen.push('lost'),
     onFatal: (error) => seen.push(`fatal: ${error.message}`),
-  });
+  };
+  client = openKafkajsGroupClient(kafka, options, events, () => Buffer.from('instance'));
   await client.start();
 });
 

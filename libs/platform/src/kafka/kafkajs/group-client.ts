@@ -32,12 +32,12 @@ interface Member {
 /** Opens a member of a group on kafkajs. */
 export function openKafkajsGroupClient(
   kafka: Pick<Kafka, 'consumer'>,
-  instanceId: string,
   options: ConsumeOptions,
   events: GroupEvents,
+  report: () => Buffer,
 ): GroupClient {
   const left = new AbortController();
-  const consumer = createConsumer(kafka, instanceId, options, () => !left.signal.aborted);
+  const consumer = createConsumer(kafka, report, options, () => !left.signal.aborted);
   const member: Member = { consumer, events, left, joining: null };
   follow(member);
   return {
@@ -87,7 +87,7 @@ async function leave(member: Member): Promise<void> {
 
 function createConsumer(
   kafka: Pick<Kafka, 'consumer'>,
-  instanceId: string,
+  report: () => Buffer,
   { groupId, sharing, maxWaitMs = 100 }: ConsumeOptions,
   mayRestart: () => boolean,
 ): Consumer {
@@ -95,7 +95,7 @@ function createConsumer(
     groupId,
     // A broker may create what is asked for, with one partition: a topic that was deleted, for one.
     allowAutoTopicCreation: false,
-    partitionAssigners: [createCoPartitionAssigner(instanceId, sharing)],
+    partitionAssigners: [createCoPartitionAssigner(report, sharing)],
     // Heartbeats come from the fetch loop, which only hands records over.
     sessionTimeout: SESSION_TIMEOUT_MS,
     heartbeatInterval: HEARTBEAT_EVERY_MS,

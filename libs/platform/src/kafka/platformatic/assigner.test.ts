@@ -10,26 +10,28 @@ type AssignerConfig = Parameters<ReturnType<typeof createCoPartitionAssigner>>[0
 const { MemberAssignment, MemberMetadata } = kafkajs.AssignerProtocol;
 const PARTITIONS: Record<string, number> = { fresh: 12, retries: 12, deferred: 4 };
 
-/** memberId → process and topics; the processes in another order than the members. */
-const MEMBERS: Record<string, { instanceId: string; topics: string[] }> = {
-  m1: { instanceId: 'process-c', topics: ['fresh', 'retries'] },
-  m2: { instanceId: 'process-a', topics: ['fresh', 'retries', 'deferred'] },
-  m3: { instanceId: 'process-b', topics: ['fresh', 'retries', 'deferred'] },
-  m4: { instanceId: '', topics: ['deferred'] },
+/** memberId → topics. */
+const MEMBERS: Record<string, string[]> = {
+  m1: ['fresh', 'retries'],
+  m2: ['fresh', 'retries', 'deferred'],
+  m3: ['fresh', 'retries', 'deferred'],
+  m4: ['deferred'],
 };
+/** Of members of an earlier version; the processes are in another order than the members. */
+const REPORTS = ['process-c', 'process-a', 'process-b', ''];
 
-async function byKafkajs(sharing?: Sharing): Promise<Record<string, unknown>> {
+async function byKafkajs(sharing?: Sharing, reports = REPORTS): Promise<Record<string, unknown>> {
   const findTopicPartitionMetadata = (topic: string): { partitionId: number }[] =>
     Array.from({ length: PARTITIONS[topic] ?? 0 }, (_, partitionId) => ({ partitionId }));
   // Only these members of what kafkajs passes to an assigner are used.
   const given = { cluster: { findTopicPartitionMetadata } } as unknown as AssignerConfig;
-  const assigner = createCoPartitionAssigner('leader', sharing)(given);
-  const members = Object.entries(MEMBERS).map(([memberId, { instanceId, topics }]) => ({
+  const assigner = createCoPartitionAssigner(() => Buffer.alloc(0), sharing)(given);
+  const members = Object.entries(MEMBERS).map(([memberId, topics], n) => ({
     memberId,
     memberMetadata: MemberMetadata.encode({
       version: 0,
       topics,
-      userData: Buffer.from(instanceId),
+      userData: Buffer.from(reports[n] ?? ''),
     }),
   }));
   const result = await assigner.assign({ members, topics: Object.keys(PARTITIONS) });
@@ -41,11 +43,11 @@ async function byKafkajs(sharing?: Sharing): Promise<Record<string, unknown>> {
   );
 }
 
-function byPlatformatic(sharing?: Sharing): Record<string, unknown> {
+function byPlatformatic(sharing?: Sharing, reports = REPORTS): Record<string, unknown> {
   const members = Object.entries(MEMBERS).map(
-    ([memberId, { instanceId, topics }]): [string, ExtendedGroupProtocolSubscription] => [
+    ([memberId, topics], n): [string, ExtendedGroupProtocolSubscription] => [
       memberId,
-      { memberId, version: 0, topics, metadata: Buffer.from(instanceId) },
+      { memberId, version: 0, topics, metadata: Buffer.from(reports[n] ?? '') },
     ],
   );
   const topics = Object.entries(PARTITIONS).map(([name, partitionsCount]) => [
@@ -66,6 +68,14 @@ describe('the assignment of each member', () => {
   test('is the same whichever client leads the group', async () => {
     expect(byPlatformatic()).toEqual(await byKafkajs());
     expect(byPlatformatic()).toMatchObject({ m2: { fresh: [0, 3, 6, 9], retries: [0, 3, 6, 9] } });
+    const reporting = ['process-c 7,2', 'process-a ', 'process-b 11,10,1', 'process-d '];
+    expect(byPlatformatic({ kind: 'together' }, reporting)).toEqual(
+      await byKafkajs({ kind: 'together' }, reporting),
+    );
+    expect(byPlatformatic({ kind: 'together' }, reporting)).toMatchObject({
+      m1: { fresh: [7, 2, 4, 6], retries: [7, 2, 4, 6] },
+      m2: { fresh: [0, 5, 8, 9], deferred: [0, 3] },
+    });
     const evenly: Sharing = { kind: 'evenly', after: 1 };
     expect(byPlatformatic(evenly)).toEqual(await byKafkajs(evenly));
     expect(byPlatformatic(evenly)).not.toEqual(byPlatformatic());

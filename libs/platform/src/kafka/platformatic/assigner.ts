@@ -1,12 +1,16 @@
 import type { GroupPartitionsAssigner } from '@platformatic/kafka';
-import { assignPartitions, type GroupMember } from '../consumer/partition-assignment.ts';
-import type { Sharing } from '../record-log.ts';
+import {
+  assignPartitions,
+  decodeReport,
+  type GroupMember,
+} from '../consumer/partition-assignment.ts';
+import { TOGETHER, type Sharing } from '../record-log.ts';
 
 type Subscription =
   Parameters<GroupPartitionsAssigner>[1] extends Map<string, infer Member> ? Member : never;
 
 /** Assigns as co-partition-assigner.ts does, so that either client may lead the group. */
-export function createAssigner(sharing: Sharing = { kind: 'together' }): GroupPartitionsAssigner {
+export function createAssigner(sharing: Sharing = TOGETHER): GroupPartitionsAssigner {
   return (_leader, members, _topics, metadata) => {
     const partitionsOf = (topic: string): number[] => [
       ...Array(metadata.topics.get(topic)?.partitionsCount ?? 0).keys(),
@@ -26,6 +30,5 @@ export function createAssigner(sharing: Sharing = { kind: 'together' }): GroupPa
 }
 
 function toMember({ memberId, topics = [], metadata }: Subscription): GroupMember {
-  const instanceId = metadata?.toString() ?? '';
-  return { memberId, topics, ...(instanceId && { instanceId }) };
+  return { memberId, topics, ...decodeReport(metadata) };
 }

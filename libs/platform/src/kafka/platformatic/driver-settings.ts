@@ -4,7 +4,5 @@ import type { Logger } from '../../service/logger.ts';
 export interface DriverSettings {
   clientId: string;
   access: KafkaAccess;
-  /** Names this process among the members of its groups. */
-  instanceId: string;
   logger: Logger;
 }

@@ -7,6 +7,6 @@ import { connectProducer } from './producer.ts';
 export function createPlatformaticDriver(settings: DriverSettings): KafkaDriver {
   return {
     connectProducer: () => connectProducer(settings),
-    openGroupClient: (options, events) => openGroupClient(settings, options, events),
+    openGroupClient: (...given) => openGroupClient(settings, ...given),
   };
 }

@@ -43,8 +43,9 @@ export function openGroupClient(
   settings: DriverSettings,
   options: ConsumeOptions,
   events: GroupEvents,
+  report: () => Buffer,
 ): GroupClient {
-  const membership = createMembership(settings, options, events);
+  const membership = createMembership(settings, options, events, report);
   const { pauseList } = membership;
   follow(membership);
   return {
@@ -60,6 +61,7 @@ function createMembership(
   settings: DriverSettings,
   options: ConsumeOptions,
   events: GroupEvents,
+  report: () => Buffer,
 ): Membership {
   const pauseList = createPauseList();
   const left = new AbortController();
@@ -67,7 +69,7 @@ function createMembership(
   const describeError = (error: unknown): object => ({ error: errorText(error) });
   const consumer = createConsumer(settings, options, async () => {
     await waitForOldWork(membership);
-    return Buffer.from(settings.instanceId);
+    return report();
   });
   for (const topic of options.topics) consumer.topics.track(topic);
   const membership: Membership = {
@@ -111,7 +113,7 @@ function createConsumer(
     // The client refuses a shorter one.
     rebalanceTimeout: Math.max(REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_MS),
     protocols: [{ name: ASSIGNER_NAME, version: ASSIGNER_VERSION }],
-    // The user data of the member, here the name of its process; called before each join.
+    // The user data of the member; called before each join.
     protocolsMetadata: metadataForJoin,
     partitionAssigner: createAssigner(sharing),
     // The loops here retry: the client would repeat a request from before the group changed.
