@@ -16,25 +16,26 @@ interface Rights {
 /** What each process does in Redis; what is not here it cannot do (docs/security.md). */
 export const RIGHTS: Record<RedisUser, Rights> = {
   gateway: {
-    reads: ['rate:*', 'open-circuits', 'circuits-since', 'endpoint-flow:*', 'reading-positions'],
+    reads: ['rate:*', 'circuits-of-company:*', 'endpoint-flow:*', 'reading-positions'],
     writes: ['rate:*', 'live-watched'],
     channels: ['invalidations', 'live-attempts'],
     // prettier-ignore
     commands: [
-      'get', 'incrby', 'pexpire', 'hget', 'hgetall', 'hmget', 'subscribe', 'publish', 'zadd', 'zremrangebyscore',
+      'get', 'incrby', 'pexpire', 'hget', 'hmget', 'hscan', 'subscribe', 'publish', 'zadd', 'zremrangebyscore',
     ],
   },
   dispatcher: {
-    reads: ['running:*', 'open-circuits', 'endpoint-holds', 'live-watched'],
+    reads: ['running:*', 'circuits-of-partition:*', 'endpoint-holds', 'live-watched'],
     // prettier-ignore
     writes: [
-      'running:*', 'open-circuits', 'circuits-since', 'endpoint-holds', 'endpoint-flow:*', 'reading-positions',
+      'running:*', 'circuits-of-partition:*', 'circuits-of-company:*', 'endpoint-holds', 'endpoint-flow:*',
+      'reading-positions',
     ],
     channels: ['invalidations'],
     publishes: ['live-attempts'],
     // prettier-ignore
     commands: [
-      'mget', 'set', 'del', 'hgetall', 'hset', 'hsetnx', 'hdel', 'pexpire', 'subscribe', 'zrangebyscore',
+      'mget', 'set', 'del', 'hgetall', 'hset', 'hdel', 'pexpire', 'subscribe', 'zrangebyscore',
     ],
   },
 };

@@ -1,7 +1,8 @@
+import type { ConsumerGroup } from '@posthorn/domain/records/consumer-groups.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import { openProvenRecords } from '@posthorn/platform/proof/open-proven-records.ts';
 import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
-import type { Consumption } from '@posthorn/platform/kafka/record-log.ts';
+import type { ConsumeOptions, Consumption } from '@posthorn/platform/kafka/record-log.ts';
 import {
   createMemoryBudgets,
   type MemoryBudgets,
@@ -54,12 +55,12 @@ export async function startDispatcher(given: Context): Promise<void> {
     () => consumptions.every((each) => each.isAlive()),
   );
   const kafka = await openRecordLog('posthorn-dispatcher', context);
-  const { topics, groups } = kafka;
+  const { topics, groups, partitionOf } = kafka;
   const { records, deadLetters, report } = openProvenRecords(context, kafka, db);
   const budgets = createMemoryBudgets(registry);
   const shared = openSharedState(context);
   const companies = await openCompanies(context, db);
-  const isolated = { records, topics, shared, budgets, companies, report };
+  const isolated = { records, topics, partitionOf, shared, budgets, companies, report };
   const isolation = openIsolation(context, isolated);
   const areStoresUp = (): boolean => isConnected() && records.isConnected() && !outages.isOutage();
   const doubleSends = openDoubleSendGuard(context, {
@@ -163,19 +164,24 @@ async function consumeDue(context: Context, parts: ConsumeParts): Promise<Consum
     inFlightLimits: IN_FLIGHT_LIMITS,
     stallMs: STALLED_AFTER_MS + config.DELIVERY_TIMEOUT_MS,
     onRebalancing: takeOver.onRebalancing,
-    onAssigned: takeOver.onAssigned,
     handle: takeOver.handle,
   };
+  const ofGroup = (group: ConsumerGroup): ConsumerGroup & Pick<ConsumeOptions, 'onAssigned'> => ({
+    ...group,
+    onAssigned: (assignment) => {
+      takeOver.onAssigned(group.groupId, assignment);
+    },
+  });
   // Together: a member that has joined one group only would have other partitions in each.
   const joining = [
     records.consume({
       ...common,
-      ...groups.dispatcher,
+      ...ofGroup(groups.dispatcher),
       mayRead: isolation.mayRead,
     }),
     records.consume({
       ...common,
-      ...groups.slowLane,
+      ...ofGroup(groups.slowLane),
       sharing: { kind: 'following' },
       mayRead: isolation.mayReadSlowLane,
       // Mostly idle, so that longer polls save requests; and after it was full it is in no hurry.

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import type { RedisUser } from '../../../deploy/setup/redis-rights.ts';
+import { partitionOfKey } from '@posthorn/platform/kafka/partition-of-key.ts';
 import { circuitOf, openCircuit } from '../../support/isolation/circuits.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { LOCAL, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { metricOf, sendMany, untilDelivered } from '../../support/process/traffic.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { startRedisCluster, type RedisCluster } from '../../support/stores/redis-cluster.ts';
@@ -38,6 +39,7 @@ afterAll(async () => {
 
 const DEFERRALS = 'posthorn_circuit_breaker_deferrals_total';
 const keyOf = (name: string): string => posthorn.env.REDIS_PREFIX + name;
+const ofCompany = (): string => keyOf(`circuits-of-company:${posthorn.companyId}`);
 
 async function announcedOn(servers: readonly Redis[]): Promise<number> {
   const keys = await Promise.all(servers.map((server) => server.keys(keyOf('running:*'))));
@@ -63,7 +65,9 @@ describe('Posthorn on a Redis Cluster', () => {
     const { webhookId } = await api.createTarget(endpoint.url);
     await openCircuit(posthorn, webhookId);
     failing = webhookId;
-    await cluster.moveSlotOf(keyOf('open-circuits'));
+    const partition = partitionOfKey(webhookId, Number(LOCAL.TOPIC_PARTITIONS));
+    await cluster.moveSlotOf(keyOf(`circuits-of-partition:${partition}`));
+    await cluster.moveSlotOf(ofCompany());
     expect(await circuitOf(api, webhookId)).toBe('open');
     await dispatcher.stop();
     const requests = endpoint.total();
@@ -81,7 +85,7 @@ describe('Posthorn on a Redis Cluster', () => {
   it('delivers while a node is lost, announces attempts on the others, and knows circuits again after it', async () => {
     const { api } = posthorn;
     const { webhookId } = await api.createTarget(endpoint.url);
-    const lost = await cluster.ownerOf(keyOf('open-circuits'));
+    const lost = await cluster.ownerOf(ofCompany());
     const replica = await cluster.addReplica(lost);
     await replica.redis.config('SET', 'cluster-replica-no-failover', 'yes');
     const others = serversOf(store.redis).filter(({ options }) => options.port !== lost.port);

@@ -100,7 +100,9 @@ function depsOf(harness: ResendHarness): RunResendsDeps {
     records: harness.records,
     retryDueTopic: 'due',
     rateLimitOf: () => Promise.resolve(null),
-    circuits: { read: (id) => Promise.resolve(harness.openCircuits.has(id) ? 1 : null) },
+    circuits: {
+      read: (_companyId, id) => Promise.resolve(harness.openCircuits.has(id) ? 1 : null),
+    },
     isSuspended: (id) => Promise.resolve(harness.suspended.has(id)),
     pageBudget: createPageBudget(16_777_216),
     nowMs: timers.nowMs,

@@ -1754,7 +1754,7 @@ export interface components {
             pending: number;
             /** @description When the message of the oldest of them was accepted; null without any */
             oldestPendingAt: components["schemas"]["Time"] | null;
-            /** @description Webhooks whose circuit is open now (`GET /api/v1/circuits`); null while that is not known */
+            /** @description Webhooks whose circuit is open now (`GET /api/v1/circuits`), at most 10,000; null while that is not known */
             openCircuits: number | null;
             /** @description How long the attempts took; null without any */
             latencyMs: {
@@ -1862,8 +1862,11 @@ export interface components {
              * @enum {string}
              */
             circuit: "open" | "half_open";
-            /** @description When it opened; null when a dispatcher of an earlier version has opened it */
-            since: components["schemas"]["Time"] | null;
+            /**
+             * @description When it opened, without a success since
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            since: components["schemas"]["Time"];
             /**
              * @description When the next attempt may be made
              * @example 2026-01-31T09:30:00.000Z

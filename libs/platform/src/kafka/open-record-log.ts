@@ -25,6 +25,7 @@ import { createKafkaMetrics } from './kafka-metrics.ts';
 import { createKafkaRecordLog } from './kafka-record-log.ts';
 import type { KafkaClientName } from '../service/kafka-clients.ts';
 import { openDriver } from './open-driver.ts';
+import { partitionOfKey } from './partition-of-key.ts';
 import { signRecords } from './publishing/sign-records.ts';
 import { createRecordMac, type RecordMac } from './publishing/record-mac.ts';
 import type { RecordLog } from './record-log.ts';
@@ -50,6 +51,8 @@ export interface OpenRecordLog {
   delayTopics: ReadonlyMap<string, DelayTopic>;
   /** How many partitions these topics have together; none for one that does not exist. */
   countPartitions: (names: readonly string[]) => number;
+  /** Returns the partition of a key in an existing topic. */
+  partitionOf: (topic: string, key: string) => number;
   /** For what is asked of Kafka beside its records. */
   kafka: Kafka;
   /** False when a delay topic of earlier settings was deleted: its reader must be restarted. */
@@ -91,9 +94,21 @@ export async function openRecordLog(clientId: string, context: Context): Promise
   const { isAlive } = watchTopics(context, { kafka, topics, delayTopics });
   const countPartitions = (names: readonly string[]): number =>
     names.reduce((sum, name) => sum + (existing.get(name) ?? 0), 0);
+  const partitionOf = (topic: string, key: string): number =>
+    partitionOfKey(key, existing.get(topic) ?? 1);
   const groups = consumerGroups(config.TOPIC_PREFIX, topics, delayTopics);
   const signed = signRecords(log, mac);
-  return { records: signed, mac, topics, groups, delayTopics, countPartitions, kafka, isAlive };
+  return {
+    records: signed,
+    mac,
+    topics,
+    groups,
+    delayTopics,
+    countPartitions,
+    partitionOf,
+    kafka,
+    isAlive,
+  };
 }
 
 function watchTopics(

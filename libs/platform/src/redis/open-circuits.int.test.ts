@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
 import { REDIS_KINDS, type TestedRedis } from '../../../../test/support/stores/tested-redis.ts';
-import { createOpenCircuits, type OpenCircuits } from './open-circuits.ts';
+import {
+  createOpenCircuits,
+  MAX_LISTED,
+  type CircuitOwner,
+  type CircuitTimes,
+  type OpenCircuits,
+} from './open-circuits.ts';
 
 const FORGOTTEN_AFTER_MS = 12 * 3_600_000;
 
@@ -12,6 +18,7 @@ describe.each(REDIS_KINDS)('open circuits in %s', (_kind, open) => {
   let owner: OpenCircuits;
   let successor: OpenCircuits;
   let round = 0;
+  let prefix: string;
 
   beforeAll(async () => {
     store = await open();
@@ -20,68 +27,113 @@ describe.each(REDIS_KINDS)('open circuits in %s', (_kind, open) => {
   beforeEach(() => {
     round += 1;
     nowMs = 1_000_000;
-    const prefix = `${env.REDIS_PREFIX}${round}:`;
+    prefix = `${env.REDIS_PREFIX}${round}:`;
     owner = createOpenCircuits(store.redis, prefix, () => nowMs);
     successor = createOpenCircuits(store.redis, prefix, () => nowMs);
   });
 
   afterAll(() => store.stop());
 
-  it('are read with the time of their probe, all at once or one by one', async () => {
-    owner.opened('wh_1', nowMs + 500);
-    owner.opened('wh_2', nowMs + 700);
-    const expected = new Map([
-      ['wh_1', nowMs + 500],
-      ['wh_2', nowMs + 700],
-    ]);
-    expect(await successor.takeOverCircuits()).toEqual(expected);
-    expect(await successor.read('wh_2')).toBe(nowMs + 700);
-    expect(await successor.read('wh_3')).toBeNull();
+  const at = (webhookId: string, partition = 1, companyId = 'comp_1'): CircuitOwner => ({
+    webhookId,
+    companyId,
+    partition,
+  });
+  const until = (probeAtMs: number): CircuitTimes => ({ probeAtMs, sinceMs: 900_000 });
+  const takenOver = (partitions: number[], most = 100) => successor.takeOver(partitions, most);
+
+  it('are read by their partitions, and one by one by their company', async () => {
+    owner.opened(at('wh_1'), until(nowMs + 500));
+    owner.opened(at('wh_2', 2, 'comp_2'), until(nowMs + 700));
+    const first = { ...until(nowMs + 500), companyId: 'comp_1', partition: 1 };
+    const second = { ...until(nowMs + 700), companyId: 'comp_2', partition: 2 };
+    expect(await takenOver([1, 2, 3])).toEqual(
+      new Map([
+        ['wh_1', first],
+        ['wh_2', second],
+      ]),
+    );
+    expect(await takenOver([2])).toEqual(new Map([['wh_2', second]]));
+    expect(await takenOver([1, 2], 1)).toHaveProperty('size', 1);
+    expect(await takenOver([])).toEqual(new Map());
+    expect(await successor.read('comp_2', 'wh_2')).toBe(nowMs + 700);
+    expect(await successor.read('comp_1', 'wh_2')).toBeNull();
   });
 
   it('have the newest time when they open again, and are removed when they close', async () => {
-    owner.opened('wh_1', nowMs + 500);
-    owner.opened('wh_1', nowMs + 900);
-    expect(await successor.read('wh_1')).toBe(nowMs + 900);
-    owner.closed('wh_1');
-    expect(await successor.read('wh_1')).toBeNull();
-    expect(await successor.takeOverCircuits()).toEqual(new Map());
+    owner.opened(at('wh_1'), until(nowMs + 500));
+    owner.opened(at('wh_1'), until(nowMs + 900));
+    expect(await successor.read('comp_1', 'wh_1')).toBe(nowMs + 900);
+    owner.closed(at('wh_1'));
+    expect(await successor.read('comp_1', 'wh_1')).toBeNull();
+    expect(await takenOver([1])).toEqual(new Map());
   });
 
-  it('are listed with the time since when they are open, which a failed probe does not change', async () => {
-    owner.opened('wh_1', nowMs + 500);
-    nowMs += 600;
-    owner.opened('wh_1', nowMs + 500);
-    const open = { webhookId: 'wh_1', probeAtMs: 1_001_100, sinceMs: 1_000_000 };
-    expect(await successor.list()).toEqual([open]);
-    owner.closed('wh_1');
-    expect(await successor.list()).toEqual([]);
-    owner.opened('wh_1', nowMs + 500);
-    expect(await successor.list()).toEqual([{ ...open, sinceMs: 1_000_600 }]);
+  it('are listed for their company alone, with the time since when they are open', async () => {
+    owner.opened(at('wh_1'), until(nowMs + 500));
+    owner.opened(at('wh_2', 1, 'comp_2'), until(nowMs + 500));
+    const open = { webhookId: 'wh_1', ...until(nowMs + 500) };
+    expect(await successor.list('comp_1')).toEqual([open]);
     nowMs += FORGOTTEN_AFTER_MS + 500;
-    expect(await successor.list()).toEqual([]);
+    expect(await successor.list('comp_1')).toEqual([]);
+  });
+
+  it('are listed up to a number', async () => {
+    for (let n = 0; n < MAX_LISTED + 100; n += 1) {
+      owner.opened(at(`wh_${n}`, n % 12), until(nowMs));
+    }
+    const found = await successor.list('comp_1');
+    expect(new Set(found.map(({ webhookId }) => webhookId)).size).toBe(MAX_LISTED);
   });
 
   it('stay when their probe is due, and are forgotten twelve hours later', async () => {
-    owner.opened('wh_1', nowMs);
+    owner.opened(at('wh_1'), until(nowMs));
     nowMs += FORGOTTEN_AFTER_MS - 1;
-    expect(await successor.read('wh_1')).toBe(1_000_000);
+    expect(await successor.read('comp_1', 'wh_1')).toBe(1_000_000);
     nowMs += 1;
-    expect(await successor.read('wh_1')).toBeNull();
-    expect(await successor.takeOverCircuits()).toEqual(new Map());
+    expect(await successor.read('comp_1', 'wh_1')).toBeNull();
+    expect(await takenOver([1])).toEqual(new Map());
     nowMs = 1_000_000;
     // The report is not awaited. It goes over the same connection, so it arrives first.
-    expect(await successor.takeOverCircuits()).toEqual(new Map());
+    expect(await takenOver([1])).toEqual(new Map());
+    expect(await successor.list('comp_1')).toEqual([]);
+  });
+
+  it('leave no key behind when their dispatcher has died', async () => {
+    owner.opened(at('wh_1'), until(nowMs));
+    await successor.read('comp_1', 'wh_1');
+    for (const key of ['circuits-of-partition:1', 'circuits-of-company:comp_1']) {
+      expect(await store.redis.pttl(prefix + key)).toBeGreaterThan(FORGOTTEN_AFTER_MS);
+    }
+  });
+
+  it('are ignored when no dispatcher has stored them', async () => {
+    const texts = [
+      '',
+      'x',
+      '1',
+      '1 2',
+      'NaN 1 comp_1',
+      '-1 1 comp_1',
+      `${'9'.repeat(16)} 1 comp_1`,
+    ];
+    for (const [n, text] of texts.entries()) {
+      await store.redis.hset(`${prefix}circuits-of-partition:1`, `wh_${n}`, text);
+      await store.redis.hset(`${prefix}circuits-of-company:comp_1`, `wh_${n}`, text);
+    }
+    expect(await takenOver([1])).toEqual(new Map());
+    expect(await successor.list('comp_1')).toEqual([]);
+    expect(await successor.read('comp_1', 'wh_0')).toBeNull();
   });
 
   it('are unknown without Redis: reading rejects, writing does not', async () => {
     const away = store.connect();
     away.disconnect();
     const cutOff = createOpenCircuits(away, env.REDIS_PREFIX, () => nowMs);
-    cutOff.opened('wh_1', nowMs);
-    cutOff.closed('wh_1');
-    await expect(cutOff.takeOverCircuits()).rejects.toThrow();
-    await expect(cutOff.list()).rejects.toThrow();
-    await expect(cutOff.read('wh_1')).rejects.toThrow();
+    cutOff.opened(at('wh_1'), until(nowMs));
+    cutOff.closed(at('wh_1'));
+    await expect(cutOff.takeOver([1, 2], 100)).rejects.toThrow();
+    await expect(cutOff.list('comp_1')).rejects.toThrow();
+    await expect(cutOff.read('comp_1', 'wh_1')).rejects.toThrow();
   });
 });

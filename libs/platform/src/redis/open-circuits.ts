@@ -1,78 +1,172 @@
+import { sendAll, type Command } from './commands/across-slots.ts';
 import { readPatiently } from './commands/read-patiently.ts';
 import type { RedisClient } from './connect.ts';
 
 /**
- * The open circuits, for the dispatcher that takes their webhooks over and for the gateway. A circuit's
- * time is when its next probe may be made, in milliseconds since 1970.
+ * The open circuits: those of a partition for the dispatcher that takes it over, those of a company for the gateway. A
+ * circuit's time is when its next probe may be made, in milliseconds since 1970.
  */
 export interface OpenCircuits {
-  /** Returns the time of each open circuit by webhook id, and removes those that have ended. Rejects without Redis. */
-  takeOverCircuits: () => Promise<Map<string, number>>;
-  /** The same with the time since when each is open, for the gateway, which changes nothing. Rejects without Redis. */
-  list: () => Promise<OpenCircuit[]>;
+  /**
+   * Returns the open circuits of these partitions by webhook id, `most` of them at most, and removes those that have
+   * ended. Rejects when none of the partitions can be read.
+   */
+  takeOver: (partitions: readonly number[], most: number) => Promise<Map<string, InheritedCircuit>>;
+  /** Returns the open circuits of the company, MAX_LISTED at most. Rejects without Redis. */
+  list: (companyId: string) => Promise<OpenCircuit[]>;
   /** Null when the circuit is closed. Rejects without Redis. */
-  read: (webhookId: string) => Promise<number | null>;
+  read: (companyId: string, webhookId: string) => Promise<number | null>;
   /** Stores an open circuit without waiting for Redis; while Redis is away nothing is stored. */
-  opened: (webhookId: string, untilMs: number) => void;
+  opened: (of: CircuitOwner, times: CircuitTimes) => void;
   /** Removes a circuit without waiting for Redis. */
-  closed: (webhookId: string) => void;
+  closed: (of: CircuitOwner) => void;
 }
 
-export interface OpenCircuit {
+export interface CircuitOwner {
   webhookId: string;
-  probeAtMs: number;
-  /** When it opened first, without a success since. Null when a dispatcher of an earlier version has opened it. */
-  sinceMs: number | null;
+  companyId: string;
+  /** The partition of its records. */
+  partition: number;
 }
 
-const KEY = 'open-circuits';
-/** Webhook id → when its circuit opened. Apart, because earlier versions read the values of the other hash. */
-const SINCE_KEY = 'circuits-since';
+export interface CircuitTimes {
+  probeAtMs: number;
+  /** When it opened first, without a success since. */
+  sinceMs: number;
+}
+
+export interface InheritedCircuit extends CircuitTimes {
+  companyId: string;
+  partition: number;
+}
+
+export interface OpenCircuit extends CircuitTimes {
+  webhookId: string;
+}
+
+/** Beyond this many of one company, the others are neither shown nor counted. */
+export const MAX_LISTED = 10_000;
 /** No record is deferred by an open circuit for longer. */
 const FORGET_AFTER_MS = 12 * 3_600_000;
+/** A hash to which nothing was written for this time has nothing current. */
+const EXPIRE_AFTER_MS = FORGET_AFTER_MS + 3_600_000;
+/** Partitions that are read at once: a dispatcher that starts alone may have thousands. */
+const READ_AT_ONCE = 16;
+const SCAN_COUNT = 1_000;
 
-/** Uses one Redis hash: a new owner reads it in one step, and it has failing endpoints only. */
+interface Store {
+  redis: RedisClient;
+  ofPartition: (partition: number) => string;
+  ofCompany: (companyId: string) => string;
+  isCurrent: (circuit: CircuitTimes) => boolean;
+}
+
+/** Uses two hashes for each circuit, which expire: by partition a new owner reads its own only, by company a gateway. */
 export function createOpenCircuits(
   redis: RedisClient,
   prefix: string,
   nowMs: () => number,
 ): OpenCircuits {
-  const key = prefix + KEY;
-  const sinceKey = prefix + SINCE_KEY;
-  const isCurrent = (untilMs: number): boolean => untilMs + FORGET_AFTER_MS > nowMs();
-  const ignoreFailure = (command: Promise<unknown>): void => void command.catch(() => undefined);
+  const store: Store = {
+    redis,
+    ofPartition: (partition) => `${prefix}circuits-of-partition:${partition}`,
+    ofCompany: (companyId) => `${prefix}circuits-of-company:${companyId}`,
+    isCurrent: ({ probeAtMs }) => probeAtMs + FORGET_AFTER_MS > nowMs(),
+  };
   return {
-    async takeOverCircuits() {
-      const stored = (await readPatiently(redis, 'hgetall', [key])) as Record<string, string>;
-      const entries = Object.entries(stored);
-      const all = entries.map(([id, text]): [string, number] => [id, Number(text)]);
-      const stale = all.filter(([, untilMs]) => !isCurrent(untilMs)).map(([id]) => id);
-      if (stale.length > 0) {
-        for (const each of [key, sinceKey]) ignoreFailure(redis.hdel(each, ...stale));
-      }
-      return new Map(all.filter(([, untilMs]) => isCurrent(untilMs)));
+    takeOver: (partitions, most) => takeOver(store, partitions, most),
+    list: (companyId) => list(store, companyId),
+    async read(companyId, webhookId) {
+      const circuit = parse((await redis.hget(store.ofCompany(companyId), webhookId)) ?? '');
+      return circuit && store.isCurrent(circuit) ? circuit.probeAtMs : null;
     },
-    async list() {
-      const [untils, sinces] = await Promise.all([redis.hgetall(key), redis.hgetall(sinceKey)]);
-      return Object.entries(untils)
-        .map(([webhookId, text]) => ({
-          webhookId,
-          probeAtMs: Number(text),
-          sinceMs: sinces[webhookId] === undefined ? null : Number(sinces[webhookId]),
-        }))
-        .filter(({ probeAtMs }) => isCurrent(probeAtMs));
+    opened(of, { probeAtMs, sinceMs }) {
+      const text = [probeAtMs, sinceMs, of.companyId].join(' ');
+      sendUnawaited(store, of, (key) => [
+        ['hset', key, of.webhookId, text],
+        ['pexpire', key, EXPIRE_AFTER_MS],
+      ]);
     },
-    async read(webhookId) {
-      const text = await redis.hget(key, webhookId);
-      return text !== null && isCurrent(Number(text)) ? Number(text) : null;
-    },
-    opened: (webhookId, untilMs) => {
-      ignoreFailure(redis.hset(key, webhookId, String(untilMs)));
-      // A failed probe opens it again: the first time stays.
-      ignoreFailure(redis.hsetnx(sinceKey, webhookId, String(nowMs())));
-    },
-    closed: (webhookId) => {
-      for (const each of [key, sinceKey]) ignoreFailure(redis.hdel(each, webhookId));
+    closed(of) {
+      remove(store, of);
     },
   };
+}
+
+function sendUnawaited(
+  { redis, ofPartition, ofCompany }: Store,
+  { partition, companyId }: CircuitOwner,
+  commandsFor: (key: string) => Command[],
+): void {
+  const keys = [ofPartition(partition), ofCompany(companyId)];
+  void sendAll(redis, keys.flatMap(commandsFor)).catch(() => undefined);
+}
+
+function remove(store: Store, of: CircuitOwner): void {
+  sendUnawaited(store, of, (key) => [['hdel', key, of.webhookId]]);
+}
+
+async function takeOver(
+  store: Store,
+  partitions: readonly number[],
+  most: number,
+): Promise<Map<string, InheritedCircuit>> {
+  const found = new Map<string, InheritedCircuit>();
+  const failures: unknown[] = [];
+  for (let from = 0; from < partitions.length; from += READ_AT_ONCE) {
+    const page = partitions.slice(from, from + READ_AT_ONCE);
+    const reads = await Promise.allSettled(page.map((each) => readPartition(store, each)));
+    for (const read of reads) {
+      if (read.status === 'rejected') failures.push(read.reason);
+      else for (const [id, each] of read.value) if (found.size < most) found.set(id, each);
+    }
+  }
+  // In a cluster, those of a node that is away are unknown, and the others are of use.
+  if (failures.length > 0 && failures.length === partitions.length) throw failures[0];
+  return found;
+}
+
+async function readPartition(
+  store: Store,
+  partition: number,
+): Promise<[string, InheritedCircuit][]> {
+  const key = store.ofPartition(partition);
+  const stored = (await readPatiently(store.redis, 'hgetall', [key])) as Record<string, string>;
+  return Object.entries(stored).flatMap(([webhookId, text]): [string, InheritedCircuit][] => {
+    const circuit = parse(text);
+    if (!circuit) return [];
+    if (store.isCurrent(circuit)) return [[webhookId, { ...circuit, partition }]];
+    remove(store, { webhookId, companyId: circuit.companyId, partition });
+    return [];
+  });
+}
+
+async function list(
+  { redis, ofCompany, isCurrent }: Store,
+  companyId: string,
+): Promise<OpenCircuit[]> {
+  const found = new Map<string, OpenCircuit>();
+  let cursor = '0';
+  do {
+    const [next, fields] = await redis.hscan(ofCompany(companyId), cursor, 'COUNT', SCAN_COUNT);
+    cursor = next;
+    for (let n = 0; n + 1 < fields.length; n += 2) {
+      const [webhookId = '', text = ''] = fields.slice(n, n + 2);
+      const circuit = parse(text);
+      if (!circuit || !isCurrent(circuit)) continue;
+      const { probeAtMs, sinceMs } = circuit;
+      // A scan may return a field twice.
+      found.set(webhookId, { webhookId, probeAtMs, sinceMs });
+    }
+  } while (cursor !== '0' && found.size < MAX_LISTED);
+  return [...found.values()].slice(0, MAX_LISTED);
+}
+
+const STORED = /^(\d{1,15}) (\d{1,15}) (\S+)$/;
+
+/** Returns null for text that no dispatcher has stored. */
+function parse(text: string): (CircuitTimes & { companyId: string }) | null {
+  const [, probeAt, since, companyId] = STORED.exec(text) ?? [];
+  if (companyId === undefined) return null;
+  return { probeAtMs: Number(probeAt), sinceMs: Number(since), companyId };
 }

@@ -9,7 +9,12 @@ import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { DispatcherConfig } from '../config.ts';
 import type { Companies } from '../load/open-companies.ts';
 import type { SharedState } from '../open-shared-state.ts';
-import { CIRCUIT_BYTES, createCircuits, type Circuits } from './circuits/circuits.ts';
+import {
+  CIRCUIT_BYTES,
+  createCircuits,
+  type Circuits,
+  type CircuitsDeps,
+} from './circuits/circuits.ts';
 import { createDefer, type Defer } from './defer-attempt.ts';
 import { createStallFreeClock, type StallFreeClock } from './endpoint/stall-free-clock.ts';
 import { createIsolationMetrics, watchIsolation } from './isolation-metrics.ts';
@@ -32,13 +37,13 @@ export interface Isolation {
   /** The same for the slow lane, which has its own places. */
   mayReadSlowLane: () => boolean;
   /**
-   * Reads the open circuits and holds of former owners. To be awaited before the first record of newly
-   * assigned partitions is worked on.
+   * Reads the open circuits and holds of former owners of these partitions, which are all that this process has now. To
+   * be awaited before the first record of newly assigned ones is worked on.
    */
-  takeOver: () => Promise<void>;
+  takeOver: (partitions: ReadonlySet<number>) => Promise<void>;
 }
 
-interface Parts extends Pick<OpenRecordLog, 'records' | 'topics'> {
+interface Parts extends Pick<OpenRecordLog, 'records' | 'topics' | 'partitionOf'> {
   shared: SharedState;
   budgets: MemoryBudgets;
   companies: Pick<Companies, 'suspendedForMs'>;
@@ -55,22 +60,25 @@ const FLOWS_EVERY_MS = 1_000;
 
 export function openIsolation(
   context: Context,
-  { records, topics, shared, budgets, companies, report }: Parts,
+  { records, topics, partitionOf, shared, budgets, companies, report }: Parts,
 ): Isolation {
   const { config, registry, keepTrying } = context;
   const memory = createRecordMemory(bytesOfMib(config.RECORD_MEMORY_MIB));
   const clock = createStallFreeClock(CLOCK_EVERY_MS, monotonicClockMs);
-  const circuits = openCircuits(context, shared, report);
+  const circuits = openCircuits(context, shared, {
+    report,
+    partitionOf: (webhookId) => partitionOf(topics.messageCreated, webhookId),
+  });
   const overload = createOverloadWatch(monotonicClockMs);
   const queues = openQueues({ config, shared, memory, clock, circuits, overload, companies });
   const metrics = createIsolationMetrics(registry);
   watchIsolation(registry, { queues, circuits, limit: placesOf(config) });
   watchMemory({ config, budgets, memory, circuits, queues });
   keepTicking(context, { budgets, queues, circuits, clock, overload, shared });
-  const takeOver = async (): Promise<void> => {
-    await Promise.all([circuits.takeOver(), takeOverHolds(shared, queues)]);
-  };
-  shared.onReady(() => void takeOver());
+  shared.onReady(() => {
+    void circuits.restore();
+    void takeOverHolds(shared, queues);
+  });
   return {
     queues,
     memory,
@@ -90,7 +98,9 @@ export function openIsolation(
     mayRead: () => memory.hasRoom() && !queues.isFull('fast'),
     // Otherwise its backlog would fill the memory, and stop the reading for endpoints that are not slow.
     mayReadSlowLane: () => memory.hasRoom() && !queues.isFull('slow'),
-    takeOver,
+    async takeOver(partitions) {
+      await Promise.all([circuits.own(partitions), takeOverHolds(shared, queues)]);
+    },
   };
 }
 
@@ -101,11 +111,11 @@ function placesOf({ MAX_IN_FLIGHT, SLOW_LANE_CONCURRENCY }: DispatcherConfig): n
 function openCircuits(
   { config, logger }: Context,
   { openCircuits }: SharedState,
-  report: ReportIncident,
+  parts: Pick<CircuitsDeps, 'report' | 'partitionOf'>,
 ): Circuits {
   return createCircuits({
+    ...parts,
     logger,
-    report,
     shared: openCircuits,
     resetMs: config.CIRCUIT_RESET_MS,
     maxCircuits: Math.floor(bytesOfMib(config.CIRCUIT_MEMORY_MIB) / CIRCUIT_BYTES),

@@ -135,7 +135,7 @@ function overviewUseCases(
   const stats = createStatsQueries(db);
   const readOutlines = createReadWebhookOutlines(db);
   const readPending = createReadPending(db);
-  const readCircuits = createReadCircuits({ circuits: deps.circuits, readOutlines, nowMs });
+  const readCircuits = createReadCircuits({ circuits: deps.circuits, readOutlines });
   return {
     stats,
     readOutlines,

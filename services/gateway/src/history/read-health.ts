@@ -55,7 +55,7 @@ export function createReadHealth(deps: HealthDeps): ReadHealth {
     // Each delivery is counted by one of the two reads: a delivery recorded between them would be counted twice or not
     // at all.
     const [circuit, flow, known, older] = await Promise.all([
-      circuitOf(deps, webhookId),
+      circuitOf(deps, companyId, webhookId),
       deps.flows.read(webhookId).catch(() => null),
       deliveries.figuresOf(companyId, ids),
       deliveries.countPending(companyId, webhookId, ids, MAX_BACKLOG),
@@ -70,9 +70,10 @@ export function createReadHealth(deps: HealthDeps): ReadHealth {
 /** Reads what the dispatcher of the webhook has written to Redis. Without Redis every circuit counts as closed. */
 async function circuitOf(
   { circuits, nowMs }: HealthDeps,
+  companyId: string,
   webhookId: string,
 ): Promise<Pick<Health, 'circuit' | 'probeAt'>> {
-  const probeAtMs = await circuits.read(webhookId).catch(() => null);
+  const probeAtMs = await circuits.read(companyId, webhookId).catch(() => null);
   if (probeAtMs === null) return { circuit: 'closed', probeAt: null };
   return {
     circuit: probeAtMs > nowMs() ? 'open' : 'half_open',

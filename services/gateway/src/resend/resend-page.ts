@@ -179,7 +179,7 @@ async function endpointOf(
   { movedAtMs, successAtMs, publishedAtMs }: PageProgress,
 ): Promise<Endpoint> {
   if (nowMs() - successAtMs < QUIET_MS || webhookId === null) return 'works';
-  const probeAtMs = await circuits.read(webhookId).catch(() => null);
+  const probeAtMs = await circuits.read(companyId, webhookId).catch(() => null);
   if (probeAtMs !== null) return 'failing';
   const isOfInterest = nowMs() - movedAtMs >= QUIET_MS || nowMs() - publishedAtMs > AGAIN_MS;
   return isOfInterest && (await isSuspended(companyId)) ? 'suspended' : 'works';

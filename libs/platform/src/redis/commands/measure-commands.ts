@@ -9,6 +9,7 @@ const OPERATIONS: Readonly<Record<string, OperationOf<'redis'>>> = {
   hget: 'read',
   hgetall: 'read',
   hmget: 'read',
+  hscan: 'read',
   set: 'write',
   del: 'write',
   hset: 'write',

@@ -1,5 +1,6 @@
 import type { EventEmitter } from 'node:events';
 import CircuitBreaker from 'opossum';
+import type { CircuitOwner, CircuitTimes } from '@posthorn/platform/redis/open-circuits.ts';
 import type { CircuitChanges } from './tell-circuit-changes.ts';
 import { OPENS_WHEN } from './when-circuit-opens.ts';
 
@@ -14,9 +15,12 @@ export interface Probe {
 /** The circuit of one endpoint. Times are milliseconds since 1970. */
 export interface Circuit {
   url: string;
+  owner: CircuitOwner;
   state: () => CircuitState;
   /** When the next probe may be made; in the past once the circuit is half open. */
   probeAtMs: () => number;
+  /** When it opened; 0 while it is closed. */
+  sinceMs: () => number;
   /** Grows each time it opens: an attempt that began before the last opening says nothing about now. */
   openings: () => number;
   lastFailureMs: () => number;
@@ -34,13 +38,14 @@ export interface Circuit {
 
 export interface CircuitOptions extends CircuitChanges {
   url: string;
+  owner: CircuitOwner;
   /** How long an open circuit waits before its probe. */
   resetMs: number;
   nowMs: () => number;
   /** One timer moves the windows of all circuits, and bounds the times of their probes. */
   rotation: EventEmitter;
-  /** When given, the circuit starts open, with its probe at this time. */
-  probeAtMs?: number;
+  /** When given, the circuit starts open, as its former owner had it. */
+  inherited?: CircuitTimes | undefined;
 }
 
 /** opossum's own defaults would open at the first failure. */
@@ -75,32 +80,31 @@ export function createCircuit(options: CircuitOptions): Circuit {
     ...OPOSSUM_OPTIONS,
     rotateBucketController: rotation,
   });
-  let probeAtMs = options.probeAtMs ?? 0;
+  let { probeAtMs, sinceMs } = options.inherited ?? { probeAtMs: 0, sinceMs: 0 };
   let openings = 0;
   let lastFailureMs = nowMs();
-  if (options.probeAtMs !== undefined) opossum.open();
-  const { probe, beginProbe } = createProbe(nowMs);
-  const waitForProbe = (tell: (probeAtMs: number) => void): void => {
+  if (options.inherited) opossum.open();
+  const waitForProbe = (report: (times: CircuitTimes) => void): void => {
     openings += 1;
     probeAtMs = nowMs() + resetMs;
-    tell(probeAtMs);
+    report({ probeAtMs, sinceMs });
   };
   /** No probe is more than one reset away; a later time means that the clock was set back. */
   const boundedProbeAtMs = (): number => Math.min(probeAtMs, nowMs() + resetMs);
-  const keepBound = (): void => {
-    probeAtMs = boundedProbeAtMs();
-  };
+  const keepBound = (): void => void (probeAtMs = boundedProbeAtMs());
   rotation.on('rotate', keepBound);
   opossum.on('open', () => {
+    sinceMs = nowMs();
     waitForProbe(options.onOpen);
   });
   opossum.on('close', options.onClose);
   return {
     url: options.url,
-    probe,
-    beginProbe,
+    owner: options.owner,
+    ...createProbe(nowMs),
     state: () => (opossum.closed ? 'closed' : boundedProbeAtMs() > nowMs() ? 'open' : 'half_open'),
     probeAtMs: boundedProbeAtMs,
+    sinceMs: () => sinceMs,
     openings: () => openings,
     lastFailureMs: () => lastFailureMs,
     async countAttempt(hasFailed) {

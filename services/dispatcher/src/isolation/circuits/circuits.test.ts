@@ -25,18 +25,21 @@ afterEach(() => {
 });
 
 function open(maxCircuits = 100): Circuits {
-  return createCircuits({
+  const opened = createCircuits({
     shared: {
-      takeOverCircuits: () => Promise.resolve(new Map(shared)),
-      opened: (id, untilMs) => shared.set(id, untilMs),
-      closed: (id) => shared.delete(id),
+      takeOver: () => Promise.resolve(new Map()),
+      opened: ({ webhookId }, { probeAtMs }) => shared.set(webhookId, probeAtMs),
+      closed: ({ webhookId }) => shared.delete(webhookId),
     },
+    partitionOf: () => 0,
     logger: { info: (...line: unknown[]) => void logged.push(line), warn: () => undefined },
     report: ({ type, webhookId }) => void told.push([type, webhookId]),
     nowMs: Date.now,
     resetMs: RESET_MS,
     maxCircuits,
   });
+  void opened.own(new Set([0]));
+  return opened;
 }
 
 function reportOf(outcome: Outcome, more: Partial<CircuitReport> = {}): CircuitReport {

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { Trigger } from '@posthorn/domain/message/delivery.ts';
 import { startTicker } from '@posthorn/platform/async/ticker.ts';
 import type { ReportIncident } from '@posthorn/platform/operator-events/report-incidents.ts';
-import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import type { InheritedCircuit, OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { MAX_INHERITED } from '../endpoint/inherited-holds.ts';
@@ -40,8 +40,14 @@ export interface Circuits {
   blockOf: (endpoint: CircuitEndpoint, trigger: Trigger) => CircuitBlock | null;
   /** To be called right after `blockOf` returned null. Begins a probe unless the circuit is closed. */
   beginAttempt: (endpoint: CircuitEndpoint) => ReportToCircuit;
-  /** Reads the open circuits of former owners. Without Redis nothing is known of them. */
-  takeOver: () => Promise<void>;
+  /**
+   * To be called when the partitions of this process have changed. Drops the circuits of those that it does not have
+   * now: their next owner changes them. Reads the open circuits of those that are new; without Redis nothing is known
+   * of them.
+   */
+  own: (partitions: ReadonlySet<number>) => Promise<void>;
+  /** To be called when Redis was away: stores the open circuits again, and reads those of former owners. */
+  restore: () => Promise<void>;
   /** Circuits by state, for the metrics. */
   count: () => Record<CircuitState, number>;
   /** How many open circuits of former owners are kept that were not needed yet. */
@@ -50,7 +56,9 @@ export interface Circuits {
 }
 
 export interface CircuitsDeps {
-  shared: Pick<OpenCircuits, 'takeOverCircuits' | 'opened' | 'closed'>;
+  shared: Pick<OpenCircuits, 'takeOver' | 'opened' | 'closed'>;
+  /** Returns the partition of the webhook's records. */
+  partitionOf: (webhookId: string) => number;
   logger: Pick<Logger, 'info' | 'warn'>;
   /** Tells the operator when a circuit opens, and when it closes. */
   report: ReportIncident;
@@ -69,15 +77,26 @@ export const CIRCUIT_BYTES = 13_000;
 interface State extends CircuitsDeps {
   /** In the order of their last failures. */
   circuits: Map<string, Circuit>;
-  /** Open circuits of former owners that were not needed here yet: id → time of the probe. */
-  inherited: Map<string, number>;
+  /** Open circuits of former owners that were not needed here yet, by webhook id. */
+  inherited: Map<string, InheritedCircuit>;
+  /** The partitions of this process. */
+  owned: ReadonlySet<number>;
+  /** Those of them whose former owners' circuits were read. */
+  read: Set<number>;
   rotation: EventEmitter;
 }
 
 /** Circuits by endpoint: created at the first failure, dropped after two minutes without one. */
 export function createCircuits(deps: CircuitsDeps): Circuits {
   const rotation = new EventEmitter().setMaxListeners(0);
-  const state: State = { ...deps, circuits: new Map(), inherited: new Map(), rotation };
+  const state: State = {
+    ...deps,
+    circuits: new Map(),
+    inherited: new Map(),
+    owned: new Set(),
+    read: new Set(),
+    rotation,
+  };
   const ticker = startTicker(OPENS_WHEN.windowMs / OPENS_WHEN.buckets, () => {
     rotation.emit('rotate');
     dropIdle(state);
@@ -86,7 +105,8 @@ export function createCircuits(deps: CircuitsDeps): Circuits {
     refresh: (endpoint) => void refresh(state, endpoint),
     blockOf: (endpoint, trigger) => blockOf(find(state, endpoint), trigger, deps),
     beginAttempt: (endpoint) => beginAttempt(state, endpoint),
-    takeOver: () => takeOver(state),
+    own: (partitions) => own(state, partitions),
+    restore: () => restore(state),
     count: () => count(state),
     inherited: () => state.inherited.size,
     stop() {
@@ -123,7 +143,7 @@ function beginAttempt(state: State, endpoint: CircuitEndpoint): ReportToCircuit 
         applyProbe(state, endpoint, circuit, hasFailed);
       endProbe?.();
     } else if (report && hasFailed !== null && (present?.openings() ?? 0) === openings) {
-      if (!present && !hasFailed) return;
+      if (!present && (!hasFailed || !isOwned(state, endpoint.id))) return;
       const counting = present ?? createSeeded(state, endpoint, report);
       await countAttempt(state, endpoint, counting, hasFailed);
     }
@@ -176,27 +196,31 @@ function refresh(state: State, endpoint: CircuitEndpoint): Circuit | undefined {
   if (circuit) {
     const wasOpen = circuit.state() !== 'closed';
     drop(state, id);
-    tellUrlChanged(state, endpoint, wasOpen);
+    tellUrlChanged(state, circuit.owner, wasOpen);
   }
-  const probeAtMs = state.inherited.get(id);
-  if (probeAtMs === undefined) return undefined;
+  const inherited = state.inherited.get(id);
+  if (!inherited) return undefined;
   state.inherited.delete(id);
-  return create(state, endpoint, probeAtMs);
+  return create(state, endpoint, inherited);
 }
 
-function create(state: State, endpoint: CircuitEndpoint, probeAtMs?: number): Circuit {
+function create(
+  state: State,
+  { id: webhookId, companyId, url }: CircuitEndpoint,
+  inherited?: InheritedCircuit,
+): Circuit {
   const { circuits, nowMs, resetMs, rotation } = state;
   dropOldestIfFull(state);
-  const circuit = createCircuit({
-    url: endpoint.url,
-    resetMs,
-    nowMs,
-    rotation,
-    ...(probeAtMs !== undefined && { probeAtMs }),
-    ...tellCircuitChanges(state, endpoint),
-  });
-  circuits.set(endpoint.id, circuit);
+  const owner = { webhookId, companyId, partition: state.partitionOf(webhookId) };
+  const changes = tellCircuitChanges(state, owner);
+  const circuit = createCircuit({ url, owner, resetMs, nowMs, rotation, inherited, ...changes });
+  circuits.set(webhookId, circuit);
   return circuit;
+}
+
+/** An attempt may end here after its partition has gone to another process, which has a circuit of its own. */
+function isOwned({ owned, partitionOf }: State, webhookId: string): boolean {
+  return owned.has(partitionOf(webhookId));
 }
 
 function dropOldestIfFull(state: State): void {
@@ -209,8 +233,16 @@ function dropOldestIfFull(state: State): void {
 function dropIdle(state: State): void {
   const nowMs = state.nowMs();
   for (const [id, circuit] of state.circuits) {
-    const keptMs = circuit.state() === 'closed' ? OPENS_WHEN.windowMs : FORGOTTEN_AFTER_MS;
-    if (circuit.lastFailureMs() < nowMs - keptMs) drop(state, id);
+    const isClosed = circuit.state() === 'closed';
+    const keptMs = isClosed ? OPENS_WHEN.windowMs : FORGOTTEN_AFTER_MS;
+    if (circuit.lastFailureMs() >= nowMs - keptMs) continue;
+    drop(state, id);
+    if (!isClosed) state.shared.closed(circuit.owner);
+  }
+  for (const [webhookId, { probeAtMs, companyId, partition }] of state.inherited) {
+    if (probeAtMs >= nowMs - FORGOTTEN_AFTER_MS) continue;
+    state.inherited.delete(webhookId);
+    state.shared.closed({ webhookId, companyId, partition });
   }
 }
 
@@ -219,23 +251,47 @@ function drop({ circuits }: State, id: string): void {
   circuits.delete(id);
 }
 
+async function own(state: State, partitions: ReadonlySet<number>): Promise<void> {
+  state.owned = partitions;
+  for (const [id, { owner }] of state.circuits) {
+    if (!partitions.has(owner.partition)) drop(state, id);
+  }
+  for (const [id, { partition }] of state.inherited) {
+    if (!partitions.has(partition)) state.inherited.delete(id);
+  }
+  for (const partition of state.read) {
+    if (!partitions.has(partition)) state.read.delete(partition);
+  }
+  await inherit(state);
+}
+
+async function restore(state: State): Promise<void> {
+  for (const circuit of state.circuits.values()) {
+    if (circuit.state() === 'closed') continue;
+    const times = { probeAtMs: circuit.probeAtMs(), sinceMs: circuit.sinceMs() };
+    state.shared.opened(circuit.owner, times);
+  }
+  state.read.clear();
+  await inherit(state);
+}
+
 /** An open circuit of our own stays: it is as new as the shared one, or Redis was away when it opened. */
-async function takeOver(state: State): Promise<void> {
+async function inherit(state: State): Promise<void> {
+  const { circuits, inherited, read, logger } = state;
+  const unread = [...state.owned].filter((partition) => !read.has(partition));
+  if (unread.length === 0) return;
   try {
-    const shared = await state.shared.takeOverCircuits();
-    for (const [id, circuit] of state.circuits) {
-      if (circuit.state() === 'closed') drop(state, id);
-      else {
-        shared.delete(id);
-        state.shared.opened(id, circuit.probeAtMs());
-      }
+    const shared = await state.shared.takeOver(unread, MAX_INHERITED - inherited.size);
+    for (const [id, circuit] of shared) {
+      if (!state.owned.has(circuit.partition)) continue;
+      const present = circuits.get(id);
+      if (present && present.state() !== 'closed') continue;
+      drop(state, id);
+      inherited.set(id, circuit);
     }
-    state.inherited = new Map([...shared].slice(0, MAX_INHERITED));
+    for (const partition of unread) if (state.owned.has(partition)) read.add(partition);
   } catch (error) {
-    state.logger.warn(
-      { error: messageOf(error) },
-      'cannot read the open circuits of former owners',
-    );
+    logger.warn({ error: messageOf(error) }, 'cannot read the open circuits of former owners');
   }
 }
 

@@ -22,9 +22,7 @@ const circuitSchema = z
     circuit: z.enum(['open', 'half_open']).meta({
       description: '`half_open`: the next attempt decides whether it closes',
     }),
-    since: timeField.nullable().meta({
-      description: 'When it opened; null when a dispatcher of an earlier version has opened it',
-    }),
+    since: timeField.meta({ description: 'When it opened, without a success since' }),
     probeAt: timeField.meta({ description: 'When the next attempt may be made' }),
   })
   .meta({ id: 'OpenCircuit' });
@@ -68,7 +66,7 @@ function describeCircuit(
     url,
     appId,
     circuit: probeAtMs > nowMs ? 'open' : 'half_open',
-    since: sinceMs === null ? null : isoTime(sinceMs),
+    since: isoTime(sinceMs),
     probeAt: isoTime(probeAtMs),
   };
 }

@@ -46,7 +46,7 @@ export const overviewSchema = z
     }),
     openCircuits: z.int().nullable().meta({
       description:
-        'Webhooks whose circuit is open now (`GET /api/v1/circuits`); null while that is not known',
+        'Webhooks whose circuit is open now (`GET /api/v1/circuits`), at most 10,000; null while that is not known',
     }),
     latencyMs: z
       .object({ p50: milliseconds, p99: milliseconds })

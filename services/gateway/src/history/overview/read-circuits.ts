@@ -5,7 +5,6 @@ import type { ReadWebhookOutlines, WebhookOutline } from './webhook-outlines.ts'
 export interface ReadCircuitsDeps {
   circuits: Pick<OpenCircuits, 'list'>;
   readOutlines: ReadWebhookOutlines;
-  nowMs: () => number;
 }
 
 export interface CircuitsFilter {
@@ -17,34 +16,23 @@ export interface CircuitOfWebhook extends OpenCircuit {
   webhook: WebhookOutline;
 }
 
-/** Returns the open circuits of a company, those that opened first at the beginning. Throws ApiError 503 without Redis. */
+/**
+ * Returns the open circuits of a company, those that opened first at the beginning; of more than MAX_LISTED any of
+ * them. Throws ApiError 503 without Redis.
+ */
 export type ReadCircuits = (
   companyId: string,
   filter: CircuitsFilter,
 ) => Promise<CircuitOfWebhook[]>;
 
-/** Redis does not know whose webhooks they are, so those of all companies are read: once a second, for all requests. */
-const FRESH_MS = 1_000;
 /** Webhooks that are looked up at a time. */
 const PAGE = 1_000;
 
-export function createReadCircuits({
-  circuits,
-  readOutlines,
-  nowMs,
-}: ReadCircuitsDeps): ReadCircuits {
-  let last: { atMs: number; read: Promise<OpenCircuit[]> } | null = null;
-  const readAll = (): Promise<OpenCircuit[]> => {
-    if (last === null || nowMs() - last.atMs > FRESH_MS) {
-      last = { atMs: nowMs(), read: circuits.list() };
-    }
-    return last.read.catch(() => {
-      last = null;
+export function createReadCircuits({ circuits, readOutlines }: ReadCircuitsDeps): ReadCircuits {
+  return async (companyId, { appId, webhookId }) => {
+    const all = await circuits.list(companyId).catch(() => {
       throw unavailable('redis_unavailable');
     });
-  };
-  return async (companyId, { appId, webhookId }) => {
-    const all = await readAll();
     const asked =
       webhookId === undefined ? all : all.filter((each) => each.webhookId === webhookId);
     const found: CircuitOfWebhook[] = [];
@@ -60,9 +48,6 @@ export function createReadCircuits({
         if (isAsked) found.push({ ...circuit, webhook });
       }
     }
-    return found.sort((one, other) => openedAtMs(one) - openedAtMs(other));
+    return found.sort((one, other) => one.sinceMs - other.sinceMs);
   };
 }
-
-/** Circuits without an opening time come first: an earlier version opened them. */
-const openedAtMs = ({ sinceMs }: OpenCircuit): number => sinceMs ?? 0;
