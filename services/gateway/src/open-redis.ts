@@ -72,9 +72,9 @@ export function openRedis({
     },
     isConnected: () => client.status === 'ready',
     invalidations: {
-      async invalidate(invalidation) {
-        forget(invalidation);
-        await announce(client, config.REDIS_PREFIX, invalidation);
+      async invalidate(...changed) {
+        changed.forEach(forget);
+        await announce(client, config.REDIS_PREFIX, changed);
       },
       addCache: (cache) => caches.push(cache),
     },

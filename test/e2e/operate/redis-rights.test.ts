@@ -30,7 +30,8 @@ interface Subject {
 }
 
 const PREFIX = 'trights:';
-const CIRCUITS = `${PREFIX}open-circuits`;
+const COMPANY = 'comp_1';
+const CIRCUITS = `${PREFIX}circuits-of-company:${COMPANY}`;
 const URL = 'https://one.example/';
 const WEBHOOK = 'wh_1';
 const NOW_MS = 1_700_000_000_000;
@@ -103,7 +104,7 @@ describe.each([
       if (user === 'gateway') listenForLiveAttempts(subscriber, PREFIX, () => undefined);
     }
     await eventually('an announcement to both', async () => {
-      await announce(gateway.redis, PREFIX, { companyId: 'comp_1', id: WEBHOOK });
+      await announce(gateway.redis, PREFIX, [{ companyId: COMPANY, id: WEBHOOK }]);
       return heardBy.size === REDIS_USERS.length;
     });
     expect(await refusedBy(nodesOf(tests.redis))).toEqual([]);
@@ -123,7 +124,7 @@ describe.each([
     ['subscribe', 'other:invalidations'],
     ['get', 'other:rate:key:1'],
     ['del', 'other:running:x'],
-    ['hset', 'other:open-circuits', WEBHOOK, '0'],
+    ['hset', 'other:circuits-of-company:x', WEBHOOK, '0'],
   ];
   const BEYOND: Record<RedisUser, string[][]> = {
     gateway: [
@@ -131,7 +132,7 @@ describe.each([
       ['hget', `${PREFIX}endpoint-holds`, WEBHOOK],
       ['hset', CIRCUITS, WEBHOOK, '0'],
       ['hdel', CIRCUITS, WEBHOOK],
-      ['hset', `${PREFIX}circuits-since`, WEBHOOK, '0'],
+      ['hset', `${PREFIX}circuits-of-partition:1`, WEBHOOK, '0'],
       ['incrby', `${PREFIX}endpoint-flow:x`, '1'],
       ['pexpire', `${PREFIX}reading-positions`, '1'],
     ],
@@ -140,6 +141,7 @@ describe.each([
       ['subscribe', `${PREFIX}live-attempts`],
       ['publish', `${PREFIX}invalidations`, `comp_1/${WEBHOOK}`],
       ['mget', `${PREFIX}rate:key:1`],
+      ['hgetall', CIRCUITS],
       ['del', `${PREFIX}rate:key:1`],
       ['mget', `${PREFIX}endpoint-flow:x`],
     ],
@@ -162,10 +164,11 @@ describe.each([
 
 async function doAsDispatcher(redis: RedisClient): Promise<void> {
   const circuits = createOpenCircuits(redis, PREFIX, () => NOW_MS);
-  circuits.opened(WEBHOOK, NOW_MS);
-  circuits.opened('wh_open-long-ago', 0);
-  circuits.closed('wh_2');
-  await eventually('a circuit', async () => (await circuits.takeOverCircuits()).has(WEBHOOK));
+  const of = { webhookId: WEBHOOK, companyId: COMPANY, partition: 1 };
+  circuits.opened(of, { probeAtMs: NOW_MS, sinceMs: NOW_MS });
+  circuits.opened({ ...of, webhookId: 'wh_open-long-ago' }, { probeAtMs: 0, sinceMs: 0 });
+  circuits.closed({ ...of, webhookId: 'wh_2' });
+  await eventually('a circuit', async () => (await circuits.takeOver([1], 10)).has(WEBHOOK));
   const flows = createEndpointFlows(redis, PREFIX, () => NOW_MS);
   flows.report(new Map([[WEBHOOK, FLOW]]));
   flows.reportHold(WEBHOOK, URL, NOW_MS + 1);
@@ -183,9 +186,9 @@ async function doAsDispatcher(redis: RedisClient): Promise<void> {
 
 async function readAsGateway(redis: RedisClient): Promise<void> {
   const circuits = createOpenCircuits(redis, PREFIX, () => NOW_MS);
-  expect(await circuits.read(WEBHOOK)).toBe(NOW_MS);
+  expect(await circuits.read(COMPANY, WEBHOOK)).toBe(NOW_MS);
   const open = { webhookId: WEBHOOK, probeAtMs: NOW_MS, sinceMs: NOW_MS };
-  expect(await circuits.list()).toContainEqual(open);
+  expect(await circuits.list(COMPANY)).toContainEqual(open);
   const flows = createEndpointFlows(redis, PREFIX, () => NOW_MS);
   expect(await flows.read(WEBHOOK)).toEqual(FLOW);
   const add = createAddToSharedCounts(redis, PREFIX);

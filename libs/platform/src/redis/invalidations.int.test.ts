@@ -25,7 +25,7 @@ describe.each(REDIS_KINDS)('invalidations in %s', (_kind, open) => {
     }
     await eventually('three listeners', () => listening === heard.length);
     const change = { companyId: 'comp_1', id: 'wh_1' };
-    await announce(store.redis, prefix, change);
+    await announce(store.redis, prefix, [change]);
     await eventually('what each hears', () => heard.every(({ length }) => length === 1));
     expect(heard).toEqual([[change], [change], [change]]);
   });

@@ -36,9 +36,14 @@ beforeEach(() => {
 
 describe('an invalidation', () => {
   test('arrives as it was announced', async () => {
-    await announce(client(), 'posthorn:', { companyId: 'comp_1', id: 'wh_1' });
+    const announced = [
+      { companyId: 'comp_1', id: 'wh_1' },
+      { companyId: 'comp_1', id: 'wh_2' },
+    ];
+    await announce(client(), 'posthorn:', announced);
     for (const [channel, text] of redis.heard) redis.emit('message', channel, text);
-    expect(changes).toEqual([{ companyId: 'comp_1', id: 'wh_1' }]);
+    expect(changes).toEqual(announced);
+    expect(redis.heard).toHaveLength(1);
     expect(redis.heard[0]?.[0]).toBe('posthorn:invalidations');
   });
 
@@ -49,7 +54,7 @@ describe('an invalidation', () => {
 
   test('is lost without an error while Redis is away', async () => {
     redis.isUp = false;
-    await expect(announce(client(), 'p:', { companyId: 'c', id: 'w' })).resolves.toBeUndefined();
+    await expect(announce(client(), 'p:', [{ companyId: 'c', id: 'w' }])).resolves.toBeUndefined();
   });
 });
 

@@ -2,25 +2,26 @@ import type { RedisClient } from './connect.ts';
 
 export interface Invalidation {
   companyId: string;
-  /** Id of the app or webhook that has changed, hash of the API key, or EVERYTHING. */
+  /** Id of the app or webhook that has changed, or hash of the API key. */
   id: string;
 }
 
-/** Drops what the caches of this process hold of the changed thing, then announces it to the other processes. */
-export type Invalidate = (invalidation: Invalidation) => Promise<void>;
-
-/** Stands for every id of the company: so much has changed that naming it all would cost more. */
-export const EVERYTHING = '*';
+/** Drops what the caches of this process hold of the changed things, then announces them to the other processes. */
+export type Invalidate = (...changed: readonly Invalidation[]) => Promise<void>;
 
 const CHANNEL = 'invalidations';
 
-/** Tells every process that something cached has changed. Lost while Redis is away: caches expire anyway. */
+/**
+ * Announces to every process that something cached has changed. A thousand changes are one message of some 60 KB. Lost
+ * while Redis is away: caches expire anyway.
+ */
 export async function announce(
   redis: RedisClient,
   prefix: string,
-  { companyId, id }: Invalidation,
+  changed: readonly Invalidation[],
 ): Promise<void> {
-  await redis.publish(prefix + CHANNEL, `${companyId}/${id}`).catch(() => undefined);
+  const text = changed.map(({ companyId, id }) => `${companyId}/${id}`).join(' ');
+  await redis.publish(prefix + CHANNEL, text).catch(() => undefined);
 }
 
 /**
@@ -37,7 +38,9 @@ export function listenForInvalidations(
   });
   subscriber.on('message', (channel: string, text: string) => {
     if (channel !== prefix + CHANNEL) return;
-    const [companyId, id] = text.split('/');
-    if (companyId && id) handlers.onChange({ companyId, id });
+    for (const change of text.split(' ')) {
+      const [companyId, id] = change.split('/');
+      if (companyId && id) handlers.onChange({ companyId, id });
+    }
   });
 }

@@ -93,7 +93,7 @@ describe('A Redis Cluster', () => {
     const heard: string[] = [];
     const onChange = ({ id }: { id: string }) => heard.push(id);
     listenForInvalidations(subscriber, 'p:', { onChange, onMissed: () => undefined });
-    const change = (id: string) => announce(redis, 'p:', { companyId: 'comp_1', id });
+    const change = (id: string) => announce(redis, 'p:', [{ companyId: 'comp_1', id }]);
     const isHeard = (id: string) => async (): Promise<boolean> => {
       await change(id);
       return heard.includes(id);

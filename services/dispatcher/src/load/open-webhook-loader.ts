@@ -4,7 +4,7 @@ import { createSigningKeyStore } from '@posthorn/platform/mongo/signing-keys/sig
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { redisAccessOf } from '@posthorn/platform/redis/access.ts';
 import { connectRedis } from '@posthorn/platform/redis/connect.ts';
-import { EVERYTHING, listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
+import { listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { createVault } from '@posthorn/platform/vault/vault.ts';
@@ -44,8 +44,7 @@ export function openWebhookLoader(
   });
   listenForInvalidations(subscriber, config.REDIS_PREFIX, {
     onChange: ({ id }) => {
-      if (id === EVERYTHING) loader.forgetAll();
-      else loader.forget(id);
+      loader.forget(id);
       // A rotation is announced with the id of the company.
       signers.forget(id);
     },

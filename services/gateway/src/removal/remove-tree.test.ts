@@ -27,8 +27,8 @@ beforeEach(() => {
   [tree, leases, forgotten] = [createSampleTree(), createMemoryLeases(), []];
 });
 
-const invalidate: RemovalDeps['invalidate'] = ({ id }) => {
-  forgotten.push(id);
+const invalidate: RemovalDeps['invalidate'] = (...changed) => {
+  forgotten.push(...changed.map(({ id }) => id));
   return Promise.resolve();
 };
 
@@ -50,8 +50,8 @@ describe('a removal', () => {
     expect(await removals('a').remove(PROJECT)).toBe(true);
     expect(remainingIn(tree)).toEqual(WITHOUT_THE_FIRST_PROJECT);
     expect(leases.holders.size).toBe(0);
-    // All caches, once for the apps and once for the webhooks.
-    expect(forgotten.sort()).toEqual(['*', '*', 'proj_1']);
+    // By their ids: what is cached of other companies stays.
+    expect(forgotten.sort()).toEqual(['app_1', 'app_2', 'proj_1', 'wh_1', 'wh_2', 'wh_global']);
   });
 
   test('of an app removes its webhooks', async () => {

@@ -7,7 +7,7 @@ import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
 import { ifLeaseIsFree } from '@posthorn/platform/mongo/leases/with-lease.ts';
 import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
 import type { Removal } from '@posthorn/domain/company/removal.ts';
-import { EVERYTHING, type Invalidate } from '@posthorn/platform/redis/invalidations.ts';
+import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import { takeOverRemovals } from './take-over-removals.ts';
 
 /** The project, app or webhook that is removed, with everything under it. */
@@ -161,7 +161,7 @@ async function removePages(
     const ids = await list();
     if (ids.length === 0) return;
     await remove(ids);
-    await invalidate({ companyId, id: EVERYTHING });
+    await invalidate(...ids.map((id) => ({ companyId, id })));
   }
 }
 

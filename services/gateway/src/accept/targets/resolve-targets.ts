@@ -6,7 +6,7 @@ import {
   type FoundWebhook,
   type TargetList,
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { EVERYTHING, type Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
 import { quotaExceeded } from '../../limits/quotas.ts';
 import { createLoadTargets, type LoadedTargets, type LoadTargetsDeps } from './load-targets.ts';
 import { estimatedBytesOf } from './target-cache-size.ts';
@@ -77,7 +77,6 @@ export function createTargetResolver(deps: TargetDeps): TargetResolver {
       return list;
     },
     forget({ companyId, id }) {
-      if (id === EVERYTHING) cache.forgetAll();
       cache.forget(`${companyId}/${id}`);
     },
     forgetAll: cache.forgetAll,
