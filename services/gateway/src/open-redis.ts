@@ -67,8 +67,8 @@ export function openRedis({
   return {
     client,
     live: createLiveAttempts(client, config.REDIS_PREFIX, systemClockMs),
-    onNews: (hear) => {
-      listenForLiveAttempts(subscriber, config.REDIS_PREFIX, hear);
+    onNews: (onNews) => {
+      listenForLiveAttempts(subscriber, config.REDIS_PREFIX, { onNews, logger });
     },
     isConnected: () => client.status === 'ready',
     invalidations: {

@@ -8,6 +8,7 @@ import {
   createLiveAttempts,
   listenForLiveAttempts,
 } from '@posthorn/platform/redis/live-attempts.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
 import { createRunningAttempts } from '@posthorn/platform/redis/running-attempts.ts';
@@ -35,6 +36,7 @@ const CIRCUITS = `${PREFIX}circuits-of-company:${COMPANY}`;
 const URL = 'https://one.example/';
 const WEBHOOK = 'wh_1';
 const NOW_MS = 1_700_000_000_000;
+const QUIET = { onNews: () => undefined, logger: createLogger('test', 'silent') };
 const FLOW = { concurrency: 1, ceiling: 8, ratePerSecond: null, heldUntilMs: null };
 
 async function startServer(): Promise<Subject> {
@@ -101,7 +103,7 @@ describe.each([
       const onChange = (): unknown => heardBy.add(user);
       const subscriber = connectionsOf(user).connect();
       listenForInvalidations(subscriber, PREFIX, { onChange, onMissed: () => undefined });
-      if (user === 'gateway') listenForLiveAttempts(subscriber, PREFIX, () => undefined);
+      if (user === 'gateway') listenForLiveAttempts(subscriber, PREFIX, QUIET);
     }
     await eventually('an announcement to both', async () => {
       await announce(gateway.redis, PREFIX, [{ companyId: COMPANY, id: WEBHOOK }]);

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { sendAll, type Command } from './commands/across-slots.ts';
+import { MAX_DATE_MS, parseStored } from './commands/stored-values.ts';
 import { readPatiently } from './commands/read-patiently.ts';
 import type { RedisClient } from './connect.ts';
 
@@ -39,7 +40,7 @@ const flowSchema = z.object({
   concurrency: z.number(),
   ceiling: z.number().nullable().default(null),
   ratePerSecond: z.number().nullable(),
-  heldUntilMs: z.number().nullable(),
+  heldUntilMs: z.int().min(0).max(MAX_DATE_MS).nullable(),
 });
 
 /** Dispatchers report again before this; reports of a dispatcher that crashed expire. */
@@ -68,7 +69,7 @@ export function createEndpointFlows(
   return {
     async read(webhookId) {
       const text = await redis.get(keyOf(webhookId));
-      return text === null ? null : flowSchema.parse(JSON.parse(text));
+      return text === null ? null : parseStored(flowSchema, text);
     },
     async takeOverHolds() {
       const fields = (await readPatiently(redis, 'hgetall', [holdsKey])) as Record<string, string>;

@@ -2,8 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
 import { REDIS_KINDS, type TestedRedis } from '../../../../test/support/stores/tested-redis.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
+import { createLogger } from '../service/logger.ts';
 import { createLiveAttempts, listenForLiveAttempts, type LiveNews } from './live-attempts.ts';
 
+const logger = createLogger('test', 'silent');
 const ATTEMPT = {
   messageId: 'msg_1',
   deliveryId: 'dlv_1',
@@ -40,7 +42,8 @@ describe.each(REDIS_KINDS)('news of attempts in %s', (_kind, open) => {
     const live = createLiveAttempts(store.redis, REDIS_PREFIX, () => nowMs);
     const heard: LiveNews[][] = [[], []];
     for (const news of heard) {
-      listenForLiveAttempts(store.connect(), REDIS_PREFIX, (each) => news.push(each));
+      const onNews = (each: LiveNews) => news.push(each);
+      listenForLiveAttempts(store.connect(), REDIS_PREFIX, { onNews, logger });
     }
     const news = { companyId: 'comp_1', attempts: [ATTEMPT], hasMore: true };
     await eventually('the news', () => {

@@ -1,28 +1,35 @@
-import type { Outcome } from '@posthorn/domain/outcome.ts';
+import { OUTCOMES } from '@posthorn/domain/outcome.ts';
+import { z } from 'zod';
+import type { Logger } from '../service/logger.ts';
+import { parseStored } from './commands/stored-values.ts';
 import type { RedisClient } from './connect.ts';
 
-/** An attempt that has just ended, as whoever watches is told of it. */
-export interface LiveAttempt {
-  messageId: string;
-  deliveryId: string;
-  webhookId: string;
+const attemptSchema = z.object({
+  messageId: z.string(),
+  deliveryId: z.string(),
+  webhookId: z.string(),
   /** Absent for a global webhook. */
-  appId?: string | undefined;
-  outcome: Outcome;
+  appId: z.string().optional(),
+  outcome: z.enum(OUTCOMES),
   /** What became of the delivery; absent when a failed resend left it as it was. */
-  status?: 'pending' | 'delivered' | 'cancelled' | undefined;
-  attemptNumber: number;
+  status: z.enum(['pending', 'delivered', 'cancelled']).optional(),
+  attemptNumber: z.number(),
   /** When it ended, ISO 8601. */
-  at: string;
-}
+  at: z.string(),
+});
+
+const newsSchema = z.object({
+  companyId: z.string(),
+  attempts: z.array(attemptSchema),
+  /** There were more, which are not named. */
+  hasMore: z.boolean(),
+});
+
+/** An attempt that has just ended, as whoever watches is told of it. */
+export type LiveAttempt = z.infer<typeof attemptSchema>;
 
 /** The attempts of one company in the last second. */
-export interface LiveNews {
-  companyId: string;
-  attempts: LiveAttempt[];
-  /** There were more, which are not named. */
-  hasMore: boolean;
-}
+export type LiveNews = z.infer<typeof newsSchema>;
 
 /**
  * News of attempts, from dispatchers to the gateways at which somebody watches. They are lost while Redis is away, and
@@ -66,17 +73,23 @@ export function createLiveAttempts(
   };
 }
 
-/** Listens on the connection `subscriber`, which takes no other commands. */
+/**
+ * Listens on the connection `subscriber`, which takes no other commands. Drops and logs a message that no dispatcher
+ * has sent: an exception here would end the process.
+ */
 export function listenForLiveAttempts(
   subscriber: RedisClient,
   prefix: string,
-  onNews: (news: LiveNews) => void,
+  { onNews, logger }: { onNews: (news: LiveNews) => void; logger: Pick<Logger, 'warn'> },
 ): void {
   const channel = prefix + CHANNEL;
   subscriber.on('ready', () => {
     void subscriber.subscribe(channel).catch(() => undefined);
   });
   subscriber.on('message', (from: string, text: string) => {
-    if (from === channel) onNews(JSON.parse(text) as LiveNews);
+    if (from !== channel) return;
+    const news = parseStored(newsSchema, text);
+    if (news) onNews(news);
+    else logger.warn({ channel, chars: text.length }, 'ignored a malformed message in Redis');
   });
 }

@@ -42,9 +42,10 @@ function totalsOf([added, , previous]: Reply[]): Totals | null {
   return current === null ? null : { current, previous: numberOf(previous) ?? 0 };
 }
 
-/** Zero for a key that does not exist. */
+/** Zero for a key that does not exist, null for one without a number. */
 function numberOf(reply: Reply | undefined): number | null {
   if (!reply) return null;
   const [error, value] = reply;
-  return error ? null : Number(value);
+  const number = Number(value);
+  return error || !Number.isFinite(number) ? null : number;
 }
