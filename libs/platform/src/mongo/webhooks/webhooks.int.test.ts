@@ -77,6 +77,20 @@ describe('stored webhooks', () => {
     expect(JSON.stringify(after)).not.toMatch(/hush|whsec_/);
   });
 
+  it('keep by a change that they have an old backlog, and lose what was reported of failures', async () => {
+    const tls = { client: { certificate: 'chain', key: 'hush-key' }, ca: null };
+    const stored = sampleWebhook(1, { tls });
+    await store.insert(stored);
+    const deferredAt = new Date(2_000);
+    const failing = { since: new Date(1_000), disableAt: null };
+    await documents().updateOne({ _id: stored.id }, { $set: { deferredAt, failing } });
+    await store.update(stored, { name: 'Changed', tls: null, updatedAtMs: 3_000 });
+    const changed = await raw(stored.id);
+    expect(changed).toMatchObject({ name: 'Changed', deferredAt });
+    expect(changed).not.toHaveProperty('failing');
+    expect(changed?.sealed).not.toHaveProperty('tls');
+  });
+
   it('are not changed when they were changed since they were read', async () => {
     const stored = sampleWebhook(1);
     await store.insert(stored);

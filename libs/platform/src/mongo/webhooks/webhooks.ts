@@ -94,11 +94,13 @@ export function createWebhookStore(db: mongo.Db, vault: Vault): WebhookStore {
     },
     async update(seen, changes) {
       const changed = toDocument({ ...seen, ...changes });
-      const replaced = await webhooks.replaceOne(
-        { _id: seen.id, companyId: seen.companyId, updatedAt: new Date(seen.updatedAtMs) },
-        changed,
+      const { _id, companyId, ...fields } = changed;
+      const updated = await webhooks.updateOne(
+        { _id, companyId, updatedAt: new Date(seen.updatedAtMs) },
+        // `deferredAt` belongs to the retry service, and a client's change ends `failing`.
+        { $set: fields, $unset: { failing: '' } },
       );
-      return replaced.matchedCount === 1 ? openWebhook(vault, changed) : null;
+      return updated.matchedCount === 1 ? openWebhook(vault, changed) : null;
     },
     async deleteOne(companyId, _id) {
       return (await documentsOf(db, 'webhooks', companyId).deleteMany({ _id })) === 1;
