@@ -49,11 +49,11 @@ export const RIGHTS: Record<CollectionName, Rights> = {
   apps: { gateway: ALL, admin: READ },
   webhooks: { gateway: ALL, dispatcher: READ, retry: READ_AND_UPDATE, admin: READ_AND_UPDATE },
   signingKeys: { gateway: ALL_AND_INDEXES, dispatcher: READ, admin: READ_AND_UPDATE },
-  // The gateway removes those of a removed company; the dispatcher erases payloads.
+  // The gateway removes those of a removed company; the dispatcher and the retry service erase payloads.
   messages: {
     gateway: ALL_AND_INDEXES,
     dispatcher: READ_AND_UPDATE,
-    retry: READ,
+    retry: READ_AND_UPDATE,
     admin: READ,
     // create-indexes sees whether there is one, begin-days reads the newest id.
     setup: READ,
@@ -68,6 +68,7 @@ export const RIGHTS: Record<CollectionName, Rights> = {
   idempotencyKeys: { gateway: ALL },
   publishers: { gateway: ALL, retry: READ_AND_UPDATE },
   messageChecks: { retry: WRITE },
+  erasures: { dispatcher: WRITE, retry: ALL },
   leases: { gateway: ALL, retry: ALL, setup: ALL },
   migrations: { gateway: READ, setup: WRITE },
   layout: { gateway: READ, dispatcher: READ, retry: READ, admin: READ, setup: WRITE },
@@ -100,7 +101,7 @@ export const DAY_RIGHTS: Record<DayKind, Rights> = {
   messages: {
     gateway: ALL,
     dispatcher: READ_AND_UPDATE,
-    retry: KEEP_DAYS,
+    retry: [...new Set([...READ_AND_UPDATE, ...KEEP_DAYS])],
     admin: READ,
     setup: MAKE_DAYS,
   },

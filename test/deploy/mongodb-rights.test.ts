@@ -9,7 +9,7 @@ import {
   type Privilege,
 } from '../../deploy/setup/mongodb-rights.ts';
 
-test('only the gateway can delete messages, and the dispatcher changes nothing but messages, deliveries and counts', () => {
+test('only the gateway can delete messages, and the dispatcher changes only what it settles and counts', () => {
   const removing = Object.entries(RIGHTS.messages).filter(([, actions]) =>
     actions.includes('remove'),
   );
@@ -20,6 +20,7 @@ test('only the gateway can delete messages, and the dispatcher changes nothing b
   expect(changes.map(({ resource }) => resource.collection)).toEqual([
     'messages',
     'deliveries',
+    'erasures',
     'stats',
     'usage',
     ...['', ''],

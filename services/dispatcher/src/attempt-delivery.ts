@@ -136,7 +136,7 @@ async function apply(
       return settle(deps, disposition);
     // It was recorded before, with all that follows from it; or the resend was given up, or the company removed.
     case 'drop':
-      // Whoever recorded it may have died before the payload was erased.
+      // Whoever recorded it may have died before the payload was erased or its message noted.
       return deps.erasePayloads([due]);
     // The attempt was recorded before, and its failure may not have been published.
     case 'publish_failure':

@@ -4,8 +4,9 @@ import { pause } from '@posthorn/platform/async/pause.ts';
 import { createCompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-import { createLeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
+import { createLeaseStore, type LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
 import { createMessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
+import { createPayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { createStuckDeliveries } from '@posthorn/platform/mongo/deliveries/stuck-deliveries.ts';
@@ -18,6 +19,7 @@ import type { RetryConfig } from './config.ts';
 import { createDayMetrics } from './days/day-metrics.ts';
 import { createKeepDays } from './days/keep-days.ts';
 import type { RetryMetrics } from './retry-metrics.ts';
+import { createEraseNoted } from './sweep/erase-noted.ts';
 import { createStuckMetrics, showUnpublished } from './sweep/sweep-metrics.ts';
 import { createStuckSweep } from './sweep/sweep-stuck.ts';
 import { createUnpublishedSweep } from './sweep/sweep-unpublished.ts';
@@ -31,7 +33,7 @@ interface Wires {
   metrics: RetryMetrics;
 }
 
-/** Starts the two sweeps and what keeps the collections of days. One process at a time does each. */
+/** Starts the sweeps, the erasure of payloads, and what keeps the collections of days. One process at a time does each. */
 export function startSweeps(context: ServiceContext<RetryConfig>, wires: Wires): void {
   const { lifecycle, logger, registry, config } = context;
   const { db, topics, records, deliveries, metrics } = wires;
@@ -65,9 +67,36 @@ export function startSweeps(context: ServiceContext<RetryConfig>, wires: Wires):
   stuck.start();
   lifecycle.onStop('sweep of stuck deliveries', stuck.stop);
 
+  startErasing(context, db, { holder, leases });
+  startKeepingDays(context, db, { holder, leases });
+}
+
+interface Holding {
+  holder: string;
+  leases: LeaseStore;
+}
+
+type Context = ServiceContext<RetryConfig>;
+
+function startErasing({ lifecycle, logger }: Context, db: Database, holding: Holding): void {
+  const erasing = createEraseNoted({
+    ...holding,
+    erasure: createPayloadErasure(db),
+    monotonicMs: monotonicClockMs,
+    rest: pause,
+    logger,
+  });
+  erasing.start();
+  lifecycle.onStop('erasure of payloads', erasing.stop);
+}
+
+function startKeepingDays(
+  { lifecycle, logger, registry }: Context,
+  db: Database,
+  holding: Holding,
+): void {
   const keepDays = createKeepDays({
-    holder,
-    leases,
+    ...holding,
     days: createDayCollections(db),
     metrics: createDayMetrics(registry, systemClockMs),
     nowMs: systemClockMs,

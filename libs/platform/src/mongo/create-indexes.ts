@@ -17,7 +17,7 @@ const DAY_SECONDS = 86_400;
 
 /** How long documents are kept, in days. */
 export interface Retention {
-  /** Of messages, deliveries and resends. */
+  /** Of messages, deliveries, resends and erasures. */
   days: number;
   auditDays: number;
   /** Whether MongoDB is a sharded cluster whose shards share each new day. */
@@ -31,7 +31,9 @@ function indexSpecs({ days, auditDays }: Retention): IndexSpec[] {
     ...HISTORY_INDEXES,
     ...BEFORE_INDEXES,
     ...AUDIT_INDEXES,
-    ...(['messages', 'deliveries', 'resends'] as const).map((name) => expiry(name, days)),
+    ...(['messages', 'deliveries', 'resends', 'erasures'] as const).map((name) =>
+      expiry(name, days),
+    ),
     expiry('auditEvents', auditDays),
     expiry('idempotencyKeys', KEY_DAYS),
     // Also the busiest and the worst endpoints of the last hours.
@@ -103,6 +105,8 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
   },
   // Each resend and removal has a lease of its own name. After a crash only this index removes it.
   { collection: 'leases', key: { expiresAt: 1 }, options: { expireAfterSeconds: HOUR_SECONDS } },
+  // The messages whose deliveries are looked up next; those that wait for a success are not in the index.
+  { collection: 'erasures', key: { dueAt: 1 }, options: { sparse: true } },
   // A company is removed with its resends and removals.
   { collection: 'resends', key: { companyId: 1, _id: 1 } },
   { collection: 'removals', key: { companyId: 1, _id: 1 } },
@@ -169,7 +173,7 @@ const AUDIT_INDEXES: readonly IndexSpec[] = [
 // prettier-ignore
 const COLLECTIONS: readonly CollectionName[] = [
   'companies', 'apiKeys', 'projects', 'apps', 'webhooks', 'signingKeys',
-  'messages', 'deliveries', 'idempotencyKeys', 'publishers', 'messageChecks',
+  'messages', 'deliveries', 'idempotencyKeys', 'publishers', 'messageChecks', 'erasures',
   'leases', 'resends', 'removals', 'links', 'portalSettings', 'auditEvents', 'stats', 'usage', 'migrations', 'layout',
 ];
 

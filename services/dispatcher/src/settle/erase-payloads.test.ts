@@ -1,29 +1,54 @@
 import { beforeEach, expect, test } from '@jest/globals';
+import { CHECK_AFTER_MS } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
 import { sampleDue } from '../../../../test/support/samples/sample-record.ts';
 import { keepTrying } from '../../../../test/support/time/keep-trying.ts';
 import { createErasePayloads, type ErasePayloads } from './erase-payloads.ts';
 
-let asked: (readonly string[])[];
+let nowMs: number;
+/** The messages of each call of the store. */
+let asked: string[][];
+/** The messages with several targets. */
+let large: Set<string>;
 let erase: ErasePayloads;
 
 beforeEach(() => {
-  asked = [];
+  [nowMs, asked, large] = [0, [], new Set()];
   erase = createErasePayloads({
-    eraseDelivered: (ids) => Promise.resolve(void asked.push(ids)),
+    erasure: {
+      eraseOrNote(recorded) {
+        const ids = recorded.map(({ messageId }) => messageId);
+        asked.push(ids);
+        return Promise.resolve(ids.filter((id) => large.has(id)));
+      },
+    },
     keepTryingWhileDraining: keepTrying,
+    monotonicMs: () => nowMs,
   });
 });
 
+const dueOf = (messageId: string) => sampleDue({ messageId, erasesPayload: true });
+
 test('the store is asked once for the messages of apps that want it', async () => {
-  const erasesPayload = true as const;
-  const dues = ['msg_1', 'msg_2', 'msg_1'].map((messageId) =>
-    sampleDue({ messageId, erasesPayload }),
-  );
-  await erase([...dues, sampleDue({ messageId: 'msg_3' })]);
+  await erase([dueOf('msg_1'), dueOf('msg_2'), sampleDue({ messageId: 'msg_3' })]);
   expect(asked).toEqual([['msg_1', 'msg_2']]);
 });
 
 test('the store is not asked for other messages', async () => {
   await erase([sampleDue()]);
   expect(asked).toEqual([]);
+});
+
+test('a message with several targets is noted once a second, well before it is checked', async () => {
+  large.add('msg_1');
+  for (; nowMs < CHECK_AFTER_MS / 2; nowMs += 100) await erase([dueOf('msg_1'), dueOf('msg_2')]);
+  const noted = asked.filter((ids) => ids.includes('msg_1'));
+  expect([noted.length, asked.length]).toEqual([3, 25]);
+});
+
+test('only so many messages are remembered, and the others are noted again', async () => {
+  const ids = Array.from({ length: 10_001 }, (_, n) => `msg_${n}`);
+  large = new Set(ids);
+  await erase(ids.map(dueOf));
+  await erase(ids.map(dueOf));
+  expect(asked[1]).toEqual(['msg_0']);
 });

@@ -1,8 +1,8 @@
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-import { createEraseDelivered } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
+import { createPayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { CountAttempt } from '@posthorn/platform/stats/count-attempts.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
@@ -27,8 +27,9 @@ export function openSettle(
   { db, records, metrics, count, announce, failedTopic }: SettleParts,
 ): { settleDelivery: Settle; settleResend: Settle; erasePayloads: ErasePayloads } {
   const erasePayloads = createErasePayloads({
-    eraseDelivered: createEraseDelivered(db),
+    erasure: createPayloadErasure(db),
     keepTryingWhileDraining,
+    monotonicMs: monotonicClockMs,
   });
   return {
     erasePayloads,

@@ -18,7 +18,7 @@ import { createCompanyRemoval } from '../companies/company-removal.ts';
 import { createDeliveryQueries } from '../deliveries/delivery-queries.ts';
 import { createDeliveryStore } from '../deliveries/deliveries.ts';
 import { createStuckDeliveries } from '../deliveries/stuck-deliveries.ts';
-import { createEraseDelivered } from '../messages/erase-payloads.ts';
+import { createPayloadErasure } from '../messages/erase-payloads.ts';
 import { createMessageChecks } from '../messages/message-checks.ts';
 import { createMessageQueries } from '../messages/message-queries.ts';
 import { createMessageStore } from '../messages/messages.ts';
@@ -220,7 +220,8 @@ describe('messages and deliveries of several days', () => {
 
   it('are erased when they are delivered, exported, and removed with their company', async () => {
     await plantDeliveries('delivered');
-    await createEraseDelivered(db)(IDS);
+    const recorded = IDS.map((messageId, n) => ({ messageId, deliveryId: DELIVERY_IDS[n] ?? '' }));
+    expect(await createPayloadErasure(db).eraseOrNote(recorded)).toEqual([]);
     const payloads = await createMessageStore(db).payloadsOf(IDS);
     expect(payloads.size).toBe(0);
     await collection(db, 'companies').insertOne({

@@ -14,6 +14,7 @@ export interface DocumentOf {
   deliveries: Documents.DeliveryDocument;
   publishers: Documents.PublisherDocument;
   messageChecks: Documents.MessageCheckDocument;
+  erasures: Documents.ErasureDocument;
   leases: Documents.LeaseDocument;
   resends: Documents.ResendDocument;
   removals: Documents.RemovalDocument;

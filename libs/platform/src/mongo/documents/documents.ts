@@ -175,6 +175,16 @@ export interface MessageCheckDocument {
   begunAt: Date;
 }
 
+/** A message whose payload may have to be erased, because a delivery of it succeeded. `_id` is its id. */
+export interface ErasureDocument {
+  _id: string;
+  /** When its deliveries are looked up, by the database's clock; absent until another one succeeds. */
+  dueAt?: Date;
+  /** So many of its targets, from the first one on, are known to be delivered. */
+  checked: number;
+  createdAt: Date;
+}
+
 /** How far create-indexes has come; one document. */
 export interface MigrationDocument {
   _id: string;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
 import { settleCancelled } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
@@ -8,51 +8,198 @@ import {
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { createDeliveryStore } from '../deliveries/deliveries.ts';
-import { createEraseDelivered } from './erase-payloads.ts';
+import { collection } from '../documents/collections.ts';
+import { createPayloadErasure, type PayloadErasure, type RecordedRef } from './erase-payloads.ts';
 import { createMessageStore } from './messages.ts';
+
+/** Targets of one message that are looked up in one check. */
+const SLICE = 100;
 
 const newId = countingIds();
 let database: ScratchDatabase;
+/** Whatever is noted may be checked at once. */
+let erasure: PayloadErasure;
 
 beforeAll(async () => {
   database = await openScratchDatabase();
+  erasure = createPayloadErasure(database.db, 0);
 });
 
+beforeEach(() => notes().deleteMany({}));
+
 afterAll(() => database.drop());
+
+const notes = () => collection(database.db, 'erasures');
+
+const refOf = (messageId: string, n = 0): RecordedRef => ({
+  messageId,
+  deliveryId: deliveryIdOf(messageId, `wh_${n}`),
+});
 
 /** Stores a message whose deliveries have these statuses; null for one without a document. */
 async function plant(...statuses: (DeliveryStatus | null)[]): Promise<string> {
   const targets = statuses.map((_, n) => `wh_${n}`);
   const message = sampleMessage(newId('msg'), { targets, erasesPayload: true });
-  const { id: messageId, companyId, createdAtMs } = message;
   await createMessageStore(database.db).insertAll([message]);
-  for (const [n, status] of statuses.entries()) {
-    if (status === null) continue;
-    const webhookId = `wh_${n}`;
-    const deliveryId = deliveryIdOf(messageId, webhookId);
-    const ref = { deliveryId, messageId, webhookId, companyId, appId: null, createdAtMs };
-    const settled = { ...settleCancelled(ref, 'webhook_deleted', 1), status, reason: null };
-    await createDeliveryStore(database.db).insertAll([settled]);
-  }
-  return messageId;
+  const settled = statuses.flatMap((status, n) => {
+    const ref = { ...message, ...refOf(message.id, n), webhookId: `wh_${n}`, appId: null };
+    return status ? [{ ...settleCancelled(ref, 'webhook_deleted', 1), status, reason: null }] : [];
+  });
+  await createDeliveryStore(database.db).insertAll(settled);
+  return message.id;
 }
 
-it('only payloads of which every delivery is delivered are erased, once', async () => {
-  const store = createMessageStore(database.db);
-  const erased = [await plant('delivered'), await plant('delivered', 'delivered')];
-  const kept = [
-    await plant(),
-    await plant(null),
-    await plant('delivered', null),
-    ...[await plant('delivered', 'pending'), await plant('delivered', 'exhausted')],
-    await plant('cancelled'),
-  ];
-  const erase = createEraseDelivered(database.db);
-  await erase([...erased, ...kept, 'msg_none']);
-  await erase([...erased, ...kept]);
-  await erase([]);
-  expect([...(await store.payloadsOf([...erased, ...kept])).keys()].sort()).toEqual(kept.sort());
-  const read = await store.findCommitted([...erased, ...kept]);
-  const gone = read.filter(({ isPayloadErased }) => isPayloadErased);
-  expect(gone.map(({ id, payload }) => [id, payload])).toEqual(erased.map((id) => [id, '']));
+/** The delivery to the `n`-th target succeeds. */
+async function deliver(messageId: string, n: number): Promise<void> {
+  const { deliveryId: _id } = refOf(messageId, n);
+  await database.db.days.deliveries.of(_id).updateOne({ _id }, { $set: { status: 'delivered' } });
+  await erasure.eraseOrNote([refOf(messageId, n)]);
+}
+
+async function isErased(id: string): Promise<boolean> {
+  const [message] = await createMessageStore(database.db).findCommitted([id]);
+  expect(message?.payload === '').toBe(message?.isPayloadErased === true);
+  return message?.isPayloadErased === true;
+}
+
+const readNotes = async () => (await notes().find().toArray()).map(({ _id }) => _id);
+
+describe('a message with one target', () => {
+  it('has its payload erased as soon as that is delivered, without a note', async () => {
+    const [first, second] = [await plant('delivered'), await plant('delivered')];
+    const refs = [refOf(first), refOf(second), refOf('msg_none')];
+    expect(await erasure.eraseOrNote(refs)).toEqual([]);
+    expect(await erasure.eraseOrNote(refs)).toEqual([]);
+    expect([await isErased(first), await isErased(second)]).toEqual([true, true]);
+    expect(await readNotes()).toEqual([]);
+  });
+
+  it.each(['pending', 'exhausted', 'cancelled', null] as const)(
+    'keeps its payload while that is not delivered: %s',
+    async (status) => {
+      const id = await plant(status);
+      expect(await erasure.eraseOrNote([refOf(id)])).toEqual([]);
+      expect([await isErased(id), await readNotes()]).toEqual([false, []]);
+    },
+  );
+});
+
+describe('a message with several targets', () => {
+  it('is noted by a success, and its payload erased when all are delivered', async () => {
+    const ids = [await plant('delivered', 'delivered'), await plant('delivered', 'delivered')];
+    expect(await erasure.eraseOrNote(ids.map((id) => refOf(id)))).toEqual(ids);
+    expect(await isErased(ids[0] ?? '')).toBe(false);
+    expect(await erasure.checkNoted()).toBe(2);
+    for (const id of ids) expect(await isErased(id)).toBe(true);
+    expect([await erasure.checkNoted(), await readNotes()]).toEqual([0, []]);
+    expect(await erasure.eraseOrNote(ids.map((id) => refOf(id)))).toEqual([]);
+  });
+
+  it.each([null, 'pending', 'exhausted', 'cancelled'] as const)(
+    'keeps its payload while one of them is not delivered (%s), until it is',
+    async (status) => {
+      const id = await plant('delivered', status ?? 'pending', 'delivered');
+      const { deliveryId: _id } = refOf(id, 1);
+      if (!status) await database.db.days.deliveries.of(_id).deleteOne({ _id });
+      await erasure.eraseOrNote([refOf(id)]);
+      await erasure.checkNoted();
+      expect([await isErased(id), await readNotes()]).toEqual([false, []]);
+      if (!status) return;
+      await deliver(id, 1);
+      await erasure.checkNoted();
+      expect(await isErased(id)).toBe(true);
+    },
+  );
+
+  it('is not noted by an attempt that did not deliver', async () => {
+    const id = await plant('delivered', 'exhausted');
+    expect(await erasure.eraseOrNote([refOf(id, 1)])).toEqual([]);
+    expect(await readNotes()).toEqual([]);
+  });
+
+  it('is checked some time after its last success', async () => {
+    const later = createPayloadErasure(database.db, 3_600_000);
+    const id = await plant('delivered', 'delivered');
+    await erasure.eraseOrNote([refOf(id)]);
+    await later.eraseOrNote([refOf(id)]);
+    expect(await erasure.checkNoted()).toBe(0);
+  });
+
+  it('is forgotten when it is not stored any more', async () => {
+    const id = await plant('delivered', 'delivered');
+    await erasure.eraseOrNote([refOf(id)]);
+    await database.db.days.messages.of(id).deleteOne({ _id: id });
+    expect(await erasure.checkNoted()).toBe(1);
+    expect(await readNotes()).toEqual([]);
+  });
+});
+
+describe('a message with many targets', () => {
+  const all = (count: number): DeliveryStatus[] => Array<DeliveryStatus>(count).fill('delivered');
+
+  it.each([2 * SLICE, 2 * SLICE + 1])(
+    'is checked slice by slice, and others between: %i targets',
+    async (count) => {
+      const large = await plant(...all(count));
+      await erasure.eraseOrNote([refOf(large)]);
+      await erasure.checkNoted();
+      expect(await isErased(large)).toBe(false);
+      const small = await plant('delivered', 'delivered');
+      await erasure.eraseOrNote([refOf(small)]);
+      await erasure.checkNoted();
+      expect(await isErased(small)).toBe(true);
+      await erasure.checkNoted();
+      expect([await isErased(large), await readNotes()]).toEqual([true, []]);
+    },
+  );
+
+  it('is not read again from its beginning with each success', async () => {
+    const id = await plant(...all(SLICE), 'pending', 'pending', ...all(SLICE));
+    await erasure.eraseOrNote([refOf(id)]);
+    await erasure.checkNoted();
+    await erasure.checkNoted();
+    expect(await notes().findOne({ _id: id })).toMatchObject({ checked: SLICE });
+    expect(await erasure.checkNoted()).toBe(0);
+    await deliver(id, SLICE);
+    await erasure.checkNoted();
+    expect(await notes().findOne({ _id: id })).toMatchObject({ checked: SLICE });
+    await deliver(id, SLICE + 1);
+    await erasure.checkNoted();
+    await erasure.checkNoted();
+    expect([await isErased(id), await readNotes()]).toEqual([true, []]);
+  });
+});
+
+it('a success during a check is not missed', async () => {
+  const id = await plant('delivered', 'pending');
+  await erasure.eraseOrNote([refOf(id)]);
+  const { deliveries } = database.db.days;
+  // The second delivery succeeds between the look at it and what the check makes of that.
+  const during = Object.assign(Object.create(database.db) as typeof database.db, {
+    days: {
+      ...database.db.days,
+      deliveries: {
+        ...deliveries,
+        group: (ids: readonly string[], idOf: (id: string) => string) =>
+          deliveries.group(ids, idOf).map(({ documents, items }) => ({
+            items,
+            documents: {
+              find: (...query: Parameters<typeof documents.find>) => ({
+                project: () => ({
+                  toArray: async () => {
+                    const found = await documents.find(...query).toArray();
+                    await deliver(id, 1);
+                    return found;
+                  },
+                }),
+              }),
+            },
+          })),
+      },
+    },
+  });
+  await createPayloadErasure(during, 0).checkNoted();
+  expect([await isErased(id), await readNotes()]).toEqual([false, [id]]);
+  await erasure.checkNoted();
+  expect(await isErased(id)).toBe(true);
 });

@@ -1,62 +1,261 @@
 import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import type { mongo } from 'mongoose';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds, writeByDays } from '../days/read-days.ts';
-import type { MessageDocument } from '../documents/documents.ts';
+import { collection } from '../documents/collections.ts';
+import type { ErasureDocument, MessageDocument } from '../documents/documents.ts';
+
+/** A delivery whose outcome is recorded. */
+export interface RecordedRef {
+  deliveryId: string;
+  messageId: string;
+}
 
 /**
- * Erases the payloads of those of these messages whose every delivery is delivered. Leaves the others
- * alone, and a message without targets, which is never delivered. May be repeated.
+ * Erases the payloads of messages whose every delivery is delivered. A message with one target has its payload erased
+ * as soon as that is delivered. A message with more is noted: its deliveries are looked up later, by another process.
+ * Everything may be repeated.
  */
-export type EraseDelivered = (messageIds: readonly string[]) => Promise<void>;
+export interface PayloadErasure {
+  /** Of these messages. Resolves with the ids of those that are noted, because one of these deliveries is delivered. */
+  eraseOrNote: (recorded: readonly RecordedRef[]) => Promise<string[]>;
+  /**
+   * Looks up the next deliveries of at most 100 noted messages whose time has come. Resolves with the number of those
+   * messages. To be called by one process at a time.
+   */
+  checkNoted: () => Promise<number>;
+}
 
-type Targets = Pick<MessageDocument, '_id' | 'targets'>;
+/**
+ * A message is checked when it had no success for so long. Each success puts the check off, so that those of a message
+ * with 10,000 targets are not looked up for each of them. Nothing but a success can complete a message.
+ */
+export const CHECK_AFTER_MS = 5_000;
+const NOTES_PER_CHECK = 100;
+/** Targets of one message in one check: the others have their turn between its slices. */
+const SLICE = 100;
+/** 2 µs each, and 80 kB of a query. */
+const MAX_IDS = 2_000;
 
-/** 0.4 MB of the 16 MB that a query may have. */
-const MAX_IDS = 10_000;
-
-export function createEraseDelivered({
-  days: { messages, deliveries },
-}: Pick<Database, 'days'>): EraseDelivered {
-  return async (messageIds) => {
-    const found = await readByIds(messages, messageIds, (documents, ofDay) =>
-      documents
-        .find({ _id: { $in: ofDay }, isPayloadErased: { $ne: true } })
-        .project<Targets>({ targets: 1 })
-        .toArray(),
-    );
-    const delivered = await deliveredAmong(deliveries, found.flatMap(deliveryIdsOf));
-    const ids = found
-      .filter((message) => message.targets.length > 0)
-      .filter((message) => deliveryIdsOf(message).every((id) => delivered.has(id)))
-      .map(({ _id }) => _id);
-    // An empty text and not a missing one: processes of earlier versions read its length.
-    const erased = { payload: '', isPayloadErased: true as const };
-    const idOf = (id: string): string => id;
-    await writeByDays(messages, ids, idOf, (documents, ofDay) =>
-      documents.updateMany({ _id: { $in: [...ofDay] } }, { $set: erased }),
-    );
+export function createPayloadErasure(
+  db: Database,
+  checkAfterMs: number = CHECK_AFTER_MS,
+): PayloadErasure {
+  const { messages, deliveries } = db.days;
+  const notes = collection(db, 'erasures');
+  return {
+    async eraseOrNote(recorded) {
+      const ids = await deliveredOf(deliveries, recorded);
+      if (ids.length === 0) return [];
+      if ((await erase(messages, ids, { targets: { $size: 1 } })) === ids.length) return [];
+      const left = await readByIds(messages, ids, (documents, ofDay) =>
+        documents
+          .find({ _id: { $in: ofDay }, ...UNERASED, 'targets.1': { $exists: true } })
+          .project<{ _id: string }>({ _id: 1 })
+          .toArray(),
+      );
+      const noted = left.map(({ _id }) => _id);
+      if (noted.length > 0) {
+        await notes.bulkWrite(
+          noted.map((_id) => noteOf(_id, checkAfterMs)),
+          { ordered: false },
+        );
+      }
+      return noted;
+    },
+    async checkNoted() {
+      const due = await readDue(db, notes);
+      if (due.length === 0) return 0;
+      const slices = await readSlices(messages, due);
+      const delivered = await deliveredAmong(deliveries, slices.values());
+      const judged = due.map((note) => {
+        return { note, verdict: judge(note, slices.get(note._id), delivered) };
+      });
+      const complete = judged.filter(({ verdict }) => verdict.what === 'erase');
+      await erase(
+        messages,
+        complete.map(({ note }) => note._id),
+        {},
+      );
+      await notes.bulkWrite(
+        judged.map(({ note, verdict }) => updateOf(note, verdict)),
+        { ordered: false },
+      );
+      return due.length;
+    },
   };
 }
 
-function deliveryIdsOf({ _id, targets }: Targets): string[] {
-  return targets.map((webhookId) => deliveryIdOf(_id, webhookId));
+/** The ids of those messages of which one of these deliveries is delivered. */
+async function deliveredOf(
+  deliveries: Days['deliveries'],
+  recorded: readonly RecordedRef[],
+): Promise<string[]> {
+  const messageIds = new Map(recorded.map(({ deliveryId, messageId }) => [deliveryId, messageId]));
+  const delivered = await readDelivered(deliveries, [...messageIds.keys()]);
+  return [...new Set(delivered.flatMap((id) => messageIds.get(id) ?? []))];
 }
 
 /** As a majority has stored it: a payload is not erased for a success that may be rolled back. */
-async function deliveredAmong(
+async function readDelivered(
   deliveries: Days['deliveries'],
   ids: readonly string[],
-): Promise<Set<string>> {
-  const delivered = new Set<string>();
-  for (let from = 0; from < ids.length; from += MAX_IDS) {
-    const some = ids.slice(from, from + MAX_IDS);
-    const page = await readByIds(deliveries, some, (documents, ofDay) =>
+): Promise<string[]> {
+  const found = await readByIds(deliveries, ids, (documents, ofDay) =>
+    documents
+      .find({ _id: { $in: ofDay }, status: 'delivered' }, { readConcern: { level: 'majority' } })
+      .project<{ _id: string }>({ _id: 1 })
+      .toArray(),
+  );
+  return found.map(({ _id }) => _id);
+}
+
+const UNERASED = { isPayloadErased: { $ne: true } } as const;
+
+/** An empty text and not a missing one: processes of earlier versions read its length. */
+const ERASED = { payload: '', isPayloadErased: true } as const;
+
+/** Resolves with the number of messages whose payload it erased. */
+async function erase(
+  messages: Days['messages'],
+  ids: readonly string[],
+  filter: mongo.Filter<MessageDocument>,
+): Promise<number> {
+  const itself = (id: string): string => id;
+  const results = await writeByDays(messages, ids, itself, (documents, ofDay) =>
+    documents.updateMany({ _id: { $in: [...ofDay] }, ...UNERASED, ...filter }, { $set: ERASED }),
+  );
+  return results.reduce((sum, { modifiedCount }) => sum + modifiedCount, 0);
+}
+
+type NoteWrite = mongo.AnyBulkWriteOperation<ErasureDocument>;
+
+/** The clock is that of the database, because another process compares it. */
+function noteOf(_id: string, checkAfterMs: number): NoteWrite {
+  const dueAt = { $add: ['$$NOW', checkAfterMs] };
+  const createdAt = { $ifNull: ['$createdAt', '$$NOW'] };
+  const checked = { $ifNull: ['$checked', 0] };
+  return {
+    updateOne: { filter: { _id }, update: [{ $set: { dueAt, createdAt, checked } }], upsert: true },
+  };
+}
+
+/** A note whose time has come. */
+type DueNote = Required<Omit<ErasureDocument, 'createdAt'>>;
+
+async function readDue(db: mongo.Db, notes: mongo.Collection<ErasureDocument>): Promise<DueNote[]> {
+  const { localTime } = (await db.command({ hello: 1 })) as { localTime: Date };
+  const found = await notes
+    .find({ dueAt: { $lte: localTime } })
+    .sort({ dueAt: 1 })
+    .limit(NOTES_PER_CHECK)
+    .toArray();
+  return found.flatMap(({ _id, dueAt, checked }) => (dueAt ? [{ _id, dueAt, checked }] : []));
+}
+
+/** Targets of a message that a check looks up. */
+interface Slice {
+  messageId: string;
+  webhookIds: readonly string[];
+  /** No other targets follow. */
+  isLast: boolean;
+}
+
+/** By message id. Messages that are not stored are missing, and those whose payload is erased. */
+async function readSlices(
+  messages: Days['messages'],
+  due: readonly DueNote[],
+): Promise<Map<string, Slice>> {
+  const slices = new Map<string, Slice>();
+  // Nearly all begin with their first target.
+  for (const [checked, some] of Map.groupBy(due, (note) => note.checked)) {
+    const ids = some.map(({ _id }) => _id);
+    // One more shows whether others follow. The server sends nothing else of messages that may have 600 KB.
+    const targets = { $slice: ['$targets', checked, SLICE + 1] };
+    const found = await readByIds(messages, ids, (documents, ofDay) =>
       documents
-        .find({ _id: { $in: ofDay }, status: 'delivered' }, { readConcern: { level: 'majority' } })
-        .project<{ _id: string }>({ _id: 1 })
+        .aggregate<Pick<MessageDocument, '_id' | 'targets'>>([
+          { $match: { _id: { $in: ofDay }, ...UNERASED } },
+          { $project: { targets } },
+        ])
         .toArray(),
     );
-    for (const { _id } of page) delivered.add(_id);
+    for (const { _id, targets: ids } of found) {
+      const isLast = ids.length <= SLICE;
+      slices.set(_id, { messageId: _id, webhookIds: ids.slice(0, SLICE), isLast });
+    }
   }
-  return delivered;
+  return slices;
+}
+
+/** The ids of the messages whose slice is delivered. Ids of deliveries are derived in short pieces of work. */
+async function deliveredAmong(
+  deliveries: Days['deliveries'],
+  slices: Iterable<Slice>,
+): Promise<Set<string>> {
+  const complete = new Set<string>();
+  for (const part of partsOf(slices)) {
+    const ids = part.map(({ messageId, webhookIds }) =>
+      webhookIds.map((webhookId) => deliveryIdOf(messageId, webhookId)),
+    );
+    const delivered = new Set(await readDelivered(deliveries, ids.flat()));
+    part.forEach(({ messageId }, index) => {
+      if (ids[index]?.every((id) => delivered.has(id))) complete.add(messageId);
+    });
+  }
+  return complete;
+}
+
+function* partsOf(slices: Iterable<Slice>): Iterable<Slice[]> {
+  let part: Slice[] = [];
+  let size = 0;
+  for (const slice of slices) {
+    if (size + slice.webhookIds.length > MAX_IDS) {
+      yield part;
+      part = [];
+      size = 0;
+    }
+    part.push(slice);
+    size += slice.webhookIds.length;
+  }
+  if (part.length > 0) yield part;
+}
+
+/** What a check has shown. */
+type Verdict =
+  /** Everything is delivered. */
+  | { what: 'erase' }
+  /** There is nothing to erase, or nothing to remember until another delivery succeeds. */
+  | { what: 'forget' }
+  /** The first `checked` targets are delivered, and more follow. */
+  | { what: 'go_on'; checked: number }
+  /** One of the next targets is not delivered. */
+  | { what: 'wait' };
+
+function judge(
+  { checked }: DueNote,
+  slice: Slice | undefined,
+  delivered: ReadonlySet<string>,
+): Verdict {
+  if (!slice || slice.webhookIds.length === 0) return { what: 'forget' };
+  if (!delivered.has(slice.messageId)) return { what: checked === 0 ? 'forget' : 'wait' };
+  return slice.isLast ? { what: 'erase' } : { what: 'go_on', checked: checked + SLICE };
+}
+
+/** A note that was written again meanwhile stays: its success may have come after the look. */
+function updateOf({ _id, dueAt }: DueNote, verdict: Verdict): NoteWrite {
+  const filter = { _id, dueAt };
+  switch (verdict.what) {
+    case 'erase':
+    case 'forget':
+      return { deleteOne: { filter } };
+    // Behind the others whose time has come.
+    case 'go_on':
+      return {
+        updateOne: { filter, update: [{ $set: { checked: verdict.checked, dueAt: '$$NOW' } }] },
+      };
+    // What is delivered stays delivered, so the next check begins there.
+    case 'wait':
+      return { updateOne: { filter, update: { $unset: { dueAt: '' } } } };
+  }
 }

@@ -1,0 +1,69 @@
+import { beforeEach, expect, test } from '@jest/globals';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import {
+  createMemoryLeases,
+  type MemoryLeases,
+} from '../../../../test/support/memory/memory-leases.ts';
+import { createEraseNoted } from './erase-noted.ts';
+
+let leases: MemoryLeases;
+/** How many messages each of the next checks finds. */
+let found: number[];
+let nowMs: number;
+let restedMs: number[];
+
+beforeEach(() => {
+  leases = createMemoryLeases();
+  [found, nowMs, restedMs] = [[], 0, []];
+});
+
+const open = (rest?: () => Promise<void>) =>
+  createEraseNoted({
+    holder: 'retry-1',
+    leases,
+    erasure: {
+      checkNoted() {
+        nowMs += 30;
+        return Promise.resolve(found.shift() ?? 0);
+      },
+    },
+    monotonicMs: () => nowMs,
+    rest: (ms) => {
+      restedMs.push(ms);
+      return rest?.() ?? Promise.resolve();
+    },
+    logger: createLogger('test', 'silent'),
+  });
+
+test('checks what is noted until nothing is left, and rests as long as it worked', async () => {
+  found = [100, 100, 3, 0, 7];
+  await open().tick();
+  expect([found, restedMs]).toEqual([[7], [30, 30, 30]]);
+  expect(leases.holders.size).toBe(0);
+});
+
+test('checks nothing while another process has the lease, and stops when it has lost it', async () => {
+  await leases.hold('erase-payloads', 'retry-2');
+  found = [100, 100];
+  await open().tick();
+  expect(found).toEqual([100, 100]);
+  await leases.release('erase-payloads', 'retry-2');
+  const loser = open(async () => {
+    await leases.release('erase-payloads', 'retry-1');
+    await leases.hold('erase-payloads', 'retry-2');
+  });
+  await loser.tick();
+  expect(found).toEqual([100]);
+});
+
+test('stops between two checks', async () => {
+  found = [100, 100, 100];
+  const stops: Promise<void>[] = [];
+  const loop = open(() => {
+    stops.push(loop.stop());
+    return Promise.resolve();
+  });
+  await loop.tick();
+  await Promise.all(stops);
+  expect(found).toEqual([100, 100]);
+});
