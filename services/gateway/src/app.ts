@@ -1,11 +1,12 @@
+import type { ClockWatch } from '@posthorn/platform/mongo/connection/watch-clock.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import express, { type Express } from 'express';
+import express, { type Express, type RequestHandler } from 'express';
 import { DOCS_PATHS, docsPage } from './api/openapi/docs-page.ts';
 import { createDocument } from './api/openapi/document.ts';
 import { codesOf } from './api/openapi/error-codes.ts';
 import { handlersOf, type RouteHandlerDeps } from './api/route-handlers.ts';
 import type { Dashboard } from './api/dashboard/open-dashboard.ts';
-import { ApiError } from './http/api-error.ts';
+import { ApiError, unavailable } from './http/api-error.ts';
 import { useClientAddress } from './http/connections/client-address.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
 import { createKnownRoutes, type KnownPage } from './http/known-routes.ts';
@@ -24,6 +25,7 @@ import {
 
 export interface AppDeps extends RouteHandlerDeps, Pick<PublicKeysDeps, 'findPublicKeys'> {
   routes: readonly Route[];
+  clock: ClockWatch;
   limits: Pick<RateLimits, 'limitAddress' | 'limitCompany'>;
   /** Number of proxies in front whose X-Forwarded-For is trusted for the client's address. */
   trustedProxies: number;
@@ -38,7 +40,7 @@ const PAGES = [...DOCS_PATHS, PUBLIC_KEYS_PATH].map((path): KnownPage => {
 
 /** Builds the HTTP API without listening. */
 export function createApp(deps: AppDeps): Express {
-  const { routes, limits, trustedProxies, dashboard, metrics, logger } = deps;
+  const { routes, clock, limits, trustedProxies, dashboard, metrics, logger } = deps;
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', false);
   // For `request.secure`, from X-Forwarded-Proto.
@@ -48,7 +50,7 @@ export function createApp(deps: AppDeps): Express {
   const known = createKnownRoutes(routes, [...PAGES, ...dashboard.pages]);
   const observe = metrics.observe(known, messageErrorsOf(routes));
   app.use(setSecurityHeaders, assignRequestId, observe, refuseDeliveries);
-  app.use(limits.limitAddress);
+  app.use(limits.limitAddress, refuseWhileClockIsWrong(clock));
   for (const route of routes) {
     for (const path of pathsOf(route)) app[route.method](path, ...handlersOf(route, deps));
   }
@@ -61,6 +63,14 @@ export function createApp(deps: AppDeps): Express {
   });
   app.use(sendError(logger));
   return app;
+}
+
+/** What would be stored with a wrong time may expire at once. */
+export function refuseWhileClockIsWrong(clock: ClockWatch): RequestHandler {
+  return ({ method }, _response, next) => {
+    if (method !== 'GET' && !clock.isRight()) throw unavailable('clock_wrong');
+    next();
+  };
 }
 
 function messageErrorsOf(routes: readonly Route[]): string[] {

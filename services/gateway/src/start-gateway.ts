@@ -2,6 +2,7 @@ import { openMemberlessGroups } from '@posthorn/platform/memberless-groups/open-
 import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { openMongo } from '@posthorn/platform/mongo/connection/connect.ts';
+import { openClockWatch } from '@posthorn/platform/mongo/connection/watch-clock.ts';
 import { UNIQUE_INDEXES } from '@posthorn/platform/mongo/create-indexes.ts';
 import { awaitUniqueIndexes } from '@posthorn/platform/mongo/indexes/await-unique-indexes.ts';
 import { createDeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
@@ -58,7 +59,8 @@ export async function startGateway(context: Context): Promise<void> {
   const { config, logger, lifecycle, registry } = context;
   const spans = await openSpans('posthorn-gateway', context);
   const mongo = await openMongo('posthorn-gateway', context);
-  await openOpsServer(context, () => lifecycle.isReady() && mongo.isConnected());
+  const clock = await openClockWatch(context, mongo.db);
+  await openOpsServer(context, () => lifecycle.isReady() && mongo.isConnected() && clock.isRight());
   await awaitUniqueIndexes(context, mongo.db, UNIQUE_INDEXES);
   const kafka = await openRecordLog('posthorn-gateway', context);
   openMemberlessGroups(context, kafka);
@@ -80,6 +82,7 @@ export async function startGateway(context: Context): Promise<void> {
   const forPeople = { ...people, authenticate, recordRequest, deadlines };
   const app = createApp({
     ...openDashboard(context, { ...forPeople, ...held, links, portalSettings, redis, limits }),
+    clock,
     limits,
     ...held,
     turns,

@@ -7,6 +7,8 @@ export interface Problem {
 /** Why a request is answered with 503. Clients are not told. */
 export type UnavailableReason =
   | 'mongodb_unavailable'
+  /** The clock of this process or that of MongoDB. */
+  | 'clock_wrong'
   /** Only where the answer is in Redis. */
   | 'redis_unavailable'
   /** Its time was over, or its client had gone, while it waited. */

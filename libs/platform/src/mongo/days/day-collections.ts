@@ -1,5 +1,6 @@
 import { dayName, dayNumberOfName } from '@posthorn/domain/ids/days.ts';
 import type { mongo } from 'mongoose';
+import { databaseClockMs } from '../connection/watch-clock.ts';
 import { DAY_INDEXES } from './day-indexes.ts';
 import { defaultName, type FoundIndex } from '../indexes/index-spec.ts';
 import { hasCode, listIndexes } from '../indexes/list-indexes.ts';
@@ -34,10 +35,7 @@ export function createDayCollections(db: mongo.Db): DayCollections {
     db.client.db(dayDatabaseName(db.databaseName, kind));
   return {
     readLayout: () => readLayout(db),
-    async nowMs() {
-      const { localTime } = (await db.command({ hello: 1 })) as { localTime: Date };
-      return localTime.getTime();
-    },
+    nowMs: () => databaseClockMs(db),
     async list(kind) {
       const found = await databaseOf(kind).listCollections({}, { nameOnly: true }).toArray();
       const days = found.map(({ name }) => dayNumberOfName(name));

@@ -1,5 +1,6 @@
 import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
 import type { mongo } from 'mongoose';
+import { databaseClockMs } from '../connection/watch-clock.ts';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds, writeByDays } from '../days/read-days.ts';
 import { collection } from '../documents/collections.ts';
@@ -144,9 +145,8 @@ function noteOf(_id: string, checkAfterMs: number): NoteWrite {
 type DueNote = Required<Omit<ErasureDocument, 'createdAt'>>;
 
 async function readDue(db: mongo.Db, notes: mongo.Collection<ErasureDocument>): Promise<DueNote[]> {
-  const { localTime } = (await db.command({ hello: 1 })) as { localTime: Date };
   const found = await notes
-    .find({ dueAt: { $lte: localTime } })
+    .find({ dueAt: { $lte: new Date(await databaseClockMs(db)) } })
     .sort({ dueAt: 1 })
     .limit(NOTES_PER_CHECK)
     .toArray();

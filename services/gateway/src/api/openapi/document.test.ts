@@ -27,6 +27,7 @@ function mountedRoutes(): string[] {
   };
   const app = createApp({
     routes,
+    clock: { isRight: () => true },
     limits: { limitAddress: pass, limitCompany: pass },
     trustedProxies: 0,
     metrics: { observe: () => pass },

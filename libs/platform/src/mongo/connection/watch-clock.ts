@@ -1,0 +1,91 @@
+import type { mongo } from 'mongoose';
+import { timeMsOf } from '@posthorn/domain/ids/ids.ts';
+import { createLoop, stopSoon } from '../../async/loop.ts';
+import { systemClockMs, systemIds } from '../../service/clock-and-ids.ts';
+import type { Lifecycle } from '../../service/lifecycle.ts';
+import type { Logger } from '../../service/logger.ts';
+
+export interface ClockWatch {
+  /** False while this process must store nothing, because its clock and that of MongoDB differ too much. */
+  isRight: () => boolean;
+}
+
+export interface ClockWatchDeps {
+  /** The time of MongoDB, in milliseconds since 1970. */
+  databaseMs: () => Promise<number>;
+  /** The times that this process stores, in milliseconds since 1970. */
+  ownMs: () => readonly number[];
+  lifecycle: Pick<Lifecycle, 'waitFor' | 'shutDown'>;
+  logger: Logger;
+}
+
+/**
+ * Honest clocks differ by seconds, and clocks that are wrong by some hours make things late, not lost
+ * (docs/decisions/0019-clocks-that-are-wrong.md). A message that is stored by a clock that is behind by more than the
+ * retention, a day at least, lies in a collection that is dropped within a minute.
+ */
+const MAX_DIFFERENCE_MS = 12 * 3_600_000;
+const LOOK_EVERY_MS = 60_000;
+/** Ids that were made by a clock that was ahead stay ahead until the process ends. */
+const LOOKS_BEFORE_EXIT = 5;
+
+/** Compares the clocks now and each minute. Throws when MongoDB does not answer the first time. */
+export async function openClockWatch(
+  { lifecycle, logger }: { lifecycle: Lifecycle; logger: Logger },
+  db: mongo.Db,
+): Promise<ClockWatch> {
+  const watch = createClockWatch({
+    databaseMs: () => databaseClockMs(db),
+    ownMs: () => [systemClockMs(), timeMsOf(systemIds('msg'))],
+    lifecycle,
+    logger,
+  });
+  await watch.look();
+  const loop = createLoop({
+    name: 'comparison of clocks',
+    everyMs: LOOK_EVERY_MS,
+    run: watch.look,
+    logger,
+  });
+  loop.start();
+  lifecycle.onStop('comparison of clocks', () => stopSoon(loop));
+  return watch;
+}
+
+/** The time of the database's clock, in milliseconds since 1970. */
+export async function databaseClockMs(db: mongo.Db): Promise<number> {
+  const { localTime } = (await db.command({ hello: 1 })) as { localTime: Date };
+  return localTime.getTime();
+}
+
+/** Ends the process when the clocks still differ too much five minutes later. */
+export function createClockWatch({
+  databaseMs,
+  ownMs,
+  lifecycle,
+  logger,
+}: ClockWatchDeps): ClockWatch & { look: () => Promise<void> } {
+  let wrongLooks = 0;
+  return {
+    isRight: () => wrongLooks === 0,
+    async look() {
+      const nowMs = await databaseMs();
+      const aheadMs = ownMs().map((ms) => ms - nowMs);
+      if (aheadMs.every((ms) => Math.abs(ms) <= MAX_DIFFERENCE_MS)) {
+        if (wrongLooks > 0) {
+          logger.info('the clock agrees with that of MongoDB again');
+          lifecycle.waitFor(null);
+        }
+        wrongLooks = 0;
+        return;
+      }
+      wrongLooks += 1;
+      logger.error(
+        { aheadMs },
+        'the clock differs from that of MongoDB by more than 12 hours: nothing is accepted until the wrong one is corrected',
+      );
+      lifecycle.waitFor('the clock differs from that of MongoDB by more than 12 hours');
+      if (wrongLooks > LOOKS_BEFORE_EXIT) void lifecycle.shutDown('the clock is wrong', 1);
+    },
+  };
+}
