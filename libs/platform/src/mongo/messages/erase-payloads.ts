@@ -20,6 +20,8 @@ export interface RecordedRef {
 export interface PayloadErasure {
   /** Of these messages. Resolves with the ids of those that are noted, because one of these deliveries is delivered. */
   eraseOrNote: (recorded: readonly RecordedRef[]) => Promise<string[]>;
+  /** Notes messages that `eraseOrNote` has noted before, without a look at them. */
+  note: (messageIds: readonly string[]) => Promise<void>;
   /**
    * Looks up the next deliveries of at most 100 noted messages whose time has come. Resolves with the number of those
    * messages. To be called by one process at a time.
@@ -44,7 +46,13 @@ export function createPayloadErasure(
 ): PayloadErasure {
   const { messages, deliveries } = db.days;
   const notes = collection(db, 'erasures');
+  const note = async (ids: readonly string[]): Promise<void> => {
+    if (ids.length === 0) return;
+    const writes = ids.map((id) => noteOf(id, checkAfterMs));
+    await notes.bulkWrite(writes, { ordered: false });
+  };
   return {
+    note,
     async eraseOrNote(recorded) {
       const ids = await deliveredOf(deliveries, recorded);
       if (ids.length === 0) return [];
@@ -56,12 +64,7 @@ export function createPayloadErasure(
           .toArray(),
       );
       const noted = left.map(({ _id }) => _id);
-      if (noted.length > 0) {
-        await notes.bulkWrite(
-          noted.map((_id) => noteOf(_id, checkAfterMs)),
-          { ordered: false },
-        );
-      }
+      await note(noted);
       return noted;
     },
     async checkNoted() {
