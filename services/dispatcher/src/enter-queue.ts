@@ -38,6 +38,7 @@ export function enterQueue(
     rateLimitPerSecond,
     turnAtMs: turnAtOf(record, nowMs()),
     deferredSinceMs: readMs(record.headers, DEFERRED_SINCE_HEADER),
+    hasPayload: () => due.payload !== null,
     dropPayload: () => {
       dropPayload(underWay);
     },

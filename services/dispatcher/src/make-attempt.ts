@@ -1,13 +1,13 @@
 import { withoutResponse, type Attempt } from '@posthorn/domain/message/delivery.ts';
 import { lastingHeaders } from '@posthorn/domain/records/record-headers.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
+import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import { retryAfterMsOf } from '@posthorn/domain/schedule/retry-after.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { AttemptReport, Place } from './isolation/queues/admission.ts';
 import { findCancelReason, findTarget } from './load/find-target.ts';
 import type { LoadedWebhook, LoadWebhook } from './load/load-webhook.ts';
-import type { HeldPayload, PayloadMemory } from './load/payload-memory.ts';
 import type { HeldLease } from './once/attempt-leases.ts';
 import type { SendWebhook } from './sending/send-webhook.ts';
 import type { AccessTokens, SharedAnswer } from './sending/tokens/access-tokens.ts';
@@ -35,7 +35,6 @@ export interface Rights {
 export type MakeAttempt = (record: LogRecord, due: DueAttempt, rights: Rights) => Promise<Made>;
 
 export interface MakeAttemptDeps {
-  payloads: PayloadMemory;
   loadWebhook: LoadWebhook;
   send: SendWebhook;
   tokens: Pick<AccessTokens, 'get'>;
@@ -47,20 +46,25 @@ export interface MakeAttemptDeps {
 export function createMakeAttempt(deps: MakeAttemptDeps): MakeAttempt {
   return async (record, due, rights) => {
     let sent: Sent | null = null;
-    let held: HeldPayload | null = null;
     try {
-      if (!due.payload) held = await deps.payloads.hold(due.companyId, due.messageId);
-      const payload = due.payload ?? held?.payload;
+      const payload = due.payload ?? (await loadPayload(due, rights.place));
       if (!payload) return { kind: 'message_missing' };
       const ready = await beginAuthorized(deps, due, rights);
       if (ready.kind !== 'send' && ready.kind !== 'token_failed') return ready;
       sent = await complete(deps, ready, { record, due, payload });
     } finally {
-      held?.release();
       await rights.place.end(sent && reportOf(sent.attempt, deps.nowMs()));
     }
     return sent ? settledAttempt(deps, record, due, sent) : proxyFailed(deps);
   };
+}
+
+/** Into the memory that its place came with. */
+function loadPayload({ messageId }: DueAttempt, { payload }: Place): Promise<Buffer | null> {
+  // Taken for a missing message, it would end its delivery.
+  if (!payload)
+    throw new ImpossibleError('an attempt without its payload has no memory to load it');
+  return payload.load(messageId);
 }
 
 /** An attempt with what the statistics need to know of it. */

@@ -60,7 +60,8 @@ export async function startDispatcher(given: Context): Promise<void> {
   const budgets = createMemoryBudgets(registry);
   const shared = openSharedState(context);
   const companies = await openCompanies(context, db);
-  const isolated = { records, topics, partitionOf, shared, budgets, companies, report };
+  const payloads = openPayloads(context, db, budgets);
+  const isolated = { records, topics, partitionOf, shared, budgets, companies, payloads, report };
   const isolation = openIsolation(context, isolated);
   const areStoresUp = (): boolean => isConnected() && records.isConnected() && !outages.isOutage();
   const doubleSends = openDoubleSendGuard(context, {
@@ -125,7 +126,6 @@ function openAttempt(
     isCompanyRemoved: companies.isRemoved,
     queues: isolation.queues,
     makeAttempt: createMakeAttempt({
-      payloads: openPayloads(context, db, budgets),
       loadWebhook,
       send: traces ? traces.send(send) : send,
       tokens,

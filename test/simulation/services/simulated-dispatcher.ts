@@ -12,7 +12,10 @@ import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt-
 import { createAttemptLeases } from '../../../services/dispatcher/src/once/attempt-leases.ts';
 import { createDispatcherMetrics } from '../../../services/dispatcher/src/dispatcher-metrics.ts';
 import { createDefer } from '../../../services/dispatcher/src/isolation/defer-attempt.ts';
-import type { Admission } from '../../../services/dispatcher/src/isolation/queues/admission.ts';
+import type {
+  Admission,
+  Candidate,
+} from '../../../services/dispatcher/src/isolation/queues/admission.ts';
 import { createPayloadLoader } from '../../../services/dispatcher/src/load/load-payload.ts';
 import type { LoadWebhook } from '../../../services/dispatcher/src/load/load-webhook.ts';
 import { createCheckRecorded } from '../../../services/dispatcher/src/once/check-recorded.ts';
@@ -25,7 +28,10 @@ import {
   REMEMBERED_IDS,
 } from '../../../services/dispatcher/src/once/recent-ids.ts';
 import { createMakeAttempt } from '../../../services/dispatcher/src/make-attempt.ts';
-import { createPayloadMemory } from '../../../services/dispatcher/src/load/payload-memory.ts';
+import {
+  createPayloadMemory,
+  type PayloadMemory,
+} from '../../../services/dispatcher/src/load/payload-memory.ts';
 import { createRecordAttempts } from '../../../services/dispatcher/src/settle/record-attempts.ts';
 import { createSettleDelivery } from '../../../services/dispatcher/src/settle/settle-delivery.ts';
 import { createSettleResend } from '../../../services/dispatcher/src/settle/settle-resend.ts';
@@ -66,6 +72,7 @@ export function createDispatcherSteps(
   };
   const loadWebhook = webhookLoader(db);
   const { load } = createPayloadLoader(createMessageStore(db), MIB, keepTrying);
+  const payloads = createPayloadMemory(load, MIB);
   return createAttemptDelivery({
     messageCreatedTopic: TOPICS.messageCreated,
     slowLaneTopic: TOPICS.slowLane,
@@ -74,9 +81,8 @@ export function createDispatcherSteps(
     doubleSends: openGuard(deps),
     loadWebhook,
     isCompanyRemoved: () => Promise.resolve(false),
-    queues: { enter: () => Promise.resolve(admitOrDefer(deps)) },
+    queues: { enter: (candidate) => Promise.resolve(admitOrDefer(deps, payloads, candidate)) },
     makeAttempt: createMakeAttempt({
-      payloads: createPayloadMemory(load, MIB),
       loadWebhook,
       send,
       tokens: { get: () => Promise.reject(new Error('no webhook has OAuth 2.0')) },
@@ -136,11 +142,18 @@ function webhookLoader(db: Database): LoadWebhook {
 const SIGNER = signerOf(sampleWebhook(0));
 
 /** Gives every attempt a place at once, or defers it with the probability of the plan. */
-function admitOrDefer({ world, process }: ServiceDeps): Admission {
+/** Every attempt gets memory for its payload at once: what waits is no part of the simulation. */
+function admitOrDefer(
+  { world, process }: ServiceDeps,
+  payloads: PayloadMemory,
+  { companyId, hasPayload }: Candidate,
+): Admission {
   if (world.random.bool(world.plan.deferRate)) {
     return { kind: 'defer', because: 'hold', turnAtMs: process.nowMs() + DEFER_MS };
   }
-  return { kind: 'place', place: { begin: () => true, end: () => Promise.resolve() } };
+  const payload = hasPayload() ? null : payloads.reserve(companyId);
+  const end = (): Promise<void> => Promise.resolve(payload?.release());
+  return { kind: 'place', place: { payload, begin: () => true, end } };
 }
 
 /** Opens the guard without Redis. It then grants every claim, which allows the most duplicates. */

@@ -121,7 +121,9 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
   let passedMs = 0;
   const monotonicMs = (): number => passedMs;
   const places = options.perEndpoint ?? 16;
+  const payload = options.payload === undefined ? Buffer.from('{}') : options.payload;
   const queues = createQueues({
+    payloads: createPayloadMemory(() => Promise.resolve(payload), 1_000_000),
     limits: {
       perEndpoint: { floor: places, start: places, ceiling: places },
       perHostPerSecond: 0,
@@ -143,7 +145,6 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     wakeAfter: () => () => undefined,
   });
   const memory = createRecordMemory(1_000_000);
-  const payload = options.payload === undefined ? Buffer.from('{}') : options.payload;
   const attemptDelivery = createAttemptDelivery({
     messageCreatedTopic: 'created',
     slowLaneTopic: 'slow',
@@ -156,7 +157,6 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     isCompanyRemoved: () => Promise.resolve(options.isCompanyRemoved ?? false),
     queues,
     makeAttempt: createMakeAttempt({
-      payloads: createPayloadMemory(() => Promise.resolve(payload), 1_000_000),
       loadWebhook,
       send,
       tokens: options.tokens ?? { get: () => Promise.reject(new Error('no token is needed')) },

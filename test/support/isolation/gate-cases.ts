@@ -10,6 +10,7 @@ export const ATTEMPT: AttemptView = {
   turnInMs: 0,
   precedesBooked: false,
   ahead: 0,
+  lacksMemory: false,
   suspendedForMs: null,
 };
 export const ENDPOINT: EndpointView = {

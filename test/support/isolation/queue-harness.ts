@@ -13,6 +13,10 @@ import {
   createQueues,
   type Queues,
 } from '../../../services/dispatcher/src/isolation/queues/queues.ts';
+import {
+  createPayloadMemory,
+  type PayloadMemory,
+} from '../../../services/dispatcher/src/load/payload-memory.ts';
 import { createVirtualTimers, type VirtualTimers } from '../time/virtual-timers.ts';
 
 /** An attempt that has entered a queue, and what happened to it. */
@@ -43,6 +47,8 @@ export interface QueueHarness {
   maxWait: { ms: number };
   /** Whether this process has no CPU time left; false at first. */
   overload: { is: boolean };
+  /** The memory for payloads that have to be loaded: room for four of 64 KiB, two of each company. */
+  payloads: PayloadMemory;
   /** Enters this many attempts. Those that get a place begin at once. */
   enter: (
     webhookId: string,
@@ -62,6 +68,8 @@ export interface QueueHarnessOptions {
   limits?: Partial<QueueDeps['limits']>;
   /** Returns by how much stallFreeMs() is behind the clock; see stall-free-clock.ts. */
   stalledMs?: () => number;
+  /** The size of each payload that is loaded; 64 KiB by default, which is what it counts for before. */
+  payloadBytes?: number;
   /** Whether attempts begin as soon as they have a place; true by default. */
   begins?: boolean;
 }
@@ -89,6 +97,7 @@ export function createQueueHarness({
   limits,
   stalledMs,
   begins = true,
+  payloadBytes = 65_536,
 }: QueueHarnessOptions = {}): QueueHarness {
   const time = createVirtualTimers();
   const circuits: QueueHarness['circuits'] = new Map();
@@ -97,11 +106,16 @@ export function createQueueHarness({
   const overload = { is: false };
   const suspendedForMs: QueueHarness['suspendedForMs'] = new Map();
   const acts: (() => void)[] = [];
+  const payloads = createPayloadMemory(
+    () => Promise.resolve(Buffer.alloc(payloadBytes)),
+    4 * 65_536,
+  );
   let unreported = 0;
   const queues = createQueues({
     limits: { ...LIMITS, ...limits },
     maxWaitMs: () => maxWait.ms,
     isOverloaded: () => overload.is,
+    payloads,
     onArrival: () => undefined,
     suspendedForMs: (companyId) => suspendedForMs.get(companyId) ?? null,
     circuitOf: ({ webhookId }) => circuits.get(webhookId) ?? { kind: 'closed' },
@@ -139,6 +153,7 @@ export function createQueueHarness({
     maxWait,
     overload,
     suspendedForMs,
+    payloads,
     unreported: () => unreported,
     async enter(webhookId, queue, count = 1, as = {}) {
       const all = Array.from({ length: count }, () => enteredOf(webhookId, queue, as));
@@ -180,6 +195,7 @@ function enteredOf(webhookId: string, queue: QueueKind, as: Partial<Candidate>):
       rateLimitPerSecond: null,
       turnAtMs: null,
       deferredSinceMs: null,
+      hasPayload: () => true,
       dropPayload: () => {
         entered.isPayloadDropped = true;
       },

@@ -8,6 +8,7 @@ import type { ReportIncident } from '@posthorn/platform/operator-events/report-i
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { DispatcherConfig } from '../config.ts';
 import type { Companies } from '../load/open-companies.ts';
+import type { PayloadMemory } from '../load/payload-memory.ts';
 import type { SharedState } from '../open-shared-state.ts';
 import {
   CIRCUIT_BYTES,
@@ -47,6 +48,7 @@ interface Parts extends Pick<OpenRecordLog, 'records' | 'topics' | 'partitionOf'
   shared: SharedState;
   budgets: MemoryBudgets;
   companies: Pick<Companies, 'suspendedForMs'>;
+  payloads: PayloadMemory;
   report: ReportIncident;
 }
 
@@ -60,7 +62,7 @@ const FLOWS_EVERY_MS = 1_000;
 
 export function openIsolation(
   context: Context,
-  { records, topics, partitionOf, shared, budgets, companies, report }: Parts,
+  { records, topics, partitionOf, shared, budgets, companies, payloads, report }: Parts,
 ): Isolation {
   const { config, registry, keepTrying } = context;
   const memory = createRecordMemory(bytesOfMib(config.RECORD_MEMORY_MIB));
@@ -70,7 +72,16 @@ export function openIsolation(
     partitionOf: (webhookId) => partitionOf(topics.messageCreated, webhookId),
   });
   const overload = createOverloadWatch(monotonicClockMs);
-  const queues = openQueues({ config, shared, memory, clock, circuits, overload, companies });
+  const queues = openQueues({
+    config,
+    shared,
+    memory,
+    clock,
+    circuits,
+    overload,
+    companies,
+    payloads,
+  });
   const metrics = createIsolationMetrics(registry);
   watchIsolation(registry, { queues, circuits, limit: placesOf(config) });
   watchMemory({ config, budgets, memory, circuits, queues });

@@ -8,8 +8,8 @@ export interface PlaceOrder<T extends Waiter> {
   /** Appends it to the order of its company, unless it waits there already. */
   add: (waiter: T) => void;
   remove: (waiter: T) => void;
-  /** Removes and returns what is next; null when nothing waits. */
-  next: () => T | null;
+  /** Removes and returns what is next; null when nothing waits. Companies that are not `mayGo` keep their turn. */
+  next: (mayGo?: (companyId: string) => boolean) => T | null;
 }
 
 /**
@@ -30,8 +30,9 @@ export function createPlaceOrder<T extends Waiter>(): PlaceOrder<T> {
       waiters?.delete(waiter);
       if (waiters?.size === 0) companies.delete(waiter.companyId);
     },
-    next() {
+    next(mayGo) {
       for (const [companyId, waiters] of companies) {
+        if (mayGo && !mayGo(companyId)) continue;
         companies.delete(companyId);
         for (const waiter of waiters) {
           waiters.delete(waiter);

@@ -11,6 +11,7 @@ const attempt: fc.Arbitrary<AttemptView> = fc.record({
   turnInMs: ms,
   precedesBooked: fc.boolean(),
   ahead: fc.oneof(fc.constant(0), few),
+  lacksMemory: fc.boolean(),
   suspendedForMs: fc.oneof({ weight: 4, arbitrary: fc.constant(null) }, ms),
 });
 const circuit: fc.Arbitrary<CircuitView> = fc.oneof(
@@ -110,6 +111,7 @@ describe('the gate, for any attempt, endpoint and dispatcher', () => {
       expect(decision.wakeInMs).toBeGreaterThan(0);
       const expected = {
         concurrency: Infinity,
+        memory: Infinity,
         busy: Infinity,
         turn: NaN,
         slow: NaN,

@@ -8,7 +8,7 @@ const full = { running: { first: 10, retry: 4, slow: 2 } };
 const open = { kind: 'open', deferForMs: 30_000 } as const;
 const probing = { kind: 'probing', sinceMs: 100, deferForMs: 30_000 } as const;
 const wait = (
-  because: 'hold' | 'pace' | 'host' | 'circuit' | 'concurrency' | 'busy',
+  because: 'hold' | 'pace' | 'host' | 'circuit' | 'concurrency' | 'memory' | 'busy',
   wakeInMs = Infinity,
 ): Decision => ({
   kind: 'wait',
@@ -156,6 +156,12 @@ describe('an attempt', () => {
       NOW,
     ],
 
+    ['waits for memory for its payload', { attempt: { lacksMemory: true } }, wait('memory')],
+    [
+      'is deferred for lack of memory for its payload while that of records is short',
+      { attempt: { lacksMemory: true }, dispatcher: { maxWaitMs: 1_000 } },
+      defer('memory', 5_000),
+    ],
     ['waits for a place of this dispatcher', { dispatcher: { hasPlace: false } }, wait('busy')],
     ['waits behind the attempts ahead', { attempt: { ahead: 1 } }, wait('busy')],
     [

@@ -3,6 +3,7 @@ import {
   expectedWaitMs,
   isTurnNear,
   longestWaitMs,
+  MIN_WAIT_MS,
   PROBE_WAIT_MS,
 } from './how-long-attempts-wait.ts';
 import type { AttemptView, CircuitView, DispatcherView, EndpointView } from './views.ts';
@@ -26,6 +27,8 @@ export const REASONS = [
   'host',
   // All places of the endpoint are taken.
   'concurrency',
+  // Payloads of attempts under way fill the memory that its company may use, and its own is not loaded.
+  'memory',
   // All places of this dispatcher are taken, or other attempts of the queue are ahead.
   'busy',
 ] as const;
@@ -42,7 +45,7 @@ export type Decision =
 /**
  * The one place that decides whether an attempt is made now, waits in memory, or leaves. An attempt
  * always waits for what is in our own power (no free place in this process). It is moved or deferred
- * only because of what its endpoint cannot take, and while its company is suspended.
+ * only because of what its endpoint cannot take, while its company is suspended, and for payloads.
  */
 export function decide(
   attempt: AttemptView,
@@ -55,6 +58,7 @@ export function decide(
     byCircuit(endpoint.circuit) ??
     bySlowness(attempt, endpoint, dispatcher) ??
     byEndpoint(attempt, endpoint, dispatcher) ??
+    byMemory(attempt, dispatcher) ??
     byDispatcher(attempt, dispatcher)
   );
 }
@@ -128,6 +132,18 @@ function bottleneckOf(
   if (paceInMs > 0) return { because: 'pace', wakeInMs: paceInMs };
   if (hostInMs > 0) return { because: 'host', wakeInMs: hostInMs };
   return null;
+}
+
+/** Most of this memory is held by endpoints that are slow to answer, and they may be for long. */
+const MEMORY_DEFERS_MS = 5_000;
+
+/** An attempt that waits for memory holds no place, so that others are made meanwhile. */
+function byMemory({ lacksMemory }: AttemptView, { maxWaitMs }: DispatcherView): Decision | null {
+  if (!lacksMemory) return null;
+  // Soon nothing more would be read.
+  return maxWaitMs <= MIN_WAIT_MS
+    ? { kind: 'defer', because: 'memory', inMs: MEMORY_DEFERS_MS }
+    : { kind: 'wait', because: 'memory', wakeInMs: Infinity };
 }
 
 function byDispatcher({ ahead }: AttemptView, { hasPlace }: DispatcherView): Decision {

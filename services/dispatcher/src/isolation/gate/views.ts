@@ -10,6 +10,8 @@ export interface AttemptView {
   precedesBooked: boolean;
   /** How many attempts of its queue are ahead of it. */
   ahead: number;
+  /** Its payload has to be loaded, and there is no memory for it. */
+  lacksMemory: boolean;
   /** For how long its company has been suspended; null when it is not. */
   suspendedForMs: number | null;
 }

@@ -2,6 +2,7 @@ import type { Trigger } from '@posthorn/domain/message/delivery.ts';
 import type { Outcome } from '@posthorn/domain/outcome.ts';
 import type { Reason } from '../gate/gate.ts';
 import type { QueueKind } from '../gate/views.ts';
+import type { ReservedPayload } from '../../load/payload-memory.ts';
 
 /** A due attempt that asks for a place. */
 export interface Candidate {
@@ -16,12 +17,16 @@ export interface Candidate {
   turnAtMs: number | null;
   /** Since when open circuits have deferred it, in milliseconds since 1970; null when none has. */
   deferredSinceMs: number | null;
+  /** False when its payload has to be loaded. */
+  hasPayload: () => boolean;
   /** Frees the payload. The attempt waits as ids, and its payload is loaded again before it is made. */
   dropPayload: () => void;
 }
 
 /** The right to make one attempt. It counts at the endpoint and in the pool of its queue. */
 export interface Place {
+  /** The memory for its payload, which `end` releases; null when the candidate had its payload. */
+  payload: Pick<ReservedPayload, 'load'> | null;
   /**
    * Starts the request: from here on its duration counts for the endpoint. Returns false when the
    * endpoint has asked for a hold meanwhile; the attempt has to enter again. Called again, it starts

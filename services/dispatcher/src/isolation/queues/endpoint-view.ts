@@ -14,8 +14,8 @@ export interface QueuePosition {
 }
 
 export function attemptViewOf(
-  { nowMs, suspendedForMs }: QueueState,
-  { queue, companyId, turnAtMs }: Candidate,
+  { nowMs, suspendedForMs, payloads }: QueueState,
+  { queue, companyId, turnAtMs, hasPayload }: Candidate,
   { ahead, isWaiting }: QueuePosition,
 ): AttemptView {
   return {
@@ -23,6 +23,7 @@ export function attemptViewOf(
     ahead,
     turnInMs: turnAtMs === null ? 0 : Math.max(0, turnAtMs - nowMs()),
     precedesBooked: isWaiting || turnAtMs !== null,
+    lacksMemory: !hasPayload() && !payloads.hasRoom(companyId),
     suspendedForMs: suspendedForMs(companyId),
   };
 }

@@ -5,6 +5,7 @@ import type { SharedState } from '../../open-shared-state.ts';
 import type { Circuits, CircuitEndpoint } from '../circuits/circuits.ts';
 import { circuitViewOf, CLOSED } from '../circuits/how-long-circuit-defers.ts';
 import type { Companies } from '../../load/open-companies.ts';
+import type { PayloadMemory } from '../../load/payload-memory.ts';
 import type { StallFreeClock } from '../endpoint/stall-free-clock.ts';
 import { maxWaitMsAt } from '../gate/how-long-attempts-wait.ts';
 import type { OverloadWatch } from '../watch-overload.ts';
@@ -26,6 +27,7 @@ interface QueueParts {
   circuits: Circuits;
   overload: OverloadWatch;
   companies: Pick<Companies, 'suspendedForMs'>;
+  payloads: PayloadMemory;
 }
 
 export function openQueues({
@@ -36,6 +38,7 @@ export function openQueues({
   circuits,
   overload,
   companies,
+  payloads,
 }: QueueParts): Queues {
   return createQueues({
     limits: limitsOf(config),
@@ -49,6 +52,7 @@ export function openQueues({
       return block ? circuitViewOf(block, candidate.deferredSinceMs, systemClockMs()) : CLOSED;
     },
     suspendedForMs: companies.suspendedForMs,
+    payloads,
     beginAttempt: (candidate) => circuits.beginAttempt(endpointOf(candidate)),
     onHold: (webhookId, url, forMs) => {
       shared.endpointFlows.reportHold(webhookId, url, Math.ceil(systemClockMs() + forMs));

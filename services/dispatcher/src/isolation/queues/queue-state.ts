@@ -1,5 +1,6 @@
 import { createFifo, type Fifo } from '@posthorn/platform/async/queues/fifo.ts';
 import { createPlaceOrder, type PlaceOrder } from '@posthorn/platform/async/queues/place-order.ts';
+import type { PayloadMemory, ReservedPayload } from '../../load/payload-memory.ts';
 import type { ReportToCircuit } from '../circuits/circuits.ts';
 import type { LimitBounds } from '../endpoint/concurrency-limit.ts';
 import { createEndpoint, runningOf, resetForNewUrl, type Endpoint } from '../endpoint/endpoint.ts';
@@ -32,6 +33,7 @@ export interface QueueDeps {
   circuitOf: (candidate: Candidate) => CircuitView;
   /** For how long the company has been suspended, in milliseconds; null when it is not. */
   suspendedForMs: (companyId: string) => number | null;
+  payloads: Pick<PayloadMemory, 'hasRoom' | 'reserve' | 'onFreed'>;
   /** Tells the circuit that the attempt begins. Call the returned function with its report, or null. */
   beginAttempt: (candidate: Candidate) => ReportToCircuit;
   /** The endpoint at this URL asked for a hold of this many milliseconds. */
@@ -75,6 +77,7 @@ export interface RunningAttempt {
   endpoint: QueuedEndpoint;
   queue: QueueKind;
   reportToCircuit: ReportToCircuit;
+  payload: ReservedPayload | null;
   /** When its request started, by `stallFreeMs`; null before. */
   startedStallFreeMs: number | null;
   /** The same by `monotonicMs`. */
@@ -99,6 +102,8 @@ export interface QueueState extends QueueDeps {
   startsLeft: Record<Pool, number>;
   isNextLoopScheduled: boolean;
   order: Record<Pool, PlaceOrder<QueuedEndpoint>>;
+  /** Endpoints of which an attempt could start if there were memory for its payload. */
+  awaitingMemory: Record<Pool, PlaceOrder<QueuedEndpoint>>;
   /** Fast places of attempts that are overdue, or got them while their endpoint was slow. */
   slowFast: number;
   isClosed: boolean;
@@ -118,6 +123,7 @@ export function createQueueState(deps: QueueDeps): QueueState {
     startsLeft: { ...deps.limits.startsPerLoop },
     isNextLoopScheduled: false,
     order: { fast: createPlaceOrder(), slow: createPlaceOrder() },
+    awaitingMemory: { fast: createPlaceOrder(), slow: createPlaceOrder() },
     slowFast: 0,
     isClosed: false,
     inheritedHolds: new Map(),

@@ -11,6 +11,9 @@ import type { AttemptReport } from './admission.ts';
 const IDS = ['a', 'b', 'c', 'd'] as const;
 const LIMITS = { perEndpoint: { floor: 1, start: 4, ceiling: 8 }, fast: 6, slow: 3 };
 
+/** What a payload counts for that is not loaded yet. */
+const PAYLOAD_BYTES = 65_536;
+
 const id = fc.constantFrom(...IDS);
 const result = fc.constantFrom<Partial<AttemptReport> | null>(
   null,
@@ -31,6 +34,7 @@ const step = fc.oneof(
       times: fc.integer({ min: 1, max: 12 }),
       rate: fc.constantFrom(null, null, 0.5, 20),
       isLarge: fc.boolean(),
+      hasPayload: fc.boolean(),
       url: fc.constantFrom('https://one.example/', 'https://two.example/'),
     }),
   },
@@ -84,7 +88,8 @@ async function apply(run: Run, next: Step): Promise<void> {
   switch (next.kind) {
     case 'enter': {
       const companyId = next.isLarge ? 'large' : next.id;
-      const as = { rateLimitPerSecond: next.rate, companyId, url: next.url };
+      const hasPayload = (): boolean => next.hasPayload;
+      const as = { rateLimitPerSecond: next.rate, companyId, url: next.url, hasPayload };
       run.all.push(...(await harness.enter(next.id, next.queue, next.times, as)));
       return;
     }
@@ -120,6 +125,8 @@ function expectTrue(run: Run): void {
   expect(queues.running()).toBe(begun.length);
   expect(unreported()).toBe(open.length);
   expect(queues.waiting()).toBe(count(run.all).waiting);
+  const loading = open.filter(({ candidate }) => !candidate.hasPayload());
+  expect(run.harness.payloads.usedBytes()).toBe(loading.length * PAYLOAD_BYTES);
   const slow = open.filter(({ candidate }) => candidate.queue === 'slow');
   expect(slow.length).toBeLessThanOrEqual(LIMITS.slow);
   expect(open.length - slow.length).toBeLessThanOrEqual(LIMITS.fast);
@@ -180,6 +187,7 @@ describe('the queues, for any sequence of steps', () => {
         run.harness.time.jump(160_000);
         await run.harness.pass(100);
         expect([run.harness.queues.size(), run.harness.time.size()]).toEqual([0, 0]);
+        expect(run.harness.payloads.usedBytes()).toBe(0);
       }),
       { numRuns: 30 },
     );

@@ -19,7 +19,7 @@ import {
   type QueueDeps,
   type QueueState,
 } from './queue-state.ts';
-import { applyDecision, reschedule } from './serve-queues.ts';
+import { applyDecision, reschedule, startWaitingForMemory } from './serve-queues.ts';
 
 export interface Queues {
   /** Resolves when the attempt may be made, or must leave. */
@@ -58,6 +58,9 @@ const KEEP_PAYLOAD_MS = 1_000;
 export function createQueues(deps: QueueDeps): Queues {
   const state = createQueueState(deps);
   const { limits, taken, waiting } = state;
+  deps.payloads.onFreed(() => {
+    startWaitingForMemory(state);
+  });
   return {
     enter: (candidate) => enter(state, candidate),
     running: () => state.requests.size,

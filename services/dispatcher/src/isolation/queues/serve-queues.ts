@@ -84,21 +84,26 @@ export function reschedule(state: QueueState, endpoint: QueuedEndpoint): void {
 
 /**
  * Asks the gate for the first attempt of each queue of the endpoint. Those that must leave are
- * evicted. An endpoint with an attempt that may be made stands in the order of its pool.
+ * evicted. An endpoint with an attempt that may be made stands in the order of its pool, and one with an attempt that
+ * lacks memory in the order of those.
  */
 export function updateHeads(state: QueueState, endpoint: QueuedEndpoint): void {
   const isReady: Record<Pool, boolean> = { fast: false, slow: false };
+  const lacksMemory: Record<Pool, boolean> = { fast: false, slow: false };
   let wakeInMs = Infinity;
   for (const queue of QUEUES) {
     const decision = evictHeads(state, endpoint, queue);
     if (decision?.kind === 'now') isReady[poolOf(queue)] = true;
     if (decision?.kind !== 'wait') continue;
+    if (decision.because === 'memory') lacksMemory[poolOf(queue)] = true;
     if (decision.because === 'host') reserveHostStart(endpoint, state.monotonicMs());
     wakeInMs = Math.min(wakeInMs, decision.wakeInMs);
   }
   for (const pool of POOLS) {
     if (isReady[pool]) state.order[pool].add(endpoint);
     else state.order[pool].remove(endpoint);
+    if (lacksMemory[pool]) state.awaitingMemory[pool].add(endpoint);
+    else state.awaitingMemory[pool].remove(endpoint);
   }
   setWake(state, endpoint, wakeInMs);
 }
@@ -132,9 +137,16 @@ function setWake(state: QueueState, endpoint: QueuedEndpoint, inMs: number): voi
   });
 }
 
+/** To be called when memory for payloads came free. */
+export function startWaitingForMemory(state: QueueState): void {
+  for (const pool of SERVED) startWaiting(state, pool);
+}
+
+/** What waited for memory goes first: it had its turn before. */
 function startWaiting(state: QueueState, pool: Pool): void {
+  const { order, awaitingMemory, payloads } = state;
   while (mayStart(state, pool)) {
-    const endpoint = state.order[pool].next();
+    const endpoint = awaitingMemory[pool].next(payloads.hasRoom) ?? order[pool].next();
     if (!endpoint) return;
     startNext(state, endpoint, pool);
     updateHeads(state, endpoint);

@@ -16,18 +16,22 @@ import {
 /** Called when a place is free again. */
 type AfterEnd = (state: QueueState, endpoint: QueuedEndpoint) => void;
 
-/** Takes a place at the endpoint and in its pool, one start of its pace, and tells its circuit. */
+/**
+ * Takes a place at the endpoint and in its pool, memory for the payload, and one start of its pace, and tells its
+ * circuit.
+ */
 export function takePlace(
   state: QueueState,
   endpoint: QueuedEndpoint,
   candidate: Candidate,
   afterEnd: AfterEnd,
 ): Place {
-  const { queue } = candidate;
+  const { queue, companyId } = candidate;
   const attempt: RunningAttempt = {
     endpoint,
     queue,
     reportToCircuit: state.beginAttempt(candidate),
+    payload: candidate.hasPayload() ? null : state.payloads.reserve(companyId),
     startedStallFreeMs: null,
     startedMs: 0,
     isOverdue: false,
@@ -42,6 +46,7 @@ export function takePlace(
   advancePace(endpoint, state.monotonicMs(), waitingOf(endpoint) > 0);
   advanceHostPace(endpoint, state.monotonicMs());
   return {
+    payload: attempt.payload,
     begin: () => begin(state, attempt),
     end: (report) => end(state, attempt, report, afterEnd),
   };
@@ -83,6 +88,7 @@ async function end(
   } finally {
     // Not earlier: an attempt that came meanwhile would take the place of those that wait for it.
     freePlace(state, attempt);
+    attempt.payload?.release();
     afterEnd(state, endpoint);
   }
 }
