@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { openRawEndpoint, type RawEndpoint } from '../../support/receivers/raw-endpoint.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { sendMany, untilDelivered } from '../../support/process/traffic.ts';
-import { watchMemory } from '../../support/process/watch-memory.ts';
+import { MEMORY_FLAGS, watchMemory } from '../../support/process/watch-memory.ts';
 
 const ENDPOINTS = 64;
 const EACH = 8;
@@ -19,12 +19,12 @@ describe('64 endpoints of one company that drip their responses', () => {
   let webhookIds: string[];
 
   beforeAll(async () => {
-    posthorn = await startPosthorn({ DELIVERY_TIMEOUT_MS: '4000' });
+    posthorn = await startPosthorn({ ...MEMORY_FLAGS, DELIVERY_TIMEOUT_MS: '4000' });
     endpoints = await Promise.all(Array.from({ length: ENDPOINTS }, openRawEndpoint));
-    const targets = await Promise.all(
-      endpoints.map(({ origin }) => posthorn.api.createTarget(`${origin}/`)),
-    );
-    webhookIds = targets.map(({ webhookId }) => webhookId);
+    webhookIds = [];
+    for (const { origin } of endpoints) {
+      webhookIds.push((await posthorn.api.createTarget(`${origin}/`)).webhookId);
+    }
     // As many deliveries as later, so that what grows is what endpoints do.
     await deliver(HEAD + chunks(2, 1) + END);
   }, 120_000);

@@ -1,6 +1,9 @@
 import type { RunningService } from './posthorn.ts';
 import { metricOf } from './traffic.ts';
 
+/** Those of the image (deploy/Dockerfile): without bounds, V8 keeps more garbage. */
+export const MEMORY_FLAGS = { NODE_OPTIONS: '--max-semi-space-size=16 --max-old-space-size=384' };
+
 export interface WatchedMemory {
   /** Stops watching; returns by how much the resident memory exceeded that at the start, at its most. */
   grownMib: () => Promise<number>;
