@@ -9,7 +9,6 @@ const EACH = 8;
 const MAX_GROWTH_MIB = 60;
 
 const HEAD = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
-const END = '0\r\n\r\n';
 const chunks = (bytes: number, times: number): string =>
   `${bytes}\r\n${'x'.repeat(bytes)}\r\n`.repeat(times);
 
@@ -25,9 +24,10 @@ describe('64 endpoints of one company that drip their responses', () => {
     for (const { origin } of endpoints) {
       webhookIds.push((await posthorn.api.createTarget(`${origin}/`)).webhookId);
     }
-    // As many deliveries as later, so that what grows is what endpoints do.
-    await deliver(HEAD + chunks(2, 1) + END);
-  }, 120_000);
+    // Connections and what V8 keeps for garbage are the same after the first round and after any; what is kept of
+    // responses that hang would be there again in each.
+    await deliver(HEAD + chunks(1, 4_095));
+  }, 240_000);
 
   afterAll(async () => {
     for (const endpoint of endpoints) endpoint.close();
@@ -51,6 +51,6 @@ describe('64 endpoints of one company that drip their responses', () => {
       await deliver(HEAD + body);
       expect(await memory.grownMib()).toBeLessThan(MAX_GROWTH_MIB);
     },
-    120_000,
+    240_000,
   );
 });
