@@ -1,4 +1,4 @@
-import type { ClockWatch } from '@posthorn/platform/mongo/connection/watch-clock.ts';
+import type { ClockWatch } from '@posthorn/platform/mongo/days/watch-clock.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import express, { type Express, type RequestHandler } from 'express';
 import { DOCS_PATHS, docsPage } from './api/openapi/docs-page.ts';

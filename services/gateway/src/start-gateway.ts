@@ -2,7 +2,7 @@ import { openMemberlessGroups } from '@posthorn/platform/memberless-groups/open-
 import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { openMongo } from '@posthorn/platform/mongo/connection/connect.ts';
-import { openClockWatch } from '@posthorn/platform/mongo/connection/watch-clock.ts';
+import { openClockWatch } from '@posthorn/platform/mongo/days/watch-clock.ts';
 import { UNIQUE_INDEXES } from '@posthorn/platform/mongo/create-indexes.ts';
 import { awaitUniqueIndexes } from '@posthorn/platform/mongo/indexes/await-unique-indexes.ts';
 import { createDeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';

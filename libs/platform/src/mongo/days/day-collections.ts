@@ -1,6 +1,6 @@
 import { dayName, dayNumberOfName } from '@posthorn/domain/ids/days.ts';
 import type { mongo } from 'mongoose';
-import { databaseClockMs } from '../connection/watch-clock.ts';
+import { databaseClockMs } from './watch-clock.ts';
 import { DAY_INDEXES } from './day-indexes.ts';
 import { defaultName, type FoundIndex } from '../indexes/index-spec.ts';
 import { hasCode, listIndexes } from '../indexes/list-indexes.ts';
