@@ -160,7 +160,9 @@ describe('A webhook with signatureAlgorithm ed25519', () => {
     const { signature, headers, payload } = await make.message({ webhookId });
     expect(signature).toBe(createHmac('sha256', secret).update(payload).digest('hex'));
     const names = headers.map(({ key }) => key);
-    expect(names).toEqual(['Content-Type', 'User-Agent', 'webhook-id']);
+    expect(names).toEqual([
+      ...['Content-Type', 'User-Agent', 'Accept', 'Accept-Encoding', 'webhook-id'],
+    ]);
   });
 
   it.each([

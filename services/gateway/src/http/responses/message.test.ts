@@ -107,6 +107,8 @@ describe('an accepted message', () => {
     const headers = [
       { key: 'Content-Type', value: 'application/json' },
       { key: 'User-Agent', value: expect.stringMatching(/^Posthorn\/\d/) },
+      { key: 'Accept', value: '*/*' },
+      { key: 'Accept-Encoding', value: 'identity' },
       { key: 'X-Sig', value: signed('own') },
       { key: 'webhook-id', value: message.id },
     ];
@@ -188,7 +190,9 @@ describe('an accepted message', () => {
     const asymmetric: AuthMethod = { ...hmac, signatureAlgorithm: 'ed25519' };
     const response = await accepted(message, webhook('wh_1', asymmetric));
     const names = response.headers.map(({ key }) => key);
-    expect(names).toEqual(['Content-Type', 'User-Agent', 'webhook-id']);
+    expect(names).toEqual([
+      ...['Content-Type', 'User-Agent', 'Accept', 'Accept-Encoding', 'webhook-id'],
+    ]);
     expect(response).toMatchObject({ signature: signed(secret) });
   });
 
