@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import type { RedisUser } from '../../../deploy/setup/redis-rights.ts';
-import { partitionOfKey } from '@posthorn/platform/kafka/partition-of-key.ts';
+import { partitionOf } from '@posthorn/platform/kafka/publishing/partition-of.ts';
 import { circuitOf, openCircuit } from '../../support/isolation/circuits.ts';
 import { LOCAL, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { metricOf, sendMany, untilDelivered } from '../../support/process/traffic.ts';
@@ -65,7 +65,7 @@ describe('Posthorn on a Redis Cluster', () => {
     const { webhookId } = await api.createTarget(endpoint.url);
     await openCircuit(posthorn, webhookId);
     failing = webhookId;
-    const partition = partitionOfKey(webhookId, Number(LOCAL.TOPIC_PARTITIONS));
+    const partition = partitionOf(webhookId, Number(LOCAL.TOPIC_PARTITIONS));
     await cluster.moveSlotOf(keyOf(`circuits-of-partition:${partition}`));
     await cluster.moveSlotOf(ofCompany());
     expect(await circuitOf(api, webhookId)).toBe('open');

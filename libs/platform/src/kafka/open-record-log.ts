@@ -25,8 +25,8 @@ import { createKafkaMetrics } from './kafka-metrics.ts';
 import { createKafkaRecordLog } from './kafka-record-log.ts';
 import type { KafkaClientName } from '../service/kafka-clients.ts';
 import { openDriver } from './open-driver.ts';
-import { partitionOfKey } from './partition-of-key.ts';
 import { signRecords } from './publishing/sign-records.ts';
+import { partitionOf } from './publishing/partition-of.ts';
 import { createRecordMac, type RecordMac } from './publishing/record-mac.ts';
 import type { RecordLog } from './record-log.ts';
 import { checkTopics } from './topics/check-topics.ts';
@@ -94,8 +94,6 @@ export async function openRecordLog(clientId: string, context: Context): Promise
   const { isAlive } = watchTopics(context, { kafka, topics, delayTopics });
   const countPartitions = (names: readonly string[]): number =>
     names.reduce((sum, name) => sum + (existing.get(name) ?? 0), 0);
-  const partitionOf = (topic: string, key: string): number =>
-    partitionOfKey(key, existing.get(topic) ?? 1);
   const groups = consumerGroups(config.TOPIC_PREFIX, topics, delayTopics);
   const signed = signRecords(log, mac);
   return {
@@ -105,7 +103,7 @@ export async function openRecordLog(clientId: string, context: Context): Promise
     groups,
     delayTopics,
     countPartitions,
-    partitionOf,
+    partitionOf: (topic, key) => partitionOf(key, existing.get(topic) ?? 1),
     kafka,
     isAlive,
   };

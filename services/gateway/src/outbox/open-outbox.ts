@@ -1,6 +1,5 @@
 import { createLoop } from '@posthorn/platform/async/loop.ts';
 import type { OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
-import { partitionOf } from '@posthorn/platform/kafka/publishing/partition-of.ts';
 import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
@@ -28,7 +27,7 @@ const READERS_EVERY_MS = 200;
 
 interface OutboxDeps {
   db: mongo.Db;
-  kafka: Pick<OpenRecordLog, 'records' | 'topics' | 'countPartitions'>;
+  kafka: Pick<OpenRecordLog, 'records' | 'topics' | 'partitionOf'>;
   redis: Pick<GatewayRedis, 'client'>;
   messages: MessageStore;
   budgets: MemoryBudgets;
@@ -45,9 +44,8 @@ export async function openOutbox(
   const { config, logger, lifecycle, registry } = context;
   const publishQueueBytes = bytesOfMib(config.PUBLISH_QUEUE_MIB);
   const topic = kafka.topics.messageCreated;
-  const partitions = kafka.countPartitions([topic]);
   const budget = createPublishBudget({
-    partitionOf: (webhookId) => partitionOf(webhookId, partitions),
+    partitionOf: (webhookId) => kafka.partitionOf(topic, webhookId),
     nowMs: systemClockMs,
   });
   const outbox = createOutbox({

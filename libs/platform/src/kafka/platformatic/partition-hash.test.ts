@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
 import kafkajs from 'kafkajs';
-import { partitionOfKey } from '../partition-of-key.ts';
 import { partitionHash } from './partition-hash.ts';
 
 const KEYS = [
@@ -28,7 +27,6 @@ describe('the partition of a key', () => {
     for (const key of KEYS) {
       const ofKafkajs = partitioner({ topic: 't', partitionMetadata, message: { key, value: '' } });
       expect([key, partitionHash(Buffer.from(key)) % count]).toEqual([key, ofKafkajs]);
-      expect([key, partitionOfKey(key, count)]).toEqual([key, ofKafkajs]);
     }
   });
 
