@@ -5,7 +5,7 @@ import { sendMany, untilDelivered } from '../../support/process/traffic.ts';
 import { MEMORY_FLAGS, watchMemory } from '../../support/process/watch-memory.ts';
 
 const ENDPOINTS = 64;
-const EACH = 8;
+const EACH = 4;
 const MAX_GROWTH_MIB = 60;
 
 const HEAD = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
@@ -38,7 +38,7 @@ describe('64 endpoints of one company that drip their responses', () => {
   async function deliver(response: string): Promise<void> {
     for (const endpoint of endpoints) endpoint.talk = (socket) => socket.write(response);
     const sent = await sendMany(posthorn.api, webhookIds, EACH);
-    await untilDelivered(posthorn.api, sent, 60_000);
+    await untilDelivered(posthorn.api, sent, 180_000);
   }
 
   it.each([
