@@ -15,7 +15,8 @@ import { createMessageStore } from './messages.ts';
 /** Targets of one message that are looked up in one check. */
 const SLICE = 100;
 
-const newId = countingIds();
+/** Of today: MongoDB removes what has expired once a minute. */
+const newId = countingIds(Date.now());
 let database: ScratchDatabase;
 /** Whatever is noted may be checked at once. */
 let erasure: PayloadErasure;
