@@ -1,5 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:tls';
 import { openLoneSender, type LoneSender } from '../../../../test/support/process/lone-sender.ts';
 import {
   startClientCertificateEndpoint,
@@ -95,6 +98,27 @@ describe('an endpoint with a private authority that demands a certificate', () =
   test('gets nothing of a webhook without TLS settings', async () => {
     expect(await sender.send(endpoint.url)).toMatchObject(REFUSED);
   });
+});
+
+test('informational responses that were not asked for are skipped over TLS too', async () => {
+  const response = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
+  const server = createServer(own, (socket) => {
+    socket.on('data', (chunk: Buffer) => {
+      if (!chunk.includes('POST /')) return;
+      socket.write('HTTP/1.1 10');
+      socket.write(`0 Continue\r\nconnection: close\r\n\r\n${response}`);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const attempts = [];
+  for (let request = 0; request < 2; request += 1) {
+    attempts.push(await sender.send(`https://${NAME}:${port}/`, tlsOf('a', null, own.cert)));
+  }
+  server.close();
+  const success = { outcome: 'success', statusCode: 200, response: 'ok' };
+  expect(attempts).toMatchObject([success, success]);
 });
 
 /** RFC 6066, section 3. */

@@ -45,8 +45,12 @@ async function sendTo(n: number): Promise<void> {
         onRequestStart: () => undefined,
         onResponseStart: () => undefined,
         onResponseData: () => undefined,
-        onResponseEnd: () => resolve(),
-        onResponseError: (_controller, error) => reject(error),
+        onResponseEnd() {
+          resolve();
+        },
+        onResponseError(_controller, error) {
+          reject(error);
+        },
       },
     );
   });
