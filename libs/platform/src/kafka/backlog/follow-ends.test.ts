@@ -11,6 +11,7 @@ let mayBeDue: boolean;
 let noted: PartitionEnd[];
 let warnings: number;
 let endsBefore: jest.Mock<GroupPositions['endsBefore']>;
+let read: jest.Mock<GroupPositions['read']>;
 
 const positionOf = (topic: string, partition = 0): GroupPosition => ({
   topic,
@@ -22,7 +23,7 @@ const positionOf = (topic: string, partition = 0): GroupPosition => ({
 
 const followEnds = (): Promise<GroupPosition[]> =>
   createFollowEnds({
-    positions: { read: () => Promise.resolve(positions), endsBefore },
+    positions: { read, endsBefore },
     consumer: () => ({
       assigned: () => [positionOf('fresh'), positionOf('parked')],
       mayBeDue: () => mayBeDue,
@@ -36,6 +37,7 @@ const followEnds = (): Promise<GroupPosition[]> =>
 beforeEach(() => {
   [noted, warnings, mayBeDue] = [[], 0, true];
   positions = [positionOf('fresh'), positionOf('fresh', 1), positionOf('parked')];
+  read = jest.fn(() => Promise.resolve(positions));
   endsBefore = jest.fn(() => Promise.resolve(new Map([[0, 17]])));
 });
 
@@ -45,7 +47,8 @@ test('A consumer is told where its own partitions end, those of a delay topic wh
     { topic: 'fresh', partition: 0, committed: 10, endOffset: 40 },
     { topic: 'parked', partition: 0, committed: 10, endOffset: 17 },
   ]);
-  expect(endsBefore.mock.calls).toEqual([['parked', NOW_MS - HOUR_MS + 1]]);
+  expect(endsBefore.mock.calls).toEqual([['parked', NOW_MS - HOUR_MS + 1, [0]]]);
+  expect(read.mock.calls).toEqual([[[positionOf('fresh'), positionOf('parked')]]]);
 });
 
 test('Kafka is not asked about delay topics whose next record is not due', async () => {

@@ -17,12 +17,12 @@ export interface FollowEndsDeps {
 }
 
 /**
- * Returns a function that reads the positions of the group and tells the consumer where its partitions
+ * Returns a function that reads the positions of the consumer's partitions and reports to it where they
  * end. It asks for the due end of a delay topic only where the next record may be due: not while all wait.
  */
 export function createFollowEnds(deps: FollowEndsDeps): () => Promise<GroupPosition[]> {
   return async () => {
-    const positions = await deps.positions.read();
+    const positions = await deps.positions.read(deps.consumer().assigned());
     const assigned = new Set(deps.consumer().assigned().map(keyOf));
     await noteEnds(
       deps,
@@ -55,7 +55,11 @@ async function noteDue(
 ): Promise<void> {
   const atMs = nowMs();
   // Written a delay ago is due now.
-  const due = await positions.endsBefore(topic, atMs - readiness.afterMs(topic) + 1);
+  const due = await positions.endsBefore(
+    topic,
+    atMs - readiness.afterMs(topic) + 1,
+    mayBeDue.map(({ partition }) => partition),
+  );
   const ends = mayBeDue.map((position) => ({
     ...toEnd(position),
     endOffset: due.get(position.partition) ?? 0,

@@ -1,0 +1,44 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
+import { createGroupPositions, type GroupPositions } from './group-positions.ts';
+
+const PARTITIONS = 12;
+const KEYS = Array.from({ length: 120 }, (_, n) => `k${n}`);
+
+let scratch: ScratchLog;
+let topic: string;
+let positions: GroupPositions;
+
+beforeAll(async () => {
+  scratch = await openScratchLog();
+  topic = await scratch.newTopic('read', PARTITIONS);
+  positions = createGroupPositions(scratch.kafka, { groupId: `${topic}-group`, topics: [topic] });
+  await scratch.records.publish(KEYS.map((key) => ({ topic, key, value: Buffer.alloc(0) })));
+});
+
+afterAll(async () => {
+  await positions.close();
+  await scratch.records.close();
+});
+
+test('The positions of a group are read for all partitions, or for those that are asked for', async () => {
+  const all = await positions.read();
+  expect(all.map(({ partition }) => partition).sort()).toHaveLength(PARTITIONS);
+  expect(all.reduce((sum, { lag }) => sum + lag, 0)).toBe(KEYS.length);
+  expect(all.every(({ committed, lag, endOffset }) => committed === -1 && lag === endOffset)).toBe(
+    true,
+  );
+  const own = [3, 7].map((partition) => ({ topic, partition }));
+  expect(await positions.read(own)).toEqual(
+    all.filter(({ partition }) => [3, 7].includes(partition)),
+  );
+  expect(await positions.read([])).toEqual([]);
+});
+
+test('The ends before a time are read for all partitions, or for those that are asked for', async () => {
+  const nowMs = Date.now() + 60_000;
+  const all = await positions.endsBefore(topic, nowMs);
+  expect([...all.values()].reduce((sum, end) => sum + end, 0)).toBe(KEYS.length);
+  expect(await positions.endsBefore(topic, nowMs, [5])).toEqual(new Map([[5, all.get(5)]]));
+  expect(await positions.endsBefore(topic, 1, [5])).toEqual(new Map([[5, 0]]));
+});
