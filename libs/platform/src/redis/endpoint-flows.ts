@@ -19,7 +19,7 @@ export interface EndpointFlow {
 
 /** What dispatchers report about endpoints that they send to differently than to a new one. */
 export interface EndpointFlows {
-  /** Null when nothing was reported in the last three minutes. Rejects without Redis. */
+  /** Null when no flow was reported in the last three minutes. Rejects without Redis. */
   read: (webhookId: string) => Promise<EndpointFlow | null>;
   /** Returns the current holds by webhook id, and removes those that have ended. Rejects without Redis. */
   takeOverHolds: () => Promise<Map<string, SharedHold>>;

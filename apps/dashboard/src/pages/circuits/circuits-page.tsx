@@ -97,7 +97,7 @@ const COLUMNS: readonly Column<Schemas['OpenCircuit']>[] = [
   },
   {
     name: 'Since',
-    cell: ({ since }) => (since === null ? 'not known' : <When at={since} />),
+    cell: ({ since }) => <When at={since} />,
   },
   {
     name: 'Next attempt',

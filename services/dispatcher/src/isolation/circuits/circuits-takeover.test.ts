@@ -24,7 +24,8 @@ afterEach(() => {
 });
 
 /** What is written to a Redis that is away is lost. */
-const reachable = (): Map<string, InheritedCircuit> => (isRedisAway ? new Map() : shared);
+const reachable = (): Map<string, InheritedCircuit> =>
+  isRedisAway ? new Map<string, InheritedCircuit>() : shared;
 
 function start(): Circuits {
   return createCircuits({
