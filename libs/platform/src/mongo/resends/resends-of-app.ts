@@ -82,6 +82,9 @@ async function withParts(db: mongo.Db, resend: Resend): Promise<Resend> {
 }
 
 /** The ids of the enabled webhooks of an app's resend. A limit of 0 means no limit. */
+/** To decode 10,000 in one piece takes 20 ms of CPU time. */
+const IDS_OF_A_BATCH = 1_000;
+
 export async function enabledWebhooks(
   db: mongo.Db,
   { id, companyId, appId }: Resend,
@@ -91,7 +94,8 @@ export async function enabledWebhooks(
   const found = documentsOf(db, 'webhooks', companyId)
     .find({ appId, disabled: false, _id: { $gt: afterId } })
     .sort({ _id: 1 })
-    .limit(limit);
+    .limit(limit)
+    .batchSize(IDS_OF_A_BATCH);
   return (await found.project<{ _id: string }>({ _id: 1 }).toArray()).map(({ _id }) => _id);
 }
 

@@ -1,6 +1,12 @@
 /** A text that is not an acceptable JSON object; the message says why. */
 export class InvalidJsonError extends Error {}
 
+/** No request has as many members. To parse 24,000 would block the process for 130 to 270 ms. */
+export const MAX_MEMBERS = 100;
+
+/** The object has more members; nothing of it is parsed. */
+export class TooManyMembersError extends Error {}
+
 export interface ParsedJsonObject {
   /** The parsed object. Numbers may lose precision, which matters for the payload only. */
   value: Record<string, unknown>;
@@ -24,7 +30,7 @@ const NOT_FOUND = -1;
  * 1e400.
  *
  * `maxDepth` is the number of nested objects and arrays allowed inside a top-level value.
- * Throws InvalidJsonError if the text is not one JSON object, is nested deeper, or has an object with a
+ * Throws TooManyMembersError, and InvalidJsonError if the text is not one JSON object, is nested deeper, or has an object with a
  * duplicate key. Duplicate keys are allowed inside the member named `untouched`.
  */
 export function parseJsonObject(text: string, maxDepth: number, untouched = ''): ParsedJsonObject {
@@ -74,6 +80,7 @@ function findMembers(text: string, maxDepth: number): Member[] {
     const isEnd = code === CLOSE_BRACE ? depth === 0 : depth === 1 && code === COMMA;
     if (!isEnd || start === NOT_FOUND) continue;
     members.push({ key, start, end: i });
+    if (members.length > MAX_MEMBERS) throw new TooManyMembersError();
     start = NOT_FOUND;
   }
   return members;

@@ -1,8 +1,8 @@
-import { InvalidJsonError, parseJsonObject } from './parse-json-object.ts';
+import { InvalidJsonError, parseJsonObject, TooManyMembersError } from './parse-json-object.ts';
 import { MAX_PAYLOAD_DEPTH } from '@posthorn/domain/message/message.ts';
 import type { z } from 'zod';
 import { ApiError, invalidRequest, type Problem } from '../api-error.ts';
-import { checkFields, rawFields } from './read-fields.ts';
+import { checkFields, rawFields, TOO_MANY_FIELDS } from './read-fields.ts';
 
 export interface Body<T> {
   value: T;
@@ -66,6 +66,7 @@ function readObject(text: string): ReturnType<typeof parseJsonObject> {
   try {
     return parseJsonObject(text, MAX_PAYLOAD_DEPTH, 'payload');
   } catch (error) {
+    if (error instanceof TooManyMembersError) throw invalidRequest([TOO_MANY_FIELDS]);
     if (!(error instanceof InvalidJsonError)) throw error;
     throw new ApiError(400, 'invalid_json', `The body is not acceptable: ${error.message}.`);
   }

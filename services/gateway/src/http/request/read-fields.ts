@@ -1,5 +1,11 @@
 import type { z } from 'zod';
 import type { Problem } from '../api-error.ts';
+import { MAX_MEMBERS } from './parse-json-object.ts';
+
+export const TOO_MANY_FIELDS: Problem = {
+  path: '',
+  message: `must have at most ${MAX_MEMBERS} fields`,
+};
 
 export interface CheckedFields<T> {
   /** Null when there are problems. */
@@ -8,9 +14,6 @@ export interface CheckedFields<T> {
   /** The key that the client used, by field name. */
   writtenAs: ReadonlyMap<string, string>;
 }
-
-/** No request has as many. Checking 28,000 would block the process for 60 ms. */
-const MAX_MEMBERS = 100;
 
 /**
  * Validates the members of a body or query string. Keys may be written in camelCase or snake_case. Unknown
@@ -23,8 +26,7 @@ export function checkFields<Schema extends z.ZodObject>(
   unknownMessage: string,
 ): CheckedFields<z.infer<Schema>> {
   if (Object.keys(members).length > MAX_MEMBERS) {
-    const problems = [{ path: '', message: `must have at most ${MAX_MEMBERS} fields` }];
-    return { value: null, problems, writtenAs: new Map() };
+    return { value: null, problems: [TOO_MANY_FIELDS], writtenAs: new Map() };
   }
   const problems: Problem[] = [];
   const { fields, writtenAs } = inCamelCase(members, new Set(Object.keys(schema.shape)), problems);
