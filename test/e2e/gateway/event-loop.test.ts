@@ -1,0 +1,269 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { slicesOf } from '@posthorn/platform/async/batching/slices-of.ts';
+import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
+import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
+import { openWebhook, sealWebhook } from '@posthorn/platform/mongo/webhooks/webhooks-sealed.ts';
+import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
+import { createVault } from '@posthorn/platform/vault/vault.ts';
+import { keyRingSchema } from '@posthorn/platform/vault/vault-keys.ts';
+import { pathsOf, type Route } from '../../../services/gateway/src/http/request/route.ts';
+import type { ApiAnswer } from '../../support/api/api-client.ts';
+import { dataOf } from '../../support/api/expect-answers.ts';
+import type { ShownMessage } from '../../support/api/resources.ts';
+import { routeTable } from '../../support/api/route-table.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+
+/** QUOTA_TARGETS_PER_MESSAGE. */
+const TARGETS = 10_000;
+/** The largest body has 262,144 bytes, the largest head 16,384. */
+const BODY_CHARS = 260_000;
+const QUERY_CHARS = 12_000;
+/** A busy machine delays the loop of the gateway too: what blocks it does so in each of three tries. */
+const TRIES = 3;
+const MOST_BLOCKED_MS = 50;
+/** The monitor sleeps for so long between two looks at the clock, and counts it. */
+const MONITOR_MS = 10;
+/** Machines that run tests are busy. What was found with it: 1.2 s of comparing targets, 0.4 s of parsing fields. */
+const FACTOR = 4;
+
+let posthorn: Posthorn;
+/** Of the project, the app with 10,000 enabled webhooks, a webhook of it, and a message to all of them. */
+const ids: Record<string, string> = {};
+let disabledAppId: string;
+let cancelledMessage: ShownMessage;
+
+beforeAll(async () => {
+  posthorn = await startPosthorn({ RETRY_DELAYS: '1h' });
+  // What is delivered, and how, costs the gateway nothing.
+  await posthorn.dispatcher.stop();
+  const enabled = await createWideApp(false);
+  const disabled = await createWideApp(true);
+  disabledAppId = disabled.appId;
+  Object.assign(ids, enabled);
+  const message = await send({ appId: enabled.appId });
+  cancelledMessage = await send({ appId: disabled.appId });
+  ids.messageId = message.id;
+  ids.deliveryId = message.deliveries.at(-1)?.id ?? '';
+  const key = dataOf<{ id: string }>(
+    await posthorn.api.post('/api/v1/api-keys', { name: 'Key' }),
+    201,
+  );
+  ids.keyId = key.id;
+  const since = { since: new Date(0).toISOString() };
+  const resend = await posthorn.api.post(`/api/v1/apps/${disabledAppId}/resend-failed`, since);
+  ids.resendId = dataOf<{ id: string }>(resend, 202).id;
+  ids.linkId = 'link_none';
+}, 300_000);
+
+afterAll(() => posthorn.stop(), 60_000);
+
+async function send(target: object): Promise<ShownMessage> {
+  return dataOf<ShownMessage>(
+    await posthorn.api.post('/webhook-messages', { ...target, payload: {} }),
+    202,
+  );
+}
+
+/** Creates an app by the API, and copies its webhook 9,999 times past it: each request would take 5 ms. */
+async function createWideApp(disabled: boolean) {
+  const created = await posthorn.api.createTarget('http://127.0.0.1:1/', { disabled });
+  const { env } = posthorn;
+  const mongo = await connectMongo(env.MONGODB_URL, 'posthorn-test');
+  const vault = createVault(keyRingSchema.parse(env.ENCRYPTION_KEYS));
+  const webhooks = collection(mongo.db, 'webhooks');
+  const stored = await webhooks.findOne({ _id: created.webhookId });
+  if (!stored) throw new Error('the webhook is not stored');
+  const webhook = openWebhook(vault, stored);
+  const copies = Array.from({ length: TARGETS - 1 }, () => ({ ...webhook, id: systemIds('wh') }));
+  for (const slice of slicesOf(copies, 1_000)) {
+    await webhooks.insertMany(slice.map((each) => sealWebhook(vault, each)));
+  }
+  await mongo.close();
+  return created;
+}
+
+interface Input {
+  /** Behind `?`. */
+  query?: string;
+  body?: object;
+  /** In place of the ids of the path. */
+  params?: Record<string, string>;
+}
+
+const NONE: Input[] = [{}];
+const UNKNOWN = {
+  projectId: 'proj_none',
+  appId: 'app_none',
+  webhookId: 'wh_none',
+  keyId: 'key_none',
+};
+const epoch = new Date(0).toISOString();
+const text = (chars: number) => 'x'.repeat(chars);
+const ofWideMessages = () => [{}, { params: { messageId: cancelledMessage.id } }];
+/** An id that no message of its millisecond has: all of them are looked through. */
+const absent = (id = '') => `${id.slice(0, -4)}0000`;
+const cancelled = () => cancelledMessage.deliveries.at(-1)?.id ?? '';
+
+/** The largest honest requests of each route. A new route needs an entry. */
+const LARGEST: Record<string, () => Input[]> = {
+  'post /projects': () => [{ body: { name: text(100), description: text(500) } }],
+  'get /projects': () => [{ query: 'limit=100' }],
+  'get /projects/:projectId': () => NONE,
+  'put /projects/:projectId': () => [{ body: { name: text(100) } }],
+  'delete /projects/:projectId': () => [{ params: UNKNOWN }],
+  'post /apps': () => [{ body: { name: text(100), projectId: ids.projectId } }],
+  'get /apps': () => [{ query: `projectId=${ids.projectId}&limit=100` }],
+  'get /apps/:appId': () => NONE,
+  'put /apps/:appId': () => [{ body: { name: text(100) } }],
+  'delete /apps/:appId': () => [{ params: UNKNOWN }],
+  'post /webhooks': () => [
+    {
+      body: {
+        appId: ids.appId,
+        url: 'http://127.0.0.1:1/',
+        eventTypes: Array(100).fill(text(100)),
+      },
+    },
+  ],
+  'get /webhooks': () => [
+    { query: `appId=${ids.appId}&limit=${TARGETS}` },
+    { query: `appId=${ids.appId}&limit=100&secrets=true` },
+    { query: `limit=100&skip=${TARGETS}` },
+  ],
+  'get /webhooks/:webhookId': () => NONE,
+  'put /webhooks/:webhookId': () => [{ body: { name: text(100) } }],
+  'delete /webhooks/:webhookId': () => [{ params: UNKNOWN }],
+  'post /webhooks/:webhookId/rotate-secret': () => [{ body: {} }],
+  'post /webhooks/:webhookId/test': () => [{ body: {} }],
+  'get /webhooks/:webhookId/health': () => NONE,
+  'post /webhooks/:webhookId/resend-failed': () => [{ body: { since: epoch } }],
+  'post /apps/:appId/resend-failed': () => [{ body: { since: epoch } }],
+  'get /webhooks/:webhookId/resend-failed/estimate': () => [{ query: `since=${epoch}` }],
+  'get /apps/:appId/resend-failed/estimate': () => [
+    { query: `since=${epoch}` },
+    { query: `since=${epoch}`, params: { appId: disabledAppId } },
+  ],
+  'post /webhook-messages': () => [
+    { body: { appId: ids.appId, payload: { text: text(BODY_CHARS) } } },
+    { body: { appId: ids.appId, payload: { list: Array(BODY_CHARS / 4).fill('"') } } },
+    { body: { appId: disabledAppId, payload: {} } },
+  ],
+  'get /webhook-messages': () => [
+    { query: 'limit=100' },
+    { query: `limit=100&appId=${disabledAppId}&status=cancelled` },
+    { query: `limit=100&webhookId=${ids.webhookId}&deliveryStatus=pending` },
+    { query: `limit=100&eventType=${text(100)}` },
+  ],
+  'get /webhook-messages/:messageId': ofWideMessages,
+  'get /webhook-messages/:messageId/deliveries': () =>
+    ofWideMessages().map((each) => ({ ...each, query: 'limit=100' })),
+  'get /deliveries/:deliveryId': () => [
+    {},
+    { params: { deliveryId: cancelled() } },
+    { params: { deliveryId: absent(ids.deliveryId) } },
+    { params: { deliveryId: absent(cancelled()) } },
+  ],
+  'post /deliveries/:deliveryId/resend': () => [
+    { body: {} },
+    { body: {}, params: { deliveryId: absent(cancelled()) } },
+  ],
+  'get /resends': () => [{ query: 'limit=100' }],
+  'get /resends/:resendId': () => NONE,
+  'post /resends/:resendId/abort': () => [{ body: {} }],
+  'get /source-ips': () => NONE,
+  'post /api-keys': () => [{ body: { name: text(100) } }],
+  'get /api-keys': () => [{ query: 'limit=100' }],
+  'post /api-keys/:keyId/rotate': () => [{ body: {} }],
+  'delete /api-keys/:keyId': () => [{ params: UNKNOWN }],
+  'get /signing-keys': () => NONE,
+  'post /signing-keys/rotate': () => [{ body: {} }],
+  'get /audit-events': () => [{ query: 'limit=100' }],
+  'get /stats': () => [{ query: 'step=minute' }, { query: `step=day&from=${epoch}` }],
+  'get /overview': () => [{ query: 'range=30d' }, { query: `range=30d&appId=${ids.appId}` }],
+  'get /failures': () => [
+    { query: `since=${epoch}` },
+    { query: `since=${epoch}&appId=${ids.appId}` },
+  ],
+  'get /find': () => [
+    { query: `id=${ids.messageId}` },
+    { query: `id=${absent(cancelled())}` },
+    { query: `id=${absent(cancelled()).replace('dlv', 'att')}` },
+  ],
+  'get /circuits': () => [{ query: `appId=${ids.appId}` }],
+  'get /find-apps': () => [{ query: `text=${text(128)}&limit=100` }],
+  'get /app-counts': () => [{ query: `ids=${ids.appId},${disabledAppId}` }],
+  'get /find-webhooks': () => [{ query: `text=${text(128)}&limit=100` }],
+  'post /apps/:appId/portal-links': () => [{ body: {} }],
+  'get /portal-links': () => [{ query: 'limit=100' }],
+  'delete /portal-links/:linkId': () => NONE,
+  'get /portal-settings': () => NONE,
+  'put /portal-settings': () => [{ body: { origins: ['https://example.com'] } }],
+};
+
+/** The largest requests that the HTTP server lets through, whatever the route does with them. */
+function hostileTo(route: Route): Input[] {
+  const named = Object.keys(route.query.shape).map((name) => `${name}=${text(50)}`);
+  const query = `${named.join('&')}&${'a=1&'.repeat(QUERY_CHARS / 4)}`;
+  if (!route.body) return [{ query }];
+  const fields = Object.keys(route.body.shape);
+  const entries = Math.floor(BODY_CHARS / 4 / Math.max(1, fields.length));
+  const keys = Array.from({ length: 24_000 }, (_, n) => [`k${n}`, 1] as const);
+  return [
+    { query, body: Object.fromEntries(keys) },
+    { body: Object.fromEntries(fields.map((name) => [name, Array(entries).fill('x')])) },
+    { body: Object.fromEntries(fields.map((name) => [name, text(entries * 3)])) },
+  ];
+}
+
+function request({ method, body, ...route }: Route, input: Input): Promise<ApiAnswer> {
+  const params = { ...ids, ...input.params };
+  const path = (pathsOf(route).at(-1) ?? '').replace(/:(\w+)/g, (_, name: string) => {
+    const id = params[name];
+    if (id === undefined) throw new Error(`there is no id for ${name}`);
+    return id;
+  });
+  const query = input.query === undefined ? '' : `?${input.query}`;
+  return posthorn.api.request(method.toUpperCase(), path + query, body ? input.body : undefined);
+}
+
+/** How long the event loop of the gateway was blocked at most since the last call, in milliseconds. */
+async function readBlockedMs(): Promise<number> {
+  const metrics = await (await fetch(`${posthorn.gateway.opsUrl}/metrics`)).text();
+  const seconds = Number(/^nodejs_eventloop_lag_max_seconds\S* (.*)$/m.exec(metrics)?.[1] ?? 0);
+  return Math.max(0, seconds * 1_000 - MONITOR_MS);
+}
+
+async function blockedBy(
+  route: Route,
+  input: Input,
+): Promise<{ blockedMs: number; status: number }> {
+  let found = { blockedMs: Infinity, status: 0 };
+  for (let n = 0; n < TRIES && found.blockedMs > MOST_BLOCKED_MS; n += 1) {
+    await readBlockedMs();
+    const { status } = await request(route, input);
+    const blockedMs = await readBlockedMs();
+    if (blockedMs < found.blockedMs) found = { blockedMs, status };
+  }
+  return found;
+}
+
+it('every route has its largest requests here', () => {
+  const routes = routeTable().map(({ method, path }) => `${method} ${path}`);
+  expect(Object.keys(LARGEST)).toEqual(routes);
+});
+
+it.each(routeTable().map((route) => [`${route.method} ${route.path}`, route] as const))(
+  'no request blocks the event loop of the gateway for long: %s',
+  async (name, route) => {
+    for (const input of [...(LARGEST[name]?.() ?? []), ...hostileTo(route)]) {
+      const { blockedMs, status } = await blockedBy(route, input);
+      const what = JSON.stringify(input).slice(0, 100);
+      console.log(`${name} ${what}: ${status}, blocked ${blockedMs.toFixed(0)} ms`);
+      expect([what, status < 500]).toEqual([what, true]);
+      if (blockedMs > MOST_BLOCKED_MS * FACTOR) {
+        throw new Error(`${name} ${what} blocked the event loop for ${blockedMs.toFixed(0)} ms`);
+      }
+    }
+  },
+  120_000,
+);
