@@ -64,6 +64,20 @@ describe('a resend whose process stops in the middle of a page', () => {
     expectAllDone();
   });
 
+  test('is continued elsewhere while its process hangs, although that claims it too', async () => {
+    const publish = () => new Promise<never>(() => undefined);
+    const hangs = world.gateway('a', { records: { publish } });
+    const resend = { ...sampleResend('rsnd_1'), dueAtMs: world.timers.nowMs() };
+    hangs.wake(resend);
+    await world.run(14 * SECOND_MS, hangs);
+    world.leases.holders.delete(LEASE);
+    for (let n = 0; n < 5; n += 1) {
+      await world.run(SECOND_MS, hangs);
+      await world.run(SECOND_MS, world.gateway('b'));
+    }
+    expectAllDone();
+  });
+
   test('is continued after a crash once the lease has ended', async () => {
     const publish = () => new Promise<never>(() => undefined);
     await world.run(SECOND_MS, world.gateway('a', { records: { publish } }));

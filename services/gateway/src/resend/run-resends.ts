@@ -86,7 +86,10 @@ class Runner {
     while (!this.loop.signal.aborted && this.#companiesInSlots().length < SLOTS.ofAll) {
       const claimed = await this.#claim();
       if (!claimed) return;
-      this.#start(claimed, 'slot');
+      // It is due although it is worked on here: this process may hang, as without Kafka, so another one has to get it.
+      if (this.#running.has(claimed.id)) {
+        await this.#deps.resends.putBack(claimed, this.#deps.nowMs() + EVERY_MS);
+      } else this.#start(claimed, 'slot');
     }
   }
 
