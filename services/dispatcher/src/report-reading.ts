@@ -32,7 +32,8 @@ export function createReadingReporter(
       const nowMs = monotonicMs();
       if (changed.size === 0 && nowMs - reportedAtMs < REPEAT_AFTER_MS) return;
       positions.report(changed);
-      [changed, reportedAtMs] = [new Map(), nowMs];
+      changed = new Map();
+      reportedAtMs = nowMs;
     },
     repeat() {
       reportedAtMs = -Infinity;

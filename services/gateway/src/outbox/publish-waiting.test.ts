@@ -72,7 +72,7 @@ const recordsOf = (messages: readonly Message[]) =>
   messages.flatMap(({ id, targets }) => targets.map((webhookId) => `${id}>${webhookId}`));
 
 beforeEach(() => {
-  [sends, stored, rooms, nowMs] = [[], [], new Map(), 1_000];
+  [sends, stored, rooms, nowMs] = [[], [], new Map<string, number>(), 1_000];
   sent = () => Promise.resolve();
   open(16_777_216);
 });
@@ -162,7 +162,7 @@ describe('the watermark', () => {
     const queueBytes = fc.constantFrom(10_000, 100_000, 4_000_000);
     await fc.assert(
       fc.asyncProperty(steps, queueBytes, async (given, publishQueueBytes) => {
-        [sends, stored, rooms] = [[], [], new Map()];
+        [sends, stored, rooms] = [[], [], new Map<string, number>()];
         open(publishQueueBytes);
         for (const { companyId, targets, count, room } of given) {
           give(companyId, room);
