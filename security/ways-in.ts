@@ -61,7 +61,7 @@ export const WAYS_IN: readonly Check[] = [
     id: 'R8',
     tried: 'resending the same failures again and again',
     holds: '409 while one runs, in pages of bounded size',
-    tests: ['resend/start-resend', 'pages/resend-page-budget'],
+    tests: ['resend/start-resend', 'resend/resend-page-budget'],
   },
   {
     id: 'R9',

@@ -11,7 +11,6 @@ const DISPATCHER = 'services/dispatcher/src/config.ts';
 const GATEWAY = 'services/gateway/src/config.ts';
 const RETRY = 'services/retry/src/config.ts';
 
-
 const eslint = new ESLint({ cwd: ROOT });
 
 /** Returns whether lint refuses this import in a file; the path must be that of an existing file. */

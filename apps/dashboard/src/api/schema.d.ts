@@ -2023,8 +2023,9 @@ export interface components {
          *     - `delivery_refused`: the request has the header `webhook-id`: it is a delivery of a webhook that points to this API
          *     - `invalid_json`: the body is not UTF-8, is not a JSON object, repeats a key, or is nested deeper than 64 levels
          *     - `incomplete_body`: the body ended before its announced length
+         *     - `chunks_too_small`: the body comes in more than 1,024 chunks, with fewer than four bytes in the mean
          */
-        "400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body": {
+        "400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small": {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
                 RateLimit: components["headers"]["RateLimit"];
@@ -2034,7 +2035,7 @@ export interface components {
             content: {
                 "application/json": {
                     /** @enum {unknown} */
-                    code?: "malformed_request" | "invalid_request" | "delivery_refused" | "invalid_json" | "incomplete_body";
+                    code?: "malformed_request" | "invalid_request" | "delivery_refused" | "invalid_json" | "incomplete_body" | "chunks_too_small";
                 } & components["schemas"]["Failure"];
             };
         };
@@ -2141,7 +2142,7 @@ export interface components {
         /**
          * @description Request Header Fields Too Large
          *
-         *     - `headers_too_large`: the headers have more than 16,384 bytes
+         *     - `headers_too_large`: the headers are more than 100, or have more than 16,384 bytes
          */
         "431.headers_too_large": {
             headers: {
@@ -2587,7 +2588,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             408: components["responses"]["408.request_timeout"];
@@ -2707,7 +2708,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
@@ -2881,7 +2882,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.not_found"];
@@ -3004,7 +3005,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
@@ -3236,7 +3237,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.not_found"];
@@ -3418,7 +3419,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
@@ -3545,7 +3546,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
@@ -3637,7 +3638,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
@@ -3770,7 +3771,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
@@ -3838,7 +3839,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
@@ -4119,7 +4120,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.not_found"];
@@ -4483,7 +4484,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
@@ -4684,7 +4685,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
@@ -4868,7 +4869,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.not_found"];
@@ -4937,7 +4938,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
@@ -5098,7 +5099,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             408: components["responses"]["408.request_timeout"];
@@ -5784,7 +5785,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
@@ -6006,7 +6007,7 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body"];
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             408: components["responses"]["408.request_timeout"];

@@ -10,6 +10,10 @@ const OTHER_VERSION: Words = {
   text: 'This page may be of another version than the gateway. Reload it.',
   inPortal: 'This page may be of another version. Reload it.',
 };
+const CHANGED_ON_THE_WAY: Words = {
+  text: 'Something between this page and the gateway may change requests.',
+  inPortal: 'Something between this page and its server may change requests.',
+};
 const WAIT_FOR_STORE: Words = {
   text: 'The gateway waits for one of its stores. Try again in some seconds.',
   inPortal: 'Try again in some seconds.',
@@ -32,10 +36,9 @@ const NEXT_STEPS = {
   invalid_request: NOTHING_MORE,
   invalid_json: NOTHING_MORE,
   incomplete_body: { text: 'The connection broke off. Try again.' },
-  malformed_request: {
-    text: 'Something between this page and the gateway may change requests.',
-    inPortal: 'Something between this page and its server may change requests.',
-  },
+  chunks_too_small: CHANGED_ON_THE_WAY,
+  malformed_request: CHANGED_ON_THE_WAY,
+  not_implemented: CHANGED_ON_THE_WAY,
   delivery_refused: NOTHING_MORE,
   unauthorized: {
     text: 'Check that all of the key was copied, and that it was not revoked.',

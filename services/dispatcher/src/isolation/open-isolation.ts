@@ -60,10 +60,8 @@ const CLOCK_EVERY_MS = 20;
 const OVERLOAD_EVERY_MS = 250;
 const FLOWS_EVERY_MS = 1_000;
 
-export function openIsolation(
-  context: Context,
-  { records, topics, partitionOf, shared, budgets, companies, payloads, report }: Parts,
-): Isolation {
+export function openIsolation(context: Context, parts: Parts): Isolation {
+  const { records, topics, partitionOf, shared, budgets, report } = parts;
   const { config, registry, keepTrying } = context;
   const memory = createRecordMemory(bytesOfMib(config.RECORD_MEMORY_MIB));
   const clock = createStallFreeClock(CLOCK_EVERY_MS, monotonicClockMs);
@@ -72,16 +70,7 @@ export function openIsolation(
     partitionOf: (webhookId) => partitionOf(topics.messageCreated, webhookId),
   });
   const overload = createOverloadWatch(monotonicClockMs);
-  const queues = openQueues({
-    config,
-    shared,
-    memory,
-    clock,
-    circuits,
-    overload,
-    companies,
-    payloads,
-  });
+  const queues = openQueues({ ...parts, config, memory, clock, circuits, overload });
   const metrics = createIsolationMetrics(registry);
   watchIsolation(registry, { queues, circuits, limit: placesOf(config) });
   watchMemory({ config, budgets, memory, circuits, queues });

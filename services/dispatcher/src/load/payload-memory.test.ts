@@ -13,7 +13,8 @@ let stored: Map<string, number>;
 let freed: number;
 
 beforeEach(() => {
-  [stored, freed] = [new Map(), 0];
+  stored = new Map();
+  freed = 0;
   memory = createPayloadMemory((_companyId, messageId) => {
     const bytes = stored.get(messageId);
     if (bytes === -1) return Promise.reject(new Error('gone'));

@@ -155,7 +155,7 @@ describe('accepting a message', () => {
     const response = await acceptMessage.accept(request(1, { idempotency }));
     const id = response?.id ?? '';
     expect(batches[0]).toMatchObject([
-      { id, idempotency: { ...idempotency, answer: `sealed ${id} with 5 headers` } },
+      { id, idempotency: { ...idempotency, answer: `sealed ${id} with 7 headers` } },
     ]);
   });
 });

@@ -2,7 +2,6 @@ import { createLoop, type Loop } from '../../async/loop.ts';
 import type { Logger } from '../../service/logger.ts';
 import type { Sharing } from '../record-log.ts';
 import type { TopicPartition } from '../topic-partition.ts';
-import type { GroupConsumer } from './group-consumer.ts';
 import { encodeReport } from './partition-assignment.ts';
 
 /**
@@ -43,7 +42,7 @@ const CHECK_EVERY_MS = 10_000;
 
 export interface StrayWatchDeps {
   share: Pick<ProcessShare, 'isAstray'>;
-  consumer: () => Pick<GroupConsumer, 'isRunning' | 'assigned'>;
+  consumer: () => { isRunning: () => boolean; assigned: () => TopicPartition[] };
   /** Joins the group anew: its leader hears from all members then what they have. */
   replaceConsumer: () => Promise<void>;
   logger: Logger;

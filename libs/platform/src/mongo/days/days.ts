@@ -1,5 +1,5 @@
 import type { mongo } from 'mongoose';
-import { withReadTime } from '../connection/read-time.ts';
+import { withReadTime } from './read-time.ts';
 import { collection } from '../documents/collections.ts';
 import type { DeliveryDocument, MessageDocument } from '../documents/documents.ts';
 import { createDailyCollection, type DailyCollection, type DayLayout } from './daily-collection.ts';

@@ -1,4 +1,8 @@
 import type { Socket } from 'node:net';
+import {
+  createByteCollector,
+  type ByteCollector,
+} from '@posthorn/platform/memory/byte-collector.ts';
 
 /** Passes on what a connection receives: the head of each response at once, and without informational ones (1xx). */
 export interface ResponseHeads {
@@ -39,7 +43,7 @@ const END = '\r\n\r\n';
  * that continues it, which takes seconds of CPU for 64 KiB in reads of one byte.
  */
 export function createResponseHeads(): ResponseHeads {
-  const held = createHeldBytes();
+  let held: ByteCollector | null = null;
   let isInHead = false;
   let informational = 0;
   let spentBytes = 0;
@@ -48,14 +52,17 @@ export function createResponseHeads(): ResponseHeads {
     spentBytes += count;
     return bytes.subarray(count);
   }
+  /** Keeps the bytes until the next read. Those of earlier reads are in the collector already. */
   function hold(bytes: Buffer): null {
     if (spentBytes + bytes.length > MAX_HEAD_BYTES) throw new HeadTooLargeError();
-    held.keep(bytes);
+    if (held?.bytes().length === bytes.length) return null;
+    held = createByteCollector({ maxBytes: Infinity });
+    held.add(bytes);
     return null;
   }
   function release(bytes: Buffer): Buffer {
     isInHead = false;
-    held.clear();
+    held = null;
     return bytes;
   }
   function pass(received: Buffer, newFrom: number): Buffer | null {
@@ -76,50 +83,14 @@ export function createResponseHeads(): ResponseHeads {
   }
   return {
     begin() {
-      isInHead = true;
-      [informational, spentBytes] = [0, 0];
-      held.clear();
+      [isInHead, informational, spentBytes, held] = [true, 0, 0, null];
     },
     pass(chunk) {
       if (!isInHead) return chunk;
-      const newFrom = held.length();
-      return pass(held.take(chunk), newFrom);
-    },
-  };
-}
-
-const NOTHING = Buffer.alloc(0);
-
-/** Bytes between two reads. */
-function createHeldBytes() {
-  let store = NOTHING;
-  let length = 0;
-  return {
-    clear(): void {
-      store = NOTHING;
-      length = 0;
-    },
-    length: () => length,
-    /** Returns the kept bytes and these, and keeps none. */
-    take(chunk: Buffer): Buffer {
-      if (length === 0) return chunk;
-      if (store.length < length + chunk.length) {
-        const larger = Buffer.allocUnsafeSlow(Math.max(2 * store.length, length + chunk.length));
-        store.copy(larger, 0, 0, length);
-        store = larger;
-      }
-      chunk.copy(store, length);
-      const bytes = store.subarray(0, length + chunk.length);
-      length = 0;
-      return bytes;
-    },
-    /** Bytes that were just taken stay where they are; others are copied, since they are a slice of a read. */
-    keep(bytes: Buffer): void {
-      if (bytes.buffer !== store.buffer || bytes.byteOffset !== store.byteOffset) {
-        store = Buffer.allocUnsafeSlow(Math.max(256, bytes.length));
-        bytes.copy(store);
-      }
-      length = bytes.length;
+      if (!held) return pass(chunk, 0);
+      const newFrom = held.bytes().length;
+      held.add(chunk);
+      return pass(held.bytes(), newFrom);
     },
   };
 }

@@ -6,9 +6,9 @@ import {
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { StoreUnavailableError } from '../../service/errors.ts';
 import { documentsOf } from '../company-documents.ts';
-import { ALL_BEFORE, withDays, type Database } from '../days/days.ts';
+import { ALL_BEFORE, withDays, type Database } from './days.ts';
 import { collection } from '../documents/collections.ts';
-import { asStoreError } from './connect.ts';
+import { asStoreError } from '../connection/connect.ts';
 
 const MAX_READ_MS = 100;
 
