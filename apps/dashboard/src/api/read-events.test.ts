@@ -28,3 +28,8 @@ it('joins the lines of data, and drops an event that is not complete', async () 
     { event: 'message', data: 'a\nb' },
   ]);
 });
+
+it('refuses an event that does not end', async () => {
+  const endless = Array<string>(20).fill(`data: ${'x'.repeat(4_000)}\n`);
+  await expect(eventsOf(...endless)).rejects.toThrow('The stream has an event without an end.');
+});

@@ -3,13 +3,20 @@ export interface ServerEvent {
   data: string;
 }
 
-/** Yields the events of a `text/event-stream`. `EventSource` cannot send the header of the session. */
+/** An attempt has less than 1 KiB. What a proxy sends in place of the stream may have no end. */
+const MAX_EVENT_CHARS = 65_536;
+
+/**
+ * Yields the events of a `text/event-stream`. `EventSource` cannot send the header of the session. Throws for an event
+ * of more than 64 Ki characters.
+ */
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent> {
   let text = '';
   for await (const chunk of chunksOf(body)) {
     text += chunk.replaceAll('\r', '');
     const blocks = text.split('\n\n');
     text = blocks.pop() ?? '';
+    if (text.length > MAX_EVENT_CHARS) throw new Error('The stream has an event without an end.');
     for (const block of blocks) yield parseEvent(block);
   }
 }

@@ -2,7 +2,7 @@ import type { ReadingTimes } from '@posthorn/platform/redis/reading-positions.ts
 
 /**
  * How many records of one company may be in Kafka unread, so that the records of all others are read within about a
- * second (docs/decisions/0049-a-company-publishes-as-fast-as-it-is-read.md). Kafka is one queue for all companies, and
+ * second (docs/decisions/0048-a-company-publishes-as-fast-as-it-is-read.md). Kafka is one queue for all companies, and
  * what is behind 4 million records of one of them waits for half an hour.
  */
 export interface PublishBudget {

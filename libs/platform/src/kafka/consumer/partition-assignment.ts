@@ -72,7 +72,7 @@ interface Share {
  * Shares out partitions so that no member has two more than another one, and as many as possible stay where they are:
  * when a member joins, only what it gets moves; when one leaves, only what it had.
  *
- * No rule that looks at the names of the members alone can do that (docs/decisions/0050-partitions-stay.md). So members
+ * No rule that looks at the names of the members alone can do that (docs/decisions/0049-partitions-stay.md). So members
  * report what they have, and two groups of the same processes, which are asked at slightly different times, must come
  * to the same result. They do, because it makes no difference whether a member reports what it had before this
  * assignment or what it has got by it: whoever has too many gives up those that it got last, and what is free is dealt
