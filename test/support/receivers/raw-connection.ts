@@ -10,8 +10,8 @@ export interface RawConnection {
   closed: Promise<void>;
 }
 
-/** Matches the end of a response whose body is an envelope. */
-export const ENVELOPE = /\r\n\r\n\{.*\}$/s;
+/** Matches the end of a response whose body is an envelope, in chunks when it is a long one. */
+export const ENVELOPE = /\r\n\r\n(?:\{.*\}|[0-9a-f]+\r\n\{.*\r\n0\r\n\r\n)$/s;
 
 /** Connects to a port of this machine and sends `text` unchanged. */
 export function openConnection(port: number, text: string): RawConnection {
@@ -46,8 +46,21 @@ export interface RawAnswer {
 
 /** Parses the last response that a connection received. */
 export function parseAnswer(received: string): RawAnswer {
-  const [head = '', body = ''] = received
-    .slice(received.lastIndexOf('HTTP/1.1 '))
-    .split('\r\n\r\n');
+  const last = received.slice(received.lastIndexOf('HTTP/1.1 '));
+  const endOfHead = last.indexOf('\r\n\r\n');
+  const head = last.slice(0, endOfHead);
+  const sent = last.slice(endOfHead + 4);
+  const body = /\r\ntransfer-encoding: chunked/i.test(head) ? joinChunks(Buffer.from(sent)) : sent;
   return { status: Number(head.slice(9, 12)), head, body: JSON.parse(body) as RawAnswer['body'] };
+}
+
+function joinChunks(sent: Buffer): string {
+  const texts: string[] = [];
+  for (let at = 0; at < sent.length;) {
+    const start = sent.indexOf('\r\n', at) + 2;
+    const end = start + Number.parseInt(sent.toString('latin1', at, start), 16);
+    texts.push(sent.toString('utf8', start, end));
+    at = end + 2;
+  }
+  return texts.join('');
 }
