@@ -279,7 +279,6 @@ it.each(routeTable().map((route) => [`${route.method} ${route.path}`, route] as 
     for (const input of [...(LARGEST[name]?.() ?? []), ...hostileTo(route)]) {
       const { blockedMs, status } = await blockedBy(route, input);
       const what = JSON.stringify(input).slice(0, 100);
-      console.log(`${name} ${what}: ${status}, blocked ${blockedMs.toFixed(0)} ms`);
       expect([what, status < 500]).toEqual([what, true]);
       if (blockedMs > MOST_BLOCKED_MS * FACTOR) {
         throw new Error(`${name} ${what} blocked the event loop for ${blockedMs.toFixed(0)} ms`);

@@ -43,7 +43,7 @@ export function decideFor(
   { ahead, isWaiting, hasPlace }: QueuePosition & { hasPlace: boolean },
 ): Decision {
   return decide(
-    attemptViewOf(state, candidate, { ahead, isWaiting }),
+    attemptViewOf(state, endpoint, candidate, { ahead, isWaiting }),
     endpointViewOf(state, endpoint, candidate),
     {
       hasPlace,

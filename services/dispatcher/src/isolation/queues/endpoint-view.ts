@@ -13,8 +13,10 @@ export interface QueuePosition {
   isWaiting: boolean;
 }
 
+/** Memory is asked for by the company of the endpoint, as `startWaiting` does: else it would choose it without end. */
 export function attemptViewOf(
   { nowMs, suspendedForMs, payloads }: QueueState,
+  endpoint: QueuedEndpoint,
   { queue, companyId, turnAtMs, hasPayload }: Candidate,
   { ahead, isWaiting }: QueuePosition,
 ): AttemptView {
@@ -23,7 +25,7 @@ export function attemptViewOf(
     ahead,
     turnInMs: turnAtMs === null ? 0 : Math.max(0, turnAtMs - nowMs()),
     precedesBooked: isWaiting || turnAtMs !== null,
-    lacksMemory: !hasPayload() && !payloads.hasRoom(companyId),
+    lacksMemory: !hasPayload() && !payloads.hasRoom(endpoint.companyId),
     suspendedForMs: suspendedForMs(companyId),
   };
 }

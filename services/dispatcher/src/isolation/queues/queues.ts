@@ -112,7 +112,7 @@ function enter(state: QueueState, candidate: Candidate): Promise<Admission> {
     return Promise.resolve(applyDecision(state, endpoint, candidate, decision));
   }
   const waitMs = expectedWaitMs(
-    attemptViewOf(state, candidate, { ahead, isWaiting: false }),
+    attemptViewOf(state, endpoint, candidate, { ahead, isWaiting: false }),
     endpointViewOf(state, endpoint, candidate),
   );
   if (waitMs > KEEP_PAYLOAD_MS) candidate.dropPayload();

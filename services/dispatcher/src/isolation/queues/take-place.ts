@@ -26,12 +26,12 @@ export function takePlace(
   candidate: Candidate,
   afterEnd: AfterEnd,
 ): Place {
-  const { queue, companyId } = candidate;
+  const { queue } = candidate;
   const attempt: RunningAttempt = {
     endpoint,
     queue,
     reportToCircuit: state.beginAttempt(candidate),
-    payload: candidate.hasPayload() ? null : state.payloads.reserve(companyId),
+    payload: candidate.hasPayload() ? null : state.payloads.reserve(endpoint.companyId),
     startedStallFreeMs: null,
     startedMs: 0,
     isOverdue: false,
