@@ -19,6 +19,8 @@ export interface CollectorOptions {
   maxBytes: number;
   /** The announced length, if there is one. */
   expectedBytes?: number | undefined;
+  /** Chunks that may be of any size. */
+  freeChunks?: number;
 }
 
 /** An announced length is believed up to here; beyond, memory is allocated as the bytes arrive. */
@@ -38,7 +40,11 @@ const EMPTY = Buffer.alloc(0);
  * Keeps one buffer that doubles up to `maxBytes`. A chunk that is kept as it came costs about 200 bytes of heap and 530
  * of resident memory besides its content: 4,096 bytes in chunks of one byte were 2 MB.
  */
-export function createByteCollector({ maxBytes, expectedBytes }: CollectorOptions): ByteCollector {
+export function createByteCollector({
+  maxBytes,
+  expectedBytes,
+  freeChunks = FREE_CHUNKS,
+}: CollectorOptions): ByteCollector {
   const limit = Math.min(maxBytes, expectedBytes ?? maxBytes);
   let buffer: Buffer = EMPTY;
   let length = 0;
@@ -66,7 +72,7 @@ export function createByteCollector({ maxBytes, expectedBytes }: CollectorOption
     growthFor: (chunkBytes) => sizeFor(chunkBytes) - buffer.length,
     receivedBytes: () => received,
     heldBytes: () => buffer.length,
-    isShredded: () => chunks > FREE_CHUNKS + received / MIN_MEAN_BYTES,
+    isShredded: () => chunks > freeChunks + received / MIN_MEAN_BYTES,
     bytes: () => buffer.subarray(0, length),
   };
 }

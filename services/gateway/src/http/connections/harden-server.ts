@@ -10,6 +10,7 @@ import type { Duplex } from 'node:stream';
 import { answerHalfClosed } from '@posthorn/platform/service/listen.ts';
 import { SECURITY_HEADERS } from '../security-headers.ts';
 import { checkHead } from './check-head.ts';
+import { keepUnreadTogether } from './keep-unread.ts';
 
 export interface ServerBounds {
   /** From the connection, or the first byte of a further request, to the end of its headers. */
@@ -76,6 +77,7 @@ export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Ser
     const hasTooMany = request.rawHeaders.length > 2 * MAX_HEADERS;
     const fault = hasTooMany ? 'too_many_headers' : checkHead(request);
     if (fault === null) {
+      keepUnreadTogether(request);
       app(request, response);
       return;
     }

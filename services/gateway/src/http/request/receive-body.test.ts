@@ -34,7 +34,7 @@ beforeEach(async () => {
     response.json({ bytes: (request.body as Buffer).length });
   };
   app.post('/', identify, createReceiveBody(memory), answer);
-  const impatient = { maxBytes: LIMIT, withinMs: 1 };
+  const impatient = { maxBytes: LIMIT, withinMs: 1, freeChunks: 1_024 };
   app.post('/impatient', identify, createReceiveBody(memory, impatient), answer);
   app.use(sendError(createLogger('test', 'silent')));
   server = createHardenedServer(app);
