@@ -128,6 +128,7 @@ function resendsIn(
       return Promise.resolve(found?.companyId === companyId ? found : null);
     },
     count: (resend) => Promise.resolve(remaining(resend).length),
+    countAll: (resend) => Promise.resolve(remaining(resend).length),
     nextPage: (resend, limit) =>
       Promise.resolve(resend.webhookId === null ? [] : pageOf(resend).slice(0, limit)),
     beginPage: (resend, page, atMs) => move(resend, atMs, { page: [...page] }),

@@ -148,6 +148,12 @@ describe('a dead endpoint of an app', () => {
     expect(world.deliveries.get(lost[599] ?? '')?.mark).toBeNull();
   });
 
+  test('counts all that was not sent as failed, also more than the API counts', async () => {
+    const resends = { ...world.resends, count: () => Promise.resolve(10) };
+    await world.run(6 * MINUTE_MS, world.gateway('a', { resends }));
+    expect(stateOf()).toMatchObject(done(0, 600));
+  });
+
   test('is not given up while its circuit is closed', async () => {
     world.openCircuits.clear();
     await world.run(10 * MINUTE_MS, world.gateway());

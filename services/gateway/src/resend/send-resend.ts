@@ -6,7 +6,7 @@ import type { ResendSlot } from './resend-slot.ts';
 
 export interface SendResendDeps extends SendPageDeps {
   resends: SendPageDeps['resends'] &
-    Pick<ResendStore, 'count' | 'nextPage' | 'beginPage' | 'endPage' | 'finish'> &
+    Pick<ResendStore, 'countAll' | 'nextPage' | 'beginPage' | 'endPage' | 'finish'> &
     Pick<ResendStore, 'insert' | 'openParts' | 'lastWebhook' | 'webhooksAfter' | 'findShown'>;
   /** The webhook's own limit in attempts a second; null without one. */
   rateLimitOf: (companyId: string, webhookId: string) => Promise<number | null>;
@@ -99,7 +99,7 @@ async function isAbortAsked(
 
 /** Ends the resend. What was not sent counts as failed. */
 async function failRest({ resends, nowMs }: SendResendDeps, resend: Resend): Promise<void> {
-  const failed = resend.failed + (await resends.count(resend));
+  const failed = resend.failed + (await resends.countAll(resend));
   await resends.finish({ ...resend, failed }, nowMs());
 }
 

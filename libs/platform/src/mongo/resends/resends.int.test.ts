@@ -96,7 +96,8 @@ it('a resend of an app counts the failed deliveries of the enabled webhooks of i
   ]);
   const ofApp = sampleResend('rsnd_1', { appId: 'app_1', webhookId: null });
   expect(await resends.count(ofApp)).toBe(3);
-  expect(await createResendStore(db, 2).count(ofApp)).toBe(2);
+  const limited = createResendStore(db, 2);
+  expect([await limited.count(ofApp), await limited.countAll(ofApp)]).toEqual([2, 3]);
   expect(await resends.webhooksAfter(ofApp, '', 9)).toEqual(['wh_1', 'wh_2']);
 });
 

@@ -46,6 +46,8 @@ export interface ResendStore extends ResendPartStore {
    * webhooks. Counts up to MOST_COUNTED.
    */
   count: (resend: Resend) => Promise<number>;
+  /** The same without a limit: a million take about a second. */
+  countAll: (resend: Resend) => Promise<number>;
   /** The ids of the next failed deliveries. Empty at the end, and for an app, whose parts have the pages. */
   nextPage: (resend: Resend, limit: number) => Promise<string[]>;
   /** Stores the page before anything of it is sent, so that it is continued after a restart. */
@@ -96,6 +98,7 @@ export function createResendStore(db: Database, mostCounted = MOST_COUNTED): Res
       return found && toResend(found);
     },
     count: (resend) => countRemaining(db, resend, mostCounted),
+    countAll: (resend) => countRemaining(db, resend, Number.MAX_SAFE_INTEGER),
     nextPage: (resend, limit) => nextPage(db, resend, limit),
     beginPage: (resend, page, atMs) =>
       move(db, resend, { $set: { page: [...page], updatedAt: new Date(atMs) } }),
