@@ -159,6 +159,19 @@ describe('a page that waits', () => {
     expect(world.sends).toEqual([ids]);
   });
 
+  test('is read and published as usual after a gateway whose clock was an hour ahead', async () => {
+    world.fail(1);
+    await begin();
+    await world.run(10 * SECOND_MS, world.gateway());
+    const { progress } = stateOf() ?? {};
+    for (const time of ['publishedAtMs', 'beganAtMs', 'movedAtMs'] as const) {
+      if (progress) progress[time] += HOUR_MS;
+    }
+    const seconds = await readsWithin(5 * MINUTE_MS);
+    expect(seconds.length).toBeLessThan(30);
+    expect(world.sends).toHaveLength(2);
+  });
+
   test.each([
     ['two minutes', 120, []],
     ['four minutes while its endpoint fails', 240, ['openCircuits']],

@@ -73,7 +73,9 @@ export async function sendPage(
   signal: AbortSignal,
 ): Promise<SentPage> {
   const { nowMs } = deps;
-  let progress = resend.progress ?? beginningOf(resend, nowMs());
+  let progress = resend.progress
+    ? notAfter(nowMs(), resend.progress)
+    : beginningOf(resend, nowMs());
   for (;;) {
     signal.throwIfAborted();
     await slot.renew();
@@ -106,6 +108,22 @@ function beginningOf({ page }: Resend, nowMs: number): PageProgress {
     beganAtMs: nowMs,
     movedAtMs: nowMs,
     successAtMs: nowMs,
+  };
+}
+
+/**
+ * The clock of the gateway that stored the progress may be ahead. A page that began in the future would be read every
+ * 20 ms, and would keep its slot, until then.
+ */
+function notAfter(nowMs: number, progress: PageProgress): PageProgress {
+  const { publishedAtMs, beganAtMs, movedAtMs, successAtMs } = progress;
+  if (Math.max(publishedAtMs, beganAtMs, movedAtMs, successAtMs) <= nowMs) return progress;
+  return {
+    ...progress,
+    publishedAtMs: Math.min(publishedAtMs, nowMs),
+    beganAtMs: Math.min(beganAtMs, nowMs),
+    movedAtMs: Math.min(movedAtMs, nowMs),
+    successAtMs: Math.min(successAtMs, nowMs),
   };
 }
 

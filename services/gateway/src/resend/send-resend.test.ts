@@ -169,6 +169,14 @@ describe('a dead endpoint of an app', () => {
     expect(stateOf()).toMatchObject(done(1, 599));
   });
 
+  test('is given up after five minutes when the gateway before has seen a success in the future', async () => {
+    await world.run(10 * SECOND_MS, world.gateway());
+    const { progress } = world.running.get('rsnd_1/wh_dead') ?? {};
+    if (progress) progress.successAtMs += HOUR_MS;
+    await world.run(6 * MINUTE_MS, world.gateway());
+    expect(stateOf()).toMatchObject(done(0, 600));
+  });
+
   test('is not given up while nobody knows whether its circuit is open', async () => {
     const read = () => Promise.reject(new Error('Redis is away'));
     await world.run(10 * MINUTE_MS, world.gateway('a', { circuits: { read } }));
