@@ -15,7 +15,8 @@ export interface Credentials {
 
 /**
  * Returns what the key may do. Throws ApiError 401 without a valid key, 429 after too many wrong keys from one
- * address or from all of them, 403 when `companyid` is that of another company and when the company is suspended.
+ * address or from all of them, 503 when too many keys are being looked up, 403 when `companyid` is that of another
+ * company and when the company is suspended.
  */
 export type Authenticate = (credentials: Credentials) => Promise<KeyRecord>;
 
@@ -85,7 +86,7 @@ type LookUp = (find: () => Promise<KeyRecord | null>) => Promise<KeyRecord | nul
 const isThere = (key: KeyRecord | null): boolean => key !== null;
 
 interface Keys extends Pick<Authentication, 'forget' | 'usedBytes'> {
-  /** Null when there is no such key, and when it has expired. Throws ApiError 429 when it may not be looked up. */
+  /** Null when there is no such key, and when it has expired. Throws ApiError 429 or 503 when it may not be looked up. */
   keyFor: (credentials: Credentials) => Promise<KeyRecord | null>;
 }
 

@@ -17,6 +17,7 @@ export type UnavailableReason =
   | 'share_full'
   /** Others kept changing what it was to change. */
   | 'changed_by_others'
+  /** Reads for clients that are not known yet, such as look-ups of keys. */
   | 'too_many_waiting';
 
 interface ApiErrorOptions {

@@ -3,6 +3,7 @@ import { ApiError } from '../http/api-error.ts';
 import { createMissBudget, type MissBudget } from './miss-budget.ts';
 
 const PER_SECOND = 200;
+const MOST_UNDER_WAY = 2_000;
 
 let nowMs: number;
 let budget: MissBudget;
@@ -48,14 +49,48 @@ test('look-ups that find a key use up nothing', async () => {
   expect(await misses(10 * PER_SECOND, () => '192.0.2.1')).toBe(PER_SECOND / 2);
 });
 
-test('look-ups that are under way count, and one that fails gives its place back', async () => {
-  let fail: (error: Error) => void = () => undefined;
-  const away = new Promise<string | null>((_, reject) => (fail = reject));
-  const waiting = Array.from({ length: PER_SECOND / 2 }, () =>
-    budget.lookUp('192.0.2.1', () => away, isFound).catch(() => 'failed'),
+/** Begins look-ups that MongoDB does not answer before `answer` or `fail` is called. */
+function begin(times: number) {
+  const { promise, resolve, reject } = Promise.withResolvers<string | null>();
+  const made = Array.from({ length: times }, () =>
+    budget
+      .lookUp('192.0.2.1', () => promise, isFound)
+      .then(
+        () => null,
+        (error: unknown) => error,
+      ),
   );
-  expect(await misses(1, () => '192.0.2.1')).toBe(0);
+  return { made: Promise.all(made), answer: resolve, fail: reject };
+}
+
+test('look-ups under way are no misses: a thousand of one network find their keys', async () => {
+  const { made, answer } = begin(MOST_UNDER_WAY / 2);
+  expect(await lookUp('198.51.100.1', 'key')).toBe('key');
+  answer('key');
+  expect(new Set(await made)).toEqual(new Set([null]));
+  expect(await misses(10 * PER_SECOND, () => '192.0.2.1')).toBe(PER_SECOND / 2);
+});
+
+test('one network has half of the look-ups under way, and then gets 503', async () => {
+  const { made, fail } = begin(MOST_UNDER_WAY / 2);
+  await expect(lookUp('192.0.2.1', 'key')).rejects.toMatchObject({
+    status: 503,
+    code: 'unavailable',
+    reason: 'too_many_waiting',
+  });
+  expect(await lookUp('198.51.100.1', 'key')).toBe('key');
   fail(new Error('MongoDB is away'));
-  await Promise.all(waiting);
-  expect(await misses(1, () => '192.0.2.1')).toBe(1);
+  await made;
+  expect(await lookUp('192.0.2.1', 'key')).toBe('key');
+});
+
+test('look-ups that were under way together count as misses in the second of their end, up to the share', async () => {
+  const { made, answer } = begin(MOST_UNDER_WAY / 2);
+  nowMs += 1_000;
+  answer(null);
+  await made;
+  expect(await misses(1, () => '192.0.2.1')).toBe(0);
+  expect(await lookUp('198.51.100.1')).toBeNull();
+  nowMs += 1_000;
+  expect(await lookUp('192.0.2.1')).toBeNull();
 });

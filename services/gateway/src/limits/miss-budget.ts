@@ -1,12 +1,12 @@
 import { createShares } from '@posthorn/platform/memory/shares.ts';
 import { addressKey } from '../http/connections/address-key.ts';
-import { ApiError } from '../http/api-error.ts';
+import { ApiError, unavailable } from '../http/api-error.ts';
 
 /** Bounds how often this process looks up keys and links that do not exist, whatever addresses they come from. */
 export interface MissBudget {
   /**
-   * Returns what `find` resolves to. Throws ApiError 429 when too many look-ups of this second found nothing, or are
-   * under way. One that finds something gives its place back.
+   * Returns what `find` resolves to. Throws ApiError 429 when too many look-ups of this second found nothing, and 503
+   * when too many are under way, which happens when MongoDB is slow.
    */
   lookUp: <Found>(
     address: string | undefined,
@@ -21,9 +21,15 @@ export interface MissBudget {
  */
 const MISSES_PER_SECOND = 200;
 const SECOND_MS = 1_000;
+/**
+ * Look-ups under way are no misses yet: a gateway that was restarted looks up every key. Networks share these too. One
+ * alone, such as a proxy with all clients behind it, has 2,000 look-ups a second while MongoDB takes 0.5 s.
+ */
+const MAX_UNDER_WAY = 2_000;
 
 export function createMissBudget(nowMs: () => number): MissBudget {
-  const shares = createShares(MISSES_PER_SECOND);
+  const misses = createShares(MISSES_PER_SECOND);
+  const underWay = createShares(MAX_UNDER_WAY);
   /** The networks of the misses of this second. */
   let missed: string[] = [];
   let second = 0;
@@ -31,25 +37,32 @@ export function createMissBudget(nowMs: () => number): MissBudget {
   function startSecond(): void {
     const now = Math.floor(nowMs() / SECOND_MS);
     if (now === second) return;
-    for (const network of missed) shares.remove(network, 1);
+    for (const network of missed) misses.remove(network, 1);
     missed = [];
     second = now;
+  }
+
+  /** Many may have been under way: beyond its share, a network must not use up that of the others. */
+  function countMiss(network: string): void {
+    startSecond();
+    if (!misses.hasRoom(network, 1)) return;
+    misses.add(network, 1);
+    missed.push(network);
   }
 
   return {
     async lookUp(address, find, isFound) {
       startSecond();
       const network = networkOf(address);
-      if (!shares.hasRoom(network, 1)) throw tooMany();
-      shares.add(network, 1);
-      let isMiss = false;
+      if (!misses.hasRoom(network, 1)) throw tooMany();
+      if (!underWay.hasRoom(network, 1)) throw unavailable('too_many_waiting');
+      underWay.add(network, 1);
       try {
         const found = await find();
-        isMiss = !isFound(found);
+        if (!isFound(found)) countMiss(network);
         return found;
       } finally {
-        if (isMiss) missed.push(network);
-        else shares.remove(network, 1);
+        underWay.remove(network, 1);
       }
     },
   };

@@ -35,7 +35,7 @@ export interface WrongKeys {
   count: (address: string | undefined) => void;
   /**
    * Looks up a key or a link that was not valid before. Throws ApiError 429 when the address has sent too many wrong
-   * ones, but for a few in each second, and when all addresses together have.
+   * ones, but for a few in each second, and when all addresses together have; 503 when too many are looked up at once.
    */
   lookUp: MissBudget['lookUp'];
 }
