@@ -1,6 +1,6 @@
 import type { Message } from '@posthorn/domain/message/message.ts';
 import type { mongo } from 'mongoose';
-import { setImmediate as nextRound } from 'node:timers/promises';
+import { setImmediate as pause } from 'node:timers/promises';
 import { systemClockMs } from '../../service/clock-and-ids.ts';
 import { documentsIn, type CompanyDocuments } from '../company-documents.ts';
 import type { Database } from '../days/days.ts';
@@ -135,17 +135,17 @@ async function* outlinesFrom(own: Own, idPrefix: string): AsyncGenerator<Message
   for await (const document of outlines) yield toOutline(document);
 }
 
-/** Targets that are decoded in one round of the event loop: 2 ms of CPU time, and as much again for disabled ones. */
-const TARGETS_OF_A_ROUND = 5_000;
+/** Targets that are decoded before the event loop runs other work: 2 ms of CPU time, as much again for disabled ones. */
+const TARGETS_OF_A_SLICE = 5_000;
 
-/** Returns a function that is called with the targets of each document, and ends the round after so many. */
-function createRounds(): (targets: number) => Promise<void> | undefined {
-  let ofThisRound = 0;
+/** Returns a function that is called with the targets of each document, and pauses after each slice of so many. */
+function createPauses(): (targets: number) => Promise<void> | undefined {
+  let ofThisSlice = 0;
   return (targets) => {
-    ofThisRound += targets;
-    if (ofThisRound < TARGETS_OF_A_ROUND) return undefined;
-    ofThisRound = 0;
-    return nextRound();
+    ofThisSlice += targets;
+    if (ofThisSlice < TARGETS_OF_A_SLICE) return undefined;
+    ofThisSlice = 0;
+    return pause();
   };
 }
 
@@ -172,7 +172,7 @@ async function readOutlines(
 ): Promise<MessageOutline[]> {
   const read: MessageOutline[] = [];
   const opened: mongo.FindCursor<OutlineDocument>[] = [];
-  const endRound = createRounds();
+  const pauseAfterSlice = createPauses();
   let targets = 0;
   const open = async ({ own, filter }: Part): Promise<mongo.FindCursor<OutlineDocument>> => {
     const found = own.find(filter).sort({ _id: -1 });
@@ -187,7 +187,7 @@ async function readOutlines(
         read.push(toOutline(document));
         targets += document.targets.length;
         if (read.length >= limit || targets >= maxTargets) return read;
-        await endRound(document.targets.length);
+        await pauseAfterSlice(document.targets.length);
       }
     }
     return read;
@@ -201,14 +201,14 @@ const MESSAGE_BATCH = 16;
 
 async function readMessages(parts: readonly Part[], maxPayloadChars: number): Promise<Message[]> {
   const read: Message[] = [];
-  const endRound = createRounds();
+  const pauseAfterSlice = createPauses();
   let chars = 0;
   for (const { own, filter } of parts) {
     for await (const document of own.find(filter).sort({ _id: -1 }).batchSize(MESSAGE_BATCH)) {
       read.push(toMessage(document));
       chars += document.payload.length;
       if (chars >= maxPayloadChars) return read;
-      await endRound(document.targets.length);
+      await pauseAfterSlice(document.targets.length);
     }
   }
   return read;
