@@ -28,6 +28,16 @@ test('nobody has what only a cluster needs on a server', () => {
   expect(rulesOf(true)).toContain('+cluster|slots');
 });
 
+test('what the version before uses stays allowed while it may run', () => {
+  expect(aclRulesOf('gateway', ON_A_SERVER)).toEqual(
+    expect.arrayContaining(['%R~hooks:open-circuits', '%R~hooks:circuits-since', '+hgetall']),
+  );
+  const asDispatcher = ['%R~', '%W~'].map((right) => `${right}hooks:open-circuits`);
+  expect(aclRulesOf('dispatcher', ON_A_SERVER)).toEqual(
+    expect.arrayContaining([...asDispatcher, '%W~hooks:circuits-since', '+hsetnx']),
+  );
+});
+
 test('the file has a user for each process, who cannot log in until a password is added', () => {
   const lines = usersFile(ON_A_SERVER).trim().split('\n');
   expect(lines.map((line) => line.split(' ')[1])).toEqual(REDIS_USERS.map(redisUserOf));
