@@ -10,8 +10,8 @@ const MAX_SPREAD_MS = 30 * 60_000;
 
 /**
  * Returns when a deferred attempt is to come again, in milliseconds since 1970. Books that time at
- * the endpoint, unless its circuit is open, its company is suspended, or the attempt keeps a turn that it
- * was given before.
+ * the endpoint, unless its circuit is open, its company is suspended, memory was short, or the attempt keeps a turn
+ * that it was given before.
  */
 export function bookTurn(
   state: QueueState,
@@ -22,6 +22,7 @@ export function bookTurn(
   const nowMs = state.nowMs();
   // Not at the endpoint, which can take it.
   if (because === 'suspended') return nowMs + inMs;
+  if (because === 'memory') return nowMs + Math.max(BOOK_AHEAD_MS, inMs);
   if (because === 'circuit') {
     endpoint.deferredByCircuit += 1;
     return nowMs + Math.max(inMs, spreadMsOf(endpoint));

@@ -17,7 +17,10 @@ const CLOSING: Extract<Decision, { kind: 'wait' }> = {
   wakeInMs: Infinity,
 };
 
-/** Defers what has waited for its endpoint for too long. What waits for us stays. */
+/**
+ * Defers what has waited too long for its endpoint, or for memory, which others may hold for long. What waits for a
+ * place of this process or for its CPU time stays.
+ */
 export function evictOverdue(state: QueueState): void {
   const beforeMs = state.monotonicMs() - MAX_WAIT_MS;
   for (const endpoint of state.endpoints.values()) {
@@ -35,7 +38,7 @@ function evictOverdueOf(
     const head = endpoint.waiting[queue].peek();
     if (!head || head.sinceMs >= beforeMs) return;
     const decision = decideForHead(state, endpoint, head.candidate);
-    if (decision.kind !== 'wait' || waitsForUs(state, endpoint, queue, decision.because)) {
+    if (decision.kind !== 'wait' || waitsForPlaceOrCpu(state, endpoint, queue, decision.because)) {
       reschedule(state, endpoint);
       return;
     }
@@ -45,8 +48,7 @@ function evictOverdueOf(
   }
 }
 
-/** For a place of this process, or for its CPU time. */
-function waitsForUs(
+function waitsForPlaceOrCpu(
   state: QueueState,
   { waiting }: QueuedEndpoint,
   queue: QueueKind,

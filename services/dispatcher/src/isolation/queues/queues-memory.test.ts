@@ -3,6 +3,7 @@ import {
   count,
   createQueueHarness,
   type Entered,
+  turnsOf,
   type QueueHarness,
 } from '../../../../../test/support/isolation/queue-harness.ts';
 
@@ -97,6 +98,16 @@ describe('attempts whose payload has to be loaded', () => {
     expect(count(a)).toMatchObject({ started: 2, deferred: 2, waiting: 0 });
     await harness.finish(a);
     expect(harness.payloads.usedBytes()).toBe(0);
+  });
+
+  it('book no turns at their endpoint, which did not cause the wait', async () => {
+    await enter('a', 2);
+    const as = { companyId: 'a', hasPayload: () => false };
+    const waiting = await harness.enter('one', 'retry', 4, as);
+    await harness.pass(31_000);
+    const turns = turnsOf(waiting, 0);
+    expect(turns).toHaveLength(4);
+    expect(new Set(turns).size).toBe(1);
   });
 
   it('are deferred while the memory of records is short, so that others are read', async () => {
