@@ -170,7 +170,10 @@ async function doAsDispatcher(redis: RedisClient): Promise<void> {
   circuits.opened(of, { probeAtMs: NOW_MS, sinceMs: NOW_MS });
   circuits.opened({ ...of, webhookId: 'wh_open-long-ago' }, { probeAtMs: 0, sinceMs: 0 });
   circuits.closed({ ...of, webhookId: 'wh_2' });
-  await eventually('a circuit', async () => (await circuits.takeOver([1], 10)).has(WEBHOOK));
+  const limits = { most: 10, withinMs: 5_000 };
+  await eventually('a circuit', async () =>
+    (await circuits.takeOver([1], limits)).circuits.has(WEBHOOK),
+  );
   const flows = createEndpointFlows(redis, PREFIX, () => NOW_MS);
   flows.report(new Map([[WEBHOOK, FLOW]]));
   flows.reportHold(WEBHOOK, URL, NOW_MS + 1);

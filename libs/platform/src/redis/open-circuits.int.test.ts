@@ -40,7 +40,8 @@ describe.each(REDIS_KINDS)('open circuits in %s', (_kind, open) => {
     partition,
   });
   const until = (probeAtMs: number): CircuitTimes => ({ probeAtMs, sinceMs: 900_000 });
-  const takenOver = (partitions: number[], most = 100) => successor.takeOver(partitions, most);
+  const takenOver = async (partitions: number[], most = 100) =>
+    (await successor.takeOver(partitions, { most, withinMs: 60_000 })).circuits;
 
   it('are read by their partitions, and one by one by their company', async () => {
     owner.opened(at('wh_1'), until(nowMs + 500));
@@ -58,6 +59,23 @@ describe.each(REDIS_KINDS)('open circuits in %s', (_kind, open) => {
     expect(await takenOver([])).toEqual(new Map());
     expect(await successor.read('comp_2', 'wh_2')).toBe(nowMs + 700);
     expect(await successor.read('comp_1', 'wh_2')).toBeNull();
+  });
+
+  it('are unknown of a partition that cannot be read, which is not named as read', async () => {
+    owner.opened(at('wh_1'), until(nowMs));
+    await store.redis.set(`${prefix}circuits-of-partition:2`, 'no hash');
+    const { circuits, read } = await successor.takeOver([1, 2, 3], { most: 100, withinMs: 60_000 });
+    expect([...circuits.keys()]).toEqual(['wh_1']);
+    expect(new Set(read)).toEqual(new Set([1, 3]));
+    await expect(successor.takeOver([2], { most: 100, withinMs: 60_000 })).rejects.toThrow();
+  });
+
+  it('are read until the time is over', async () => {
+    const partitions = Array.from({ length: 100 }, (_, n) => n);
+    const readWithin = async (withinMs: number): Promise<number> =>
+      (await successor.takeOver(partitions, { most: 100, withinMs })).read.length;
+    expect(await readWithin(0)).toBe(16);
+    expect(await readWithin(60_000)).toBe(100);
   });
 
   it('have the newest time when they open again, and are removed when they close', async () => {
@@ -134,7 +152,7 @@ describe.each(REDIS_KINDS)('open circuits in %s', (_kind, open) => {
     const cutOff = createOpenCircuits(away, env.REDIS_PREFIX, () => nowMs);
     cutOff.opened(at('wh_1'), until(nowMs));
     cutOff.closed(at('wh_1'));
-    await expect(cutOff.takeOver([1, 2], 100)).rejects.toThrow();
+    await expect(cutOff.takeOver([1, 2], { most: 100, withinMs: 60_000 })).rejects.toThrow();
     await expect(cutOff.list('comp_1')).rejects.toThrow();
     await expect(cutOff.read('comp_1', 'wh_1')).rejects.toThrow();
   });

@@ -8,10 +8,10 @@ import type { RedisClient } from './connect.ts';
  */
 export interface OpenCircuits {
   /**
-   * Returns the open circuits of these partitions by webhook id, `most` of them at most, and removes those that have
-   * ended. Rejects when none of the partitions can be read.
+   * Reads the open circuits of these partitions, and removes those that have ended. Rejects when none of the partitions
+   * can be read.
    */
-  takeOver: (partitions: readonly number[], most: number) => Promise<Map<string, InheritedCircuit>>;
+  takeOver: (partitions: readonly number[], limits: TakeOverLimits) => Promise<TakenOver>;
   /** Returns the open circuits of the company, MAX_LISTED at most. Rejects without Redis. */
   list: (companyId: string) => Promise<OpenCircuit[]>;
   /** Null when the circuit is closed. Rejects without Redis. */
@@ -38,6 +38,20 @@ export interface CircuitTimes {
 export interface InheritedCircuit extends CircuitTimes {
   companyId: string;
   partition: number;
+}
+
+export interface TakeOverLimits {
+  /** Circuits beyond this many are left out. */
+  most: number;
+  /** No read begins later. Each that has begun ends within seconds (read-patiently.ts). */
+  withinMs: number;
+}
+
+export interface TakenOver {
+  /** By webhook id. */
+  circuits: Map<string, InheritedCircuit>;
+  /** The partitions that were read. The circuits of the others are unknown. */
+  read: number[];
 }
 
 export interface OpenCircuit extends CircuitTimes {
@@ -74,7 +88,7 @@ export function createOpenCircuits(
     isCurrent: ({ probeAtMs }) => probeAtMs + FORGET_AFTER_MS > nowMs(),
   };
   return {
-    takeOver: (partitions, most) => takeOver(store, partitions, most),
+    takeOver: (partitions, limits) => takeOver(store, partitions, limits),
     list: (companyId) => list(store, companyId),
     async read(companyId, webhookId) {
       const circuit = parse((await redis.hget(store.ofCompany(companyId), webhookId)) ?? '');
@@ -109,21 +123,27 @@ function remove(store: Store, of: CircuitOwner): void {
 async function takeOver(
   store: Store,
   partitions: readonly number[],
-  most: number,
-): Promise<Map<string, InheritedCircuit>> {
-  const found = new Map<string, InheritedCircuit>();
+  { most, withinMs }: TakeOverLimits,
+): Promise<TakenOver> {
+  const begunMs = performance.now();
+  const circuits = new Map<string, InheritedCircuit>();
+  const read: number[] = [];
   const failures: unknown[] = [];
   for (let from = 0; from < partitions.length; from += READ_AT_ONCE) {
+    // In a cluster with a node that hangs, each page waits for it.
+    if (from > 0 && performance.now() - begunMs >= withinMs) break;
     const page = partitions.slice(from, from + READ_AT_ONCE);
-    const reads = await Promise.allSettled(page.map((each) => readPartition(store, each)));
-    for (const read of reads) {
-      if (read.status === 'rejected') failures.push(read.reason);
-      else for (const [id, each] of read.value) if (found.size < most) found.set(id, each);
-    }
+    const readOne = async (partition: number): Promise<void> => {
+      const found = await readPartition(store, partition);
+      for (const [id, each] of found) if (circuits.size < most) circuits.set(id, each);
+      read.push(partition);
+    };
+    for (const result of await Promise.allSettled(page.map(readOne)))
+      if (result.status === 'rejected') failures.push(result.reason);
   }
   // In a cluster, those of a node that is away are unknown, and the others are of use.
-  if (failures.length > 0 && failures.length === partitions.length) throw failures[0];
-  return found;
+  if (failures.length > 0 && read.length === 0) throw failures[0];
+  return { circuits, read };
 }
 
 async function readPartition(

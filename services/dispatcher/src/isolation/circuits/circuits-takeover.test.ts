@@ -9,12 +9,15 @@ const PARTITIONS: Record<string, number> = { wh_1: 1, wh_2: 2 };
 
 let shared: Map<string, InheritedCircuit>;
 let isRedisAway: boolean;
+/** Partitions on a node of Redis that does not answer. */
+let hanging: Set<number>;
 let circuits: Circuits;
 
 beforeEach(() => {
   jest.useFakeTimers();
   shared = new Map();
   isRedisAway = false;
+  hanging = new Set();
   circuits = start();
   void circuits.own(new Set([1, 2]));
 });
@@ -30,12 +33,12 @@ const reachable = (): Map<string, InheritedCircuit> =>
 function start(): Circuits {
   return createCircuits({
     shared: {
-      takeOver: (partitions) =>
-        isRedisAway
-          ? Promise.reject(new Error('away'))
-          : Promise.resolve(
-              new Map([...shared].filter(([, { partition }]) => partitions.includes(partition))),
-            ),
+      takeOver(partitions) {
+        if (isRedisAway) return Promise.reject(new Error('away'));
+        const read = partitions.filter((each) => !hanging.has(each));
+        const found = [...shared].filter(([, { partition }]) => read.includes(partition));
+        return Promise.resolve({ circuits: new Map(found), read });
+      },
       opened: ({ webhookId, ...owner }, times) =>
         reachable().set(webhookId, { ...owner, ...times }),
       closed: ({ webhookId }) => reachable().delete(webhookId),
@@ -98,6 +101,19 @@ describe('a new owner', () => {
     await circuits.own(new Set([1, 2]));
     expect(circuits.inherited()).toBe(1);
     expect(blockedUntilMs({ ...endpoint, id: 'wh_2' })).not.toBeNull();
+  });
+
+  it('reads a partition again that could not be read', async () => {
+    await circuits.own(new Set());
+    const times = { probeAtMs: Date.now() + 1_000, sinceMs: 0, companyId: 'comp_1' };
+    shared.set('wh_1', { ...times, partition: 1 });
+    shared.set('wh_2', { ...times, partition: 2 });
+    hanging.add(2);
+    await circuits.own(new Set([1, 2]));
+    expect(circuits.inherited()).toBe(1);
+    hanging.clear();
+    await circuits.own(new Set([1, 2]));
+    expect(circuits.inherited()).toBe(2);
   });
 
   it('keeps its own open circuits when it takes over more partitions, and stores them when Redis is back', async () => {

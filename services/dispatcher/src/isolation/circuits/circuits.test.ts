@@ -27,7 +27,7 @@ afterEach(() => {
 function open(maxCircuits = 100): Circuits {
   const opened = createCircuits({
     shared: {
-      takeOver: () => Promise.resolve(new Map()),
+      takeOver: () => Promise.resolve({ circuits: new Map(), read: [] }),
       opened: ({ webhookId }, { probeAtMs }) => shared.set(webhookId, probeAtMs),
       closed: ({ webhookId }) => shared.delete(webhookId),
     },

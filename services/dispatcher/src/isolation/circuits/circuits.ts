@@ -42,8 +42,8 @@ export interface Circuits {
   beginAttempt: (endpoint: CircuitEndpoint) => ReportToCircuit;
   /**
    * To be called when the partitions of this process have changed. Drops the circuits of those that it does not have
-   * now: their next owner changes them. Reads the open circuits of those that are new; without Redis nothing is known
-   * of them.
+   * now: their next owner changes them. Reads the open circuits of those that are new, for some seconds; of those that
+   * Redis did not answer for, nothing is known until the next call.
    */
   own: (partitions: ReadonlySet<number>) => Promise<void>;
   /** To be called when Redis was away: stores the open circuits again, and reads those of former owners. */
@@ -71,6 +71,11 @@ export interface CircuitsDeps {
 
 /** Longer than the longest wait of a deferred record. */
 const FORGOTTEN_AFTER_MS = 12 * 3_600_000;
+/**
+ * The records of new partitions wait for their circuits. Without an end, those of 2,400 partitions would wait 300 s for
+ * a node of a Redis cluster that hangs.
+ */
+const TAKEN_OVER_WITHIN_MS = 5_000;
 /** What one circuit takes in memory, mostly opossum's. */
 export const CIRCUIT_BYTES = 13_000;
 
@@ -281,15 +286,19 @@ async function inherit(state: State): Promise<void> {
   const unread = [...state.owned].filter((partition) => !read.has(partition));
   if (unread.length === 0) return;
   try {
-    const shared = await state.shared.takeOver(unread, MAX_INHERITED - inherited.size);
-    for (const [id, circuit] of shared) {
+    const limits = { most: MAX_INHERITED - inherited.size, withinMs: TAKEN_OVER_WITHIN_MS };
+    const takenOver = await state.shared.takeOver(unread, limits);
+    for (const [id, circuit] of takenOver.circuits) {
       if (!state.owned.has(circuit.partition)) continue;
       const present = circuits.get(id);
       if (present && present.state() !== 'closed') continue;
       drop(state, id);
       inherited.set(id, circuit);
     }
-    for (const partition of unread) if (state.owned.has(partition)) read.add(partition);
+    for (const partition of takenOver.read) if (state.owned.has(partition)) read.add(partition);
+    const missed = unread.length - takenOver.read.length;
+    if (missed > 0)
+      logger.warn({ partitions: missed }, 'cannot read all open circuits of former owners');
   } catch (error) {
     logger.warn({ error: messageOf(error) }, 'cannot read the open circuits of former owners');
   }
