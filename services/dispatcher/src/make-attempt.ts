@@ -120,7 +120,7 @@ interface TokenFailed {
 
 type Stopped = Extract<Made, { kind: 'start_over' | 'claim_again' | 'defer' }>;
 
-/** Asked again right before the request: the attempt may have waited for seconds in its queue, and for its token. */
+/** Finds the target again right before the request: the attempt may have waited in its queue, and for its token. */
 async function begin(
   { loadWebhook }: MakeAttemptDeps,
   due: DueAttempt,

@@ -25,7 +25,7 @@ const newsSchema = z.object({
   hasMore: z.boolean(),
 });
 
-/** An attempt that has just ended, as whoever watches is told of it. */
+/** An attempt that has just ended, as those who watch its company see it. */
 export type LiveAttempt = z.infer<typeof attemptSchema>;
 
 /** The attempts of one company in the last second. */

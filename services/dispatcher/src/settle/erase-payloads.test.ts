@@ -7,7 +7,7 @@ import { createErasePayloads, type ErasePayloads } from './erase-payloads.ts';
 let nowMs: number;
 /** The messages of each call of the store. */
 let asked: string[][];
-/** The messages that were noted without a look at them. */
+/** The messages that were noted again, by `note`. */
 let notedAgain: string[];
 /** The messages with several targets. */
 let large: Set<string>;

@@ -20,7 +20,7 @@ export interface RecordedRef {
 export interface PayloadErasure {
   /** Of these messages. Resolves with the ids of those that are noted, because one of these deliveries is delivered. */
   eraseOrNote: (recorded: readonly RecordedRef[]) => Promise<string[]>;
-  /** Notes messages that `eraseOrNote` has noted before, without a look at them. */
+  /** Notes messages that `eraseOrNote` has noted before; no message is read for it. */
   note: (messageIds: readonly string[]) => Promise<void>;
   /**
    * Looks up the next deliveries of at most 100 noted messages whose time has come. Resolves with the number of those

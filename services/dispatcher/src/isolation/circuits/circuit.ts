@@ -1,7 +1,7 @@
 import type { EventEmitter } from 'node:events';
 import CircuitBreaker from 'opossum';
 import type { CircuitOwner, CircuitTimes } from '@posthorn/platform/redis/open-circuits.ts';
-import type { CircuitChanges } from './tell-circuit-changes.ts';
+import type { CircuitChanges } from './report-circuit-changes.ts';
 import { OPENS_WHEN } from './when-circuit-opens.ts';
 
 export type CircuitState = 'closed' | 'open' | 'half_open';

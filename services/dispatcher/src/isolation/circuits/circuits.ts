@@ -7,7 +7,7 @@ import { messageOf } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { MAX_INHERITED } from '../endpoint/inherited-holds.ts';
 import { createCircuit, type Circuit, type CircuitState } from './circuit.ts';
-import { tellCircuitChanges, tellUrlChanged } from './tell-circuit-changes.ts';
+import { reportCircuitChanges, reportUrlChanged } from './report-circuit-changes.ts';
 import { blockOf, type CircuitBlock } from './when-circuit-blocks.ts';
 import {
   countsAsFailure,
@@ -60,7 +60,7 @@ export interface CircuitsDeps {
   /** Returns the partition of the webhook's records. */
   partitionOf: (webhookId: string) => number;
   logger: Pick<Logger, 'info' | 'warn'>;
-  /** Tells the operator when a circuit opens, and when it closes. */
+  /** Reports to the operator when a circuit opens, and when it closes. */
   report: ReportIncident;
   nowMs: () => number;
   /** How long an open circuit waits before its probe. */
@@ -201,7 +201,7 @@ function refresh(state: State, endpoint: CircuitEndpoint): Circuit | undefined {
   if (circuit) {
     const wasOpen = circuit.state() !== 'closed';
     drop(state, id);
-    tellUrlChanged(state, circuit.owner, wasOpen);
+    reportUrlChanged(state, circuit.owner, wasOpen);
   }
   const inherited = state.inherited.get(id);
   if (!inherited) return undefined;
@@ -217,7 +217,7 @@ function create(
   const { circuits, nowMs, resetMs, rotation } = state;
   dropOldestIfFull(state);
   const owner = { webhookId, companyId, partition: state.partitionOf(webhookId) };
-  const changes = tellCircuitChanges(state, owner);
+  const changes = reportCircuitChanges(state, owner);
   const circuit = createCircuit({ url, owner, resetMs, nowMs, rotation, inherited, ...changes });
   circuits.set(webhookId, circuit);
   return circuit;

@@ -13,7 +13,10 @@ export interface QueuePosition {
   isWaiting: boolean;
 }
 
-/** Memory is asked for by the company of the endpoint, as `startWaiting` does: else it would choose it without end. */
+/**
+ * Memory is asked for by the company of the endpoint, as `startWaiting` does. If the two named different companies,
+ * `startWaiting` would choose the same endpoint again and again.
+ */
 export function attemptViewOf(
   { nowMs, suspendedForMs, payloads }: QueueState,
   endpoint: QueuedEndpoint,

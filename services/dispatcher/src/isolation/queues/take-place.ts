@@ -17,8 +17,8 @@ import {
 type AfterEnd = (state: QueueState, endpoint: QueuedEndpoint) => void;
 
 /**
- * Takes a place at the endpoint and in its pool, memory for the payload, and one start of its pace, and tells its
- * circuit.
+ * Takes a place at the endpoint and in its pool, memory for the payload, and one start of its pace, and begins the
+ * attempt at its circuit.
  */
 export function takePlace(
   state: QueueState,
@@ -79,7 +79,7 @@ async function end(
   if (attempt.isOver) return;
   attempt.isOver = true;
   const { endpoint } = attempt;
-  // Without a token the endpoint got nothing, and its circuit is told nothing.
+  // Without a token the endpoint got nothing, and nothing is reported to its circuit.
   const shown = report?.outcome === 'token_failed' ? null : report;
   if (shown) learnFrom(state, attempt, shown);
   else if (report) learnWithoutToken(endpoint, durationMs(state, attempt), state.monotonicMs());

@@ -6,7 +6,7 @@ import type {
 } from '@posthorn/platform/redis/open-circuits.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 
-/** What is told when the circuit of an endpoint changes: to the next owner, in the log, to the operator. */
+/** Reports that the circuit of an endpoint has changed: to the next owner, in the log, and to the operator. */
 export interface CircuitChanges {
   /** The circuit opened. */
   onOpen: (times: CircuitTimes) => void;
@@ -22,7 +22,7 @@ interface Deps {
   resetMs: number;
 }
 
-export function tellCircuitChanges(
+export function reportCircuitChanges(
   { shared, logger, report, resetMs }: Deps,
   owner: CircuitOwner,
 ): CircuitChanges {
@@ -46,8 +46,8 @@ export function tellCircuitChanges(
   };
 }
 
-/** Tells that the circuit of a former URL is gone: as closed, if it was told as open. */
-export function tellUrlChanged(
+/** Reports the circuit of a former URL as closed, if it was reported as open. */
+export function reportUrlChanged(
   { shared, logger, report }: Deps,
   owner: CircuitOwner,
   wasOpen: boolean,
