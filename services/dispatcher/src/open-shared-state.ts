@@ -48,7 +48,7 @@ export function openSharedState({
     endpointFlows: createEndpointFlows(redis, config.REDIS_PREFIX, systemClockMs),
     runningAttempts: createRunningAttempts(redis, config.REDIS_PREFIX, randomUUID()),
     liveAttempts: createLiveAttempts(redis, config.REDIS_PREFIX, systemClockMs),
-    readingPositions: createReadingPositions(redis, config.REDIS_PREFIX),
+    readingPositions: createReadingPositions(redis, config.REDIS_PREFIX, systemClockMs),
     onReady: (act) => redis.on('ready', act),
     isConnected: () => redis.status === 'ready',
   };

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { READING_TTL_MS } from '@posthorn/platform/redis/reading-positions.ts';
+import { REPEAT_REPORT_MS } from '@posthorn/platform/redis/reading-positions.ts';
 import { createReadingReporter, type ReadingReporter } from './report-reading.ts';
 
 let nowMs: number;
@@ -27,19 +27,27 @@ describe('a dispatcher', () => {
     ]);
   });
 
-  test('reports before it has begun anything, so that gateways know that it does', () => {
+  test('repeats the position of each of its partitions, so that gateways know that it is alive', () => {
+    reporter.note({ partition: 1, timestampMs: 10 });
     reporter.tick();
-    expect(reports).toEqual([[]]);
+    reporter.note({ partition: 2, timestampMs: 11 });
+    nowMs = REPEAT_REPORT_MS;
+    reporter.tick();
+    reporter.tick();
+    expect(reports).toEqual([
+      [[1, 10]],
+      [
+        [1, 10],
+        [2, 11],
+      ],
+    ]);
   });
 
-  test('reports again before Redis forgets it, and when Redis is back', () => {
+  test('reports nothing of partitions that were assigned anew until it begins a record of them', () => {
+    reporter.note({ partition: 1, timestampMs: 10 });
+    reporter.forget();
+    nowMs = REPEAT_REPORT_MS;
     reporter.tick();
-    nowMs = READING_TTL_MS / 2;
-    reporter.tick();
-    reporter.tick();
-    expect(reports).toHaveLength(2);
-    reporter.repeat();
-    reporter.tick();
-    expect(reports).toHaveLength(3);
+    expect(reports).toEqual([]);
   });
 });

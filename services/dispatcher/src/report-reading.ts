@@ -1,7 +1,7 @@
 import { startTicker, type Ticker } from '@posthorn/platform/async/ticker.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import {
-  READING_TTL_MS,
+  REPEAT_REPORT_MS,
   type ReadingPositions,
 } from '@posthorn/platform/redis/reading-positions.ts';
 
@@ -10,33 +10,34 @@ export interface ReadingReporter {
   /** Notes a record of the topic of fresh messages that is begun now. */
   note: (record: Pick<LogRecord, 'partition' | 'timestampMs'>) => void;
   tick: () => void;
-  /** Makes the next tick report even if nothing has changed. */
-  repeat: () => void;
+  /** Ends the reports of all partitions until a record of them is begun: they may be of another dispatcher now. */
+  forget: () => void;
 }
 
 const EVERY_MS = 200;
-/** An unchanged report is repeated after this time, three times before Redis expires it. */
-const REPEAT_AFTER_MS = READING_TTL_MS / 3;
 
 export function createReadingReporter(
   positions: Pick<ReadingPositions, 'report'>,
   monotonicMs: () => number,
 ): ReadingReporter {
+  const latest = new Map<number, number>();
   let changed = new Map<number, number>();
-  let reportedAtMs = -Infinity;
+  let repeatedAtMs = monotonicMs();
   return {
     note({ partition, timestampMs }) {
+      latest.set(partition, timestampMs);
       changed.set(partition, timestampMs);
     },
     tick() {
-      const nowMs = monotonicMs();
-      if (changed.size === 0 && nowMs - reportedAtMs < REPEAT_AFTER_MS) return;
-      positions.report(changed);
+      const isRepeated = monotonicMs() - repeatedAtMs >= REPEAT_REPORT_MS;
+      if (isRepeated) repeatedAtMs = monotonicMs();
+      const due = isRepeated ? new Map(latest) : changed;
+      if (due.size > 0) positions.report(due);
       changed = new Map();
-      reportedAtMs = nowMs;
     },
-    repeat() {
-      reportedAtMs = -Infinity;
+    forget() {
+      latest.clear();
+      changed.clear();
     },
   };
 }

@@ -142,7 +142,7 @@ function openAttempt(
 }
 
 interface ConsumeParts extends Pick<OpenRecordLog, 'records' | 'topics' | 'groups'> {
-  shared: Pick<SharedState, 'readingPositions' | 'onReady' | 'isConnected'>;
+  shared: Pick<SharedState, 'readingPositions' | 'isConnected'>;
   isolation: Isolation;
   takeOver: TakeOver;
   areStoresUp: () => boolean;
@@ -199,11 +199,14 @@ async function consumeDue(context: Context, parts: ConsumeParts): Promise<Consum
 /** Returns the same take-over, which also reports to the gateways how far the fresh records are begun. */
 function openReading({ lifecycle }: Context, { topics, shared, takeOver }: ConsumeParts): TakeOver {
   const reporter = createReadingReporter(shared.readingPositions, monotonicClockMs);
-  shared.onReady(reporter.repeat);
   const reporting = startReporting(reporter);
   lifecycle.onStop('reading positions', reporting.stop);
   return {
     ...takeOver,
+    onAssigned(groupId, assignment) {
+      if (topics.messageCreated in assignment) reporter.forget();
+      takeOver.onAssigned(groupId, assignment);
+    },
     handle(record, isOurs) {
       if (record.topic === topics.messageCreated) reporter.note(record);
       return takeOver.handle(record, isOurs);

@@ -186,7 +186,7 @@ async function doAsDispatcher(redis: RedisClient): Promise<void> {
   const live = createLiveAttempts(redis, PREFIX, () => NOW_MS);
   await live.readWatched();
   live.publish({ companyId: 'comp_1', attempts: [], hasMore: true });
-  createReadingPositions(redis, PREFIX).report(new Map([[3, NOW_MS]]));
+  createReadingPositions(redis, PREFIX, () => NOW_MS).report(new Map([[3, NOW_MS]]));
 }
 
 async function readAsGateway(redis: RedisClient): Promise<void> {
@@ -200,10 +200,10 @@ async function readAsGateway(redis: RedisClient): Promise<void> {
   const counts = await add([{ key: 'key', minute: 1, added: 2 }]);
   expect(counts).toEqual([{ current: 2, previous: 0 }]);
   await createLiveAttempts(redis, PREFIX, () => NOW_MS).watch(['comp_1'], 1_000);
-  const positions = createReadingPositions(redis, PREFIX);
+  const positions = createReadingPositions(redis, PREFIX, () => NOW_MS);
   await eventually(
     'the report',
-    async () => (await positions.read(new Set([3])))?.get(3) === NOW_MS,
+    async () => (await positions.read(new Set([3]))).get(3) === NOW_MS,
   );
 }
 

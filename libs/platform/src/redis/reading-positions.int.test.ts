@@ -4,7 +4,7 @@ import { REDIS_KINDS, type TestedRedis } from '../../../../test/support/stores/t
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import {
   createReadingPositions,
-  READING_TTL_MS,
+  REPORT_VALID_MS,
   type ReadingPositions,
 } from './reading-positions.ts';
 
@@ -14,6 +14,7 @@ describe.each(REDIS_KINDS)('the positions of dispatchers in %s', (_kind, open) =
   let prefix: string;
   let positions: ReadingPositions;
   let round = 0;
+  let nowMs: number;
 
   beforeAll(async () => {
     store = await open();
@@ -21,7 +22,8 @@ describe.each(REDIS_KINDS)('the positions of dispatchers in %s', (_kind, open) =
 
   beforeEach(() => {
     prefix = `${env.REDIS_PREFIX}${(round += 1)}:`;
-    positions = createReadingPositions(store.redis, prefix);
+    nowMs = 100_000;
+    positions = createReadingPositions(store.redis, prefix, () => nowMs);
   });
 
   afterAll(() => store.stop());
@@ -30,24 +32,28 @@ describe.each(REDIS_KINDS)('the positions of dispatchers in %s', (_kind, open) =
     positions.report(new Map([0, 1, 2].map((partition) => [partition, 1_000 + partition])));
     positions.report(new Map([[1, 2_000]]));
     const read = () => positions.read(new Set([1, 2, 7]));
-    await eventually('both reports', async () => (await read())?.get(1) === 2_000);
-    expect([...((await read()) ?? [])]).toEqual([
+    await eventually('both reports', async () => (await read()).get(1) === 2_000);
+    expect([...(await read())]).toEqual([
       [1, 2_000],
       [2, 1_002],
+      [7, null],
     ]);
   });
 
-  it('are null until a dispatcher reports, even if it has begun nothing', async () => {
-    expect(await positions.read(new Set([1]))).toBeNull();
-    positions.report(new Map());
-    await eventually('the report', async () => (await positions.read(new Set([1]))) !== null);
-    expect(await positions.read(new Set([1]))).toEqual(new Map());
+  it('are null in a partition whose report has not been repeated', async () => {
+    const read = () => positions.read(new Set([1, 2]));
+    positions.report(new Map([[1, 2_000]]));
+    await eventually('the report', async () => (await read()).get(1) === 2_000);
+    nowMs += REPORT_VALID_MS + 1;
+    positions.report(new Map([[2, 2_000]]));
+    await eventually('the other report', async () => (await read()).get(2) === 2_000);
+    expect((await read()).get(1)).toBeNull();
   });
 
   it('expire when no dispatcher reports any more', async () => {
     positions.report(new Map([[1, 2_000]]));
     const key = `${prefix}reading-positions`;
     await eventually('the time to live', async () => (await store.redis.pttl(key)) > 0);
-    expect(await store.redis.pttl(key)).toBeLessThanOrEqual(READING_TTL_MS);
+    expect(await store.redis.pttl(key)).toBeLessThanOrEqual(300_000);
   });
 });

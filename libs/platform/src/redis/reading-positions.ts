@@ -2,48 +2,65 @@ import type { RedisClient } from './connect.ts';
 
 /** Partition → when the record that was begun last was written, in milliseconds since 1970. */
 export type ReadingTimes = ReadonlyMap<number, number>;
+/** The same; null for a partition that no dispatcher has reported for REPORT_VALID_MS. */
+export type ReportedTimes = ReadonlyMap<number, number | null>;
 
 /**
  * How far dispatchers have begun the records of fresh messages. The committed offset is no measure of it: one attempt
  * that hangs keeps it back by everything that was begun behind it.
  */
 export interface ReadingPositions {
-  /** Stores what has changed, without waiting for Redis; while Redis is away nothing is stored. */
-  report: (changed: ReadingTimes) => void;
-  /**
-   * Returns the positions in these partitions, without those that are unknown; null when no dispatcher has reported for
-   * READING_TTL_MS. Rejects without Redis.
-   */
-  read: (partitions: ReadonlySet<number>) => Promise<ReadingTimes | null>;
+  /** Stores these positions, without waiting for Redis; while Redis is away nothing is stored. */
+  report: (times: ReadingTimes) => void;
+  /** Returns the positions in these partitions. Rejects without Redis. */
+  read: (partitions: ReadonlySet<number>) => Promise<ReportedTimes>;
 }
 
-/** Dispatchers report again before this, although nothing has changed. */
-export const READING_TTL_MS = 300_000;
+/** A dispatcher repeats the position of each of its partitions after this time. */
+export const REPEAT_REPORT_MS = 2_000;
+/**
+ * An older report is of a dispatcher that is gone, that has lost Redis, or that has lost the partition. Compared between
+ * the clocks of two processes.
+ */
+export const REPORT_VALID_MS = 10_000;
+/** Redis forgets the positions when no dispatcher reports for this time. */
+const TTL_MS = 300_000;
 const KEY = 'reading-positions';
-/** Exists as long as the key, and names no partition. */
-const REPORTED_FIELD = 'reported';
 
-/** Uses one hash, of all partitions. */
-export function createReadingPositions(redis: RedisClient, prefix: string): ReadingPositions {
+/** Uses one hash, of all partitions. A value is `<when the record was written>/<when that was reported>`. */
+export function createReadingPositions(
+  redis: RedisClient,
+  prefix: string,
+  nowMs: () => number,
+): ReadingPositions {
   const key = prefix + KEY;
   return {
-    report(changed) {
-      const fields = [...changed].flatMap(([partition, atMs]) => [String(partition), String(atMs)]);
+    report(times) {
+      const reportedAtMs = nowMs();
+      const fields = [...times].flatMap(([partition, atMs]) => [
+        String(partition),
+        `${atMs}/${reportedAtMs}`,
+      ]);
       void redis
-        .hset(key, REPORTED_FIELD, '1', ...fields)
-        .then(() => redis.pexpire(key, READING_TTL_MS))
+        .hset(key, ...fields)
+        .then(() => redis.pexpire(key, TTL_MS))
         .catch(() => undefined);
     },
     async read(partitions) {
       const wanted = [...partitions];
-      const [reported, ...times] = await redis.hmget(key, REPORTED_FIELD, ...wanted.map(String));
-      if (reported === null || reported === undefined) return null;
-      const positions = new Map<number, number>();
-      for (const [index, partition] of wanted.entries()) {
-        const atMs = times[index];
-        if (atMs) positions.set(partition, Number(atMs));
-      }
-      return positions;
+      if (wanted.length === 0) return new Map();
+      const values = await redis.hmget(key, ...wanted.map(String));
+      const sinceMs = nowMs() - REPORT_VALID_MS;
+      return new Map(
+        wanted.map((partition, index) => [partition, timeOf(values[index] ?? '', sinceMs)]),
+      );
     },
   };
+}
+
+/** Returns null for a value that was reported before `sinceMs`, or never. */
+function timeOf(value: string, sinceMs: number): number | null {
+  const [atMs, reportedAtMs] = value.split('/').map(Number);
+  if (atMs === undefined || reportedAtMs === undefined) return null;
+  return reportedAtMs >= sinceMs ? atMs : null;
 }

@@ -1,16 +1,16 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { ReadingTimes } from '@posthorn/platform/redis/reading-positions.ts';
+import type { ReportedTimes } from '@posthorn/platform/redis/reading-positions.ts';
 import { createFollowReaders } from './follow-readers.ts';
 
 let nowMs: number;
 let isDue: boolean;
-let answer: () => Promise<ReadingTimes | null>;
+let answer: () => Promise<ReportedTimes>;
 /** What the budget was given. */
-let noted: (ReadingTimes | null)[];
+let noted: (ReportedTimes | null)[];
 let released: number;
 let follow: () => Promise<void>;
 
-const POSITIONS: ReadingTimes = new Map([[3, 1_000]]);
+const POSITIONS: ReportedTimes = new Map([[3, 1_000]]);
 const away = () => Promise.reject(new Error('Redis is away'));
 
 beforeEach(() => {

@@ -72,7 +72,7 @@ export async function openOutbox(
     everyMs: READERS_EVERY_MS,
     run: createFollowReaders({
       budget,
-      positions: createReadingPositions(redis.client, config.REDIS_PREFIX),
+      positions: createReadingPositions(redis.client, config.REDIS_PREFIX, systemClockMs),
       releaseWaiting: outbox.releaseWaiting,
       nowMs: monotonicClockMs,
     }),

@@ -161,7 +161,7 @@ describe('the budget', () => {
     expect(budget.roomOf('comp_a')).toBeGreaterThanOrEqual(FLOOR_RECORDS);
   });
 
-  test('has no limit while no dispatcher reports, and has one again afterwards', () => {
+  test('has no limit while Redis is away, and has one again afterwards', () => {
     write(FLOOR_RECORDS);
     budget.noteRead(null);
     expect(budget.roomOf('comp_a')).toBe(Infinity);
@@ -169,6 +169,31 @@ describe('the budget', () => {
     expect([budget.roomOf('comp_a'), budget.isReadDue()]).toEqual([Infinity, true]);
     budget.noteRead(new Map());
     expect(budget.roomOf('comp_a')).toBe(FLOOR_RECORDS);
+  });
+
+  test('counts nothing in partitions that no dispatcher reports, and everything in the others', () => {
+    budget = createPublishBudget({ partitionOf: (id) => Number(id) % 12, nowMs: () => nowMs });
+    const ids = Array.from({ length: FLOOR_RECORDS / 2 }, (_, index) => String(index));
+    const times = (ofLast: number | null) =>
+      new Map(
+        Array.from({ length: 12 }, (_, partition) => [partition, partition < 11 ? nowMs : ofLast]),
+      );
+    for (let tick = 0; tick < 100; tick += 1) {
+      budget.noteWritten('comp_a', ids);
+      nowMs += 200;
+      budget.noteRead(times(null));
+    }
+    expect(budget.roomOf('comp_a')).toBeGreaterThan(FLOOR_RECORDS);
+    const before = budget.roomOf('comp_a');
+    budget.noteWritten('comp_a', ['11', '23']);
+    expect(budget.roomOf('comp_a')).toBe(before);
+    // Written after the positions were requested.
+    budget.noteRead(new Map());
+    expect(budget.roomOf('comp_a')).toBeGreaterThanOrEqual(FLOOR_RECORDS);
+    expect(budget.partitions()).toEqual(new Set([11]));
+    budget.noteRead(times(nowMs - 1));
+    budget.noteWritten('comp_b', ['11', '23']);
+    expect(budget.roomOf('comp_b')).toBe(FLOOR_RECORDS - 2);
   });
 
   test('counts what has been unread for a minute as read', () => {

@@ -1,4 +1,4 @@
-import type { ReadingTimes } from '@posthorn/platform/redis/reading-positions.ts';
+import type { ReportedTimes } from '@posthorn/platform/redis/reading-positions.ts';
 
 /**
  * How many records of one company may be in Kafka unread, so that the records of all others are read within about a
@@ -10,12 +10,12 @@ export interface PublishBudget {
   roomOf: (companyId: string) => number;
   /** Counts records that are published now, by the ids of their webhooks. */
   noteWritten: (companyId: string, webhookIds: readonly string[]) => void;
-  /** The partitions with records that are not known to be read. */
+  /** The partitions with records that are not known to be read, whether or not a dispatcher reports them. */
   partitions: () => ReadonlySet<number>;
   /** True when the positions are to be read: something was written since, or is unread. */
   isReadDue: () => boolean;
-  /** Takes what the dispatchers report; null when none does, or Redis is away. */
-  noteRead: (positions: ReadingTimes | null) => void;
+  /** Takes what the dispatchers report; null when Redis is away. */
+  noteRead: (positions: ReportedTimes | null) => void;
   usedBytes: () => number;
 }
 
@@ -34,7 +34,7 @@ interface Written {
 interface Company {
   /** Not known to be read, in the order in which it was written. */
   written: Written[];
-  /** The records of `written`. */
+  /** The records of `written`, without those in partitions that nobody reports. */
   unread: number;
   /** How many of its records are read per second, a mean in which the last two seconds count most. */
   readPerSecond: number;
@@ -69,9 +69,14 @@ const WRITTEN_BYTES = 56;
  * of them measures what is read of its own records. The floor makes the windows of companies that all wait approach
  * each other. A dispatcher always finds unread records of a company that waits, so a company alone gets all that the
  * installation delivers.
+ *
+ * Records in a partition that nobody reports are not counted. Its dispatcher has an earlier version, has lost Redis or
+ * is gone; and the messages of a company wait in one row, so one such partition of twelve would stop them all.
  */
 export function createPublishBudget({ partitionOf, nowMs }: BudgetDeps): PublishBudget {
   const companies = new Map<string, Company>();
+  /** Partitions that nobody reported when they were read last. */
+  const unreported = new Set<number>();
   let count = 0;
   let isMeasured = true;
   let isWritten = false;
@@ -90,8 +95,11 @@ export function createPublishBudget({ partitionOf, nowMs }: BudgetDeps): Publish
       companies.set(companyId, company);
       const atMs = nowMs();
       const before = company.written.length;
-      for (const webhookId of webhookIds) addWritten(company.written, partitionOf(webhookId), atMs);
-      company.unread += webhookIds.length;
+      for (const webhookId of webhookIds) {
+        const partition = partitionOf(webhookId);
+        addWritten(company.written, partition, atMs);
+        if (!unreported.has(partition)) company.unread += 1;
+      }
       count += company.written.length - before;
     },
     partitions: () => {
@@ -105,13 +113,20 @@ export function createPublishBudget({ partitionOf, nowMs }: BudgetDeps): Publish
       const atMs = nowMs();
       const sinceMs = Math.max(1, atMs - readAtMs);
       [isMeasured, isWritten, readAtMs, count] = [positions !== null, false, atMs, 0];
-      if (positions === null) companies.clear();
-      else
-        for (const [companyId, company] of companies) {
-          measure(company, positions, { atMs, sinceMs });
-          if (company.unread === 0 && company.readPerSecond < 1) companies.delete(companyId);
-          else count += company.written.length;
-        }
+      if (positions === null) {
+        companies.clear();
+        return;
+      }
+      for (const [partition, time] of positions) {
+        if (time === null) unreported.add(partition);
+        else unreported.delete(partition);
+      }
+      for (const [companyId, company] of companies) {
+        measure(company, positions, { atMs, sinceMs });
+        company.unread = unreadOf(company, unreported);
+        if (company.written.length === 0 && company.readPerSecond < 1) companies.delete(companyId);
+        else count += company.written.length;
+      }
     },
     usedBytes: () => count * WRITTEN_BYTES,
   };
@@ -133,23 +148,31 @@ function addWritten(written: Written[], partition: number, atMs: number): void {
 
 function measure(
   company: Company,
-  positions: ReadingTimes,
+  positions: ReportedTimes,
   { atMs, sinceMs }: { atMs: number; sinceMs: number },
 ): void {
   let read = 0;
   company.written = company.written.filter((each) => {
-    const isRead = each.atMs <= (positions.get(each.partition) ?? -Infinity);
+    const time = positions.get(each.partition);
+    if (time === null) return false;
+    // Undefined: written since the positions were requested.
+    const isRead = time !== undefined && each.atMs <= time;
     if (isRead) read += each.records;
     // Later than now: the clock was set back, and positions will be earlier for as long.
     return !isRead && each.atMs <= atMs && atMs - each.atMs < FORGET_AFTER_MS;
   });
-  company.unread = company.written.reduce((sum, { records }) => sum + records, 0);
   const weight = 1 - Math.exp(-sinceMs / MEAN_MS);
   company.readPerSecond += weight * ((read * 1_000) / sinceMs - company.readPerSecond);
   const [oldest] = company.written;
   const longerMs = (oldest ? atMs - oldest.atMs : 0) - company.waitedMs;
   company.waitedMs += longerMs * (longerMs > 0 ? Math.min(1, 3 * weight) : weight);
   company.window = windowOf(company.readPerSecond, company.waitedMs);
+}
+
+function unreadOf({ written }: Company, unreported: ReadonlySet<number>): number {
+  let unread = 0;
+  for (const { partition, records } of written) if (!unreported.has(partition)) unread += records;
+  return unread;
 }
 
 /** Returns how many records of a company may be unread when so many are read per second, and wait for so long. */
