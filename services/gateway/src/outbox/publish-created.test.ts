@@ -177,6 +177,19 @@ describe('the publication', () => {
     expect(batches).toEqual([['msg_000001']]);
   });
 
+  test('is stuck from an error on that is no outage, so that the sweep takes over', async () => {
+    onSend = () => {
+      throw new TypeError('a fault in the code');
+    };
+    accept([1]);
+    await publication.close(5_000);
+    nowMs += 61_000;
+    expect(publication.state()).toMatchObject({ watermark: '', unpublished: 1, stuckMs: 61_000 });
+    accept([2]);
+    await publication.close(5_000);
+    expect(batches).toEqual([['msg_000001']]);
+  });
+
   test('publishes nothing at a stop when nothing waits', async () => {
     await publication.close(0);
     expect(batches).toEqual([]);

@@ -45,8 +45,9 @@ export interface PublicationState {
   /** How long the oldest unpublished message has waited, in milliseconds. Null when there is none. */
   behindMs: number | null;
   /**
-   * For how long Kafka has not taken what was sent to it, or the store not returned a page, in milliseconds; null when
-   * neither is awaited. A message may wait for longer although both answer, for the budget of its company.
+   * For how long Kafka has not taken what was sent to it, or the store not returned a page, or publishing has stopped by
+   * an error, in milliseconds; null when it goes on. A message may wait for longer although both answer, for the budget
+   * of its company.
    */
   stuckMs: number | null;
   /** Companies that wait because too many of their records are unread. */
@@ -77,7 +78,10 @@ interface Work extends PublicationDeps {
   /** Resolves when the last run has ended. */
   running: Promise<void>;
   isAbandoned: boolean;
-  /** Since when the store or Kafka has been asked for the current step, in milliseconds since 1970; null without one. */
+  /**
+   * Since when the store or Kafka has been asked for the current step, in milliseconds since 1970; null without one. It
+   * is kept when publishing stops by an error, so that the sweep takes over.
+   */
   steppingSinceMs: number | null;
   closing: AbortController;
   /** Ends with the time that `close` gives, not with the stop of the process: messages are accepted until then. */
@@ -165,7 +169,10 @@ async function run(work: Work): Promise<void> {
       else await publishNext(work);
     }
   } catch (error) {
-    // The retries were ended, or it was no outage; the sweep publishes from the watermark on.
+    // The retries were ended, or it was no outage. The batch is lost here, so the watermark stands for good: the sweep
+    // takes over and publishes from there on.
+    work.steppingSinceMs ??= work.nowMs();
+    abandon(work);
     logger.warn(
       { err: error, watermark: work.tracker.watermark() },
       'publishing stopped, the sweep publishes the rest',
@@ -245,11 +252,10 @@ const laterOf = (one: string, other: string): string => (one > other ? one : oth
 
 async function untilDone<T>(work: Work, purpose: string, step: () => Promise<T>): Promise<T> {
   work.steppingSinceMs = work.nowMs();
-  try {
-    return await work.keepTrying(purpose, step, () => ({ watermark: work.tracker.watermark() }));
-  } finally {
-    work.steppingSinceMs = null;
-  }
+  const fieldsOf = () => ({ watermark: work.tracker.watermark() });
+  const result = await work.keepTrying(purpose, step, fieldsOf);
+  work.steppingSinceMs = null;
+  return result;
 }
 
 function stateOf(work: Work): PublicationState {
