@@ -71,6 +71,12 @@ describe('the backlog of a publisher', () => {
     expect(steps).toEqual(['help', ...times(9, 'leave'), 'take_over_stuck']);
   });
 
+  test('is tried again for a gateway that was stuck before, although its watermark stands', () => {
+    const stuck = times(5, { behindMs: 61_000 });
+    const steps = stepsOf([...stuck, ...times(20, { behindMs: 1_000 }), ...stuck]);
+    expect(steps.filter((step) => step !== 'leave')).toEqual(['help', 'help']);
+  });
+
   test('is left to a gateway that makes progress, however large it is', () => {
     const rounds = Array.from({ length: 12 }, (_, n) => ({
       behindMs: 300_000,

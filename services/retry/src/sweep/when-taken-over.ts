@@ -7,7 +7,10 @@ export interface Observation {
   heartbeatAtMs: number;
   /** Since when its heartbeat has been that one. */
   unchangedSinceMs: number;
-  /** When Kafka took its oldest unpublished message from the sweep, and its watermark then. */
+  /**
+   * When Kafka took its oldest unpublished message from the sweep, and its watermark then; null again when the gateway
+   * goes on. The watermark alone does not show that: it may stand for hours before a company that waits for its budget.
+   */
   helped: { watermark: string; atMs: number } | null;
   /** When the sweep last found nothing left to publish. */
   emptyAtMs: number | null;
@@ -73,12 +76,13 @@ const SCAN_AGAIN_MS = 10_000;
 const INSERTS_END_MS = 30_000;
 
 export function observe(
-  { heartbeatAtMs, watermark }: KnownPublisher,
+  publisher: KnownPublisher,
   before: Observation | undefined,
   nowMs: number,
 ): Observation {
+  const { heartbeatAtMs, watermark } = publisher;
   const isSame = before?.heartbeatAtMs === heartbeatAtMs;
-  const isHelped = before?.helped?.watermark === watermark;
+  const isHelped = isStuck(publisher) && before?.helped?.watermark === watermark;
   return {
     heartbeatAtMs,
     unchangedSinceMs: isSame ? before.unchangedSinceMs : nowMs,
@@ -92,14 +96,17 @@ export function observe(
 }
 
 export function stepFor(publisher: KnownPublisher, seen: Observation, nowMs: number): SweepStep {
-  const { isTakenOver, silentMs, behindMs } = publisher;
+  const { isTakenOver, silentMs } = publisher;
   const isSilent = silentMs > SILENT_MS;
   if (isTakenOver) return isSilent && isScanDue(seen, nowMs) ? 'sweep' : 'leave';
   if (isSilent) return nowMs - seen.unchangedSinceMs >= WATCHED_MS ? 'take_over_silent' : 'leave';
-  if (behindMs === null || behindMs <= BEHIND_MS) return 'leave';
+  if (!isStuck(publisher)) return 'leave';
   if (!seen.helped) return 'help';
   return nowMs - seen.helped.atMs >= AFTER_HELP_MS ? 'take_over_stuck' : 'leave';
 }
+
+const isStuck = ({ behindMs }: KnownPublisher): boolean =>
+  behindMs !== null && behindMs > BEHIND_MS;
 
 function isScanDue({ emptyAtMs }: Observation, nowMs: number): boolean {
   return emptyAtMs === null || nowMs - emptyAtMs >= SCAN_AGAIN_MS;
