@@ -27,6 +27,18 @@ describe('a dispatcher', () => {
     ]);
   });
 
+  test('reports the latest record, so that those of a gateway whose clock is ahead count as read', () => {
+    for (const timestampMs of [10, 5_000, 11]) reporter.note({ partition: 1, timestampMs });
+    reporter.tick();
+    reporter.note({ partition: 1, timestampMs: 12 });
+    reporter.tick();
+    expect(reports).toEqual([[[1, 5_000]], [[1, 5_000]]]);
+    reporter.forget();
+    reporter.note({ partition: 1, timestampMs: 13 });
+    reporter.tick();
+    expect(reports[2]).toEqual([[1, 13]]);
+  });
+
   test('repeats the position of each of its partitions, so that gateways know that it is alive', () => {
     reporter.note({ partition: 1, timestampMs: 10 });
     reporter.tick();

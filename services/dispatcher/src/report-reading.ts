@@ -25,8 +25,10 @@ export function createReadingReporter(
   let repeatedAtMs = monotonicMs();
   return {
     note({ partition, timestampMs }) {
-      latest.set(partition, timestampMs);
-      changed.set(partition, timestampMs);
+      // The latest, not the last: else a gateway whose clock is ahead would count its records as unread for as long.
+      const atMs = Math.max(timestampMs, latest.get(partition) ?? 0);
+      latest.set(partition, atMs);
+      changed.set(partition, atMs);
     },
     tick() {
       const isRepeated = monotonicMs() - repeatedAtMs >= REPEAT_REPORT_MS;
