@@ -196,6 +196,23 @@ describe('the budget', () => {
     expect(budget.roomOf('comp_b')).toBe(FLOOR_RECORDS - 2);
   });
 
+  test('holds one entry for the records of 50 ms in a partition, and none of them is lost', () => {
+    write(1);
+    const usedBytes = budget.usedBytes();
+    budget = createPublishBudget({ partitionOf: (id) => Number(id) % 12, nowMs: () => nowMs });
+    for (let record = 0; record < 360; record += 1) {
+      nowMs = 1_000 + Math.floor(record / 4);
+      budget.noteWritten('comp_a', [String(record)]);
+    }
+    expect(budget.usedBytes()).toBe(24 * usedBytes);
+    expect(budget.roomOf('comp_a')).toBe(FLOOR_RECORDS - 360);
+    budget.noteRead(new Map());
+    budget.noteWritten('comp_a', ['1']);
+    budget.noteRead(new Map());
+    budget.noteRead(new Map([[1, nowMs]]));
+    expect(budget.partitions()).toEqual(new Set([0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]));
+  });
+
   test('counts what has been unread for a minute as read', () => {
     write(FLOOR_RECORDS);
     nowMs += 60_000;
