@@ -11,7 +11,7 @@ type Requester = Pick<SimulatedProcess, 'request'>;
 interface Publisher {
   heartbeatMs: number;
   watermark: string;
-  behindSinceMs: number | null;
+  stuckSinceMs: number | null;
   sweptTo?: string;
   isTakenOver?: boolean;
 }
@@ -40,21 +40,21 @@ function publishersOf(
   known: Map<string, Publisher>,
   nowMs: () => number,
 ): PublisherStore {
-  const alive = (watermark: string, behindMs: number | null) => ({
+  const alive = (watermark: string, stuckMs: number | null) => ({
     heartbeatMs: nowMs(),
     watermark,
-    behindSinceMs: behindMs === null ? null : nowMs() - behindMs,
+    stuckSinceMs: stuckMs === null ? null : nowMs() - stuckMs,
   });
   return {
     register: (id, watermark) =>
       request(process, `register ${id.slice(-4)}`, () => {
         known.set(id, { ...known.get(id), ...alive(watermark, null) });
       }),
-    heartbeat: (id, watermark, behindMs) =>
+    heartbeat: (id, watermark, stuckMs) =>
       request(process, `heartbeat of ${id.slice(-4)}`, () => {
         const publisher = known.get(id);
         if (!publisher || publisher.isTakenOver) return false;
-        known.set(id, { ...publisher, ...alive(watermark, behindMs) });
+        known.set(id, { ...publisher, ...alive(watermark, stuckMs) });
         return true;
       }),
     handOver: (id, watermark) =>
@@ -89,7 +89,7 @@ function publishersOf(
 }
 
 function toKnown(id: string, publisher: Publisher, nowMs: number): KnownPublisher {
-  const { watermark, sweptTo = '', heartbeatMs, behindSinceMs, isTakenOver = false } = publisher;
+  const { watermark, sweptTo = '', heartbeatMs, stuckSinceMs, isTakenOver = false } = publisher;
   return {
     id,
     watermark,
@@ -97,7 +97,7 @@ function toKnown(id: string, publisher: Publisher, nowMs: number): KnownPublishe
     isTakenOver,
     heartbeatAtMs: heartbeatMs,
     silentMs: nowMs - heartbeatMs,
-    behindMs: behindSinceMs === null ? null : nowMs - behindSinceMs,
+    stuckMs: stuckSinceMs === null ? null : nowMs - stuckSinceMs,
   };
 }
 

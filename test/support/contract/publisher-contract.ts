@@ -42,18 +42,18 @@ export function publisherContract(open: () => Promise<OpenPublishers>): void {
         isTakenOver: false,
         heartbeatAtMs: expect.any(Number),
         silentMs: expect.any(Number),
-        behindMs: null,
+        stuckMs: null,
       });
     });
 
     it('tells with its heartbeat how far it is and how long its oldest message has waited', async () => {
       expect(await publishers.heartbeat('gw_a', 'msg_2', 2 * HOUR_MS)).toBe(true);
-      const { watermark, behindMs, silentMs } = await listed('gw_a');
+      const { watermark, stuckMs, silentMs } = await listed('gw_a');
       expect(watermark).toBe('msg_2');
-      expect(behindMs).toBeGreaterThanOrEqual(2 * HOUR_MS);
+      expect(stuckMs).toBeGreaterThanOrEqual(2 * HOUR_MS);
       expect(silentMs).toBeLessThan(HOUR_MS);
       await publishers.heartbeat('gw_a', 'msg_3', null);
-      expect(await listed('gw_a')).toMatchObject({ watermark: 'msg_3', behindMs: null });
+      expect(await listed('gw_a')).toMatchObject({ watermark: 'msg_3', stuckMs: null });
     });
 
     it('is not made by a heartbeat', async () => {

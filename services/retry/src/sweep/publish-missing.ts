@@ -13,15 +13,15 @@ export interface PublishMissingDeps {
   createdTopic: string;
   deliveries: Pick<DeliveryStore, 'statesOf'>;
   records: Pick<RecordLog, 'publish'>;
-  /** Told before the records are published, with the oldest message that has none, and after it. */
+  /** Called before the records are published, with the oldest message that has none. */
   onMissing: (oldest: Message) => void;
   onPublished: (records: number) => void;
-  /** Is awaited before each PIECE_RECORDS of a message to more webhooks. */
-  beforePiece: () => Promise<void>;
+  /** Is awaited before each SLICE_RECORDS of a message to more webhooks. */
+  beforeSlice: () => Promise<void>;
 }
 
-/** A message to more webhooks than this is published in pieces. */
-export const PIECE_RECORDS = 500;
+/** A message to more webhooks than this is published in slices. */
+export const SLICE_RECORDS = 500;
 
 /**
  * Publishes the messages for those of their targets that have no recorded delivery. Messages to many webhooks come
@@ -31,31 +31,31 @@ export async function publishMissing(
   deps: PublishMissingDeps,
   page: readonly Message[],
 ): Promise<void> {
-  const isWide = ({ targets }: Message): boolean => targets.length > PIECE_RECORDS;
-  let rest = [...page.filter((message) => !isWide(message)), ...page.filter(isWide)];
-  while (rest.length > 0) {
-    const batch = takeForOneSend(rest, ONE_SEND);
+  const isWide = ({ targets }: Message): boolean => targets.length > SLICE_RECORDS;
+  let left = [...page.filter((message) => !isWide(message)), ...page.filter(isWide)];
+  while (left.length > 0) {
+    const batch = takeForOneSend(left, ONE_SEND);
     const recorded = await deps.deliveries.statesOf(deliveryIdsOf(batch));
     const missing = unpublishedAmong(batch, recorded);
     const [oldest] = missing;
     if (oldest) {
       deps.onMissing(oldest);
       const created = missing.flatMap((message) => createdRecords(deps.createdTopic, message));
-      if (missing.some(isWide)) await publishInPieces(deps, created);
+      if (missing.some(isWide)) await publishInSlices(deps, created);
       else await deps.records.publish(created);
       deps.onPublished(created.length);
     }
-    rest = rest.slice(batch.length);
+    left = left.slice(batch.length);
   }
 }
 
-async function publishInPieces(
-  { records, beforePiece }: PublishMissingDeps,
+async function publishInSlices(
+  { records, beforeSlice }: PublishMissingDeps,
   created: readonly OutgoingRecord[],
 ): Promise<void> {
-  for (let begin = 0; begin < created.length; begin += PIECE_RECORDS) {
-    await beforePiece();
-    await records.publish(created.slice(begin, begin + PIECE_RECORDS));
+  for (let begin = 0; begin < created.length; begin += SLICE_RECORDS) {
+    await beforeSlice();
+    await records.publish(created.slice(begin, begin + SLICE_RECORDS));
   }
 }
 

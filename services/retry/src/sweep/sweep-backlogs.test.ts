@@ -17,7 +17,7 @@ const DEAD: KnownPublisher = {
   isTakenOver: true,
   heartbeatAtMs: 1,
   silentMs: 31_000,
-  behindMs: null,
+  stuckMs: null,
 };
 
 let stored: Message[];

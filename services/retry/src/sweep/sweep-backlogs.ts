@@ -44,8 +44,8 @@ export const LEASE = 'sweeper';
 /** Publishers are listed again after this time, so that one that dies during a long sweep gets its turn. */
 const ROUND_MS = 10_000;
 const FORGET_AFTER_MS = 60_000;
-/** With pieces of 500 records 2,000 a second: less than one dispatcher delivers. */
-const PIECE_REST_MS = 250;
+/** With slices of 500 records 2,000 a second: less than one dispatcher delivers. */
+const SLICE_PAUSE_MS = 250;
 /** Records of a page: the publisher whose turn is next waits for so many. */
 const PAGE_RECORDS = 10_000;
 
@@ -139,8 +139,8 @@ export async function publishPage(
       createdTopic,
       deliveries,
       records,
-      async beforePiece() {
-        await rest(PIECE_REST_MS, stopping);
+      async beforeSlice() {
+        await rest(SLICE_PAUSE_MS, stopping);
         if (stopping.aborted || !(await leases.hold(LEASE, holder)))
           throw new Error('the sweep stops, or another process has its lease');
       },

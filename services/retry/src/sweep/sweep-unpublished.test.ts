@@ -39,7 +39,7 @@ const taken = (id: string, changes: Partial<KnownPublisher> = {}): KnownPublishe
   isTakenOver: true,
   heartbeatAtMs: 1,
   silentMs: 31_000,
-  behindMs: null,
+  stuckMs: null,
   ...changes,
 });
 
@@ -208,7 +208,7 @@ describe('a sweep of unpublished messages', () => {
 
   test('publishes the oldest message for a gateway that makes no progress, and takes over 20 s later', async () => {
     stored = ['msg_1', 'msg_2', 'msg_3'].map((id) => message(id));
-    const stuck = { isTakenOver: false, silentMs: 500, behindMs: 61_000, watermark: 'msg_1' };
+    const stuck = { isTakenOver: false, silentMs: 500, stuckMs: 61_000, watermark: 'msg_1' };
     listed = [taken('gw_1', stuck)];
     const sweeping = createTestSweep();
     await sweeping.tick();
@@ -221,7 +221,7 @@ describe('a sweep of unpublished messages', () => {
 
   test('does not take over while Kafka is away for the sweep too', async () => {
     stored = [message('msg_1')];
-    listed = [taken('gw_1', { isTakenOver: false, silentMs: 500, behindMs: 61_000 })];
+    listed = [taken('gw_1', { isTakenOver: false, silentMs: 500, stuckMs: 61_000 })];
     onPublish = () => Promise.reject(new Error('Kafka is away'));
     const sweeping = createTestSweep();
     for (const atMs of [0, 30_000, 60_000, 90_000]) {
@@ -286,11 +286,11 @@ describe('messages to many webhooks', () => {
       return what === 'publish' ? `publish ${names.length}` : event;
     });
 
-  test('are published last, in pieces, with a rest before each of them', async () => {
+  test('are published last, in slices, with a pause before each of them', async () => {
     stored = [wide('msg_1', 1_200), message('msg_2')];
     await createTestSweep().tick();
-    const pieces = ['rest 250', 'publish 500', 'rest 250', 'publish 500', 'rest 250'];
-    expect(sizes()).toEqual([...pieces, 'publish 201', 'swept gw_1 to msg_2', 'forget gw_1']);
+    const slices = ['rest 250', 'publish 500', 'rest 250', 'publish 500', 'rest 250'];
+    expect(sizes()).toEqual([...slices, 'publish 201', 'swept gw_1 to msg_2', 'forget gw_1']);
     expect(events[1]).toMatch(/^publish msg_2>wh_1 msg_1>wh_0 /);
   });
 

@@ -112,10 +112,10 @@ async function takeOver(
   publisher: KnownPublisher,
   unchanged: 'heartbeat' | 'watermark',
 ): Promise<boolean> {
-  const { id: publisherId, silentMs, behindMs } = publisher;
+  const { id: publisherId, silentMs, stuckMs } = publisher;
   const isOwn = await publishers.takeOver(publisher, unchanged);
-  const reason = unchanged === 'heartbeat' ? 'it is silent' : 'it makes no progress';
-  if (isOwn) logger.warn({ publisherId, silentMs, behindMs, reason }, 'took over a publisher');
+  const reason = unchanged === 'heartbeat' ? 'it is silent' : 'it waits for Kafka or the store';
+  if (isOwn) logger.warn({ publisherId, silentMs, stuckMs, reason }, 'took over a publisher');
   return isOwn;
 }
 

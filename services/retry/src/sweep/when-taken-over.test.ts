@@ -9,7 +9,7 @@ const ALIVE: KnownPublisher = {
   isTakenOver: false,
   heartbeatAtMs: 1,
   silentMs: 500,
-  behindMs: null,
+  stuckMs: null,
 };
 
 /** Returns the steps for a publisher that is listed every 2 s, with the changes of each round. */
@@ -63,23 +63,23 @@ describe('the backlog of a publisher', () => {
   });
 
   test('is left to a gateway that is behind for less than a minute', () => {
-    expect(stepsOf(times(20, { behindMs: 60_000 }))).toEqual(times(20, 'leave'));
+    expect(stepsOf(times(20, { stuckMs: 60_000 }))).toEqual(times(20, 'leave'));
   });
 
   test('is taken over from a gateway that makes no progress although Kafka takes its oldest message', () => {
-    const steps = stepsOf(times(11, { behindMs: 61_000 }));
+    const steps = stepsOf(times(11, { stuckMs: 61_000 }));
     expect(steps).toEqual(['help', ...times(9, 'leave'), 'take_over_stuck']);
   });
 
   test('is tried again for a gateway that was stuck before, although its watermark stands', () => {
-    const stuck = times(5, { behindMs: 61_000 });
-    const steps = stepsOf([...stuck, ...times(20, { behindMs: 1_000 }), ...stuck]);
+    const stuck = times(5, { stuckMs: 61_000 });
+    const steps = stepsOf([...stuck, ...times(20, { stuckMs: 1_000 }), ...stuck]);
     expect(steps.filter((step) => step !== 'leave')).toEqual(['help', 'help']);
   });
 
   test('is left to a gateway that makes progress, however large it is', () => {
     const rounds = Array.from({ length: 12 }, (_, n) => ({
-      behindMs: 300_000,
+      stuckMs: 300_000,
       watermark: `msg_${Math.floor(n / 6)}`,
     }));
     const steps = stepsOf(rounds);

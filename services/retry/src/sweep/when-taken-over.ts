@@ -44,8 +44,9 @@ function createEarlyIds(): EarlyIds {
 /**
  * - `leave`: its gateway publishes, or the sweep has just scanned.
  * - `take_over_silent`: its gateway is dead.
- * - `help`: its gateway makes no progress. Publish its oldest message, to see whether Kafka is away for all.
- * - `take_over_stuck`: Kafka took that message, and still the gateway made no progress.
+ * - `help`: its gateway has waited for Kafka or the store for a minute. Publish its oldest message, to see whether they
+ *   are away for all.
+ * - `take_over_stuck`: Kafka took that message, and still the gateway waits.
  * - `sweep`: the sweep owns its backlog.
  */
 export type SweepStep = 'leave' | 'take_over_silent' | 'help' | 'take_over_stuck' | 'sweep';
@@ -61,7 +62,7 @@ const WATCHED_MS = 4_000;
  * A gateway that is alive may wait for one request to Kafka for so long. Its messages may wait for longer, for the
  * budgets of their companies.
  */
-const BEHIND_MS = 60_000;
+const STUCK_MS = 60_000;
 /** It publishes within seconds once Kafka is back. */
 const AFTER_HELP_MS = 20_000;
 /**
@@ -105,8 +106,7 @@ export function stepFor(publisher: KnownPublisher, seen: Observation, nowMs: num
   return nowMs - seen.helped.atMs >= AFTER_HELP_MS ? 'take_over_stuck' : 'leave';
 }
 
-const isStuck = ({ behindMs }: KnownPublisher): boolean =>
-  behindMs !== null && behindMs > BEHIND_MS;
+const isStuck = ({ stuckMs }: KnownPublisher): boolean => stuckMs !== null && stuckMs > STUCK_MS;
 
 function isScanDue({ emptyAtMs }: Observation, nowMs: number): boolean {
   return emptyAtMs === null || nowMs - emptyAtMs >= SCAN_AGAIN_MS;

@@ -10,11 +10,11 @@ export interface PublisherStore {
   /** Stores a new publisher. Only then may messages name it. */
   register: (id: string, watermark: string) => Promise<void>;
   /**
-   * Stores that the publisher is alive and has published everything up to `watermark`. For `behindMs` it has
-   * waited for Kafka, or for the store to read messages back; null when it waits for neither. Returns false, and
-   * stores nothing, when the publisher is not the gateway's any more.
+   * Stores that the publisher is alive and has published everything up to `watermark`. For `stuckMs` it has
+   * waited for Kafka, or for the store to read messages back, or has stopped publishing; null when it publishes. Returns
+   * false, and stores nothing, when the publisher is not the gateway's any more.
    */
-  heartbeat: (id: string, watermark: string, behindMs: number | null) => Promise<boolean>;
+  heartbeat: (id: string, watermark: string, stuckMs: number | null) => Promise<boolean>;
   /**
    * Gives the backlog after `watermark` to the sweep. The publisher is kept as if it were alive now: an
    * insert may still be running. Makes one that the sweep has forgotten known again.
@@ -42,8 +42,8 @@ export interface KnownPublisher {
   heartbeatAtMs: number;
   /** How long ago that was. */
   silentMs: number;
-  /** For how long it has waited for Kafka or the store, in milliseconds. Null when it waits for neither. */
-  behindMs: number | null;
+  /** For how long it has waited for Kafka or the store, or has stopped publishing, in milliseconds; null when it publishes. */
+  stuckMs: number | null;
 }
 
 type Publishers = mongo.Collection<PublisherDocument>;
@@ -67,8 +67,8 @@ function forGateways(
         { upsert: true },
       );
     },
-    async heartbeat(_id, watermark, behindMs) {
-      const behindSince = behindMs === null ? null : before(behindMs);
+    async heartbeat(_id, watermark, stuckMs) {
+      const behindSince = stuckMs === null ? null : before(stuckMs);
       const { matchedCount } = await publishers.updateOne({ _id, ...IS_OWN }, [
         { $set: { heartbeatAt: '$$NOW', watermark, behindSince } },
       ]);
@@ -94,7 +94,7 @@ function forSweep(publishers: Publishers): Pick<PublisherStore, 'list' | 'takeOv
         heartbeatAt: 1,
         takenOverAt: 1,
         silentMs: { $subtract: ['$$NOW', '$heartbeatAt'] },
-        behindMs: { $subtract: ['$$NOW', '$behindSince'] },
+        stuckMs: { $subtract: ['$$NOW', '$behindSince'] },
       });
       return (await found.toArray()).map(toKnown);
     },
@@ -115,11 +115,11 @@ function forSweep(publishers: Publishers): Pick<PublisherStore, 'list' | 'takeOv
 type ListedDocument = Pick<
   PublisherDocument,
   '_id' | 'watermark' | 'sweptTo' | 'heartbeatAt' | 'takenOverAt'
-> & { silentMs: number; behindMs: number | null };
+> & { silentMs: number; stuckMs: number | null };
 
 function toKnown(document: ListedDocument): KnownPublisher {
   const { _id: id, watermark, sweptTo = '', takenOverAt, heartbeatAt } = document;
-  const { silentMs, behindMs } = document;
+  const { silentMs, stuckMs } = document;
   return {
     id,
     watermark,
@@ -127,6 +127,6 @@ function toKnown(document: ListedDocument): KnownPublisher {
     isTakenOver: takenOverAt !== undefined,
     heartbeatAtMs: heartbeatAt.getTime(),
     silentMs,
-    behindMs,
+    stuckMs,
   };
 }
