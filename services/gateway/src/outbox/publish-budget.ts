@@ -64,9 +64,10 @@ const MEAN_MS = 2_000;
 const FORGET_AFTER_MS = 60_000;
 /** Records of this time in one partition are counted together, so some count as read this much too early. */
 const SLICE_MS = 50;
-/** No more is counted: about 3 MB. They are gone through five times a second, in 2 to 8 ms. */
+/** No more is counted: about 5 MB. They are gone through five times a second, in 2 to 8 ms. */
 const MAX_WRITTEN = 50_000;
-const WRITTEN_BYTES = 56;
+/** An entry, and its place in the list and in `latest`. */
+const WRITTEN_BYTES = 100;
 
 /**
  * A company may have unread what is read of it in WAIT_MS, and FLOOR_RECORDS; less when they wait for longer. So its
@@ -107,12 +108,7 @@ export function createPublishBudget({ partitionOf, nowMs }: BudgetDeps): Publish
       }
       count += company.written.length - before;
     },
-    partitions: () => {
-      const all = new Set<number>();
-      for (const { written } of companies.values())
-        for (const { partition } of written) all.add(partition);
-      return all;
-    },
+    partitions: () => partitionsOf(companies.values()),
     isReadDue: () => isWritten || companies.size > 0,
     noteRead(positions) {
       const atMs = nowMs();
@@ -122,10 +118,7 @@ export function createPublishBudget({ partitionOf, nowMs }: BudgetDeps): Publish
         companies.clear();
         return;
       }
-      for (const [partition, time] of positions) {
-        if (time === null) unreported.add(partition);
-        else unreported.delete(partition);
-      }
+      keepUnreported(unreported, positions);
       for (const [companyId, company] of companies) {
         measure(company, positions, { atMs, sinceMs });
         company.unread = unreadOf(company, unreported);
@@ -145,6 +138,20 @@ const newCompany = (): Company => ({
   waitedMs: 0,
   window: FLOOR_RECORDS,
 });
+
+function partitionsOf(companies: Iterable<Company>): Set<number> {
+  const partitions = new Set<number>();
+  for (const { written } of companies)
+    for (const { partition } of written) partitions.add(partition);
+  return partitions;
+}
+
+function keepUnreported(unreported: Set<number>, positions: ReportedTimes): void {
+  for (const [partition, time] of positions) {
+    if (time === null) unreported.add(partition);
+    else unreported.delete(partition);
+  }
+}
 
 function addWritten({ written, latest }: Company, partition: number, atMs: number): void {
   const last = latest.get(partition);
