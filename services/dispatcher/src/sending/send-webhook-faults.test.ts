@@ -138,6 +138,42 @@ describe('an endpoint', () => {
     await expectNothingLeft();
   });
 
+  const ONE_BYTE = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n';
+
+  test.each([
+    ['20,000 trailers', `${ONE_BYTE}0\r\n${'a:b\r\n'.repeat(20_000)}`],
+    ['a trailer of 20 kB', `${ONE_BYTE}0\r\na: ${'x'.repeat(20_000)}`],
+    ['a chunk extension of 20 kB', `${ONE_BYTE}1;${'x'.repeat(20_000)}`],
+    [
+      '1 kB of chunk extension for each byte',
+      ONE_BYTE + `1;${'x'.repeat(1_000)}\r\nx\r\n`.repeat(500),
+    ],
+  ])(
+    'that sends %s and hangs is judged by its status before undici times out (10 s)',
+    async (_what, text) => {
+      const attempt = await sendTo((socket) => socket.write(text));
+      expect(attempt).toMatchObject({ outcome: 'success', statusCode: 200 });
+      expect(attempt.response).toMatch(/^x+$/);
+      await endpoint.allClosed();
+      await expectNothingLeft();
+    },
+    5_000,
+  );
+
+  test.each<[string, string[]]>([
+    ['1 KiB of trailers', [...'x'.repeat(9)].map((x) => `1\r\n${x}\r\n`)],
+    ['64 KiB in chunks of four bytes', [`00000004\r\nxxxx\r\n`.repeat(16_384)]],
+    ['a large head', []],
+  ])('that sends %s is read to the end, and its connection kept', async (_what, chunks) => {
+    const head = `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(9_000)}\r\ntransfer-encoding: chunked\r\n\r\n`;
+    const trailers = `0\r\n${`a: ${'b'.repeat(97)}\r\n`.repeat(10)}\r\n`;
+    for (let request = 0; request < 3; request += 1) {
+      await sendTo((socket) => socket.write([head, ...chunks, trailers].join('')));
+      await eventually('the connection is idle', () => sender.idle() === 1);
+    }
+    expect(endpoint.sockets).toHaveLength(1);
+  });
+
   test.each<[string, (socket: Socket) => void]>([
     [
       '100 kB in one header',

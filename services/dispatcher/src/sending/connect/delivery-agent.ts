@@ -1,6 +1,6 @@
-import { Agent } from 'undici';
+import { Agent, type Dispatcher } from 'undici';
 import { createGuardedConnect, type GuardOptions } from './guarded-connect.ts';
-import { isUnansweredReuse } from './prepare-socket.ts';
+import { isUnansweredReuse, noteContent } from './prepare-socket.ts';
 import { MAX_HEAD_BYTES } from './response-heads.ts';
 
 /** Many webhooks may share an origin. The caller bounds how many attempts are under way. */
@@ -30,14 +30,22 @@ export function createDeliveryAgent(guard: GuardOptions): DeliveryAgent {
   // The HTTP client opens a connection for each request, and closes it after the response.
   const opening = new Agent({ ...options, pipelining: 0 });
   return {
-    dispatch: (request, handler) =>
-      keeping.dispatch(request, {
+    dispatch(request, handler) {
+      const noting: Dispatcher.DispatchHandler = {
         ...handler,
+        onResponseData(controller, chunk) {
+          noteContent();
+          handler.onResponseData?.(controller, chunk);
+        },
+      };
+      return keeping.dispatch(request, {
+        ...noting,
         onResponseError(controller, error) {
-          if (isUnansweredReuse(error)) opening.dispatch(request, handler);
+          if (isUnansweredReuse(error)) opening.dispatch(request, noting);
           else handler.onResponseError?.(controller, error);
         },
-      }),
+      });
+    },
     get stats() {
       return { ...keeping.stats, ...opening.stats };
     },

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { Socket } from 'node:net';
-import { prepareSocket } from './prepare-socket.ts';
+import { noteContent, prepareSocket } from './prepare-socket.ts';
 
 function socketWith(text: string): Socket {
   const socket = new Socket();
@@ -13,6 +13,7 @@ function readAll(socket: Socket): Buffer[] {
   const pieces: Buffer[] = [];
   for (let piece = socket.read() as Buffer | null; piece; piece = socket.read() as Buffer | null) {
     pieces.push(piece);
+    noteContent();
   }
   return pieces;
 }

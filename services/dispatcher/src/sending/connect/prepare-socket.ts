@@ -11,6 +11,34 @@ class EndedUnansweredError extends Error {
   }
 }
 
+/** The framing of a response body, its chunk sizes, their extensions and its trailers, exceeds a limit. */
+class FramingTooLargeError extends Error {
+  readonly code = 'RESPONSE_FRAMING_TOO_LARGE';
+  constructor() {
+    super('the framing of the response body is too large');
+  }
+}
+
+/** A body with its framing: 64 KiB of content in chunks of four bytes, each with a size of eight digits. */
+const MAX_BODY_BYTES = 262_144;
+/** Between two parts of the content, and after the last one. The client makes two objects of each trailer. */
+const MAX_FRAMING_BYTES = 2_048;
+
+/** Counts what a connection receives after the head of a response. */
+interface BodyBytes {
+  all: number;
+  /** Those since the client last found content. */
+  framing: number;
+}
+
+/** Of the connection that was read last. */
+let lastRead: BodyBytes = { all: 0, framing: 0 };
+
+/** Notes that the client found content in what it has just read. It parses each read at once. */
+export function noteContent(): void {
+  lastRead.framing = 0;
+}
+
 const unanswered = new WeakSet<object>();
 const RESETS: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE'];
 
@@ -28,6 +56,8 @@ export function isUnansweredReuse(error: unknown): boolean {
  *   one read, even after a limit is exceeded: 64 KiB of tiny headers took 100 ms of CPU for one attempt, and bodies were
  *   read up to 64 KiB beyond their limit.
  * - It returns the head of a response at once, and leaves out informational responses.
+ * - It bounds a response body with its framing: chunk extensions are skipped without end by the client, and trailers
+ *   are bounded in bytes only, of which 31,000 tiny ones held 7 MB. The status has decided the outcome by then.
  * - It marks the error of a request that was not answered on a kept connection (`isUnansweredReuse`).
  */
 export function prepareSocket(socket: Socket): void {
@@ -36,7 +66,18 @@ export function prepareSocket(socket: Socket): void {
   const heads = createResponseHeads();
   let requests = 0;
   let isAnswered = true;
+  const body: BodyBytes = { all: 0, framing: 0 };
 
+  function pass(chunk: Buffer): Buffer | null {
+    lastRead = body;
+    if (heads.isInHead()) return heads.pass(chunk);
+    if (body.all > MAX_BODY_BYTES || body.framing >= MAX_FRAMING_BYTES) {
+      throw new FramingTooLargeError();
+    }
+    body.all += chunk.length;
+    body.framing += chunk.length;
+    return chunk;
+  }
   const readOnce = (size: number | undefined): Buffer | null => {
     if (socket.destroyed) return null;
     return read(
@@ -47,8 +88,8 @@ export function prepareSocket(socket: Socket): void {
     for (let chunk = readOnce(size); chunk; chunk = readOnce(size)) {
       isAnswered = true;
       try {
-        const rest = heads.pass(chunk);
-        if (rest) return rest;
+        const passed = pass(chunk);
+        if (passed) return passed;
       } catch (error) {
         socket.destroy(error as Error);
       }
@@ -62,6 +103,7 @@ export function prepareSocket(socket: Socket): void {
       requests += 1;
       isAnswered = false;
       heads.begin();
+      [body.all, body.framing] = [0, 0];
     }
     return write(...chunk);
   }) as typeof write;

@@ -8,6 +8,8 @@ import {
 export interface ResponseHeads {
   /** Begins the next response. */
   begin: () => void;
+  /** False once the head of the response has been passed on. */
+  isInHead: () => boolean;
   /**
    * Returns what may be read of the next bytes, null for nothing yet. Throws HeadTooLargeError, after which nothing else
    * may be called.
@@ -85,6 +87,7 @@ export function createResponseHeads(): ResponseHeads {
     begin() {
       [isInHead, informational, spentBytes, held] = [true, 0, 0, null];
     },
+    isInHead: () => isInHead,
     pass(chunk) {
       if (!isInHead) return chunk;
       if (!held) return pass(chunk, 0);
