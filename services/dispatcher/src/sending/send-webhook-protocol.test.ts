@@ -56,6 +56,10 @@ describe('an endpoint that fails without a status', () => {
     ['breaks off in its headers', saying(`${OK}x: `)],
     ['sends two content lengths', saying(`${OK}content-length: 1\r\ncontent-length: 2\r\n\r\nab`)],
     ['sends a content length and chunks', saying(`${OK}content-length: 1\r\n${CHUNKED}0\r\n\r\n`)],
+    [
+      'ends lines with LF alone',
+      (socket) => socket.write('HTTP/1.1 200 OK\ncontent-length: 0\n\n'),
+    ],
     ['sends NUL in a header', saying(`${OK}x: a\0b\r\n\r\n`)],
   ])('and %s is a connect_error', async (_what, talk) => {
     const nothing = { statusCode: null, response: null, responseHeaders: [] };

@@ -91,6 +91,23 @@ describe('the head of a response', () => {
   });
 });
 
+describe('a head with a line feed alone, which the HTTP client refuses', () => {
+  test.each([
+    'HTTP/1.1 200 OK\nContent-Length: 2\n\nok',
+    'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\n',
+  ])('is passed on without its end: %j', (text) => {
+    for (const size of [1, 7, 4_096]) {
+      heads.begin();
+      expect(passAll(...cut(text, size))).toBe(text);
+    }
+  });
+
+  test('is refused here when it has too many lines', () => {
+    const text = `HTTP/1.1 200 OK\r\n${'x: y\r\n'.repeat(257)}\n`;
+    expect(() => passAll(...cut(text, 4_096))).toThrow(HeadTooLargeError);
+  });
+});
+
 describe('informational responses without an end', () => {
   test.each([
     ['17 of them', CONTINUE.repeat(17), 1_000],

@@ -74,8 +74,10 @@ export function createResponseHeads(): ResponseHeads {
       if (searchFrom === 0) bytes = spend(bytes, lineBreaksOf(bytes));
       if (!mayBeHead(bytes)) return release(bytes);
       const end = bytes.indexOf(END, searchFrom);
-      if (end === -1) return hold(bytes);
-      if (hasTooManyLines(bytes, end)) throw new HeadTooLargeError();
+      const isRefused = end === -1 && hasBareLineFeed(bytes, searchFrom);
+      if (end === -1 && !isRefused) return hold(bytes);
+      if (hasTooManyLines(bytes, isRefused ? bytes.length : end)) throw new HeadTooLargeError();
+      if (isRefused) return release(bytes);
       if (!INFORMATIONAL.test(bytes.toString('latin1', 0, 12))) return release(bytes);
       informational += 1;
       if (informational > MAX_INFORMATIONAL) throw new HeadTooLargeError();
@@ -116,6 +118,14 @@ function hasTooManyLines(bytes: Buffer, end: number): boolean {
   return false;
 }
 
+/** Lines of a head end with CR and LF. The HTTP client refuses an LF alone, whose head may have no other end. */
+function hasBareLineFeed(bytes: Buffer, from: number): boolean {
+  for (let at = bytes.indexOf(LF, from); at !== -1; at = bytes.indexOf(LF, at + 1)) {
+    if (bytes[at - 1] !== CR) return true;
+  }
+  return false;
+}
+
 /** Some servers send an empty line before a response; llhttp ignores it too. */
 function lineBreaksOf(bytes: Buffer): number {
   const length = bytes.findIndex((byte) => byte !== CR && byte !== LF);
@@ -130,8 +140,8 @@ export function passHeadsOf(socket: Socket): void {
   socket.push = (chunk: Buffer | null): boolean => {
     if (chunk === null) return push(null);
     try {
-      const rest = heads.pass(chunk);
-      return rest === null || push(rest);
+      const passed = heads.pass(chunk);
+      return passed === null || push(passed);
     } catch (error) {
       socket.destroy(error as Error);
       return false;
