@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
+import { once } from 'node:events';
 import { Socket } from 'node:net';
-import { noteContent, prepareSocket } from './prepare-socket.ts';
+import { isUnansweredReuse, noteContent, prepareSocket } from './prepare-socket.ts';
 
 function socketWith(text: string): Socket {
   const socket = new Socket();
@@ -33,4 +34,27 @@ test('a destroyed socket returns nothing', () => {
   const socket = socketWith('abc');
   socket.destroy();
   expect(socket.read()).toBeNull();
+});
+
+test.each([
+  ['is marked within 2 s', 2_000, true],
+  ['is not marked later, when the endpoint may have worked on the request', 2_001, false],
+])('the reset of a kept connection without an answer %s', async (_what, afterMs, isMarked) => {
+  let nowMs = 50_000;
+  const socket = new Socket();
+  socket._write = (_chunk, _encoding, done) => {
+    done();
+  };
+  prepareSocket(socket, () => nowMs);
+  socket.write('first');
+  socket.push('HTTP/1.1 204 No\r\n\r\n');
+  readAll(socket);
+  nowMs += 10_000;
+  socket.write('second');
+  nowMs += afterMs;
+  const reset = Object.assign(new Error('reset'), { code: 'ECONNRESET' });
+  const failed = once(socket, 'error');
+  socket.destroy(reset);
+  await failed;
+  expect(isUnansweredReuse(reset)).toBe(isMarked);
 });

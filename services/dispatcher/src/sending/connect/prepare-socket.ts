@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { createResponseHeads } from './response-heads.ts';
 
 const MAX_READ_BYTES = 4_096;
@@ -39,12 +40,18 @@ export function noteContent(): void {
   lastRead.framing = 0;
 }
 
+/**
+ * An endpoint that ends the connection later than this has worked on the request: most likely a load balancer before it
+ * has given up. It learns of a closed connection within a round trip.
+ */
+const REPEAT_WITHIN_MS = 2_000;
+
 const unanswered = new WeakSet<object>();
 const RESETS: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE'];
 
 /**
  * Whether a request failed because the endpoint ended the connection that was kept from an earlier request, before any
- * byte of an answer. Endpoints close idle connections at any time, also at the moment when the next request is sent.
+ * byte of an answer and within 2 s. Endpoints close idle connections at any time, also at the moment when the next request is sent.
  */
 export function isUnansweredReuse(error: unknown): boolean {
   return typeof error === 'object' && error !== null && unanswered.has(error);
@@ -60,12 +67,13 @@ export function isUnansweredReuse(error: unknown): boolean {
  *   are bounded in bytes only, of which 31,000 tiny ones held 7 MB. The status has decided the outcome by then.
  * - It marks the error of a request that was not answered on a kept connection (`isUnansweredReuse`).
  */
-export function prepareSocket(socket: Socket): void {
+export function prepareSocket(socket: Socket, monotonicMs = monotonicClockMs): void {
   const read = socket.read.bind(socket);
   const write = socket.write.bind(socket);
   const heads = createResponseHeads();
   let requests = 0;
   let isAnswered = true;
+  let begunAtMs = 0;
   const body: BodyBytes = { all: 0, framing: 0 };
 
   function pass(chunk: Buffer): Buffer | null {
@@ -102,13 +110,18 @@ export function prepareSocket(socket: Socket): void {
     if (isAnswered) {
       requests += 1;
       isAnswered = false;
+      begunAtMs = monotonicMs();
       heads.begin();
       [body.all, body.framing] = [0, 0];
     }
     return write(...chunk);
   }) as typeof write;
 
-  const isUnanswered = (): boolean => requests > 1 && !isAnswered && socket.readableLength === 0;
+  const isUnanswered = (): boolean =>
+    requests > 1 &&
+    !isAnswered &&
+    socket.readableLength === 0 &&
+    monotonicMs() - begunAtMs <= REPEAT_WITHIN_MS;
   socket.once('end', () => {
     if (isUnanswered()) socket.destroy(new EndedUnansweredError());
   });
