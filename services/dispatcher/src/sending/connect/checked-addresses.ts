@@ -17,7 +17,7 @@ export class EgressBlockedError extends Error {
 }
 
 /**
- * Resolves with every address of a host, one at least. Rejects with EgressBlockedError when the policy
+ * Resolves with the addresses that `resolve` found for a host, one at least. Rejects with EgressBlockedError when the policy
  * refuses one of them, and with LookupFailedError. A cached address is checked each time it is used.
  */
 export async function checkedAddresses(

@@ -50,6 +50,14 @@ describe('the addresses of a host', () => {
     ]);
   });
 
+  test('are 32 at most', async () => {
+    const many = Array.from({ length: 4_000 }, (_, n) => `8.8.${n >> 8}.${n & 255}`);
+    v4 = () => Promise.resolve(many.map((address) => ({ address, ttl: 30 })));
+    expect(await addressesOf()).toEqual(many.slice(0, 32));
+    hostsFile.set('many.example.com', many);
+    expect(await addressesOf('many.example.com')).toHaveLength(32);
+  });
+
   test('may be of IPv6 only', async () => {
     v4 = () => Promise.reject(NO_DATA);
     v6 = () => Promise.resolve([{ address: '2606:4700::1111', ttl: 30 }]);

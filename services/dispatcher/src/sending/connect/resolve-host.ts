@@ -5,7 +5,7 @@ import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { readSystemNames, type AddressRecord, type SystemNames } from './hosts-file.ts';
 
-/** Resolves with every address of a host, unchecked. Rejects with LookupFailedError when there is none. */
+/** Resolves with the addresses of a host, 32 at most, unchecked. Rejects with LookupFailedError when there is none. */
 export type Resolve = (hostname: string) => Promise<LookupAddress[]>;
 
 export interface HostResolver {
@@ -31,6 +31,8 @@ interface Answer {
 }
 
 const MAX_NAMES = 10_000;
+/** An answer may have 4,000, and each of them is checked for each connection: 5 to 8 ms. */
+const MAX_ADDRESSES = 32;
 const MIN_TTL_MS = 5_000;
 const MAX_TTL_MS = 60_000;
 /** Shorter than the first retry delay (5 s), so that a retry does not get the same failure from the cache. */
@@ -117,7 +119,8 @@ function answerOf(families: readonly PromiseSettledResult<AddressRecord[]>[]): A
 }
 
 function found(addresses: string[], ttlMs: number): Answer {
-  const found = addresses.map((address) => ({ address, family: isIP(address) }));
+  const kept = addresses.slice(0, MAX_ADDRESSES);
+  const found = kept.map((address) => ({ address, family: isIP(address) }));
   return { addresses: found, failure: null, ttlMs };
 }
 
