@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import type { Attempt } from '@posthorn/domain/message/delivery.ts';
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
 import {
@@ -35,6 +36,8 @@ export interface LoneSender {
   /** Returns how many responses have begun. */
   begun: () => number;
   refused: EgressRefusal[];
+  /** The sender's side of every connection that was opened. */
+  opened: Socket[];
   close: () => Promise<void>;
 }
 
@@ -55,13 +58,14 @@ export function openLoneSender({
   let nowMs = 0;
   const seen = { readBytes: 0, begun: 0 };
   const refused: EgressRefusal[] = [];
+  const opened: Socket[] = [];
   const guard = {
     policy: { ...STRICT_EGRESS, allowLoopback: true, allowHttp: true, ...policy },
     connectTimeoutMs: 5_000,
     hosts: { resolve, forget: () => undefined },
     proxy: proxy ?? null,
     onRefused: (reason: EgressRefusal) => refused.push(reason),
-    onOpened: () => undefined,
+    onOpened: (socket: Socket) => opened.push(socket),
   };
   const agent = createDeliveryAgent(guard);
   const tlsClients = createTlsClients(guard, tlsClientBytes);
@@ -104,6 +108,7 @@ export function openLoneSender({
     readBytes: () => seen.readBytes,
     begun: () => seen.begun,
     refused,
+    opened,
     async close() {
       deadlines.stop();
       await Promise.all([agent.destroy(), tlsClients.destroy()]);

@@ -176,6 +176,20 @@ describe('an endpoint that ends a kept connection when the next request comes', 
     expect([requests, endpoint.sockets.length]).toEqual([2, 2]);
   });
 
+  test.each(['ECONNRESET', 'EPIPE'])(
+    'and resets it before the request is sent gets it on a new one, and once: %s',
+    async (code) => {
+      await keepConnection();
+      const attempt = sendTo((socket) => {
+        requests += 1;
+        answer(socket);
+      });
+      sender.opened[0]?.destroy(Object.assign(new Error('reset'), { code }));
+      expect(await attempt).toMatchObject({ outcome: 'success', statusCode: 200 });
+      expect([requests, endpoint.sockets.length]).toEqual([1, 2]);
+    },
+  );
+
   test('gets it once more only, also when it kept other connections', async () => {
     await keepConnection();
     const attempt = await sendTo((socket) => {

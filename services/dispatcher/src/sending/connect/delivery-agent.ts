@@ -1,6 +1,6 @@
 import { Agent, type Dispatcher } from 'undici';
 import { createGuardedConnect, type GuardOptions } from './guarded-connect.ts';
-import { isUnansweredReuse, noteContent } from './prepare-socket.ts';
+import { isIdleReset, isUnansweredReuse, noteContent } from './prepare-socket.ts';
 import { MAX_HEAD_BYTES } from './response-heads.ts';
 
 /** Many webhooks may share an origin. The caller bounds how many attempts are under way. */
@@ -38,10 +38,16 @@ export function createDeliveryAgent(guard: GuardOptions): DeliveryAgent {
           handler.onResponseData?.(controller, chunk);
         },
       };
+      let isStarted = false;
       return keeping.dispatch(request, {
         ...noting,
+        onRequestStart(controller, context) {
+          isStarted = true;
+          handler.onRequestStart?.(controller, context);
+        },
         onResponseError(controller, error) {
-          if (isUnansweredReuse(error)) opening.dispatch(request, noting);
+          const isUnsent = !isStarted && isIdleReset(error);
+          if (isUnsent || isUnansweredReuse(error)) opening.dispatch(request, noting);
           else handler.onResponseError?.(controller, error);
         },
       });

@@ -47,6 +47,7 @@ export function noteContent(): void {
 const REPEAT_WITHIN_MS = 2_000;
 
 const unanswered = new WeakSet<object>();
+const idleResets = new WeakSet<object>();
 const RESETS: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE'];
 
 /**
@@ -58,6 +59,14 @@ export function isUnansweredReuse(error: unknown): boolean {
 }
 
 /**
+ * Whether a connection was reset that was kept and carried no request. undici fails a request with it that it was about
+ * to send on the connection; it sends such a request on another one when the connection ends without a reset.
+ */
+export function isIdleReset(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && idleResets.has(error);
+}
+
+/**
  * Prepares an open connection for the HTTP client:
  * - It returns received data in pieces of 4 KiB at most, and none once it is destroyed. The client parses all data of
  *   one read, even after a limit is exceeded: 64 KiB of tiny headers took 100 ms of CPU for one attempt, and bodies were
@@ -65,7 +74,8 @@ export function isUnansweredReuse(error: unknown): boolean {
  * - It returns the head of a response at once, and leaves out informational responses.
  * - It bounds a response body with its framing: chunk extensions are skipped without end by the client, and trailers
  *   are bounded in bytes only, of which 31,000 tiny ones held 7 MB. The status has decided the outcome by then.
- * - It marks the error of a request that was not answered on a kept connection (`isUnansweredReuse`).
+ * - It marks the error of a request that was not answered on a kept connection (`isUnansweredReuse`), and that of a kept
+ *   connection without a request (`isIdleReset`).
  */
 export function prepareSocket(socket: Socket, monotonicMs = monotonicClockMs): void {
   const read = socket.read.bind(socket);
@@ -128,5 +138,6 @@ export function prepareSocket(socket: Socket, monotonicMs = monotonicClockMs): v
   socket.once('error', (error: NodeJS.ErrnoException) => {
     const isEnd = error instanceof EndedUnansweredError || RESETS.includes(error.code);
     if (isEnd && isUnanswered()) unanswered.add(error);
+    if (isEnd && requests > 0 && isAnswered) idleResets.add(error);
   });
 }
