@@ -1,4 +1,4 @@
-import { constants, gunzipSync, inflateSync } from 'node:zlib';
+import { constants, gunzipSync, inflateRawSync, inflateSync } from 'node:zlib';
 import type { Header } from '@posthorn/domain/webhook.ts';
 import { createByteCollector } from '@posthorn/platform/memory/byte-collector.ts';
 
@@ -42,25 +42,41 @@ const MAX_DECODED_BYTES = 65_536;
 
 /**
  * No encoding is asked for, but some servers compress all the same. Brotli and others, whose decoders may need 16 MiB,
- * are not decoded. A body that was cut off is decoded as far as it goes.
+ * are not decoded.
  */
 function decoded(bytes: Buffer, encoding = 'identity'): Buffer | null {
+  switch (encoding.trim().toLowerCase()) {
+    case '':
+    case 'identity':
+      return bytes;
+    case 'gzip':
+    case 'x-gzip':
+      return beginningOf(bytes, gunzipSync);
+    case 'deflate':
+      return beginningOf(bytes, hasZlibHeader(bytes) ? inflateSync : inflateRawSync);
+    default:
+      return null;
+  }
+}
+
+/** Some servers send `deflate` without the zlib header (RFC 9110, section 8.4.1.2), whose method is 8. */
+function hasZlibHeader([first = 8]: Buffer): boolean {
+  return first % 16 === 8;
+}
+
+/**
+ * A body that was cut off is decoded as far as it goes. zlib throws all away when the decoded body is too large, so a
+ * quarter of the bytes is tried then: 4 KiB become at most 4.2 MB, and 64 bytes at most 66 kB, so this takes 6 trials.
+ */
+function beginningOf(bytes: Buffer, inflate: typeof gunzipSync): Buffer | null {
   const options = { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: MAX_DECODED_BYTES };
-  try {
-    switch (encoding.trim().toLowerCase()) {
-      case '':
-      case 'identity':
-        return bytes;
-      case 'gzip':
-      case 'x-gzip':
-        return gunzipSync(bytes, options);
-      case 'deflate':
-        return inflateSync(bytes, options);
-      default:
-        return null;
+  for (let size = bytes.length; ; size = Math.floor(size / 4)) {
+    try {
+      return inflate(bytes.subarray(0, size), options);
+    } catch (error) {
+      const isTooLarge = (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE';
+      if (!isTooLarge || size === 0) return null;
     }
-  } catch {
-    return null;
   }
 }
 
