@@ -161,7 +161,7 @@ describe('an endpoint', () => {
   );
 
   test.each<[string, string[]]>([
-    ['1 KiB of trailers', [...'x'.repeat(9)].map((x) => `1\r\n${x}\r\n`)],
+    ['1 KiB of trailers', ['1\r\nx\r\n'.repeat(9)]],
     ['64 KiB in chunks of four bytes', [`00000004\r\nxxxx\r\n`.repeat(16_384)]],
     ['a large head', []],
   ])('that sends %s is read to the end, and its connection kept', async (_what, chunks) => {

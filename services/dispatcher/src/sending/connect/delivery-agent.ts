@@ -22,7 +22,8 @@ export interface DeliveryAgent extends Pick<Agent, 'dispatch' | 'stats'> {
 /**
  * The HTTP client of deliveries: HTTP/1.1, connections kept alive, redirects not followed. A request is repeated once,
  * on a new connection, when the endpoint ended the kept one within 2 s and without a byte of an answer: it has most
- * likely closed an idle connection just when the request was sent (docs/contract.md C10.1). On a new connection the same is a failure.
+ * likely closed an idle connection just when the request was sent (docs/contract.md C10.1). On a new connection the
+ * same is a failure. A request whose kept connection is reset before anything of it was sent goes on a new one too.
  */
 export function createDeliveryAgent(guard: GuardOptions): DeliveryAgent {
   const options = optionsOf(guard);

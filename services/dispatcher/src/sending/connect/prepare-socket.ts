@@ -25,19 +25,44 @@ const MAX_BODY_BYTES = 262_144;
 /** Between two parts of the content, and after the last one. The client makes two objects of each trailer. */
 const MAX_FRAMING_BYTES = 2_048;
 
-/** Counts what a connection receives after the head of a response. */
+/** Counts the bytes that a connection receives after the head of a response. */
 interface BodyBytes {
-  all: number;
-  /** Those since the client last found content. */
-  framing: number;
+  /** Begins the next response. */
+  begin: () => void;
+  /** Called for each read, with 0 for one in the head. Throws FramingTooLargeError once a limit was exceeded. */
+  add: (bytes: number) => void;
+  /** Notes that the client found content in the bytes of the last read. */
+  noteContent: () => void;
 }
 
 /** Of the connection that was read last. */
-let lastRead: BodyBytes = { all: 0, framing: 0 };
+let lastRead: BodyBytes | null = null;
 
-/** Notes that the client found content in what it has just read. It parses each read at once. */
+/** Notes that the client found content in what it has just read: it parses each read before the next. */
 export function noteContent(): void {
-  lastRead.framing = 0;
+  lastRead?.noteContent();
+}
+
+function createBodyBytes(): BodyBytes {
+  let all = 0;
+  let withoutContent = 0;
+  const body: BodyBytes = {
+    begin() {
+      [all, withoutContent] = [0, 0];
+    },
+    add(bytes) {
+      lastRead = body;
+      if (all > MAX_BODY_BYTES || withoutContent >= MAX_FRAMING_BYTES) {
+        throw new FramingTooLargeError();
+      }
+      all += bytes;
+      withoutContent += bytes;
+    },
+    noteContent() {
+      withoutContent = 0;
+    },
+  };
+  return body;
 }
 
 /**
@@ -52,7 +77,8 @@ const RESETS: readonly (string | undefined)[] = ['ECONNRESET', 'EPIPE'];
 
 /**
  * Whether a request failed because the endpoint ended the connection that was kept from an earlier request, before any
- * byte of an answer and within 2 s. Endpoints close idle connections at any time, also at the moment when the next request is sent.
+ * byte of an answer and within 2 s. Endpoints close idle connections at any time, also at the moment when the next
+ * request is sent.
  */
 export function isUnansweredReuse(error: unknown): boolean {
   return typeof error === 'object' && error !== null && unanswered.has(error);
@@ -84,29 +110,19 @@ export function prepareSocket(socket: Socket, monotonicMs = monotonicClockMs): v
   let requests = 0;
   let isAnswered = true;
   let begunAtMs = 0;
-  const body: BodyBytes = { all: 0, framing: 0 };
+  const body = createBodyBytes();
 
-  function pass(chunk: Buffer): Buffer | null {
-    lastRead = body;
-    if (heads.isInHead()) return heads.pass(chunk);
-    if (body.all > MAX_BODY_BYTES || body.framing >= MAX_FRAMING_BYTES) {
-      throw new FramingTooLargeError();
-    }
-    body.all += chunk.length;
-    body.framing += chunk.length;
-    return chunk;
-  }
   const readOnce = (size: number | undefined): Buffer | null => {
     if (socket.destroyed) return null;
-    return read(
-      size ?? (Math.min(socket.readableLength, MAX_READ_BYTES) || undefined),
-    ) as Buffer | null;
+    const bytes = size ?? (Math.min(socket.readableLength, MAX_READ_BYTES) || undefined);
+    return read(bytes) as Buffer | null;
   };
   socket.read = (size?: number): unknown => {
     for (let chunk = readOnce(size); chunk; chunk = readOnce(size)) {
       isAnswered = true;
       try {
-        const passed = pass(chunk);
+        body.add(heads.isInHead() ? 0 : chunk.length);
+        const passed = heads.pass(chunk);
         if (passed) return passed;
       } catch (error) {
         socket.destroy(error as Error);
@@ -122,7 +138,7 @@ export function prepareSocket(socket: Socket, monotonicMs = monotonicClockMs): v
       isAnswered = false;
       begunAtMs = monotonicMs();
       heads.begin();
-      [body.all, body.framing] = [0, 0];
+      body.begin();
     }
     return write(...chunk);
   }) as typeof write;

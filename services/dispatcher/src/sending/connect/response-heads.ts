@@ -63,8 +63,7 @@ export function createResponseHeads(): ResponseHeads {
     return null;
   }
   function release(bytes: Buffer): Buffer {
-    isInHead = false;
-    held = null;
+    [isInHead, held] = [false, null];
     return bytes;
   }
   function pass(received: Buffer, newFrom: number): Buffer | null {
@@ -73,12 +72,10 @@ export function createResponseHeads(): ResponseHeads {
     for (;;) {
       if (searchFrom === 0) bytes = spend(bytes, lineBreaksOf(bytes));
       if (!mayBeHead(bytes)) return release(bytes);
-      const end = bytes.indexOf(END, searchFrom);
-      const isRefused = end === -1 && hasBareLineFeed(bytes, searchFrom);
-      if (end === -1 && !isRefused) return hold(bytes);
-      if (hasTooManyLines(bytes, isRefused ? bytes.length : end)) throw new HeadTooLargeError();
-      if (isRefused) return release(bytes);
-      if (!INFORMATIONAL.test(bytes.toString('latin1', 0, 12))) return release(bytes);
+      const end = endOf(bytes, searchFrom);
+      if (end === -1) return hold(bytes);
+      if (hasTooManyLines(bytes, end)) throw new HeadTooLargeError();
+      if (end === bytes.length || !isInformational(bytes)) return release(bytes);
       informational += 1;
       if (informational > MAX_INFORMATIONAL) throw new HeadTooLargeError();
       bytes = spend(bytes, end + END.length);
@@ -118,13 +115,24 @@ function hasTooManyLines(bytes: Buffer, end: number): boolean {
   return false;
 }
 
-/** Lines of a head end with CR and LF. The HTTP client refuses an LF alone, whose head may have no other end. */
+/**
+ * Returns where the head ends, -1 for not yet. Its lines end with CR and LF. A head with an LF alone may have no other
+ * end, so all bytes are passed on to the HTTP client, which refuses it.
+ */
+function endOf(bytes: Buffer, from: number): number {
+  const end = bytes.indexOf(END, from);
+  return end === -1 && hasBareLineFeed(bytes, from) ? bytes.length : end;
+}
+
 function hasBareLineFeed(bytes: Buffer, from: number): boolean {
   for (let at = bytes.indexOf(LF, from); at !== -1; at = bytes.indexOf(LF, at + 1)) {
     if (bytes[at - 1] !== CR) return true;
   }
   return false;
 }
+
+const isInformational = (bytes: Buffer): boolean =>
+  INFORMATIONAL.test(bytes.toString('latin1', 0, 12));
 
 /** Some servers send an empty line before a response; llhttp ignores it too. */
 function lineBreaksOf(bytes: Buffer): number {
