@@ -40,9 +40,15 @@ export function charsUpTo(value: unknown, limit: number): number {
   if (typeof value === 'string') return value.length + FRAME_CHARS;
   if (typeof value !== 'object' || value === null) return NUMBER_CHARS;
   let chars = FRAME_CHARS;
-  for (const name in value) {
-    const entry = (value as Record<string, unknown>)[name];
-    // Names of entries of a list are not written, but they are short.
+  // Not `for … in` for a list: it makes a text of each index, which was 4 % of the CPU time of a gateway.
+  if (Array.isArray(value)) {
+    for (const entry of value as unknown[]) {
+      chars += FRAME_CHARS + charsUpTo(entry, limit - chars);
+      if (chars > limit) break;
+    }
+    return chars;
+  }
+  for (const [name, entry] of Object.entries(value)) {
     chars += name.length + FRAME_CHARS + charsUpTo(entry, limit - chars);
     if (chars > limit) break;
   }
