@@ -77,7 +77,8 @@ export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Ser
     const hasTooMany = request.rawHeaders.length > 2 * MAX_HEADERS;
     const fault = hasTooMany ? 'too_many_headers' : checkHead(request);
     if (fault === null) {
-      keepUnreadTogether(request);
+      // Only these come in chunks of the client's choice; a body with a length comes as it is read.
+      if (request.headers['transfer-encoding'] !== undefined) keepUnreadTogether(request);
       app(request, response);
       return;
     }
