@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { partitionHash } from '@posthorn/platform/kafka/platformatic/partition-hash.ts';
+import { partitionOf } from '@posthorn/platform/kafka/publishing/partition-of.ts';
 import type { ApiClient } from '../../support/api/api-client.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { eventually } from '../../support/time/eventually.ts';
@@ -25,7 +25,7 @@ const PARTITIONS = Number(LOCAL.TOPIC_PARTITIONS);
 async function createWebhookIn(api: ApiClient, partition: number, url: string): Promise<string> {
   for (;;) {
     const { webhookId } = await api.createTarget(url);
-    if (partitionHash(Buffer.from(webhookId)) % PARTITIONS === partition) return webhookId;
+    if (partitionOf(webhookId, PARTITIONS) === partition) return webhookId;
   }
 }
 

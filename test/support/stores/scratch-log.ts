@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { createKafkaClient } from '@posthorn/platform/kafka/connection/connect.ts';
 import { createTopics } from '@posthorn/platform/kafka/topics/create-topics.ts';
-import type { GroupClient, GroupEvents } from '@posthorn/platform/kafka/consumer/group-client.ts';
-import type { KafkaDriver } from '@posthorn/platform/kafka/kafka-driver.ts';
+import type {
+  GroupClient,
+  GroupEvents,
+  OpenGroupClient,
+} from '@posthorn/platform/kafka/consumer/group-client.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
-import type { KafkaClientName } from '@posthorn/platform/service/kafka-clients.ts';
-import { openDriver } from '@posthorn/platform/kafka/open-driver.ts';
+import { openKafkajsGroupClient } from '@posthorn/platform/kafka/kafkajs/group-client.ts';
 import type { Commit } from '@posthorn/platform/kafka/offsets/owned-partitions.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
@@ -18,8 +20,8 @@ import { sampleTopicSpec } from '../samples/sample-topic-spec.ts';
 export interface ScratchLog {
   kafka: Kafka;
   records: RecordLog;
-  /** Opens the log of another process: a name of its own, and another client where one is told. */
-  openAnother: (name?: KafkaClientName) => Promise<RecordLog>;
+  /** Opens the log of another process. */
+  openAnother: () => Promise<RecordLog>;
   /** Makes a topic in a namespace of its own, with three partitions unless another number is given. */
   newTopic: (name: string, partitions?: number) => Promise<string>;
   /** The metrics of `log` and of those opened after it. */
@@ -27,8 +29,6 @@ export interface ScratchLog {
 }
 
 export interface ScratchOptions {
-  /** kafkajs unless given. */
-  client?: KafkaClientName;
   /** Those of the stack unless given. */
   brokers?: string[];
   /** Is given every member of a group that the logs open. */
@@ -45,24 +45,21 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
   const registry = new Registry();
   const metrics = createKafkaMetrics(registry);
   const kafka = createKafkaClient('posthorn-test', { brokers }, logger);
-  const open = async (client: Kafka, name = options.client ?? 'kafkajs'): Promise<RecordLog> => {
-    const access = { brokers, tls: null, sasl: null };
-    const settings = { clientId: 'posthorn-test', access, logger };
-    return createKafkaRecordLog({
+  const open = (client: Kafka): Promise<RecordLog> =>
+    createKafkaRecordLog({
       kafka: client,
       instanceId: randomUUID(),
-      driver: showing(await openDriver(name, client, settings), options),
+      openGroupClient: showing(client, options),
       logger,
       metrics,
       onFatal: (reason) => {
         throw new Error(reason);
       },
     });
-  };
   return {
     kafka,
     records: await open(kafka),
-    openAnother: (name) => open(createKafkaClient('posthorn-test', { brokers }, logger), name),
+    openAnother: () => open(createKafkaClient('posthorn-test', { brokers }, logger)),
     newTopic: async (name, partitions = 3) => {
       const topic = env.TOPIC_PREFIX + name;
       const layout = { partitions, replication: 1 };
@@ -73,22 +70,20 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
   };
 }
 
-function showing(driver: KafkaDriver, { onMember, onCommit }: ScratchOptions): KafkaDriver {
-  return {
-    ...driver,
-    openGroupClient(options, events, report) {
-      const shown: GroupEvents = {
-        ...events,
-        onBatch(batch, sendCommit) {
-          events.onBatch(batch, async (commits) => {
-            await sendCommit(commits);
-            onCommit?.(commits);
-          });
-        },
-      };
-      const member = driver.openGroupClient(options, shown, report);
-      onMember?.(member);
-      return member;
-    },
+/** Opens members on kafkajs and reports them and their commits to the test. */
+function showing(kafka: Kafka, { onMember, onCommit }: ScratchOptions): OpenGroupClient {
+  return (options, events, report) => {
+    const shown: GroupEvents = {
+      ...events,
+      onBatch(batch, sendCommit) {
+        events.onBatch(batch, async (commits) => {
+          await sendCommit(commits);
+          onCommit?.(commits);
+        });
+      },
+    };
+    const member = openKafkajsGroupClient(kafka, options, shown, report);
+    onMember?.(member);
+    return member;
   };
 }

@@ -1,8 +1,3 @@
-import {
-  MultipleErrors,
-  NetworkError,
-  TimeoutError as KafkaTimeoutError,
-} from '@platformatic/kafka';
 import { describe, expect, test } from '@jest/globals';
 import kafkajs from 'kafkajs';
 import mongoose from 'mongoose';
@@ -40,9 +35,6 @@ describe('an outage', () => {
         retryTime: 1_000,
       }),
     ],
-    ['a lost connection of @platformatic/kafka', new NetworkError('closed')],
-    ['a timeout of @platformatic/kafka', new KafkaTimeoutError('timed out')],
-    ['several errors of brokers', new MultipleErrors('failed', [new NetworkError('closed')])],
     ['Redis away', loading],
     ['a refused connection', Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })],
     ['a store that cannot be used now', new StoreUnavailableError('away')],

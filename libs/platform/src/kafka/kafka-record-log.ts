@@ -2,19 +2,20 @@ import { MAX_SEND_BYTES } from '@posthorn/domain/records/topic-settings.ts';
 import { withTimeout } from '../async/with-timeout.ts';
 import { consume } from './consumer/consume.ts';
 import type { ConsumeDeps } from './consumer/consume-deps.ts';
+import type { OpenGroupClient } from './consumer/group-client.ts';
 import { createProcessShare } from './consumer/process-share.ts';
-import type { KafkaDriver } from './kafka-driver.ts';
-import { createKafkajsDriver } from './kafkajs/driver.ts';
+import { openKafkajsGroupClient } from './kafkajs/group-client.ts';
+import { connectProducer } from './kafkajs/producer.ts';
 import type { OutgoingRecord, RecordLog } from './record-log.ts';
 
 export interface RecordLogDeps extends Omit<ConsumeDeps, 'openGroupClient' | 'share'> {
   /** Names this process; the members of a group are ordered by it. */
   instanceId: string;
-  /** kafkajs unless given. */
-  driver?: KafkaDriver;
+  /** Opens members of groups on kafkajs unless given. */
+  openGroupClient?: OpenGroupClient;
 }
 
-/** A client ends a send before this: four requests of ten seconds and the waits between them. */
+/** The producer ends a send before this: four requests of ten seconds and the waits between them. */
 const SEND_TIMEOUT_MS = 60_000;
 /** Everything was sent and acknowledged, or will be published again by another process. */
 const CLOSE_TIMEOUT_MS = 5_000;
@@ -22,12 +23,11 @@ const CLOSE_TIMEOUT_MS = 5_000;
 /** The record log on Kafka: acknowledged by all in-sync replicas, partitioned by key (murmur2). */
 export async function createKafkaRecordLog({
   instanceId,
-  driver,
+  openGroupClient = (...given) => openKafkajsGroupClient(deps.kafka, ...given),
   ...deps
 }: RecordLogDeps): Promise<RecordLog> {
-  const { connectProducer, openGroupClient } = driver ?? createKafkajsDriver(deps.kafka);
   const share = createProcessShare(instanceId);
-  const producer = await connectProducer();
+  const producer = await connectProducer(deps.kafka);
   const { operations } = deps.metrics;
   let isConnected = true;
   return {
@@ -57,7 +57,7 @@ export async function createKafkaRecordLog({
 const OVERHEAD_BYTES = 512;
 
 /**
- * Splits records into requests that a broker accepts, in order: a client sends one batch for each partition in a
+ * Splits records into requests that a broker accepts, in order: the producer sends one batch for each partition in a
  * request, and topics allow batches of twice MAX_SEND_BYTES. A record is never split.
  */
 export function cutToSends(records: readonly OutgoingRecord[]): OutgoingRecord[][] {

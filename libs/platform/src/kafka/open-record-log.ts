@@ -23,8 +23,6 @@ import {
 import { kafkaAccessOf, type KafkaAccessConfig } from './connection/access.ts';
 import { createKafkaMetrics } from './kafka-metrics.ts';
 import { createKafkaRecordLog } from './kafka-record-log.ts';
-import type { KafkaClientName } from '../service/kafka-clients.ts';
-import { openDriver } from './open-driver.ts';
 import { signRecords } from './publishing/sign-records.ts';
 import { partitionOf } from './publishing/partition-of.ts';
 import { createRecordMac, type RecordMac } from './publishing/record-mac.ts';
@@ -38,7 +36,6 @@ interface KafkaConfig extends KafkaAccessConfig {
   TOPIC_PREFIX: string;
   RETRY_DELAYS: RetrySchedule;
   DEFERRAL_DELAYS: DeferralDelays;
-  KAFKA_CLIENT: KafkaClientName;
 }
 
 export interface OpenRecordLog {
@@ -83,7 +80,6 @@ export async function openRecordLog(clientId: string, context: Context): Promise
   const log = await createKafkaRecordLog({
     kafka,
     instanceId: randomUUID(),
-    driver: await openDriver(config.KAFKA_CLIENT, kafka, { clientId, access, logger }),
     logger,
     metrics,
     onFatal: (reason) => void lifecycle.shutDown(reason, 1),

@@ -3,7 +3,7 @@ import type { Pausable } from '../offsets/paused-partitions.ts';
 import type { ConsumeOptions } from '../record-log.ts';
 import type { FetchedBatch } from './fetched-batch.ts';
 
-/** One member of a group, with either Kafka client. What to read and what to commit is decided above it. */
+/** One member of a group. What to read and what to commit is decided above it. */
 export interface GroupClient extends Pausable {
   /** Joins the group and reads. Rejects when Kafka cannot be reached. */
   start: () => Promise<void>;

@@ -2,7 +2,6 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { Registry } from 'prom-client';
 import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
-import { KAFKA_CLIENTS } from '../../service/kafka-clients.ts';
 import { createLogger } from '../../service/logger.ts';
 import { createMemberlessGroups } from '../../memberless-groups/memberless-groups.ts';
 import type { ConsumeOptions, Consumption } from '../record-log.ts';
@@ -15,7 +14,7 @@ async function valueOf(registry: Registry, name: string, topic: string): Promise
   return metric?.values.find(({ labels }) => labels.topic === topic)?.value ?? NaN;
 }
 
-describe.each(KAFKA_CLIENTS)('the backlog of a topic, on %s', (client) => {
+describe('the backlog of a topic', () => {
   let scratch: ScratchLog;
   let topic: string;
   let group: { groupId: string; topics: string[] };
@@ -23,7 +22,7 @@ describe.each(KAFKA_CLIENTS)('the backlog of a topic, on %s', (client) => {
   let counter = 0;
 
   beforeAll(async () => {
-    scratch = await openScratchLog({ client });
+    scratch = await openScratchLog();
   });
 
   beforeEach(async () => {

@@ -1,21 +1,17 @@
-import { describe } from '@jest/globals';
 import {
   consumerGroupContract,
   type TestGroup,
 } from '../../../../../test/support/contract/consumer-group-contract.ts';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
 import { eventually } from '../../../../../test/support/time/eventually.ts';
-import { KAFKA_CLIENTS } from '../../service/kafka-clients.ts';
 
-describe.each(KAFKA_CLIENTS)('on %s', (client) => {
-  consumerGroupContract(async () => {
-    const scratch = await openScratchLog({ client });
-    let groups = 0;
-    return {
-      newGroup: () => newGroup(scratch, (groups += 1)),
-      close: () => scratch.records.close(),
-    };
-  });
+consumerGroupContract(async () => {
+  const scratch = await openScratchLog();
+  let groups = 0;
+  return {
+    newGroup: () => newGroup(scratch, (groups += 1)),
+    close: () => scratch.records.close(),
+  };
 });
 
 async function newGroup({ records, newTopic }: ScratchLog, n: number): Promise<TestGroup> {

@@ -6,19 +6,18 @@ import {
 import { createNamespace } from '../../../../../test/support/process/namespace.ts';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
 import { eventually } from '../../../../../test/support/time/eventually.ts';
-import { KAFKA_CLIENTS } from '../../service/kafka-clients.ts';
 
 const JOIN_GROUP = 11;
 
-describe.each(KAFKA_CLIENTS)('a consumer that lost its session, on %s', (client) => {
+describe('a consumer that lost its session', () => {
   let proxy: KafkaProxy;
   let cut: ScratchLog;
   let whole: ScratchLog;
 
   beforeEach(async () => {
     proxy = await startKafkaProxy(createNamespace().KAFKA_BROKERS);
-    cut = await openScratchLog({ client, brokers: [proxy.broker] });
-    whole = await openScratchLog({ client });
+    cut = await openScratchLog({ brokers: [proxy.broker] });
+    whole = await openScratchLog();
   });
 
   afterEach(async () => {

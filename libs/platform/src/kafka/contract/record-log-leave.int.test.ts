@@ -4,7 +4,6 @@ import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
 import { createNamespace } from '../../../../../test/support/process/namespace.ts';
 import { createLogger } from '../../service/logger.ts';
-import { KAFKA_CLIENTS } from '../../service/kafka-clients.ts';
 import { createKafkaClient } from '../connection/connect.ts';
 import type { GroupClient } from '../consumer/group-client.ts';
 import type { ConsumeOptions, Consumption, RecordLog } from '../record-log.ts';
@@ -12,7 +11,7 @@ import type { ConsumeOptions, Consumption, RecordLog } from '../record-log.ts';
 /** Far below the ten seconds after which a group drops a member that does not answer. */
 const SOON_MS = 6_000;
 
-describe.each(KAFKA_CLIENTS)('a member that leaves its group, on %s', (client) => {
+describe('a member that leaves its group', () => {
   let scratch: ScratchLog;
   let leaving: RecordLog;
   let staying: RecordLog;
@@ -23,7 +22,7 @@ describe.each(KAFKA_CLIENTS)('a member that leaves its group, on %s', (client) =
   let counter = 0;
 
   beforeAll(async () => {
-    scratch = await openScratchLog({ client, onMember: (member) => members.push(member) });
+    scratch = await openScratchLog({ onMember: (member) => members.push(member) });
     leaving = scratch.records;
     staying = await scratch.openAnother();
     const logger = createLogger('test', 'silent');

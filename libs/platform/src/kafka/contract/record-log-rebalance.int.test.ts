@@ -2,13 +2,12 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
 import type { Commit } from '../offsets/owned-partitions.ts';
-import { KAFKA_CLIENTS } from '../../service/kafka-clients.ts';
 import type { Consumption, LogRecord, RecordLog } from '../record-log.ts';
 
 const ROUNDS = 6;
 const PER_ROUND = 300;
 
-describe.each(KAFKA_CLIENTS)('the record log while members come and go, on %s', (client) => {
+describe('the record log while members come and go', () => {
   let scratch: ScratchLog;
   let others: RecordLog;
   /** topic/partition → the offsets committed by any member, in order. */
@@ -22,7 +21,7 @@ describe.each(KAFKA_CLIENTS)('the record log while members come and go, on %s', 
   }
 
   beforeAll(async () => {
-    scratch = await openScratchLog({ client, onCommit });
+    scratch = await openScratchLog({ onCommit });
     others = await scratch.openAnother();
   });
 

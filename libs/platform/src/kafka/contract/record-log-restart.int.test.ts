@@ -1,19 +1,18 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
-import { KAFKA_CLIENTS } from '../../service/kafka-clients.ts';
 import type { ConsumeOptions, LogRecord, RecordLog } from '../record-log.ts';
 
 const IN_FLIGHT_LIMITS = { pauseAt: 1_000, resumeAt: 500 };
 
-describe.each(KAFKA_CLIENTS)('the record log over a stop and a start, on %s', (client) => {
+describe('the record log over a stop and a start', () => {
   let scratch: ScratchLog;
   let records: RecordLog;
   let topic: string;
   let counter = 0;
 
   beforeAll(async () => {
-    scratch = await openScratchLog({ client });
+    scratch = await openScratchLog();
     records = scratch.records;
   });
 

@@ -2,12 +2,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
 import type { GroupClient } from '../consumer/group-client.ts';
-import { KAFKA_CLIENTS } from '../../service/kafka-clients.ts';
 import type { ConsumeOptions, LogRecord, RecordLog } from '../record-log.ts';
 
 const STALL_MS = 1_500;
 
-describe.each(KAFKA_CLIENTS)('a consumer that stalls, on %s', (client) => {
+describe('a consumer that stalls', () => {
   let scratch: ScratchLog;
   let records: RecordLog;
   let topic: string;
@@ -15,7 +14,7 @@ describe.each(KAFKA_CLIENTS)('a consumer that stalls, on %s', (client) => {
   let counter = 0;
 
   beforeAll(async () => {
-    scratch = await openScratchLog({ client, onMember: (member) => consumers.push(member) });
+    scratch = await openScratchLog({ onMember: (member) => consumers.push(member) });
     records = scratch.records;
   });
 

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
-import { KAFKA_CLIENTS } from '../../service/kafka-clients.ts';
 import type { Consumption, RecordLog, Sharing } from '../record-log.ts';
 
 const PARTITIONS = 12;
@@ -13,13 +12,13 @@ interface Process {
   members: Consumption[];
 }
 
-describe.each(KAFKA_CLIENTS)('partitions of processes on %s', (client) => {
+describe('partitions of processes', () => {
   let scratch: ScratchLog;
   let topics: { together: string; following: string };
   const processes: Process[] = [];
 
   beforeAll(async () => {
-    scratch = await openScratchLog({ client });
+    scratch = await openScratchLog();
     topics = {
       together: await scratch.newTopic('fresh', PARTITIONS),
       following: await scratch.newTopic('slow', PARTITIONS),
@@ -32,7 +31,7 @@ describe.each(KAFKA_CLIENTS)('partitions of processes on %s', (client) => {
   });
 
   async function start(): Promise<Process> {
-    const records = await scratch.openAnother(client);
+    const records = await scratch.openAnother();
     const started: Process = { records, own: { together: [], following: [] }, members: [] };
     const join = (kind: 'together' | 'following'): Promise<Consumption> => {
       const topic = topics[kind];

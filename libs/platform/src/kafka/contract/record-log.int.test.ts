@@ -1,14 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
-import { KAFKA_CLIENTS } from '../../service/kafka-clients.ts';
 import type { ConsumeOptions, Consumption, RecordLog } from '../record-log.ts';
 import { isRecordTooLarge } from '../publishing/record-too-large.ts';
 
 const IN_FLIGHT_LIMITS = { pauseAt: 1_000, resumeAt: 500 };
 
-/** The contract of RecordLog beyond that of a consumer group (consumer-group.int.test.ts), on Kafka with either client. */
-describe.each(KAFKA_CLIENTS)('the record log, on %s', (client) => {
+/** The contract of RecordLog beyond that of a consumer group (consumer-group.int.test.ts), on Kafka. */
+describe('the record log', () => {
   let scratch: ScratchLog;
   let records: RecordLog;
   let topic: string;
@@ -16,7 +15,7 @@ describe.each(KAFKA_CLIENTS)('the record log, on %s', (client) => {
   const consumptions: Consumption[] = [];
 
   beforeAll(async () => {
-    scratch = await openScratchLog({ client });
+    scratch = await openScratchLog();
     records = scratch.records;
   });
 

@@ -6,8 +6,8 @@ import {
 import { TOGETHER, type Sharing } from '../record-log.ts';
 import { AssignerProtocol, type Cluster, type PartitionAssigner } from 'kafkajs';
 
-/** The members of a group must agree on these, whichever client they use; version 0 of the consumer protocol. */
-export const ASSIGNER_NAME = 'PosthornTogether';
+/** The members of a group must agree on these; version 0 of the consumer protocol. */
+const ASSIGNER_NAME = 'PosthornTogether';
 export const ASSIGNER_VERSION = 0;
 
 interface PartitionMetadata {

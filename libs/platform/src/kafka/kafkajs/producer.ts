@@ -1,11 +1,17 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Partitioners, type Kafka, type Producer } from 'kafkajs';
 import { byTopic } from '../by-topic.ts';
-import type { RecordProducer } from '../kafka-driver.ts';
 import type { OutgoingRecord } from '../record-log.ts';
 import { LeftOutError, mayRetry } from './may-retry.ts';
 import { patchProduce } from './patch-produce.ts';
 import type { TrackedMessage, TrackedSend } from './tracked-message.ts';
+
+/** Sends records of any topics. The caller cuts them to what a broker accepts in one request. */
+export interface RecordProducer {
+  /** Resolves when every in-sync replica has all of them. After a rejection some may be stored. */
+  send: (records: readonly OutgoingRecord[]) => Promise<void>;
+  close: () => Promise<void>;
+}
 
 /** The last request takes ten seconds at most, and the caller waits for sixty (kafka-record-log.ts). */
 const SEND_MS = 50_000;

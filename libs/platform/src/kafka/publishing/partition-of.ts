@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 
 /**
- * Returns the partition in which both clients put a record with this key: murmur2 without the sign bit, as the Java
+ * Returns the partition in which kafkajs puts a record with this key: murmur2 without the sign bit, as the Java
  * client does.
  */
 export function partitionOf(key: string, partitions: number): number {

@@ -2,11 +2,13 @@ import {
   Admin,
   ConfigResourceTypes,
   IncrementalAlterConfigOperationTypes,
+  SASLMechanisms,
+  type ConnectionOptions,
+  type SASLOptions,
 } from '@platformatic/kafka';
 import type { TopicChange } from '@posthorn/domain/records/plan-topic-changes.ts';
-import type { KafkaAccess } from '../connection/access.ts';
-import { securityOf } from '../platformatic/connection-options.ts';
-import { errorText } from '../platformatic/error-text.ts';
+import { messageOf } from '../../service/errors.ts';
+import type { KafkaAccess, Sasl } from '../connection/access.ts';
 
 export interface ApplyOptions {
   /** Kafka checks the changes and this user's right to them, and makes none. */
@@ -14,8 +16,9 @@ export interface ApplyOptions {
 }
 
 /**
- * Writes settings of topics; others keep their values. kafkajs could only write all settings of a topic at once
- * and would undo what somebody changes at the same time. Throws what Kafka refused.
+ * Writes settings of topics; others keep their values. kafkajs has only the request that replaces all settings of a
+ * topic, which would undo what another tool changes at the same time, so this one request goes through
+ * `@platformatic/kafka`. Throws what Kafka refused.
  */
 export async function applyTopicChanges(
   access: KafkaAccess,
@@ -50,4 +53,33 @@ export async function applyTopicChanges(
   } finally {
     await admin.close();
   }
+}
+
+type SecurityOptions = Pick<ConnectionOptions, 'tls' | 'tlsServerName' | 'sasl'>;
+
+function securityOf({ tls, sasl }: KafkaAccess): SecurityOptions {
+  return {
+    ...(tls && { tls: { secureContext: tls }, tlsServerName: true }),
+    ...(sasl && { sasl: loginOf(sasl) }),
+  };
+}
+
+const MECHANISMS = {
+  plain: SASLMechanisms.PLAIN,
+  'scram-sha-256': SASLMechanisms.SCRAM_SHA_256,
+  'scram-sha-512': SASLMechanisms.SCRAM_SHA_512,
+} as const;
+
+function loginOf(sasl: Sasl): SASLOptions {
+  if (sasl.mechanism === 'oauthbearer') {
+    return { mechanism: SASLMechanisms.OAUTHBEARER, token: sasl.readToken };
+  }
+  const { mechanism, username, password } = sasl;
+  return { mechanism: MECHANISMS[mechanism], username, password };
+}
+
+/** Returns the messages of an error on one line: the client wraps the errors of a broker in another error. */
+function errorText(error: unknown): string {
+  const inner = error instanceof AggregateError ? error.errors.map(errorText) : [];
+  return [messageOf(error), ...inner].join(' ');
 }

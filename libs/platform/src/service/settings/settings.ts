@@ -8,7 +8,6 @@ import {
   retryScheduleSchema,
 } from '@posthorn/domain/schedule/retry-schedule.ts';
 import { z } from 'zod';
-import { KAFKA_CLIENTS } from '../kafka-clients.ts';
 import {
   flag,
   kafkaAccess,
@@ -59,10 +58,6 @@ export const settings = {
   kafka: {
     ...kafkaAccess,
     ...plaintextStores,
-    KAFKA_CLIENT: z
-      .enum(KAFKA_CLIENTS, 'must be kafkajs or platformatic')
-      .default('kafkajs')
-      .describe('Client package for Kafka; processes with either may run side by side'),
     TOPIC_PREFIX: z
       .string()
       .regex(/^[A-Za-z0-9._-]{0,60}$/, 'must be at most 60 letters, digits, dots, _ or -')
