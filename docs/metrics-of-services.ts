@@ -6,7 +6,6 @@ import {
   createTopicWatch,
   type TopicWatchDeps,
 } from '@posthorn/platform/kafka/topics/watch-topics.ts';
-import { showBacklogs } from '@posthorn/platform/memberless-groups/memberless-groups.ts';
 import { checkTopics } from '@posthorn/platform/kafka/topics/check-topics.ts';
 import { createDroppedSpans } from '@posthorn/platform/tracing/open-otlp-spans.ts';
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
@@ -69,7 +68,6 @@ function gateway(): Registry {
   watchUnpublished(registry, NOTHING);
   createDroppedSpans(registry);
   createStatsMetrics(registry);
-  showBacklogs({ registry, nowMs: systemClockMs }, []);
   createStoreMetrics(registry, 'redis');
   return registry;
 }

@@ -24,21 +24,17 @@ the operator, so alerts and scaling leave it out. An endpoint that hangs and ret
 change none of this. **Never alert or scale on \`posthorn_kafka_consumer_lag_records\`**: one record that hangs blocks the commit of everything
 that is finished behind it, and records that are parked for ten hours are a lag of ten hours.
 
-Records that are ready, by group and topic. A group without members owns nothing, so the gateways look at its offsets and all show the same:
+Records that are ready, by group and topic. Of a group without members nobody shows them; \`posthorn_kafka_group_members\` shows that:
 
 \`\`\`promql
 sum by (group, topic) (posthorn_ready_records)
-  + on (group, topic) max by (group, topic) (posthorn_group_backlog_records)
-or max by (group, topic) (posthorn_group_backlog_records)
 \`\`\`
 
 The age of the oldest of them, in seconds. Up to a minute is normal while an endpoint does not respond: an attempt waits for up to 30 s
 and then takes \`DELIVERY_TIMEOUT_MS\`. Alert above that.
 
 \`\`\`promql
-max by (group, topic) (
-  posthorn_oldest_ready_age_seconds or posthorn_group_oldest_age_seconds
-)
+max by (group, topic) (posthorn_oldest_ready_age_seconds)
 \`\`\`
 
 **Drain time**: how many seconds of work are ready, which is also how long a record that comes now will wait. Scale and alert on

@@ -157,10 +157,6 @@ export const OVERVIEW: Dashboard = {
           unit: 's',
           queries: [
             { expr: highestBy('topic', 'posthorn_oldest_ready_age_seconds'), legend: '{{topic}}' },
-            {
-              expr: highestBy('topic', 'posthorn_group_oldest_age_seconds'),
-              legend: '{{topic}}, without a reader',
-            },
           ],
         },
         {

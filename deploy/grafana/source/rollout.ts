@@ -97,15 +97,10 @@ export const ROLLOUT: Dashboard = {
           ],
         },
         {
-          title: 'Groups without members',
-          description: 'Records that nobody reads.',
+          title: 'Members of groups',
+          description: 'A group with 0 is read by nobody.',
           unit: 'short',
-          queries: [
-            {
-              expr: highestBy('group, topic', 'posthorn_group_backlog_records'),
-              legend: '{{topic}}',
-            },
-          ],
+          queries: [{ expr: sumBy('group', 'posthorn_kafka_group_members'), legend: '{{group}}' }],
         },
       ],
     },

@@ -1,4 +1,3 @@
-import { openMemberlessGroups } from '@posthorn/platform/memberless-groups/open-memberless-groups.ts';
 import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { openMongo } from '@posthorn/platform/mongo/connection/connect.ts';
@@ -63,7 +62,6 @@ export async function startGateway(context: Context): Promise<void> {
   await openOpsServer(context, () => lifecycle.isReady() && mongo.isConnected() && clock.isRight());
   await awaitUniqueIndexes(context, mongo.db, UNIQUE_INDEXES);
   const kafka = await openRecordLog('posthorn-gateway', context);
-  openMemberlessGroups(context, kafka);
   const redis = openRedis(context);
   const budgets = createMemoryBudgets(registry);
   const { db } = mongo;

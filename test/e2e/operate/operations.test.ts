@@ -10,7 +10,7 @@ import {
   type Posthorn,
   type ServiceName,
 } from '../../support/process/posthorn.ts';
-import { metricOf, sendMany, untilDelivered, untilMetric } from '../../support/process/traffic.ts';
+import { metricOf, untilMetric } from '../../support/process/traffic.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import { runProgram, startProgram } from '../../support/process/service-process.ts';
 
@@ -170,23 +170,6 @@ describe('The operation of the services', () => {
     const refused = await fetch(receiverUrl, forged);
     expect([refused.status, refused.headers.has('www-authenticate')]).toEqual([401, true]);
     expect((await canary.stop()).code).toBe(0);
-  });
-
-  it('a backlog without a dispatcher is shown by the gateway, and then by the next dispatcher', async () => {
-    const { webhookId } = await posthorn.api.createTarget(receiver.url);
-    await posthorn.dispatcher.stop();
-    const sent = await sendMany(posthorn.api, [webhookId], 7);
-    const created = 'topic="' + posthorn.env.TOPIC_PREFIX + 'message-created"';
-    const backlog = 'posthorn_group_backlog_records';
-    await untilMetric(posthorn.gateway, backlog, created, 7);
-    expect(await metricOf(posthorn.gateway, backlog, created)).toBe(7);
-    posthorn.dispatcher = await posthorn.start('dispatcher');
-    await untilDelivered(posthorn.api, sent);
-    await untilMetric(posthorn.dispatcher, 'posthorn_finished_records_total', created, 7);
-    expect(await metricOf(posthorn.dispatcher, 'posthorn_ready_records', created)).toBe(0);
-    const isGone = async (): Promise<boolean> =>
-      (await metricOf(posthorn.gateway, backlog, created)) === 0;
-    await eventually('no backlog', isGone);
   });
 
   it('each service exits with 0 after SIGTERM, also while a retry is parked', async () => {

@@ -5,7 +5,7 @@ import type { StepResult } from './step-result.ts';
 
 const STOPPED_FOR_MS = 300_000;
 const FIRES_WITHIN_MS = 120_000;
-const ABOUT_STOPPED_DISPATCHERS = ['PosthornServiceAbsent', 'PosthornGroupWithoutMembers'];
+const ABOUT_STOPPED_DISPATCHERS = ['PosthornServiceAbsent'];
 
 /** Stops the dispatcher for five minutes, and sees that its alerts fire within two. */
 export async function stopDispatcher(

@@ -100,13 +100,19 @@ export interface FinishedRecords {
 interface BacklogMetrics {
   /** Returns the count of a topic that a group reads, the same one each time. */
   finishedOf: (groupId: string, topic: string) => FinishedRecords;
-  /** `read` is called at each scrape, with the time in milliseconds since 1970. */
-  show: (groupId: string, read: (nowMs: number) => ReadonlyMap<string, ReadyRecords>) => void;
+  /** Reads the member of a group at each scrape. */
+  show: (groupId: string, member: ShownMember) => void;
 }
 
-interface Shown {
+interface ShownMember {
+  /** False while the process is no member of the group. */
+  isRunning: () => boolean;
+  /** `nowMs`: milliseconds since 1970. */
+  ready: (nowMs: number) => ReadonlyMap<string, ReadyRecords>;
+}
+
+interface Shown extends ShownMember {
   groupId: string;
-  read: (nowMs: number) => ReadonlyMap<string, ReadyRecords>;
 }
 
 const LABELS = ['group', 'topic'] as const;
@@ -117,6 +123,7 @@ function createBacklogMetrics(registry: Registry, nowMs: () => number): BacklogM
   const shown: Shown[] = [];
   countFinished(registry, finished.values.bind(finished));
   showReady(registry, shown, nowMs);
+  showMembers(registry, shown);
   return {
     finishedOf(group, topic) {
       const key = `${group} ${topic}`;
@@ -124,8 +131,8 @@ function createBacklogMetrics(registry: Registry, nowMs: () => number): BacklogM
       finished.set(key, entry);
       return entry.count;
     },
-    show(groupId, read) {
-      shown.push({ groupId, read });
+    show(groupId, { isRunning, ready }) {
+      shown.push({ groupId, isRunning, ready });
     },
   };
 }
@@ -154,8 +161,8 @@ function showReady(registry: Registry, shown: readonly Shown[], nowMs: () => num
       labelNames: LABELS,
       registers: [registry],
       collect() {
-        for (const { groupId: group, read } of shown) {
-          for (const [topic, ready] of read(nowMs())) this.set({ group, topic }, valueOf(ready));
+        for (const { groupId: group, ready: readyAt } of shown) {
+          for (const [topic, ready] of readyAt(nowMs())) this.set({ group, topic }, valueOf(ready));
         }
       },
     });
@@ -170,4 +177,16 @@ function showReady(registry: Registry, shown: readonly Shown[], nowMs: () => num
     'Time since the oldest record of posthorn_ready_records became ready; 0 when there is none.',
     ({ oldestMs }) => (oldestMs === Infinity ? 0 : Math.max(0, nowMs() - oldestMs) / 1_000),
   );
+}
+
+function showMembers(registry: Registry, shown: readonly Shown[]): void {
+  new Gauge({
+    name: 'posthorn_kafka_group_members',
+    help: 'Members of the consumer group in this process: 1, or 0 while it cannot join. A group whose sum is 0 is read by nobody.',
+    labelNames: ['group'],
+    registers: [registry],
+    collect() {
+      for (const { groupId: group, isRunning } of shown) this.set({ group }, isRunning() ? 1 : 0);
+    },
+  });
 }

@@ -28,9 +28,12 @@ export async function consume(deps: ConsumeDeps, options: ConsumeOptions): Promi
     replaced: Promise.resolve(),
     stopping: new AbortController(),
   };
+  deps.metrics.show(options.groupId, {
+    isRunning: () => supervised.consumer.isRunning(),
+    ready: (nowMs) => supervised.consumer.ready(nowMs),
+  });
   await supervised.consumer.start();
   deps.metrics.startAtZero('consumed', options.topics);
-  deps.metrics.show(options.groupId, (nowMs) => supervised.consumer.ready(nowMs));
   const positions = createGroupPositions(deps.kafka, options);
   const stallWatch = openStallWatch(deps, options, supervised, positions);
   stallWatch.start();

@@ -1,9 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
-import { createLogger } from '../../service/logger.ts';
-import { createMemberlessGroups } from '../../memberless-groups/memberless-groups.ts';
 import type { ConsumeOptions, Consumption } from '../record-log.ts';
 
 const DELAY_MS = 4_000;
@@ -108,33 +106,5 @@ describe('the backlog of a topic', () => {
     expect([await ready(), await ageSeconds()]).toEqual([0, 0]);
     await eventually('those in memory are due', async () => (await ready()) >= 10);
     await eventually('the others too', async () => (await ready()) === 400);
-  });
-
-  it('is shown by another process while the group has no members', async () => {
-    const registry = new Registry();
-    const memberless = createMemberlessGroups({
-      kafka: scratch.kafka,
-      groups: [group],
-      readyAfterMs: () => 0,
-      registry,
-      logger: createLogger('test', 'silent'),
-      nowMs: Date.now,
-    });
-    const backlog = () => valueOf(registry, 'posthorn_group_backlog_records', topic);
-    const groupAge = () => valueOf(registry, 'posthorn_group_oldest_age_seconds', topic);
-    await publish(70);
-    await memberless.tick();
-    expect(await backlog()).toBe(70);
-    await eventually('its age grows', async () => (await groupAge()) > 2);
-    await consume({});
-    await eventually('all are finished', async () => (await finished()) === 70);
-    await memberless.tick();
-    expect([await backlog(), await groupAge()]).toEqual([0, 0]);
-    await consumption?.stop(2_000);
-    consumption = null;
-    await publish(5);
-    await memberless.tick();
-    expect(await backlog()).toBe(5);
-    memberless.stop();
   });
 });
