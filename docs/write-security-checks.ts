@@ -23,8 +23,8 @@ Each check is a set of tests of this repository, so that they run with every cha
 test. S1 to S${AREAS.length} are areas; R1 to R${WAYS_IN.length} are single ways in, most of which were open once. Where a check needs DNS answers or a clock, the test gives
 them to the code; all others talk to running processes. A check is good when its tests pass, and at least one ran.
 What the webhooks of a company send to one host is added up (R7) with \`HOST_ATTEMPTS_PER_SECOND\` only, which is 1,500 by
-default ([security.md](security.md#a-limit-on-attempts-to-one-host)). R14 and R15 hold with \`SEALED_FORMAT=2\` only
-([secrets.md](secrets.md#the-format)). [SECURITY.md](../SECURITY.md) says what is trusted; [security.md](security.md#the-stories-on-secured-stores) has the stories on secured stores.
+default ([security.md](security.md#a-limit-on-attempts-to-one-host)).
+[SECURITY.md](../SECURITY.md) says what is trusted; [security.md](security.md#the-stories-on-secured-stores) has the stories on secured stores.
 
 `;
 

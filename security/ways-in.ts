@@ -102,13 +102,13 @@ export const WAYS_IN: readonly Check[] = [
   {
     id: 'R14',
     tried: 'another URL in the database, to get the credentials of a webhook sent there',
-    holds: 'does not open under sealed format 2',
+    holds: 'does not open: a value is bound to scheme, host and port of its URL',
     tests: ['src/vault/', 'mongo/webhooks/'],
   },
   {
     id: 'R15',
     tried: 'more seals than one key of AES-GCM is good for',
-    holds: 'a key of its own for each document under sealed format 2',
+    holds: 'a key of its own for each document',
     tests: ['src/vault/'],
   },
   {

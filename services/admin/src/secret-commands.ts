@@ -3,7 +3,12 @@ import { countByFormat, countByKey, type Resealed } from '@posthorn/platform/mon
 import { resealSigningKeys } from '@posthorn/platform/mongo/signing-keys/signing-keys-reseal.ts';
 import { resealWebhooks } from '@posthorn/platform/mongo/webhooks/webhooks-reseal.ts';
 import { settings } from '@posthorn/platform/service/settings/settings.ts';
-import { createVault, type SealedValueError, type Vault } from '@posthorn/platform/vault/vault.ts';
+import {
+  createVault,
+  CURRENT_FORMAT,
+  type SealedValueError,
+  type Vault,
+} from '@posthorn/platform/vault/vault.ts';
 import type { Command } from 'commander';
 import type { mongo } from 'mongoose';
 import { createRecordAdmin, type RecordAdmin } from './audit/record-admin.ts';
@@ -12,7 +17,6 @@ import { databaseConfig, runOnDatabase } from './run-on-database.ts';
 
 const secretsConfig = databaseConfig.extend({
   ...settings.encryption,
-  ...settings.sealing,
 });
 
 interface SecretsDeps {
@@ -28,9 +32,7 @@ export function addSecretCommands(program: Command): void {
     .description('Stored secrets of webhooks, and signing keys (docs/secrets.md)');
   group
     .command('rotate')
-    .description(
-      'encrypt all of them with the first key of ENCRYPTION_KEYS, in SEALED_FORMAT; can be repeated',
-    )
+    .description('encrypt all of them with the first key of ENCRYPTION_KEYS; can be repeated')
     .option('--json', 'print JSON')
     .action((output: OutputOptions) => run(output, rotateSecrets));
   group
@@ -41,10 +43,10 @@ export function addSecretCommands(program: Command): void {
 }
 
 function run(output: OutputOptions, work: (deps: SecretsDeps) => Promise<object>): Promise<void> {
-  return runOnDatabase(output, secretsConfig, (db, { ENCRYPTION_KEYS, SEALED_FORMAT }) =>
+  return runOnDatabase(output, secretsConfig, (db, { ENCRYPTION_KEYS }) =>
     work({
       db,
-      vault: createVault(ENCRYPTION_KEYS, SEALED_FORMAT),
+      vault: createVault(ENCRYPTION_KEYS),
       record: createRecordAdmin(db),
     }),
   );
@@ -80,7 +82,7 @@ async function secretsStatus({ db, vault }: SecretsDeps): Promise<object> {
     currentKeyId: vault.currentKeyId,
     webhooksByKeyId: await countByKey(db, 'webhooks'),
     signingKeysByKeyId: await countByKey(db, 'signingKeys'),
-    currentFormat: vault.currentFormat,
+    currentFormat: CURRENT_FORMAT,
     webhooksByFormat: await countByFormat(db, 'webhooks'),
     signingKeysByFormat: await countByFormat(db, 'signingKeys'),
   };

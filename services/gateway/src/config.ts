@@ -97,7 +97,6 @@ export const gatewayConfig = z.object({
   ...settings.kafka,
   ...settings.mongodb,
   ...settings.encryption,
-  ...settings.sealing,
   ...settings.redis,
   ...settings.egress,
   ...settings.tracing,

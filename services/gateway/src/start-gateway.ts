@@ -110,7 +110,7 @@ interface Api {
 async function openApi(context: Context, connections: Connections): Promise<Api> {
   const { config, logger } = context;
   const { requestDb: db, kafka, redis } = connections;
-  const vault = createVault(config.ENCRYPTION_KEYS, config.SEALED_FORMAT);
+  const vault = createVault(config.ENCRYPTION_KEYS);
   const webhooks = createWebhookStore(db, vault);
   const signingKeys = createSigningKeyStore(db, vault);
   const { invalidate } = redis.invalidations;

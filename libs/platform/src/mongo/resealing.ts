@@ -1,5 +1,11 @@
 import type { mongo } from 'mongoose';
-import { SEALED_FORMATS, SealedValueError, type SealedFormat, type Vault } from '../vault/vault.ts';
+import {
+  CURRENT_FORMAT,
+  SEALED_FORMATS,
+  SealedValueError,
+  type SealedFormat,
+  type Vault,
+} from '../vault/vault.ts';
 import { collection, type DocumentOf } from './documents/collections.ts';
 
 export interface Resealed {
@@ -31,19 +37,19 @@ const SEALED_TEXT = { webhooks: 'sealed.secret', signingKeys: 'sealed' } as cons
 const BATCH = 500;
 
 /**
- * Seals every document of a collection with the vault's current key and format. May be interrupted and repeated at
+ * Seals every document of a collection with the vault's current key and in the current format. May be interrupted and repeated at
  * any time, while services run: a document that was changed since it was read is not overwritten, and
  * counts as `remaining` if it is sealed with another key or in another format.
  */
 export async function resealCollection<Name extends SealedName>(
   db: mongo.Db,
-  { currentKeyId, currentFormat }: Pick<Vault, 'currentKeyId' | 'currentFormat'>,
+  { currentKeyId }: Pick<Vault, 'currentKeyId'>,
   { name, reseal, onUnopened }: Resealing<Name>,
 ): Promise<Resealed> {
   // The compiler does not narrow the union of collections.
   const documents = collection(db, name) as unknown as mongo.Collection<SealedDocument>;
   const resealOf = reseal as unknown as (document: SealedDocument) => Partial<SealedDocument>;
-  const isInFormat = { [SEALED_TEXT[name]]: textIn(currentFormat) };
+  const isInFormat = { [SEALED_TEXT[name]]: textIn(CURRENT_FORMAT) };
   const stale = { $or: [{ keyId: { $ne: currentKeyId } }, { $nor: [isInFormat] }] };
   let resealed = 0;
   let lastId: string | undefined = '';

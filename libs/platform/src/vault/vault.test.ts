@@ -34,7 +34,7 @@ describe('a sealed value', () => {
 
   it('has the documented format and shows nothing of its text', () => {
     const sealed = vault.seal('hush hush', BINDING);
-    expect(sealed).toMatch(/^v1\.new\.[\w-]{16}\.[\w-]{12}\.[\w-]{22}$/);
+    expect(sealed).toMatch(/^v2\.new\.[\w-]{16}\.[\w-]{12}\.[\w-]{22}$/);
     expect(Buffer.from(sealed).includes('hush')).toBe(false);
   });
 
@@ -85,7 +85,7 @@ describe('a sealed value', () => {
   it.each([0, 1, 2, 3, 4])('does not open with part %i of another value', (part) => {
     const other = createVault([OLD]).seal('another', BINDING).split('.');
     const parts = vault.seal('hush hush', BINDING).split('.');
-    parts[part] = part === 0 ? 'v2' : (other[part] ?? '');
+    parts[part] = part === 0 ? 'v1' : (other[part] ?? '');
     refusalOf(() => vault.open(parts.join('.'), BINDING));
   });
 

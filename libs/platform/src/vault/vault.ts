@@ -8,19 +8,19 @@ export interface Binding {
   /** Id of the webhook, message or signing key that holds it. */
   ownerId: string;
   field: string;
-  /** Where the value may be sent: scheme, host and port. Format 1 is not bound to it. */
+  /** Where the value may be sent: scheme, host and port. The first format is not bound to it. */
   target?: string;
 }
 
-/** How values are sealed (docs/decisions/0030-sealed-format-2.md). Both are opened. */
+/** The formats that are opened (docs/decisions/0030-sealed-format-2.md). */
 export const SEALED_FORMATS = [1, 2] as const;
 export type SealedFormat = (typeof SEALED_FORMATS)[number];
+/** The format that is written. */
+export const CURRENT_FORMAT = 2 satisfies SealedFormat;
 
 /** Encrypts values that the database must not be able to read (docs/decisions/0009-secrets-at-rest.md). */
 export interface Vault {
   currentKeyId: string;
-  /** The format that `seal` writes. */
-  currentFormat: SealedFormat;
   seal: (plain: string, binding: Binding) => string;
   /** Throws SealedValueError when the text was changed, cut or moved, or when its key is not in the ring. */
   open: (sealed: string, binding: Binding) => string;
@@ -51,13 +51,12 @@ const KEY_USE = 'posthorn sealed values v2';
 const SEALED = /^v([12])\.([\w-]{1,32})\.([\w-]{16})\.([\w-]*)\.([\w-]{22})$/;
 
 /** Seals with AES-256-GCM and the first key of the ring, and opens with the key and format that sealed. */
-export function createVault(keyRing: KeyRing, format: SealedFormat = 1): Vault {
+export function createVault(keyRing: KeyRing): Vault {
   const [current] = keyRing;
   const keys = new Map(keyRing.map((each) => [each.id, each]));
   return {
     currentKeyId: current.id,
-    currentFormat: format,
-    seal: (plain, binding) => seal({ format, ...current }, plain, binding),
+    seal: (plain, binding) => seal({ format: CURRENT_FORMAT, ...current }, plain, binding),
     open(sealed, binding) {
       const parts = partsOf(sealed);
       if (!parts) throw new SealedValueError(`${nameOf(binding)} is not a sealed value`, null);
@@ -121,7 +120,7 @@ function open(sealing: Sealing, parts: SealedParts, binding: Binding): string | 
   }
 }
 
-/** Format 2 has a key for each document, so that each may be sealed 2^32 times. */
+/** The second format has a key for each document, so that each may be sealed 2^32 times. */
 function keyFor({ format, key }: Sealing, { companyId, ownerId }: Binding): KeyObject {
   if (format === 1) return key;
   return deriveKey(key, JSON.stringify([KEY_USE, companyId, ownerId]));

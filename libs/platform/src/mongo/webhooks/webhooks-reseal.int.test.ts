@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { mongo } from 'mongoose';
+import { createFirstFormatVault } from '../../../../../test/support/samples/first-format-vault.ts';
 import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import {
   openScratchDatabase,
@@ -121,27 +122,28 @@ describe('the rotation of the key', () => {
     expect(await countByKey(db, 'webhooks')).toEqual({ new: 1, old: 1 });
   });
 
-  it('seals in the other format too, and back again', async () => {
-    const all = await insert(3);
-    const [first, second] = [createVault([OLD], 1), createVault([OLD], 2)];
+  it('seals what is in the first format again', async () => {
+    const first = createFirstFormatVault(OLD);
+    const webhooks = [sampleWebhook(1), sampleWebhook(2), sampleWebhook(3)];
+    const [changed = sampleWebhook(1)] = webhooks;
+    for (const webhook of webhooks) await createWebhookStore(db, first).insert(webhook);
     expect(await countByFormat(db, 'webhooks')).toEqual({ 1: 3 });
-    const moved = await resealWebhooks(db, second, unexpected);
-    expect(moved).toEqual({ resealed: 3, remaining: 0 });
-    expect(await countByFormat(db, 'webhooks')).toEqual({ 2: 3 });
-    const again = await resealWebhooks(db, second, unexpected);
-    expect(again).toEqual({ resealed: 0, remaining: 0 });
-    // A process that writes format 1 reads both, and what it changes is in format 1.
-    const store = createWebhookStore(db, first);
-    expect(await store.findByApp(COMPANY, 'app_1', 10)).toMatchObject(all);
+    const vault = createVault([OLD]);
+    const store = createWebhookStore(db, vault);
     const url = 'https://elsewhere.example/hook';
-    await store.update(all[0] ?? sampleWebhook(0), { url, updatedAtMs: 3_000 });
-    expect(await countByFormat(db, 'webhooks')).toEqual({ 1: 1, 2: 2 });
-    const back = await resealWebhooks(db, first, unexpected);
-    expect(back).toEqual({ resealed: 2, remaining: 0 });
+    await store.update(changed, { url, updatedAtMs: 3_000 });
+    expect(await countByFormat(db, 'webhooks')).toEqual({ 1: 2, 2: 1 });
+    const moved = await resealWebhooks(db, vault, unexpected);
+    expect(moved).toEqual({ resealed: 2, remaining: 0 });
+    expect(await countByFormat(db, 'webhooks')).toEqual({ 2: 3 });
+    expect(await store.findOne(COMPANY, changed.id)).toMatchObject({ url });
+    expect(await store.findOne(COMPANY, webhooks[1]?.id ?? '')).toEqual(webhooks[1]);
+    const again = await resealWebhooks(db, vault, unexpected);
+    expect(again).toEqual({ resealed: 0, remaining: 0 });
   });
 
-  it('follows a URL that is changed through the store in format 2', async () => {
-    const store = createWebhookStore(db, createVault([NEW], 2));
+  it('follows a URL that is changed through the store', async () => {
+    const store = createWebhookStore(db, createVault([NEW]));
     const webhook = sampleWebhook(7);
     await store.insert(webhook);
     const change = { url: 'https://elsewhere.example/hook', updatedAtMs: 3_000 };

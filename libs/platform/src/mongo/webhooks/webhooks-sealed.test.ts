@@ -1,38 +1,38 @@
 import { describe, expect, it } from '@jest/globals';
+import { createFirstFormatVault } from '../../../../../test/support/samples/first-format-vault.ts';
 import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import { createVault, SealedValueError, type Vault } from '../../vault/vault.ts';
 import type { WebhookDocument } from '../documents/documents.ts';
 import { openWebhook, sealWebhook } from './webhooks-sealed.ts';
 
 const KEY = randomKey('k1');
-const FIRST = createVault([KEY], 1);
-const SECOND = createVault([KEY], 2);
+const VAULT = createVault([KEY]);
+const FIRST = createFirstFormatVault(KEY);
 const WEBHOOK = sampleWebhook(1, { url: 'https://example.com/hook' });
 
 const sealedBy = (vault: Vault, changed: Partial<WebhookDocument> = {}): WebhookDocument => ({
   ...sealWebhook(vault, WEBHOOK),
   ...changed,
 });
-const opening = (document: WebhookDocument) => () => openWebhook(FIRST, document);
+const opening = (document: WebhookDocument) => () => openWebhook(VAULT, document);
 
 describe.each([
   ['1', FIRST],
-  ['2', SECOND],
+  ['2', VAULT],
 ])('a webhook sealed in format %s', (version, vault) => {
-  it('is opened by processes that write either format', () => {
+  it('is opened', () => {
     const document = sealedBy(vault);
     expect(Object.values(document.sealed)).toEqual(
       Array(4).fill(expect.stringMatching(new RegExp(`^v${version}\\.k1\\.`))),
     );
-    expect(openWebhook(FIRST, document)).toEqual(WEBHOOK);
-    expect(openWebhook(SECOND, document)).toEqual(WEBHOOK);
+    expect(openWebhook(VAULT, document)).toEqual(WEBHOOK);
   });
 
   it('has its TLS settings sealed too, and no such value without them', () => {
     const tls = { client: { certificate: 'chain', key: 'hush-key' }, ca: null };
     const document = sealWebhook(vault, { ...WEBHOOK, tls });
     expect(JSON.stringify(document)).not.toContain('hush');
-    expect(openWebhook(FIRST, document)).toEqual({ ...WEBHOOK, tls });
+    expect(openWebhook(VAULT, document)).toEqual({ ...WEBHOOK, tls });
     expect(sealedBy(vault).sealed).not.toHaveProperty('tls');
   });
 
@@ -60,18 +60,18 @@ describe('the URL of a sealed webhook', () => {
     'no URL',
   ];
 
-  it.each(ELSEWHERE)('opens no secret in format 2 when it became %s', (url) => {
-    expect(opening(sealedBy(SECOND, { url }))).toThrow(/was changed or moved$/);
+  it.each(ELSEWHERE)('opens no secret when it became %s', (url) => {
+    expect(opening(sealedBy(VAULT, { url }))).toThrow(/was changed or moved$/);
   });
 
   it.each(ELSEWHERE)('is not bound in format 1, and opens when it became %s', (url) => {
-    expect(openWebhook(FIRST, sealedBy(FIRST, { url }))).toEqual({ ...WEBHOOK, url });
+    expect(openWebhook(VAULT, sealedBy(FIRST, { url }))).toEqual({ ...WEBHOOK, url });
   });
 
-  it('may get another path, or be written in another way, in format 2', () => {
+  it('may get another path, or be written in another way', () => {
     const stored = 'https://EXAMPLE.com:443/other?x=1';
     const url = 'https://example.com/other?x=1';
-    expect(openWebhook(SECOND, sealedBy(SECOND, { url: stored }))).toEqual({ ...WEBHOOK, url });
+    expect(openWebhook(VAULT, sealedBy(VAULT, { url: stored }))).toEqual({ ...WEBHOOK, url });
   });
 
   it('is percent-encoded when an earlier version stored it, like that of a token server', () => {
@@ -80,7 +80,7 @@ describe('the URL of a sealed webhook', () => {
     const rest = { scope: null, audience: null, clientAuthentication: 'basic' } as const;
     const url = 'https://example.com/a|b?q=x|y^z';
     const webhook = { ...WEBHOOK, url, authMethod: { ...oauth2, ...rest } };
-    expect(openWebhook(SECOND, sealWebhook(SECOND, webhook))).toMatchObject({
+    expect(openWebhook(VAULT, sealWebhook(VAULT, webhook))).toMatchObject({
       url: 'https://example.com/a%7Cb?q=x%7Cy%5Ez',
       authMethod: { tokenUrl: 'https://login.example.com/token?tenant=%7Ba%7Cb%7D' },
     });

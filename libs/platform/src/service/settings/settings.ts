@@ -18,7 +18,6 @@ import {
 import { publicUrlSettings } from './public-url.ts';
 import { tracingSettings } from './tracing-settings.ts';
 import { keyRingSchema } from '../../vault/vault-keys.ts';
-import { SEALED_FORMATS } from '../../vault/vault.ts';
 import { wholeNumber } from './whole-number.ts';
 
 const port = wholeNumber(0, 65_535, 'a port');
@@ -110,15 +109,6 @@ export const settings = {
     ENCRYPTION_KEYS: keyRingSchema.describe(
       'Keys of stored webhook secrets and of the MACs of records, keyId:base64 of 32 bytes, separated by commas; the first one encrypts',
     ),
-  },
-  sealing: {
-    SEALED_FORMAT: z.coerce
-      .number('must be 1 or 2')
-      .pipe(z.literal(SEALED_FORMATS, 'must be 1 or 2'))
-      .default(1)
-      .describe(
-        'Format in which webhook secrets are encrypted, 1 or 2; 2 once no process of an earlier version runs (docs/secrets.md)',
-      ),
   },
   egress: {
     EGRESS_ALLOW_LOOPBACK: flag.prefault('false').describe('Deliveries may go to this machine'),
