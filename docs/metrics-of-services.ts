@@ -11,7 +11,6 @@ import { createDroppedSpans } from '@posthorn/platform/tracing/open-otlp-spans.t
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { watchClient } from '@posthorn/platform/mongo/connection/watch-client.ts';
 import { createIncidentMetrics } from '@posthorn/platform/operator-events/open-incident-reports.ts';
-import { createConfirmedRecords } from '@posthorn/platform/proof/proven-records.ts';
 import { createRegistry, watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { createStoreMetrics } from '@posthorn/platform/service/stores/store-metrics.ts';
 import { createStatsMetrics } from '@posthorn/platform/stats/open-stats.ts';
@@ -89,7 +88,6 @@ function dispatcher(): Registry {
     report: nothing,
   });
   createIncidentMetrics(registry);
-  createConfirmedRecords(registry);
   createStatsMetrics(registry);
   createStoreMetrics(registry, 'redis');
   return registry;
@@ -111,7 +109,6 @@ function retry(): Registry {
     report: nothing,
   });
   createIncidentMetrics(registry);
-  createConfirmedRecords(registry);
   createOperatorEventMetrics(registry);
   createAuditMetrics(registry, NOTHING);
   return registry;

@@ -11,7 +11,6 @@ import {
 } from '@posthorn/domain/records/records.ts';
 import { ASSIGNER_VERSION } from '@posthorn/platform/kafka/kafkajs/co-partition-assigner.ts';
 import { DATABASE_USERS, databaseRoleOf } from '../../deploy/setup/mongodb-rights.ts';
-import { settings } from '@posthorn/platform/service/settings/settings.ts';
 import { CURRENT_FORMAT, SEALED_FORMATS } from '@posthorn/platform/vault/vault.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -98,11 +97,5 @@ describe('docs/upgrade.md', () => {
       reads: [ASSIGNER_VERSION],
       writes: [ASSIGNER_VERSION],
     });
-  });
-
-  it('has what is done with records without a MAC by default', () => {
-    expect(page).toContain(
-      `\`UNPROVEN_RECORDS\`, which is \`${settings.records.UNPROVEN_RECORDS.parse(undefined)}\``,
-    );
   });
 });

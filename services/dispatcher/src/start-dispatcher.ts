@@ -56,7 +56,7 @@ export async function startDispatcher(given: Context): Promise<void> {
   );
   const kafka = await openRecordLog('posthorn-dispatcher', context);
   const { topics, groups, partitionOf } = kafka;
-  const { records, deadLetters, report } = openProvenRecords(context, kafka, db);
+  const { records, deadLetters, report } = openProvenRecords(context, kafka);
   const budgets = createMemoryBudgets(registry);
   const shared = openSharedState(context);
   const companies = await openCompanies(context, db);

@@ -67,7 +67,7 @@ export async function startRetry(context: Context): Promise<void> {
   );
   const kafka = await openRecordLog('posthorn-retry', context);
   const { topics, groups, delayTopics, countPartitions } = kafka;
-  const { records, deadLetters } = openProvenRecords(context, kafka, store.db);
+  const { records, deadLetters } = openProvenRecords(context, kafka);
   areTopicsAlive = kafka.isAlive;
   const deliveries = createDeliveryStore(store.db);
   const metrics = createRetryMetrics(registry, config.RETRY_DELAYS);

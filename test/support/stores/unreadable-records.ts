@@ -3,13 +3,18 @@ import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { DeliveryRef } from '@posthorn/domain/message/delivery.ts';
 import type { IHeaders, Message } from 'kafkajs';
 import type { Namespace } from '../process/namespace.ts';
+import { contentOf } from '@posthorn/platform/kafka/record-content.ts';
+import { createRecordMac } from '@posthorn/platform/kafka/publishing/record-mac.ts';
+import { keyRingSchema } from '@posthorn/platform/vault/vault-keys.ts';
 import { openKafka } from './open-kafka.ts';
+
+type SigningNamespace = Namespace & { ENCRYPTION_KEYS?: string };
 
 /** Stands in payloads that must not be shown anywhere. */
 export const MARKER = 'hush-hush';
 
-/** Leaves room for the record's key in a batch of 1,048,588 bytes, but none for the headers of a dead letter. */
-const FULL_BATCH_BYTES = 1_048_430;
+/** Leaves room for the record's key and MAC in a batch of 1,048,588 bytes, but none for the headers of a dead letter. */
+const FULL_BATCH_BYTES = 1_048_330;
 const DEEP = 400_000;
 
 const oddHeaders: IHeaders = {
@@ -58,11 +63,33 @@ export function undueRecords(ref: DeliveryRef): Record<string, Message> {
   };
 }
 
-/** Writes records as no part of Posthorn does, each in a batch of its own. */
-export async function writeRecords(
-  env: Namespace,
-  byTopic: Readonly<Record<string, Record<string, Message>>>,
+type RecordsByTopic = Readonly<Record<string, Readonly<Record<string, Message>>>>;
+
+/** Writes records as a process of Posthorn with a fault might, each in a batch of its own. */
+export async function writeSignedRecords(
+  env: SigningNamespace,
+  byTopic: RecordsByTopic,
 ): Promise<void> {
+  const mac = createRecordMac(keyRingSchema.parse(env.ENCRYPTION_KEYS));
+  const signed = Object.entries(byTopic).map(([name, records]) => {
+    const topic = env.TOPIC_PREFIX + name;
+    const messages = Object.entries(records).map(([what, message]) => {
+      const { key, value, headers = {} } = message;
+      const content = contentOf({
+        key: key === null || key === undefined ? null : Buffer.from(key),
+        value: value === null ? null : Buffer.from(value),
+        headers,
+      });
+      const { headers: { mac: code = '' } = {} } = mac.sign({ topic, ...content });
+      return [what, { ...message, headers: { ...headers, mac: code } }] as const;
+    });
+    return [name, Object.fromEntries(messages)] as const;
+  });
+  await writeRecords(env, Object.fromEntries(signed));
+}
+
+/** Writes records as another program may, each in a batch of its own. */
+export async function writeRecords(env: Namespace, byTopic: RecordsByTopic): Promise<void> {
   const kafka = openKafka(env);
   const producer = kafka.producer({ allowAutoTopicCreation: false });
   await producer.connect();

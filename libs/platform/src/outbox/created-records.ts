@@ -6,7 +6,6 @@ import {
   type MessageCreated,
 } from '@posthorn/domain/records/records.ts';
 import { notStoredOf } from '@posthorn/domain/message/not-stored.ts';
-import { requiredAt } from '@posthorn/domain/required.ts';
 import { REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import type { OutgoingRecord } from '../kafka/record-log.ts';
 
@@ -38,16 +37,6 @@ export function createdSource(message: Message): CreatedSource {
 /** One message-created record per target webhook, keyed by it. */
 export function createdRecords(topic: string, message: Message): OutgoingRecord[] {
   return recordsBetween(topic, createdSource(message), 0, message.targets.length);
-}
-
-/** The record of the message to one of its targets. */
-export function createdRecordTo(
-  topic: string,
-  message: Message,
-  webhookId: string,
-): OutgoingRecord {
-  const at = message.targets.indexOf(webhookId);
-  return requiredAt(recordsBetween(topic, createdSource(message), at, at + 1), 0, 'record');
 }
 
 /** The records of the targets from index `begin` (inclusive) to `end` (exclusive). */

@@ -150,12 +150,6 @@ export const settings = {
     RECORD_MEMORY_MIB: mebibytesOf(32).describe(
       'Memory for records in flight, in MiB; when it is full, nothing more is read',
     ),
-    UNPROVEN_RECORDS: z
-      .enum(['confirm', 'refuse'], 'must be confirm or refuse')
-      .default('confirm')
-      .describe(
-        'What happens to records in Kafka without a right MAC, as versions before MACs leave them: confirm takes what MongoDB confirms, refuse takes none',
-      ),
   },
   /** How many attempts one webhook may have at once: the dispatcher enforces it, the gateway shows it. */
   concurrency: {
