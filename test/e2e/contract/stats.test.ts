@@ -186,16 +186,6 @@ async function printed(...args: string[]): Promise<object[]> {
 }
 
 describe('The administration command', () => {
-  it('prints the endpoints that fail most', async () => {
-    const { companyId } = posthorn;
-    const failures = { attempts: 2, failed: 2, failedShare: 1, failures: 'http_5xx 2' };
-    expect(await printed('worst-endpoints', '--since', '1h', '--limit', '10000')).toEqual([
-      { webhookId: ids.badWebhook, companyId, ...failures, p95Ms: expect.any(Number) },
-    ]);
-    const table = await runProgram(ADMIN, ['worst-endpoints', '--limit', '10000'], posthorn.env);
-    expect(table).toMatch(new RegExp(`${ids.badWebhook} +${companyId} +2 +2 +1 +\\d+ +http_5xx 2`));
-  });
-
   it('prints what companies used in a month', async () => {
     const [point] = (await statsOf('step=day')).points;
     const month = String(point?.at).slice(0, 7);

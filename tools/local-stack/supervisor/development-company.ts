@@ -48,8 +48,10 @@ async function companyExists(
   addresses: Addresses,
   children: Children,
 ): Promise<boolean> {
-  const { exists } = await runAdmin(['company', 'exists', companyId], addresses, children);
-  return exists === true;
+  const found = (await runAdmin(['company', 'list'], addresses, children)) as {
+    companyId: string;
+  }[];
+  return found.some((company) => company.companyId === companyId);
 }
 
 /** Creates a company with an API key. */
@@ -58,8 +60,9 @@ export async function createCompany(
   addresses: Addresses,
   children: Children,
 ): Promise<Omit<Credentials, 'baseUrl'>> {
-  const { companyId, apiKey } = await runAdmin(['company', 'create', name], addresses, children);
-  return { companyId: String(companyId), apiKey: String(apiKey) };
+  const created = await runAdmin(['company', 'create', name], addresses, children);
+  const { companyId, apiKey } = created as { companyId: string; apiKey: string };
+  return { companyId, apiKey };
 }
 
 /** Returns a link that opens the dashboard of the company once. */
@@ -69,17 +72,17 @@ export async function createSignInLink(
   children: Children,
 ): Promise<string> {
   const words = ['dashboard-link', companyId, '--url', process.env.PUBLIC_URL ?? baseUrl];
-  const { url } = await runAdmin(words, addresses, children);
-  return String(url);
+  const { url } = (await runAdmin(words, addresses, children)) as { url: string };
+  return url;
 }
 
 async function runAdmin(
   words: string[],
   addresses: Addresses,
   children: Children,
-): Promise<Record<string, unknown>> {
+): Promise<unknown> {
   const entry = 'services/admin/src/main.ts';
   const args = [...words, '--json'];
   const output = await runProgram(`admin ${words[0] ?? ''}`, entry, args, addresses, children);
-  return JSON.parse(output) as Record<string, unknown>;
+  return JSON.parse(output);
 }

@@ -5,7 +5,7 @@ import { createCompany, listCompanies } from './companies.ts';
 import { addExportCommand } from './export-command.ts';
 import { runOnCompanies } from './run-on-companies.ts';
 
-/** Adds `company create|list|exists|suspend|resume|delete|export`. */
+/** Adds `company create|list|suspend|resume|delete|export`. */
 export function addCompanyCommands(program: Command): void {
   const group = program.command('company').description('Companies');
   group
@@ -20,13 +20,6 @@ export function addCompanyCommands(program: Command): void {
     .description('list the companies, oldest first')
     .option('--json', 'print JSON')
     .action((output: OutputOptions) => runOnCompanies(output, listCompanies));
-  group
-    .command('exists <companyId>')
-    .description('show whether a company exists')
-    .option('--json', 'print JSON')
-    .action((id: string, output: OutputOptions) =>
-      runOnCompanies(output, async ({ companies }) => ({ exists: await companies.hasCompany(id) })),
-    );
   addCompanyLifeCommands(group);
   addExportCommand(group);
 }

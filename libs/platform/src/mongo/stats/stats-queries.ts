@@ -3,13 +3,7 @@ import {
   noAttempts,
   type AttemptCounts,
 } from '@posthorn/domain/stats/attempt-counts.ts';
-import {
-  beginningOf,
-  HOUR_MS,
-  MINUTE_MS,
-  type Span,
-  type Step,
-} from '@posthorn/domain/stats/steps.ts';
+import { beginningOf, MINUTE_MS, type Span, type Step } from '@posthorn/domain/stats/steps.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../documents/collections.ts';
 import { documentsOf } from '../company-documents.ts';
@@ -19,7 +13,7 @@ import {
   readFailingWebhooks,
   type FailingWebhook,
 } from './failing-webhooks.ts';
-import { hourId, minuteName, type UsageCounts } from './stats-documents.ts';
+import { hourId, type UsageCounts } from './stats-documents.ts';
 
 /** The attempts that ended in one minute, hour or day. */
 export interface StatsPoint {
@@ -34,12 +28,6 @@ export interface StatsOwner {
   ownerId: string;
 }
 
-export interface EndpointCounts {
-  webhookId: string;
-  companyId: string;
-  counts: AttemptCounts;
-}
-
 export type CompanyUsage = Omit<UsageCounts, 'hourMs'>;
 
 /** Reads what was counted. */
@@ -48,10 +36,8 @@ export interface StatsQueries {
   readSteps: (owner: StatsOwner, step: Step, span: Span) => Promise<StatsPoint[]>;
   /** Returns the webhooks of the company that failed in this span, by whole hours or minutes, in no order. */
   readFailing: (companyId: string, step: Step, span: Span) => Promise<FailingWebhook[]>;
-  /** Returns the webhooks of every company with an attempt in these whole minutes, in no order. */
-  readEndpoints: (span: Span) => Promise<EndpointCounts[]>;
-  /** Returns the webhooks of every company with an attempt in this whole hour and no success. Most fields are not read. */
-  readFailingIn: (hourMs: number) => Promise<Pick<EndpointCounts, 'webhookId' | 'companyId'>[]>;
+  /** Returns the webhooks of every company with an attempt in this whole hour and no success. */
+  readFailingIn: (hourMs: number) => Promise<{ webhookId: string; companyId: string }[]>;
   /** Whether any attempt to any endpoint succeeded in this whole hour. */
   hasSuccessIn: (hourMs: number) => Promise<boolean>;
   /** Returns the companies that used something in these whole hours, by id. */
@@ -66,7 +52,6 @@ export function createStatsQueries(db: mongo.Db): StatsQueries {
       step === 'minute'
         ? readFailingByMinute(db, companyId, span)
         : readFailingWebhooks(db, companyId, span),
-    readEndpoints: (span) => readEndpoints(db, span),
     readFailingIn: (hourMs) => readFailingIn(db, hourMs),
     async hasSuccessIn(hourMs) {
       const filter = { ...webhooksIn(hourMs), [SUCCESSES]: { $gt: 0 } };
@@ -123,38 +108,6 @@ function countsOf(stored: Partial<AttemptCounts> = {}): AttemptCounts {
   const counts = noAttempts();
   addCounts(counts, stored);
   return counts;
-}
-
-/** Whole hours are read from their totals, the hours at both ends from their minutes. */
-async function readEndpoints(db: mongo.Db, { fromMs, toMs }: Span): Promise<EndpointCounts[]> {
-  const byId = new Map<string, EndpointCounts>();
-  for (let hourMs = beginningOf('hour', fromMs); hourMs < toMs; hourMs += HOUR_MS) {
-    const names = minutesBetween(Math.max(fromMs, hourMs), Math.min(toMs, hourMs + HOUR_MS));
-    const fields = names.length === 60 ? ['total'] : names.map((name) => `minutes.${name}`);
-    const projection = Object.fromEntries(fields.map((field) => [field, 1]));
-    const found = collection(db, 'stats')
-      .find({ at: new Date(hourMs), kind: 'webhook' })
-      .project<StatsDocument>({ companyId: 1, ownerId: 1, ...projection });
-    for await (const document of found) addEndpoint(byId, document);
-  }
-  return [...byId.values()];
-}
-
-/** The names of the minutes of one hour from `fromMs` to before `toMs`. */
-function minutesBetween(fromMs: number, toMs: number): number[] {
-  const count = Math.ceil((toMs - fromMs) / MINUTE_MS);
-  return Array.from({ length: count }, (_, n) => minuteName(fromMs) + n);
-}
-
-function addEndpoint(
-  byId: Map<string, EndpointCounts>,
-  { companyId, ownerId: webhookId, total, minutes }: Partial<StatsDocument> & StatsOwner,
-): void {
-  const parts = total ? [total] : Object.values(minutes ?? {});
-  if (parts.length === 0) return;
-  const known = byId.get(webhookId) ?? { webhookId, companyId, counts: noAttempts() };
-  for (const part of parts) addCounts(known.counts, part);
-  byId.set(webhookId, known);
 }
 
 const SUCCESSES = 'total.outcomes.success';

@@ -94,29 +94,6 @@ describe('the statistics of an owner', () => {
   });
 });
 
-describe('the endpoints of a span', () => {
-  it('are the webhooks of every company, with the minutes at both ends', async () => {
-    const other = { companyId: 'comp_b', ownerId: 'wh_2' };
-    await store.addMinutes([
-      attemptIn('05:30:00', 'timeout'),
-      attemptIn('05:31:00'),
-      attemptIn('06:15:00'),
-      attemptIn('07:31:00'),
-      attemptIn('06:00:00', 'http_4xx', other),
-      attemptIn('05:30:00', 'http_4xx', { ...other, ownerId: 'wh_3' }),
-      attemptIn('06:15:00', 'success', { kind: 'company', ownerId: 'comp_a' }),
-    ]);
-    const found = await queries.readEndpoints({ fromMs: at('05:31:00'), toMs: at('07:31:00') });
-    const outcomes = found.map(({ webhookId, companyId, counts }) => {
-      return [webhookId, companyId, counts.outcomes];
-    });
-    expect(outcomes.sort()).toEqual([
-      ['wh_1', 'comp_a', { success: 2 }],
-      ['wh_2', 'comp_b', { http_4xx: 1 }],
-    ]);
-  });
-});
-
 describe('the endpoints of an hour', () => {
   it('that only failed are found, of every company', async () => {
     const other = { companyId: 'comp_b', ownerId: 'wh_2' };
