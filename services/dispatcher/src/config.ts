@@ -25,28 +25,7 @@ export const dispatcherConfig = z.object({
     .describe(
       'How long a circuit stays open before it lets a probe through, and how long an attempt is deferred when the egress proxy failed',
     ),
-  PAYLOAD_MEMORY_MIB: settings
-    .mebibytes(64)
-    .describe('Memory for payloads loaded for attempts under way, in MiB'),
-  PAYLOAD_CACHE_MIB: settings.mebibytes(32).describe('Memory of the payload cache, in MiB'),
-  WEBHOOK_CACHE_MIB: settings.mebibytes(24).describe('Memory of the webhook cache, in MiB'),
-  TLS_CLIENT_CACHE_MIB: settings
-    .mebibytes(32)
-    .describe(
-      'Memory for the HTTP clients of webhooks with TLS settings of their own, 16 for each MiB, in MiB',
-    ),
-  TOKEN_CACHE_MIB: settings
-    .mebibytes(8)
-    .describe('Memory of the cache of OAuth 2.0 access tokens, in MiB'),
-  CIRCUIT_MEMORY_MIB: settings
-    .mebibytes(64)
-    .describe('Memory for the circuits of endpoints that failed recently, in MiB'),
-  STATS_MEMORY_MIB: settings
-    .mebibytes(16)
-    .describe(
-      'Memory for counts of attempts that are not yet in MongoDB, 1,000 webhooks, apps and companies a minute for each MiB, in MiB; when it is full, further ones are not counted',
-    ),
-  ...settings.records,
+  ...settings.memory('dispatcher'),
   ...settings.concurrency,
   ...settings.kafka,
   ...settings.mongodb,

@@ -7,7 +7,7 @@ import {
   createMemoryBudgets,
   type MemoryBudgets,
 } from '@posthorn/platform/memory/memory-budgets.ts';
-import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import { openMongo } from '@posthorn/platform/mongo/connection/connect.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
@@ -108,7 +108,7 @@ function openAttempt(
   const { db, topics, deadLetters, budgets, isolation, doubleSends, companies, traces } = parts;
   const loadWebhook = openWebhookLoader(context, db, budgets);
   const { send, tokens } = openSender(context, budgets);
-  const budgetBytes = bytesOfMib(context.config.STATS_MEMORY_MIB);
+  const budgetBytes = memoryShare('dispatcher', 'stats', context.config.MEMORY_MIB);
   const count = openAttemptStats(context, { db, budgets, budgetBytes });
   const { settleDelivery, settleResend, erasePayloads } = openSettle(context, {
     ...parts,

@@ -12,30 +12,6 @@ const sourceIps = z
     message: 'must be address ranges such as 203.0.113.8/32, separated by commas',
   });
 
-/** The smallest budget still has room for one request of the largest kind. */
-const mib = wholeNumber(4, 4_096);
-
-/** What each part of the process may hold. With about 130 MiB for the process itself this stays below 400 MiB. */
-const memory = {
-  ACCEPT_QUEUE_MIB: mib
-    .default(64)
-    .describe('Memory for requests that wait for MongoDB, in MiB; further requests get 503'),
-  PUBLISH_QUEUE_MIB: mib
-    .default(48)
-    .describe(
-      'Memory for messages that wait for Kafka, in MiB; further ones are read back from MongoDB',
-    ),
-  REQUEST_MIB: mib
-    .default(64)
-    .describe(
-      'Memory for requests, their bodies, repeated and unsent responses, in MiB; further requests get 503',
-    ),
-  TARGET_CACHE_MIB: mib.default(32).describe('Memory for cached webhooks, in MiB'),
-  API_KEY_CACHE_MIB: mib.default(8).describe('Memory for cached API keys, in MiB'),
-  RATE_COUNTS_MIB: mib.default(16).describe('Memory for the counts of the rate limits, in MiB'),
-  RESEND_PAGES_MIB: mib.default(16).describe('Memory for deliveries being resent, in MiB'),
-};
-
 /** What one owner may have. A request beyond it is 409 quota_exceeded. What there is already stays. */
 const quotas = z.object({
   QUOTA_PROJECTS_PER_COMPANY: wholeNumber(1, 10_000_000)
@@ -91,7 +67,7 @@ export const gatewayConfig = z.object({
     .describe(
       'Address ranges that deliveries come from, separated by commas; GET /api/v1/source-ips shows them',
     ),
-  ...memory,
+  ...settings.memory('gateway'),
   ...quotas.shape,
   ...settings.concurrency,
   ...settings.kafka,

@@ -5,7 +5,7 @@ import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.t
 import { openProvenRecords } from '@posthorn/platform/proof/open-proven-records.ts';
 import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import type { Consumption, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openMongo } from '@posthorn/platform/mongo/connection/connect.ts';
@@ -104,7 +104,7 @@ export async function startRetry(context: Context): Promise<void> {
 }
 
 function openMemory({ config, registry }: Context): RecordMemory {
-  const budgetBytes = bytesOfMib(config.RECORD_MEMORY_MIB);
+  const budgetBytes = memoryShare('retry', 'records', config.MEMORY_MIB);
   const memory = createRecordMemory(budgetBytes);
   createMemoryBudgets(registry).add('records', budgetBytes, memory.usedBytes);
   return memory;

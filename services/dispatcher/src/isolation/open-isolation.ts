@@ -1,6 +1,6 @@
 import { startTicker } from '@posthorn/platform/async/ticker.ts';
 import type { OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
-import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createRecordMemory, type RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
@@ -63,7 +63,7 @@ const FLOWS_EVERY_MS = 1_000;
 export function openIsolation(context: Context, parts: Parts): Isolation {
   const { records, topics, partitionOf, shared, budgets, report } = parts;
   const { config, registry, keepTrying } = context;
-  const memory = createRecordMemory(bytesOfMib(config.RECORD_MEMORY_MIB));
+  const memory = createRecordMemory(memoryShare('dispatcher', 'records', config.MEMORY_MIB));
   const clock = createStallFreeClock(CLOCK_EVERY_MS, monotonicClockMs);
   const circuits = openCircuits(context, shared, {
     report,
@@ -118,7 +118,9 @@ function openCircuits(
     logger,
     shared: openCircuits,
     resetMs: config.CIRCUIT_RESET_MS,
-    maxCircuits: Math.floor(bytesOfMib(config.CIRCUIT_MEMORY_MIB) / CIRCUIT_BYTES),
+    maxCircuits: Math.floor(
+      memoryShare('dispatcher', 'circuits', config.MEMORY_MIB) / CIRCUIT_BYTES,
+    ),
     nowMs: systemClockMs,
   });
 }
@@ -143,8 +145,8 @@ interface Watched {
 }
 
 function watchMemory({ config, budgets, memory, circuits, queues }: Watched): void {
-  budgets.add('records', bytesOfMib(config.RECORD_MEMORY_MIB), memory.usedBytes);
-  budgets.add('circuits', bytesOfMib(config.CIRCUIT_MEMORY_MIB), () => {
+  budgets.add('records', memoryShare('dispatcher', 'records', config.MEMORY_MIB), memory.usedBytes);
+  budgets.add('circuits', memoryShare('dispatcher', 'circuits', config.MEMORY_MIB), () => {
     const { closed, open, half_open: halfOpen } = circuits.count();
     return (closed + open + halfOpen) * CIRCUIT_BYTES;
   });

@@ -1,4 +1,4 @@
-import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
@@ -12,8 +12,8 @@ export function openPayloads(
   db: Database,
   budgets: MemoryBudgets,
 ): PayloadMemory {
-  const cacheBytes = bytesOfMib(config.PAYLOAD_CACHE_MIB);
-  const heldBytes = bytesOfMib(config.PAYLOAD_MEMORY_MIB);
+  const cacheBytes = memoryShare('dispatcher', 'payload_cache', config.MEMORY_MIB);
+  const heldBytes = memoryShare('dispatcher', 'payloads', config.MEMORY_MIB);
   const loader = createPayloadLoader(createMessageStore(db), cacheBytes, keepTrying);
   const payloads = createPayloadMemory(loader.load, heldBytes);
   budgets.add('payload_cache', cacheBytes, loader.usedBytes);

@@ -1,4 +1,4 @@
-import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createSigningKeyStore } from '@posthorn/platform/mongo/signing-keys/signing-keys.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
@@ -23,7 +23,7 @@ export function openWebhookLoader(
   budgets: MemoryBudgets,
 ): LoadWebhook {
   const vault = createVault(config.ENCRYPTION_KEYS);
-  const cacheBytes = bytesOfMib(config.WEBHOOK_CACHE_MIB);
+  const cacheBytes = memoryShare('dispatcher', 'webhook_cache', config.MEMORY_MIB);
   const signers = createSigningKeyLoader({
     signingKeys: createSigningKeyStore(db, vault),
     keepTrying,

@@ -1,6 +1,6 @@
 import { requiredAt } from '@posthorn/domain/required.ts';
 import { egressPolicyOf } from '@posthorn/platform/service/egress-policy.ts';
-import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { VERSION } from '@posthorn/platform/service/metrics.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
@@ -50,7 +50,7 @@ export function openSender(
     onOpened: idle.add,
   };
   const agents = createSpreadAgents(guard);
-  const tlsClientBytes = bytesOfMib(config.TLS_CLIENT_CACHE_MIB);
+  const tlsClientBytes = memoryShare('dispatcher', 'tls_clients', config.MEMORY_MIB);
   const tlsClients = createTlsClients(guard, tlsClientBytes);
   budgets.add('tls_clients', tlsClientBytes, tlsClients.usedBytes);
   const deadlines = createDeadlineSweep(monotonicClockMs);
@@ -76,7 +76,7 @@ function openTokens(
   requestToken: RequestToken,
   budgets: MemoryBudgets,
 ): AccessTokens {
-  const cacheBytes = bytesOfMib(config.TOKEN_CACHE_MIB);
+  const cacheBytes = memoryShare('dispatcher', 'token_cache', config.MEMORY_MIB);
   const perSecond = config.HOST_ATTEMPTS_PER_SECOND;
   const tokens = createAccessTokens({
     requestToken,

@@ -1,5 +1,5 @@
 import type { RequestQueue } from '../http/request/route.ts';
-import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
@@ -51,7 +51,7 @@ export function openAccept(context: Context, deps: OpenAcceptDeps): Accept {
   const { config, logger, lifecycle, registry } = context;
   const { db, requestDb, outbox, budgets, spans } = deps;
   const responses = createSealedResponses(deps.vault);
-  const acceptQueueBytes = bytesOfMib(config.ACCEPT_QUEUE_MIB);
+  const acceptQueueBytes = memoryShare('gateway', 'accept_queue', config.MEMORY_MIB);
   const untraced = createAcceptMessage({
     targets: openTargets(context, deps),
     deliveries: createDeliveryStore(db),
@@ -80,7 +80,7 @@ function openTargets(
   { config }: Context,
   { webhooks, notStoredByApp, invalidations, budgets }: OpenAcceptDeps,
 ): TargetResolver {
-  const cacheBytes = bytesOfMib(config.TARGET_CACHE_MIB);
+  const cacheBytes = memoryShare('gateway', 'target_cache', config.MEMORY_MIB);
   const targets = createTargetResolver({
     cacheBytes,
     maxTargets: config.QUOTA_TARGETS_PER_MESSAGE,

@@ -1,4 +1,4 @@
-import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
@@ -24,7 +24,7 @@ export function openAuthentication(
 ): Authenticate {
   const { findKey, noteUse } = createCompanyStore(db);
   const lastUsed = createLastUsed({ write: noteUse, nowMs: systemClockMs, logger });
-  const cacheBytes = bytesOfMib(config.API_KEY_CACHE_MIB);
+  const cacheBytes = memoryShare('gateway', 'api_key_cache', config.MEMORY_MIB);
   const { authenticate, forget, usedBytes } = createAuthentication({
     findKey,
     wrongKeys,

@@ -1,4 +1,4 @@
-import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { RedisClient } from '@posthorn/platform/redis/connect.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
@@ -15,7 +15,7 @@ export function openRateLimits(
   redis: RedisClient,
   budgets: MemoryBudgets,
 ): RateLimits {
-  const countsBytes = bytesOfMib(config.RATE_COUNTS_MIB);
+  const countsBytes = memoryShare('gateway', 'rate_counts', config.MEMORY_MIB);
   const rateLimits = createRateLimits({
     redis,
     prefix: config.REDIS_PREFIX,

@@ -1,6 +1,6 @@
 import { createLoop } from '@posthorn/platform/async/loop.ts';
 import type { OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
-import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
@@ -42,7 +42,7 @@ export async function openOutbox(
   { db, kafka, redis, messages, budgets, spans, pauseMs }: OutboxDeps,
 ): Promise<Outbox> {
   const { config, logger, lifecycle, registry } = context;
-  const publishQueueBytes = bytesOfMib(config.PUBLISH_QUEUE_MIB);
+  const publishQueueBytes = memoryShare('gateway', 'publish_queue', config.MEMORY_MIB);
   const topic = kafka.topics.messageCreated;
   const budget = createPublishBudget({
     partitionOf: (webhookId) => kafka.partitionOf(topic, webhookId),

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createCompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
 import { createLeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
@@ -44,7 +44,7 @@ export function openResends(
   const resends = createResendStore(deps.requestDb);
   const marks = createResendMarks(db);
   const life = createCompanyLife(db);
-  const pagesBytes = bytesOfMib(config.RESEND_PAGES_MIB);
+  const pagesBytes = memoryShare('gateway', 'resend_pages', config.MEMORY_MIB);
   const pageBudget = createPageBudget(pagesBytes);
   budgets.add('resend_pages', pagesBytes, pageBudget.usedBytes);
   const runner = createResendRunner({

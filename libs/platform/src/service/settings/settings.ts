@@ -17,14 +17,11 @@ import {
 } from '../stores/store-settings.ts';
 import { publicUrlSettings } from './public-url.ts';
 import { tracingSettings } from './tracing-settings.ts';
+import { defaultMemoryMib, type MemoryOwner } from '../../memory/memory-shares.ts';
 import { keyRingSchema } from '../../vault/vault-keys.ts';
 import { wholeNumber } from './whole-number.ts';
 
 const port = wholeNumber(0, 65_535, 'a port');
-
-function mebibytesOf(mib: number) {
-  return wholeNumber(1, 16_384, 'a whole number of MiB').default(mib);
-}
 
 const places = wholeNumber(1, 1_000);
 
@@ -146,11 +143,14 @@ export const settings = {
       .default(25_000)
       .describe('How long a stop waits for running work'),
   }),
-  records: {
-    RECORD_MEMORY_MIB: mebibytesOf(32).describe(
-      'Memory for records in flight, in MiB; when it is full, nothing more is read',
-    ),
-  },
+  /** The smallest value has room for one request or record of the largest kind in each part. */
+  memory: (owner: MemoryOwner) => ({
+    MEMORY_MIB: wholeNumber(owner === 'retry' ? 8 : 64, 16_384)
+      .default(defaultMemoryMib(owner))
+      .describe(
+        'Memory for queues, caches and what is under way, in MiB; about 130 MiB for the process itself come on top',
+      ),
+  }),
   /** How many attempts one webhook may have at once: the dispatcher enforces it, the gateway shows it. */
   concurrency: {
     ENDPOINT_CONCURRENCY: places
@@ -160,7 +160,5 @@ export const settings = {
       .default(1_000)
       .describe('Most concurrent attempts to a webhook that responds well'),
   },
-  /** Returns a memory budget in MiB with this default. */
-  mebibytes: mebibytesOf,
   port,
 };

@@ -1,13 +1,13 @@
-import { bytesOfMib } from '@posthorn/platform/memory/mebibytes.ts';
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { GatewayConfig } from '../../config.ts';
 import { addressOf, createRequestMemory, type RequestMemory } from './request-memory.ts';
 
 /** 256 of one address, with bodies of 4 KiB. */
-const SIGN_INS_MIB = 4;
+const SIGN_INS_BYTES = 4 * 1_048_576;
 /** 1,536 requests of one address. */
-const UNKNOWN_CALLERS_MIB = 12;
+const UNKNOWN_CALLERS_BYTES = 12 * 1_048_576;
 
 export interface HeldByRequests {
   /** What requests of known companies hold. */
@@ -23,14 +23,14 @@ export function openRequestMemory(
   { config }: Pick<ServiceContext<GatewayConfig>, 'config'>,
   budgets: MemoryBudgets,
 ): HeldByRequests {
-  const open = (part: string, mib: number, ownerOf?: typeof addressOf): RequestMemory => {
-    const memory = createRequestMemory(bytesOfMib(mib), ownerOf);
-    budgets.add(part, bytesOfMib(mib), memory.usedBytes);
+  const open = (part: string, bytes: number, ownerOf?: typeof addressOf): RequestMemory => {
+    const memory = createRequestMemory(bytes, ownerOf);
+    budgets.add(part, bytes, memory.usedBytes);
     return memory;
   };
   return {
-    memory: open('requests', config.REQUEST_MIB),
-    signIns: open('sign_ins', SIGN_INS_MIB, addressOf),
-    unknownCallers: open('unknown_callers', UNKNOWN_CALLERS_MIB, addressOf),
+    memory: open('requests', memoryShare('gateway', 'requests', config.MEMORY_MIB)),
+    signIns: open('sign_ins', SIGN_INS_BYTES, addressOf),
+    unknownCallers: open('unknown_callers', UNKNOWN_CALLERS_BYTES, addressOf),
   };
 }

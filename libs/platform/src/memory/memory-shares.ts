@@ -1,0 +1,65 @@
+const MIB = 1_048_576;
+
+/**
+ * What each part of a process may hold, in MiB, while MEMORY_MIB has its default, which is their sum. With another
+ * MEMORY_MIB all of them grow or shrink by the same factor. With about 130 MiB for the process itself a gateway and a
+ * dispatcher stay below 400 MiB.
+ */
+const PARTS = {
+  gateway: {
+    /** Requests that wait for MongoDB; further requests get 503. */
+    accept_queue: 64,
+    /** Messages that wait for Kafka; further ones are read back from MongoDB. */
+    publish_queue: 48,
+    /** Requests, their bodies, repeated and unsent responses; further requests get 503. */
+    requests: 64,
+    /** Cached webhooks. */
+    target_cache: 32,
+    /** Cached API keys. */
+    api_key_cache: 8,
+    /** The counts of the rate limits. */
+    rate_counts: 16,
+    /** Deliveries being resent. */
+    resend_pages: 16,
+  },
+  dispatcher: {
+    /** Records in flight; when it is full, nothing more is read. */
+    records: 32,
+    /** Payloads loaded for attempts under way. */
+    payloads: 64,
+    payload_cache: 32,
+    webhook_cache: 24,
+    /** HTTP clients of webhooks with TLS settings of their own, 16 for each MiB. */
+    tls_clients: 32,
+    /** OAuth 2.0 access tokens. */
+    token_cache: 8,
+    /** The circuits of endpoints that failed recently. */
+    circuits: 64,
+    /**
+     * Counts of attempts that are not yet in MongoDB, 1,000 webhooks, apps and companies a minute for each MiB; when it
+     * is full, further ones are not counted.
+     */
+    stats: 16,
+  },
+  retry: {
+    /** Records in flight; when it is full, nothing more is read. */
+    records: 32,
+  },
+} as const satisfies Record<string, Record<string, number>>;
+
+export type MemoryOwner = keyof typeof PARTS;
+
+/** The default of MEMORY_MIB of this service: 248, 272 or 32. */
+export function defaultMemoryMib(owner: MemoryOwner): number {
+  return Object.values(PARTS[owner]).reduce((sum, mib) => sum + mib, 0);
+}
+
+/** Returns the bytes that a part of the process may hold. */
+export function memoryShare<Owner extends MemoryOwner>(
+  owner: Owner,
+  part: keyof (typeof PARTS)[Owner] & string,
+  memoryMib: number,
+): number {
+  const parts: Readonly<Record<string, number>> = PARTS[owner];
+  return Math.round(((parts[part] ?? 0) / defaultMemoryMib(owner)) * memoryMib * MIB);
+}
