@@ -51,7 +51,7 @@ export const CONSTANTS = {
   slowLanePlaces: {
     value: 500,
     unit: 'attempts',
-    meaning: 'at once in its slow lane (`SLOW_LANE_CONCURRENCY`)',
+    meaning: 'at once in its slow lane',
     source: '[configuration](configuration.md)',
   },
   slowFromMs: {

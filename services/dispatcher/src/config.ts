@@ -17,9 +17,6 @@ export const dispatcherConfig = z.object({
     .describe(
       'Attempts per second of one company to one host, and token requests to one, from each dispatcher; 0 for no limit',
     ),
-  SLOW_LANE_CONCURRENCY: wholeNumber(1, 20_000)
-    .default(500)
-    .describe('Attempts under way at once in the slow lane of one dispatcher'),
   CIRCUIT_RESET_MS: wholeNumber(100, 600_000, 'milliseconds')
     .default(30_000)
     .describe(

@@ -27,16 +27,10 @@ const quotas = z.object({
   QUOTA_KEYS_PER_COMPANY: wholeNumber(1, 1_000_000)
     .default(1_000)
     .describe('API keys of one company'),
-  QUOTA_PORTAL_LINKS_PER_APP: wholeNumber(1, 1_000_000)
-    .default(1_000)
-    .describe('Links to the portal of one app that may be used'),
   // A message is one document of at most 16 MB: 93,000 targets and their first response did not fit.
   QUOTA_TARGETS_PER_MESSAGE: wholeNumber(1, 50_000)
     .default(10_000)
     .describe('Webhooks that one message may go to'),
-  QUOTA_HEADER_BYTES: wholeNumber(1, 86_000)
-    .default(8_192)
-    .describe('Bytes of the custom headers of one webhook, names and values together'),
 });
 
 export type QuotaConfig = z.infer<typeof quotas>;
@@ -53,11 +47,6 @@ export const gatewayConfig = z.object({
   WRONG_KEYS_PER_MINUTE: perMinute
     .default(100)
     .describe('Wrong API keys per minute of one client address; 0 for no limit'),
-  CONNECTIONS_PER_ADDRESS: wholeNumber(0, 10_000)
-    .default(8_000)
-    .describe(
-      'Connections of one peer address (IPv6: one /64), a proxy in front included, of the 10,000 of a gateway; 0 for no limit',
-    ),
   TRUSTED_PROXIES: wholeNumber(0, 10)
     .default(0)
     .describe('Number of proxies in front whose X-Forwarded-For is trusted for the client address'),

@@ -38,6 +38,7 @@ import { openRequestMemory } from './http/request/open-request-memory.ts';
 import type { Route } from './http/request/route.ts';
 import { openTurns } from './http/turns/open-turns.ts';
 import { openQuotas } from './limits/open-quotas.ts';
+import { FIXED_QUOTAS } from './limits/quotas.ts';
 import { createRequestsUnderWay } from './limits/requests-under-way.ts';
 import { openRateLimits } from './limits/open-rate-limits.ts';
 import { openRedis } from './open-redis.ts';
@@ -127,7 +128,7 @@ async function openApi(context: Context, connections: Connections): Promise<Api>
     invalidate,
     ...steps,
     quotas: openQuotas(context, kafka),
-    maxHeaderBytes: config.QUOTA_HEADER_BYTES,
+    maxHeaderBytes: FIXED_QUOTAS.headerBytes,
     sourceIps: config.SOURCE_IPS ?? [],
     publicUrl: config.PUBLIC_URL,
     links: connections.links,

@@ -24,6 +24,8 @@ import { createOtlpSpans } from './otlp-spans.ts';
 import type { Spans } from './spans.ts';
 
 const DELAY_MS = 1_000;
+/** Of about 2 kB each. */
+const MAX_QUEUED_SPANS = 8_192;
 /** A collector that does not answer must not delay the stop of a process. */
 const FLUSH_MS = 2_000;
 /** While a collector is away, each batch fails. */
@@ -54,7 +56,7 @@ export function openOtlpSpans(
     sampler: samplerOf(config),
     spanProcessors: [
       createBoundedExport(exporter, {
-        maxQueuedSpans: config.OTEL_BSP_MAX_QUEUE_SIZE,
+        maxQueuedSpans: MAX_QUEUED_SPANS,
         delayMs: DELAY_MS,
         onDropped(reason, spans, error) {
           dropped.inc({ reason }, spans);

@@ -15,7 +15,7 @@ const PROGRAM = `
   await import('./services/' + process.env.SERVICE + '/src/start-' + process.env.SERVICE + '.ts');
   const { openSpans } = await import('./libs/platform/src/tracing/open-spans.ts');
   const { Registry } = await import('./node_modules/prom-client/index.js').then((module) => module.default);
-  const config = { OTEL_EXPORTER_OTLP_ENDPOINT: process.env.ENDPOINT, OTEL_TRACES_SAMPLER: 'always_on', OTEL_TRACES_SAMPLER_ARG: 1, OTEL_BSP_MAX_QUEUE_SIZE: 512 };
+  const config = { OTEL_EXPORTER_OTLP_ENDPOINT: process.env.ENDPOINT, OTEL_TRACES_SAMPLER: 'always_on', OTEL_TRACES_SAMPLER_ARG: 1 };
   const spans = await openSpans('test', { config, logger: null, registry: new Registry(), lifecycle: { onStop() {} } });
   const modules = loaded.filter((url) => /@opentelemetry\\/(?!api\\/)/.test(url));
   console.log(JSON.stringify({ isOpen: spans !== null, loaded: loaded.length, modules: modules.length }));

@@ -21,7 +21,7 @@ import { createStallFreeClock, type StallFreeClock } from './endpoint/stall-free
 import { createIsolationMetrics, watchIsolation } from './isolation-metrics.ts';
 import { createMoveToSlowLane, type MoveToSlowLane } from './move-to-slow-lane.ts';
 import { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS } from './queues/forget-idle.ts';
-import { concurrencyCeilingOf, openQueues } from './queues/open-queues.ts';
+import { concurrencyCeilingOf, openQueues, SLOW_LANE_CONCURRENCY } from './queues/open-queues.ts';
 import type { Queues } from './queues/queues.ts';
 import { createFlowReporter, MAX_REPORTED, REPORTED_BYTES } from './report-flows.ts';
 import { INHERITED_BYTES, MAX_INHERITED } from './endpoint/inherited-holds.ts';
@@ -104,7 +104,7 @@ export function openIsolation(context: Context, parts: Parts): Isolation {
   };
 }
 
-function placesOf({ MAX_IN_FLIGHT, SLOW_LANE_CONCURRENCY }: DispatcherConfig): number {
+function placesOf({ MAX_IN_FLIGHT }: DispatcherConfig): number {
   return MAX_IN_FLIGHT + SLOW_LANE_CONCURRENCY;
 }
 

@@ -58,7 +58,7 @@ export interface UseCaseDeps {
   acceptQueue: RequestQueue;
   remove: RemoveTree;
   quotas: Quotas;
-  /** QUOTA_HEADER_BYTES. */
+  /** Of the custom headers of one webhook, names and values together. */
   maxHeaderBytes: number;
   /** SOURCE_IPS. */
   sourceIps: readonly string[];

@@ -3,7 +3,7 @@ import { openIncidentReports } from '@posthorn/platform/operator-events/open-inc
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { GatewayConfig } from '../config.ts';
-import { createQuotas, describeNearQuota, type Quotas } from './quotas.ts';
+import { createQuotas, describeNearQuota, FIXED_QUOTAS, type Quotas } from './quotas.ts';
 
 /** Opens the quotas, and tells the operator of companies that are near one. */
 export function openQuotas(
@@ -12,7 +12,7 @@ export function openQuotas(
 ): Quotas {
   const report = openIncidentReports(context, { records, topic: topics.operatorEvents });
   return createQuotas({
-    limits: context.config,
+    limits: { ...context.config, ...FIXED_QUOTAS },
     monotonicMs: monotonicClockMs,
     onNear(near) {
       const { companyId } = near;

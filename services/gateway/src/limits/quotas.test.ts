@@ -7,7 +7,7 @@ const LIMITS = {
   QUOTA_WEBHOOKS_PER_APP: 1,
   QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT: 1,
   QUOTA_KEYS_PER_COMPANY: 1,
-  QUOTA_PORTAL_LINKS_PER_APP: 1,
+  portalLinks: 1,
 };
 
 let stored: Map<string, number>;
@@ -119,7 +119,7 @@ describe('custom headers', () => {
     }).not.toThrow();
     expect(() => {
       checkHeaderBytes(headers, 7);
-    }).toThrow('The limit is 7 bytes of custom headers for each webhook (QUOTA_HEADER_BYTES).');
+    }).toThrow('The limit is 7 bytes of custom headers for each webhook.');
   });
 
   test('that are left out are not checked', () => {

@@ -1,32 +1,34 @@
 import { ApiError } from '../http/api-error.ts';
 import type { QuotaConfig } from '../config.ts';
 
-export type QuotaSetting = keyof QuotaConfig;
+/** Quotas that no operator has a reason to change: links of one app that may be used, and bytes of custom headers. */
+export const FIXED_QUOTAS = { portalLinks: 1_000, headerBytes: 8_192 } as const;
+
+/** A setting, or a quota that is fixed. */
+export type QuotaName = keyof QuotaConfig | keyof typeof FIXED_QUOTAS;
 
 /** What may be created; each belongs to an owner that may have so many of them. */
-export type CountedQuota = Exclude<
-  QuotaSetting,
-  'QUOTA_TARGETS_PER_MESSAGE' | 'QUOTA_HEADER_BYTES'
->;
+export type CountedQuota = Exclude<QuotaName, 'QUOTA_TARGETS_PER_MESSAGE' | 'headerBytes'>;
 
-const WHAT: Record<QuotaSetting, string> = {
+const WHAT: Record<QuotaName, string> = {
   QUOTA_PROJECTS_PER_COMPANY: 'projects for each company',
   QUOTA_APPS_PER_COMPANY: 'apps for each company',
   QUOTA_WEBHOOKS_PER_APP: 'webhooks for each app',
   QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT: 'global webhooks for each project',
   QUOTA_KEYS_PER_COMPANY: 'API keys for each company',
-  QUOTA_PORTAL_LINKS_PER_APP: 'links to its portal for each app',
+  portalLinks: 'links to its portal for each app',
   QUOTA_TARGETS_PER_MESSAGE: 'webhooks that one message goes to',
-  QUOTA_HEADER_BYTES: 'bytes of custom headers for each webhook',
+  headerBytes: 'bytes of custom headers for each webhook',
 };
 
 /** docs/contract.md C3.6. */
-export function quotaExceeded(setting: QuotaSetting, limit: number): ApiError {
-  return new ApiError(
-    409,
-    'quota_exceeded',
-    `The limit is ${limit} ${WHAT[setting]} (${setting}).`,
-  );
+export function quotaExceeded(quota: QuotaName, limit: number): ApiError {
+  return new ApiError(409, 'quota_exceeded', `The limit is ${limit} ${describe(quota)}.`);
+}
+
+/** Names the setting too, where an operator can change the quota. */
+function describe(quota: QuotaName): string {
+  return quota in FIXED_QUOTAS ? WHAT[quota] : `${WHAT[quota]} (${quota})`;
 }
 
 export interface Creation<Created> {
@@ -68,7 +70,7 @@ export interface NearQuota {
 
 /** For a person (docs/operator-events.md). */
 export function describeNearQuota({ setting, ownerId, count, limit }: NearQuota): string {
-  return `${ownerId} has ${count} of ${limit} ${WHAT[setting]} (${setting})`;
+  return `${ownerId} has ${count} of ${limit} ${describe(setting)}`;
 }
 
 /** What is known of one owner in this process. */
@@ -177,5 +179,5 @@ export function checkHeaderBytes(
 ): void {
   // Names and values are Latin-1: one byte for each character.
   const bytes = (headers ?? []).reduce((sum, { key, value }) => sum + key.length + value.length, 0);
-  if (bytes > limit) throw quotaExceeded('QUOTA_HEADER_BYTES', limit);
+  if (bytes > limit) throw quotaExceeded('headerBytes', limit);
 }

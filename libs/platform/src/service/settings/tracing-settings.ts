@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { httpUrl } from './http-url.ts';
-import { wholeNumber } from './whole-number.ts';
 
 /** The samplers of the OpenTelemetry specification that need no other service. */
 export const SAMPLERS = [
@@ -29,9 +28,6 @@ export const tracingSettings = {
     .max(1, 'must be a share from 0 to 1')
     .default(1)
     .describe('Share of traces for `traceidratio`'),
-  OTEL_BSP_MAX_QUEUE_SIZE: wholeNumber(512, 100_000)
-    .default(8_192)
-    .describe('Spans that wait for the collector, of about 2 kB each; further ones are dropped'),
 };
 
 export type TracingSettings = z.infer<z.ZodObject<typeof tracingSettings>>;

@@ -13,6 +13,9 @@ import type { Candidate } from './admission.ts';
 import type { QueueLimits } from './queue-state.ts';
 import { createQueues, type Queues } from './queues.ts';
 
+/** Attempts under way at once in the slow lane of one dispatcher. */
+export const SLOW_LANE_CONCURRENCY = 500;
+
 /** An endpoint that fails every attempt goes down to one at a time. */
 const CONCURRENCY_FLOOR = 1;
 
@@ -85,7 +88,7 @@ function limitsOf(config: DispatcherConfig): QueueLimits {
     perEndpoint: { floor: CONCURRENCY_FLOOR, start, ceiling },
     perHostPerSecond: config.HOST_ATTEMPTS_PER_SECOND,
     fast: config.MAX_IN_FLIGHT,
-    slow: config.SLOW_LANE_CONCURRENCY,
+    slow: SLOW_LANE_CONCURRENCY,
     startsPerLoop: STARTS_PER_LOOP,
   };
 }

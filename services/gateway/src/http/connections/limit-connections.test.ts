@@ -64,9 +64,3 @@ test('a connection that has ended makes room for another one', async () => {
     return isKept;
   });
 });
-
-test('without a limit all are accepted', async () => {
-  await listen(0);
-  for (let n = 0; n < 20; n += 1) await open('127.0.0.1');
-  await eventually('twenty connections', () => accepted === 20);
-});

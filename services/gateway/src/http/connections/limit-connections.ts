@@ -3,10 +3,9 @@ import { addressKey } from './address-key.ts';
 
 /**
  * Closes connections of an address (IPv6: of a /64) that has `max` already, so that one client cannot
- * take all of them. No limit when `max` is 0.
+ * take all of them.
  */
 export function limitConnections(server: Server, max: number): void {
-  if (max === 0) return;
   const open = new Map<string, number>();
   server.on('connection', (socket) => {
     const key = addressKey(socket.remoteAddress);

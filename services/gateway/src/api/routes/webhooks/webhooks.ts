@@ -26,7 +26,7 @@ import { changesOf, createWebhookBody, updateProblems, updateWebhookBody } from 
 
 export interface WebhookRouteDeps {
   policy: EgressPolicy;
-  /** QUOTA_HEADER_BYTES. */
+  /** Of the custom headers of one webhook, names and values together. */
   maxHeaderBytes: number;
   webhooks: Pick<WebhookStore, 'findOne'>;
   createWebhook: CreateWebhook;
