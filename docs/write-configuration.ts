@@ -67,34 +67,141 @@ const LOCAL_STACK = [
   ['JAVA_HOME', '`java` on the PATH', 'The Java installation that runs the started Kafka'],
 ];
 
+interface Group {
+  title: string;
+  introduction: string;
+  /** Names, or the beginnings of names before a `*`, in the order of use. */
+  settings: readonly string[];
+}
+
+/** Every setting is in one of them. */
+const GROUPS: readonly Group[] = [
+  {
+    title: 'Must set',
+    introduction:
+      'Nothing starts without these. In production set `PUBLIC_URL` and the access to the stores below too.',
+    settings: ['KAFKA_BROKERS', 'MONGODB_URL', 'REDIS_URL', 'ENCRYPTION_KEYS'],
+  },
+  {
+    title: 'May tune: addresses',
+    introduction: 'Where the processes listen, and what is in front of them.',
+    settings: [
+      'HOST',
+      'PORT',
+      'PUBLIC_URL',
+      'TRUSTED_PROXIES',
+      'SOURCE_IPS',
+      'OPS_HOST',
+      'OPS_PORT',
+    ],
+  },
+  {
+    title: 'May tune: access to the stores',
+    introduction: 'TLS, logins and names.',
+    settings: ['KAFKA_*', 'TOPIC_*', 'MONGODB_*', 'REDIS_*'],
+  },
+  {
+    title: 'May tune: delivery',
+    introduction: 'Retries, time-outs and how much one process does at once.',
+    settings: [
+      'RETRY_DELAYS',
+      'DELIVERY_TIMEOUT_MS',
+      'MAX_IN_FLIGHT',
+      'ENDPOINT_CONCURRENCY_MAX',
+      'HOST_ATTEMPTS_PER_SECOND',
+      'AUTO_DISABLE_AFTER',
+      'RECONCILE_AFTER',
+      'MEMORY_MIB',
+      'DRAIN_TIMEOUT_MS',
+    ],
+  },
+  {
+    title: 'May tune: where deliveries may go',
+    introduction: 'Private addresses are refused unless they are allowed here.',
+    settings: ['EGRESS_DENY_*', 'EGRESS_ALLOW_CIDRS', 'EGRESS_ALLOW_PORTS', 'EGRESS_PROXY_*'],
+  },
+  {
+    title: 'May tune: limits and quotas',
+    introduction: 'What one company or client address may use.',
+    settings: ['RATE_LIMIT_*', 'WRONG_KEYS_PER_MINUTE', 'QUOTA_*'],
+  },
+  {
+    title: 'May tune: retention',
+    introduction: '`create-indexes` stores them; run it again after a change.',
+    settings: ['RETENTION_DAYS', 'AUDIT_RETENTION_DAYS'],
+  },
+  {
+    title: 'May tune: watching',
+    introduction: 'Logs, traces, operator events and the canary.',
+    settings: [
+      'LOG_LEVEL',
+      'OTEL_*',
+      'OPERATOR_*',
+      'CANARY_API_KEY',
+      'CANARY_GATEWAY_URL',
+      'CANARY_RECEIVER_URL',
+    ],
+  },
+  {
+    title: 'For trials',
+    introduction:
+      'The local stack and tests set these, to work without TLS, on one machine, or in less time. Leave them alone in production.',
+    settings: [
+      'ALLOW_PLAINTEXT_STORES',
+      'EGRESS_ALLOW_LOOPBACK',
+      'EGRESS_ALLOW_HTTP',
+      'DEFERRAL_DELAYS',
+      'CIRCUIT_RESET_MS',
+      'ENDPOINT_CONCURRENCY',
+      'CANARY_PORT',
+      'CANARY_INTERVAL',
+    ],
+  },
+];
+
 const INTRODUCTION = `# Configuration
 
 Settings are environment variables, read once at startup. A process that finds invalid ones lists all of them and exits 1; it
 never prints a value. An empty variable counts as not set. \`NAME_FILE\` may name a file that contains the value of \`NAME\`,
 for secrets that are mounted as files.
 
-\`node docs/write-configuration.ts\` generates this page from the schemas; a test checks that it is up to date.
-
-## Services and setup commands
+\`node docs/write-configuration.ts\` generates this page from the schemas; a test checks that it is up to date. Each entry has
+the default, who reads the setting, and its meaning.
 `;
 
 const LOCAL_INTRODUCTION = `## The local stack
 
 These variables are read by \`npm start\`, \`npm run stack\` and \`npm test\` as well ([how the stack works](local-stack.md)). The
-commands pass every setting of the first table on to the services. Unless set, they set \`EGRESS_ALLOW_LOOPBACK\` and
+commands pass every setting above on to the services. Unless set, they set \`EGRESS_ALLOW_LOOPBACK\` and
 \`EGRESS_ALLOW_HTTP\` to \`true\` and \`TOPIC_REPLICATION\` to \`1\`.
 `;
 
 /** Returns the text of docs/configuration.md. */
 export function configurationText(): string {
-  const names = [...new Set(Object.values(READERS).flatMap((shape) => Object.keys(shape)))];
-  const generated = table([['Setting', 'Default', 'Read by', 'Meaning'], ...names.map(toRow)]);
+  const names = new Set(Object.values(READERS).flatMap((shape) => Object.keys(shape)));
+  const sections = GROUPS.map(({ title, introduction, settings: wanted }) => {
+    const entries = wanted.flatMap((each) => namesLike(each, names)).map(entryOf);
+    return `## ${title}\n\n${wrapped(introduction, '')}\n${entries.join('')}`;
+  });
+  if (names.size > 0)
+    throw new Error(`In no group of write-configuration.ts: ${[...names].join(', ')}`);
   const byHand = LOCAL_STACK.map(([name = '', ...rest]) => [`\`${name}\``, ...rest]);
   const local = table([['Variable', 'Default', 'Meaning'], ...byHand]);
-  return [INTRODUCTION, generated, LOCAL_INTRODUCTION, local].join('\n');
+  return [INTRODUCTION, ...sections, LOCAL_INTRODUCTION, local].join('\n');
 }
 
-function toRow(name: string): string[] {
+/** Returns the names that the text stands for, and takes them out of those that are left. */
+function namesLike(text: string, left: Set<string>): string[] {
+  const beginning = text.endsWith('*') ? text.slice(0, -1) : null;
+  const found = [...left].filter((name) =>
+    beginning === null ? name === text : name.startsWith(beginning),
+  );
+  if (found.length === 0) throw new Error(`There is no setting ${text} left.`);
+  for (const name of found) left.delete(name);
+  return found;
+}
+
+function entryOf(name: string): string {
   const readers = Object.entries(READERS).flatMap(([reader, shape]) => {
     const field = shape[name];
     return field ? [{ reader, meaning: meaningOf(field), default: defaultOf(field) }] : [];
@@ -105,15 +212,26 @@ function toRow(name: string): string[] {
     throw new Error(`${name} needs one .describe() text, the same wherever it is read.`);
   }
   const defaults = new Set(readers.map((reader) => reader.default));
-  const isShared = defaults.size === 1;
-  return [
-    `\`${name}\``,
-    isShared
+  const value =
+    defaults.size === 1
       ? [...defaults].join('')
-      : readers.map((reader) => `${reader.default} ${reader.reader}`).join(', '),
-    readers.map(({ reader }) => reader).join(', '),
-    meaning,
-  ];
+      : readers.map((reader) => `${reader.default} ${reader.reader}`).join(', ');
+  const readBy = readers.map(({ reader }) => reader).join(', ');
+  return wrapped(`- **\`${name}\`** (${value}; ${readBy}): ${meaning}`, '  ');
+}
+
+const WIDTH = 120;
+
+/** Breaks a paragraph into lines; those after the first begin with `indent`. */
+function wrapped(text: string, indent: string): string {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1);
+    if (line !== undefined && line.length + 1 + word.length <= WIDTH)
+      lines.push(`${lines.pop() ?? ''} ${word}`);
+    else lines.push(line === undefined ? word : indent + word);
+  }
+  return `${lines.join('\n')}\n`;
 }
 
 /** The description may be given before or after `.default()` and similar calls. */
