@@ -55,7 +55,7 @@ export const RIGHTS: Record<CollectionName, Rights> = {
     dispatcher: READ_AND_UPDATE,
     retry: READ_AND_UPDATE,
     admin: READ,
-    // create-indexes sees whether there is one, begin-days reads the newest id.
+    // create-indexes sees whether there is one.
     setup: READ,
   },
   deliveries: {

@@ -9,14 +9,12 @@ import { addPartitions } from '@posthorn/platform/kafka/topics/add-partitions.ts
 import { createTopics } from '@posthorn/platform/kafka/topics/create-topics.ts';
 import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/connect.ts';
 import { createIndexes } from '@posthorn/platform/mongo/create-indexes.ts';
-import { beginDays } from '@posthorn/platform/mongo/days/stored-layout.ts';
 import type { AppliedResult } from '@posthorn/platform/mongo/indexes/apply-indexes.ts';
 import { settings } from '@posthorn/platform/service/settings/settings.ts';
 import { z } from 'zod';
 import type { SetupStep } from './run-setup.ts';
 
 const topicSettings = z.object({ ...settings.kafka, ...settings.topics });
-const mongodbSettings = z.object(settings.mongodb);
 const indexSettings = z.object({ ...settings.mongodb, ...settings.retention });
 
 export const CREATE_TOPICS: SetupStep<typeof topicSettings> = {
@@ -71,20 +69,6 @@ export const CREATE_INDEXES: SetupStep<typeof indexSettings> = {
         isSharded: values.MONGODB_SHARDED,
       });
       return describeIndexes(result);
-    } finally {
-      await mongo.close();
-    }
-  },
-};
-
-export const BEGIN_DAYS: SetupStep<typeof mongodbSettings> = {
-  name: 'begin-days',
-  settings: mongodbSettings,
-  async run(values) {
-    const mongo = await connectMongo(values.MONGODB_URL, 'posthorn-setup', mongoTlsOf(values));
-    try {
-      const beginAt = new Date(await beginDays(mongo.db));
-      return `messages from ${beginAt.toISOString()} on are stored by days`;
     } finally {
       await mongo.close();
     }

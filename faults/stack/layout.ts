@@ -10,7 +10,7 @@ export interface Layout {
   smallDisk: { store: 'kafka' | 'mongodb'; mebibytes: number } | null;
   /** Whether the clock of dispatchers and retry services can be set. */
   hasOwnClock: boolean;
-  /** Whether it keeps messages as an earlier version does, without a collection for each day (docs/upgrade.md#days). */
+  /** Whether it keeps messages as an earlier version does, without a collection for each day. */
   isOfBefore: boolean;
 }
 

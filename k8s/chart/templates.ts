@@ -130,7 +130,6 @@ export function templates(): Map<string, string> {
       'topic-jobs.yaml',
       cronJobs('base/topic-jobs.yaml', kafkaLogin('posthorn-administer-topics', 4)),
     ],
-    ['begin-days.yaml', cronJobs('base/begin-days.yaml', [SECRET])],
     ['service-accounts.yaml', substitute(read('base/service-accounts.yaml'), [PART_OF])],
     [
       'network-policies.yaml',

@@ -13,12 +13,7 @@ import {
   renderBase,
   workloads,
 } from '../../k8s/read-manifests.ts';
-import {
-  ADD_PARTITIONS,
-  BEGIN_DAYS,
-  CREATE_INDEXES,
-  CREATE_TOPICS,
-} from '../../deploy/setup/steps.ts';
+import { ADD_PARTITIONS, CREATE_INDEXES, CREATE_TOPICS } from '../../deploy/setup/steps.ts';
 import { topicsConfig } from '../../services/admin/src/topics/examine-topics.ts';
 import { dispatcherConfig } from '../../services/dispatcher/src/config.ts';
 import { gatewayConfig } from '../../services/gateway/src/config.ts';
@@ -35,7 +30,6 @@ const BY_HAND = {
   'check-topics': topicsConfig,
   'apply-topics': topicsConfig,
   'add-partitions': ADD_PARTITIONS.settings,
-  'begin-days': BEGIN_DAYS.settings,
 };
 /** Contents of the Secret `posthorn`. */
 const SECRET: Record<string, string> = {

@@ -51,7 +51,7 @@ function policiesOf(workload: string): PolicySpec[] {
 const SERVICES = ['gateway', 'dispatcher', 'retry'];
 /** The processes that make spans may reach the collector. */
 const TRACED = new Set(['gateway', 'dispatcher']);
-const BY_HAND = ['check-topics', 'apply-topics', 'add-partitions', 'begin-days'];
+const BY_HAND = ['check-topics', 'apply-topics', 'add-partitions'];
 const NAMES = [...SERVICES, 'create-topics', 'create-indexes', ...BY_HAND];
 
 describe('the NetworkPolicies of k8s/base', () => {

@@ -58,14 +58,6 @@ describe('docs/upgrade.md', () => {
     for (const user of DATABASE_USERS) expect(beforeTopics).toContain(databaseRoleOf(user));
   });
 
-  it('names the collections and topics that this version adds, and who needs rights for them', () => {
-    const added = sectionOf('### New rights and stores');
-    for (const name of ['stats', 'usage', 'migrations', 'auditEvents', 'operator-events']) {
-      expect(added).toContain(`\`${name}\``);
-    }
-    for (const user of DATABASE_USERS) expect(added).toContain(databaseRoleOf(user));
-  });
-
   it('has the version of the records that are written', () => {
     const { writes } = rowOf('records in Kafka');
     for (const value of [encodeMessageCreated(ref, null), retry, failed]) {

@@ -12,7 +12,7 @@ import { eventually } from '../../support/time/eventually.ts';
 /** Longer than the processes need to notice, who ask every five seconds. */
 const AHEAD_MS = 12_000;
 
-/** An earlier installation whose days begin while it works, as begin-days.ts decides it. */
+/** An earlier installation whose days begin while it works. */
 describe('Messages and deliveries while days begin', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;

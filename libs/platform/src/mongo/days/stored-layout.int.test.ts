@@ -12,51 +12,9 @@ import { createDayCollections } from './day-collections.ts';
 import { daysToHave } from './days-to-have.ts';
 import { firstBeginMs } from './first-days.ts';
 import { DAY_KINDS } from './days.ts';
-import { beginDays, readLayout } from './stored-layout.ts';
+import { readLayout } from './stored-layout.ts';
 
-const MINUTE_MS = 60_000;
-let database: ScratchDatabase;
-
-beforeAll(async () => {
-  database = await openScratchDatabase();
-});
-
-afterAll(() => database.drop());
-
-it('days begin ten minutes after it was decided, and it is decided once', async () => {
-  const { db } = database;
-  const beganMs = Date.now();
-  const beginMs = await beginDays(db);
-  expect(beginMs - beganMs).toBeGreaterThan(9 * MINUTE_MS);
-  expect(beginMs - Date.now()).toBeLessThan(11 * MINUTE_MS);
-  expect(await beginDays(db)).toBe(beginMs);
-  expect(await readLayout(db)).toEqual({
-    beginMs,
-    retentionMs: 30 * 1_440 * MINUTE_MS,
-    isSharded: false,
-  });
-});
-
-it('days begin after the newest message, also when its gateway has a clock that is ahead', async () => {
-  const { db } = database;
-  await collection(db, 'layout').updateOne({}, { $unset: { beginAt: '' } });
-  const aheadMs = Date.now() + 50 * MINUTE_MS;
-  await storeMessageOf(aheadMs);
-  expect(await beginDays(db)).toBe(aheadMs + 10 * MINUTE_MS);
-});
-
-it('days do not begin after a message whose gateway has a clock that is more than an hour ahead', async () => {
-  const { db } = database;
-  const begun = await readLayout(db);
-  const farMs = Date.now() + 90 * MINUTE_MS;
-  await storeMessageOf(farMs);
-  expect(await beginDays(db)).toBe(begun?.beginMs);
-  await collection(db, 'layout').updateOne({}, { $unset: { beginAt: '' } });
-  await expect(beginDays(db)).rejects.toThrow(new Date(farMs).toISOString());
-  expect((await readLayout(db))?.beginMs).toBe(Infinity);
-});
-
-async function storeMessageOf(ms: number, { db } = database): Promise<void> {
+async function storeMessageOf(ms: number, { db }: ScratchDatabase): Promise<void> {
   const id = `${firstIdAt('msg', ms)}${'0'.repeat(16)}`;
   await collection(db, 'messages').insertOne(toDocument(sampleMessage(id)));
 }
@@ -78,7 +36,6 @@ describe('create-indexes', () => {
 
   it('begins a fresh installation with days, of which it has today and the next three', async () => {
     expect(await beginMs()).toBe(begunMs);
-    expect(await beginDays(fresh.db)).toBe(begunMs);
     const days = createDayCollections(fresh.db);
     const nowMs = await days.nowMs();
     for (const kind of DAY_KINDS) {
