@@ -45,8 +45,8 @@ describe('a consumer that lost its session', () => {
       const shown = await cut.registry.getSingleMetric('posthorn_kafka_group_members')?.get();
       return shown?.values.find(({ labels }) => labels.group === groupId)?.value;
     };
+    await eventually('it is a member', async () => (await shownMembers()) === 1);
     const [first] = await memberIds();
-    expect(await shownMembers()).toBe(1);
     expect(first).toBeTruthy();
 
     proxy.block();
