@@ -42,9 +42,14 @@ export function unreadableRecords(ref: DeliveryRef): Record<string, Message> {
     'a later version': { key, value: `${JSON.stringify({ ...ref, version: 2 })}\n` },
     'no value': { key, value: null },
     'no key': { key: null, value: text },
-    'odd headers': { key, value: text, headers: oddHeaders },
     'a full batch': { key, value: Buffer.alloc(FULL_BATCH_BYTES, 'x') },
   };
+}
+
+/** Returns a record whose headers no process of Posthorn writes, so that nobody can have signed it. */
+export function oddRecords(ref: DeliveryRef): Record<string, Message> {
+  const value = Buffer.from(`not JSON, ${MARKER}`);
+  return { 'odd headers': { key: ref.webhookId, value, headers: oddHeaders } };
 }
 
 /** Returns records that can be read except for the time when they are due. */
@@ -78,7 +83,7 @@ export async function writeSignedRecords(
       const content = contentOf({
         key: key === null || key === undefined ? null : Buffer.from(key),
         value: value === null ? null : Buffer.from(value),
-        headers: asRead(headers),
+        headers,
       });
       const { headers: { mac: code = '' } = {} } = mac.sign({ topic, ...content });
       return [what, { ...message, headers: { ...headers, mac: code } }] as const;
@@ -86,11 +91,6 @@ export async function writeSignedRecords(
     return [name, Object.fromEntries(messages)] as const;
   });
   await writeRecords(env, Object.fromEntries(signed));
-}
-
-/** kafkajs loses this header when it reads a record, and a reader proves what it has read. */
-function asRead(headers: IHeaders): IHeaders {
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => name !== '__proto__'));
 }
 
 /** Writes records as another program may, each in a batch of its own. */
