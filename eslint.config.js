@@ -72,8 +72,6 @@ export default tseslint.config(
     ignores: [
       '**/node_modules',
       '.local',
-      'bench/results',
-      'faults/results',
       'security/results',
       'coverage',
       'apps/*/dist',

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describeHost, type Host } from '../../tools/local-stack/machine/describe-machine.ts';
 import type { Result } from './result.ts';
 
-/** The folder of the results that docs/reliability.md shows. */
+/** The folder of the results. Git ignores it; the newest figures are rows of docs/reliability.md. */
 export const RESULTS = join(import.meta.dirname, '../results');
 
 type Named = Pick<Result, 'round' | 'startedAt'>;
